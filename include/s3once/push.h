@@ -33,10 +33,14 @@ enum s3once_if_grown {
 enum s3once_if_changed {
 	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_FAIL = 0,
-	/* It is uploaded, in place of the version that this program uploaded. */
+	/* It is uploaded, in place of the version that these marks have uploaded. A version that
+	 * somebody else has uploaded, and that was found to be this file, stays: that is reported,
+	 * and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_REPLACE,
 	/* The uploaded version stays, and the file is counted as outdated. */
 	S3ONCE_CHANGED_SKIP,
+	/* It is uploaded, in place of the version that the marks know, whoever uploaded that. */
+	S3ONCE_CHANGED_REPLACE_ANY,
 };
 
 /* How a run ended. The values are the exit statuses of the command line. */

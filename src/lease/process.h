@@ -1,11 +1,10 @@
 /* Which process this is, so that another process on the same host can tell at once whether it is
  * gone. */
 #pragma once
+#include "lease/machine.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#define MACHINE_CHARS 32
 
 struct process {
 	char host[256];     /* host name */

@@ -88,7 +88,7 @@ enum judgement {
 	JUDGED_THE_CONTENT, /* what a log that is known by its content contains, compressed
 			       otherwise */
 	JUDGED_UNPROVEN,    /* its metadata say that it is that content, and nothing proves it */
-	JUDGED_REPLACED,    /* exactly what is to be replaced */
+	JUDGED_REPLACED,    /* exactly what is to be replaced, and may be */
 	JUDGED_DAMAGED,     /* sent by us, and other bytes were stored */
 	JUDGED_EARLIER, /* an earlier version of the file, sent for this mark or adopted by it */
 	JUDGED_FOREIGN, /* anything else */
@@ -106,6 +106,7 @@ struct judged {
 	const char *table;         /* the id of our store of marks */
 	const struct claim *claim; /* of the file's mark */
 	const char *replaces;      /* the etag of what is to be replaced, or "" */
+	bool replaces_any;         /* also if these marks did not upload it */
 };
 enum judgement judge(const struct judged *judged);
 /* Which row of the table decides, from 0, and how many there are. */

@@ -12,7 +12,7 @@ _Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an
 
 static const struct item_key settings_key = {"settings", "-"};
 
-enum { MADE = 1, LEARNT = 2 };
+enum { MADE = 1, LEARNT = 2, MACHINE = 4, COPIED = 8 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct store_settings, member, attribute, how, .groups = (group),                \
 		.is_always = true)
@@ -21,6 +21,13 @@ static const struct row_field fields[] = {
 	FIELD(layout, "layout", FIELD_INT, MADE),
 	FIELD(shards, "shards", FIELD_INT, MADE),
 	FIELD(batches, "batches", FIELD_TEXT, LEARNT),
+	FIELD(machine.host, "host", FIELD_TEXT, MACHINE),
+	FIELD(machine.id, "machine", FIELD_TEXT, MACHINE),
+	FIELD(machine.board, "board", FIELD_TEXT, MACHINE),
+	FIELD(machine.cards, "cards", FIELD_TEXT, MACHINE),
+	FIELD(earlier, "earlier", FIELD_TEXT, COPIED),
+	FIELD(copied_from, "copied_from", FIELD_TEXT, COPIED),
+	FIELD(copied_s, "copied_at", FIELD_NUMBER, COPIED),
 };
 static const struct row_table settings_table = ROW_TABLE(fields);
 
@@ -97,6 +104,66 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 	}
 	item_clear(&item);
 	return o;
+}
+
+/* Gives the file a new id on the machine `here`. */
+static void begin_on(
+	struct store_settings *settings, const struct known_machine *here, int64_t now_s)
+{
+	char earlier[EARLIER_BYTES];
+	snprintf(earlier, sizeof earlier, "%s ", settings->table_id);
+	const size_t used = strlen(earlier);
+	/* The oldest ids are dropped, and never a part of one. */
+	snprintf(earlier + used, sizeof earlier - used, "%s", settings->earlier);
+	strcpy(settings->earlier, earlier);
+	strcpy(settings->copied_from, settings->machine.host);
+	settings->copied_s = now_s;
+	settings->machine = *here;
+	random_id(settings->table_id);
+}
+
+enum outcome settings_note_machine(struct store_conn *conn, bool dry,
+	const struct call_limits *limits, struct store_settings *settings, bool *ret_is_copied,
+	struct problem *ret_problem)
+{
+	struct store_settings now = *settings;
+	struct row_write write = {0};
+	struct known_machine here;
+	machine_self(&here);
+	*ret_is_copied = machine_differs(&settings->machine, &here);
+	if (!*here.id)
+		return OUTCOME_OK;
+	if (*ret_is_copied) {
+		begin_on(&now, &here, store_time_s(conn->store));
+	} else {
+		/* Only root sees the board, and a card may be missing for a while. */
+		if (!*here.board)
+			strcpy(here.board, settings->machine.board);
+		if (!*here.cards)
+			strcpy(here.cards, settings->machine.cards);
+		now.machine = here;
+		if (strcmp(here.id, settings->machine.id) == 0 &&
+			strcmp(here.board, settings->machine.board) == 0 &&
+			strcmp(here.cards, settings->machine.cards) == 0)
+			return OUTCOME_OK;
+	}
+	row_set(&write, &settings_table, MADE | MACHINE | (*ret_is_copied ? COPIED : 0U), &now);
+	row_expect(&write, &settings_table, MADE, settings);
+	const enum outcome o =
+		dry ? OUTCOME_OK
+		    : row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
+	/* Another run on this machine was first. */
+	if (o == OUTCOME_REFUSED)
+		return settings_load(conn, false, 0, limits, settings, ret_problem);
+	if (o == OUTCOME_OK)
+		*settings = now;
+	return o;
+}
+
+bool settings_had_id(const struct store_settings *settings, const char *id)
+{
+	return strlen(id) == ID_CHARS &&
+	       (strcmp(id, settings->table_id) == 0 || strstr(settings->earlier, id));
 }
 
 enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,

@@ -1,18 +1,26 @@
 /* The settings of a mark store: made once by `init` (DynamoDB) or on first use (SQLite), read by
  * every run. */
 #pragma once
-#include "store/store.h"
+#include "lease/machine.h"
+#include "store/dynamodb.h"
 
 #define SHARDS_OF_TABLE 16 /* so that DynamoDB's partitions share the load */
 #define SHARDS_OF_FILE  1  /* so that SQLite has marks of neighbouring files in one page */
 #define SHARDS_MAX      1024
 #define LAYOUT_VERSION  1
+#define EARLIER_BYTES   (16 * 33 + 1) /* of so many ids, each with a blank behind it */
 
 struct store_settings {
 	int layout;
 	char table_id[33];               /* random: names the store in the metadata of objects */
 	unsigned shards;                 /* fixed for the life of the store */
 	char batches[STORE_BATCHES_MAX]; /* what try_batches of store.h found once, "": not yet */
+	/* Of a file, whose marks are about one machine. A table has none of these. */
+	struct known_machine machine; /* that used the file last */
+	char earlier[EARLIER_BYTES];  /* ids that the file had on other machines, the last one first
+				       */
+	char copied_from[256];        /* the host name of the machine before; "": there was none */
+	int64_t copied_s;             /* when this machine used the file first */
 };
 
 /* Reads the settings item. If it is absent and `create` is set, it is written first, with `shards`.
@@ -20,6 +28,17 @@ struct store_settings {
  * NULL. */
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
+
+/* Notes in a file of marks which machine uses it. If that is another machine than before
+ * (machine_differs()), the file gets a new id: this machine's objects are no longer taken for those
+ * of the other one, which may still run. *ret_is_copied says so. With `dry`, nothing is written.
+ * limits may be NULL. */
+enum outcome settings_note_machine(struct store_conn *conn, bool dry,
+	const struct call_limits *limits, struct store_settings *settings, bool *ret_is_copied,
+	struct problem *ret_problem);
+/* Whether these marks have or had this id: on this machine, or on the one that they are a copy of.
+ */
+bool settings_had_id(const struct store_settings *settings, const char *id);
 
 /* Lets marks be written in batches if the server is known to keep to their conditions. If no run
  * has found that out yet, it is found out now. If it cannot be found out, each mark is written by

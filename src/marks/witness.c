@@ -102,7 +102,7 @@ static bool is_wanted(const struct witness_asking *asking, const struct witness_
 	if (!wanted->etag)
 		return true;
 	return (*wanted->etag && strcmp(object->etag, wanted->etag) == 0) ||
-	       (strcmp(object->meta.table, asking->space->settings.table_id) == 0 &&
+	       (settings_had_id(&asking->space->settings, object->meta.table) &&
 		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
 }
 

@@ -18,6 +18,28 @@ static unsigned files_under_way(void *arg)
 	return atomic_load(&run->report.in_flight);
 }
 
+/* Notes in the file of the marks that this machine uses it, and warns if that was another one. */
+static enum outcome note_machine(struct s3once_push *push, const struct marks_place *place,
+	const struct call_limits *limits, struct problem *problem)
+{
+	struct run *run = &push->run;
+	struct store_settings *settings = &run->space.settings;
+	bool is_copied;
+	const enum outcome o =
+		settings_note_machine(push->conn, run->dry, limits, settings, &is_copied, problem);
+	if (o == OUTCOME_OK && is_copied)
+		report_run(&run->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("the marks in %s were used on another machine (%s) before, and "
+				"this is %s: what they say is uploaded is not uploaded again, and "
+				"what that machine has uploaded is not replaced; if it still runs, "
+				"give this one marks and a prefix of its own; if it is this one, "
+				"moved, renamed or restored, only --if-changed=replace differs, and "
+				"--if-changed=replace-any replaces all the same",
+				quote(place->path).text, quote(settings->copied_from).text,
+				quote(settings->machine.host).text));
+	return o;
+}
+
 /* Opens the store of the marks and the connection to it, and reads its settings. Returns false with
  * a sentence. */
 static bool open_marks(struct s3once_push *push, struct problem *problem)
@@ -55,6 +77,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	/* A file that is new is set up here. A table is set up only by s3once init. */
 	enum outcome o = settings_load(push->conn, !place.is_dynamodb, SHARDS_OF_FILE, &limits,
 		&run->space.settings, problem);
+	if (o == OUTCOME_OK && !place.is_dynamodb)
+		o = note_machine(push, &place, &limits, problem);
 	if (o == OUTCOME_OK && !run->dry)
 		settings_use_batches(push->conn, &limits, &run->space.settings);
 	if (o == OUTCOME_ABSENT)

@@ -131,7 +131,8 @@ struct run {
 	/* S3 has answered for the bucket: it exists, and S3 takes our credentials. No run succeeds
 	 * before that. */
 	atomic_bool bucket_answers;
-	atomic_bool said_blind; /* look.c has reported that S3 does not show objects */
+	atomic_bool said_sources; /* claim.c has reported that two sources replace each other */
+	atomic_bool said_blind;   /* look.c has reported that S3 does not show objects */
 	struct stored_seen {
 		/* A bit for each ASCII character of keys under which objects were found. */
 		_Atomic uint64_t characters[2];

@@ -9,7 +9,7 @@
 #define SETTING(option, word, text) VALUE(option, SETTING, OWN(settings), word, text)
 
 /* In the order of enum s3once_if_changed and enum s3once_if_grown; requester_pays is 0 or 1. */
-static const char *const if_changed_names[] = {"fail", "replace", "skip", NULL};
+static const char *const if_changed_names[] = {"fail", "replace", "skip", "replace-any", NULL};
 static const char *const if_grown_names[] = {"auto", "whole", "tail", "fail", NULL};
 static const char *const payers[] = {"owner", "requester", NULL};
 
@@ -82,8 +82,9 @@ static const struct option removal_options[] = {
 };
 
 static const struct option how_options[] = {
-	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip",
-		"if a file has changed since: report an error, overwrite the object, or leave it",
+	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip|replace-any",
+		"if a file has changed since: report an error, overwrite the object if these marks "
+		"uploaded it, leave it, or overwrite it whoever uploaded it",
 		.standard = "fail", .choices = if_changed_names),
 	FLAG("wait", OWN(wait), "wait for files that other uploaders hold [default]"),
 	FLAG("no-wait", RUN(no_wait), "do not wait for them, and exit with 4"),

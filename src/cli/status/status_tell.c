@@ -84,13 +84,21 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
 	if (view->json) {
-		json_print(view->output, json_set(json_event("store"), BYTES("marks", view->marks),
-						 BYTES("table_id", settings->table_id),
-						 NUMBER("shards", settings->shards)));
+		json_t *store = json_set(json_event("store"), BYTES("marks", view->marks),
+			BYTES("table_id", settings->table_id), NUMBER("shards", settings->shards));
+		if (*settings->copied_from)
+			json_set(store, BYTES("copied_from", settings->copied_from),
+				TIME("copied_at", settings->copied_s));
+		json_print(view->output, store);
 		return;
 	}
 	tell(view, "marks: %s, %s, id %s", view->marks,
 		human_things(settings->shards, "shard").text, settings->table_id);
+	if (*settings->copied_from)
+		tell(view,
+			"these marks were used on %s before, and on this machine since %s: what was "
+			"uploaded there is replaced only by --if-changed=replace-any",
+			quote(settings->copied_from).text, moment(settings->copied_s).text);
 	if (!has_bucket)
 		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }

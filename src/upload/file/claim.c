@@ -42,6 +42,48 @@ static enum step look_for_done(struct worker *worker, struct file *file, bool *r
 	return STEP_NEXT;
 }
 
+/* Writes where the done version was uploaded from, if that is another source than the file's. */
+static void add_other_source(const struct worker *worker, const struct file *file, struct text *t)
+{
+	const char *here = worker->run->files.sources_of_marks[file->candidate->source];
+	const char *there = file->seen.source ? file->seen.source : "";
+	if (!*there || strcmp(here, there) == 0)
+		return;
+	text_add(t, "; it was uploaded from ");
+	text_add_escaped_string(t, there);
+	text_add(t, ", this is ");
+	text_add_escaped_string(t, here);
+	text_add(t, ": give each source its own prefix");
+}
+
+/* Whether this run replaces versions that are done. */
+static bool replaces_versions(const struct worker *worker)
+{
+	return worker->options->if_changed == S3ONCE_CHANGED_REPLACE ||
+	       worker->options->if_changed == S3ONCE_CHANGED_REPLACE_ANY;
+}
+
+/* The object of the done version is to be replaced. Returns NEXT with its etag in file->replaces,
+ * or why not. */
+static enum step replace_done(struct worker *worker, struct file *file)
+{
+	struct text source = TEXT(700);
+	enum step step = STEP_NEXT;
+	memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
+	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
+		step = look_whether_ours(worker, file);
+	/* Hosts that share a folder and marks may replace each other's versions. Nothing tells them
+	 * from hosts that share a prefix by mistake. */
+	add_other_source(worker, file, &source);
+	if (step == STEP_NEXT && source.len && !atomic_exchange(&worker->run->said_sources, true))
+		report_run(worker->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("%s replaces another source's version%s, unless both are the same "
+				"files",
+				quote(file->candidate->path).text, text_string(&source)));
+	text_clear(&source);
+	return step;
+}
+
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.
  * Returns NEXT if the object is to be replaced, with its etag in file->replaces. Also returns NEXT
  * if --reupload has found that the object which was to be kept is gone.
@@ -51,17 +93,14 @@ static enum step look_for_done(struct worker *worker, struct file *file, bool *r
 static enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	const char *here = worker->run->files.sources_of_marks[c->source];
-	const char *there = file->seen.source ? file->seen.source : "";
 	struct text sources = TEXT(700);
 	bool keeps_object = true;
 	enum step step = STEP_NEXT;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
-		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
-			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
-			return STEP_NEXT;
-		}
+	case S3ONCE_CHANGED_REPLACE_ANY:
+		if (strcmp(file->seen.done.suffix, c->suffix) == 0)
+			return replace_done(worker, file);
 		/* The earlier content is in an object under a different key, which a replacement
 		 * would leave behind. */
 		file_report(worker, file, S3ONCE_EVENT_CHANGED,
@@ -86,17 +125,11 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	}
 	/* The object stays. If the file was uploaded from another source, the user has to know
 	 * that. */
-	if (*there && strcmp(here, there) != 0) {
-		text_add(&sources, "; it was uploaded from ");
-		text_add_escaped_string(&sources, there);
-		text_add(&sources, ", this is ");
-		text_add_escaped_string(&sources, here);
-		text_add(&sources, ": give each source its own prefix");
-	}
+	add_other_source(worker, file, &sources);
 	note_newer(worker, file);
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
 		PROBLEM("changed since it was uploaded; --if-changed=replace overwrites the "
-			"object in S3, --if-changed=skip leaves it%s",
+			"object in S3 if these marks uploaded it, --if-changed=skip leaves it%s",
 			text_string(&sources)));
 	text_clear(&sources);
 	return STEP_SETTLED;
@@ -307,8 +340,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 		 * replace that version. This run resumes the upload if it may replace the version,
 		 * too, and has the same key for the object. */
 		file->replaces[0] = '\0';
-		if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE &&
-			file->seen.upload.is_open &&
+		if (replaces_versions(worker) && file->seen.upload.is_open &&
 			strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)
 			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 		if (step == STEP_NEXT)

@@ -259,6 +259,10 @@ enum look {
  * adopted. Returns AGAIN if the object is damaged or is an earlier version. Returns NEXT if the
  * file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look why);
+/* Step 2, before a claim that is to replace the done version, whose etag is in file->replaces.
+ * Returns NEXT if that object is gone, is another one by now, or was uploaded by these marks.
+ * Otherwise it stays: reports the file as changed, and returns SETTLED. */
+enum step look_whether_ours(struct worker *worker, struct file *file);
 /* Asks the same right before a write whose condition the server may ignore, but does not read the
  * file. Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds
  * another object, returns AGAIN, and the file is UNSEEN, so that look_at_object() follows. */

@@ -22,7 +22,8 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",
 		.table = worker->run->space.settings.table_id,
 		.claim = &file->claim,
-		.replaces = file->replaces};
+		.replaces = file->replaces,
+		.replaces_any = worker->options->if_changed == S3ONCE_CHANGED_REPLACE_ANY};
 }
 
 /* The object is an earlier version of the file: one that was sent for this mark and is not marked
@@ -103,6 +104,24 @@ static enum step object_damaged(
 	return STEP_AGAIN;
 }
 
+/* Says who has uploaded an object that these marks have not uploaded for this file. */
+static const char *owner_of(const struct worker *worker, const struct s3_object *object)
+{
+	const struct store_settings *settings = &worker->run->space.settings;
+	const char *table = object->meta.table;
+	if (!*table)
+		return "s3once did not upload it";
+	if (strcmp(table, settings->table_id) == 0)
+		return object->meta.written_for == S3_WRITTEN_FOR_ANOTHER
+			       ? "it is a copy of an object that s3once uploaded under another key"
+			       : "s3once uploaded it for another file, whose key has the suffix of "
+				 "--compress behind it, or for a version that no mark knows any more";
+	return settings_had_id(settings, table)
+		       ? "it was uploaded before these marks came to this machine, which may be a "
+			 "copy of the one that uploaded it"
+		       : "another s3once, whose marks are not these, uploaded it";
+}
+
 /* Fails the file, since an object stands under its key that must stay. The sentence says why the
  * object is not taken for the file. */
 static enum step conflict(
@@ -111,24 +130,18 @@ static enum step conflict(
 	const bool is_of_these_marks =
 		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
-	const char *why = "s3once did not upload it";
+	const char *why = owner_of(worker, object);
 	const char *do_what = is_of_pipe ? "if it is to stay, choose another key"
 			      : is_of_these_marks
 				      ? "look at it before you remove it, or choose another prefix"
-				      : "remove it, or choose another prefix";
+			      : *object->meta.table ? "give each host its own prefix"
+						    : "remove it, or choose another prefix";
 	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
 		      "make sure that it is this file";
 	else if (proof == PROOF_MISSING)
 		why = "the server returns nothing that shows whether its content is the same";
-	else if (object->meta.written_for == S3_WRITTEN_FOR_ANOTHER && is_of_these_marks)
-		why = "it is a copy of an object that s3once uploaded under another key";
-	else if (*object->meta.table && !is_of_these_marks)
-		why = "another s3once, whose marks are not these, uploaded it";
-	else if (is_of_these_marks)
-		why = "s3once uploaded it for another file, whose key has the suffix of --compress "
-		      "behind it, or for a version that no mark knows any more";
 	return file_fail(worker, file,
 		PROBLEM("an object with this key and %s exists, and %s; %s",
 			(proof == PROOF_MISSING) ? "size"
@@ -228,6 +241,31 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look why
 	return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
 }
 
+enum step look_whether_ours(struct worker *worker, struct file *file)
+{
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	/* The mark is not claimed yet. */
+	const struct claim as_seen = {.before = file->seen};
+	const enum outcome o =
+		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
+	if (o == OUTCOME_ABSENT)
+		return STEP_NEXT;
+	if (o != OUTCOME_OK)
+		return no_object_shown(worker, file, false, o, &problem);
+	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	judged.claim = &as_seen;
+	/* The condition refuses to replace an object of another etag, and then that is judged. */
+	if (strcmp(object.etag, file->replaces) != 0 || judge_is_ours(&judged))
+		return STEP_NEXT;
+	file_report(worker, file, S3ONCE_EVENT_CHANGED,
+		PROBLEM("changed since its content was found in S3, and the object stays: %s; give "
+			"this source its own prefix, or, if the object is this source's, "
+			"--if-changed=replace-any replaces it",
+			owner_of(worker, &object)));
+	return STEP_SETTLED;
+}
+
 enum step look_once_more(struct worker *worker, struct file *file)
 {
 	struct s3_object object = {0};
@@ -237,7 +275,8 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	/* This look may not be refused, since nothing else protects an object that is there. */
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	const bool replaces_it = *file->replaces && strcmp(file->replaces, object.etag) == 0;
+	const struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	const bool replaces_it = judge(&judged) == JUDGED_REPLACED;
 	file->life = replaces_it ? FILE_CLEAR : FILE_UNSEEN;
 	return replaces_it ? STEP_NEXT : STEP_AGAIN;
 }

@@ -19,7 +19,7 @@ struct row {
 	const char *content;     /* of the file */
 	const char *its_content; /* as the object says */
 	const char *suffix, *its_suffix;
-	bool in_parts, is_opaque, own_claim, was_done, replaces, is_piped;
+	bool in_parts, is_opaque, own_claim, was_done, replaces, replaces_any, is_piped;
 };
 
 static const struct row rows[] = {
@@ -50,7 +50,13 @@ static const struct row rows[] = {
 	{JUDGED_EARLIER, PROOF_NO, NOBODY, .was_done = true},
 	{JUDGED_EARLIER, PROOF_MISSING, NOBODY, .was_done = true},
 	{JUDGED_REPLACED, PROOF_NO, OURS, NOT_AS_STORED, .replaces = true},
-	{JUDGED_REPLACED, PROOF_NO, NOBODY, .was_done = true, .replaces = true},
+	{JUDGED_REPLACED, PROOF_MISSING, OURS, AS_STORED, .replaces = true},
+	/* What others uploaded stays, unless all may be replaced. */
+	{JUDGED_EARLIER, PROOF_NO, NOBODY, .was_done = true, .replaces = true},
+	{JUDGED_EARLIER, PROOF_NO, OTHER_TABLE, AS_STORED, .was_done = true, .replaces = true},
+	{JUDGED_FOREIGN, PROOF_NO, A_COPY, AS_STORED, .replaces = true},
+	{JUDGED_REPLACED, PROOF_NO, NOBODY, .was_done = true, .replaces = true,
+		.replaces_any = true},
 	{JUDGED_THE_FILE, PROOF_YES, OURS, AS_STORED, .replaces = true},
 	/* Another file's object of the same key. */
 	{JUDGED_FOREIGN, PROOF_NO, OURS, AS_STORED, .its_suffix = ".zst"},
@@ -128,7 +134,8 @@ static void test_rows(void)
 			.suffix = row->suffix ? row->suffix : "",
 			.table = "ours",
 			.claim = &claim,
-			.replaces = row->replaces ? object.etag : ""};
+			.replaces = row->replaces ? object.etag : "",
+			.replaces_any = row->replaces_any};
 		if (!CHECK_INT(judge(&judged), row->judgement))
 			fprintf(stderr, "row %zu\n", i);
 		has_decided[judge_row(&judged)] = true;

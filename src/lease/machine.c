@@ -1,0 +1,174 @@
+/* Finds out which machine this is, by what every user may read of it, and by what only root may
+ * read. process.c asks for the rows of sessions, and the marks for the file that they are in.
+ * Nothing is decided here but whether two machines differ. */
+#include "lease/machine.h"
+#include "base/checksum.h"
+#include "base/text.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#define VALUE_MAX    256
+#define SYS_PATH_MAX 512
+#define VALUES_MAX   (1U << 20)
+
+/* Reads a small file into ret, without a NUL, and returns its length. 0: there is none, or we may
+ * not read it. -1: reading failed. */
+static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT || errno == EACCES || errno == EPERM ? 0 : -1;
+	const ssize_t n = read(fd, ret, VALUE_MAX);
+	close(fd);
+	return n;
+}
+
+/* Adds the file's name, length and value, so that different sets of values never have the same
+ * bytes. If reading fails, *values gets an error, since nobody knows then whether two machines
+ * differ in this file. Returns whether there is a value. */
+static bool add_file_value(struct text *values, const char *path)
+{
+	char value[VALUE_MAX];
+	const ssize_t n = read_value(path, value);
+	if (n < 0) {
+		values->error = -EIO;
+		return false;
+	}
+	text_add_bytes(values, path, strlen(path) + 1);
+	text_add_bytes(values, &n, sizeof n);
+	text_add_bytes(values, value, (size_t)n);
+	return n > 0;
+}
+
+/* For scandir(): selects the network cards that have the address they were made with. Interfaces
+ * and addresses that people or containers set up are left out, since they come and go. If reading
+ * how a card got its address fails, the card is selected. If that file is absent, or we may not
+ * read it, the card is left out. */
+static int is_card(const struct dirent *entry)
+{
+	char path[SYS_PATH_MAX], value[VALUE_MAX];
+	snprintf(path, sizeof path, "/sys/class/net/%s/device", entry->d_name);
+	if (*entry->d_name == '.' || access(path, F_OK))
+		return 0;
+	snprintf(path, sizeof path, "/sys/class/net/%s/addr_assign_type", entry->d_name);
+	const ssize_t n = read_value(path, value);
+	return n < 0 || (n > 0 && *value == '0');
+}
+
+/* Makes an id of the values, and frees them. If has_id is false, the id is "", which is no error.
+ * Returns false if the id cannot be made. */
+static bool make_id(struct text *values, bool has_id, char ret[static MACHINE_CHARS + 1])
+{
+	struct sums sums;
+	const bool good =
+		!values->error && !digest_bytes(DIGEST_SHA256, values->data, values->len, &sums);
+	*ret = '\0';
+	if (good && has_id)
+		hex_encode(sums.sha256, MACHINE_CHARS / 2, ret);
+	text_clear(values);
+	return good;
+}
+
+/* Makes process.machine. Returns false if what it is made of cannot be read. A machine without any
+ * of these values has an id all the same, which says that it has none. */
+static bool machine_id(char ret[static MACHINE_CHARS + 1])
+{
+	struct text values = TEXT(VALUES_MAX);
+	struct dirent **cards;
+	char path[SYS_PATH_MAX];
+	add_file_value(&values, "/etc/machine-id");
+	add_file_value(&values, "/sys/hypervisor/uuid");
+	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
+		add_file_value(&values, path);
+		free(cards[i]);
+	}
+	if (n >= 0)
+		free(cards);
+	else if (errno != ENOENT && errno != EACCES)
+		values.error = -EIO;
+	return make_id(&values, true, ret);
+}
+
+/* Makes process.board, which is "" if neither value is known. Returns false if what it is made of
+ * cannot be read. */
+static bool machine_board(char ret[static MACHINE_CHARS + 1])
+{
+	struct text values = TEXT(VALUES_MAX);
+	bool known = add_file_value(&values, "/sys/class/dmi/id/product_uuid");
+	known |= add_file_value(&values, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
+	return make_id(&values, known, ret);
+}
+
+bool machine_ids(
+	char ret_machine[static MACHINE_CHARS + 1], char ret_board[static MACHINE_CHARS + 1])
+{
+	return machine_id(ret_machine) && machine_board(ret_board);
+}
+
+/* Adds a hash of the address of each network card. Returns false if reading fails. */
+static bool add_cards(struct known_machine *machine)
+{
+	struct dirent **cards;
+	char path[SYS_PATH_MAX], hash[MACHINE_CHARS + 1];
+	bool good = true;
+	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
+	for (int i = 0; i < n; i++) {
+		struct text values = TEXT(VALUES_MAX);
+		char address[VALUE_MAX];
+		const size_t used = strlen(machine->cards);
+		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
+		const ssize_t bytes = read_value(path, address);
+		text_add_bytes(&values, address, bytes > 0 ? (size_t)bytes : 0);
+		good &= bytes >= 0 && make_id(&values, bytes > 0, hash);
+		if (good && *hash && used + CARD_CHARS + 1 < sizeof machine->cards)
+			snprintf(machine->cards + used, sizeof machine->cards - used, "%.*s ",
+				CARD_CHARS, hash);
+		free(cards[i]);
+	}
+	if (n >= 0)
+		free(cards);
+	return good && (n >= 0 || errno == ENOENT || errno == EACCES);
+}
+
+void machine_self(struct known_machine *ret)
+{
+	struct text values = TEXT(VALUES_MAX);
+	size_t n = sizeof ret->host;
+	*ret = (struct known_machine){.id = ""};
+	if (uv_os_gethostname(ret->host, &n))
+		*ret->host = '\0';
+	const bool has_id = add_file_value(&values, "/etc/machine-id");
+	add_file_value(&values, "/sys/hypervisor/uuid");
+	/* Without an id nothing is concluded. */
+	if (!make_id(&values, has_id, ret->id) || !machine_board(ret->board) || !add_cards(ret))
+		*ret->id = '\0';
+}
+
+/* Whether the lists have a card in common. */
+static bool share_a_card(const char *a, const char *b)
+{
+	for (; strlen(a) > CARD_CHARS; a += CARD_CHARS + 1) {
+		char card[CARD_CHARS + 1];
+		snprintf(card, sizeof card, "%s", a);
+		if (strstr(b, card))
+			return true;
+	}
+	return false;
+}
+
+bool machine_differs(const struct known_machine *a, const struct known_machine *b)
+{
+	if (!*a->id || !*b->id)
+		return false;
+	return strcmp(a->id, b->id) != 0 || strcmp(a->host, b->host) != 0 ||
+	       (*a->board && *b->board && strcmp(a->board, b->board) != 0) ||
+	       (*a->cards && *b->cards && !share_a_card(a->cards, b->cards));
+}

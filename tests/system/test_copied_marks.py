@@ -1,0 +1,144 @@
+"""Marks that wake on another machine, and objects that others uploaded: neither lets a run replace what is not its own."""
+
+import shutil
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import MIB, content, make_tree
+from tests.system.pushing import counts, marks_of, told
+
+HOST = 'hostname "$0" && exec "$@"'
+ID = 'mount --bind "$0" /etc/machine-id && exec "$@"'
+
+
+@pytest.fixture
+def web1(s3once, bucket, tmp_path):
+    """A host that has uploaded one file, and the marks of which are copied to `copy`."""
+    tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
+    run = s3once(*push(tree, bucket, tmp_path / "web1"), **on("web1"))
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    shutil.copytree(tmp_path / "web1", tmp_path / "copy")
+    return tree
+
+
+def push(tree, bucket, marks, *more):
+    marks.mkdir(exist_ok=True)
+    return ("push", tree, f"s3://{bucket}/p", "--marks", f"sqlite:{marks}/marks.db", "--json", *more)
+
+
+def on(host):
+    return {"wrap": ("unshare", "--uts", "sh", "-c", HOST, host)}
+
+
+def on_another_machine(tmp_path):
+    """The same host name: a disk that was copied, or that was put into another machine."""
+    (tmp_path / "machine-id").write_text("0123456789abcdef0123456789abcdef\n")
+    script = f"hostname web1 && {ID}"
+    return {"wrap": ("unshare", "--uts", "--mount", "sh", "-c", script, str(tmp_path / "machine-id"))}
+
+
+def warnings(run):
+    return [each["text"] for each in told(run, "warning") if "another machine" in each["text"]]
+
+
+@pytest.mark.parametrize("how", ["name", "machine"])
+def test_a_clone_replaces_nothing_of_the_machine_that_it_was_made_of(s3once, s3, bucket, tmp_path, web1, how):
+    there = on("web2") if how == "name" else on_another_machine(tmp_path)
+    make_tree(web1, {"file": content("new", 1001)})
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "--if-changed=replace"), **there)
+    assert run.code == 1 and counts(run) == {"refused": 1}, run
+    assert len(warnings(run)) == 1 and "web1" in warnings(run)[0] and "web1" in run.err, run
+    assert "may be a copy of the one that uploaded it" in told(run, "refused")[0]["text"]
+    assert s3.get(bucket, "p/file") == content("old", 1000)
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "--if-changed=replace"), **there)
+    assert run.code == 1 and not warnings(run), run  # it knows its machine now
+    # The machine that uploaded it still may.
+    run = s3once(*push(web1, bucket, tmp_path / "web1", "--if-changed=replace"), **on("web1"))
+    assert run.code == 0 and counts(run) == {"uploaded": 1} and not warnings(run), run
+
+
+def test_a_clone_and_its_original_do_not_take_each_others_new_files(s3once, s3, bucket, tmp_path, web1):
+    make_tree(web1, {"later": content("theirs", 500)})
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "--if-changed=replace"), **on("web2"))
+    assert run.code == 0 and counts(run) == {"skipped": 1, "uploaded": 1}, run
+    make_tree(web1, {"later": content("ours", 501)})
+    run = s3once(*push(web1, bucket, tmp_path / "web1", "--if-changed=replace"), **on("web1"))
+    assert run.code == 1 and counts(run) == {"skipped": 1, "failed": 1}, run
+    assert "give each host its own prefix" in told(run, "failed")[0]["text"]
+    assert s3.get(bucket, "p/later") == content("theirs", 500)
+    # What the clone has uploaded is its own to replace.
+    make_tree(web1, {"later": content("again", 502)})
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "--if-changed=replace"), **on("web2"))
+    assert run.code == 0 and s3.get(bucket, "p/later") == content("again", 502), run
+
+
+def test_a_host_that_was_moved_says_so_once(s3once, s3, bucket, tmp_path, web1):
+    """All that it has uploaded stays done, and one word lets it replace its own."""
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "-n"), **on("web9"))
+    assert run.code == 0 and len(warnings(run)) == 1 and counts(run) == {"skipped": 1}, run  # which notes nothing
+    run = s3once(*push(web1, bucket, tmp_path / "copy"), **on("web9"))
+    assert run.code == 0 and len(warnings(run)) == 1 and counts(run) == {"skipped": 1}, run
+    make_tree(web1, {"file": content("new", 1001)})
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "--if-changed=replace-any"), **on("web9"))
+    assert run.code == 0 and counts(run) == {"uploaded": 1} and not warnings(run), run
+    make_tree(web1, {"file": content("newer", 1002)})
+    run = s3once(*push(web1, bucket, tmp_path / "copy", "--if-changed=replace"), **on("web9"))
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    shown = s3once("status", f"s3://{bucket}/p", "--marks", f"sqlite:{tmp_path}/copy/marks.db")
+    assert "used on web1 before" in shown.out, shown
+
+
+def test_a_container_without_a_machine_id_may_have_any_name(s3once, s3, bucket, tmp_path):
+    """A pod gets a new name each time, and its volume is the same."""
+    tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
+    (tmp_path / "none").write_text("")
+    for turn, pod in enumerate(("pod-1", "pod-2")):
+        make_tree(tree, {"file": content(pod, 1000 + turn)})
+        script = f"hostname {pod} && {ID}"
+        wrap = ("unshare", "--uts", "--mount", "sh", "-c", script, str(tmp_path / "none"))
+        run = s3once(*push(tree, bucket, tmp_path / "volume", "--if-changed=replace"), wrap=wrap)
+        assert run.code == 0 and counts(run) == {"uploaded": 1} and not warnings(run), run
+    assert s3.get(bucket, "p/file") == content("pod-2", 1001)
+
+
+def test_an_upload_that_the_original_was_about_to_finish(s3once, s3, s3_wire, bucket, tmp_path, web1):
+    """The disk was copied while an upload that replaces the object was under way."""
+    make_tree(web1, {"file": content("new", 11 * MIB)})
+    replace = ("--if-changed=replace", "--part-size=5MiB")
+    rule = s3_wire.add(faults.kill_before, "CompleteMultipartUpload")
+    s3once(*push(web1, bucket, tmp_path / "web1", *replace), **on("web1"))
+    assert rule.fired
+    s3_wire.clear()
+    shutil.rmtree(tmp_path / "copy")
+    shutil.copytree(tmp_path / "web1", tmp_path / "copy")
+    run = s3once(*push(web1, bucket, tmp_path / "copy", *replace, "--lease=2s"), **on("web2"))
+    assert run.code == 1 and counts(run) == {"refused": 1}, run
+    assert s3.get(bucket, "p/file") == content("old", 1000)
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+@pytest.mark.parametrize("size", [1001, 6 * MIB])
+def test_what_was_adopted_is_not_replaced(s3once, s3, bucket, marks, tmp_path, size):
+    """Another program has uploaded it. That it was this file once does not make it this program's."""
+    tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
+    s3.client.put_object(Bucket=bucket, Key="p/file", Body=content("old", 1000))
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--part-size=5MiB")
+    assert counts(s3once(*command)) == {"adopted": 1}
+    make_tree(tree, {"file": content("new", size)})
+    before = marks_of(marks)
+    for _ in range(2):
+        run = s3once(*command, "--if-changed=replace")
+        assert run.code == 1 and counts(run) == {"refused": 1}, run
+        assert "s3once did not upload it" in told(run, "refused")[0]["text"]
+        assert "--if-changed=replace-any" in told(run, "refused")[0]["text"]
+    assert s3.get(bucket, "p/file") == content("old", 1000)
+    assert {key: {**mark, "newer_size": 0, "newer_mtime": 0} for key, mark in marks_of(marks).items()} == {
+        key: {**mark, "newer_size": 0, "newer_mtime": 0} for key, mark in before.items()
+    }
+    run = s3once(*command, "--if-changed=replace-any")
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert s3.get(bucket, "p/file") == content("new", size)
+    make_tree(tree, {"file": content("newer", size + 1)})
+    run = s3once(*command, "--if-changed=replace")
+    assert run.code == 0 and s3.get(bucket, "p/file") == content("newer", size + 1), run
