@@ -152,6 +152,10 @@ struct s3once_locks_options {
 	uint64_t suspect_ms;
 	enum s3once_lock_release_by release_by;
 	enum s3once_lock_tokens tokens;
+	/* Acquire locks also in a global table whose replicas are not strongly consistent: each
+	 * Region judges by its own replica, so that a lock excludes only who uses the same Region.
+	 * Without this, such a table is refused (-EIO) where dynamodb:DescribeTable is allowed. */
+	int allow_replicas;
 	/* The longest pause between two looks at a lock that is waited for. 0: 1 s. */
 	uint64_t poll_ms;
 	/* A directory that remembers for how long others' rows have not changed, so that programs

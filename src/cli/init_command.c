@@ -31,7 +31,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 		.shards = shards ? shards : SHARDS_OF_TABLE,
 		.timeout_ms = ACTIVE_TIMEOUT_MS};
 	struct store_settings settings = {0};
-	bool created, ttl;
+	struct table_made made = {0};
 	/* A table is made by way of the services, and the file of marks by opening it. */
 	if (is_table ? services_open(frame->access, &frame->services, problem)
 		     : marks_open(place, &frame->services, &frame->marks, problem))
@@ -39,7 +39,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	/* true: the settings of a new file are written, with this number of shards. */
 	const enum outcome o =
 		is_table ? table_create(frame->services.aws, frame->services.http, &setup,
-				   &settings, &created, &ttl, problem)
+				   &settings, &made, problem)
 			 : settings_load(frame->marks.conn, true, shards ? shards : SHARDS_OF_FILE,
 				   NULL, &settings, problem);
 	if (o != OUTCOME_OK)
@@ -56,12 +56,24 @@ static int set_up(struct command_frame *frame, unsigned shards)
 		return S3ONCE_EXIT_OK;
 	}
 	output_tell(&frame->output, "table %s %s: %s%s", place->table,
-		created ? "was created and is ready" : "is ready",
+		made.created ? "was created and is ready" : "is ready",
 		human_things(settings.shards, "shard").text,
-		ttl ? ", time to live on 'expires'" : "");
-	if (!ttl)
+		made.has_ttl ? ", time to live on 'expires'" : "");
+	if (*made.shape.replicas && !made.shape.is_split)
+		output_tell(&frame->output, "its replicas (%s) are strongly consistent",
+			made.shape.replicas);
+	if (made.shape.is_split)
 		log_warning(
-			"this server does not support time to live: rows of ended sessions stay in the table");
+			"table %s has replicas (%s), and each Region judges claims by its own: "
+			"hosts of two Regions may send one file at once, and S3 stores one of both; "
+			"let all hosts use one Region (--region), or make the replicas strongly "
+			"consistent; locks in this table would exclude nobody in another Region",
+			place->table, made.shape.replicas);
+	if (!made.has_ttl)
+		log_warning("%s: rows of ended sessions stay in the table",
+			*made.shape.replicas && !made.shape.is_split
+				? "strongly consistent replicas have no time to live"
+				: "this server does not support time to live");
 	return S3ONCE_EXIT_OK;
 }
 

@@ -3,6 +3,7 @@
  * files, so that the next process does not have to wait for a whole lease again. */
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "lock/lock_client.h"
@@ -491,6 +492,30 @@ static int check_request(const struct s3once_locks *locks,
 					   : 0;
 }
 
+/* Looks once a client whether the table is split among Regions. What DescribeTable does not answer
+ * is not known, and no reason to hold anybody up: it is a call of its own limits and permissions.
+ */
+static int check_replicas(struct acquisition *a)
+{
+	struct s3once_locks *locks = a->locks;
+	struct call_limits limits = limits_of(a, clock_boot_ns());
+	struct dynamodb_shape shape;
+	struct problem problem = {0};
+	if (locks->is_sqlite || locks->allows_replicas || atomic_load(&locks->has_shape))
+		return 0;
+	limits.attempts = 1;
+	const enum outcome o = dynamodb_describe_table(a->conn, &limits, &shape, &problem);
+	if (o == OUTCOME_OK && shape.is_split)
+		return lock_replicas(locks, &shape, -EIO, a->error);
+	atomic_store(&locks->has_shape, o == OUTCOME_OK || o == OUTCOME_DENIED);
+	if (o == OUTCOME_DENIED)
+		log_warning(
+			"whether the table has replicas in other Regions, which would not exclude "
+			"each other, cannot be seen: allow dynamodb:DescribeTable, or say "
+			"--allow-replicas");
+	return 0;
+}
+
 int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_request *request,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret)
 {
@@ -517,7 +542,9 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	/* The first round writes at once, since most locks are free. In a dialect that decides by
 	 * the wall clock, the row is read first, since the reply shows the service's time. */
-	r = try_all(&a, locks->dialect->by_wall_clock ? FIRST_READ : FIRST_WRITE);
+	r = check_replicas(&a);
+	if (!r)
+		r = try_all(&a, locks->dialect->by_wall_clock ? FIRST_READ : FIRST_WRITE);
 	for (unsigned round = 0; r == -EBUSY; round++) {
 		/* Another thread of this client may have acquired the lock meanwhile. */
 		a.lock = acquire_again(&a);

@@ -81,6 +81,7 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	const char *fault = NULL;
 	locks->dialect = dialect_of(o->dialect);
 	locks->is_sqlite = !is_table;
+	locks->allows_replicas = o->allow_replicas != 0;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
 	/* A table has a name of 1 to 255 bytes, and a file has a path. */
@@ -236,10 +237,20 @@ void s3once_locks_free(struct s3once_locks *locks)
 	destroy_locks(locks);
 }
 
+int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
+	struct s3once_lock_error *ret)
+{
+	return lock_error(ret, error,
+		"table %s has replicas (%s), and each Region judges conditions by its own: two hosts of "
+		"two Regions could hold one lock at once; use a table of one Region, make the replicas "
+		"strongly consistent, or say --allow-replicas if all holders use one Region",
+		locks->table_name, shape->replicas);
+}
+
 int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,
 	int *ret_created, struct s3once_lock_error *ret)
 {
-	bool created = false, ttl = false;
+	struct table_made made = {0};
 	struct problem problem = {0};
 	if (ret)
 		*ret = (struct s3once_lock_error){0};
@@ -259,10 +270,13 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 		.ttl_name = table->ttl_name,
 		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MOST_MS,
 	};
-	if (table_make(locks->aws, locks->http, &making, &created, &ttl, &problem) != OUTCOME_OK)
+	if (table_make(locks->aws, locks->http, &making, &made, &problem) != OUTCOME_OK)
 		return lock_failed(ret, -EIO, &problem);
-	*ret_created = created;
-	if (table->ttl_name && !ttl) /* this is no failure, and the user is told of it */
+	*ret_created = made.created;
+	/* These are no failures, and the user is told of them. */
+	if (made.shape.is_split)
+		lock_replicas(locks, &made.shape, 0, ret);
+	else if (table->ttl_name && !made.has_ttl)
 		lock_error(ret, 0, "this server has no time to live");
 	return 0;
 }

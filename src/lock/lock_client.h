@@ -51,6 +51,8 @@ struct s3once_locks {
 	char table_name[256], pk_name[256], sk_name[256], owner[256];
 	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns 0: the user sends heartbeats */
 	uint64_t poll_ms;
+	bool allows_replicas;    /* the user says that all holders use one Region */
+	atomic_bool has_shape;   /* the table is known not to be split among Regions */
 	bool by_mark, is_sqlite; /* by_mark: a released row stays, and says that it is free */
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* the folder for observations; "": they are not kept */
@@ -104,6 +106,9 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 /* The limits of a request that ends at the deadline, or when the client is closed. */
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 
+/* Says in *ret that the table is split among Regions, and returns `error`. */
+int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
+	struct s3once_lock_error *ret);
 /* Both say in *ret what went wrong, if `ret` is not NULL, and return r. lock_error() takes a
  * format, and lock_failed() takes the problem of a request, with its code and request id. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)

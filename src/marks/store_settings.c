@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "marks/row.h"
-#include "store/dynamodb.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -210,8 +209,8 @@ void settings_use_batches(
 }
 
 enum outcome table_create(const struct aws_settings *aws, struct http_shared *http,
-	const struct table_setup *setup, struct store_settings *ret, bool *ret_created,
-	bool *ret_ttl, struct problem *ret_problem)
+	const struct table_setup *setup, struct store_settings *ret, struct table_made *ret_made,
+	struct problem *ret_problem)
 {
 	const struct table_making making = {.table = store_dynamodb_table(setup->table),
 		.what = "marks",
@@ -219,7 +218,7 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 		.timeout_ms = setup->timeout_ms};
 	struct store *store = NULL;
 	struct store_conn *conn = NULL;
-	enum outcome o = table_make(aws, http, &making, ret_created, ret_ttl, ret_problem);
+	enum outcome o = table_make(aws, http, &making, ret_made, ret_problem);
 
 	if (o != OUTCOME_OK)
 		return o;

@@ -55,13 +55,12 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 
 /* What `s3once init` does. It creates the table, waits at most timeout_ms until the table is
  * ACTIVE, turns time to live on for "expires", and writes the settings. It may be run again, and by
- * several at once. It refuses a table of another shape. On a server without time to live it sets
- * *ret_ttl to false, with OK. */
+ * several at once. It refuses a table of another shape. *ret_made says what table_make() says. */
 struct table_setup {
 	const char *table;
 	unsigned shards;
 	uint64_t timeout_ms;
 };
 enum outcome table_create(const struct aws_settings *aws, struct http_shared *http,
-	const struct table_setup *setup, struct store_settings *ret, bool *ret_created,
-	bool *ret_ttl, struct problem *ret_problem);
+	const struct table_setup *setup, struct store_settings *ret, struct table_made *ret_made,
+	struct problem *ret_problem);

@@ -32,6 +32,12 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 struct dynamodb_shape {
 	char status[32]; /* "ACTIVE", "CREATING", … */
 	char pk_name[256], sk_name[256], pk_type, sk_type;
+	/* The other Regions of a global table, for people; "" of any other table. */
+	char replicas[200];
+	/* Each Region judges conditions by its own replica, and the last writer wins
+	 * (MultiRegionConsistency is not STRONG). So a condition excludes nobody in another Region.
+	 */
+	bool is_split;
 };
 /* DescribeTable. ABSENT if there is no such table. */
 enum outcome dynamodb_describe_table(struct store_conn *conn, const struct call_limits *limits,
@@ -57,12 +63,14 @@ struct table_making {
 	const char *ttl_name; /* or NULL */
 	uint64_t timeout_ms;
 };
+/* The table that table_make() has found or made. */
+struct table_made {
+	bool created; /* by this call */
+	bool has_ttl; /* time to live is on: not if none was asked for, or on a server without it */
+	struct dynamodb_shape shape;
+};
 /* Creates a table unless it is there, waits until it can be used (for timeout_ms at most), and
- * turns time to live on. It may be run again, and by several at once. A table with other keys is
- * refused.
- *
- * With OK, *ret_created says whether this call has created the table, and *ret_ttl whether time to
- * live is on: it is not if none was asked for, or on a server without it. */
+ * turns time to live on, which strongly consistent replicas do not have. It may be run again, and
+ * by several at once. A table with other keys is refused. */
 enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
-	const struct table_making *making, bool *ret_created, bool *ret_ttl,
-	struct problem *ret_problem);
+	const struct table_making *making, struct table_made *ret, struct problem *ret_problem);

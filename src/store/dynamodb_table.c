@@ -71,7 +71,26 @@ static char type_of(const json_t *definitions, const char *name)
 	return '\0';
 }
 
-/* Reads the status and the keys of a table from the reply to DescribeTable. 0 or -EBADMSG. */
+/* Reads whether a table is a global one. DescribeTable names its replicas in other Regions, and for
+ * global tables of 2017 only their version. */
+static void read_replicas(const json_t *table, struct dynamodb_shape *ret)
+{
+	const json_t *replicas = json_object_get(table, "Replicas");
+	struct text names = TEXT(sizeof ret->replicas - 1);
+	for (size_t i = 0; i < json_array_size(replicas); i++)
+		text_addf(&names, "%s%s", i ? ", " : "",
+			quote(json_text(json_array_get(replicas, i), "RegionName")).text);
+	if (!names.len && strcmp(json_text(table, "GlobalTableVersion"), "2017.11.29") == 0)
+		text_add(&names, "other Regions");
+	snprintf(ret->replicas, sizeof ret->replicas, "%s",
+		names.error ? "many Regions" : text_string(&names));
+	text_clear(&names);
+	ret->is_split =
+		*ret->replicas && strcmp(json_text(table, "MultiRegionConsistency"), "STRONG") != 0;
+}
+
+/* Reads the status, the keys and the replicas of a table from the reply to DescribeTable. 0 or
+ * -EBADMSG. */
 static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
 {
 	const json_t *table = json_object_get(reply, "Table");
@@ -88,6 +107,7 @@ static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
 	}
 	if (!shape.status[0] || !shape.pk_name[0])
 		return -EBADMSG;
+	read_replicas(table, &shape);
 	*ret = shape;
 	return 0;
 }
@@ -153,7 +173,7 @@ struct creation {
 	const struct table_making *making;
 	struct call_limits limits;
 	uint64_t nap_ms;
-	bool created;
+	struct table_made made;
 };
 
 /* Describes one of a table's keys for a message. The name is "" if the table has no key of this
@@ -209,13 +229,13 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 	enum outcome outcome = OUTCOME_OK;
 
 	while (outcome == OUTCOME_OK) {
-		struct dynamodb_shape shape;
+		struct dynamodb_shape *shape = &creation->made.shape;
 		outcome = dynamodb_describe_table(
-			creation->conn, &creation->limits, &shape, ret_problem);
+			creation->conn, &creation->limits, shape, ret_problem);
 		if (outcome == OUTCOME_ABSENT) {
 			outcome = dynamodb_create_table(
 				creation->conn, &making->terms, &creation->limits, ret_problem);
-			creation->created |= outcome == OUTCOME_OK;
+			creation->made.created |= outcome == OUTCOME_OK;
 			/* REFUSED: another process creates the table, or the table is there and not
 			 * shown yet. */
 			if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
@@ -226,27 +246,26 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 			return outcome;
 		/* The keys of a table that is being deleted do not matter: once it is absent, a new
 		 * one is created. */
-		const bool is_leaving = strcmp(shape.status, "DELETING") == 0;
+		const bool is_leaving = strcmp(shape->status, "DELETING") == 0;
 		if (!is_leaving)
-			outcome = table_check_shape(
-				&making->table, making->what, &shape, ret_problem);
+			outcome =
+				table_check_shape(&making->table, making->what, shape, ret_problem);
 		/* A table that is UPDATING can be used, too. */
-		if (outcome != OUTCOME_OK || strcmp(shape.status, "ACTIVE") == 0 ||
-			strcmp(shape.status, "UPDATING") == 0)
+		if (outcome != OUTCOME_OK || strcmp(shape->status, "ACTIVE") == 0 ||
+			strcmp(shape->status, "UPDATING") == 0)
 			return outcome;
-		if (is_leaving || strcmp(shape.status, "CREATING") == 0)
-			outcome = wait_while(creation, shape.status, ret_problem);
+		if (is_leaving || strcmp(shape->status, "CREATING") == 0)
+			outcome = wait_while(creation, shape->status, ret_problem);
 		else
 			outcome = outcome_error(ret_problem, OUTCOME_SETUP,
 				"table %s cannot be used: it is %s", making->table.name,
-				shape.status);
+				shape->status);
 	}
 	return outcome;
 }
 
 enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
-	const struct table_making *making, bool *ret_created, bool *ret_ttl,
-	struct problem *ret_problem)
+	const struct table_making *making, struct table_made *ret, struct problem *ret_problem)
 {
 	struct creation creation = {.making = making,
 		.limits = {.deadline_ns = clock_boot_ns() + making->timeout_ms * NS_PER_MS},
@@ -254,22 +273,23 @@ enum outcome table_make(const struct aws_settings *aws, struct http_shared *http
 	struct store *store = NULL;
 	enum outcome outcome = OUTCOME_LOCAL;
 
-	*ret_ttl = false;
 	if (store_dynamodb_open_table(aws, http, &making->table, &store, ret_problem))
 		return OUTCOME_LOCAL;
 	if (store_conn_new(store, &creation.conn))
 		problem_set(ret_problem, "table %s: out of memory", making->table.name);
 	else
 		outcome = make_ready(&creation, ret_problem);
-	if (outcome == OUTCOME_OK && making->ttl_name) {
+	const struct dynamodb_shape *shape = &creation.made.shape;
+	const bool may_have_ttl = !*shape->replicas || shape->is_split;
+	if (outcome == OUTCOME_OK && making->ttl_name && may_have_ttl) {
 		outcome = dynamodb_enable_ttl(
 			creation.conn, making->ttl_name, &creation.limits, ret_problem);
-		*ret_ttl = outcome == OUTCOME_OK;
+		creation.made.has_ttl = outcome == OUTCOME_OK;
 		if (outcome == OUTCOME_UNSUPPORTED)
 			outcome = OUTCOME_OK;
 	}
 	if (outcome == OUTCOME_OK)
-		*ret_created = creation.created;
+		*ret = creation.made;
 	store_conn_free(creation.conn);
 	store_close(store);
 	return outcome;

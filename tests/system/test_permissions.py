@@ -35,7 +35,7 @@ OPERATIONS = {
     "DeleteItem": ("dynamodb:DeleteItem", {"lock", "doctor"}),
     "Scan": ("dynamodb:Scan", {"lock"}),
     "CreateTable": ("dynamodb:CreateTable", {"init"}),
-    "DescribeTable": ("dynamodb:DescribeTable", {"init", "doctor"}),
+    "DescribeTable": ("dynamodb:DescribeTable", {"init", "doctor", "lock"}),
     "UpdateTimeToLive": ("dynamodb:UpdateTimeToLive", {"init"}),
     "DeleteObject": ("s3:DeleteObject", {"doctor"}),
     "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration", {"doctor"}),

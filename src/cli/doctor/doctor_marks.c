@@ -269,7 +269,17 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_OK, "table", "%s has the shape of marks, %s", name,
 			quote(shape.status).text);
-	else
+	if (outcome == OUTCOME_OK && shape.is_split)
+		doctor_find(doctor, DOCTOR_WARNING, "replicas",
+			"%s: each Region judges claims by its own, so that hosts of two Regions may "
+			"send one file at once, of which S3 stores one; let all hosts use one "
+			"Region, or make the replicas strongly consistent; no lock in this table "
+			"excludes a host of another Region",
+			shape.replicas);
+	else if (outcome == OUTCOME_OK && *shape.replicas)
+		doctor_find(
+			doctor, DOCTOR_OK, "replicas", "%s, strongly consistent", shape.replicas);
+	if (outcome != OUTCOME_OK)
 		doctor_refused(doctor, DOCTOR_FAILURE, "table", "dynamodb:DescribeTable", outcome,
 			&problem);
 	return outcome == OUTCOME_OK;

@@ -45,6 +45,9 @@ const struct option lock_wait_options[] = {
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
 		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
 		.most = 1000),
+	FLAG("allow-replicas", FIELD(client.allow_replicas),
+		"also in a table whose replicas each grant locks of\ntheir own, if all holders use one "
+		"Region"),
 	VALUE("owner", STRING, FIELD(client.owner), "NAME",
 		"what others read of the holder [host, process id]"),
 	{NULL},

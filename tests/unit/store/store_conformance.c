@@ -229,15 +229,15 @@ static int run_table(const struct aws_settings *settings, struct http_shared *ht
 	struct store_settings found;
 	struct problem problem = {0};
 	struct store *store;
-	bool created, ttl;
+	struct table_made made = {0};
 
-	if (table_create(settings, http, &setup, &found, &created, &ttl, &problem) ||
+	if (table_create(settings, http, &setup, &found, &made, &problem) ||
 		store_dynamodb_open(settings, http, table, &store, &problem) < 0) {
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
 	}
-	printf("table %s: created %d, ttl %d, id %s, shards %u\n", table, created, ttl,
-		found.table_id, found.shards);
+	printf("table %s: created %d, ttl %d, id %s, shards %u\n", table, made.created,
+		made.has_ttl, found.table_id, found.shards);
 	int status = with_batches ? run_with_batches(store, wanted) : run(store, wanted);
 	store_close(store);
 	return status;
