@@ -95,7 +95,8 @@ static const struct lock_command acquire_command = {
 	.command.about =
 		"Waits for the lock and prints a handle, by which lock renew and lock release go\n"
 		"on from any process or host. Nothing renews it: it is held for --lease.\n",
-	.command.examples = "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
+	.command.examples = "  export S3ONCE_LOCKS=dynamodb:locks\n"
+			    "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
 			    "  s3once lock release \"$handle\"\n\n"
 			    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another.\n",
 	.groups = {lock_wait_options, lock_key_options},
@@ -380,9 +381,10 @@ static void print_usage(FILE *stream)
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(stream, "  %-8s %s\n", commands[i]->command.name + NAME_AT,
 			commands[i]->description);
-	fprintf(stream, "\n"
-			"  s3once lock COMMAND --help   the options of a command\n\n"
-			"Example: s3once lock run nightly -- backup --all\n");
+	fprintf(stream,
+		"\n"
+		"  s3once lock COMMAND --help   the options of a command\n\n"
+		"Example: s3once lock run --locks dynamodb:locks nightly -- backup --all\n");
 }
 
 /* Returns the command with all its groups of options, which are written to `groups`. */

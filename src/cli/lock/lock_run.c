@@ -459,8 +459,8 @@ const struct lock_command lock_run_command = {
 		"environment S3ONCE_LOCK_KEY, S3ONCE_LOCK_TOKEN (the fencing token) and\n"
 		"S3ONCE_LOCK_FD, a descriptor that reads end of file once the lock is lost.\n",
 	.command.examples =
-		"  s3once lock run nightly -- backup --all\n"
 		"  s3once lock init --locks dynamodb:locks\n"
+		"  s3once lock run --locks dynamodb:locks nightly -- backup --all\n"
 		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n\n"
 		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot\n"
 		"be started); 2 usage; 3 service; 4 held by another; 5 lost.\n",

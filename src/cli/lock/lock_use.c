@@ -14,7 +14,8 @@ static const char *const token_sources[] = {"default", "row", "counter", "none",
 
 const struct option lock_place_options[] = {
 	VALUE("locks", STRING, FIELD(client.place), "PLACE",
-		"where the locks are: dynamodb:TABLE, sqlite:PATH or local, a file of this user on this host [local, or as S3ONCE_LOCKS says]"),
+		"where the locks are: dynamodb:TABLE for many hosts, sqlite:PATH, or local, a file of "
+		"this user on this host [as S3ONCE_LOCKS says, or local with a warning]"),
 	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
 		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
 	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
@@ -61,6 +62,11 @@ const struct option lock_output_options[] = {
 int lock_open(struct lock_use *use)
 {
 	int r = s3once_locks_open(&use->client, &use->locks, &use->error);
+	/* Without a word about it, two hosts would both hold a lock of one name. */
+	if (!r && !use->client.place)
+		log_warning(
+			"locks are in a file of this user on this host, and exclude no other host; "
+			"--locks dynamodb:TABLE does, and --locks local says that this is meant");
 	if (!r && use->client.dialect == S3ONCE_LOCK_DLM)
 		log_warning(
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "

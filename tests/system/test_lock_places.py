@@ -1,0 +1,70 @@
+"""For whom a lock holds: this user on this host, unless a place is named, and the recipe of docs/locks.md for once a night."""
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import REPOSITORY, wait_until
+
+
+def on(host):
+    return {"wrap": ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host)}
+
+
+def test_a_lock_of_this_host_alone_is_no_secret(s3once):
+    for command in (("run", "nightly", "--", "true"), ("acquire", "--lease", "1s", "other"), ("status", "nightly"), ("list",)):
+        run = s3once("lock", *command)
+        assert run.code == 0 and "exclude no other host" in run.err and "--locks dynamodb:TABLE" in run.err, run
+    for said in ({"S3ONCE_LOCKS": "local"}, {"S3ONCE_LOCKS": f"sqlite:{s3once.folder}/locks.db"}):
+        run = s3once("lock", "run", "nightly", "--", "true", env=said)
+        assert run.code == 0 and run.err == "", run
+    run = s3once("lock", "run", "--locks", "local", "nightly", "--", "true")
+    assert run.code == 0 and run.err == "", run
+
+
+def test_help_begins_with_many_hosts(s3once):
+    for command in (("lock", "--help"), ("lock", "run", "--help")):
+        run = s3once(*command)
+        example = next(line for line in run.out.splitlines() if "lock run --" in line and "--help" not in line)
+        assert "--locks dynamodb:" in example, run
+    page = (REPOSITORY / "docs" / "locks.md").read_text()
+    assert "--locks dynamodb:" in page[: page.index("--locks local")]
+
+
+@pytest.fixture
+def night(bucket, tmp_path):
+    """The line of docs/locks.md, with a command that says on which host it was begun."""
+    ran = tmp_path / "ran"
+    page = (REPOSITORY / "docs" / "locks.md").read_text()
+    assert 's3once push --marks dynamodb:s3once --as "nightly/$(date -u +%F)" --command s3://ops -- backup --all' in page
+
+    def line(date, script):
+        return ("push", "--lease", "2s", "--as", f"nightly/{date}", "--command", f"s3://{bucket}", "--", "sh", "-c", f'uname -n >>"{ran}"; {script}')
+
+    line.ran = lambda: ran.read_text().split() if ran.exists() else []
+    return line
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_once_a_night_on_one_of_many_hosts(s3once, s3, s3_wire, bucket, marks, tmp_path, night):
+    """Two hosts begin at once, and a third one later: the command runs once, also if its host dies before it is done."""
+    go = tmp_path / "go"
+    waits = f'while [ ! -e "{go}" ]; do sleep 0.05; done; echo done'
+    hosts = [s3once.start(*night("2026-11-28", waits), **on(host)) for host in ("web1", "web2")]
+    wait_until(night.ran)
+    go.touch()
+    for host in hosts:
+        assert host.wait().code == 0, host
+    assert s3once(*night("2026-11-28", "echo late"), **on("web3")).code == 0
+    assert len(night.ran()) == 1 and s3.get(bucket, "nightly/2026-11-28") == b"done\n"
+    # The next night the command fails on the first host, and its second one does it.
+    assert s3once(*night("2026-11-29", "exit 1"), **on("web1")).code != 0
+    assert s3once(*night("2026-11-29", "echo done"), **on("web2")).code == 0
+    assert s3once(*night("2026-11-29", "echo late"), **on("web1")).code == 0
+    assert night.ran()[1:] == ["web1", "web2"]
+    # And then the first host dies.
+    rule = s3_wire.add(faults.kill_before, "PutObject")
+    s3once(*night("2026-11-30", "echo lost"), **on("web1"))
+    assert rule.fired
+    s3_wire.clear()
+    assert s3once(*night("2026-11-30", "echo done"), **on("web2")).code == 0
+    assert s3.get(bucket, "nightly/2026-11-30") == b"done\n"
