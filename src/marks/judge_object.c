@@ -276,17 +276,11 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 }
 
 /* Whether the object was written for this very mark. A copy that was made in S3 keeps the metadata,
- * but it is not under the key that it was written for. An object of an earlier version of this
- * program does not name the key: then its claim has to be one that the mark itself has had. */
+ * but it is not under the key that it was written for. */
 static bool is_of_this_mark(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
-	if (strcmp(meta->table, j->table) != 0)
-		return false;
-	if (meta->written_for != S3_WRITTEN_FOR_UNKNOWN)
-		return meta->written_for == S3_WRITTEN_FOR_THIS;
-	return *meta->claim && (strcmp(meta->claim, j->claim->id) == 0 ||
-				       strcmp(meta->claim, j->claim->before.claim) == 0);
+	return strcmp(meta->table, j->table) == 0 && meta->written_for == S3_WRITTEN_FOR_THIS;
 }
 
 /* Whether the metadata say that the object has the file's content. What comes through a pipe is

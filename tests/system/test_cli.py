@@ -78,7 +78,7 @@ USAGE = [
     ("push --lease 4s --heartbeat 3s tree s3://bucket", "--heartbeat is more than half of --lease"),
     ("push --request-timeout 0s tree s3://bucket", "--request-timeout: '0s' is too small"),
     ("push --checksum=md4 tree s3://bucket", "--checksum: 'md4' is not one of crc32c|crc32|crc64nvme|sha1|sha256|md5|auto"),
-    ("push --if-changed=maybe tree s3://bucket", "--if-changed: 'maybe' is not one of fail|replace|skip"),
+    ("push --if-changed=maybe tree s3://bucket", "--if-changed: 'maybe' is not one of fail|replace|skip|replace-any"),
     ("push --profile '' tree s3://bucket", "--profile: the value is empty"),
     ("push --wait --no-wait tree s3://bucket", "--wait and --no-wait contradict each other"),
     ("push -qv tree s3://bucket", "--quiet and --verbose contradict each other"),

@@ -136,7 +136,7 @@ def test_every_option_is_offered(complete, repeating):
 def test_values_are_offered(complete, shell):
     lines = [["--if-changed", ""], ["--marks", ""], ["--profile", ""], ["--ca-bundle", "READ"], ["READ"]]
     changed, marks, profiles, bundle, source = complete(shell, *(["push", *line] for line in lines))
-    assert changed == {"fail", "replace", "skip"}
+    assert changed == {"fail", "replace", "skip", "replace-any"}
     assert {"local", "dynamodb:uploads"} <= marks
     assert profiles == {"default", "night"}
     assert "README.md" in bundle and "README.md" in source

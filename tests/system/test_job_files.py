@@ -126,7 +126,7 @@ wait = yes
         (bad, 7, "dry-run: 'perhaps' is neither yes nor no"),
         (bad, 8, "verbose: 'much' is neither yes nor no nor a number from 0 to 9"),
         (bad, 9, "part-size: '1' is too small: at least 5MiB"),
-        (bad, 10, "if-changed: 'ignore' is not one of fail|replace|skip"),
+        (bad, 10, "if-changed: 'ignore' is not one of fail|replace|skip|replace-any"),
         (bad, 11, "a job has no [sections]"),
         (bad, 12, "this is not name = value; a flag is written as name = yes"),
         (bad, 13, "there is no name before the ="),

@@ -164,6 +164,8 @@ def test_replacing_needs_get_object(s3once, s3, wires, bucket, tmp_path, size):
     content = (tree / "file").read_bytes()
     (tree / "file").write_bytes(b"other" + content)
     run = s3once(*command)
+    assert run.code in (1, 3) and "S3 does not show whose it is: allow s3:GetObject" in run.err, run
+    run = s3once(*command, "--if-changed=replace-any")  # which does not ask whose it is
     assert run.code in (1, 3) and "s3:GetObject beside s3:PutObject" in run.err and "(AccessDenied, request id" in run.err, run
     assert s3.get(bucket, "file") == content
 

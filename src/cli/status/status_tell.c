@@ -84,12 +84,12 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
 	if (view->json) {
-		json_t *store = json_set(json_event("store"), BYTES("marks", view->marks),
-			BYTES("table_id", settings->table_id), NUMBER("shards", settings->shards));
-		if (*settings->copied_from)
-			json_set(store, BYTES("copied_from", settings->copied_from),
-				TIME("copied_at", settings->copied_s));
-		json_print(view->output, store);
+		const char *from = settings->copied_from;
+		json_print(view->output, json_set(json_event("store"), BYTES("marks", view->marks),
+						 BYTES("table_id", settings->table_id),
+						 NUMBER("shards", settings->shards),
+						 BYTES("copied_from", *from ? from : NULL),
+						 TIME("copied_at", settings->copied_s)));
 		return;
 	}
 	tell(view, "marks: %s, %s, id %s", view->marks,

@@ -251,6 +251,12 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_ABSENT)
 		return STEP_NEXT;
+	if (o == OUTCOME_DENIED) {
+		problem_prefix(&problem,
+			"the object is not replaced, since S3 does not show whose it is: allow "
+			"s3:GetObject and s3:ListBucket");
+		return file_outcome(worker, file, o, &problem);
+	}
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
 	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);

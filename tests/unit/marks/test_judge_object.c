@@ -8,7 +8,7 @@
 #define CONTENT "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 #define MD5     "5d41402abc4b2a76b9719d911017c592" /* of "hello" */
 
-enum whose { NOBODY, OURS, A_COPY, UNNAMED_CLAIM, OLD_CLAIM, OTHER_TABLE };
+enum whose { NOBODY, OURS, A_COPY, UNNAMED, OTHER_TABLE };
 enum sums_are { NO_SUMS, AS_STORED, NOT_AS_STORED };
 
 struct row {
@@ -30,13 +30,11 @@ static const struct row rows[] = {
 	{JUDGED_FOREIGN, PROOF_NO, A_COPY, AS_STORED},
 	{JUDGED_FOREIGN, PROOF_NO, A_COPY, NOT_AS_STORED},
 	{JUDGED_FOREIGN, PROOF_NO, OTHER_TABLE, AS_STORED},
-	{JUDGED_FOREIGN, PROOF_NO, UNNAMED_CLAIM, AS_STORED},
-	{JUDGED_EARLIER, PROOF_NO, OLD_CLAIM, AS_STORED},
+	{JUDGED_FOREIGN, PROOF_NO, UNNAMED, AS_STORED},
 	/* The object alone shows whether it was damaged. */
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED},
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, .own_claim = true},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NOT_AS_STORED},
-	{JUDGED_DAMAGED, PROOF_NO, OLD_CLAIM, NOT_AS_STORED},
 	{JUDGED_DAMAGED, PROOF_MISSING, OURS, NOT_AS_STORED},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NOT_AS_STORED, .was_done = true},
 	{JUDGED_EARLIER, PROOF_NO, OURS, NOT_AS_STORED, .is_opaque = true},
@@ -101,10 +99,9 @@ static struct s3_object object_of(const struct row *row)
 		: row->whose == OTHER_TABLE ? "theirs"
 					    : "ours");
 	snprintf(meta->claim, sizeof meta->claim, "%s",
-		row->own_claim            ? "now"
-		: row->whose == OLD_CLAIM ? "before"
-		: row->whose == NOBODY    ? ""
-					  : "another");
+		row->own_claim         ? "now"
+		: row->whose == NOBODY ? ""
+				       : "another");
 	meta->written_for = row->whose == OURS || row->whose == OTHER_TABLE ? S3_WRITTEN_FOR_THIS
 			    : row->whose == A_COPY                          ? S3_WRITTEN_FOR_ANOTHER
 						   : S3_WRITTEN_FOR_UNKNOWN;
