@@ -92,8 +92,8 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes);
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n);
 /* The value (trimmed) of the first header of this lower-case name, or NULL. Borrowed. */
 const char *http_reply_header(const struct http_reply *reply, const char *name);
-/* Returns the lower-case name of the header by which the reply says that a cache has answered without asking
- * the server, or NULL. A cache that says nothing is not noticed. Static. */
+/* Returns the lower-case name of the header by which the reply says that a cache has answered
+ * without asking the server, or NULL. A cache that says nothing is not noticed. Static. */
 const char *http_reply_cached_by(const struct http_reply *reply);
 
 /* Sends one request and reads the whole reply. Returns 0 if there is a reply, whatever its status
