@@ -90,6 +90,11 @@ static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 	}
 	if (!n_strange || (knows_some && n_strange < LISTING_WORTH))
 		return;
+	/* HeadBucket, which each run sends before it claims a file, says of wrong credentials or a
+	 * wrong address what they are, where a refused listing would only be left out. */
+	run_ask_for_bucket(feed->run);
+	if (run_is_stopping(feed->run))
+		return;
 	if (!feed->listing)
 		feed->listing = listing_new(feed->run);
 	if (feed->listing)
