@@ -72,16 +72,18 @@ static enum step replace_done(struct worker *worker, struct file *file)
 	memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
 		step = look_whether_ours(worker, file);
+	if (step != STEP_NEXT) /* the file may be back in the queue, without its candidate */
+		return step;
 	/* Hosts that share a folder and marks may replace each other's versions. Nothing tells them
 	 * from hosts that share a prefix by mistake. */
 	add_other_source(worker, file, &source);
-	if (step == STEP_NEXT && source.len && !atomic_exchange(&worker->run->said_sources, true))
+	if (source.len && !atomic_exchange(&worker->run->said_sources, true))
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("%s replaces another source's version%s, unless both are the same "
 				"files",
 				quote(file->candidate->path).text, text_string(&source)));
 	text_clear(&source);
-	return step;
+	return STEP_NEXT;
 }
 
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.
