@@ -521,6 +521,14 @@ void judge_shown_object(
 		strdup(object->key), strdup(object->etag), request->from, world_now_ns()};
 }
 
+bool judge_was_shown(const struct machine_process *process, const char *key)
+{
+	for (size_t i = 0; i < judge.n_shown; i++)
+		if (judge.shown[i].to == process && strcmp(judge.shown[i].key, key) == 0)
+			return true;
+	return false;
+}
+
 /* The real table takes no batch that names an item twice. */
 void judge_batch_refused(void)
 {
@@ -821,8 +829,8 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 }
 
 /* A mark of a key in DynamoDB says done, of whichever bucket of this name. Another run may have
- * claimed it since if it looks at what is done (--reupload), or if it has begun before the file
- * was as it is now, and knows an earlier version. */
+ * claimed it since if it looks at what is done (--reupload), if it replaces what this one leaves
+ * alone, or if it has begun before the file was as it is now, and knows an earlier version. */
 static bool is_marked(const struct known *known, const struct machine_process *process)
 {
 	const json_t *item;
@@ -830,8 +838,8 @@ static bool is_marked(const struct known *known, const struct machine_process *p
 	for (size_t i = 0; (item = world_dynamodb_at(world.db, i)); i++) {
 		const struct machine_process *owner = session_owner(dynamodb_text(item, "session"));
 		const bool may_be_claimed =
-			owner != process &&
-			(world.scenario.varies || (owner && owner->began_ns < since_ns));
+			owner != process && (world.scenario.varies || world.scenario.if_mixed ||
+						    (owner && owner->began_ns < since_ns));
 		if (strcmp(dynamodb_text(item, "sk"), known->key) == 0 &&
 			is_mark(dynamodb_text(item, "pk")) &&
 			(strcmp(dynamodb_text(item, "state"), "done") == 0 || may_be_claimed))

@@ -27,6 +27,8 @@ void judge_refused_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *there);
 void judge_shown_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *object);
+/* Whether a HEAD has told this process of an object with this key. */
+bool judge_was_shown(const struct machine_process *process, const char *key);
 /* A batch of statements is refused as a whole. */
 void judge_batch_refused(void);
 

@@ -75,8 +75,8 @@ void runs_stored(const struct wire_request *request, const struct s3_stored *now
 {
 	const struct machine_process *from = request->from;
 	if (strcmp(now->key, WORLD_ID_OBJECT) == 0 && !*now->etag_before && from &&
-		from->machine->knows_id && !world.scenario.backups && !request->is_late &&
-		!run_was_told_of_bucket(from))
+		from->machine->knows_id && !world.scenario.backups && !world.is_anew &&
+		!request->is_late && !run_was_told_of_bucket(from))
 		story_break("%s makes %s again, and nobody has said that it is the same bucket",
 			from->name, now->key);
 	if (request->sent_ns > grace_end_ns(request->from, 1))

@@ -217,7 +217,7 @@ static int push(struct run *run)
 	const int exit = (int)s3once_push_run(push);
 	run->push = NULL;
 	run->machine->has_pushed = true;
-	run->machine->knows_id |= exit == 0 && options.bucket_id_object;
+	run->machine->knows_id |= exit == 0 && judge_was_shown(run->process, WORLD_ID_OBJECT);
 	if (producer)
 		producer_end(producer, run->process, exit);
 	const struct s3once_counts *counts = s3once_push_counts(push);
