@@ -492,6 +492,16 @@ static int check_request(const struct s3once_locks *locks,
 					   : 0;
 }
 
+int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
+	struct s3once_lock_error *ret)
+{
+	return lock_error(ret, error,
+		"table %s has replicas (%s), and each Region judges conditions by its own: two hosts of "
+		"two Regions could hold one lock at once; use a table of one Region, make the replicas "
+		"strongly consistent, or say --allow-replicas if all holders use one Region",
+		locks->table_name, shape->replicas);
+}
+
 /* Looks once a client whether the table is split among Regions. What DescribeTable does not answer
  * is not known, and no reason to hold anybody up: it is a call of its own limits and permissions.
  */

@@ -237,16 +237,6 @@ void s3once_locks_free(struct s3once_locks *locks)
 	destroy_locks(locks);
 }
 
-int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
-	struct s3once_lock_error *ret)
-{
-	return lock_error(ret, error,
-		"table %s has replicas (%s), and each Region judges conditions by its own: two hosts of "
-		"two Regions could hold one lock at once; use a table of one Region, make the replicas "
-		"strongly consistent, or say --allow-replicas if all holders use one Region",
-		locks->table_name, shape->replicas);
-}
-
 int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,
 	int *ret_created, struct s3once_lock_error *ret)
 {
