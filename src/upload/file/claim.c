@@ -72,7 +72,7 @@ static enum step replace_done(struct worker *worker, struct file *file)
 	memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
 		step = look_whether_ours(worker, file);
-	if (step != STEP_NEXT) /* the file may be back in the queue, without its candidate */
+	if (step != STEP_NEXT) /* the file may be another's by now: back in the queue, or aside */
 		return step;
 	/* Hosts that share a folder and marks may replace each other's versions. Nothing tells them
 	 * from hosts that share a prefix by mistake. */
