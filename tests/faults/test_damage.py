@@ -52,7 +52,8 @@ def test_damage_without_end_is_an_error(stage, lost, choice):
     for _ in range(2):
         sent = puts(stage)
         run = stage.push("--if-changed", choice)
-        assert run.code == 1 and puts(stage) - sent < 40, run
+        # Where every reply is lost, nothing moves, and the run itself may give up before the file does.
+        assert run.code in ((1, 3) if lost else (1,)) and puts(stage) - sent < 40, run
         assert "changed since" not in run.err, run
     assert rule.fired
     stage.s3.clear()

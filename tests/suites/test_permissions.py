@@ -176,7 +176,7 @@ def test_a_whole_run_needs_them_all(s3once, s3, wires, bucket, table, tmp_path):
     run = runs("upload-verify", *push, "--manifest", "--if-changed", "replace")
     manifest = re.search(r"^manifest: s3://[^/]*/(.*)$", run.out, re.M)[1]
     runs("upload-verify", "status", url)
-    runs("verify", "verify", "--download", url)
+    runs("verify", "verify", "--download", url, code=1)  # one file was never sent
     runs("verify", "verify", "--manifest", manifest, url)
     runs("verify", "verify", "--after", "p/small1", url)
     runs("fleet", "fleet")

@@ -55,7 +55,7 @@ USAGE = [
     ("push tree $'s3://bucket/\\x1b[31m'", "'s3://bucket/\\x1b[31m'"),
     ("push --frob tree s3://bucket", "unknown option '--frob'; see s3once push --help"),
     ("push --exlude x tree s3://bucket", "unknown option '--exlude'; did you mean --exclude?"),
-    ("push -x tree s3://bucket", "unknown option '-x'"),
+    ("push -Z tree s3://bucket", "unknown option '-Z'"),
     ("push --delete tree s3://bucket", "unknown option '--delete'"),
     ("push tree s3://bucket --as", "--as needs a value: --as KEY"),
     ("push --follow=yes tree s3://bucket", "--follow takes no value"),
