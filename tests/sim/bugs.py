@@ -219,7 +219,7 @@ BUGS = {
         "*ret_over = o == OUTCOME_OK || o == OUTCOME_REFUSED || (o == OUTCOME_REFUSED &&",
     ),
     "a-replacement-is-resumed-by-fail": (  # and by skip
-        "if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE && file->seen.upload.is_open",
+        "if (replaces_versions(worker) && file->seen.upload.is_open",
         "if (file->seen.upload.is_open",
     ),
     "a-replacement-under-another-suffix": (  # is resumed with the etag of what is under this one
