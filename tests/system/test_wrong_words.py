@@ -84,7 +84,8 @@ def test_operands(wrong, command):
     if operands:
         if command not in OPTIONAL:
             assert re.search(r"\b(name|give)\b", sentence := wrong(command)), sentence
-        sentence = wrong(command, *["" if word == operands[0] else word for word in operands])
+        where = ["--locks", "local"] if command.startswith("lock ") else []  # else a warning comes first
+        sentence = wrong(command, *where, *["" if word == operands[0] else word for word in operands])
         assert re.search(r"empty|is written s3://BUCKET|name|not the handle|a key has 1 to 1000 bytes", sentence), sentence
     if command not in MANY:
         sentence = wrong(command, *operands, "s3://one-more")

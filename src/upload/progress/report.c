@@ -122,7 +122,8 @@ static void note_waiting_locked(struct report *report, const struct report_file 
 {
 	struct s3once_waiting *waiting = &report->locked.waiting[file->wait];
 	const bool is_oldest = file->bytes && file->mtime_ns < waiting->oldest_ns;
-	char *path = is_oldest || !waiting->files ? strdup(file->path) : NULL;
+	const bool is_named = file->path && (is_oldest || !waiting->files);
+	char *path = is_named ? strdup(file->path) : NULL;
 	waiting->files++;
 	if (is_oldest)
 		waiting->oldest_ns = file->mtime_ns;
