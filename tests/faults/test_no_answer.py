@@ -70,6 +70,19 @@ def says_nothing(connection):
         pass
 
 
+def all_but_uploads(reached):
+    """The bucket is there and empty; an upload is taken, and never answered."""
+
+    def serve(connection):
+        while (head := read_head(connection)) and not head.startswith(b"PUT"):
+            status = b"501 x" if head.startswith(b"GET") else b"404 x" if b"/p/a" in head.split(b"\r\n")[0] else b"200 OK"
+            connection.sendall(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")
+        reached.set()
+        says_nothing(connection)
+
+    return serve
+
+
 def endless_headers(connection):
     read_head(connection)
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
@@ -106,9 +119,10 @@ def test_a_listener_that_never_answers(s3once, tmp_path, size, retries):
 
 def test_a_stop_says_what_was_waited_for(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    with Listener(says_nothing) as listener:
+    reached = threading.Event()
+    with Listener(all_but_uploads(reached)) as listener:
         run = s3once.start("push", "--grace", "6s", "--no-progress", tree, "s3://bucket/p", env=listener.where)
-        wait_until(lambda: listener.open, 30, "a connection")
+        assert reached.wait(30), run.output()
         run.popen.send_signal(signal.SIGTERM)
         result = run.wait(60)
     assert result.code == 143 and "when it was stopped, nothing had moved for" in result.err, result
