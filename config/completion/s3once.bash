@@ -6,9 +6,9 @@ _s3once_commands() {
 	"$@" --help 2>/dev/null | sed -n 's/^  \([a-z]\{1,\}\)  *[^ ].*/\1/p'
 }
 
-# The options in the output of "s3once COMMAND --help", each with what stands for its value.
+# The options in the output of "s3once COMMAND --help all", each with what stands for its value.
 _s3once_options() {
-	"$@" --help 2>/dev/null | sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\)\( \([^ ]*\)\)\{0,1\}.*/\2 \4/p'
+	"$@" --help all 2>/dev/null | sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\)\( \([^ ]*\)\)\{0,1\}.*/\2 \4/p'
 }
 
 _s3once_profiles() {

@@ -24,14 +24,14 @@ end
 
 function __s3once_options
     set -l command (__s3once_command)
-    $command --help 2>/dev/null | string replace -rf '^  (?:-., |    )(--[a-z0-9-]+)(?:\[=\S+\])?(?: \S+)?(?:  +(.*))?$' '$1\t$2'
+    $command --help all 2>/dev/null | string replace -rf '^  (?:-., |    )(--[a-z0-9-]+)(?:\[=\S+\])?(?: \S+)?(?:  +(.*))?$' '$1\t$2'
 end
 
 # What stands for the value of the option before the cursor, in the help.
 function __s3once_value_of
     set -l command (__s3once_command)
     set -l words (commandline -opc)
-    $command --help 2>/dev/null | string replace -rf "^  (?:-., |    )"$words[-1]" (\S+).*" '$1'
+    $command --help all 2>/dev/null | string replace -rf "^  (?:-., |    )"$words[-1]" (\S+).*" '$1'
 end
 
 function __s3once_values

@@ -63,10 +63,11 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->read = *frame->command;
 	frame->read.values = frame->values;
 	frame->read.given = frame->given;
+	frame->read.ret_topic = &frame->topic;
 	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) { /* --help was asked for */
-		options_help(frame->command, stdout);
-		frame->code = S3ONCE_EXIT_OK;
+		if (options_help(frame->command, frame->topic, stdout, &frame->problem) == 0)
+			frame->code = S3ONCE_EXIT_OK;
 	}
 	/* A job may add its target to the operands. Without --job, the number stays. */
 	if (frame->n >= 0 && frame->job)

@@ -38,8 +38,9 @@ struct command_frame {
 	/* Where each option was set (enum said_by). With --job, only the command line is looked at.
 	 */
 	unsigned given[OPTIONS_MAX];
-	char **words; /* argv as it was */
-	int n;        /* operands */
+	const char *topic; /* that of --help TOPIC; NULL: none */
+	char **words;      /* argv as it was */
+	int n;             /* operands */
 	char **operands;
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */

@@ -57,7 +57,7 @@ static int run_command(int argc, char **argv)
 	return command_unknown("", argv[0], names, COMMANDS);
 }
 
-/* Runs "help lock run" as "lock run --help". */
+/* Runs "help lock run" as "lock run --help", and "help push logs" as "push --help logs". */
 static int help_main(int argc, char **argv)
 {
 	static char option[] = "--help";
@@ -65,8 +65,9 @@ static int help_main(int argc, char **argv)
 		print_usage(stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	memmove(argv, argv + 1, (size_t)(argc - 1) * sizeof *argv);
-	argv[argc - 1] = option;
+	const int names = (argc > 2 && strcmp(argv[1], "lock") == 0) ? 2 : 1;
+	memmove(argv, argv + 1, (size_t)names * sizeof *argv);
+	argv[names] = option;
 	return run_command(argc, argv);
 }
 

@@ -86,8 +86,8 @@ def complete(tmp_path):
     return ask
 
 
-def help_of(*command):
-    run = subprocess.run([PROGRAM, *command, "--help"], capture_output=True, text=True, timeout=60)
+def help_of(*command, topic=()):
+    run = subprocess.run([PROGRAM, *command, "--help", *topic], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
     return run.stdout
 
@@ -112,10 +112,10 @@ def test_every_command_is_offered(complete, shell):
 
 @pytest.fixture
 def repeating(tmp_path):
-    """The folder of a program that repeats what the real one says for each --help, which is started once for each."""
-    helps = {command: help_of(*command) for command in every_command()}
+    """The folder of a program that repeats what the real one says for each --help all, which is started once for each."""
+    helps = {command: help_of(*command, topic=["all"]) for command in every_command()}
     for command, text in helps.items():
-        (tmp_path / " ".join([*command, "--help"])).write_text(text)
+        (tmp_path / " ".join([*command, "--help", "all"])).write_text(text)
     program = tmp_path / "bin" / "s3once"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec cat "{tmp_path}/$*"\n')

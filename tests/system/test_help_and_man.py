@@ -14,9 +14,9 @@ LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 
 def helps(s3once, command):
-    """[(words that run it, its --help)]: those of `lock` share a man page."""
+    """[(words that run it, its --help all)]: those of `lock` share a man page."""
     words = [["lock", name] for name in LOCK] if command == "lock" else [[command]]
-    return [(argv, s3once(*argv, "--help").out) for argv in words]
+    return [(argv, s3once(*argv, "--help", "all").out) for argv in words]
 
 
 def options_of_help(text):
@@ -71,7 +71,7 @@ def test_every_option_exists(s3once, command):
         words += [f"-{letter}" for letter, name, _ in options if letter and name != "--help"]
         run = s3once(*argv, *words, "--no-such-option")
         assert run.code == 2 and "unknown option '--no-such-option'" in run.err, run
-        assert "h" not in letters or s3once(*argv, "-h").out == text
+        assert "h" not in letters or s3once(*argv, "-h", "all").out == text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -85,6 +85,33 @@ def test_values_are_named_alike(s3once, command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_a_terminal(s3once, command):
     assert not [line for _, text in helps(s3once, command) for line in text.splitlines() if len(line) > 80]
+
+
+FIRST_SCREENS = {"push": 40, "run": 45, "watch": 45}  # lines
+
+
+@pytest.mark.parametrize("command", FIRST_SCREENS)
+def test_help_begins_with_one_screen(s3once, command):
+    """It has the options that most people need, each of which is in --help all, too, and says how to see the others."""
+    first, everything = s3once(command, "--help").out, s3once(command, "--help", "all").out
+    assert len(first.splitlines()) <= FIRST_SCREENS[command] and max(map(len, first.splitlines())) <= 80
+    assert 10 <= len(options_of_help(first)[0]) and options_of_help(first)[0] < options_of_help(everything)[0]
+    assert f"s3once {command} --help all" in first
+    assert s3once("help", command, "all").out == everything
+
+
+@pytest.mark.parametrize("command", FIRST_SCREENS)
+def test_help_has_topics(s3once, command):
+    """Together, the topics that the first screen names have all options, each in one of them."""
+    first, everything = s3once(command, "--help").out, s3once(command, "--help", "all").out
+    topics = first.split("--help TOPIC, which is\n")[1].replace("\n", " ").strip().split(", ")
+    texts = [s3once(command, "--help", topic) for topic in topics]
+    assert all(text.code == 0 and text.out and text.out in everything for text in texts), texts
+    names = [name for text in texts for name in sorted(options_of_help(text.out)[0])]
+    assert sorted([*names, "help"]) == sorted(options_of_help(everything)[0])
+    assert s3once("help", command, topics[0]).out == s3once(command, "-h", topics[0].upper()).out == texts[0].out
+    unknown = s3once(command, "--help", "nothing")
+    assert unknown.code == 2 and f"there is no help on 'nothing', but on: all, {', '.join(topics)}" in unknown.err, unknown
 
 
 def test_usage_lists_every_command(s3once):
@@ -102,7 +129,7 @@ def test_every_exit_code_is_documented(s3once):
     for page in ("s3once", "s3once-push", "s3once-run"):
         status = (MAN / f"{page}.1.scd").read_text().split("# EXIT STATUS")[1].split("\n# ")[0]
         assert re.findall(r"^\*([\d*, ]+)\*$", status, re.M) == ["0", "1", "2", "3", "4", "5", "6", "129*, *130*, *143"]
-    help_text = s3once("push", "--help").out.split("Exit codes:")[1]
+    help_text = s3once("push", "--help", "all").out.split("Exit codes:")[1]
     assert set(re.findall(r"\b\d+\b", help_text)) == {"0", "1", "2", "3", "4", "5", "6", "129", "130", "143"}
     header = (REPOSITORY / "include" / "s3once" / "push.h").read_text()
     assert re.findall(r"S3ONCE_EXIT_\w+ =\s*(\d+)", header) == ["0", "1", "2", "3", "4", "5", "6", "128"]

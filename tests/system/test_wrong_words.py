@@ -58,7 +58,7 @@ def command(request):
 @pytest.fixture
 def options(s3once, command):
     """name → what stands for its value, or ""."""
-    text = s3once(*command.split(), "--help").out
+    text = s3once(*command.split(), "--help", "all").out
     return dict(re.findall(r"^  (?:-\w, |    )--([a-z0-9-]+)(?: (\S+))?", text, re.M))
 
 

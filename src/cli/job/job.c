@@ -54,7 +54,7 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 	else
 		tell_error(job, line->number,
 			"unknown name '%s'; there are source, target and the options of "
-			"s3once push --help without their dashes, but for those of pipes",
+			"s3once push --help all without their dashes, but for those of pipes",
 			quote(line->name).text);
 }
 

@@ -57,6 +57,7 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 /* The options of push, with jobs as the operands. */
 static const struct command run_command = {
 	.name = "run",
+	.has_first_screen = true,
 	.operands = "JOB...",
 	.about = "Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
 		 "/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"

@@ -5,13 +5,15 @@
 
 const struct option access_marks_options[] = {
 	VALUE("marks", STRING, offsetof(struct access, marks), "PLACE",
-		"keep the marks in dynamodb:TABLE, sqlite:PATH or local, a file of this host [S3ONCE_MARKS, or local]"),
+		"keep the marks in dynamodb:TABLE, sqlite:PATH or local, a file of this host [S3ONCE_MARKS, or local]",
+		.brief = "remember uploads in dynamodb:TABLE or sqlite:PATH"),
 	{NULL},
 };
 
 const struct option access_s3_options[] = {
 	VALUE("endpoint-url", STRING, offsetof(struct access, aws.endpoint_url), "URL",
-		"use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]"),
+		"use this S3 server [AWS_ENDPOINT_URL_S3, or AWS]",
+		.brief = "use this S3 server in place of AWS"),
 	{NULL},
 };
 
@@ -37,7 +39,8 @@ const struct option access_options[] = {
 		"use this region [AWS_REGION, or of the profile]"),
 	VALUE("profile", STRING, offsetof(struct access, aws.profile), "NAME",
 		"use this profile of ~/.aws/config, ~/.aws/credentials [AWS_DEFAULT_PROFILE, "
-		"AWS_PROFILE, or default]"),
+		"AWS_PROFILE, or default]",
+		.brief = "use this profile of ~/.aws/config"),
 	VALUE("ca-bundle", STRING, offsetof(struct access, aws.ca_bundle), "FILE",
 		"trust the certificates in FILE (PEM)\n[AWS_CA_BUNDLE, or the system's]"),
 	VALUE("request-timeout", DURATION, offsetof(struct access, aws.request_timeout_ms), "DUR",

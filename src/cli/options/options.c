@@ -1,8 +1,8 @@
 /* Uses the table of a command's options. It reads a value into its field, reads a command line and
- * the variables S3ONCE_* into all fields, refuses options that contradict each other, and prints
- * --help. Every command uses this, and so does a job's file, which names options as the command
- * line does (src/cli/job/job.c). No option is known by name here, no file is opened, and no error
- * is printed. */
+ * the variables S3ONCE_* into all fields, and refuses options that contradict each other.
+ * options_help.c prints the table. Every command uses this, and so does a job's file, which names
+ * options as the command line does (src/cli/job/job.c). No option is known by name here, no file is
+ * opened, and no error is printed. */
 #include "cli/options/options.h"
 #include "base/must_have.h"
 #include "cli/options/values.h"
@@ -13,10 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX      9  /* the largest number that a file may give to an OPTION_COUNT */
-#define NAME_COLUMN    26 /* where the text about an option begins in --help */
-#define HELP_COLUMNS   54 /* how wide this text may be, so that a line has at most 80 columns */
-#define EXCEPTIONS_MAX 3  /* options without a variable that --help names one by one */
+#define COUNT_MAX 9 /* the largest number that a file may give to an OPTION_COUNT */
 
 /* Refuses a value that is none of the option's choices. Returns -EINVAL. */
 static int refuse_choice(
@@ -157,7 +154,7 @@ int option_set(
 }
 
 const struct option no_options[] = {{NULL}};
-static const struct option help_options[] = {
+const struct option help_options[] = {
 	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
 	{NULL},
 };
@@ -480,95 +477,13 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 			r = parse_long(command, word, next, ret_problem);
 			at += r > 0; /* `next` was the value */
 		}
+		/* The word after --help or -h is the topic. */
+		if (r == -ECANCELED && command->ret_topic && at + 1 < argc && *argv[at + 1] != '-')
+			*command->ret_topic = argv[at + 1];
 	}
 	if (r >= 0)
 		r = check_ages(command, operands, argv, ret_problem);
 	if (r >= 0)
 		r = options_check(command, ret_problem);
 	return r < 0 ? r : operands;
-}
-
-/* Returns how many bytes the first line of a text has. It ends at a '\n', or at the blank before
- * the first word that does not fit. */
-static size_t first_line(const char *text)
-{
-	size_t n = 0, columns = 0, blank = 0;
-	for (; text[n] && text[n] != '\n' && columns <= HELP_COLUMNS; n++) {
-		blank = text[n] == ' ' ? n : blank;
-		columns += (text[n] & 0xC0) != 0x80; /* a character of UTF-8 begins */
-	}
-	return columns <= HELP_COLUMNS ? n : blank;
-}
-
-/* Prints the lines of an option in --help. */
-static void print_option(const struct option *option, FILE *stream)
-{
-	/* How many columns of the line were printed so far. */
-	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
-			       : fprintf(stream, "      ");
-	/* An argument that may be left out has its '=' in brackets: --delete-after[=AGE]. */
-	n += fprintf(stream, "--%s%s%s", option->name,
-		(option->argument && *option->argument != '[') ? " " : "",
-		option->argument ? option->argument : "");
-	if (n > NAME_COLUMN - 2) { /* there is no room for two blanks before the text */
-		fputc('\n', stream);
-		n = 0;
-	}
-	size_t len = 0;
-	for (const char *line = option->help; *line; line += len + (line[len] != 0)) {
-		len = first_line(line);
-		fprintf(stream, "%*s%.*s", NAME_COLUMN - n, "", (int)len, line);
-		if (line[len])
-			fprintf(stream, "\n");
-		n = 0;
-	}
-	if (option->standard) {
-		const bool has_room =
-			len + strlen(option->standard) + strlen(" []") <= HELP_COLUMNS;
-		fprintf(stream, "%s%*s[%s]", has_room ? "" : "\n", has_room ? 1 : NAME_COLUMN, "",
-			option->standard);
-	}
-	fprintf(stream, "\n");
-}
-
-void options_help(const struct command *command, FILE *stream)
-{
-	/* The text about the environment reads "S3ONCE_X sets --x, and so on for each option but
-	 * --y and --z". If more than EXCEPTIONS_MAX options have no variable, it reads "... for the
-	 * options of TITLE and TITLE". `first` is --x. */
-	const struct option *first = NULL;
-	struct text titles = TEXT(200), exceptions = TEXT(2000);
-	unsigned n_exceptions = 0;
-	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n%s", command->name,
-		*command->operands ? " " : "", command->operands, command->about);
-	for (const struct option_group *group = command->groups; group->options; group++) {
-		const bool has_variables = group->has_variables;
-		if (has_variables && !first)
-			first = group->options;
-		if (has_variables && group->title)
-			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
-		if (group->title)
-			fprintf(stream, "\n%s:\n", group->title);
-		for (const struct option *o = group->options; o->name; o++) {
-			print_option(o, stream);
-			if (!has_variables)
-				text_addf(&exceptions, "%s --%s", n_exceptions++ ? " and" : " but",
-					o->name);
-		}
-	}
-	print_option(help_options, stream);
-	const bool are_few = n_exceptions <= EXCEPTIONS_MAX;
-	if (first)
-		fprintf(stream,
-			"\nEnvironment:\n  %s sets --%s, and so on for\n"
-			"  %s%s.\n"
-			"  A job's file and the command line take precedence. More: man s3once\n",
-			option_variable(first).name, first->name,
-			are_few ? "each option" : "the options of ",
-			text_string(are_few ? &exceptions : &titles));
-	/* "lock run" is in the manual page of "lock". */
-	fprintf(stream, "\nExamples:\n%s\nMore: man s3once-%.*s\n", command->examples,
-		(int)strcspn(command->name, " "), command->name);
-	text_clear(&titles);
-	text_clear(&exceptions);
 }

@@ -41,9 +41,9 @@ struct option {
 	char letter;      /* 0: none; only an option without a value has one */
 	bool is_secret;   /* config does not show its value */
 	enum option_type type;
-	size_t offset;              /* of its field in the group's values */
-	const char *argument;       /* what stands for the value in --help; NULL if there is none */
-	const char *help;           /* is broken into lines; '\n' begins one, too */
+	size_t offset;        /* of its field in the group's values */
+	const char *argument; /* what stands for the value in --help; NULL if there is none */
+	const char *help;     /* is broken into lines; '\n' begins one, too */
 	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
 	const char *const *choices; /* NULL-terminated */
 	/* The default, which --help prints after `help`. NULL: none is printed. */
@@ -51,6 +51,9 @@ struct option {
 	/* Of SIZE and DURATION: what is stored if the value is 0. It is 1 where a field that is 0
 	 * gets the default: `--grace 0` has to mean at once, and not 10 s. */
 	uint64_t for_zero;
+	/* One line about it in the first screen of help, "" if `help` is short enough itself. NULL:
+	 * few people need the option, and the first screen has it not. */
+	const char *brief;
 };
 
 /* Each makes an option of a table. `field` is its offset, `word` stands for the value in --help,
@@ -63,7 +66,8 @@ struct option {
 #define FLAG(option, field, text, ...) VALUE(option, FLAG, field, NULL, text, __VA_ARGS__)
 
 struct option_group {
-	const char *title;            /* NULL: it continues the group before it */
+	/* The topic of --help TOPIC, in small letters. NULL: it continues the group before it. */
+	const char *title;
 	const struct option *options; /* NULL ends the groups of a command */
 	size_t at; /* where the struct that has the fields begins in the values of the command */
 	/* Each option is also set by a variable of the environment: min-age by S3ONCE_MIN_AGE. */
@@ -107,9 +111,12 @@ struct command {
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
 	const char *examples;                     /* whole lines, under "Examples:" in --help */
+	/* It has so many options that --help prints only those with a `brief`, and the topics. */
+	bool has_first_screen;
 	/* Of this run of the command: */
-	void *values;    /* what its options are read into */
-	unsigned *given; /* OPTIONS_MAX: where each option was set (enum said_by) */
+	void *values;           /* what its options are read into */
+	unsigned *given;        /* OPTIONS_MAX: where each option was set (enum said_by) */
+	const char **ret_topic; /* becomes the word after --help, if there is one; may be NULL */
 };
 
 /* Reads argv[1…] into the values, notes in command->given which options they set, refuses options
@@ -185,5 +192,10 @@ int option_set(
 
 /* The options of a group that has nothing but --help. */
 extern const struct option no_options[];
-/* Prints what --help asks for. */
-void options_help(const struct command *command, FILE *stream);
+/* --help itself. */
+extern const struct option help_options[];
+/* Prints what --help asks for. `topic` is "all", the title of a group, or NULL: the first screen
+ * of a command that has one, and all of another one. Returns 0, or -EINVAL with a sentence if there
+ * is no such topic. */
+int options_help(const struct command *command, const char *topic, FILE *stream,
+	struct problem *ret_problem);

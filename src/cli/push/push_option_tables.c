@@ -4,9 +4,10 @@
  * completion with these tables. */
 #include "cli/push/push_options.h"
 
-#define RUN(field)                  offsetof(struct push_options, run.field)
-#define OWN(field)                  offsetof(struct push_options, field)
-#define SETTING(option, word, text) VALUE(option, SETTING, OWN(settings), word, text)
+#define RUN(field) offsetof(struct push_options, run.field)
+#define OWN(field) offsetof(struct push_options, field)
+#define SETTING(option, word, text, ...)                                                           \
+	VALUE(option, SETTING, OWN(settings), word, text, __VA_ARGS__)
 
 /* In the order of enum s3once_if_changed and enum s3once_if_grown; requester_pays is 0 or 1. */
 static const char *const if_changed_names[] = {"fail", "replace", "skip", "replace-any", NULL};
@@ -19,13 +20,41 @@ static const struct option what_options[] = {
 	VALUE("key", STRING, RUN(key_template), "TEMPLATE",
 		"make keys of {path} {dir} {name} {stem} {ext} {family} {mtime:%Y/%m/%d} {id:8} "
 		"{host} {fqdn} {env:NAME} {namespace} {pod} {container}",
-		.standard = "{path}; with --rotated, a name with time and id"),
+		.standard = "{path}; with --rotated, a name with time and id",
+		.brief = "make keys of {name} {mtime:%Y/%m/%d} {host} and others"),
 	VALUE("time-zone", STRING, RUN(time_zone), "ZONE",
 		"the time zone of {mtime:…} in --key and of --bwlimit, such as Europe/Berlin",
 		.standard = "UTC"),
+	VALUE("files-from", STRING, RUN(files_from), "FILE",
+		"upload only the files that FILE lists (- for standard input), one per line, "
+		"relative to the one SOURCE",
+		.brief = "upload only the files that FILE lists (- for stdin)"),
+	FLAG("null", RUN(nul_separated), "read NUL-separated names from --files-from",
+		.letter = '0'),
+	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
+		"exclude what matches; * stops at /, ** does not; the last rule that matches wins",
+		.brief = "exclude what matches, such as '*.tmp' or 'cache/**'"),
+	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
+		"include what matches; if the first rule includes, everything else is excluded"),
+	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
+		"skip files modified less than DUR ago; the next run uploads them",
+		.brief = "skip files modified less than DUR ago"),
+	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
+		.most = 1ULL << 60),
+	VALUE("min-size", SIZE, RUN(min_bytes), "SIZE", "skip files smaller than SIZE",
+		.most = 1ULL << 60),
+	FLAG("follow", RUN(follow), "follow symbolic links [they are skipped and counted]"),
+	FLAG("one-file-system", RUN(one_file_system),
+		"skip directories below a SOURCE where another file system is mounted",
+		.letter = 'x'),
+	{NULL},
+};
+
+static const struct option log_options[] = {
 	FLAG("rotated", RUN(rotated),
 		"upload logs that rotate once, whatever their number and compression are, and "
-		"leave out what is still written"),
+		"leave out what is still written",
+		.brief = "upload rotated logs, each of them once"),
 	VALUE("rotated-pattern", STRING, RUN(rotated_pattern), "REGEX",
 		"what rotation adds to a name, where it is no number and no date as usual"),
 	FLAG("live", RUN(live),
@@ -35,25 +64,6 @@ static const struct option what_options[] = {
 		"if a rotated log has grown since then: upload all of it, upload what is new, "
 		"or report an error; auto is tail with --live, else whole",
 		.standard = "auto", .choices = if_grown_names),
-	VALUE("files-from", STRING, RUN(files_from), "FILE",
-		"upload only the files that FILE lists (- for standard input), one per line, "
-		"relative to the one SOURCE"),
-	FLAG("null", RUN(nul_separated), "read NUL-separated names from --files-from",
-		.letter = '0'),
-	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
-		"exclude what matches; * stops at /, ** does not; the last rule that matches wins"),
-	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
-		"include what matches; if the first rule includes, everything else is excluded"),
-	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
-		"skip files modified less than DUR ago; the next run uploads them"),
-	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
-		.most = 1ULL << 60),
-	VALUE("min-size", SIZE, RUN(min_bytes), "SIZE", "skip files smaller than SIZE",
-		.most = 1ULL << 60),
-	FLAG("follow", RUN(follow), "follow symbolic links [they are skipped and counted]"),
-	FLAG("one-file-system", RUN(one_file_system),
-		"skip directories below a SOURCE where another file system is mounted",
-		.letter = 'x'),
 	{NULL},
 };
 
@@ -71,7 +81,8 @@ static const struct option pipe_options[] = {
 static const struct option removal_options[] = {
 	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
 		"remove files that are in S3, proven once more right before; with AGE once they "
-		"have been there so long"),
+		"have been there so long",
+		.brief = "remove files that are proven to be in S3"),
 	VALUE("move-to", STRING, RUN(move_to), "DIR",
 		"move them below DIR instead, on the same file system"),
 	FLAG("delete-linked", RUN(remove_linked), "also files that have other names (hard links)"),
@@ -85,7 +96,8 @@ static const struct option how_options[] = {
 	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip|replace-any",
 		"if a file has changed since: report an error, overwrite the object if these marks "
 		"uploaded it, leave it, or overwrite it whoever uploaded it",
-		.standard = "fail", .choices = if_changed_names),
+		.standard = "fail", .choices = if_changed_names,
+		.brief = "what to do with a file that changed after its upload"),
 	FLAG("wait", OWN(wait), "wait for files that other uploaders hold [default]"),
 	FLAG("no-wait", RUN(no_wait), "do not wait for them, and exit with 4"),
 	FLAG("reupload", RUN(reupload),
@@ -105,15 +117,16 @@ static const struct option how_options[] = {
 	FLAG("final", RUN(final),
 		"upload what is there now, before this host goes: whatever --min-age says, live "
 		"logs too, the oldest and smallest files first; nothing is removed"),
-	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded",
-		.letter = 'n'),
+	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded", .letter = 'n',
+		.brief = ""),
 	FLAG("trust-conditions", RUN(trust_conditions),
 		"send no HEAD before each upload: this server honours If-None-Match, as AWS does"),
 	{NULL},
 };
 
 static const struct option object_options[] = {
-	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or a class of the server's own"),
+	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or a class of the server's own",
+		.brief = ""),
 	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
 	SETTING("grant", "WHAT=TYPE=WHO",
 		"grant read, readacl, writeacl or full to id=USER, uri=GROUP or "
@@ -142,7 +155,8 @@ static const struct option object_options[] = {
 		"retain objects for so long from the beginning of the run, such as 400d"),
 	SETTING("object-lock-legal-hold", "ON|OFF", "place a legal hold on objects"),
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
-		"compress what is not compressed yet, and add .zst or .gz to its key"),
+		"compress what is not compressed yet, and add .zst or .gz to its key",
+		.brief = "compress what is not compressed yet"),
 	VALUE("media-types", STRING, RUN(media_types), "FILE",
 		"read content types by extension from FILE, such as /etc/mime.types"),
 	VALUE("rules", STRING, RUN(rules_file), "FILE",
@@ -190,7 +204,8 @@ static const struct option effort_options[] = {
 static const struct option limit_options[] = {
 	VALUE("bwlimit", STRING, OWN(bwlimit), "RATE",
 		"send up to RATE bytes a second, such as 20M, with all runs of this user on "
-		"this host; by time of day: '08:00,2M 19:00,off'; SIGUSR2 lifts and restores it"),
+		"this host; by time of day: '08:00,2M 19:00,off'; SIGUSR2 lifts and restores it",
+		.brief = "send up to RATE bytes a second, such as 20M"),
 	VALUE("max-duration", DURATION, RUN(max_duration_ms), "DUR",
 		"begin nothing new after DUR, and exit with 6", .least = 1000,
 		.most = 365ULL * 24 * 3600 * 1000),
@@ -202,14 +217,15 @@ static const struct option limit_options[] = {
 };
 
 static const struct option output_options[] = {
-	FLAG("json", OWN(json), "print one event per line to standard output, as JSON"),
+	FLAG("json", OWN(json), "print one event per line to standard output, as JSON",
+		.brief = ""),
 	VALUE("verbose", COUNT, OWN(verbose), NULL,
 		"print files that are uploaded, links that are skipped, and each error of those "
 		"that are alike; -vv: also files that are skipped; -vvv: also requests",
-		.letter = 'v'),
+		.letter = 'v', .brief = "print each file that is uploaded; -vv, -vvv: more"),
 	FLAG("quiet", OWN(quiet),
 		"print only errors and warnings, and a last line if there were any; for cron",
-		.letter = 'q'),
+		.letter = 'q', .brief = "print only errors and warnings; for cron"),
 	FLAG("no-progress", OWN(no_progress), "do not show progress"),
 	FLAG("manifest", RUN(manifest),
 		"at the end, store a list of the files that are in S3 below PREFIX/_s3once/runs/"),
@@ -266,11 +282,11 @@ const struct option_conflict push_conflicts[] = {
 #define ACCESS offsetof(struct push_options, access)
 /* The groups that push shares with the other commands that upload. The output comes after them. */
 #define GROUPS                                                                                     \
-	{"What to upload", what_options, 0, true}, {"How", how_options, 0, true},                  \
-		{"Files that are in S3", removal_options, 0, true},                                \
+	{"Files", what_options, 0, true}, {"Logs", log_options, 0, true},                          \
+		{"Run", how_options, 0, true}, {"Removal", removal_options, 0, true},              \
 		{"Objects", object_options, 0, true},                                              \
-		{"Marks and lease", access_marks_options, ACCESS, true},                           \
-		{NULL, lease_options, 0, true}, {"Services", access_s3_options, ACCESS, true},     \
+		{"Marks", access_marks_options, ACCESS, true}, {NULL, lease_options, 0, true},     \
+		{"Services", access_s3_options, ACCESS, true},                                     \
 		{NULL, access_dynamodb_options, ACCESS, true},                                     \
 		{NULL, access_options, ACCESS, true},                                              \
 		{NULL, access_checksum_options, ACCESS, true},                                     \
@@ -301,6 +317,7 @@ static const struct option_group own_groups[] = {
 
 const struct command push_own_command = {
 	.name = "push",
+	.has_first_screen = true,
 	.runs_after = 1,
 	.operands = "SOURCE... s3://BUCKET[/PREFIX]\n"
 		    "       s3once push [OPTION]... --as KEY - s3://BUCKET\n"

@@ -38,6 +38,7 @@ struct watch {
 /* Its options are those of push. */
 static const struct command watch_command = {
 	.name = "watch",
+	.has_first_screen = true,
 	.operands = "JOB...",
 	.about = "Runs until it is stopped, and uploads the files of each JOB some seconds after\n"
 		 "they were written last: --min-age says how many, and is 10s where nothing says\n"

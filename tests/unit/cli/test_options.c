@@ -203,7 +203,8 @@ static void check_help(void)
 		.about = "About.\n",
 		.groups = groups,
 		.examples = "  one\n"};
-	options_help(&command, stream);
+	struct problem problem = {0};
+	CHECK_INT(options_help(&command, NULL, stream, &problem), 0);
 	fclose(stream);
 	CHECK(strstr(page, "Usage: s3once cmd [OPTIONS] FILE\n\nAbout.\n\nGroup:\n"));
 	CHECK(strstr(page, "\n  -f, --flag              a flag\n"));
@@ -215,6 +216,8 @@ static void check_help(void)
 		"                          [the value that has no room"));
 	CHECK(strstr(page, "\n  -h, --help              print this and exit\n"));
 	CHECK(strstr(page, "\n\nExamples:\n  one\n"));
+	CHECK_INT(options_help(&command, "colours", stdout, &problem), -EINVAL);
+	CHECK_STRING(problem.text, "there is no help on 'colours', but on: all, group");
 }
 
 int main(void)
