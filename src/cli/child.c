@@ -8,6 +8,7 @@
 #include "base/must_have.h"
 #include "base/problem.h"
 #include "s3once/push.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -16,13 +17,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <unistd.h>
 
-/* What startup_prepare() found before it changed it: soft limits, and whether signals were ignored.
- */
+/* What startup_prepare() found before it changed it: soft limits, whether signals were ignored, and
+ * the descriptors that a command inherits from whoever started this process. */
 static struct {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz; /* 0 or 1 */
+	bool descriptors[FD_SETSIZE];   /* what has a higher number is not passed on */
 } given;
 
 /* Sets the soft limit, at most to the hard one. Returns what it was, or 0 if it cannot be read. */
@@ -36,6 +39,32 @@ static unsigned long long set_soft_limit(unsigned which, unsigned long long want
 	if (limit.rlim_cur != was)
 		setrlimit(which, &limit);
 	return was;
+}
+
+static void note_descriptors(void)
+{
+	for (int fd = 0; fd < FD_SETSIZE; fd++) {
+		const int flags = fcntl(fd, F_GETFD);
+		given.descriptors[fd] = flags >= 0 && !(flags & FD_CLOEXEC);
+	}
+}
+
+void child_hide_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	while (folder && (entry = readdir(folder))) {
+		const int fd = atoi(entry->d_name); /* "." and ".." are 0 here */
+		if (fd >= FD_SETSIZE || !given.descriptors[fd])
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+void child_limit_descriptors(bool as_given)
+{
+	set_soft_limit(RLIMIT_NOFILE, as_given ? given.files : RLIM_INFINITY);
 }
 
 void startup_prepare(void)
@@ -53,6 +82,7 @@ void startup_prepare(void)
 				strerror(errno));
 			_exit(S3ONCE_EXIT_SETUP);
 		}
+	note_descriptors();
 	given.core = set_soft_limit(RLIMIT_CORE, 0);
 	given.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
 	given.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
@@ -104,6 +134,7 @@ int child_start(const struct child_options *options, pid_t *ret)
 	posix_spawnattr_setsigmask(&attributes, options->mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
+	child_hide_descriptors();
 	const int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);

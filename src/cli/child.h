@@ -10,6 +10,15 @@
  * limit, and ignores SIGPIPE and SIGXFSZ. */
 void startup_prepare(void);
 
+/* Keeps from commands, which are started after this, each descriptor that this process has opened:
+ * libcurl does not do so with all of its own. Those that this process was started with stay. */
+void child_hide_descriptors(void);
+
+/* Sets the soft limit of descriptors that a command inherits: the one that this process was started
+ * with, or the hard limit again. A program that uses select(2), or closes every descriptor that it
+ * may have, relies on the usual 1,024. */
+void child_limit_descriptors(bool as_given);
+
 struct child_options {
 	char *const *command;   /* ends with NULL */
 	char *const *variables; /* ends with NULL: what the command's environment has besides ours,

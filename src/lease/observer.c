@@ -67,7 +67,7 @@ static void clock_identity(char ret[static 128])
 
 void observer_load(struct observer *observer, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!file)
 		return;
@@ -77,9 +77,9 @@ void observer_load(struct observer *observer, const char *path)
 	const uint64_t now = clock_boot_ns();
 	/* The file counts only if it is ours, and its first line says that it is of our boot
 	 * clock. */
-	bool ours = !fstat(fd, &st) && st.st_uid == geteuid() && *mine != '?' &&
-		    fgets(line, sizeof line, file) && strncmp(line, mine, strlen(mine)) == 0 &&
-		    line[strlen(mine)] == '\n';
+	bool ours = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		    *mine != '?' && fgets(line, sizeof line, file) &&
+		    strncmp(line, mine, strlen(mine)) == 0 && line[strlen(mine)] == '\n';
 	while (ours && observer->n < OBSERVATIONS_MAX && fgets(line, sizeof line, file)) {
 		struct observation o = {0};
 		if (sscanf(line, "%32[0-9a-f] %32[0-9a-f] %" SCNu64, o.row, o.version,

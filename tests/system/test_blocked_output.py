@@ -148,3 +148,12 @@ def test_a_file_that_is_none(s3once, tmp_path, how):
         run = s3once("push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", *words, env=environment, timeout=30)
     says = "it must be a readable file" if "--ca-bundle" in words else "it is not a regular file"
     assert run.code in (2, 3) and str(fifo) in run.err and says in run.err, run
+
+
+def test_observations_that_are_no_file(s3once, s3, bucket, tmp_path):
+    """What other sessions were seen to do is kept in a file. Without it, a run only observes them anew."""
+    (s3once.state / "s3once").mkdir()
+    os.mkfifo(s3once.state / "s3once" / "sessions")
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    assert s3once("push", tree, f"s3://{bucket}", timeout=60).code == 0
+    assert s3once("gc", f"s3://{bucket}", timeout=60).code == 0

@@ -259,12 +259,13 @@ def test_a_kill_before_the_end_keeps_nothing(s3once, s3, bucket, producer, tmp_p
 
 
 def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, producer, tmp_path):
-    """A link, or a pipe that nobody writes to, under the name that the output would have in a folder that others may write to."""
+    """A link, a pipe that nobody writes to, or a file to which another name leads, where the output would be in a folder of others."""
     spool = tmp_path / "spool"
     spool.mkdir()
     name = hashlib.sha256(f"{s3.endpoint.removeprefix('http://')}/{bucket}/db.dump".encode()).hexdigest()[:32]
     path = spool / f"s3once-{name}"
-    for make in (lambda: path.symlink_to("/etc/hostname"), lambda: os.mkfifo(path)):
+    (tmp_path / "other").write_bytes(b"of another")
+    for make in (lambda: path.symlink_to("/etc/hostname"), lambda: os.mkfifo(path), lambda: path.hardlink_to(tmp_path / "other")):
         make()
         run = s3once(*pushed(bucket, "--spool", str(spool)), *producer("printf x"))
         assert run.code == 1 and "cannot be used" in run.err and producer.starts() == 0, run
