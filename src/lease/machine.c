@@ -156,8 +156,8 @@ void machine_self(struct known_machine *ret)
 static bool share_a_card(const char *a, const char *b)
 {
 	for (; strlen(a) > CARD_CHARS; a += CARD_CHARS + 1) {
-		char card[CARD_CHARS + 1];
-		snprintf(card, sizeof card, "%s", a);
+		char card[CARD_CHARS + 1] = "";
+		memcpy(card, a, CARD_CHARS);
 		if (strstr(b, card))
 			return true;
 	}
