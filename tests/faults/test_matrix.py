@@ -1,12 +1,12 @@
 """The cut-anywhere matrix: every scenario × every operation of its run × every fault, then a clean rerun and every check.
 
-A case whose fault did not fire is a failure. ./check plays a part of it: each fault at each of the first three places in
-one scenario, each scenario as often as the others, with one operation each. ./check --full plays all of it there but for
-what would only be repeated:
+A case whose fault did not fire is a failure. ./check plays each fault once, at one of the first three places, in one
+scenario, each scenario as often as the others, with one operation each: the simulated worlds meet the same faults in many
+more orders. ./check --full plays all of it at these places but for what would only be repeated:
 - of operations that come often in a run, the first two are cut, and the last unless that differs from run to run;
 - the operations that every run begins with are cut in some scenarios only (Scenario.whole);
 - of answers that the program takes for the same thing each comes up, but one at a time, in turn (Fault.like).
-The other places differ in little: a part is enough there. The counts are printed at the end.
+The other places differ in little: a part is enough there, with --full. The counts are printed at the end.
 
 Where uploaders race, what all of several recordings have is cut. A run may go another way all the same, and not come to that
 operation: then nothing was cut, and the next one is. A case in which none is cut is a failure.
@@ -223,10 +223,10 @@ def touches(fault, scenario):
     return any(fault.fits(*kind) for kind in kinds)
 
 
-def part(place, every):
-    """(scenario, [fault]): faults in one scenario each, always in the one that had the fewest so far."""
+def part(place, first, every):
+    """(scenario, [fault]): every n-th fault in one scenario, always in the one that had the fewest so far."""
     played = Counter()
-    for fault in FAULTS[lot(place) % every :: every]:
+    for fault in FAULTS[first::every]:
         touched = [scenario for scenario in SCENARIOS if touches(fault, scenario)]
         scenario = min(touched, key=lambda one: (played[one.name], lot(place, fault.name, one.name)))
         played[scenario.name] += 1
@@ -247,7 +247,11 @@ def whole():
 def chosen():
     for at, place in enumerate(PLACES):
         is_first = at < 3
-        for scenario, group in whole() if FULL and is_first else part(place, 1 if is_first or FULL else 4):
+        if not FULL:
+            played = part(place, at, 3) if is_first else ()
+        else:
+            played = whole() if is_first else part(place, 0, 1)
+        for scenario, group in played:
             if scenario.only == BATCHES and PLACES[place][1] == "dynalite":
                 continue  # it has none
             name = group[0].like or group[0].name if len(group) > 1 else group[0].name
