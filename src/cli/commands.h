@@ -76,6 +76,6 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
  * frame->unprinted_code. */
 int frame_end(struct command_frame *frame);
 
-/* Prints that none of n commands is named `given`, and which name is most like it. `of` is "" for
+/* Prints that no command is named `given`, and which of n names is most like it. `of` is "" for
  * the commands of s3once, and "lock " for those of s3once lock. Returns the exit code. */
 int command_unknown(const char *of, const char *given, const char *const *names, size_t n);

@@ -14,6 +14,7 @@ static const struct {
 	const char *name;
 	command_main *run;
 	const char *description;
+	bool removes; /* it removes something, so no message proposes it */
 } commands[] = {
 	{"push", push_main, "upload files to S3, each exactly once"},
 	{"run", run_main, "upload what the files of jobs say"},
@@ -21,10 +22,11 @@ static const struct {
 	{"proven", proven_main, "say whether files are in S3, for whoever removes them"},
 	{"status", status_main, "show what is uploaded of a bucket, a prefix or a key"},
 	{"fleet", fleet_main, "show the state of the jobs of all hosts that share the marks"},
-	{"forget", forget_main, "remove marks: of a key, a prefix, or of objects that are gone"},
+	{"forget", forget_main, "remove marks: of a key, a prefix, or of objects that are gone",
+		true},
 	{"verify", verify_main, "compare what is in the bucket with the marks"},
 	{"manifest", manifest_main, "print what runs have listed, also as lists of checksums"},
-	{"gc", gc_main, "clear away what ended runs have left: uploads, claims, old marks"},
+	{"gc", gc_main, "clear away what ended runs have left: uploads, claims, old marks", true},
 	{"init", init_main, "create the table that keeps the marks of many hosts"},
 	{"config", config_main, "show the settings and where each comes from"},
 	{"doctor", doctor_main, "check the setup, and what the server really supports"},
@@ -48,13 +50,15 @@ static void print_usage(FILE *stream)
 /* Runs the command that argv[0] names. */
 static int run_command(int argc, char **argv)
 {
-	const char *names[COMMANDS];
+	const char *names[COMMANDS]; /* those that a message may propose */
+	size_t n = 0;
 	for (int i = 0; i < COMMANDS; i++) {
 		if (strcmp(argv[0], commands[i].name) == 0)
 			return commands[i].run(argc, argv);
-		names[i] = commands[i].name;
+		if (!commands[i].removes)
+			names[n++] = commands[i].name;
 	}
-	return command_unknown("", argv[0], names, COMMANDS);
+	return command_unknown("", argv[0], names, n);
 }
 
 /* Runs "help lock run" as "lock run --help", and "help push logs" as "push --help logs". */

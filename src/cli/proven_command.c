@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/human_figures.h"
 #include "cli/job/job.h"
+#include "cli/other_tools.h"
 #include "cli/push/people.h"
 #include <errno.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static const struct command proven_command = {
 		 "of an upload can be given as they are; the ones that say how to upload change\n"
 		 "nothing here. A job is asked for its sources if there is no FILE.\n",
 	.conflicts = push_conflicts,
+	.elsewhere = other_tools_options,
 	.examples =
 		"  s3once proven /mnt/disk s3://my-bucket/disk && echo it may be erased\n"
 		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"

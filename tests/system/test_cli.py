@@ -56,7 +56,7 @@ USAGE = [
     ("push --frob tree s3://bucket", "unknown option '--frob'; see s3once push --help"),
     ("push --exlude x tree s3://bucket", "unknown option '--exlude'; did you mean --exclude?"),
     ("push -Z tree s3://bucket", "unknown option '-Z'"),
-    ("push --delete tree s3://bucket", "unknown option '--delete'"),
+    ("push --delete tree s3://bucket", "there is no --delete: s3once never deletes in S3"),
     ("push tree s3://bucket --as", "--as needs a value: --as KEY"),
     ("push --follow=yes tree s3://bucket", "--follow takes no value"),
     ("push --min-age 5 tree s3://bucket", "--min-age: '5' is not a duration"),

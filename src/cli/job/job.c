@@ -45,10 +45,13 @@ __attribute__((format(printf, 3, 4))) static void tell_error(
 static void tell_unknown(struct job *job, const struct job_line *line)
 {
 	static const char *const own[] = {"source", "target"};
+	const char *where = options_elsewhere(&job->command, line->name);
 	const char *nearest = nearest_name(line->name, own, 2);
 	if (!nearest)
 		nearest = options_nearest(&job->command, line->name);
-	if (nearest && strcmp(nearest, "help") != 0)
+	if (where)
+		tell_error(job, line->number, "there is no %s: %s", line->name, where);
+	else if (nearest && strcmp(nearest, "help") != 0)
 		tell_error(job, line->number, "unknown name '%s'; did you mean %s?",
 			quote(line->name).text, nearest);
 	else

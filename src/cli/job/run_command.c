@@ -5,6 +5,7 @@
 #include "base/must_have.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
+#include "cli/other_tools.h"
 #include "cli/push/push_command.h"
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static const struct command run_command = {
 		 "given here win over it. All files are checked before the first job begins.\n",
 	.groups = push_groups,
 	.conflicts = push_conflicts,
+	.elsewhere = other_tools_options,
 	.examples =
 		"  s3once run nginx\n"
 		"  s3once run --dry-run nginx journal\n"

@@ -457,16 +457,19 @@ int lock_main(int argc, char **argv)
 		print_usage(stderr);
 		return S3ONCE_EXIT_USAGE;
 	}
-	const char *names[COMMANDS];
+	const char *names[COMMANDS]; /* those that a message may propose: break takes a lock away */
+	size_t n = 0;
 	for (int i = 0; i < COMMANDS; i++) {
-		names[i] = commands[i]->command.name + NAME_AT;
-		if (strcmp(argv[1], names[i]) == 0)
+		const char *name = commands[i]->command.name + NAME_AT;
+		if (strcmp(argv[1], name) == 0)
 			return run_lock_command(commands[i], argc - 1, argv + 1);
+		if (strcmp(name, "break") != 0)
+			names[n++] = name;
 	}
 	if (strcmp(argv[1], "child") == 0) /* nobody types this: child_start() runs it */
 		return child_main(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
-		return command_unknown("lock ", argv[1], names, COMMANDS);
+		return command_unknown("lock ", argv[1], names, n);
 	print_usage(stdout);
 	return S3ONCE_EXIT_OK;
 }

@@ -196,8 +196,17 @@ const char *options_nearest(const struct command *command, const char *name)
 	const char *names[OPTIONS_MAX];
 	size_t n = 0;
 	for (struct option_match match = {0}; options_next(command, &match);)
-		names[n++] = match.option->name;
+		if (!match.option->removes)
+			names[n++] = match.option->name;
 	return nearest_name(name, names, n);
+}
+
+const char *options_elsewhere(const struct command *command, const char *name)
+{
+	for (const struct option_elsewhere *e = command->elsewhere; e && e->name; e++)
+		if (strcmp(e->name, name) == 0)
+			return e->where;
+	return NULL;
 }
 
 /* Refuses an option that the command does not have. The sentence says where the option is instead,
@@ -209,11 +218,9 @@ static int unknown_option(
 	const bool is_long = word[1] == '-'; /* --NAME; else -LETTERS, which have no name */
 	const struct quoted name = quote_bytes(word + 2, is_long ? n - 2 : 0);
 	const char *nearest = is_long ? options_nearest(command, name.text) : NULL;
-	const struct option_elsewhere *e = command->elsewhere;
-	while (e && e->name && strcmp(e->name, name.text) != 0)
-		e++;
-	if (e && e->name)
-		problem_set(ret_problem, "%s has no --%s: %s", command->name, e->name, e->where);
+	const char *where = is_long ? options_elsewhere(command, name.text) : NULL;
+	if (where)
+		problem_set(ret_problem, "there is no --%s: %s", name.text, where);
 	else if (nearest)
 		problem_set(ret_problem, "unknown option '%s'; did you mean --%s?",
 			quote_bytes(word, n).text, nearest);

@@ -41,9 +41,9 @@ struct option {
 	char letter;      /* 0: none; only an option without a value has one */
 	bool is_secret;   /* config does not show its value */
 	enum option_type type;
-	size_t offset;        /* of its field in the group's values */
-	const char *argument; /* what stands for the value in --help; NULL if there is none */
-	const char *help;     /* is broken into lines; '\n' begins one, too */
+	size_t offset;              /* of its field in the group's values */
+	const char *argument;       /* what stands for the value in --help; NULL if there is none */
+	const char *help;           /* is broken into lines; '\n' begins one, too */
 	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
 	const char *const *choices; /* NULL-terminated */
 	/* The default, which --help prints after `help`. NULL: none is printed. */
@@ -54,6 +54,7 @@ struct option {
 	/* One line about it in the first screen of help, "" if `help` is short enough itself. NULL:
 	 * few people need the option, and the first screen has it not. */
 	const char *brief;
+	bool removes; /* it makes a command remove something, so no message proposes it */
 };
 
 /* Each makes an option of a table. `field` is its offset, `word` stands for the value in --help,
@@ -139,8 +140,11 @@ struct option_match {
 bool options_next(const struct command *command, struct option_match *at);
 /* The option of this name, without dashes. False if there is none. */
 bool options_find(const struct command *command, const char *name, struct option_match *ret);
-/* The name of an option that is most like `name`, or NULL if none is near. */
+/* The name of an option that is most like `name`, or NULL if none is near. Options that remove
+ * something are never proposed: a typing error must not end in a loss. */
 const char *options_nearest(const struct command *command, const char *name);
+/* Says where to find an option that the command does not have, by its table: a clause, or NULL. */
+const char *options_elsewhere(const struct command *command, const char *name);
 /* Where the option of this name was set: a set of enum said_by. */
 unsigned options_said(const struct command *command, const char *name);
 

@@ -2,6 +2,7 @@
  * too. The name, the type and the help of an option are only here. options.h parses and prints
  * them, and push_options.c hands the values to the library. Tests compare a manual page and the
  * completion with these tables. */
+#include "cli/other_tools.h"
 #include "cli/push/push_options.h"
 
 #define RUN(field) offsetof(struct push_options, run.field)
@@ -82,13 +83,16 @@ static const struct option removal_options[] = {
 	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
 		"remove files that are in S3, proven once more right before; with AGE once they "
 		"have been there so long",
-		.brief = "remove files that are proven to be in S3"),
+		.removes = true, .brief = "remove files that are proven to be in S3"),
 	VALUE("move-to", STRING, RUN(move_to), "DIR",
-		"move them below DIR instead, on the same file system"),
-	FLAG("delete-linked", RUN(remove_linked), "also files that have other names (hard links)"),
-	FLAG("delete-open", RUN(remove_open), "also files that are open for writing"),
+		"move them below DIR instead, on the same file system", .removes = true),
+	FLAG("delete-linked", RUN(remove_linked), "also files that have other names (hard links)",
+		.removes = true),
+	FLAG("delete-open", RUN(remove_open), "also files that are open for writing",
+		.removes = true),
 	FLAG("delete-foreign", RUN(remove_foreign),
-		"also files of another user than their folder's owner and the SOURCE's"),
+		"also files of another user than their folder's owner and the SOURCE's",
+		.removes = true),
 	{NULL},
 };
 
@@ -327,6 +331,7 @@ const struct command push_own_command = {
 		 "is skipped. DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
 	.groups = own_groups,
 	.conflicts = push_conflicts,
+	.elsewhere = other_tools_options,
 	.examples =
 		"  s3once push /srv/photos s3://my-bucket/photos\n"
 		"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
@@ -338,4 +343,8 @@ const struct command push_own_command = {
 };
 
 const struct command job_command = {
-	.name = "push", .groups = job_groups, .conflicts = push_conflicts};
+	.name = "push",
+	.groups = job_groups,
+	.conflicts = push_conflicts,
+	.elsewhere = other_tools_options,
+};

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
+#include "cli/other_tools.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"
@@ -47,6 +48,7 @@ static const struct command watch_command = {
 		 "the files again, and SIGTERM uploads what waits before the end (--drain).\n",
 	.groups = job_groups,
 	.conflicts = push_conflicts,
+	.elsewhere = other_tools_options,
 	.examples =
 		"  s3once watch nginx\n"
 		"  s3once watch --full-scan 1h nginx photos\n"
