@@ -3,6 +3,7 @@
  * share is in commands.h. The unit tests link all of src/cli but this file. */
 #include "cli/child.h"
 #include "cli/commands.h"
+#include "cli/other_tools.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,8 @@ static int run_command(int argc, char **argv)
 		if (!commands[i].removes)
 			names[n++] = commands[i].name;
 	}
+	if (other_tools_command(argc, argv))
+		return S3ONCE_EXIT_USAGE;
 	return command_unknown("", argv[0], names, n);
 }
 

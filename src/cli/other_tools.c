@@ -1,10 +1,166 @@
 /* The words of aws, rclone, rsync, s5cmd and s3cmd that s3once does not have, with an answer for
- * each. No answer names an option that removes anything. */
+ * each. No answer names an option that removes anything: a word that another tool understands must
+ * not end in a loss here. */
 #include "cli/other_tools.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/options/values.h"
+#include <string.h>
+#include <sys/stat.h>
 
 #define NEVER_DELETES "s3once never deletes in S3"
+#define REMOVES_HERE                                                                               \
+	"s3once push --help says under \"Files that are in S3\" how files go from this host"
+#define WHOLE_FOLDERS    "a SOURCE that is a folder is uploaded with all that is below it"
+#define SHOWS_PROGRESS   "a terminal shows progress; --no-progress turns it off"
+#define NEVER_OVERWRITES "an object that is there is not overwritten, unless --if-changed says so"
+#define FINDS_CONCURRENCY                                                                          \
+	"a run finds out how many requests at once are worthwhile; --concurrency limits them"
+#define BY_SIZE_AND_TIME                                                                           \
+	"files are compared by size and time, and one that has only another time is not sent again"
+#define DRY_RUN "the option is --dry-run, or -n"
+#define FILTERS "the options are --exclude and --include"
 
 const struct option_elsewhere other_tools_options[] = {
+	{"P", SHOWS_PROGRESS},
+	{"R", WHOLE_FOLDERS},
+	{"checkers", FINDS_CONCURRENCY},
+	{"checksum", "this one names the checksum that S3 verifies; --compare-content compares "
+		     "files by their content"},
+	{"debug", "-vvv prints requests, too"},
+	{"del", NEVER_DELETES},
 	{"delete", NEVER_DELETES},
+	{"delete-before", NEVER_DELETES},
+	{"delete-during", NEVER_DELETES},
+	{"delete-excluded", NEVER_DELETES},
+	{"delete-removed", NEVER_DELETES},
+	{"dry_run", DRY_RUN},
+	{"dryrun", DRY_RUN},
+	{"filter", FILTERS},
+	{"follow-symlinks", "the option is --follow"},
+	{"ignore-existing", NEVER_OVERWRITES},
+	{"jobs", FINDS_CONCURRENCY},
+	{"no-clobber", NEVER_OVERWRITES},
+	{"no-follow-symlinks", "symbolic links are skipped, unless --follow is given"},
+	{"no-overwrite", NEVER_OVERWRITES},
+	{"no-sign-request", "each request is signed, so that credentials are needed; s3once doctor "
+			    "checks them"},
+	{"numworkers", FINDS_CONCURRENCY},
+	{"only-show-errors", "-q prints only errors and warnings"},
+	{"progress", SHOWS_PROGRESS},
+	{"r", WHOLE_FOLDERS},
+	{"recursive", WHOLE_FOLDERS},
+	{"remove-source-files", REMOVES_HERE},
+	{"size-only", BY_SIZE_AND_TIME},
+	{"skip-existing", NEVER_OVERWRITES},
+	{"transfers", FINDS_CONCURRENCY},
+	{"u", NEVER_OVERWRITES},
+	{"update", NEVER_OVERWRITES},
 	{NULL},
 };
+
+/* What a command of another tool does with its two operands. */
+enum other_kind {
+	OTHER_ANSWERED, /* something that push does not do */
+	OTHER_INTO,     /* it copies the first one into the second one, which is a prefix */
+	OTHER_TO,       /* the same, but a file gets the second one as its key */
+};
+
+#define PUSH         "files are uploaded by s3once push SOURCE... s3://BUCKET[/PREFIX]"
+#define NO_DOWNLOADS "s3once does not download: read objects with aws s3 cp or rclone copy"
+#define ONLY_UPLOADS "s3once copies only from this host to S3: use aws s3 cp or rclone copyto"
+#define STATUS       "s3once status s3://BUCKET[/PREFIX] shows what was uploaded"
+
+static const struct {
+	const char *word;
+	enum other_kind kind;
+	const char *answer;
+} commands[] = {
+	{"backup", OTHER_INTO, PUSH},
+	{"cat", OTHER_ANSWERED, NO_DOWNLOADS},
+	{"copy", OTHER_INTO, PUSH},
+	{"copyto", OTHER_TO, PUSH},
+	{"cp", OTHER_TO, PUSH},
+	{"del", OTHER_ANSWERED, NEVER_DELETES},
+	{"delete", OTHER_ANSWERED, NEVER_DELETES},
+	{"download", OTHER_ANSWERED, NO_DOWNLOADS},
+	{"du", OTHER_ANSWERED,
+		"s3once status --depth 1 s3://BUCKET[/PREFIX] shows a sum for each folder"},
+	{"get", OTHER_ANSWERED, NO_DOWNLOADS},
+	{"ls", OTHER_ANSWERED, STATUS},
+	{"mirror", OTHER_INTO, PUSH},
+	{"move", OTHER_ANSWERED, PUSH ", and stay on this host"},
+	{"mv", OTHER_ANSWERED, PUSH ", and stay on this host"},
+	{"put", OTHER_TO, PUSH},
+	{"restore", OTHER_ANSWERED, NO_DOWNLOADS},
+	{"rm", OTHER_ANSWERED, NEVER_DELETES},
+	{"sync", OTHER_INTO, PUSH},
+	{"upload", OTHER_TO, PUSH},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+/* Adds a word as a shell reads it. Returns false if the word cannot be shown as it is. */
+static bool add_shell_word(struct text *t, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "/.,:=@%+_-";
+	if (strcmp(quote(word).text, word) != 0 || strchr(word, '\''))
+		return false;
+	const bool is_plain = *word && strspn(word, plain) == strlen(word);
+	text_addf(t, is_plain ? " %s" : " '%s'", word);
+	return true;
+}
+
+/* Adds the push that does the same as a copy to s3://. Returns false if there is none. */
+static bool add_push(struct text *t, enum other_kind kind, const char *source, const char *target)
+{
+	char bucket[sizeof "s3://" + ARN_MAX];
+	struct s3_url url;
+	struct stat st;
+	if (url_is_s3(source) || url_parse(target, &url, NULL) < 0)
+		return false;
+	const bool is_stdin = strcmp(source, "-") == 0;
+	const bool is_file = is_stdin || (stat(source, &st) == 0 && !S_ISDIR(st.st_mode));
+	const size_t n = strlen(url.key);
+	const bool is_key = n && url.key[n - 1] != '/' && is_file && kind == OTHER_TO;
+	text_add(t, "s3once push");
+	if (!is_key)
+		return !is_stdin && add_shell_word(t, source) && add_shell_word(t, target);
+	snprintf(bucket, sizeof bucket, "s3://%s", url.bucket);
+	text_add(t, " --as");
+	return add_shell_word(t, url.key) && add_shell_word(t, source) && add_shell_word(t, bucket);
+}
+
+bool other_tools_command(int argc, char *const *argv)
+{
+	const char *operands[2] = {NULL};
+	int i = 0, n = 0;
+	bool has_options = false;
+	if (argc > 1 && strcmp(argv[0], "s3") == 0) { /* aws s3 cp */
+		argc--;
+		argv++;
+	}
+	while (i < COMMANDS && strcmp(commands[i].word, argv[0]) != 0)
+		i++;
+	if (i == COMMANDS)
+		return false;
+	for (int j = 1; j < argc; j++) {
+		const bool is_option = argv[j][0] == '-' && argv[j][1];
+		has_options |= is_option;
+		if (!is_option && n < 2)
+			operands[n] = argv[j];
+		n += !is_option;
+	}
+	struct text line = TEXT(4096);
+	const bool copies = commands[i].kind != OTHER_ANSWERED && n == 2;
+	if (copies && add_push(&line, commands[i].kind, operands[0], operands[1]))
+		log_error("there is no command %s: type %s%s", argv[0], text_string(&line),
+			has_options ? "; its options are in s3once push --help" : "");
+	else
+		log_error("there is no command %s: %s", argv[0],
+			!copies || !url_is_s3(operands[0]) ? commands[i].answer
+			: url_is_s3(operands[1])           ? ONLY_UPLOADS
+							   : NO_DOWNLOADS);
+	text_clear(&line);
+	return true;
+}

@@ -2,5 +2,11 @@
 #pragma once
 #include "cli/options/options.h"
 
-/* The options of other tools that push, proven and job files do not have. */
+/* The options that the commands which upload, proven and job files do not have. A name of one
+ * character is a letter. An option that exists is here as well if other tools mean something else
+ * by it: the answer then ends the message about its value. */
 extern const struct option_elsewhere other_tools_options[];
+
+/* Prints an answer to a command of another tool, argv[0], with its operands. Returns false if no
+ * tool has it. */
+bool other_tools_command(int argc, char *const *argv);

@@ -1,6 +1,8 @@
 """Words that hands type: those of other tools, typing errors, a target that looks like a key. Each has an answer, and none leads to a loss."""
 
+import pathlib
 import re
+import shlex
 
 import pytest
 
@@ -20,7 +22,7 @@ def answer(s3once, tmp_path):
         assert run.code == 2 and line and not run.out, run
         sentence = line[1]
         for word in words:
-            sentence = sentence.replace(f"'{word}'", "")
+            sentence = sentence.replace(f"'{word}'", "").replace(f"there is no {word}: ", "")
         assert not REMOVING.search(sentence), run
         assert (tmp_path / "f").exists() and (tmp_path / "photos" / "a.jpg").exists()
         return line[1]
@@ -57,3 +59,97 @@ def test_delete_is_told_what_s3once_never_does(s3once, answer, tmp_path):
     run = s3once("run", tmp_path / "j.conf")
     assert run.code == 2 and "j.conf:3: there is no delete: s3once never deletes in S3\n" in run.err, run
     assert "j.conf:4: unknown name 'delete-afte'; there are" in run.err, run
+
+
+ROOT = pathlib.Path(__file__).parents[2]
+TABLE = re.findall(r'^\t\{"([^"]+)",(?: (OTHER_\w+),)?', (ROOT / "src/cli/other_tools.c").read_text(), re.M)
+OPTIONS = [word for word, kind in TABLE if not kind]
+COMMANDS = {word: kind for word, kind in TABLE if kind}
+
+# What an answer has to say, by what is typed.
+TO_OPTIONS = {
+    "--progress": "--no-progress",
+    "-P": "--no-progress",
+    "-r": "all that is below it",
+    "--recursive": "all that is below it",
+    "--no-sign-request": "credentials are needed",
+    "--ignore-existing": "is not overwritten, unless --if-changed",
+    "--no-overwrite": "is not overwritten, unless --if-changed",
+    "--no-clobber": "is not overwritten, unless --if-changed",
+    "--update": "is not overwritten, unless --if-changed",
+    "--checksum": "--compare-content",
+    "--debug": "-vvv",
+    "--transfers=8": "--concurrency",
+    "--dryrun": "--dry-run",
+    "--size-only": "by size and time",
+    "--delete-excluded": "never deletes in S3",
+    "--remove-source-files": "Files that are in S3",
+}
+TO_COMMANDS = {
+    "cp": "s3once push SOURCE...",
+    "sync --delete": "s3once push SOURCE...",
+    "upload a b c s3://bucket": "s3once push SOURCE...",
+    "mv f s3://bucket/p": "stay on this host",
+    "ls s3://bucket": "s3once status s3://",
+    "rm s3://bucket/k": "never deletes in S3",
+    "du s3://bucket": "status --depth",
+    "cat s3://bucket/k": "does not download",
+    "get s3://bucket/k": "does not download",
+    "restore s3://bucket/k": "does not download",
+    "cp s3://bucket/k .": "does not download",
+    "cp s3://bucket/k s3://bucket/l": "only from this host",
+    "help cp": "s3once push SOURCE...",
+}
+
+
+@pytest.mark.parametrize("word", TO_OPTIONS)
+def test_options_of_other_tools_are_answered(answer, word):
+    said = answer("push", word, "f", "s3://bucket/p")
+    assert TO_OPTIONS[word] in said and "did you mean" not in said, said
+
+
+def test_each_option_of_the_table_is_answered_by_each_command_that_uploads(answer):
+    """Nothing of the table is an option, but for --checksum, which other tools understand otherwise."""
+    for i, word in enumerate(OPTIONS):
+        command = ("push", "run", "watch", "proven")[i % 4]
+        typed = f"-{word}" if len(word) == 1 else f"--{word}"
+        said = answer(command, typed, "./f", "s3://bucket/p")
+        start = f"{command}: --checksum: './f' is not one of " if word == "checksum" else f"{command}: there is no {typed}: "
+        assert said.startswith(start), said
+    assert answer("push", "f", "s3://bucket", "--checksum").endswith("compares files by their content")
+
+
+@pytest.mark.parametrize("typed", TO_COMMANDS)
+def test_commands_of_other_tools_are_answered(answer, typed):
+    said = answer(*typed.split())
+    assert said.startswith(f"there is no command {typed.removeprefix('help ').split()[0]}: ") and TO_COMMANDS[typed] in said, said
+
+
+def test_each_command_of_the_table_is_answered(answer):
+    for word, kind in COMMANDS.items():
+        said = answer(word, "photos", "s3://bucket/p")
+        assert said.startswith(f"there is no command {word}: "), said
+        assert ("type s3once push photos s3://bucket/p" in said) == (kind != "OTHER_ANSWERED"), said
+
+
+@pytest.mark.parametrize(
+    ("typed", "line", "keys"),
+    [
+        (["cp", "photos", "s3://{}/p", "--recursive"], "push photos s3://{}/p", ["p/a.jpg"]),
+        (["sync", "photos", "s3://{}"], "push photos s3://{}", ["a.jpg"]),
+        (["s3", "sync", "photos/", "s3://{}/p/"], "push photos/ s3://{}/p/", ["p/a.jpg"]),
+        (["cp", "f", "s3://{}/new"], "push --as new f s3://{}", ["new"]),
+        (["cp", "f", "s3://{}/p/"], "push f s3://{}/p/", ["p/f"]),
+        (["copy", "f", "s3://{}/p"], "push f s3://{}/p", ["p/f"]),
+        (["cp", "a b", "s3://{}/x y"], "push --as 'x y' 'a b' s3://{}", ["x y"]),
+    ],
+)
+def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path, typed, line, keys):
+    """The line that is told does what was meant, if it is typed."""
+    (tmp_path / "a b").touch()
+    said = answer(*[word.format(bucket) for word in typed])
+    told = re.search(r": type s3once ([^;]+)", said)[1]
+    assert told == line.format(bucket), said
+    assert ("its options are in s3once push --help" in said) == ("--recursive" in typed)
+    run = s3once(*shlex.split(told), cwd=tmp_path)
+    assert run.code == 0 and sorted(s3.objects(bucket)) == keys, run

@@ -209,24 +209,24 @@ const char *options_elsewhere(const struct command *command, const char *name)
 	return NULL;
 }
 
-/* Refuses an option that the command does not have. The sentence says where the option is instead,
- * or proposes the one whose name is most like this. Returns -EINVAL. */
-static int unknown_option(
-	const struct command *command, const char *word, struct problem *ret_problem)
+/* Refuses an option that the command does not have: a letter, or NAME[=VALUE] behind the dashes.
+ * The sentence says where the option is instead, or proposes the one whose name is most like this.
+ * Returns -EINVAL. */
+static int unknown_option(const struct command *command, const char *given, bool is_letter,
+	struct problem *ret_problem)
 {
-	const size_t n = strcspn(word, "=");
-	const bool is_long = word[1] == '-'; /* --NAME; else -LETTERS, which have no name */
-	const struct quoted name = quote_bytes(word + 2, is_long ? n - 2 : 0);
-	const char *nearest = is_long ? options_nearest(command, name.text) : NULL;
-	const char *where = is_long ? options_elsewhere(command, name.text) : NULL;
+	const char *dashes = is_letter ? "-" : "--";
+	const struct quoted name = quote_bytes(given, is_letter ? 1 : strcspn(given, "="));
+	const char *where = options_elsewhere(command, name.text);
+	const char *nearest = is_letter ? NULL : options_nearest(command, name.text);
 	if (where)
-		problem_set(ret_problem, "there is no --%s: %s", name.text, where);
+		problem_set(ret_problem, "there is no %s%s: %s", dashes, name.text, where);
 	else if (nearest)
-		problem_set(ret_problem, "unknown option '%s'; did you mean --%s?",
-			quote_bytes(word, n).text, nearest);
+		problem_set(ret_problem, "unknown option '%s%s'; did you mean --%s?", dashes,
+			name.text, nearest);
 	else
-		problem_set(ret_problem, "unknown option '%s'; see s3once %s --help",
-			quote_bytes(word, n).text, command->name);
+		problem_set(ret_problem, "unknown option '%s%s'; see s3once %s --help", dashes,
+			name.text, command->name);
 	return -EINVAL;
 }
 
@@ -243,17 +243,22 @@ static int parse_long(const struct command *command, const char *word, const cha
 	/* A name that is cut is that of no option. */
 	snprintf(name, sizeof name, "%.*s", (int)n - 2, word + 2);
 	if (!options_find(command, name, &match))
-		return unknown_option(command, word, ret_problem);
+		return unknown_option(command, word + 2, false, ret_problem);
 	const bool takes = takes_value(match.option);
 	const bool takes_next = takes && !value && match.option->type != OPTION_AGE;
 	if (!takes && value)
 		return problem_error(ret_problem, -EINVAL, "--%s takes no value", name);
+	const char *where = options_elsewhere(command, name);
 	if (takes_next && !next)
-		return problem_error(ret_problem, -EINVAL, "--%s needs a value: --%s %s", name,
-			name, match.option->argument);
+		return problem_error(ret_problem, -EINVAL, "--%s needs a value: --%s %s%s%s", name,
+			name, match.option->argument, where ? "; " : "", where ? where : "");
 	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
 	if (r == -EINVAL)
 		problem_prefix(ret_problem, "--%s", name);
+	if (r == -EINVAL && where) {
+		const struct problem said = *ret_problem;
+		problem_set(ret_problem, "%s; %s", said.text, where);
+	}
 	command->given[match.index] |= SAID_IN_WORDS;
 	return r ? r : (takes_next ? 1 : 0);
 }
@@ -269,7 +274,7 @@ static int parse_letters(
 			;
 		/* Behind the last option, options_next() stays at the end of the list. */
 		if (!match.option->name)
-			return unknown_option(command, word, ret_problem);
+			return unknown_option(command, letter, true, ret_problem);
 		const int r = option_set(match.option, match.field, NULL, ret_problem);
 		if (r < 0)
 			return r;

@@ -83,7 +83,7 @@ struct option_conflict {
 
 /* An option that people look for in a command that does not have it, and where it is instead. */
 struct option_elsewhere {
-	const char *name;  /* without the dashes; NULL ends a list */
+	const char *name;  /* without the dashes, or a letter; NULL ends a list */
 	const char *where; /* a clause: "s3once push --x does that" */
 };
 

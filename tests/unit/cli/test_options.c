@@ -172,7 +172,7 @@ static void check_refused(void)
 		{{"--dur"}, "unknown option '--dur'; did you mean --duration?"},
 		{{"--xyzzy"}, "unknown option '--xyzzy'; see s3once cmd --help"},
 		{{"-x"}, "unknown option '-x'; see s3once cmd --help"},
-		{{"-fx"}, "unknown option '-fx'; see s3once cmd --help"},
+		{{"-fx"}, "unknown option '-x'; see s3once cmd --help"},
 		{{"--\x1b[31m"}, "unknown option '--\\x1b[31m'; see s3once cmd --help"},
 		{{"--flag=1"}, "--flag takes no value"},
 		{{"--number"}, "--number needs a value: --number N"},
