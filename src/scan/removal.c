@@ -84,11 +84,12 @@ static int take_to_folder(int directory_fd, const char *name)
 		const int r = rename_to_free(directory_fd, name, fd, name);
 		if (r == 0)
 			return fd;
-		/* If somebody has removed the folder before the rename, the next turn makes it
-		 * again. */
-		const bool is_removed = fstat(fd, &st) == 0 && st.st_nlink == 0;
+		/* If the file is still there, somebody has removed the folder before the rename,
+		 * and the next turn makes it again. The folder's own st_nlink would tell less: on
+		 * file systems in user space it may be as it was. */
+		const bool is_there = fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 		close_folder(directory_fd, fd);
-		if (r != -ENOENT || !is_removed)
+		if (r != -ENOENT || !is_there)
 			return r;
 	}
 	return -EWOULDBLOCK;

@@ -16,6 +16,7 @@ static unsigned leased_at, removed_at; /* which calls took the lease and removed
 static int fails_with;                 /* errno of that call; 0: it is passed on */
 static void (*happens)(void);          /* before it; NULL: nothing */
 static bool has_leases = true;
+static bool counts_no_links; /* of folders, as some file systems in user space do */
 static bool is_mounted_over; /* a file of the same number, of another file system */
 
 static void arm(unsigned call, int error, void (*what)(void))
@@ -86,7 +87,10 @@ int fcntl(int fd, int command, ...)
 
 int fstat(int fd, struct stat *ret)
 {
-	return PASS_ON(SYS_fstat, fd, ret);
+	const int failed = PASS_ON(SYS_fstat, fd, ret);
+	if (!failed && counts_no_links && S_ISDIR(ret->st_mode))
+		ret->st_nlink = 1;
+	return failed;
 }
 
 int fstatat(int fd, const char *name, struct stat *ret, int flags)
@@ -347,6 +351,30 @@ static bool anywhere(const char *content)
 		if (has(places[i], content))
 			return true;
 	return false;
+}
+
+static void remove_folder(void)
+{
+	rmdir("t/" REMOVAL_FOLDER);
+}
+
+/* Another worker is done there just now. What matters is that the file is under its name still. */
+static void test_folder_is_removed(bool links_are_counted)
+{
+	bool more = true;
+	counts_no_links = !links_are_counted;
+	for (unsigned n = 1; more && n < CALLS_MAX; n++) {
+		struct removal removal = begin();
+		struct problem problem = {0};
+		arm(n, 0, remove_folder);
+		CHECK_INT(removal_run(&removal, &problem), REMOVAL_DONE);
+		more = calls >= n;
+		arm(0, 0, NULL);
+		CHECK(!exists("t/f") && !exists("t/" REMOVAL_FOLDER));
+		end(&removal);
+	}
+	CHECK(!more);
+	counts_no_links = false;
 }
 
 struct disturbance {
@@ -611,6 +639,8 @@ int main(void)
 	}
 	test_lease_is_asked_back();
 	test_rules();
+	test_folder_is_removed(true);
+	test_folder_is_removed(false);
 	test_mounted_over();
 	test_folder_of_others();
 	test_recovery_waits_and_tells();
