@@ -179,6 +179,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	if (push_options_complete(&options->push, source ? 2 : frame->n,
 		    source ? of_source : operands, problem) < 0)
 		return S3ONCE_EXIT_USAGE;
+	push_options_aim(&options->push);
 	return prove_files(frame, &options->push, operands, frame->n - 1);
 }
 

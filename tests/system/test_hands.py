@@ -153,3 +153,44 @@ def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path
     assert ("its options are in s3once push --help" in said) == ("--recursive" in typed)
     run = s3once(*shlex.split(told), cwd=tmp_path)
     assert run.code == 0 and sorted(s3.objects(bucket)) == keys, run
+
+
+@pytest.mark.parametrize(
+    ("sources", "target", "keys", "note"),
+    [
+        (["a.txt"], "new.txt", {"new.txt"}, "new.txt is the key, and no folder: end the URL with / for new.txt/a.txt"),
+        (["./sub/b.tar.gz"], "d/latest.gz", {"d/latest.gz"}, "d/latest.gz is the key, and no folder: end the URL with / for d/latest.gz/b.tar.gz"),
+        (["a.txt"], "new.txt/", {"new.txt/a.txt"}, None),
+        (["a.txt"], "p", {"p/a.txt"}, None),
+        (["a.txt"], "v1.2", {"v1.2/a.txt"}, None),
+        (["a.txt"], "h.example.com", {"h.example.com/a.txt"}, "the key is h.example.com/a.txt: end the URL with / if that is meant, or give --as h.example.com s3://{}"),
+        (["f"], "new.txt", {"new.txt/f"}, "the key is new.txt/f: end the URL with / if that is meant, or give --as new.txt s3://{}"),
+        (["f", "a.txt"], "new.txt", {"new.txt/f", "new.txt/a.txt"}, None),
+        (["photos"], "new.jpg", {"new.jpg/a.jpg"}, None),
+        (["f", "sub", "photos"], "x", {"x/f", "x/b.tar.gz", "x/a.jpg"}, "with several SOURCES, too, the files of a folder go directly below s3://{}/x: sub/FILE gets the key x/FILE"),
+    ],
+)
+def test_the_keys_are_said_before_the_first_byte(s3once, s3, bucket, answer, tmp_path, sources, target, keys, note):
+    """push says how it understands a target, -n and proven understand it in the same way, and -q is quiet."""
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.tar.gz").write_text("b\n")
+    url = f"s3://{bucket}/{target}"
+    planned = s3once("push", "-n", *sources, url, cwd=tmp_path)
+    assert {line.split(" -> ")[1].split(" (")[0] for line in planned.out.splitlines() if line.startswith("would upload ")} == {
+        f"s3://{bucket}/{key}" for key in keys
+    }, planned
+    run = s3once("push", *sources, url, cwd=tmp_path)
+    notes = [line for line in run.err.splitlines() if line.startswith("s3once: note: ")]
+    assert run.code == 0 and set(s3.objects(bucket)) == keys, run
+    assert notes == ([f"s3once: note: {note.format(bucket)}"] if note else []), run
+    assert s3once("proven", *sources, url, cwd=tmp_path).code == 0
+    assert s3once("push", "-q", *sources, url, cwd=tmp_path).err == ""
+
+
+def test_the_target_of_a_job_is_a_prefix(s3once, s3, bucket, tmp_path):
+    """A job's keys do not depend on what its source is at the moment."""
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / "j.conf").write_text(f"source = {tmp_path}/a.txt\ntarget = s3://{bucket}/new.txt\n")
+    run = s3once("run", tmp_path / "j.conf")
+    assert run.code == 0 and set(s3.objects(bucket)) == {"new.txt/a.txt"} and "note: " not in run.err, run

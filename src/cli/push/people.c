@@ -142,6 +142,8 @@ void people_event(struct people *people, const struct s3once_event *event)
 {
 	const struct push_options *options = people->options;
 	if (event->type == S3ONCE_EVENT_START) {
+		if (options->note && !options->quiet)
+			output_say(people->output, "note: %s", options->note);
 		if (people->makes_marks && !options->quiet)
 			output_say(people->output,
 				"marks are this host's only; --marks dynamodb:TABLE shares them");

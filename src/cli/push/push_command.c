@@ -301,8 +301,10 @@ int push_main(int argc, char **argv)
 	options.pipe = &pipe;
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_check_variables();
-	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0)
+	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0) {
+		push_options_aim(&options);
 		frame.code = push_run(&options, NULL);
+	}
 	push_options_clear(&options);
 	return frame_end(&frame);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 static int refuse(struct problem *problem, const char *sentence)
 {
@@ -168,6 +169,58 @@ int push_options_complete(
 	return 0;
 }
 
+/* Returns the suffix of a file's name, such as ".txt", or NULL. One without a letter is none, since
+ * versions end in a number, too. */
+static const char *name_suffix(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	bool has_letter = false;
+	for (const char *c = dot ? dot + 1 : ""; *c; c++) {
+		if (!isalnum((unsigned char)*c))
+			return NULL;
+		has_letter |= !isdigit((unsigned char)*c);
+	}
+	return has_letter && dot > name ? dot : NULL;
+}
+
+void push_options_aim(struct push_options *o)
+{
+	struct s3once_options *run = &o->run;
+	struct text t = TEXT(8192);
+	struct stat st;
+	const char *source = run->sources[0];
+	const char *suffix = name_suffix(run->prefix), *own = name_suffix(source);
+	const bool is_plain = !run->as && !run->key_template && !run->rotated && !run->files_from &&
+			      !run->n_rules && !run->read;
+	for (size_t i = 0; i < run->n_sources && run->n_sources > 1 && is_plain && !t.len; i++)
+		if (stat(run->sources[i], &st) == 0 && S_ISDIR(st.st_mode))
+			text_addf(&t,
+				"with several SOURCES, too, the files of a folder go directly "
+				"below s3://%s/%s: %s/FILE gets the key %s%sFILE",
+				run->bucket, quote(run->prefix).text, quote(run->sources[i]).text,
+				quote(run->prefix).text, *run->prefix ? "/" : "");
+	if (run->n_sources == 1 && is_plain && suffix && stat(source, &st) == 0 &&
+		S_ISREG(st.st_mode)) {
+		const char *slash = strrchr(source, '/');
+		const struct quoted key = quote(run->prefix),
+				    name = quote(slash ? slash + 1 : source);
+		if (own && strcasecmp(own, suffix) == 0) {
+			text_addf(&t, "%s is the key, and no folder: end the URL with / for %s/%s",
+				key.text, key.text, name.text);
+			run->as = run->prefix;
+			run->prefix = "";
+		} else {
+			text_addf(&t,
+				"the key is %s/%s: end the URL with / if that is meant, or give "
+				"--as %s s3://%s",
+				key.text, name.text, key.text, run->bucket);
+		}
+	}
+	o->note = t.len ? strdup(text_string(&t)) : NULL;
+	text_clear(&t);
+}
+
 void push_options_check_variables(void)
 {
 	/* What follows S3ONCE_ at the beginning of variables that are known, but set no option. */
@@ -199,6 +252,8 @@ void push_options_check_variables(void)
 
 void push_options_clear(struct push_options *options)
 {
+	free(options->note);
+	options->note = NULL;
 	free(options->rules.rules);
 	free(options->settings.settings);
 	options->rules = (struct option_rules){0};

@@ -10,6 +10,7 @@ struct push_options {
 	struct option_rules rules;
 	struct option_settings settings;
 	struct s3_url url;
+	char *note;      /* what push_options_aim() found worth saying, owned; NULL: nothing */
 	const char *job; /* the job that has these options; NULL: a command line has them */
 	uint64_t delete_after_ms;  /* UINT64_MAX: not asked for */
 	unsigned retries, verbose; /* retries is UINT_MAX: not asked for */
@@ -35,6 +36,11 @@ struct push_options {
 void push_options_init(struct push_options *ret);
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
+/* Decides, as users of cp expect it, whether the target of a command line is the key of its one
+ * file, and writes options->note where the keys may surprise. Call it after
+ * push_options_complete(). A job's file is taken as it is written: its keys must not depend on what
+ * its sources are at the moment. */
+void push_options_aim(struct push_options *options);
 void push_options_clear(struct push_options *options);
 /* Warns of variables of the environment that look like those of options, and are none. */
 void push_options_check_variables(void);
