@@ -97,6 +97,13 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset)
 	return (long)n;
 }
 
+int64_t file_made_ns(int fd)
+{
+	struct statx about = {0};
+	const int error = statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about);
+	return error ? 0 : about.stx_btime.tv_sec * INT64_C(1000000000) + about.stx_btime.tv_nsec;
+}
+
 int write_all(int fd, const void *bytes, size_t n)
 {
 	const char *at = bytes;

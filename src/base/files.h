@@ -40,6 +40,9 @@ const char *temporary_folder(void);
  * cannot be read. */
 void read_link(const char *path, char *ret, size_t size);
 
+/* When the open file was made, by the clock of its file system; 0 if that does not tell it. */
+int64_t file_made_ns(int fd);
+
 /* Reading and writing what may take several calls.
  *
  * Reads as pread(2), but all of the n bytes. Returns n, -ESTALE if the file ends before that, or

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import faults
-from tests.system.harness import MIB, make_tree
-from tests.system.pushing import counts, marks_of, told
+from tests.system.harness import MIB, make_tree, wait_until
+from tests.system.pushing import counts, marks_of, summary, told
 from tests.system.test_push_changes import LEASE_HOLDER
 from tests.system.test_push_resume import Killed
 
@@ -138,7 +138,8 @@ def test_the_newest_of_its_family_waits_for_a_day(s3once, s3, bucket, tmp_path, 
     with open(folder / names[1], "ab") as file:
         file.write(b"two\n")
     os.utime(folder / names[1], (1767323000,) * 2)
-    assert s3once(*push).code == 0
+    run = s3once(*push)
+    assert run.code == 0 and [each["reason"] for each in summary(run)["waits"]] == ["live"], run
     assert len(s3.objects(bucket, "p/")) == 2
 
 
@@ -157,6 +158,19 @@ def test_a_ring(s3once, s3, bucket, tmp_path):
         os.utime(folder / "app.log", (1767322900,) * 2)
         assert s3once(*push).code == 0
     assert len(s3.objects(bucket, "p/")) == 1
+
+
+def test_a_late_writer_makes_no_ring(s3once, s3, bucket, tmp_path):
+    """A program that goes on writing to the renamed log says nothing of the log that was made after it."""
+    folder = make_tree(tmp_path / "tree", {"app.log": b"one\n"})
+    (folder / "app.log").rename(folder / "app.log.1")
+    with open(folder / "app.log.1", "ab") as file:
+        made = os.stat(folder / "app.log.1").st_ctime_ns
+        wait_until(lambda: (tmp_path / "clock").write_bytes(b"") or os.stat(tmp_path / "clock").st_mtime_ns > made)
+        (folder / "app.log").write_bytes(b"two\n")
+        os.utime(folder / "app.log", (1767322800,) * 2)
+        run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json")
+    assert run.code == 0 and counts(run) == {"waiting": 2}, run
 
 
 @pytest.mark.parametrize("name, pack", [("app-1.log", False), ("app-1.log", True)])

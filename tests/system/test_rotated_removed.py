@@ -48,6 +48,21 @@ def test_removed_once_uploaded(s3once, s3, bucket, marks, tmp_path):
 
 
 @sqlite
+def test_what_has_only_rested_stays(s3once, s3, bucket, marks, tmp_path):
+    """Its writer may be quiet, and go on with it. Once there is a newer log, it is removed."""
+    tree = make_tree(tmp_path / "tree", {"binlog.000001": b"one\n", "binlog.000002": b"two\n"})
+    for number, path in enumerate(sorted(tree.iterdir())):
+        os.utime(path, (1767322800 + number,) * 2)
+    run = removing(s3once, tree, bucket)
+    assert run.code == 0 and counts(run, *REMOVING) == {"uploaded": 2, "removed": 1}, run
+    assert names(tree) == {"binlog.000002"}
+    (tree / "binlog.000003").write_bytes(b"three\n")
+    run = removing(s3once, tree, bucket)
+    assert run.code == 0 and counts(run, *REMOVING) == {"skipped": 1, "removed": 1}, run
+    assert names(tree) == {"binlog.000003"}
+
+
+@sqlite
 def test_removed_by_its_content(s3once, s3, bucket, marks, tmp_path):
     """What was uploaded plain and is compressed by now is proven by what it contains; another content of its size is not."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 5000, "app.log.2": 300})

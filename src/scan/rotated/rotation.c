@@ -37,7 +37,8 @@ static int identify(const struct source *source, const struct scan_entry *found,
 }
 
 /* Whether `later` shows that a file with the family's own name is finished: somebody has `later`
- * open for writing, as the next file of a ring (rotatelogs -n), and it is no copy of this file
+ * open for writing, as the next file of a ring (rotatelogs -n). Then it is no log that was renamed
+ * before this file was made, and that a program has not closed yet. And it is no copy of this file
  * (copytruncate), which would begin alike. Times alone show nothing, since clocks jump. An error
  * counts as no: the next run will see. */
 static bool is_of_ring(
@@ -45,6 +46,7 @@ static bool is_of_ring(
 {
 	char bytes[2][BEGINNING_BYTES];
 	const char *const names[2] = {found->relative, later};
+	int64_t made_ns[2] = {0};
 	size_t n = sizeof bytes[0];
 	bool is_written = false;
 	for (unsigned i = 0; i < 2; i++) {
@@ -53,13 +55,15 @@ static bool is_of_ring(
 		if (fd >= 0 && state.size < n)
 			n = (size_t)state.size;
 		const long r = fd < 0 ? fd : read_at(fd, bytes[i], n, 0);
+		made_ns[i] = fd < 0 ? 0 : file_made_ns(fd);
 		is_written = fd >= 0 && file_is_being_written(fd);
 		if (fd >= 0)
 			close(fd);
 		if (r < 0)
 			return false;
 	}
-	return is_written && memcmp(bytes[0], bytes[1], n) != 0;
+	return is_written && made_ns[0] && made_ns[1] >= made_ns[0] &&
+	       memcmp(bytes[0], bytes[1], n) != 0;
 }
 
 /* Whether a file that counts as finished has to wait all the same: because it is not known
@@ -152,16 +156,15 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 			r = waits;
 			break;
 		}
-		if (waits)
-			result = -ESTALE;
-		else if (!entry_is_too_large(&entry, rotation->options))
+		if (!waits && !entry_is_too_large(&entry, rotation->options))
 			result = identify(source, &entry, id, &why);
 		if (result < 0 && result != -ESTALE)
 			r = open_tell_unread(result, &why, ret_problem);
 		/* With -ESTALE there is neither an id nor a sentence. */
 		if (r >= 0 && result != HAS_MOVED)
-			r = rotation_table_know(rotation->table, &entry, result ? NULL : id,
-				*why.text ? why.text : NULL, ret_problem);
+			r = rotation_table_know(rotation->table, &entry,
+				waits || result ? NULL : id, waits || *why.text ? why.text : NULL,
+				ret_problem);
 		if (r >= 0)
 			r = scan_may_be_over(rotation->options, ret_problem);
 		if (r < 0)

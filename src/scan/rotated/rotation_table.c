@@ -42,7 +42,8 @@ static const char create_sql[] =
 	" family TEXT, bare TEXT, suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
 	"CREATE INDEX by_family ON names(listing, source, family);"
-	/* A version without id and problem was being written to. */
+	/* A version without id and problem was being written to. One without id whose problem is ''
+	 * is live after all. */
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
 	"BEGIN";
@@ -103,7 +104,10 @@ static const char *const sql[STATEMENTS] = {
 		 "  AND other.source = names.source AND other.relative = names.bare"
 		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000))"
 		 " THEN " COMPRESSING
-		 /* a file that was being written to, in this version or another one */
+		 /* a file that somebody goes on with, in this version or another one */
+		 " WHEN NOT live AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
+		 "  AND known.ino = names.ino AND id IS NULL AND known.problem = '') THEN " WAIT_LIVE
+		 /* a file that was being written to, likewise */
 		 " WHEN NOT live AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL) THEN " CHANGED
 		 " ELSE 0 END AS why)) WHERE listing = ?1 AND kind IN (0, 3)",

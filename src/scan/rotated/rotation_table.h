@@ -24,7 +24,8 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 
 /* Notes what was found out about exactly this version of a file: its content id ("" if the id is
  * not wanted), or the sentence that says why it has none. If both are NULL, the file is being
- * written to. */
+ * written to. If there is no id and the sentence is "", the file is live, whatever its name says.
+ */
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
