@@ -173,6 +173,20 @@ def test_a_late_writer_makes_no_ring(s3once, s3, bucket, tmp_path):
     assert run.code == 0 and counts(run) == {"waiting": 2}, run
 
 
+@pytest.mark.parametrize("options", [[], ["--live"], ["--if-grown=tail"]], ids=["rotated", "live", "tail"])
+def test_empty_logs_of_one_second(s3once, s3, bucket, tmp_path, options):
+    """Nothing tells them apart, and nothing is in them: they are one object."""
+    folder = make_tree(tmp_path / "tree", {"app.log.1": b"", "app.log.2": b"", "app.log.3.gz": gzip.compress(b""), "app.log.4": b"one\n"})
+    for path in folder.iterdir():
+        os.utime(path, (1767322800,) * 2)
+    run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    assert run.code == 0 and counts(run) == {"uploaded": 2}, run
+    assert Counter(plain(key, s3.get(bucket, key)) for key in s3.objects(bucket, "p/")) == Counter([b"", b"one\n"])
+    (folder / "app.log.1").unlink()
+    run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    assert run.code == 0 and counts(run) == {"skipped": 2}, run
+
+
 @pytest.mark.parametrize("name, pack", [("app-1.log", False), ("app-1.log", True)])
 def test_an_index_in_the_name_of_a_log_that_was_live(s3once, s3, bucket, tmp_path, name, pack):
     """log4j: what was sent of app.log is not sent again, and the rest of it is."""
