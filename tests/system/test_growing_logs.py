@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import struct
 import subprocess
+import time
 from collections import Counter
 
 import pytest
@@ -106,6 +107,47 @@ def test_compressed_without_its_time(s3once, s3, bucket, tmp_path):
     for options in ([*LIVE, "--dry-run"], LIVE, LIVE):
         assert push(s3once, logs, bucket, options).code == 0
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"one\ntwo\n"])
+
+
+@pytest.mark.parametrize("is_grown", [False, True], ids=["as-it-was", "grown"])
+def test_docker_compresses_what_was_sent(s3once, s3, bucket, tmp_path, is_grown):
+    """A run between renaming and compressing: neither time nor name is kept, but the plain file is gone, and its content is there."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    push(s3once, logs, bucket, LIVE)
+    append(logs / "app.log", b"two\n")
+    (logs / "app.log").rename(logs / "app.log.1")
+    append(logs / "app.log", b"three\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 2, "skipped": 1}
+    want = [b"one\n", b"two\n", b"three\n"]
+    if is_grown:
+        append(logs / "app.log.1", b"late\n")
+        want.append(b"late\n")
+    compress_anew(logs / "app.log.1", time.time() + 5)
+    for _ in range(2):
+        assert push(s3once, logs, bucket, LIVE).code == 0
+        assert contents(s3, bucket) == Counter(want)
+    # An equal log that takes the place of the compressed one is another log.
+    (logs / "app.log.1.gz").unlink()
+    (logs / "app.log.1").write_bytes(b"".join(want[:2] + want[3:]))
+    compress_anew(logs / "app.log.1", time.time() + 90000)
+    assert push(s3once, logs, bucket, LIVE).code == 0
+    assert contents(s3, bucket) == Counter([*want, b"".join(want[:2] + want[3:])])
+
+
+def test_a_copy_that_counts_as_the_live_log(s3once, s3, bucket, tmp_path):
+    """Where no file has the family's own name, the newest one with a date is live. It may still be a copy of what was sent."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    append(logs / "app.log", b"two\nthr")
+    shutil.copyfile(logs / "app.log", logs / "app.log-20260101")
+    (logs / "app.log").unlink()
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
+    # The last line is finished once nobody has written it for a day.
+    os.utime(logs / "app.log-20260101", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 2}
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"thr"])
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 3}
 
 
 def compress_anew(path, mtime):

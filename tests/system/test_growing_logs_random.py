@@ -234,12 +234,20 @@ class Log:
         self.settled = {each.stat().st_ino for each in self.folder.iterdir()}
         self.touched = set()
 
+    def counts_as_live(self):
+        """The live log or, where no file has its name, the newest one with a date, for a day after it was written."""
+        plain_ones = [each for each in self.rotated() if each.suffix != ".gz"]
+        if self.live.exists() or not self.is_dated or not plain_ones:
+            return self.live
+        newest = max(plain_ones, key=lambda each: (each.stat().st_mtime_ns, each.name))
+        return newest if newest.stat().st_mtime > time.time() - 86400 else self.live
+
     def to_upload(self):
         """The ends of all lines that a run takes: of the live log up to the end of its last line, or none."""
-        found = Counter()
+        found, live = Counter(), self.counts_as_live()
         for path in self.folder.iterdir():
             body = plain(path.name, path.read_bytes())
-            if path == self.live:
+            if path == live:
                 body = body[: body.rfind(b"\n") + 1] if self.is_live else b""
             found |= ends_of_lines(body)
         return found

@@ -136,6 +136,12 @@ def compressed_without_time(w):
     os.utime(f"{w.log}.gz", (OLD + 5000,) * 2)
 
 
+def compressed_as_docker_does(w):
+    """With the time at which it was done."""
+    w.gzip(w.log)
+    os.utime(f"{w.log}.gz")
+
+
 def compressed_twice(w):
     subprocess.run(["gzip", "-k", w.log], check=True)
     subprocess.run(["xz", w.log], check=True)
@@ -199,6 +205,7 @@ ROWS = {
     "… without its time, and its name has the moment (`app.log.20260101-130559`, as of the kubelet)": of_rotated(
         compressed_without_time, "app.log.20260101-130559"
     ),
+    "… without its time, as Docker does it": of_rotated(compressed_as_docker_does),
     "… in two ways": of_rotated(compressed_twice),
     "… and decompressed again": of_rotated(compressed_and_decompressed),
     "`app.log.1` grows": of_rotated(lambda w: w.write(w.log, b"three\n")),

@@ -16,11 +16,13 @@ struct grown_file {
 	struct scan_entry entry; /* without key and path; relative and suffix are in `relative` */
 	char *relative;          /* owned */
 	enum scan_kind found;    /* the kind that the listing gave it */
-	bool is_live;            /* it has the family's own name */
+	bool is_live;            /* it may be written to, and ends at its last line for now */
 	int64_t moment;          /* of its name, see family_moment() */
 	struct file_identity identity; /* n: 0 if it has none */
 	struct file_state state;       /* when it was opened */
 	bool is_packed;                /* the file begins as a compressed one does */
+	bool has_own_time; /* its mtime is that of writing it, and not kept from another file; false
+			      if its file system does not tell when it was made */
 	bool is_being_written; /* by a program that may be in the middle of a line; only where such
 				  files are taken at all */
 	bool has_rest;         /* what follows the end of its last line was left out */

@@ -29,6 +29,13 @@
  * written to: who copies or compresses a log pauses for less. */
 #define WRITING_NS ((int64_t)(60 * NS_PER_S))
 
+/* Whether the file has the family's own name, and so is the one that is renamed, copied and
+ * emptied. Any other file may be a copy of it, also a live one. */
+static bool has_family_name(const struct log_family *family, const struct grown_file *file)
+{
+	return strcmp(file->entry.relative, family->name.family) == 0;
+}
+
 /* Leaves the file to a later run. */
 static void let_wait(struct log_family *family, struct grown_file *file, enum s3once_wait why)
 {
@@ -145,6 +152,18 @@ static void set_log(struct grown_file *file, struct log_row *row)
 	row->state = LOG_TAKEN;
 }
 
+/* Updates what the row says of the file's name, by which is_copy() judges. */
+static void note_name(
+	const struct log_family *family, const struct grown_file *file, struct log_row *row)
+{
+	const bool is_live = has_family_name(family, file);
+	if (row->was_live == is_live && row->moment == file->moment)
+		return;
+	row->was_live = is_live;
+	row->moment = file->moment;
+	row->change = LOG_CHANGED;
+}
+
 /* Gives the file this log, after the file was measured. What the file has behind the end of the log
  * is cut as the next piece, unless that is refused. A log that is empty has one empty piece. The
  * row then says what the file is by now. Returns 0 or -ENOMEM. */
@@ -163,26 +182,24 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 		memcpy(row->until, found->id, sizeof row->until);
 	}
 	/* is_as_it_was() must not rely on size and time of a file that was written a moment ago. A
-	 * file that has grown has to be refused by the next run, too. The rest of one that was
-	 * being written becomes a piece once that is over. */
-	const bool is_settled = !file->has_grown && !file->is_being_written &&
+	 * file that has grown has to be refused by the next run, too. The beginning of a line that
+	 * was left out becomes a piece once the file is finished. */
+	const bool is_settled = !file->has_grown && !file->has_rest && !file->is_being_written &&
 				file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
 	row->identity = file->identity;
 	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
 	row->file_mtime_ns = file->state.mtime_ns;
-	row->was_live = file->is_live;
-	row->moment = file->moment;
+	row->was_packed = file->is_packed;
+	note_name(family, file, row);
 	row->change = LOG_CHANGED;
 	set_log(file, row);
 	return 0;
 }
 
-/* Whether the file was compared with this log, and has not changed since. A live file that was
- * rotated since then has changed: what stands behind its last newline is a part of the log now. */
+/* Whether all of the file was compared with this log, and the file has not changed since. */
 static bool is_as_it_was(const struct grown_file *file, const struct log_row *row)
 {
-	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size &&
-	       file->is_live == row->was_live;
+	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size;
 }
 
 /* Finds out whether the file still begins with the log that it had in an earlier run, and takes
@@ -201,6 +218,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	if (file->entry.kind == SCAN_WAITS)
 		return 0;
 	if (is_as_it_was(file, row)) {
+		note_name(family, file, row);
 		set_log(file, row);
 		return 0;
 	}
@@ -252,7 +270,9 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (file->entry.kind == SCAN_FILE && !(own && is_as_it_was(file, own)))
 		packed = content_seems_compressed(fd);
 	const bool is_being_written = family->options->takes_written && may_be_written(fd, file);
+	const int64_t made_ns = file_made_ns(fd);
 	close(fd);
+	file->has_own_time = made_ns && file->state.mtime_ns >= made_ns;
 	file->is_packed = packed == 1;
 	file->is_being_written = is_being_written && !packed;
 	family->is_unsure |= !has_identity; /* it may have any log */
@@ -281,9 +301,9 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
-	/* A log whose file was emptied, or that was live when it was last seen, has to be in
-	 * another file now. But a log that was live under a name with a date keeps the date. */
-	if (row->state == LOG_TRUNCATED || (row->was_live && !row->moment))
+	/* A log whose file was emptied, or had the family's name when it was last seen, has to be
+	 * in another file now. */
+	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
 	/* A rotated log may get more lines, and then be compressed, but the date in its name stays.
 	 * A plain file that is longer than the log, and is not the log's own file, is taken for
@@ -292,8 +312,13 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 		return file->is_packed && file->moment == row->moment;
 	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
 	 * the kubelet does it, the date and time in the name. */
-	return (family_moment_is_unique(file->moment) && file->moment == row->moment) ||
-	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
+	if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) ||
+		(family_moment_is_unique(file->moment) && file->moment == row->moment))
+		return true;
+	/* Docker keeps neither. But where the time is that of the compression, it says nothing of
+	 * the log, and the plain file that was there is gone. */
+	return file->is_packed && !row->was_packed && file->has_own_time &&
+	       file->moment == row->moment;
 }
 
 /* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
@@ -337,12 +362,12 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	return take_log(family, file, row, &found);
 }
 
-/* Finds the log that was copied or compressed to the file. Only rotated files that are to be
- * uploaded and have no log yet are looked at. Returns as take_copied(). */
+/* Finds the log that was copied or compressed to the file. Only files that are to be uploaded, have
+ * no log yet and do not have the family's own name are looked at. Returns as take_copied(). */
 static int match_by_content(struct log_family *family, struct grown_file *file)
 {
 	size_t n = 0;
-	if (!needs_log(file) || file->is_live)
+	if (!needs_log(file) || has_family_name(family, file))
 		return 0;
 	/* calloc() may return NULL for no elements, which is no lack of memory. */
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
@@ -354,20 +379,6 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	free(known);
 	free(logs);
 	return r;
-}
-
-/* When the file was made, or 0 if its file system does not tell it. */
-static int64_t birth_ns(int fd)
-{
-	struct statx about = {0};
-	const int error = statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about);
-	return error ? 0 : about.stx_btime.tv_sec * (int64_t)NS_PER_S + about.stx_btime.tv_nsec;
-}
-
-/* Whether the file has the family's own name, and so is the one that copytruncate empties. */
-static bool has_family_name(const struct log_family *family, const struct grown_file *file)
-{
-	return strcmp(file->entry.relative, family->name.family) == 0;
 }
 
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
@@ -389,7 +400,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 			(family->files[i].row || needs_log(&family->files[i])))
 			live = &family->files[i];
 	*ret = false;
-	if (!live || file->is_live || !content->bytes || options->takes_written)
+	if (!live || live == file || !content->bytes || options->takes_written)
 		return 0;
 	/* known[copy] is all of the file. known[own] is the live file's log, if it has one, and
 	 * else all of the file, too. content_measure() takes the shorter prefix first. */
@@ -408,7 +419,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const int r = content_measure(&in_live, known, 2, &found, &file->entry.problem);
 	const bool was_emptied = live->row && !known[own].is_there;
 	*ret = r == 0 && (known[copy].is_there || was_emptied) &&
-	       file->state.mtime_ns >= birth_ns(fd);
+	       file->state.mtime_ns >= file_made_ns(fd);
 	close(fd);
 	return r;
 }
@@ -418,7 +429,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
  * their time. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
-	for (size_t k = 0; !file->is_live && k < family->n_rows; k++) {
+	for (size_t k = 0; !has_family_name(family, file) && k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
 		if (row->state == LOG_TAKEN && !row->was_live && row->end && *row->until &&
 			strcmp(file->entry.content_id, row->until) == 0 &&

@@ -25,7 +25,8 @@ struct log_rows {
 static const char create_sql[] =
 	"CREATE TABLE IF NOT EXISTS logs(log INTEGER PRIMARY KEY, scope TEXT NOT NULL, directory BLOB"
 	" NOT NULL, family BLOB NOT NULL, file BLOB NOT NULL, size INT, mtime INT, live INT, seen INT,"
-	" missing INT, end INT, until TEXT, version INT, moment INT NOT NULL DEFAULT 0);"
+	" missing INT, end INT, until TEXT, version INT, moment INT NOT NULL DEFAULT 0,"
+	" packed INT NOT NULL DEFAULT 1);"
 	"CREATE UNIQUE INDEX IF NOT EXISTS logs_by_file ON logs(scope, file);"
 	"CREATE INDEX IF NOT EXISTS logs_by_family ON logs(scope, directory, family);"
 	/* A piece is known by its end: the first piece of a log that was empty begins where the
@@ -46,15 +47,17 @@ static const char day_sql[] =
 	"DELETE FROM logs WHERE seen < (SELECT day - 400 FROM log_day);"
 	"DELETE FROM log_pieces WHERE log NOT IN (SELECT log FROM logs);"
 	"SELECT day FROM log_day";
-/* Adds the column to a table that was made without it. If the column is there, this is an error,
+/* Each adds a column to a table that was made without it. If the column is there, this is an error,
  * which is ignored. */
-static const char add_moment_sql[] =
-	"ALTER TABLE logs ADD COLUMN moment INT NOT NULL DEFAULT 0";
+static const char *const add_column_sql[] = {
+	"ALTER TABLE logs ADD COLUMN moment INT NOT NULL DEFAULT 0",
+	"ALTER TABLE logs ADD COLUMN packed INT NOT NULL DEFAULT 1",
+};
 
 static const char *const sql[STATEMENTS] = {
 	/* One statement reads the logs and their pieces as they are at one moment. */
 	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
-		 " moment, start, log_pieces.end, log_pieces.mtime, id"
+		 " moment, packed, start, log_pieces.end, log_pieces.mtime, id"
 		 " FROM logs LEFT JOIN log_pieces USING (log)"
 		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY logs.end, log,"
 		 " log_pieces.end",
@@ -63,10 +66,11 @@ static const char *const sql[STATEMENTS] = {
 	/* SQLite gives the number of a dropped row to a new one. So a new row begins with a random
 	 * version, which no run has read before. Half of the numbers are left for adding 1. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
-		" end, moment, until, version)"
-		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+		" end, moment, packed, until, version)"
+		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
 	[CHANGE] = "UPDATE logs SET file = ?4, size = ?5, mtime = ?6, live = ?7, seen = ?8,"
-		   " missing = ?9, end = ?10, moment = ?11, until = ?12, version = version + 1"
+		   " missing = ?9, end = ?10, moment = ?11, packed = ?12, until = ?13,"
+		   " version = version + 1"
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
@@ -114,7 +118,8 @@ static int set_up(struct log_rows *rows, long long clock)
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
 	sqlite3_snprintf(sizeof count, count, day_sql, clock, clock, clock);
 	if (!rc && !rows->only_looks) {
-		sqlite3_exec(rows->db, add_moment_sql, NULL, NULL, NULL);
+		for (size_t i = 0; i < sizeof add_column_sql / sizeof *add_column_sql; i++)
+			sqlite3_exec(rows->db, add_column_sql[i], NULL, NULL, NULL);
 		rc = sqlite3_exec(rows->db, count, read_day, &rows->today, NULL);
 	}
 	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
@@ -131,7 +136,8 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	/* A file that must not be written may lack the tables, or the column of a later version.
 	 * Then a database in memory stands for it. */
 	if (db && only_looks &&
-		sqlite3_exec(db, "SELECT moment FROM logs, log_pieces LIMIT 0", NULL, NULL, NULL)) {
+		sqlite3_exec(db, "SELECT moment, packed FROM logs, log_pieces LIMIT 0", NULL, NULL,
+			NULL)) {
 		sqlite3_close(db);
 		db = NULL;
 	}
@@ -208,14 +214,14 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 		sqlite3_bind_int64(s, 2, row->version);
 	} else {
 		bind_family(rows, s, family);
-		sqlite3_bind_int64(s, 13, (int64_t)random_below(INT64_MAX / 2));
+		sqlite3_bind_int64(s, 14, (int64_t)random_below(INT64_MAX / 2));
 	}
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
 	const int64_t numbers[] = {(int64_t)row->file_size, row->file_mtime_ns, row->was_live,
-		row->seen, row->missing, (int64_t)row->end, row->moment};
-	for (int i = 0; i < 7; i++) /* ?5 to ?11 */
+		row->seen, row->missing, (int64_t)row->end, row->moment, row->was_packed};
+	for (int i = 0; i < 8; i++) /* ?5 to ?12 */
 		sqlite3_bind_int64(s, 5 + i, numbers[i]);
-	sqlite3_bind_text(s, 12, row->until, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, 13, row->until, -1, SQLITE_STATIC);
 	int error = change_row(rows, which, ret_problem);
 	if (!error && !row->number)
 		row->number = sqlite3_last_insert_rowid(rows->db);
@@ -288,8 +294,8 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 }
 
 /* The columns of LOAD: those of the log, then those of a piece. */
-enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL, MOMENT };
-enum { PIECE_START = MOMENT + 1, PIECE_END, PIECE_MTIME, PIECE_ID };
+enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL, MOMENT, PACKED };
+enum { PIECE_START = PACKED + 1, PIECE_END, PIECE_MTIME, PIECE_ID };
 
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
 {
@@ -327,7 +333,8 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 		.seen = sqlite3_column_int64(s, SEEN),
 		.missing = sqlite3_column_int64(s, MISSING),
 		.end = (uint64_t)sqlite3_column_int64(s, END),
-		.moment = sqlite3_column_int64(s, MOMENT)};
+		.moment = sqlite3_column_int64(s, MOMENT),
+		.was_packed = sqlite3_column_int(s, PACKED) != 0};
 	const size_t n = (size_t)sqlite3_column_bytes(s, FILE_ID);
 	if (n && n <= FILE_IDENTITY_BYTES_MAX) {
 		memcpy(ret->identity.bytes, sqlite3_column_blob(s, FILE_ID), n);

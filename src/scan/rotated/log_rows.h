@@ -42,6 +42,7 @@ struct log_row {
 	uint64_t file_size;
 	int64_t file_mtime_ns;
 	bool was_live;                    /* the file had the family's own name */
+	bool was_packed;                  /* it was compressed */
 	int64_t moment;                   /* family_moment() of the name that it had then */
 	int64_t seen;                     /* the log_rows_today() when the file was there last */
 	int64_t missing;                  /* the first day when it was not there, else 0 */

@@ -242,7 +242,8 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 	/* A compressed file that was not written to for an hour is not being made any more. */
 	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - 3600 * (int64_t)NS_PER_S);
 	int r = run_statement(table, LIVE, ret_problem);
-	if (r == 0 && !options->takes_live)
+	/* Where no rows say what was taken of a live log, all of it is taken each time. */
+	if (r == 0 && (!options->takes_live || options->log_rows))
 		r = run_statement(table, REST, ret_problem);
 	return r < 0 ? r : run_statement(table, WAIT, ret_problem);
 }
