@@ -407,7 +407,7 @@ def test_changed_files_that_are_kept_are_named(s3once, s3, bucket, tree):
     assert run.code == 0 and f"kept as it is in S3: {tree}/a.txt -> s3://{bucket}/a.txt: changed since it was uploaded; S3 keeps" in run.out, run
     lines = run.out.splitlines()
     assert f"1 of 2 files are verified to be in s3://{bucket}; 1 has changed since and stays as it was uploaded (--if-changed=skip)" in lines[-2], run
-    assert "uploaded before and not looked at again 1; changed and kept as they are in S3 1" in lines[-1], run
+    assert "already done 1; changed and kept as they are in S3 1" in lines[-1], run
     assert "b.txt" not in run.out
     run = s3once(*command, "--json")
     assert [(event["path"], event["text"] != "") for event in told(run, "outdated")] == [(f"{tree}/a.txt", True)], run

@@ -258,12 +258,12 @@ def test_summary_and_marks_note(s3once, s3, bucket, tree):
     assert run.code == 0
     assert f"all 2 files are in s3://{bucket}/p\nuploaded 2 (3 B) in " in run.out
     lines = [line for line in run.err.splitlines() if line.startswith("s3once: ")]  # and not valgrind's
-    assert len(lines) == 1 and lines[0].startswith("s3once: marks are this host's only; "), run
-    assert "this host's only" not in run.out, "said once, at the start"
+    assert len(lines) == 1 and lines[0].startswith("s3once: this host remembers its uploads in /"), run
+    assert "this host remembers" not in run.out, "said once, at the start"
     run = s3once("push", tree, f"s3://{bucket}/p")
-    assert "this host's only" not in run.err, "said by the first run alone"
+    assert "this host remembers" not in run.err, "said by the first run alone"
     assert f"all 2 files are in s3://{bucket}/p\nuploaded 0 (0 B) in " in run.out
-    assert "; uploaded before and not looked at again 2" in run.out
+    assert "; already done 2" in run.out
 
 
 def test_no_marks_note_when_marks_were_chosen(s3once, s3, bucket, tree):
@@ -279,7 +279,7 @@ def test_quiet_says_nothing_unless_something_failed(s3once, s3, bucket, tree):
     assert (run.code, run.out) == (1, "")
     error, summary = run.err.splitlines()
     assert error == "s3once: error: missing: does not exist"
-    assert re.fullmatch(rf"s3once: 2 of 3 files are verified to be in s3://{bucket}; uploaded 0 \(0 B\) in .*; uploaded before and not looked at again 2; failed 1", summary)
+    assert re.fullmatch(rf"s3once: 2 of 3 files are verified to be in s3://{bucket}; uploaded 0 \(0 B\) in .*; already done 2; failed 1", summary)
 
 
 def test_quiet_tells_warnings(s3once, s3, bucket, tmp_path):

@@ -194,3 +194,21 @@ def test_the_target_of_a_job_is_a_prefix(s3once, s3, bucket, tmp_path):
     (tmp_path / "j.conf").write_text(f"source = {tmp_path}/a.txt\ntarget = s3://{bucket}/new.txt\n")
     run = s3once("run", tmp_path / "j.conf")
     assert run.code == 0 and set(s3.objects(bucket)) == {"new.txt/a.txt"} and "note: " not in run.err, run
+
+
+def test_files_in_s3_that_could_not_be_removed_are_in_s3(s3once, s3, bucket, tmp_path):
+    """Only a removal that finds a file's object gone takes the file from the count."""
+    for folder in ("tree", "moved"):
+        (tmp_path / folder).mkdir()
+        for name in "abc":
+            (tmp_path / folder / name).write_text(folder)
+    push = ["push", tmp_path / "tree", f"s3://{bucket}/p", "--move-to", tmp_path / "moved"]
+    run = s3once(*push)
+    assert run.code == 1 and f"\n3 files are verified to be in s3://{bucket}/p\n" in f"\n{run.out}", run
+    assert "; due, but not removed 3" in run.out, run
+    s3.client.delete_object(Bucket=bucket, Key="p/a")
+    run = s3once(*push)
+    assert run.code == 1 and f"\n2 of 3 files are verified to be in s3://{bucket}/p\n" in f"\n{run.out}", run
+    assert "; already done 3; due, but not removed 3" in run.out, run
+    summary = s3once(*push, "--json").events[-1]
+    assert (summary["not_removed"], summary["unproven"]) == (3, 1), summary

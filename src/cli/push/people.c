@@ -6,6 +6,7 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
+#include "store/store.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,18 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 	text_clear(&t);
 }
 
+/* Prints where the marks are that this run makes. */
+static void tell_marks(struct people *people)
+{
+	struct marks_place place;
+	struct problem ignored;
+	if (marks_place_parse("local", &place, &ignored) == 0)
+		output_say(people->output,
+			"this host remembers its uploads in %s; --marks dynamodb:TABLE shares them",
+			escaped(place.path).text);
+	marks_place_clear(&place);
+}
+
 void people_event(struct people *people, const struct s3once_event *event)
 {
 	const struct push_options *options = people->options;
@@ -145,8 +158,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 		if (options->note && !options->quiet)
 			output_say(people->output, "note: %s", options->note);
 		if (people->makes_marks && !options->quiet)
-			output_say(people->output,
-				"marks are this host's only; --marks dynamodb:TABLE shares them");
+			tell_marks(people);
 		else if (options->verbose && !options->quiet)
 			output_say(people->output, "marks: %s", event->text);
 	} else if (event->type == S3ONCE_EVENT_WARNING) { /* even with --quiet */
@@ -166,8 +178,8 @@ void people_event(struct people *people, const struct s3once_event *event)
 static void add_result(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
-	/* What was due for removal and could not be removed may not be in S3 any more. */
-	const uint64_t there = counters_sum(c, COUNTS_IN_S3) - c->not_removed;
+	/* The removal has found out that these are not in S3, or cannot be known to be. */
+	const uint64_t there = counters_sum(c, COUNTS_IN_S3) - c->unproven;
 	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
 	const bool is_all = there == wanted && exit_code == 0;
 	const char *prefix = people->options->run.prefix;

@@ -28,7 +28,7 @@ struct people {
 	/* The same for errors. */
 	struct text *told;
 	/* Nobody chose the marks, and there are none yet. Then the start of the run prints that
-	 * they are this host's only, and how hosts share them. */
+	 * where they are, and how hosts share them. */
 	bool makes_marks;
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;

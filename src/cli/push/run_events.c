@@ -54,7 +54,7 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 const struct counter run_counters[] = {
 	{"files", AT(found)},
 	{"uploaded", AT(uploaded), COUNTS_IN_S3},
-	{"skipped", AT(skipped), COUNTS_IN_S3, "uploaded before and not looked at again"},
+	{"skipped", AT(skipped), COUNTS_IN_S3, "already done"},
 	{"outdated", AT(outdated), COUNTS_NOT_THERE, "changed and kept as they are in S3"},
 	{"adopted", AT(adopted), COUNTS_IN_S3, "already in S3"},
 	{"refreshed", AT(refreshed), COUNTS_IN_S3, "same content with a new modification time"},
@@ -72,6 +72,7 @@ const struct counter run_counters[] = {
 	{"moved", AT(moved), COUNTS_SOMETHING, "moved away"},
 	{"kept", AT(kept), COUNTS_SOMETHING, "due, but kept for now"},
 	{"not_removed", AT(not_removed), COUNTS_SOMETHING, "due, but not removed"},
+	{"unproven", AT(unproven)},
 	{"removable", AT(removable), COUNTS_SOMETHING, "would be removed"},
 	{"bytes_removed", AT(bytes_removed)},
 	{"bytes", AT(bytes_uploaded)},

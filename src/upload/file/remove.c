@@ -71,6 +71,8 @@ static void remove_proven(
 			end = REMOVAL_KEPT;
 		else
 			end = REMOVAL_FAILED;
+		if (done != DONE_YES && end == REMOVAL_FAILED)
+			report_unproven(&run->report);
 	}
 	report_end(worker, file, end, &object, &problem);
 }

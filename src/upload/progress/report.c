@@ -231,6 +231,13 @@ void report_found(struct report *report, uint64_t files, uint64_t bytes)
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
+void report_unproven(struct report *report)
+{
+	uv_mutex_lock(&report->locked.mutex);
+	report->locked.counts.unproven++;
+	uv_mutex_unlock(&report->locked.mutex);
+}
+
 void report_unshipped(struct report *report, int64_t mtime_ns)
 {
 	/* If another thread changes the time meanwhile, `oldest` becomes what it has set. */

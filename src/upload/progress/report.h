@@ -74,6 +74,9 @@ void report_counts(struct report *report, enum s3once_event_type type);
 
 /* Counts files that were found, and their bytes. No event does that. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
+/* Counts a file that was due for removal and could not be proven to be in S3. Its NOT_REMOVED is
+ * reported by report_file(). */
+void report_unproven(struct report *report);
 /* Notes the modification time (ns since 1970) of a file that is not in S3 when the run has finished
  * with it. Lock-free. */
 void report_unshipped(struct report *report, int64_t mtime_ns);

@@ -23,6 +23,7 @@ int main(void)
 		.moved = 1 << 20,
 		.kept = 1 << 20,
 		.not_removed = 1 << 20,
+		.unproven = 1 << 20,
 		.removable = 1 << 20,
 		.in_flight = 1 << 20};
 	CHECK_INT(s3once_counts_settled(&counts), 16383);
