@@ -212,3 +212,11 @@ def test_files_in_s3_that_could_not_be_removed_are_in_s3(s3once, s3, bucket, tmp
     assert "; already done 3; due, but not removed 3" in run.out, run
     summary = s3once(*push, "--json").events[-1]
     assert (summary["not_removed"], summary["unproven"]) == (3, 1), summary
+
+
+@pytest.mark.parametrize("option", ["sse", "acl", "object-lock-mode"])
+def test_a_value_that_was_forgotten_is_named(answer, option):
+    """The option has taken the SOURCE for its value."""
+    said = answer("push", f"--{option}", "photos", "s3://bucket")
+    assert said.startswith(f"push: no SOURCE is left: {option}: 'photos' is not one of "), said
+    assert answer("push", "s3://bucket") == "push: nothing to upload: name a SOURCE before s3://BUCKET"

@@ -4,6 +4,7 @@
  * refused here, too, since all jobs are checked before the first of them begins. */
 #include "cli/push/push_options.h"
 #include "base/log.h"
+#include "s3/s3_headers.h"
 #include "scan/key/key.h"
 #include <ctype.h>
 #include <errno.h>
@@ -16,6 +17,23 @@
 static int refuse(struct problem *problem, const char *sentence)
 {
 	return problem_error(problem, -EINVAL, "%s", sentence);
+}
+
+/* Refuses a command line without a SOURCE. An option without its value, as in `--sse DIR URL`, has
+ * taken the SOURCE for it. The sentence is then about this value. Returns -EINVAL. */
+static int refuse_lack_of_source(const struct push_options *o, struct problem *problem)
+{
+	struct s3_headers *headers = NULL;
+	int error = s3_headers_new(&headers);
+	for (size_t i = 0; !error && i < o->settings.n; i++)
+		error = s3_headers_set(headers, o->settings.settings[i].name,
+			o->settings.settings[i].value, problem);
+	s3_headers_free(headers);
+	if (error == -EINVAL)
+		problem_prefix(problem, "no SOURCE is left");
+	else
+		problem_set(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
+	return -EINVAL;
 }
 
 /* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... Only
@@ -37,7 +55,7 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 		return -EINVAL;
 	}
 	if (n == 1)
-		return refuse(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
+		return refuse_lack_of_source(o, problem);
 	for (int i = 0; i < n - 1 && !o->is_command; i++) {
 		if (!*operands[i])
 			return refuse(problem, "a SOURCE is empty");
