@@ -8,9 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NEVER_DELETES "s3once never deletes in S3"
-#define REMOVES_HERE                                                                               \
-	"s3once push --help says under \"Files that are in S3\" how files go from this host"
+#define NEVER_DELETES    "s3once never deletes in S3"
+#define REMOVES_HERE     "s3once push --help removal says how files go from this host"
 #define WHOLE_FOLDERS    "a SOURCE that is a folder is uploaded with all that is below it"
 #define SHOWS_PROGRESS   "a terminal shows progress; --no-progress turns it off"
 #define NEVER_OVERWRITES "an object that is there is not overwritten, unless --if-changed says so"

@@ -1,7 +1,9 @@
 /* `s3once proven` says whether files are done, for whoever wants to remove them. The library proves
- * each file (s3once_push_prove()). This file finds the options, which are those of push or of a
- * job, and prints the answers. The options are always those of a dry run, so nothing is changed. */
+ * each file (s3once_push_prove()). This file finds the options, which are some of push's or those
+ * of a job, and prints the answers. The options are always those of a dry run, so nothing is
+ * changed. */
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
@@ -24,23 +26,56 @@ static const struct option which_options[] = {
 	{NULL},
 };
 
-/* The groups that stand before push_groups, which end with a NULL. */
-static const struct option_group own_groups[] = {
-	{"Which files", which_options},
-	{NULL, job_asked_options, offsetof(struct proven_options, job)},
+/* The options of push that say which files are meant, where their marks and objects are, and what
+ * is printed. All others are of no use here, or they are rare, and a job has them. */
+#define PICKED_MAX 8 /* of one title */
+static const struct picked {
+	const char *title; /* NULL: they continue the group before */
+	const char *names[PICKED_MAX];
+} picked[] = {
+	{NULL, {"as", "key", "rotated", "exclude", "include", "follow", "compress"}},
+	{"Marks and services", {"marks", "endpoint-url", "dynamodb-endpoint-url", "region",
+				       "profile", "ca-bundle", "sse-c-key-file"}},
+	{"Output", {"json", "verbose", "quiet"}},
 };
-enum { OWN_GROUPS = sizeof own_groups / sizeof *own_groups };
+enum { PICKED = sizeof picked / sizeof *picked };
+
+/* The table of proven's options. */
+struct proven_table {
+	struct option options[PICKED][PICKED_MAX + 1]; /* each ends with a NULL */
+	struct option_group groups[2 + PICKED + 1];
+};
+
+static void make_table(struct proven_table *ret)
+{
+	*ret = (struct proven_table){
+		.groups = {{"Which files", which_options},
+			{NULL, job_asked_options, offsetof(struct proven_options, job)}}};
+	for (size_t i = 0; i < PICKED; i++) {
+		const struct picked *from = &picked[i];
+		for (size_t n = 0; n < PICKED_MAX && from->names[n]; n++) {
+			struct option_match match;
+			must_have(options_find(&push_own_command, from->names[n], &match) ? ret
+											  : NULL);
+			ret->options[i][n] = *match.option;
+			ret->options[i][n].offset += match.group->at;
+		}
+		ret->groups[2 + i] = (struct option_group){
+			.title = from->title, .options = ret->options[i], .has_variables = true};
+	}
+}
 
 static const struct command proven_command = {
 	.name = "proven",
 	.operands = "FILE... s3://BUCKET[/PREFIX] | --job JOB",
 	.about = "Says whether the content of each FILE, which may be a folder, is in S3: a\n"
 		 "file's mark says that it is done, its checksum is that of the mark, and S3\n"
-		 "shows the object now. Uploads nothing. Takes the options of push, so that those\n"
-		 "of an upload can be given as they are; the ones that say how to upload change\n"
-		 "nothing here. A job is asked for its sources if there is no FILE.\n",
+		 "shows the object now. Uploads nothing. The options have to be those of the\n"
+		 "upload, as far as they are here; a job has all of its own. A job is asked for\n"
+		 "its sources if there is no FILE.\n",
 	.conflicts = push_conflicts,
 	.elsewhere = other_tools_options,
+	.larger = &push_own_command,
 	.examples =
 		"  s3once proven /mnt/disk s3://my-bucket/disk && echo it may be erased\n"
 		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"
@@ -186,11 +221,10 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 int proven_main(int argc, char **argv)
 {
 	struct proven_options options = {0};
-	struct option_group groups[OWN_GROUPS + PUSH_GROUPS];
+	struct proven_table table;
 	struct command command = proven_command;
-	memcpy(groups, own_groups, sizeof own_groups);
-	memcpy(groups + OWN_GROUPS, push_groups, sizeof push_groups);
-	command.groups = groups;
+	make_table(&table);
+	command.groups = table.groups;
 	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. The
 	 * frame is not told of --job, since prove_of_job() opens the job itself. */
 	struct command_frame frame = {

@@ -83,7 +83,7 @@ TO_OPTIONS = {
     "--dryrun": "--dry-run",
     "--size-only": "by size and time",
     "--delete-excluded": "never deletes in S3",
-    "--remove-source-files": "Files that are in S3",
+    "--remove-source-files": "s3once push --help removal",
 }
 TO_COMMANDS = {
     "cp": "s3once push SOURCE...",
@@ -114,7 +114,8 @@ def test_each_option_of_the_table_is_answered_by_each_command_that_uploads(answe
         command = ("push", "run", "watch", "proven")[i % 4]
         typed = f"-{word}" if len(word) == 1 else f"--{word}"
         said = answer(command, typed, "./f", "s3://bucket/p")
-        start = f"{command}: --checksum: './f' is not one of " if word == "checksum" else f"{command}: there is no {typed}: "
+        of_push = "proven has no --checksum, which push has" if command == "proven" else "--checksum: './f' is not one of "
+        start = f"{command}: {of_push}" if word == "checksum" else f"{command}: there is no {typed}: "
         assert said.startswith(start), said
     assert answer("push", "f", "s3://bucket", "--checksum").endswith("compares files by their content")
 

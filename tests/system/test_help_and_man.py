@@ -37,9 +37,9 @@ def man(command):
 
 
 def man_of_options(command):
-    """The pages that describe the options: `run` takes those of `push` but for pipes, and `proven` and `watch` have more."""
+    """The pages that describe the options: `run` takes those of `push` but for pipes, and `watch` has more."""
     but_pipes = re.sub(r"^# PIPES\n.*?(?=^# )", "", man("push"), flags=re.M | re.S)
-    if command in ("proven", "watch"):
+    if command == "watch":
         return but_pipes + man(command)
     return but_pipes if command == "run" else man(command)
 
@@ -112,6 +112,16 @@ def test_help_has_topics(s3once, command):
     assert s3once("help", command, topics[0]).out == s3once(command, "-h", topics[0].upper()).out == texts[0].out
     unknown = s3once(command, "--help", "nothing")
     assert unknown.code == 2 and f"there is no help on 'nothing', but on: all, {', '.join(topics)}" in unknown.err, unknown
+
+
+def test_proven_has_few_options(s3once):
+    """Those that say which files are meant, where their marks and objects are, and what is printed. It refuses push's others."""
+    of_proven, _ = options_of_help(s3once("proven", "--help").out)
+    of_push, _ = options_of_help(s3once("push", "--help", "all").out)
+    assert len(of_proven) <= 20 and of_proven - of_push == {"job", "source"}
+    for name in sorted(of_push - of_proven):
+        run = s3once("proven", f"--{name}=1", "x", "s3://bucket")
+        assert run.code == 2 and f"proven has no --{name}, which push has: leave it out" in run.err, run
 
 
 def test_usage_lists_every_command(s3once):

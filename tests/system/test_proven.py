@@ -71,7 +71,9 @@ def test_what_cannot_be_known(s3once, s3_wire, target, marks, tree, tmp_path):
         run = s3once("proven", "--quiet", "--source", tree, path, target)
         assert run.code == 3 and str(path) in run.err, run
     s3_wire.add(faults.drop_request, times=None)
-    run = s3once("proven", "--source", tree, tree / "a", target, "--retries", "0", "--give-up-after", "1s")
+    job = tmp_path / "short.conf"
+    job.write_text(f"source = {tree}\ntarget = {target}\nretries = 0\ngive-up-after = 1s\n")
+    run = s3once("proven", "--job", job, tree / "a")
     assert run.code == 3 and run.err, run
 
 

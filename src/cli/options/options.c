@@ -219,7 +219,13 @@ static int unknown_option(const struct command *command, const char *given, bool
 	const struct quoted name = quote_bytes(given, is_letter ? 1 : strcspn(given, "="));
 	const char *where = options_elsewhere(command, name.text);
 	const char *nearest = is_letter ? NULL : options_nearest(command, name.text);
-	if (where)
+	struct option_match match;
+	if (command->larger && !is_letter && options_find(command->larger, name.text, &match))
+		problem_set(ret_problem,
+			"%s has no --%s, which %s has: leave it out, or name the job that has it "
+			"by --job",
+			command->name, name.text, command->larger->name);
+	else if (where)
 		problem_set(ret_problem, "there is no %s%s: %s", dashes, name.text, where);
 	else if (nearest)
 		problem_set(ret_problem, "unknown option '%s%s'; did you mean --%s?", dashes,

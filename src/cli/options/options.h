@@ -111,7 +111,10 @@ struct command {
 	const struct option_group *groups;        /* --help is in none of them, and comes last */
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
-	const char *examples;                     /* whole lines, under "Examples:" in --help */
+	/* A command that has options which people may try here, and which are refused as such.
+	 * NULL: there is none. */
+	const struct command *larger;
+	const char *examples; /* whole lines, under "Examples:" in --help */
 	/* It has so many options that --help prints only those with a `brief`, and the topics. */
 	bool has_first_screen;
 	/* Of this run of the command: */
