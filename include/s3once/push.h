@@ -140,7 +140,8 @@ struct s3once_rate {
 #define S3ONCE_RATE_LEAST 8192
 
 /* One setting of how objects are stored. Its name is that of an option of the command line without
- * the dashes, such as "storage-class", "metadata" or "sse-c-key-file" (s3once-push(1), OBJECTS). */
+ * the dashes, such as "storage-class", "metadata" or "sse-c-key-file" (s3once-push(1), OBJECTS).
+ * The setting "header" has a value such as "Cache-Control: max-age=3600". */
 struct s3once_setting {
 	const char *name, *value;
 };
@@ -464,8 +465,6 @@ struct s3once_options {
 	int compare_content;
 	/* The 12 digits of the account. NULL: any. */
 	const char *expected_bucket_owner;
-	/* The requester pays, also in a bucket of another account. */
-	int requester_pays;
 
 	/* What becomes of files that are in S3. A file is removed only if its mark, read at
 	 * that moment, says that this very content is done, if a HEAD after that shows its object,

@@ -15,8 +15,9 @@ int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
 void s3_headers_free(struct s3_headers *headers);
 
 /* Sets one setting, in place of its earlier value. "tag" and "metadata" replace only the value of
- * the same key, and "grant" adds one. The value "" removes all values of the setting. Returns 0,
- * -ENOMEM, or -EINVAL with a sentence for an unknown name or an invalid value. */
+ * the same key, and "header" that of the same header: its value is "NAME: VALUE", of a header that
+ * PutObject knows and no other setting has. The value "" removes all values of the setting. Returns
+ * 0, -ENOMEM, or -EINVAL with a sentence for an unknown name or an invalid value. */
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem);
 /* Makes the headers, once, after the last setting. 0, -ENOMEM, or -EINVAL with a sentence where
@@ -38,10 +39,11 @@ const char *s3_headers_key_md5(const struct s3_headers *headers);
 
 /* Sets of settings, to check what a server has kept: some servers accept settings that they do not
  * know, and ignore them. A set is a mask, where the bit 1 << i stands for the setting i. */
-#define S3_SETTINGS    20
+#define S3_SETTINGS    24
 #define S3_SETTING_TAG 2
-#define S3_STANDARD    "STANDARD"        /* the storage class that replies do not name */
-const char *s3_setting_name(unsigned i); /* "tag", …; static */
+#define S3_STANDARD    "STANDARD"                   /* the storage class that replies do not name */
+#define S3_PAYER       "header x-amz-request-payer" /* a setting of all requests of a run */
+const char *s3_setting_name(unsigned i);            /* "tag", "header Expires", …; static */
 /* Returns the settings that were set and that the reply to a HEAD shows. NULL headers: none. */
 unsigned s3_headers_asked(const struct s3_headers *headers);
 /* Returns which of these settings are missing or different in the reply to a HEAD. `tags` is the

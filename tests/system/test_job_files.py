@@ -53,7 +53,7 @@ def test_a_job_is_pushed(s3once, s3, bucket, job, tree, tmp_path):
         part-size = 8MiB
         metadata = team=logs
         metadata = stage=a=b
-        content-disposition = attachment; filename="x"
+        header = Content-Disposition: attachment; filename="x"
         no-progress = yes
         """,
     )

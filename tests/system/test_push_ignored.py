@@ -158,8 +158,8 @@ def test_etag_that_was_another_when_it_was_marked(s3once, s3, s3_wire, bucket, t
 
 
 KEPT = {
-    "content-language": (("--content-language", "en"), "content-language", "--content-language: the object of {} does not have this value"),
-    "cache-control": (("--cache-control", "no-cache"), "cache-control", "--cache-control: the object of {} does not have this value"),
+    "content-language": (("--header", "Content-Language: en"), "content-language", "--header Content-Language: the object of {} does not have this value"),
+    "cache-control": (("--header", "Cache-Control: no-cache"), "cache-control", "--header Cache-Control: the object of {} does not have this value"),
     "content-type": (("--content-type", "text/x-log"), "content-type", "--content-type: the object of {} does not have this value"),
     "storage class": (("--storage-class", "GLACIER"), "x-amz-storage-class", "--storage-class GLACIER: the object of {} is stored as STANDARD"),
     "metadata": (("--metadata", "team=logs"), "x-amz-meta-team", "--metadata: the object of {} does not have all of this metadata"),
@@ -199,10 +199,10 @@ def test_setting_that_is_ignored_in_parts_alone(s3once, s3, s3_wire, bucket, tmp
     """One object sent whole and one sent in parts are looked at."""
     tree = make_tree(tmp_path / "tree", {f"{size}{number}": SIZES[size] for size in SIZES for number in range(2)})
     s3_wire.add(faults.ignores("content-language"), "CreateMultipartUpload", times=None)
-    run = push(s3once, tree, bucket, "--content-language", "en", "--cache-control", "no-cache")
+    run = push(s3once, tree, bucket, "--header", "Content-Language: en", "--header", "Cache-Control: no-cache")
     assert run.code == 0 and counts(run) == {"uploaded": 4}, run
     (warning,) = ignored(run)
-    assert "--content-language: the object of " in warning and "large" in warning and "sent in parts, only this one" in warning, warning
+    assert "--header Content-Language: the object of " in warning and "large" in warning and "sent in parts, only this one" in warning, warning
 
 
 async def one_empty_tag(x, rule):

@@ -31,11 +31,11 @@ RULES = {
     "texts": (
         """content-type = text/plain; charset=utf-8
         content-encoding: gzip
-        content-language = de, en
-        content-disposition = attachment; filename="a b"
-        cache-control = max-age=3600
-        expires = 2030-12-31T23:59:59Z
-        website-redirect = /other
+        header = Content-Language: de, en
+        header = Content-Disposition: attachment; filename="a b"
+        header = cache-control: max-age=3600
+        header = Expires: 2030-12-31T23:59:59Z
+        header = x-amz-website-redirect-location:/other
         storage-class = STANDARD_IA
         acl = public-read
         metadata = Team=a=b  c
@@ -58,11 +58,10 @@ RULES = {
         },
     ),
     "grants": (
-        f"""grant = read=uri={ALL_USERS}
-        grant = read=id=s3once
-        grant = readacl=id=s3once
-        grant = writeacl=id=s3once
-        grant = full=id=s3once
+        f"""header = x-amz-grant-read: uri="{ALL_USERS}", id="s3once"
+        header = x-amz-grant-read-acp: id="s3once"
+        header = x-amz-grant-write-acp: id="s3once"
+        header = x-amz-grant-full-control: id="s3once"
         """,
         {
             "GrantRead": f'uri="{ALL_USERS}", id="s3once"',
@@ -74,8 +73,8 @@ RULES = {
     "kms": (
         f"""sse = aws:kms
         sse-kms-key-id = {KMS_KEY}
-        sse-kms-context = {CONTEXT}
-        sse-bucket-key = true
+        header = x-amz-server-side-encryption-context: {CONTEXT}
+        header = x-amz-server-side-encryption-bucket-key-enabled: true
         """,
         {
             "ServerSideEncryption": "aws:kms",
@@ -89,7 +88,7 @@ RULES = {
     "locked": (
         """object-lock-mode = GOVERNANCE
         object-lock-retain-until-date = 2099-12-31T23:59:59Z
-        object-lock-legal-hold = ON
+        header = x-amz-object-lock-legal-hold: ON
         """,
         {"ObjectLockMode": "GOVERNANCE", "ObjectLockRetainUntilDate": FAR, "ObjectLockLegalHoldStatus": "ON"},
     ),
@@ -232,7 +231,7 @@ def test_object_lock_for_days(s3once, s3, tmp_path):
 def test_owner_and_payer(s3once, s3, s3_wire, bucket, tmp_path):
     """With every request that AWS takes them with."""
     tree = two_of_each(tmp_path, "any")
-    push(s3once, tree, bucket, "--expected-bucket-owner", "123456789012", "--request-payer", "requester")
+    push(s3once, tree, bucket, "--expected-bucket-owner", "123456789012", "--header", "x-amz-request-payer: requester")
     both = {"x-amz-expected-bucket-owner": "123456789012", "x-amz-request-payer": "requester"}
     taken = {"HeadBucket": {"x-amz-expected-bucket-owner": "123456789012"}}
     kinds = {record.kind for record in s3_wire.history}
@@ -347,7 +346,7 @@ def test_upload_goes_on_with_its_own_key_only(s3once, rgw, bucket, tmp_path, the
 
 @pytest.mark.parametrize("s3", ["swift"], indirect=True)
 def test_on_the_other_server(s3once, s3, bucket, tmp_path):
-    options = ["--content-type=text/x-a", "--content-encoding=gzip", "--content-disposition=inline", "--metadata=team=a=b"]
+    options = ["--content-type=text/x-a", "--content-encoding=gzip", "--header=Content-Disposition: inline", "--metadata=team=a=b"]
     push(s3once, two_of_each(tmp_path, "any"), bucket, *options)
     for name in ("any.small", "any.large"):
         head = s3.client.head_object(Bucket=bucket, Key=name)
@@ -360,7 +359,8 @@ def test_rules(s3once, s3, bucket, tmp_path):
     (tmp_path / "types").write_text("# a comment\ntext/html html HTM\ntext/css\tcss # another\napplication/gzip gz\n")
     (tmp_path / "rules").write_text(
         """[default]
-cache-control = no-cache
+header =
+    cache-control = no-cache
 metadata =
     host = web1
     team = a
@@ -369,7 +369,7 @@ content-encoding = gzip
 [rule "sub/*.gz"]
 content-type = text/plain
 metadata = team=b
-cache-control =
+header = Cache-Control:
 """
     )
     tree = make_tree(tmp_path / "tree", {name: 3 for name in ("a.html", "b.HTM", "c.gz", "sub/d.gz", "e", ".css")})
@@ -400,9 +400,21 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--storage-class", "standard_ia"], "did you mean STANDARD_IA?"),
         (["--storage-class", "a b"], "cannot be the name of a storage class"),
         (["--acl", "publik"], "'publik' is not one of private, public-read"),
-        (["--grant", "all=id=x"], "is not a grant"),
-        (["--grant", "read=id="], "is not a grant"),
-        (["--acl", "private", "--grant", "read=id=x"], "acl and grant contradict each other"),
+        (["--header", "x-amz-grant-read: all"], "is not a list of grantees"),
+        (["--header", "x-amz-grant-read: id=x, id="], "is not a list of grantees"),
+        (["--acl", "private", "--header", "x-amz-grant-read: id=x"], "acl and the headers x-amz-grant-… contradict each other"),
+        (["--header", "no-cache"], "'no-cache' is not a header; it looks like 'Cache-Control: max-age=3600'"),
+        (["--header", ": x"], "is not a header"),
+        (["--header", "Cache_Control: x"], "S3 knows no header Cache_Control for an upload; there are Content-Language, Content-Disposition, Cache-Control,"),
+        (["--header", "X-Amz-Storage-Class: GLACIER"], "X-Amz-Storage-Class is set by --storage-class"),
+        (["--header", "content-type: text/plain"], "content-type is set by --content-type"),
+        (["--header", "x-amz-server-side-encryption: AES256"], "is set by --sse"),
+        (["--header", "x-amz-server-side-encryption-customer-key: x"], "is set by --sse-c-key-file"),
+        (["--header", "x-amz-meta-team: a"], "x-amz-meta-team is set by --metadata"),
+        (["--header", "x-amz-tagging: a=b"], "is set by --tag"),
+        (["--header", "x-amz-checksum-sha256: a"], "is set by --checksum"),
+        (["--header", "If-None-Match: *"], "is set by --if-changed"),
+        (["--header", "Host: a"], "Host is set by s3once itself in each request"),
         (["--tag", "x"], "is not a tag"),
         (["--tag", "k=" + 257 * "v"], "a value 256"),
         ([f"--tag=k{i}=v" for i in range(11)], "at most 10 tags"),
@@ -412,14 +424,14 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--metadata", "k=" + 1500 * "v"], "at most 1,500 bytes"),
         ([f"--metadata=k{i}=v" for i in range(61)], "too many settings"),
         (["--content-type", "text"], "is not a content type"),
-        (["--cache-control", "a\nb"], "no header can carry"),
-        (["--cache-control", ""], "the value is empty"),
-        (["--cache-control", 9000 * "x"], "too long for a header"),
-        (["--expires", "tomorrow"], "is not a time in UTC"),
-        (["--website-redirect", "x"], "is not a place to redirect to"),
+        (["--header", "Cache-Control: a\nb"], "header Cache-Control: 'a\\nb' has characters that no header can carry"),
+        (["--header", ""], "the value is empty"),
+        (["--header", "Cache-Control: " + 9000 * "x"], "too long for a header"),
+        (["--header", "Expires: tomorrow"], "header Expires: 'tomorrow' is not a time in UTC"),
+        (["--header", "x-amz-website-redirect-location: x"], "is not a place to redirect to"),
         (["--sse", "kms"], "is not one of AES256, aws:kms, aws:kms:dsse"),
         (["--sse-kms-key-id", "x"], "go with sse aws:kms"),
-        (["--sse", "aws:kms", "--sse-kms-context", "[1]"], "is not an encryption context"),
+        (["--sse", "aws:kms", "--header", "x-amz-server-side-encryption-context: [1]"], "is not an encryption context"),
         (["--sse-c-key-file", "/nonexistent"], "/nonexistent cannot be read: No such file"),
         (["--sse-c-key-file", "/etc/passwd"], "/etc/passwd holds no key"),
         (["--object-lock-mode", "GOVERNANCE"], "go together: give both"),
@@ -427,9 +439,9 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--object-lock-retain-for", "400"], "is not a number of days"),
         (["--object-lock-retain-for", "40000d"], "is not a number of days"),
         (["--object-lock-retain-for", "1d"], "go together: give both"),
-        (["--object-lock-legal-hold", "on"], "is not one of ON, OFF"),
+        (["--header", "x-amz-object-lock-legal-hold: on"], "is not one of ON, OFF"),
         (["--expected-bucket-owner", "123"], "an account number of 12 digits"),
-        (["--request-payer", "me"], "is not one of owner|requester"),
+        (["--header", "x-amz-request-payer: me"], "is not one of requester"),
         (["--media-types", "/nonexistent"], "/nonexistent cannot be read"),
         (["--rules", "/nonexistent"], "/nonexistent: it cannot be read"),
     ],
@@ -459,7 +471,10 @@ def test_the_most_metadata_leaves_room_for_our_own(s3once, s3, bucket, tmp_path)
         ('[rule "[a"]\nacl = private\n', "unclosed ["),
         ('[rule "*.gz"]\nacl = x\n', "[rule *.gz]: acl: 'x' is not one of"),
         ('[rule "*.gz"]\nsse-kms-key-id = x\n', "[rule *.gz]: sse-kms-key-id"),
-        ("[default]\ncache-control = a\n  b\n", "no header can carry"),
+        ("[default]\ncache-control = a\n", "there is no setting 'cache-control' of objects"),
+        ("[default]\nheader Cache-Control = a\n", "there is no setting 'header Cache-Control' of objects"),
+        ("[default]\nheader = x-amz-request-payer: requester\n", "x-amz-request-payer is for all requests"),
+        ('[rule "*.gz"]\nheader = Cache: a\n', "[rule *.gz]: header: S3 knows no header Cache for an upload"),
     ],
 )
 def test_wrong_rules(s3once, tmp_path, text, sentence):

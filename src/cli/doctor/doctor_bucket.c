@@ -162,17 +162,18 @@ static void check_names(struct doctor_bucket *bucket)
 static const char settings_content[] = "s3once doctor was here\n";
 
 /* A setting that is tried out: the name of its option, the name of the check, the value, and the
- * permission as doctor_refused() takes it. */
+ * permission as doctor_refused() takes it. `header` is the name of the header, "" for an option
+ * that is no --header. */
 struct trial {
-	const char *setting, *what, *value, *permission;
+	const char *setting, *header, *what, *value, *permission;
 };
 static const struct trial trials[] = {
 	/* This class is tried since S3 charges no minimum storage time for it. */
-	{"storage-class", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
-	{"metadata", "metadata", "doctor=was-here", "s3:PutObject"},
-	{"content-language", "content language", "en", "s3:PutObject"},
-	{"cache-control", "cache control", "no-cache", "s3:PutObject"},
-	{"tag", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
+	{"storage-class", "", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
+	{"metadata", "", "metadata", "doctor=was-here", "s3:PutObject"},
+	{"header", " Content-Language", "content language", "Content-Language: en", "s3:PutObject"},
+	{"header", " Cache-Control", "cache control", "Cache-Control: no-cache", "s3:PutObject"},
+	{"tag", "", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
 /* Reports whether the server keeps the setting of this trial, with which the object was stored. */
@@ -182,16 +183,17 @@ static void check_kept(
 	struct doctor *doctor = bucket->doctor;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	const char *option = trial->setting;
+	const char *option = trial->setting, *header = trial->header;
 	enum outcome outcome = s3_look_at_kept(bucket->conn, target,
 		s3_headers_asked(target->headers), &doctor->limits, &look, &problem);
 	if (look.lacks)
 		doctor_find(doctor, DOCTOR_WARNING, trial->what,
-			"--%s is ignored by this server: objects are stored without", option);
+			"--%s%s is ignored by this server: objects are stored without", option,
+			header);
 	else if (!look.unknown)
-		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s is kept", option);
+		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s%s is kept", option, header);
 	else {
-		problem_prefix(&problem, "whether --%s is kept cannot be seen", option);
+		problem_prefix(&problem, "whether --%s%s is kept cannot be seen", option, header);
 		doctor_refused(doctor, DOCTOR_WARNING, trial->what,
 			strcmp(option, "tag") == 0 ? "s3:GetObjectTagging" : "s3:GetObject",
 			outcome, &problem);

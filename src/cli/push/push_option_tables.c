@@ -10,10 +10,9 @@
 #define SETTING(option, word, text, ...)                                                           \
 	VALUE(option, SETTING, OWN(settings), word, text, __VA_ARGS__)
 
-/* In the order of enum s3once_if_changed and enum s3once_if_grown; requester_pays is 0 or 1. */
+/* In the order of enum s3once_if_changed and enum s3once_if_grown. */
 static const char *const if_changed_names[] = {"fail", "replace", "skip", "replace-any", NULL};
 static const char *const if_grown_names[] = {"auto", "whole", "tail", "fail", NULL};
-static const char *const payers[] = {"owner", "requester", NULL};
 
 static const struct option what_options[] = {
 	VALUE("as", STRING, RUN(as), "KEY",
@@ -132,32 +131,22 @@ static const struct option object_options[] = {
 	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or a class of the server's own",
 		.brief = ""),
 	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
-	SETTING("grant", "WHAT=TYPE=WHO",
-		"grant read, readacl, writeacl or full to id=USER, uri=GROUP or "
-		"emailaddress=ADDRESS; may be repeated"),
 	SETTING("tag", "KEY=VALUE", "add a tag; may be repeated, up to ten times"),
 	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
 	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
 	SETTING("content-encoding", "CODING",
 		"such as gzip; with --compress the same as there, in place of the suffix"),
-	SETTING("content-language", "TAG", "such as de"),
-	SETTING("content-disposition", "TEXT", "such as attachment"),
-	SETTING("cache-control", "TEXT", "such as max-age=3600"),
-	SETTING("expires", "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
-	SETTING("website-redirect", "PLACE",
-		"redirect requests to a website bucket to /KEY or a URL"),
+	SETTING("header", "NAME:VALUE",
+		"send another header that S3 knows for uploads, such as 'Cache-Control: "
+		"max-age=3600'; may be repeated"),
 	SETTING("sse", "KIND", "encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
 	SETTING("sse-kms-key-id", "ID", "use this KMS key"),
-	SETTING("sse-kms-context", "JSON", "the encryption context of KMS, an object of strings"),
-	SETTING("sse-bucket-key", "true|false",
-		"use an S3 Bucket Key, which saves requests to KMS"),
 	SETTING("sse-c-key-file", "FILE",
 		"encrypt with the key in FILE (SSE-C): 32 bytes, or their base64"),
 	SETTING("object-lock-mode", "MODE", "retain objects in GOVERNANCE or COMPLIANCE mode"),
 	SETTING("object-lock-retain-until-date", "TIME", "retain objects until this time, UTC"),
 	SETTING("object-lock-retain-for", "DAYS",
 		"retain objects for so long from the beginning of the run, such as 400d"),
-	SETTING("object-lock-legal-hold", "ON|OFF", "place a legal hold on objects"),
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
 		"compress what is not compressed yet, and add .zst or .gz to its key",
 		.brief = "compress what is not compressed yet"),
@@ -168,8 +157,6 @@ static const struct option object_options[] = {
 		"options given here take precedence"),
 	VALUE("expected-bucket-owner", STRING, RUN(expected_bucket_owner), "ACCOUNT",
 		"fail if the bucket belongs to another account"),
-	VALUE("request-payer", CHOICE, RUN(requester_pays), "owner|requester",
-		"who pays for requests", .standard = "owner", .choices = payers),
 	{NULL},
 };
 

@@ -181,6 +181,9 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 		if (reading->is_for_all || rule->section == entry->section)
 			error = s3_headers_set(
 				rule->headers, name, pair ? pair : entry->value, reading->problem);
+		if (!error && s3_headers_value(rule->headers, S3_PAYER))
+			error = problem_error(reading->problem, -EINVAL,
+				"x-amz-request-payer is for all requests: give it to push itself");
 	}
 	free(pair);
 	if (error == -EINVAL)
@@ -282,6 +285,11 @@ const char *object_rules_type(const struct object_rules *rules, const char *path
 bool object_rules_name_encoding(const struct object_rules *rules)
 {
 	return rules->names_encoding;
+}
+
+bool object_rules_requester_pays(const struct object_rules *rules)
+{
+	return s3_headers_value(rules->rules[0].headers, S3_PAYER) != NULL;
 }
 
 const struct s3_headers *const *object_rules_keys(const struct object_rules *rules)

@@ -20,6 +20,8 @@ struct s3_target object_rules_target(
 const char *object_rules_type(const struct object_rules *rules, const char *path);
 /* Whether compressed objects get a Content-Encoding instead of a suffix of their keys. */
 bool object_rules_name_encoding(const struct object_rules *rules);
+/* Whether the requester pays for all requests, as the header x-amz-request-payer says. */
+bool object_rules_requester_pays(const struct object_rules *rules);
 /* Returns the headers of those settings that have a key of the caller's own (SSE-C), and then NULL.
  * Borrowed. */
 const struct s3_headers *const *object_rules_keys(const struct object_rules *rules);

@@ -35,8 +35,9 @@ static const struct {
 };
 
 /* The settings that may be the reason if the server does not name one. */
-static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
-	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
+static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "tag",
+	"metadata", "header x-amz-website-redirect-location", "object-lock-mode",
+	"header x-amz-object-lock-legal-hold"};
 
 /* Returns how many of the suspects are set for the file's object. Names them in *problem, unless
  * `problem` is NULL. */

@@ -1,0 +1,391 @@
+/* The table of the settings of objects. Each value is read in the form in which a user writes it,
+ * and checked. --header sets those that are nothing but a header; the others have options. */
+#include "s3/s3_setting.h"
+#include "aws/sigv4.h"
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A customer-provided key comes from a file, since others on this host can see the arguments of a
+ * process. */
+#define KEY_FILE_MAX  63  /* room for the base64 and some white space */
+#define KEY_BASE64    45  /* with its NUL */
+#define TAG_KEY_MAX   128 /* in characters */
+#define TAG_VALUE_MAX 256
+
+static const char *const acls[] = {"private", "public-read", "public-read-write",
+	"authenticated-read", "aws-exec-read", "bucket-owner-read", "bucket-owner-full-control",
+	NULL};
+static const char *const encryptions[] = {"AES256", "aws:kms", "aws:kms:dsse", NULL};
+static const char *const booleans[] = {"true", "false", NULL};
+static const char *const lock_modes[] = {"GOVERNANCE", "COMPLIANCE", NULL};
+static const char *const holds[] = {"ON", "OFF", NULL};
+static const char *const payers[] = {"requester", NULL};
+static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", "STANDARD_IA",
+	"ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "GLACIER_IR", "DEEP_ARCHIVE", "OUTPOSTS",
+	"EXPRESS_ONEZONE", "SNOW", NULL};
+
+/* Sets a sentence that quotes the value and says `why` it is invalid. Returns -EINVAL. */
+static int refuse(struct setting_reading *r, const char *why)
+{
+	return problem_error(r->problem, -EINVAL, "'%s' %s", quote(r->value).text, why);
+}
+
+/* Whether a header can carry the value as it is. */
+static bool is_printable(const char *value)
+{
+	for (; *value; value++)
+		if (*value < ' ' || *value > '~')
+			return false;
+	return true;
+}
+
+static int read_printable(struct setting_reading *r)
+{
+	return is_printable(r->value) ? 0 : refuse(r, "has characters that no header can carry");
+}
+
+static int read_choice(struct setting_reading *r)
+{
+	const char *const *choice = r->setting->choices;
+	/* The choices that the value is not. If it is none, these are all choices in the end. */
+	struct text all = TEXT(300);
+	for (; *choice && strcmp(*choice, r->value) != 0; choice++)
+		text_addf(&all, "%s%s", all.len ? ", " : "", *choice);
+	if (!*choice)
+		problem_set(r->problem, "'%s' is not one of %s", quote(r->value).text,
+			text_string(&all));
+	text_clear(&all);
+	return *choice ? 0 : -EINVAL;
+}
+
+/* Refuses a storage class only if it is one of S3's in the wrong case, or cannot be a name. Other
+ * servers have classes of their own. */
+static int read_storage_class(struct setting_reading *r)
+{
+	for (size_t i = 0; storage_classes[i]; i++)
+		if (strcasecmp(storage_classes[i], r->value) == 0 &&
+			strcmp(storage_classes[i], r->value) != 0)
+			return problem_error(r->problem, -EINVAL,
+				"'%s' is not a storage class; did you mean %s?",
+				quote(r->value).text, storage_classes[i]);
+	for (const char *c = r->value; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+			return refuse(r, "cannot be the name of a storage class");
+	return 0;
+}
+
+/* Accepts TYPE/SUBTYPE, where parameters may follow behind a ';' or a space. So the '/' has to come
+ * before these two. */
+static int read_type(struct setting_reading *r)
+{
+	const char *slash = strchr(r->value, '/');
+	if (!slash || slash == r->value || !slash[1] || slash[1] == ';' ||
+		!is_printable(r->value) || strcspn(r->value, " ;") < (size_t)(slash - r->value))
+		return refuse(r, "is not a content type; it looks like text/plain");
+	return 0;
+}
+
+/* Reads a time in UTC (ISO 8601), or an HTTP date. An object lock has to end in the future, but
+ * `expires` may be past. */
+static int read_time(struct setting_reading *r)
+{
+	const bool expires = strcmp(r->setting->header, "expires") == 0;
+	char date[CLOCK_HTTP_DATE_CHARS];
+	int64_t time_s = clock_parse_iso(r->value);
+	if (time_s < 0)
+		time_s = clock_parse_http_date(r->value);
+	if (time_s < 0)
+		return refuse(r, "is not a time in UTC; it looks like 2030-12-31T23:59:59Z");
+	if (!expires && time_s <= clock_wall_s())
+		return refuse(r, "is past; objects are retained until a time to come");
+	if (expires)
+		clock_format_http_date(time_s, date);
+	else
+		clock_format_iso(time_s, date);
+	text_add(&r->result, date);
+	return 0;
+}
+
+int s3_setting_read_days(struct setting_reading *r)
+{
+	char date[CLOCK_HTTP_DATE_CHARS];
+	const size_t digits = strspn(r->value, "0123456789");
+	const unsigned long days = digits ? strtoul(r->value, NULL, 10) : 0;
+	/* S3 retains objects for 100 years at most. */
+	if (!days || digits > 5 || days > 36500 || strcmp(r->value + digits, "d") != 0)
+		return refuse(r, "is not a number of days, up to 36500d; it looks like 400d");
+	clock_format_iso(clock_wall_s() + (int64_t)days * 24 * 3600, date);
+	text_add(&r->result, date);
+	return 0;
+}
+
+static int read_redirect(struct setting_reading *r)
+{
+	const bool is_place = r->value[0] == '/' || strncmp(r->value, "http://", 7) == 0 ||
+			      strncmp(r->value, "https://", 8) == 0;
+	if (!is_place || !is_printable(r->value))
+		return refuse(
+			r, "is not a place to redirect to; it begins with /, http:// or https://");
+	return 0;
+}
+
+/* Reads an encryption context, which is sent in base64: JSON, or its base64 as it is. */
+static int read_context(struct setting_reading *r)
+{
+	if (*r->value != '{' && *r->value != '[')
+		return read_printable(r);
+	const char *key;
+	json_t *each, *object = json_loads(r->value, JSON_REJECT_DUPLICATES, NULL);
+	/* `object` may be NULL, or no object. Then the loop has nothing to go through. */
+	bool is_context = json_is_object(object) && json_object_size(object);
+	json_object_foreach(object, key, each) is_context = is_context && json_is_string(each);
+	json_decref(object);
+	if (!is_context)
+		return refuse(r,
+			"is not an encryption context; it looks like {\"department\": \"sales\"}");
+	text_add_base64(&r->result, r->value, strlen(r->value));
+	return 0;
+}
+
+/* Reads a key from a file, and writes it in base64. The file holds its 32 bytes, or their base64
+ * and perhaps a newline. */
+static int read_key_file(struct setting_reading *r)
+{
+	struct text file = TEXT(KEY_FILE_MAX);
+	unsigned char
+		key[S3_KEY_BYTES + 1]; /* base64_decode() needs a byte more than the key has */
+	const int error = named_file_read(r->value, &file, NULL);
+	bool is_good = !error && file.len == S3_KEY_BYTES;
+	if (is_good) {
+		memcpy(key, file.data, S3_KEY_BYTES);
+	} else if (!error) {
+		while (file.len && strchr("\r\n \t", file.data[file.len - 1]))
+			file.data[--file.len] = '\0';
+		is_good =
+			file.len == KEY_BASE64 - 1 && base64_decode(file.data, key) == S3_KEY_BYTES;
+	}
+	if (is_good) {
+		text_add_base64(&r->result, key, S3_KEY_BYTES);
+	} else if (error && error != -EFBIG) { /* a file that is too large holds no key */
+		problem_set(r->problem, "%s cannot be read: %s", quote(r->value).text,
+			named_file_error(error));
+	} else {
+		problem_set(r->problem,
+			"%s holds no key: 32 bytes, or their base64; make one with: openssl rand 32",
+			quote(r->value).text);
+	}
+	OPENSSL_cleanse(key, sizeof key);
+	text_wipe(&file);
+	return is_good ? 0 : -EINVAL;
+}
+
+/* Counts the characters of n bytes of UTF-8: all bytes but those that continue a character. */
+static size_t characters(const char *s, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		count += ((unsigned char)s[i] & 0xC0) != 0x80;
+	return count;
+}
+
+/* Reads KEY=VALUE, and encodes both as in a URL's query, as the header x-amz-tagging has them. */
+static int read_tag(struct setting_reading *r)
+{
+	const char *equals = strchr(r->value, '=');
+	if (!equals || equals == r->value)
+		return refuse(r, "is not a tag; it looks like KEY=VALUE");
+	const size_t key = (size_t)(equals - r->value), rest = strlen(equals + 1);
+	if (!utf8_valid(r->value, key + 1 + rest) || characters(r->value, key) > TAG_KEY_MAX ||
+		characters(equals + 1, rest) > TAG_VALUE_MAX)
+		return refuse(
+			r, "is not a tag: a key has at most 128 characters of UTF-8, a value 256");
+	uri_encode(&r->name, r->value, key, 0); /* encodes a '/', too */
+	uri_encode(&r->result, equals + 1, rest, 0);
+	return 0;
+}
+
+static int read_metadata(struct setting_reading *r)
+{
+	const char *equals = strchr(r->value, '=');
+	if (!equals || equals == r->value)
+		return refuse(r, "is not metadata; it looks like KEY=VALUE");
+	text_add(&r->name, "x-amz-meta-");
+	for (const char *c = r->value; c < equals; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+			return refuse(
+				r, "has another character in its key than letters, digits, - _ .");
+		text_add_char(&r->name, (char)tolower((unsigned char)*c));
+	}
+	const char *key = text_string(&r->name) + strlen("x-amz-meta-");
+	if (strcmp(key, "mtime") == 0 || strncmp(key, "s3once-", 7) == 0)
+		return refuse(r, "names metadata that this program itself writes");
+	if (!is_printable(equals + 1))
+		return refuse(r, "has characters that no header can carry");
+	text_add(&r->result, equals + 1);
+	return 0;
+}
+
+/* Checks a list of TYPE=GRANTEE, as the headers of grants have it. */
+static int read_grantees(struct setting_reading *r)
+{
+	static const char *const types[] = {"id=", "uri=", "emailaddress="};
+	const char *at = r->value;
+	bool is_good = is_printable(at);
+	while (is_good) {
+		size_t type = 0;
+		while (type < 3 && strncasecmp(at, types[type], strlen(types[type])) != 0)
+			type++;
+		at += type < 3 ? strlen(types[type]) : 0;
+		const size_t n = strcspn(at, ",");
+		is_good = type < 3 && n;
+		at += n;
+		if (!*at)
+			break;
+		at += 1 + strspn(at + 1, " ");
+	}
+	return is_good ? 0
+		       : refuse(r, "is not a list of grantees; it looks like id=USER, uri=GROUP");
+}
+
+/* All s3_settings, with the fields of struct setting as columns. The number of a setting is its
+ * index here, as in the masks of s3_headers_asked() and s3_headers_lacks(). So messages about
+ * settings that a server has ignored come in this order. */
+#define HEADER(name) "header " name, SETTING_ONE
+const struct setting s3_settings[S3_SETTINGS] = {
+	{"storage-class", SETTING_ONE, SHOWN_AS_SENT, "x-amz-storage-class", read_storage_class},
+	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},
+	[S3_SETTING_TAG] = {"tag", SETTING_TAG, SHOWN, NULL, read_tag},
+	{"content-type", SETTING_ONE, SHOWN_AS_SENT, "content-type", read_type},
+	{"content-encoding", SETTING_ONE, SHOWN_AS_SENT, "content-encoding", read_printable},
+	{HEADER("Content-Language"), SHOWN_AS_SENT, "content-language", read_printable},
+	{HEADER("Content-Disposition"), SHOWN, "content-disposition", read_printable},
+	{HEADER("Cache-Control"), SHOWN_AS_SENT, "cache-control", read_printable},
+	{HEADER("Expires"), SHOWN, "expires", read_time},
+	{HEADER("x-amz-website-redirect-location"), SHOWN, "x-amz-website-redirect-location",
+		read_redirect},
+	{"object-lock-mode", SETTING_ONE, SHOWN_AS_SENT, "x-amz-object-lock-mode", read_choice,
+		lock_modes},
+	{"object-lock-retain-until-date", SETTING_ONE, SHOWN, "x-amz-object-lock-retain-until-date",
+		read_time},
+	{HEADER("x-amz-object-lock-legal-hold"), SHOWN_AS_SENT, "x-amz-object-lock-legal-hold",
+		read_choice, holds},
+	{"sse", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption", read_choice, encryptions},
+	{"sse-kms-key-id", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption-aws-kms-key-id",
+		read_printable},
+	{HEADER("x-amz-server-side-encryption-context"), NOT_SHOWN,
+		"x-amz-server-side-encryption-context", read_context},
+	{HEADER("x-amz-server-side-encryption-bucket-key-enabled"), NOT_SHOWN,
+		"x-amz-server-side-encryption-bucket-key-enabled", read_choice, booleans},
+	{"sse-c-key-file", SETTING_CUSTOMER_KEY, NOT_SHOWN, NULL, read_key_file},
+	{"acl", SETTING_ONE, NOT_SHOWN, "x-amz-acl", read_choice, acls},
+	{HEADER("x-amz-grant-read"), NOT_SHOWN, "x-amz-grant-read", read_grantees},
+	{HEADER("x-amz-grant-read-acp"), NOT_SHOWN, "x-amz-grant-read-acp", read_grantees},
+	{HEADER("x-amz-grant-write-acp"), NOT_SHOWN, "x-amz-grant-write-acp", read_grantees},
+	{HEADER("x-amz-grant-full-control"), NOT_SHOWN, "x-amz-grant-full-control", read_grantees},
+	{S3_PAYER, SETTING_OF_REQUESTS, NOT_SHOWN, "x-amz-request-payer", read_choice, payers},
+};
+
+/* Headers of no setting, and the option that sets them. NULL: none does, as they belong to each
+ * request. A name that ends in '-' stands for all names that begin so. */
+static const struct {
+	const char *header, *option;
+} set_elsewhere[] = {
+	{"x-amz-meta-", "metadata"},
+	{"x-amz-tagging", "tag"},
+	{S3_CUSTOMER, "sse-c-key-file"},
+	{"x-amz-expected-bucket-owner", "expected-bucket-owner"},
+	{"content-md5", "checksum"},
+	{"x-amz-checksum-", "checksum"},
+	{"x-amz-sdk-checksum-algorithm", "checksum"},
+	{"if-match", "if-changed"},
+	{"if-none-match", "if-changed"},
+	{"content-length", NULL},
+	{"host", NULL},
+	{"date", NULL},
+	{"expect", NULL},
+	{"connection", NULL},
+	{"user-agent", NULL},
+	{"transfer-encoding", NULL},
+	{"authorization", NULL},
+	{"x-amz-date", NULL},
+	{"x-amz-content-sha256", NULL},
+	{"x-amz-security-token", NULL},
+};
+
+bool s3_setting_is_header(const struct setting *setting)
+{
+	return strncmp(setting->name, "header ", strlen("header ")) == 0;
+}
+
+/* Says why --header does not set the header of this name. */
+static void refuse_header(const char *name, struct problem *problem)
+{
+	struct text all = TEXT(600);
+	for (size_t i = 0; i < sizeof set_elsewhere / sizeof *set_elsewhere; i++) {
+		const char *header = set_elsewhere[i].header, *option = set_elsewhere[i].option;
+		const size_t n = strlen(header);
+		if (strncasecmp(name, header, header[n - 1] == '-' ? n : n + 1) != 0)
+			continue;
+		problem_set(problem, "%s is set by %s%s", quote(name).text, option ? "--" : "",
+			option ? option : "s3once itself in each request");
+		return;
+	}
+	for (size_t i = 0; i < S3_SETTINGS; i++)
+		if (s3_setting_is_header(&s3_settings[i]))
+			text_addf(&all, "%s%s", all.len ? ", " : "",
+				s3_settings[i].name + strlen("header "));
+	problem_set(problem, "S3 knows no header %s for an upload; there are %s", quote(name).text,
+		text_string(&all));
+	text_clear(&all);
+}
+
+/* Returns the setting of a header "NAME: VALUE", and sets *ret_value to its value. The rules write
+ * a '=' if the header is a line of a block. NULL with a sentence: --header does not set it. */
+static const struct setting *setting_of_header(
+	const char *header, const char **ret_value, struct problem *problem)
+{
+	char name[100];
+	const size_t n = strcspn(header, ":=");
+	if (!header[n] || !n || n >= sizeof name) {
+		problem_set(problem,
+			"'%s' is not a header; it looks like 'Cache-Control: max-age=3600'",
+			quote(header).text);
+		return NULL;
+	}
+	snprintf(name, sizeof name, "%.*s", (int)n, header);
+	*ret_value = header + n + 1 + strspn(header + n + 1, " \t");
+	for (size_t i = 0; i < S3_SETTINGS; i++) {
+		if (!s3_settings[i].header || strcasecmp(s3_settings[i].header, name) != 0)
+			continue;
+		if (s3_setting_is_header(&s3_settings[i]))
+			return &s3_settings[i];
+		problem_set(problem, "%s is set by --%s", quote(name).text, s3_settings[i].name);
+		return NULL;
+	}
+	refuse_header(name, problem);
+	return NULL;
+}
+
+const struct setting *s3_setting_find(const char *name, const char **value, struct problem *problem)
+{
+	if (strcmp(name, "header") == 0) {
+		const struct setting *setting = setting_of_header(*value, value, problem);
+		if (!setting)
+			problem_prefix(problem, "header");
+		return setting;
+	}
+	for (size_t i = 0; i < S3_SETTINGS; i++)
+		if (strcmp(s3_settings[i].name, name) == 0 &&
+			!s3_setting_is_header(&s3_settings[i]))
+			return &s3_settings[i];
+	problem_set(problem, "there is no setting '%s' of objects", quote(name).text);
+	return NULL;
+}
