@@ -55,6 +55,8 @@ _s3once() {
 			__ltrim_colon_completions "$cur"
 			;;
 		FILE | PATH) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+		ACL) COMPREPLY=($(compgen -W "private public-read public-read-write authenticated-read aws-exec-read bucket-owner-read bucket-owner-full-control" -- "$cur")) ;;
+		CLASS) COMPREPLY=($(compgen -W "STANDARD REDUCED_REDUNDANCY STANDARD_IA ONEZONE_IA INTELLIGENT_TIERING GLACIER GLACIER_IR DEEP_ARCHIVE OUTPOSTS EXPRESS_ONEZONE SNOW" -- "$cur")) ;;
 		JOB) COMPREPLY=($(compgen -W "$(_s3once_jobs)" -- "$cur")) ;;
 		DIR) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 		esac

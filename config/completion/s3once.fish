@@ -44,6 +44,10 @@ function __s3once_values
             for file in /etc/s3once/*.conf /etc/s3once/*.env
                 cat $file 2>/dev/null
             end | string match -ar '(?:dynamodb|sqlite):[^ "\']*' | sort -u
+        case ACL
+            string split ' ' -- "private public-read public-read-write authenticated-read aws-exec-read bucket-owner-read bucket-owner-full-control"
+        case CLASS
+            string split ' ' -- "STANDARD REDUCED_REDUNDANCY STANDARD_IA ONEZONE_IA INTELLIGENT_TIERING GLACIER GLACIER_IR DEEP_ARCHIVE OUTPOSTS EXPRESS_ONEZONE SNOW"
         case JOB
             __s3once_jobs
         case FILE PATH DIR

@@ -133,6 +133,16 @@ def test_every_option_is_offered(complete, repeating):
 
 
 @every_shell
+def test_values_that_s3_knows_are_offered(complete, shell):
+    """The lists of the source, by which push checks them."""
+    source = (REPOSITORY / "src" / "s3" / "s3_setting.c").read_text()
+    lists = [re.search(rf"{name}\[\] = \{{(.*?)NULL", source, re.S)[1] for name in ("acls", "storage_classes")]
+    acls, classes = complete(shell, ["push", "--acl", ""], ["run", "--storage-class", ""])
+    assert [acls, classes] == [set(re.findall(r'"([^"]+)"', one)) for one in lists]
+    assert len(acls) > 5 and len(classes) > 5
+
+
+@every_shell
 def test_values_are_offered(complete, shell):
     lines = [["--if-changed", ""], ["--marks", ""], ["--profile", ""], ["--ca-bundle", "READ"], ["READ"]]
     changed, marks, profiles, bundle, source = complete(shell, *(["push", *line] for line in lines))
