@@ -114,6 +114,22 @@ def test_help_has_topics(s3once, command):
     assert unknown.code == 2 and f"there is no help on 'nothing', but on: all, {', '.join(topics)}" in unknown.err, unknown
 
 
+def is_given(name, text):
+    """Whether a test gives this option: on a command line, in a job or by its variable."""
+    variable = f"S3ONCE_{name.upper().replace('-', '_')}"
+    return re.search(rf"--{name}(?![\w-])|(?:^|\\n)\s*{name} ?=|{variable}\b", text, re.M)
+
+
+def test_each_option_of_push_is_given_by_a_test(s3once):
+    """And there are no more of them than there were: one that is new takes the place of another."""
+    names, _ = options_of_help(s3once("push", "--help", "all").out)
+    assert len(names) <= 85
+    folders = [REPOSITORY / "tests" / folder for folder in ("system", "faults", "suites")]
+    text = "\n".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
+    assert not [name for name in sorted(names) if not is_given(name, text)]
+    assert not is_given("no-such" + "-thing", text) and not is_given("ac", text)
+
+
 def test_proven_has_few_options(s3once):
     """Those that say which files are meant, where their marks and objects are, and what is printed. It refuses push's others."""
     of_proven, _ = options_of_help(s3once("proven", "--help").out)
