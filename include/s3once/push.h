@@ -259,7 +259,7 @@ struct s3once_counts {
 
 	/* What became of the files that are in S3 and were due for removal. */
 	uint64_t removed, moved, kept, not_removed;
-	uint64_t unproven; /* those of not_removed that could not be proven to be in S3 */
+	uint64_t unproven;  /* those of not_removed that could not be proven to be in S3 */
 	uint64_t removable; /* in a dry run only */
 	/* The content of the files that were removed or moved. */
 	uint64_t bytes_removed;

@@ -103,9 +103,9 @@ static bool add_shell_word(struct text *t, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "/.,:=@%+_-";
-	if (strcmp(quote(word).text, word) != 0 || strchr(word, '\''))
+	if (!*word || strcmp(quote(word).text, word) != 0 || strchr(word, '\''))
 		return false;
-	const bool is_plain = *word && strspn(word, plain) == strlen(word);
+	const bool is_plain = strspn(word, plain) == strlen(word);
 	text_addf(t, is_plain ? " %s" : " '%s'", word);
 	return true;
 }
