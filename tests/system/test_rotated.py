@@ -173,6 +173,20 @@ def test_a_late_writer_makes_no_ring(s3once, s3, bucket, tmp_path):
     assert run.code == 0 and counts(run) == {"waiting": 2}, run
 
 
+@pytest.mark.parametrize("options", [[], ["--live"]], ids=["rotated", "live"])
+def test_rotated_after_it_was_compressed_is_told(s3once, s3, bucket, tmp_path, options):
+    """By a wildcard of logrotate that takes all: each night makes another content, and so another object."""
+    folder = make_tree(tmp_path / "tree", {"app.log.1.gz": gzip.compress(b"one\n")})
+    run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    assert run.code == 0 and not told(run, "warning"), run
+    (folder / "app.log.1.gz").rename(folder / "app.log.1.gz.1")
+    subprocess.run(["gzip", folder / "app.log.1.gz.1"], check=True)
+    run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    (warning,) = told(run, "warning")
+    assert run.code == 0 and "app.log.1.gz.1.gz was rotated once more after it had been compressed" in warning["text"], run
+    assert "let logrotate's wildcard match live logs alone" in warning["text"], run
+
+
 @pytest.mark.parametrize("options", [[], ["--live"], ["--if-grown=tail"]], ids=["rotated", "live", "tail"])
 def test_empty_logs_of_one_second(s3once, s3, bucket, tmp_path, options):
     """Nothing tells them apart, and nothing is in them: they are one object."""

@@ -177,19 +177,24 @@ static bool find_put_aside(
 }
 
 /* Where a wildcard in the configuration of logrotate takes what is rotated, and perhaps compressed,
- * for another log ("app.log.1.gz.1.gz"), everything behind the first name is the rotation. */
-static void find_first_rotation(
-	const struct family_rules *rules, const char *name, size_t n, struct span *rotation)
+ * for another log ("app.log.1.gz.1.gz"), everything behind the first name is the rotation. Returns
+ * whether it was compressed between two rotations. */
+static bool find_first_rotation(const struct family_rules *rules, const char *name, size_t n,
+	enum family_form form, struct span *rotation)
 {
 	struct span inner, extension;
+	bool was_packed = false;
 	while (rotation->at + rotation->bytes == n) {
 		const size_t end = suffix_at(name, rotation->at);
 		const bool is_packed = end < rotation->at;
 		if (!find_usual(rules, name, end, &inner) ||
-			!(is_packed || find_match(rules, ENDING, name, inner.at, &extension)))
+			!(is_packed || (form == FAMILY_COUNTED && find_match(rules, ENDING, name,
+									  inner.at, &extension))))
 			break;
 		*rotation = (struct span){inner.at, n - inner.at};
+		was_packed |= is_packed;
 	}
+	return was_packed;
 }
 
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
@@ -214,8 +219,8 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		!form && (ends_in(base_name, n, ".backup") || ends_in(base_name, n, ".tmp"));
 	if (!form && !is_unfinished)
 		form = find_rotation(rules, base_name, n, &rotation);
-	if (form == FAMILY_COUNTED)
-		find_first_rotation(rules, base_name, n, &rotation);
+	const bool was_packed = (form == FAMILY_COUNTED || form == FAMILY_DATED) &&
+				find_first_rotation(rules, base_name, n, form, &rotation);
 	if (!form) /* a match that does not count may have set it */
 		rotation = (struct span){.at = n};
 	const size_t tail_at = rotation.at + rotation.bytes;
@@ -227,6 +232,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		.tail_bytes = n - tail_at,
 		.form = form,
 		.is_unfinished = is_unfinished,
+		.was_packed = was_packed,
 		.suffix = base_name + n};
 }
 

@@ -36,6 +36,7 @@ struct family {
 	enum family_form form;
 	bool is_unfinished; /* by its ending (".tmp", ".backup") the file is not finished yet, or
 			       is an unfinished copy that was put aside; its form is FAMILY_PLAIN */
+	bool was_packed;    /* it was rotated once more after it had been compressed */
 	const char *suffix; /* of compression: one of family_suffixes, or "" */
 };
 

@@ -249,6 +249,22 @@ static int next_new(struct rotation *rotation, struct scan_entry *ret, struct pr
 	return r;
 }
 
+/* Makes the entry a notice if a log is rotated and compressed each night anew, which makes another
+ * content of it each time, and so another object. Returns whether it does so, once. */
+static bool tell_packed_twice(struct rotation *rotation, struct scan_entry *ret)
+{
+	const char *path = rotation_table_packed_twice(rotation->table);
+	if (rotation->has_told_packed || !*path)
+		return false;
+	rotation->has_told_packed = true;
+	*ret = (struct scan_entry){.kind = SCAN_NOTICE, .relative = ".", .suffix = ""};
+	problem_set(&ret->problem,
+		"%s was rotated once more after it had been compressed, and is uploaded again each "
+		"time; let logrotate's wildcard match live logs alone, such as *.log",
+		quote(path).text);
+	return true;
+}
+
 /* Makes the next entry of the listings, which may be one of a log that grows. Returns as
  * rotation_next(). */
 static int next_listed(
@@ -284,6 +300,8 @@ int rotation_next(
 			"the rotated files kept changing their names while they were listed %d "
 			"times; the next run takes what this one has missed",
 			ROTATION_ROUNDS + 1);
+	} else if (tell_packed_twice(rotation, &entry)) {
+		r = 1;
 	} else if (!rotation->is_listed_again) {
 		r = next_listed(rotation, &entry, ret_problem);
 	}

@@ -17,6 +17,7 @@ struct rotation {
 				     is NULL until the sources were listed */
 	bool keeps_changing;  /* the listings did not settle, and rotation_next() has yet to tell it
 			       */
+	bool has_told_packed; /* see tell_packed_twice() */
 	bool is_listed_again; /* there was one more listing after all entries were handed out */
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without

@@ -26,6 +26,7 @@ struct rotation_table {
 	sqlite3_stmt *statements[STATEMENTS];
 	int listing;              /* the number of the listing whose names are being added */
 	struct text family, bare; /* of the name being added */
+	struct text packed_twice; /* the first name that was rotated after it had been compressed */
 };
 
 /* The columns family and bare include the folder. bare is the name without the suffix of
@@ -153,7 +154,7 @@ int rotation_table_new(const struct scan_options *options, struct rotation_table
 	if (!table)
 		return scan_no_memory(ret_problem);
 	table->options = options;
-	table->family = table->bare = TEXT(SOURCE_PATH_BYTES_MAX);
+	table->family = table->bare = table->packed_twice = TEXT(SOURCE_PATH_BYTES_MAX);
 	int rc = sqlite3_open_v2("", &table->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (!rc)
@@ -177,6 +178,7 @@ void rotation_table_free(struct rotation_table *table)
 	sqlite3_close(table->db);
 	text_clear(&table->family);
 	text_clear(&table->bare);
+	text_clear(&table->packed_twice);
 	free(table);
 }
 
@@ -203,7 +205,9 @@ int rotation_table_add(
 	family_add(&table->family, &family);
 	text_reset(&table->bare);
 	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
-	if (table->family.error || table->bare.error)
+	if (is_file && family.was_packed && !table->packed_twice.len)
+		text_add(&table->packed_twice, entry->relative);
+	if (table->family.error || table->bare.error || table->packed_twice.error)
 		return scan_no_memory(ret_problem);
 	struct scan_entry judged = {.kind = entry->kind, .wait = entry->wait};
 	const bool is_unfinished = is_file && family.is_unfinished; /* by its name */
@@ -344,6 +348,11 @@ int rotation_table_later(
 	if (rc)
 		return table_failed(table, rc, ret_problem);
 	return ret_relative->error ? scan_no_memory(ret_problem) : ret_relative->len != 0;
+}
+
+const char *rotation_table_packed_twice(const struct rotation_table *table)
+{
+	return text_string(&table->packed_twice);
 }
 
 const char *rotation_table_family(const struct rotation_table *table)

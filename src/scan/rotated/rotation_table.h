@@ -49,5 +49,8 @@ int rotation_table_later(
  * its folder in front ("nginx/access.log"). Valid until the next call of rotation_table_next(). */
 const char *rotation_table_family(const struct rotation_table *table);
 
+/* Returns the path of a file that was rotated once more after it had been compressed, or "". */
+const char *rotation_table_packed_twice(const struct rotation_table *table);
+
 /* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
 const char *column_string(sqlite3_stmt *s, int at);

@@ -109,6 +109,8 @@ static void test_usual(void)
 		{"app.log.1.gz.1", "app.log", ""},
 		{"app.log.1.gz.1.gz", "app.log", ".gz"},
 		{"syslog.2.xz.1.gz.3", "syslog", ""},
+		{"app.log-20260101.gz-20260102.gz", "app.log", ".gz"},
+		{"dump.gz-20260101", "dump.gz", ""},
 		{"10.0.0.5.1.gz.1", "10.0.0.5", ""},
 		{"app-1.2.3", "app-1.2", ""},
 		{"caf\xc3\xa9.log.1", "caf\xc3\xa9.log", ""},
