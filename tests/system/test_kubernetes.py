@@ -76,6 +76,18 @@ def test_the_manifests_are_right_by_the_schemas(folder):
     assert len(faults) == 2 and "must have required property" in faults[0] and faults[1].endswith("/imagePullPolcy: no such field"), faults
 
 
+@pytest.mark.parametrize("folder", [FOLDER, FOLDER / "backup"], ids=["logs", "backup"])
+def test_objects_have_the_recommended_labels(folder):
+    objects = [each for each in kustomized(folder) if each["kind"] != "ConfigMap"]
+    (image,) = yaml.safe_load((folder / "kustomization.yaml").read_text())["images"]
+    labels = [each["metadata"]["labels"] for each in objects]
+    specs = [each["spec"] for each in objects if each["kind"] in ("DaemonSet", "CronJob")]
+    labels += [spec.get("jobTemplate", {"spec": spec})["spec"]["template"]["metadata"]["labels"] for spec in specs]
+    assert {each["app.kubernetes.io/part-of"] for each in labels} == {"s3once"}
+    versions = [each["app.kubernetes.io/version"] for each in labels if "app.kubernetes.io/name" in each]
+    assert len(versions) == 3 and set(versions) == {image["newTag"]}
+
+
 @pytest.mark.parametrize("folder, user", [(FOLDER, 0), (FOLDER / "backup", 65532)], ids=["logs", "backup"])
 def test_the_manifests_fit_the_image_and_the_job(s3once, folder, user):
     objects = kustomized(folder)
