@@ -257,6 +257,8 @@ def test_the_same_program_makes_the_same_image(static, image, tmp_path):
     assert {"libcurl", "openssl", "sqlite"} <= {each["name"] for each in inside["components"]}
     assert (root / "usr/share/doc/s3once/provenance.json").read_bytes() == Path(f"{static[0]}.provenance.json").read_bytes()
     assert config["config"]["User"] == "65532:65532"
+    labels = {name.rsplit(".", 1)[1]: value for name, value in config["config"]["Labels"].items()}
+    assert labels["licenses"] == "BSD-2-Clause" and re.fullmatch(r"[0-9a-f]{40}", labels["revision"]), labels
 
 
 def test_a_program_that_needs_libraries_makes_no_image(tmp_path):
