@@ -1,10 +1,11 @@
 /* Performs one signed request with its retries. s3_request.c and dynamodb_request.c make
  * their requests by it.
  *
- * From top to bottom: how a refusal becomes a sentence with a remedy, what follows after an attempt
- * and how long the call waits, and the call itself. classify() in retry.c decides what a reply
- * means, and call_request.c builds the request. */
+ * From top to bottom: what follows after an attempt and how long the call waits, and the call
+ * itself. classify() in retry.c decides what a reply means, refusal.c has the sentence for it, and
+ * call_request.c builds the request. */
 #include "aws/call.h"
+#include "aws/refusal.h"
 #include "aws/retry.h"
 #include "aws/service.h"
 #include "base/clock.h"
@@ -43,52 +44,6 @@ struct call_run {
 	 * "". */
 	char code[64], message[256], region[64];
 };
-
-/* Fills run->problem for a reply that is not OK: a sentence with its remedy, the status, the code
- * and the request id. */
-static void explain_refusal(struct call_run *run, struct verdict verdict, bool body_is_unreadable)
-{
-	const struct service_options *options = &run->conn->service->options;
-	const char *name = options->is_s3 ? "S3" : "DynamoDB", *sentence = code_sentence(run->code);
-	const int status = run->reply->status;
-	struct problem *problem = &run->problem;
-	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
-				  status == 308 ||
-				  strcmp(run->code, "AuthorizationHeaderMalformed") == 0;
-	if (verdict.outcome == OUTCOME_DENIED && strcmp(run->code, SIGNATURE_REFUSED) == 0)
-		problem_set(problem,
-			"the server refuses the signature of this key, although it has accepted "
-			"other requests with the same secret key: it reads a character of the key "
-			"otherwise, perhaps a blank or one of @+; rename the file");
-	else if (sentence)
-		problem_set(problem, "%s", sentence);
-	else if (is_elsewhere && run->region[0])
-		problem_set(problem, "it belongs to the region %s: give it with --region",
-			quote(run->region).text);
-	else if (is_elsewhere)
-		problem_set(problem, "it belongs to another region or endpoint: check --region and "
-				     "--endpoint-url");
-	else if (body_is_unreadable)
-		problem_set(problem,
-			"the reply to %s (status %d) is not what %s answers: check the endpoint",
-			options->kinds[run->call->kind], status, name);
-	else if (run->message[0])
-		problem_set(problem, "%s says: %s", name, quote(run->message).text);
-	else if (status == 403)
-		problem_set(problem, "access is denied: check the policy of these credentials");
-	else if (status == 404)
-		problem_set(problem, "it does not exist");
-	else if (status == 407)
-		problem_set(problem, "the proxy wants a password");
-	else
-		problem_set(problem, "%s answers with status %d", name, status);
-	const char *s3_id = http_reply_header(run->reply, "x-amz-request-id");
-	const char *id = s3_id ? s3_id : http_reply_header(run->reply, "x-amzn-requestid");
-	problem->status = status;
-	snprintf(problem->code, sizeof problem->code, "%.63s", quote(run->code).text);
-	snprintf(
-		problem->request_id, sizeof problem->request_id, "%.95s", quote(id ? id : "").text);
-}
 
 #define RETRY_AFTER_MAX_MS 60000
 
@@ -389,7 +344,17 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	const bool may_be_cached = attempt.is_s3 && !attempt.is_write;
 	const char *cached_by = may_be_cached ? http_reply_cached_by(run->reply) : NULL;
 	if (verdict.outcome != OUTCOME_OK)
-		explain_refusal(run, verdict, attempt.body_is_unreadable);
+		refusal_explain(&(const struct refusal){.outcome = verdict.outcome,
+					.is_s3 = attempt.is_s3,
+					.method = run->call->method,
+					.request = service->options.kinds[run->call->kind],
+					.url = text_string(&conn->signer.url),
+					.reply = run->reply,
+					.code = run->code,
+					.message = run->message,
+					.region = run->region,
+					.body_is_unreadable = attempt.body_is_unreadable},
+			&run->problem);
 	/* Whatever the reply says, it says what was so once. */
 	if (cached_by) {
 		verdict = (struct verdict){RETRY_NONE, OUTCOME_SETUP};

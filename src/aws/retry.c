@@ -84,12 +84,17 @@ static const struct known {
 		"the server refuses the signature: the secret key does not belong to the access "
 		"key",
 		{SIGNATURE_REFUSED, "InvalidSignatureException"}},
+	{{RETRY_NONE, OUTCOME_SETUP},
+		"the quota of the bucket or of its user is used up: raise it, or free room there",
+		{"QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}},
+	{{RETRY_NONE, OUTCOME_SETUP}, "the server has no room left: free some there",
+		{"XMinioStorageFull", "InsufficientCapacity"}},
 	/* If the reply names another region, classify() returns RETRY_REGION instead. */
 	{{RETRY_NONE, OUTCOME_SETUP}, NULL,
 		{"ResourceNotFound", "IncompleteSignature", "IncompleteSignatureException",
 			"MissingAuthenticationToken", "MissingAuthenticationTokenException",
 			"AccountProblem", "AllAccessDisabled", "NotSignedUp", "OptInRequired",
-			"UserSuspended", "QuotaExceeded", "AuthorizationHeaderMalformed",
+			"UserSuspended", "AuthorizationHeaderMalformed",
 			"IllegalLocationConstraintException", "PermanentRedirect"}},
 	{{RETRY_NONE, OUTCOME_SETTING}, NULL,
 		{"InvalidStorageClass", "InvalidEncryptionAlgorithmError", "InvalidTag",
@@ -164,17 +169,14 @@ static const struct verdict_on errors[] = {
 static const struct verdict_on statuses[] = {
 	/* A status that is not listed is tried again from 500 on, and not below: by_status(). */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}}, /* as TemporaryRedirect above */
-	{401, {RETRY_NONE, OUTCOME_SETUP}},
-	{403, {RETRY_NONE, OUTCOME_DENIED}},
+	{401, {RETRY_NONE, OUTCOME_SETUP}}, {403, {RETRY_NONE, OUTCOME_DENIED}},
 	/* A 404 of S3 without a code is the reply to a HEAD of an object that does not exist, and
 	 * by_status() has handled it before. So this row is for DynamoDB, and for unknown codes. */
-	{404, {RETRY_NONE, OUTCOME_SETUP}},
-	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
-	{407, {RETRY_NONE, OUTCOME_SETUP}},
-	{408, {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{409, {RETRY_TRANSIENT, OUTCOME_CONFLICT}},
-	{412, {RETRY_NONE, OUTCOME_REFUSED}},
+	{404, {RETRY_NONE, OUTCOME_SETUP}}, {405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
+	{407, {RETRY_NONE, OUTCOME_SETUP}}, {408, {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
+	{409, {RETRY_TRANSIENT, OUTCOME_CONFLICT}}, {412, {RETRY_NONE, OUTCOME_REFUSED}},
 	{501, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
+	{507, {RETRY_NONE, OUTCOME_SETUP}}, /* no room is left */
 };
 
 /* Returns the verdict on a reply whose error code is unknown or missing. A reply of S3 without a

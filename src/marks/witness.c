@@ -141,8 +141,13 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	const bool is_denied = o == OUTCOME_DENIED;
 	target.headers = asking->keys ? *asking->keys : NULL;
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
-	if (o == OUTCOME_OK)
-		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);
+	if (o == OUTCOME_OK && is_denied)
+		s3_only_head_refused(wanted->key, ret_problem);
+	else if (o == OUTCOME_OK)
+		problem_set(ret_problem,
+			"HEAD says that there is no object %s, and GET shows it: a cache or proxy "
+			"on the way answers HEAD by itself: exempt the host of S3 from it",
+			quote(wanted->key).text);
 	if (o == OUTCOME_DENIED && !is_denied)
 		problem_prefix(ret_problem,
 			"HEAD says that there is no object %s, and GET is refused: check the proxy "
@@ -190,16 +195,6 @@ struct missed {
 	struct problem encrypted; /* of an object that may be there, and is encrypted; or "" */
 };
 
-/* Puts in front of the sentence what could not be found out. */
-static enum witness_answer no_answer(
-	const struct witness_asking *asking, struct problem *ret_problem)
-{
-	problem_prefix(ret_problem,
-		"whether bucket %s is the one that the marks are about cannot be found out",
-		asking->space->bucket);
-	return WITNESS_NO_ANSWER;
-}
-
 /* Asks for one object. If it is gone, or another stands in its place, the answer is NOTHING, and
  * its key is added to *missed. If it is encrypted with another key, the answer is NOTHING, too, so
  * that others are asked for. */
@@ -210,7 +205,7 @@ static enum witness_answer show_one(const struct witness_asking *asking,
 	struct s3_object object = {0};
 	const enum witness_look look = witness_look(asking, wanted, &object, ret_problem);
 	if (look == LOOK_NO_ANSWER)
-		return no_answer(asking, ret_problem);
+		return WITNESS_NO_ANSWER;
 	if (look == LOOK_REFUSED)
 		return WITNESS_REFUSED;
 	if (look == LOOK_ENCRYPTED) {
@@ -237,7 +232,7 @@ static enum witness_answer show_sample(const struct witness_asking *asking,
 	struct done_samples samples = {.n = 0};
 	enum witness_answer answer = WITNESS_NOTHING;
 	if (take_samples(asking, &samples, ret_problem) != OUTCOME_OK)
-		return no_answer(asking, ret_problem);
+		return WITNESS_NO_ANSWER;
 	for (unsigned i = 0; i < samples.n && answer == WITNESS_NOTHING; i++) {
 		const struct done_sample *one = &samples.list[i];
 		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
@@ -264,7 +259,11 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
 	if (answer == WITNESS_NOTHING && *missed.encrypted.text) {
 		*ret_problem = missed.encrypted;
-		answer = no_answer(asking, ret_problem);
+		answer = WITNESS_NO_ANSWER;
+		problem_prefix(ret_problem,
+			"the object by which bucket %s is recognised cannot be read with the keys "
+			"that are given",
+			asking->space->bucket);
 	}
 	if (answer == WITNESS_NOTHING && missed.n)
 		answer = (enum witness_answer)problem_error(ret_problem, WITNESS_GONE,
@@ -283,7 +282,7 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 	 * the marks of the asker's generation. */
 	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
 		OUTCOME_OK)
-		return no_answer(asking, ret_problem);
+		return WITNESS_NO_ANSWER;
 	if (now.generation == asking->space->generation)
 		return WITNESS_SHOWN;
 	return (enum witness_answer)problem_error(ret_problem, WITNESS_BEGUN_ANEW,

@@ -271,6 +271,10 @@ static int read_head(struct s3_conn *conn, const struct s3_target *target,
 	return 0;
 }
 
+#define LACKS_LENGTH                                                                               \
+	"the reply to HeadObject has no Content-Length: a proxy on the way takes it out, perhaps " \
+	"to compress: let it pass replies on as they are, or go around it (NO_PROXY)"
+
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
@@ -283,6 +287,9 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	const int error = outcome == OUTCOME_OK ? read_head(conn, target, &reply, ret) : 0;
 	if (error)
 		outcome = s3_not_understood(&request, error, ret_problem);
+	if (error == -EBADMSG && ret_problem && http_reply_header(&reply, "etag") &&
+		!http_reply_header(&reply, "content-length"))
+		snprintf(ret_problem->text, sizeof ret_problem->text, "%s", LACKS_LENGTH);
 	http_reply_clear(&reply);
 	return outcome;
 }
@@ -345,6 +352,15 @@ enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
 	s3_request_header(&request, "range", "bytes=0-0");
 	return s3_request_read(&request, NULL, NULL, ret_problem);
+}
+
+void s3_only_head_refused(const char *key, struct problem *ret_problem)
+{
+	problem_set(ret_problem,
+		"HEAD of the object %s is refused and GET is not: a cache or proxy on the way turns "
+		"HEAD into GET, which breaks the signature, or forbids HEAD: exempt the host of S3 "
+		"from it (nginx: proxy_cache_convert_head off)",
+		quote(key).text);
 }
 
 enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,

@@ -201,6 +201,8 @@ enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *ta
  * that could give a reason. The outcome comes with an error code in *ret_problem, or is OK. */
 enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem);
+/* Sets the sentence for a HEAD of this key that was refused (403), although a GET was not. */
+void s3_only_head_refused(const char *key, struct problem *ret_problem);
 
 struct s3_create {
 	struct s3_target target;

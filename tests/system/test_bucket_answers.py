@@ -118,4 +118,4 @@ def test_verify_and_forget_ask_the_same(s3once, bucket, s3_wire, done):
     s3_wire.add(faults.page(404), times=None)
     for command in (["verify", "--give-up-after", "1s"], ["forget", "--missing", "--yes"]):
         run = s3once(*command, f"s3://{bucket}")
-        assert run.code == 3 and "cannot be found out" in run.err, run
+        assert run.code == 3 and "(status 404) is not that of S3, but of something on the way" in run.err, run

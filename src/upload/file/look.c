@@ -212,13 +212,17 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 		return refused_head(worker, file, may_be_refused, problem);
 	if (o == OUTCOME_DENIED && may_be_refused)
 		return STEP_NEXT;
-	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused. */
+	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused, or
+	 * only HEAD is. */
 	struct problem why = {0};
-	if (o == OUTCOME_DENIED &&
-		s3_ask_object(worker->s3, &file->target, &worker->limits, &why) == OUTCOME_DENIED &&
-		strcmp(why.code, SIGNATURE_REFUSED) == 0)
+	const enum outcome asked = o == OUTCOME_DENIED ? s3_ask_object(worker->s3, &file->target,
+								 &worker->limits, &why)
+						       : OUTCOME_LOST;
+	if (asked == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
 		return file_outcome(worker, file, o, &why);
-	if (o == OUTCOME_DENIED)
+	if (asked == OUTCOME_OK || (asked == OUTCOME_ABSENT && *why.code))
+		s3_only_head_refused(file->target.key, problem);
+	else if (o == OUTCOME_DENIED)
 		problem_prefix(problem,
 			"cannot find out whether the object exists already: allow s3:GetObject "
 			"and s3:ListBucket");

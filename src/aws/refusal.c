@@ -1,0 +1,136 @@
+/* Says why a request was refused, and what to do. call.c asks for the sentence; classify() in
+ * retry.c has decided before what follows from the reply. */
+#include "aws/refusal.h"
+#include "aws/retry.h"
+#include <stdio.h>
+#include <string.h>
+
+#define BUT_OTHERS_ACCEPTED "although it has accepted other requests with the same secret key: "
+
+/* Sets the sentence for a signature that does not match. AWS and some others return the canonical
+ * request that they have signed: its first line is the method, and one line is the host. Whatever
+ * differs there from what was sent was changed on the way. */
+static void explain_signature(const struct refusal *refusal, struct problem *ret)
+{
+	const char *body = text_string(&refusal->reply->body);
+	const char *canonical = strstr(body, "<CanonicalRequest>");
+	const char *method = canonical ? canonical + strlen("<CanonicalRequest>") : NULL;
+	const char *line = canonical ? strstr(canonical, "\nhost:") : NULL;
+	const char *host = line ? line + strlen("\nhost:") : NULL;
+	const char *scheme_end = strstr(refusal->url, "://");
+	const char *sent = scheme_end ? scheme_end + 3 : refusal->url;
+	const size_t sent_bytes = strcspn(sent, "/?"),
+		     host_bytes = host ? strcspn(host, "\r\n<") : 0;
+	const size_t method_bytes = method ? strcspn(method, "\r\n<") : 0;
+	if (host && (host_bytes != sent_bytes || memcmp(host, sent, sent_bytes) != 0))
+		problem_set(ret,
+			"a proxy on the way has changed the header Host from %s to %s, which breaks "
+			"the signature: let it pass the header on (nginx: proxy_set_header Host "
+			"$http_host)",
+			quote_bytes(sent, sent_bytes).text, quote_bytes(host, host_bytes).text);
+	else if (method && (method_bytes != strlen(refusal->method) ||
+				   memcmp(method, refusal->method, method_bytes) != 0))
+		problem_set(ret,
+			"a cache on the way has sent %s in place of %s, which breaks the signature: "
+			"exempt the host of S3 from it (nginx: proxy_cache_convert_head off)",
+			quote_bytes(method, method_bytes).text, refusal->method);
+	else if (refusal->outcome == OUTCOME_DENIED)
+		problem_set(ret, "the server refuses the signature of this key, %s%s",
+			BUT_OTHERS_ACCEPTED,
+			memchr(sent, '%', strcspn(sent, "?"))
+				? "it reads a character of the key otherwise, perhaps a blank or "
+				  "one of @+; rename the file"
+				: "a cache or proxy on the way changes the request, as one that "
+				  "turns HEAD into GET, or repeats an answer: exempt the host of "
+				  "S3 from it");
+	else
+		problem_set(ret,
+			"the server refuses the signature: the secret key does not belong to the "
+			"access key, or a proxy on the way changes the header Host or another one: "
+			"check both keys, then try without the proxy");
+}
+
+/* Whether the reply is not the service's own, but that of a proxy, a firewall or a portal. The
+ * services name a code in any refusal except in the reply to a HEAD, which has no body. */
+static bool is_of_another(const struct refusal *refusal)
+{
+	return refusal->reply->status >= 400 && !*refusal->code && !*refusal->message &&
+	       !http_reply_header(refusal->reply, "x-amz-request-id") &&
+	       strcmp(refusal->method, "HEAD") != 0;
+}
+
+/* Sets the sentence for a reply that is not the service's own. */
+static void explain_another(const struct refusal *refusal, const char *name, struct problem *ret)
+{
+	const int status = refusal->reply->status;
+	const char *server = http_reply_header(refusal->reply, "via");
+	server = server ? server : http_reply_header(refusal->reply, "server");
+	const struct quoted quoted = quote(server ? server : "");
+	const char *open = server ? " of " : "", *who = quoted.text;
+	if (status == 403)
+		problem_set(ret,
+			"the reply to %s (status 403%s%s) is not that of %s, but of something on the "
+			"way that refuses it: allow the host in the proxy or firewall, or go around "
+			"it (NO_PROXY)",
+			refusal->request, open, who, name);
+	else
+		problem_set(ret,
+			"the reply to %s (status %d%s%s) is not that of %s, but of something on the "
+			"way or of another server: check the endpoint and the proxy",
+			refusal->request, status, open, who, name);
+}
+
+/* Returns the sentence for a status that says enough, whoever has sent it, or NULL. */
+static const char *status_sentence(int status)
+{
+	return status == 407 ? "the proxy wants a password"
+	       : status == 413
+		       ? "the body of the request is larger than a proxy or the server allows: "
+			 "raise that limit (nginx: client_max_body_size), or give a smaller "
+			 "--part-size"
+	       : status == 507 ? "the server has no room left: free some there"
+			       : NULL;
+}
+
+void refusal_explain(const struct refusal *refusal, struct problem *ret_problem)
+{
+	const struct http_reply *reply = refusal->reply;
+	const char *name = refusal->is_s3 ? "S3" : "DynamoDB";
+	const char *sentence = code_sentence(refusal->code);
+	const int status = reply->status;
+	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
+				  status == 308 ||
+				  strcmp(refusal->code, "AuthorizationHeaderMalformed") == 0;
+	if (strcmp(refusal->code, SIGNATURE_REFUSED) == 0)
+		explain_signature(refusal, ret_problem);
+	else if (sentence)
+		problem_set(ret_problem, "%s", sentence);
+	else if (is_elsewhere && *refusal->region)
+		problem_set(ret_problem, "it belongs to the region %s: give it with --region",
+			quote(refusal->region).text);
+	else if (is_elsewhere)
+		problem_set(ret_problem, "it belongs to another region or endpoint: check --region "
+					 "and --endpoint-url");
+	else if (status_sentence(status) && !*refusal->message)
+		problem_set(ret_problem, "%s", status_sentence(status));
+	else if (refusal->body_is_unreadable)
+		problem_set(ret_problem,
+			"the reply to %s (status %d) is not what %s answers: check the endpoint",
+			refusal->request, status, name);
+	else if (*refusal->message)
+		problem_set(ret_problem, "%s says: %s", name, quote(refusal->message).text);
+	else if (is_of_another(refusal))
+		explain_another(refusal, name, ret_problem);
+	else if (status == 403)
+		problem_set(ret_problem, "access is denied: check the policy of these credentials");
+	else if (status == 404)
+		problem_set(ret_problem, "it does not exist");
+	else
+		problem_set(ret_problem, "%s answers with status %d", name, status);
+	const char *s3_id = http_reply_header(reply, "x-amz-request-id");
+	const char *id = s3_id ? s3_id : http_reply_header(reply, "x-amzn-requestid");
+	ret_problem->status = status;
+	snprintf(ret_problem->code, sizeof ret_problem->code, "%.63s", quote(refusal->code).text);
+	snprintf(ret_problem->request_id, sizeof ret_problem->request_id, "%.95s",
+		quote(id ? id : "").text);
+}

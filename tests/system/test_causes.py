@@ -1,0 +1,196 @@
+"""Each row of the table at the end of docs/messages.md, provoked: the sentence begins with the cause and ends with the remedy."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.faults import faults
+from tests.faults.http1 import Reply
+from tests.servers.base import Server, free_ports
+from tests.servers.nginx_count import nginx_head, start_nginx
+from tests.system.harness import make_tree
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "messages.md"
+HEAD = "| seen | the sentence |\n|---|---|\n"
+# What stands for other words in a sentence of the table.
+VARIABLE = re.compile(r"\b(?:BUCKET|COMMAND|ENDPOINT|FILE|HOST|KEY|LIST|N|NAME|PATH|PROXY|REASON|REQUEST|TIME)\b")
+
+
+def table():
+    """What was seen → the sentence."""
+    rows = PAGE.read_text().partition(HEAD)[2].splitlines()
+    return dict(row.strip("| ").split(" | ") for row in rows)
+
+
+def assert_said(run, seen, code=3):
+    """The one error of this run is the sentence of this row, from its first word on."""
+    (error,) = [line for line in run.err.splitlines() if line.startswith("s3once: error: ")]
+    words = ".+".join(map(re.escape, VARIABLE.split(table()[seen].replace("`", ""))))
+    assert re.match(f"s3once: error: {words}(?: \\(.*\\))?$", error), (error, words)
+    assert run.code == code, run
+
+
+def test_each_row_is_provoked_here():
+    here = Path(__file__).read_text()
+    assert len(table()) > 2 and [seen for seen in table() if f'"{seen}"' not in here] == []
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return make_tree(tmp_path / "tree", {"a": 10, "b": 20})
+
+
+UPLOADED_BEFORE = {
+    "no credentials on a host that has uploaded before": {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None},
+    "an unknown access key on a host that has uploaded before": {"AWS_ACCESS_KEY_ID": "AKIASOMEBODYELSE"},
+    "the bucket is gone on a host that has uploaded before": {},
+}
+
+
+@pytest.mark.parametrize("seen", UPLOADED_BEFORE)
+def test_on_a_host_with_marks(s3once, s3, bucket, tree, seen):
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    if not UPLOADED_BEFORE[seen]:
+        s3.empty(bucket)
+        s3.client.delete_bucket(Bucket=bucket)
+    try:
+        assert_said(s3once("push", tree, f"s3://{bucket}/p", env=UPLOADED_BEFORE[seen]), seen)
+    finally:
+        if not UPLOADED_BEFORE[seen]:
+            s3.client.create_bucket(Bucket=bucket)
+
+
+SOON = ("--retries", "1", "--give-up-after", "1s")
+
+
+def answered_by(status, body, **headers):
+    """A fake on the wire: this reply to each PutObject."""
+
+    @faults.named(f"a fake {status}")
+    async def fault(x, rule):
+        await x.body()
+        x.fire(rule)
+        await x.answer(Reply(status, headers, body.encode()))
+
+    return fault
+
+
+# As Ceph says it, without a message; as the page of a disk that is full; as nginx and squid say it.
+REFUSED = {
+    "the quota of a bucket or user at the server is used up": (403, "<Error><Code>QuotaExceeded</Code></Error>", 3),
+    "the server's disk is full (507)": (507, "", 3),
+    "a proxy takes no body of this size (413)": (413, "<html>413 Request Entity Too Large</html>", 1),
+    "a firewall or proxy refuses the upload with a page of its own (403)": (403, "<html>blocked</html>", 3),
+}
+
+
+@pytest.mark.parametrize("seen", REFUSED)
+def test_an_upload_is_refused(s3once, s3_wire, bucket, tree, seen):
+    status, body, code = REFUSED[seen]
+    (tree / "b").unlink() if code == 1 else None
+    rule = s3_wire.add(answered_by(status, body), "PutObject", times=None)
+    run = s3once("push", tree, f"s3://{bucket}/p", *SOON)
+    assert_said(run, seen, code)
+    assert rule.fired
+
+
+def test_a_signature_with_the_host_that_was_signed(s3once, s3_wire, bucket, tree):
+    """A fake: AWS returns the canonical request, and no server here does."""
+    canonical = "<CanonicalRequest>PUT\n/\n\nhost:s3.inner:9000\nx-amz-date:1\n</CanonicalRequest>"
+    body = f"<Error><Code>SignatureDoesNotMatch</Code><Message>…</Message>{canonical}</Error>"
+    s3_wire.add(answered_by(403, body), times=None)
+    assert_said(s3once("push", tree, f"s3://{bucket}/p", *SOON), "a proxy rewrites the header Host")
+
+
+CONFIGURATION = """\
+{head}
+worker_processes 1;
+events {{ worker_connections 100; }}
+http {{
+	access_log off;
+	client_body_temp_path {folder}/tmp;
+	proxy_temp_path {folder}/tmp;
+	fastcgi_temp_path {folder}/tmp;
+	uwsgi_temp_path {folder}/tmp;
+	scgi_temp_path {folder}/tmp;
+	proxy_cache_path {folder}/cache keys_zone=cache:1m;
+	server {{
+		listen 127.0.0.1:{port};
+		location / {{
+			proxy_pass {upstream};
+			proxy_http_version 1.1;
+			{manner}
+		}}
+	}}
+}}
+"""
+
+
+class NginxWrong(Server):
+    """nginx before S3, with one line of configuration that breaks signatures."""
+
+    def __init__(self, upstream, manner, folder):
+        super().__init__(folder)
+        self.upstream, self.manner = upstream, manner
+
+    def launch(self):
+        (port,) = free_ports(1)
+        self.endpoint = f"http://127.0.0.1:{port}"
+        names = {"head": nginx_head(self.folder), "folder": self.folder, "port": port, "manner": self.manner}
+        start_nginx(self, CONFIGURATION.format(upstream=self.upstream.endpoint, **names))
+
+
+def test_a_proxy_that_rewrites_the_host(s3once, s3, bucket, tree, tmp_path):
+    with NginxWrong(s3, "", tmp_path / "nginx") as proxy:
+        run = s3once("push", tree, f"s3://{bucket}/p", *SOON, env={"AWS_ENDPOINT_URL_S3": proxy.endpoint})
+        assert_said(run, "a proxy rewrites the header Host, and the server does not say so")
+
+
+CACHE = "proxy_set_header Host $http_host; proxy_cache cache; proxy_cache_valid any 1h;"
+
+
+def test_a_cache(s3once, s3, bucket, tree, tmp_path):
+    """nginx makes a GET of a HEAD, and leaves Range out, so that S3 refuses both; and it keeps the refusal."""
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    with NginxWrong(s3, CACHE, tmp_path / "nginx") as proxy:
+        run = s3once("push", tree, f"s3://{bucket}/p", *SOON, env={"AWS_ENDPOINT_URL_S3": proxy.endpoint})
+        assert_said(run, "a cache answers a signed request from what it kept")
+
+
+def test_head_is_refused(s3once, s3_wire, bucket, tree):
+    """A fake of a cache that turns HEAD into GET."""
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    rule = s3_wire.add(faults.answer(403, ""), "HeadObject", times=None)
+    assert_said(s3once("push", tree, f"s3://{bucket}/p", *SOON), "a cache turns HEAD into GET")
+    assert rule.fired
+
+
+def test_head_is_refused_for_some_names(s3once, s3_wire, bucket, tmp_path):
+    """A fake of a cache that treats pictures otherwise."""
+    tree = make_tree(tmp_path / "tree", {"a.jpg": 10, "b": 20})
+    refused = {"times": None, "where": lambda record: record.operation.key.endswith(".jpg")}
+    rule = s3_wire.add(faults.answer(403, ""), "HeadObject", **refused)
+    run = s3once("push", tree, f"s3://{bucket}/p", *SOON)
+    assert_said(run, "HEAD is answered 403 for some file names only", 1)
+    assert rule.fired
+
+
+def without_length():
+    """A fake on the wire: the reply to a HEAD as a proxy passes it on that compresses."""
+
+    @faults.named("no length")
+    async def fault(x, rule):
+        reply = await x.forward()
+        x.fire(rule)
+        lines = reply.encode(x.proxy.close_each).split(b"\r\n")
+        await x.write(b"\r\n".join(line for line in lines if not line.lower().startswith(b"content-length:")), reply.status)
+
+    return fault
+
+
+def test_head_without_a_length(s3once, s3_wire, bucket, tree):
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    rule = s3_wire.add(without_length(), "HeadObject", times=None)
+    assert_said(s3once("push", tree, f"s3://{bucket}/p", *SOON), "HEAD is answered without Content-Length")
+    assert rule.fired
