@@ -103,7 +103,7 @@ const char *http_reply_cached_by(const struct http_reply *reply);
  *   -ENOENT        the host's name could not be resolved
  *   -ECONNREFUSED  there is no connection, or no TLS
  *   -EMFILE        no descriptor is left for a connection
- *   -EPROTO        the certificate is not trusted, or a proxy wants a password
+ *   -EPROTO        the certificate is not accepted, or a proxy refuses
  *   -EINVAL        the URL is invalid
  *   -EIO           the body could not be read, or ended early
  * After these it may have been applied:

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "http/http_exchange.h"
 #include <errno.h>
+#include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,25 @@ static bool is_wrong_tls(const struct failure *failure)
 	return false;
 }
 
+/* Whether the proxy has refused to connect, for a reason that lasts. */
+static bool is_refused_by_proxy(const struct failure *failure)
+{
+	const long status = failure->proxy_status;
+	return status >= 400 && status < 500 && status != 408 && status != 429;
+}
+
+/* Whether the address that could not be connected to is that of a proxy. curl names the address:
+ * "Failed to connect to 127.0.0.1 port 3128", later versions with "via" before that of a proxy. */
+static bool is_of_proxy(const struct failure *failure)
+{
+	const char *said = strstr(failure->http->error_text, "Failed to connect to ");
+	const char *name = said ? said + strlen("Failed to connect to ") : NULL;
+	const char *host = *failure->host == '[' ? failure->host + 1 : failure->host;
+	if (!name)
+		return false;
+	return strstr(name, " via ") || strncmp(name, host, strcspn(name, " ")) != 0;
+}
+
 /* Returns the -errno that http_perform() documents. An error of a callback comes first. Otherwise,
  * if something was sent, the error is one after which the request may have been applied. */
 static int error_of(const struct failure *failure)
@@ -55,7 +75,7 @@ static int error_of(const struct failure *failure)
 	 * another one. Then the request was sent, whatever the last error says. */
 	if (failure->was_sent)
 		return failure->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
-	if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
+	if (is_refused_by_proxy(failure))
 		return -EPROTO;
 	if (failure->http->socket_error == -EMFILE || failure->http->socket_error == -ENFILE)
 		return -EMFILE;
@@ -77,6 +97,35 @@ static int error_of(const struct failure *failure)
 	default:
 		return is_wrong_tls(failure) ? -EPROTO : -ECONNREFUSED;
 	}
+}
+
+/* Explains a certificate that was not accepted. Only one of an unknown issuer is mended by a CA. */
+static void explain_certificate(const struct failure *failure, struct problem *ret_problem)
+{
+	long result = X509_V_OK;
+	char now[21];
+	clock_format_iso(clock_wall_s(), now);
+	curl_easy_getinfo(failure->http->curl, CURLINFO_SSL_VERIFYRESULT, &result);
+	if (result == X509_V_ERR_CERT_HAS_EXPIRED)
+		problem_set(ret_problem,
+			"the certificate of %s, or of its CA, has expired by this host's clock (%s): "
+			"renew it, or set the clock",
+			failure->host, now);
+	else if (result == X509_V_ERR_CERT_NOT_YET_VALID)
+		problem_set(ret_problem,
+			"the certificate of %s, or of its CA, is not valid yet by this host's clock "
+			"(%s): set the clock, or wait for the certificate's time",
+			failure->host, now);
+	else if (strstr(failure->http->error_text, "target host name"))
+		problem_set(ret_problem,
+			"the certificate of %s is for another name%s: check the endpoint, or give the "
+			"server a certificate for this name",
+			failure->host, failure->words);
+	else
+		problem_set(ret_problem,
+			"the certificate of %s is not trusted%s: if the server is yours, give "
+			"the file of its CA with --ca-bundle or AWS_CA_BUNDLE",
+			failure->host, failure->words);
 }
 
 /* Explains -EPROTO, and any other TLS handshake that has failed. */
@@ -101,11 +150,13 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 			"the proxy for %s requires a user and a password: give them in its "
 			"address, http://USER:PASSWORD@HOST:PORT, in HTTPS_PROXY",
 			failure->host);
-	else if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
+	else if (failure->proxy_status >= 400)
 		problem_set(ret_problem,
-			"the certificate of %s is not trusted%s: if the server is yours, give "
-			"the file of its CA with --ca-bundle or AWS_CA_BUNDLE",
-			failure->host, failure->words);
+			"the proxy refuses to connect to %s (status %ld): allow the host there, or "
+			"go around the proxy (NO_PROXY)",
+			failure->host, failure->proxy_status);
+	else if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
+		explain_certificate(failure, ret_problem);
 	else
 		problem_set(ret_problem,
 			"cannot establish a TLS connection to %s%s: check that it speaks https",
@@ -150,6 +201,16 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 	if (error == -EPROTO ||
 		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))
 		explain_tls(failure, p);
+	else if (error == -ECONNREFUSED && failure->proxy_status >= 400)
+		problem_set(p,
+			"the proxy has no connection to %s (status %ld): check the endpoint and the "
+			"proxy, or go around it (NO_PROXY)",
+			failure->host, failure->proxy_status);
+	else if (error == -ECONNREFUSED && is_of_proxy(failure))
+		problem_set(p,
+			"cannot connect to the proxy for %s%s: check http_proxy, HTTPS_PROXY and "
+			"ALL_PROXY, and that the proxy runs, or add the host to NO_PROXY",
+			failure->host, failure->words);
 	else if (error == -ENOENT && failure->code == CURLE_COULDNT_RESOLVE_PROXY)
 		problem_set(p,
 			"cannot resolve the name of the proxy to %s: check http_proxy, "

@@ -1,6 +1,11 @@
 """Each row of the table at the end of docs/messages.md, provoked: the sentence begins with the cause and ends with the remedy."""
 
+import contextlib
 import re
+import socket
+import ssl
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -194,3 +199,81 @@ def test_head_without_a_length(s3once, s3_wire, bucket, tree):
     rule = s3_wire.add(without_length(), "HeadObject", times=None)
     assert_said(s3once("push", tree, f"s3://{bucket}/p", *SOON), "HEAD is answered without Content-Length")
     assert rule.fired
+
+
+def make_certificate(folder, name, not_before, not_after):
+    """Of a CA of its own, valid between these two times (YYYYMMDDHHMMSSZ). Returns the CA's file, and the server's two."""
+    folder.mkdir()
+    key, request, made = folder / "key", folder / "request", folder / "made"
+    made.mkdir()
+    (folder / "index").write_text("")
+    (folder / "names").write_text(f"subjectAltName={name}\n")
+    (folder / "ca.cnf").write_text(
+        f"[ca]\ndefault_ca=here\n[here]\ndatabase={folder}/index\nnew_certs_dir={made}\nrand_serial=yes\n"
+        "default_md=sha256\npolicy=any\n[any]\ncommonName=optional\n"
+    )
+    new = ["-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    for argv in (
+        ["req", "-x509", *new, "-days", "30", "-subj", "/CN=ca", "-keyout", folder / "ca.key", "-out", folder / "ca.pem"],
+        ["req", *new, "-subj", "/CN=server", "-keyout", key, "-out", request],
+        ["ca", "-batch", "-notext", "-config", folder / "ca.cnf", "-cert", folder / "ca.pem", "-keyfile", folder / "ca.key"]
+        + ["-in", request, "-out", folder / "pem", "-startdate", not_before, "-enddate", not_after, "-extfile", folder / "names"],
+    ):
+        subprocess.run(["openssl", *argv], check=True, capture_output=True)
+    return folder / "ca.pem", folder / "pem", key
+
+
+@contextlib.contextmanager
+def answering(serve):
+    """Calls serve(connection) for each connection; gives its address."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, contextlib.suppress(OSError):
+                        serve(connection)
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield "127.0.0.1:%d" % listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+HERE, LONG_AGO, BEFORE, LATER, LATEST = "IP:127.0.0.1", "20010101000000Z", "20100101000000Z", "20980101000000Z", "20990101000000Z"
+CERTIFICATES = {
+    "the server's certificate has expired, or this host's clock is ahead": (HERE, LONG_AGO, BEFORE),
+    "the server's certificate is not valid yet, or this host's clock is behind": (HERE, LATER, LATEST),
+    "the server's certificate is for another name": ("DNS:portal.example", LONG_AGO, LATEST),
+    "the server's certificate has an unknown issuer": (HERE, LONG_AGO, LATEST),
+}
+
+
+@pytest.mark.parametrize("seen", CERTIFICATES)
+def test_a_certificate(s3once, tree, tmp_path, seen):
+    ca, cert, key = make_certificate(tmp_path / "ca", *CERTIFICATES[seen])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    env = {} if "issuer" in seen else {"AWS_CA_BUNDLE": str(ca)}
+    with answering(lambda connection: context.wrap_socket(connection, server_side=True).close()) as address:
+        run = s3once("push", tree, "s3://bucket/p", *SOON, env={**env, "AWS_ENDPOINT_URL_S3": f"https://{address}"})
+    assert_said(run, seen)
+
+
+def refuse(connection):
+    """A proxy that allows nothing."""
+    connection.recv(4096)
+    connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def test_a_proxy_that_refuses(s3once, tree):
+    with answering(refuse) as address:
+        env = {"HTTPS_PROXY": f"http://{address}", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
+        assert_said(s3once("push", tree, "s3://bucket/p", *SOON, env=env), "the proxy refuses the host of S3")
+
+
+def test_a_proxy_that_does_not_run(s3once, tree):
+    with answering(refuse) as address:
+        pass
+    env = {"HTTPS_PROXY": f"http://{address}", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
+    assert_said(s3once("push", tree, "s3://bucket/p", *SOON, env=env), "the proxy does not run")
