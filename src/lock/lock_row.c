@@ -124,7 +124,11 @@ static const char *whose(void *arg, const struct item *item, char ret_why[static
 	const bool ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
 	/* These reasons count only if the lease is lost. The row of our acquisition is lost if it
 	 * has a version that this process has not written. */
-	const char *why = "another took it over: its row had not changed for a whole lease";
+	const char *why =
+		clock_boot_ns() >= lease_ends_ns(lock->lease)
+			? "another took it over: its row had not changed for a whole lease"
+			: "another holds it, although its lease had not ended: its row was "
+			  "deleted or overwritten";
 	if (!own_files_are_there(&lock->locks->files))
 		why = LOCK_FILE_GONE;
 	else if (item_is_empty(item))

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -243,6 +244,14 @@ static char *shown_name(const char *path)
 	return shown.data;
 }
 
+/* Whether this process may write files up to a certain size only. SQLite does not always keep the
+ * error number of a write that has failed for that. */
+static bool has_size_limit(void)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem)
 {
 	int e = db ? sqlite3_system_errno(db) : 0;
@@ -284,14 +293,23 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 			what = "the last marks cannot be synced to the disk, and a failure of "
 			       "power may undo them: check the disk and run again, and the next run "
 			       "writes them once more";
+		else if (e == EFBIG || (rc == SQLITE_IOERR_WRITE && !e && has_size_limit()))
+			what = "the limit of the size of a file is reached: raise it (ulimit -f, "
+			       "LimitFSIZE in systemd) and run again";
 		else
 			problem_set(
 				ret_problem, "%s: I/O error (%s): check the disk", name, because);
 		break;
 	case SQLITE_CANTOPEN:
-		problem_set(ret_problem,
-			"%s: cannot be opened or made (%s): check its folder, rights and file system",
-			name, because);
+		/* The file was found or made before, so it is the log beside it that is missing. */
+		if (e == ENOENT)
+			what = "no file can be made in its folder: it is read-only, or was "
+			       "removed; make it writable, or give another place (--marks, "
+			       "XDG_STATE_HOME)";
+		else
+			problem_set(ret_problem,
+				"%s: cannot be opened or made (%s): check its folder, rights and file system",
+				name, because);
 		break;
 	default:
 		problem_set(ret_problem, "%s: SQLite: %s", name, sqlite3_errstr(rc));

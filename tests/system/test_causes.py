@@ -1,8 +1,10 @@
 """Each row of the table at the end of docs/messages.md, provoked: the sentence begins with the cause and ends with the remedy."""
 
 import contextlib
+import os
 import re
 import socket
+import sqlite3
 import ssl
 import subprocess
 import threading
@@ -13,8 +15,9 @@ import pytest
 from tests.faults import faults
 from tests.faults.http1 import Reply
 from tests.servers.base import Server, free_ports
+from tests.servers.nginx_cache import NginxCache
 from tests.servers.nginx_count import nginx_head, start_nginx
-from tests.system.harness import make_tree
+from tests.system.harness import S3, make_tree, wait_until
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "messages.md"
 HEAD = "| seen | the sentence |\n|---|---|\n"
@@ -31,9 +34,12 @@ def table():
 def assert_said(run, seen, code=3):
     """The one error of this run is the sentence of this row, from its first word on."""
     (error,) = [line for line in run.err.splitlines() if line.startswith("s3once: error: ")]
+    assert is_sentence(error, seen) and run.code == code, run
+
+
+def is_sentence(error, seen):
     words = ".+".join(map(re.escape, VARIABLE.split(table()[seen].replace("`", ""))))
-    assert re.match(f"s3once: error: {words}(?: \\(.*\\))?$", error), (error, words)
-    assert run.code == code, run
+    return re.match(f"s3once: error: {words}(?: \\(.*\\))?$", error)
 
 
 def test_each_row_is_provoked_here():
@@ -277,3 +283,50 @@ def test_a_proxy_that_does_not_run(s3once, tree):
         pass
     env = {"HTTPS_PROXY": f"http://{address}", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
     assert_said(s3once("push", tree, "s3://bucket/p", *SOON, env=env), "the proxy does not run")
+
+
+def test_another_tool_wrote_the_object(s3once, s3, bucket, tree):
+    s3.client.put_object(Bucket=bucket, Key="wal/00000002.history", Body=b"of the other timeline")
+    run = s3once("push", tree / "a", f"s3://{bucket}", "--as", "wal/00000002.history")
+    assert_said(run, "an object under the key of `--as` that another tool wrote", 1)
+    assert "00000002.history exists" in run.err, run
+
+
+@pytest.mark.parametrize("s3", ["rgw"], indirect=True)
+def test_a_404_that_was_kept(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "one", {"a b": 10})  # it is looked at for its blank
+    with NginxCache(s3, "is silent") as cache:
+        with pytest.raises(Exception, match="404"):
+            S3(cache.info()).client.head_object(Bucket=bucket, Key="p/a b")
+        run = s3once("push", tree, f"s3://{bucket}/p", env={"AWS_ENDPOINT_URL_S3": cache.endpoint})
+    assert_said(run, "a cache keeps that an object is not there (404)", 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_folder_that_is_read_only(s3once, bucket, tree):
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    folder = s3once.state / "s3once"
+    mount = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && exec \"$@\""
+    run = s3once("push", tree, f"s3://{bucket}/p", wrap=["unshare", "-m", "sh", "-c", mount, "sh"])
+    assert_said(run, "the folder of the marks is read-only")
+
+
+@pytest.mark.parametrize("limit", [20_000, 120_000], ids=["at the start", "in the middle"])
+def test_a_limit_of_the_size_of_files(s3once, bucket, tree, limit):
+    make_tree(tree, {f"f{number}": 10 for number in range(100)})
+    assert s3once("push", tree / "a", f"s3://{bucket}/p").code == 0
+    run = s3once("push", tree, f"s3://{bucket}/p", wrap=["prlimit", f"--fsize={limit}"])
+    assert_said(run, "the limit of the size of a file is reached (`ulimit -f`)")
+
+
+def test_the_row_of_a_lock_was_deleted(s3once, tmp_path):
+    s3once.environment["S3ONCE_LOCKS"] = f"sqlite:{tmp_path}/locks.db"
+    command = ("--", "sh", "-c", f"touch {tmp_path}/held; exec sleep 60")
+    holder = s3once.start("lock", "run", "--lease", "15s", "k", *command)
+    wait_until((tmp_path / "held").exists, 60, "the lock")
+    with sqlite3.connect(tmp_path / "locks.db", timeout=30) as database:
+        assert database.execute("DELETE FROM items WHERE pk LIKE '%k'").rowcount == 1
+    database.close()
+    assert s3once("lock", "acquire", "--lease", "60s", "k").code == 0
+    run = holder.wait(60)
+    assert run.code == 5 and table()["the row of a lock was deleted, and another process took the lock"] in run.err, run

@@ -50,8 +50,9 @@ static void tell_ignored(const struct worker *worker, const struct file *file, c
 enum step file_is_nowhere(struct worker *worker, struct file *file)
 {
 	return file_fail(worker, file,
-		PROBLEM("uploaded, but there is no object %s: somebody deleted it, or the server "
-			"stored it under another key, perhaps in place of another object (s3once "
+		PROBLEM("uploaded, but there is no object %s: a cache on the way repeats an "
+			"earlier 404, another client deleted it, or the server stored it under "
+			"another key, perhaps in place of another object (s3once "
 			"doctor tries keys with unusual characters; s3once verify --head shows "
 			"what else differs)",
 			quote(file->target.key).text));

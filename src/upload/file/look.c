@@ -131,11 +131,12 @@ static enum step conflict(
 		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
 	const char *why = owner_of(worker, object);
-	const char *do_what = is_of_pipe ? "if it is to stay, choose another key"
-			      : is_of_these_marks
-				      ? "look at it before you remove it, or choose another prefix"
-			      : *object->meta.table ? "give each host its own prefix"
-						    : "remove it, or choose another prefix";
+	/* Either of the two may be the only copy, so nothing says that one is to be removed. */
+	const char *do_what =
+		is_of_pipe ? "if it is to stay, choose another key"
+		: *object->meta.table && !is_of_these_marks
+			? "give each host its own prefix"
+			: "compare it with the file, and give one of them another key";
 	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
@@ -143,10 +144,10 @@ static enum step conflict(
 	else if (proof == PROOF_MISSING)
 		why = "the server returns nothing that shows whether its content is the same";
 	return file_fail(worker, file,
-		PROBLEM("an object with this key and %s exists, and %s; %s",
-			(proof == PROOF_MISSING) ? "size"
-			: is_of_pipe             ? "unknown content"
-						 : "other content",
+		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object).text,
+			(proof == PROOF_MISSING) ? "exists with this size"
+			: is_of_pipe             ? "exists with unknown content"
+						 : "exists with other content",
 			why, do_what));
 }
 
