@@ -330,3 +330,15 @@ def test_the_row_of_a_lock_was_deleted(s3once, tmp_path):
     assert s3once("lock", "acquire", "--lease", "60s", "k").code == 0
     run = holder.wait(60)
     assert run.code == 5 and table()["the row of a lock was deleted, and another process took the lock"] in run.err, run
+
+
+@pytest.mark.parametrize("secret", ["{}\n", "'{}'", '"{}"', " {}"], ids=["line break", "quotes", "double quotes", "blank"])
+def test_a_secret_that_was_copied_wrongly(s3once, s3, bucket, tree, secret):
+    run = s3once("push", tree, f"s3://{bucket}/p", env={"AWS_SECRET_ACCESS_KEY": secret.format(s3.secret_key)})
+    assert_said(run, "the secret access key ends with a line break, or is in quotes")
+    assert s3.secret_key not in run.err, run
+
+
+def test_an_access_key_of_windows(s3once, s3, bucket, tree):
+    run = s3once("push", tree, f"s3://{bucket}/p", env={"AWS_ACCESS_KEY_ID": f"{s3.access_key}\r"})
+    assert_said(run, "the access key id ends with a carriage return")

@@ -31,16 +31,55 @@ int credentials_copy(const struct credentials *c, struct credentials *ret)
 	return 0;
 }
 
+/* Returns what is wrong with a part of the credentials, or NULL. The access key and the token
+ * become parts of headers, and so have no blanks. The secret is never sent, and its server may
+ * allow blanks within; at its ends, and quotes around it, are how it was copied. */
+static const char *flaw_of(const char *value, bool is_sent, size_t bytes_max)
+{
+	const size_t n = strlen(value);
+	const char first = *value, last = n ? value[n - 1] : '\0';
+	if (!n)
+		return "it is empty";
+	if (n > bytes_max)
+		return "it is too long";
+	if (strchr(value, '\r'))
+		return "it contains a carriage return, as lines of Windows end with";
+	if (strchr(value, '\n'))
+		return "it contains a line break";
+	if (n > 1 && first == last && (first == '"' || first == '\''))
+		return "it is in quotes, which do not belong to it";
+	if (first == ' ' || last == ' ' || first == '\t' || last == '\t')
+		return "it begins or ends with a blank";
+	return is_sent && !is_graphic(value)
+		       ? "it contains a blank or another character that no header may have"
+		       : NULL;
+}
+
 int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
 	const char *session_token, const char *where, struct problem *ret_problem)
 {
 	struct credentials set = {0};
-	/* The access key and the token become parts of headers, but the secret is never sent. */
-	if (!*access_key || strlen(access_key) >= sizeof set.access_key ||
-		strlen(secret) >= sizeof set.secret || !is_graphic(access_key) ||
-		(session_token && !is_graphic(session_token)))
-		return problem_error(
-			ret_problem, -EINVAL, "the credentials of the %s are malformed", where);
+	const bool is_variable = strcmp(where, "environment") == 0;
+	const struct {
+		const char *variable, *name, *value;
+		bool is_sent;
+		size_t bytes_max;
+	} parts[] = {
+		{"AWS_ACCESS_KEY_ID", "access key id", access_key, true, sizeof set.access_key - 1},
+		{"AWS_SECRET_ACCESS_KEY", "secret access key", secret, false,
+			sizeof set.secret - 1},
+		{"AWS_SESSION_TOKEN", "session token", session_token, true, SIZE_MAX},
+	};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		const char *value = parts[i].value;
+		const char *flaw = i == 0 || (value && *value)
+					   ? flaw_of(value, parts[i].is_sent, parts[i].bytes_max)
+					   : NULL;
+		if (flaw)
+			return problem_error(ret_problem, -EINVAL,
+				"%s of the %s is malformed: %s: correct it",
+				is_variable ? parts[i].variable : parts[i].name, where, flaw);
+	}
 	strcpy(set.access_key, access_key);
 	strcpy(set.secret, secret);
 	set.session_token = (char *)(uintptr_t)session_token; /* only until it is copied */

@@ -315,7 +315,8 @@ static void check_credentials_environment(void)
 	check_credentials(&(struct aws_options){0}, "AKIAENV", "token3", NULL);
 	check_credentials(&(struct aws_options){.profile = "work"}, "AKIAWORK", "token2", NULL);
 	setenv("AWS_ACCESS_KEY_ID", "AKIA\r\nX: y", 1);
-	check_credentials(&(struct aws_options){0}, NULL, NULL, "environment are malformed");
+	check_credentials(&(struct aws_options){0}, NULL, NULL,
+		"AWS_ACCESS_KEY_ID of the environment is malformed: it contains a carriage");
 	fresh_environment();
 	write_file("credentials", "");
 	check_credentials(&(struct aws_options){0}, NULL, NULL,
