@@ -488,7 +488,7 @@ def test_a_key_may_begin_with_a_dash(s3once, local):
 
 
 def test_the_tests_that_the_docs_name_exist():
-    table = (REPOSITORY / "docs" / "locks.md").read_text().split("## What others do")[1].split("## What it costs")[0]
+    table = (REPOSITORY / "docs" / "locks.md").read_text().split("## Comparison with other lock clients")[1].split("## What it costs")[0]
     rows = [row for row in table.split("\n") if row.startswith("| ") and "shown by" not in row]
     assert len(rows) == 19
     for row in rows:
