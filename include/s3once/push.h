@@ -34,7 +34,7 @@ enum s3once_if_changed {
 	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_FAIL = 0,
 	/* It is uploaded, in place of the version that these marks have uploaded. A version that
-	 * somebody else has uploaded, and that was found to be this file, stays: that is reported,
+	 * another client has uploaded, and that was found to be this file, stays: that is reported,
 	 * and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_REPLACE,
 	/* The uploaded version stays, and the file is counted as outdated. */
@@ -517,7 +517,7 @@ struct s3once_options {
 	 * try, the files that were found meanwhile have their turn. The time counts from the file's
 	 * first failure. It includes the pauses between the tries, but not the time in which the
 	 * file waits for its turn. Each time that S3 has more parts of the file than ever before,
-	 * the time begins anew. 0: 5 min. */
+	 * the time begins again. 0: 5 min. */
 	uint64_t give_up_after_ms;
 	/* How long the answer to a request may take once its body was sent. A body may take any
 	 * time as long as it moves: it fails when the connection has been silent for this time, or

@@ -287,7 +287,7 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 			ret, REMOVAL_KEPT, "another run is just putting files back in its folder");
 	if (error == -ENOENT)
 		return problem_error(
-			ret, REMOVAL_KEPT, "it is gone: somebody else removed or renamed it");
+			ret, REMOVAL_KEPT, "it is gone: another process removed or renamed it");
 	if (error == -EEXIST)
 		problem_set(ret,
 			"it is not removed, since a file of its name is still in %s beside it: look "
