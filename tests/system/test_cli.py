@@ -435,7 +435,7 @@ def silent_server():
 def test_grace_ends_what_does_not_end(s3once, silent_server, tree):
     options = ["--grace", "1s", "--endpoint-url", silent_server]
     running = s3once.start("push", *options, tree, "s3://bucket")
-    wait_until(lambda: "host's only" in running.output()[1], 30, "the start")
+    wait_until(lambda: "this host remembers" in running.output()[1], 30, "the start")
     os.kill(running.pid, signal.SIGTERM)
     assert running.wait(60).code == 143
 
@@ -443,7 +443,7 @@ def test_grace_ends_what_does_not_end(s3once, silent_server, tree):
 def test_second_signal_ends_the_grace(s3once, silent_server, tree):
     options = ["--grace", "5m", "--endpoint-url", silent_server]
     running = s3once.start("push", *options, tree, "s3://bucket")
-    wait_until(lambda: "host's only" in running.output()[1], 30, "the start")
+    wait_until(lambda: "this host remembers" in running.output()[1], 30, "the start")
     os.kill(running.pid, signal.SIGTERM)
     wait_until(lambda: "stopping" in running.output()[1], 60, "the first signal")
     os.kill(running.pid, signal.SIGINT)
@@ -530,7 +530,7 @@ def test_untrusted_certificate(s3once, s3, bucket, tree):
     [
         (None, False, "cannot establish a TLS connection to {host} .*wrong version number.*: check that it speaks https"),
         ("127.0.0.1", False, "the certificate of {host} is not trusted"),
-        ("192.0.2.1", True, "the certificate of {host} is not trusted"),
+        ("192.0.2.1", True, "the certificate of {host} is for another name"),
     ],
     ids=["no TLS", "unknown CA", "another name"],
 )

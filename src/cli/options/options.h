@@ -40,6 +40,7 @@ struct option {
 	const char *name; /* without the dashes; NULL ends a list */
 	char letter;      /* 0: none; only an option without a value has one */
 	bool is_secret;   /* config does not show its value */
+	bool removes;     /* it makes a command remove something, so no message proposes it */
 	enum option_type type;
 	size_t offset;              /* of its field in the group's values */
 	const char *argument;       /* what stands for the value in --help; NULL if there is none */
@@ -54,7 +55,6 @@ struct option {
 	/* One line about it in the first screen of help, "" if `help` is short enough itself. NULL:
 	 * few people need the option, and the first screen has it not. */
 	const char *brief;
-	bool removes; /* it makes a command remove something, so no message proposes it */
 };
 
 /* Each makes an option of a table. `field` is its offset, `word` stands for the value in --help,
