@@ -37,7 +37,9 @@ static const struct {
 /* The settings that may be the reason if the server does not name one. */
 static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "tag",
 	"metadata", "header x-amz-website-redirect-location", "object-lock-mode",
-	"header x-amz-object-lock-legal-hold"};
+	"header x-amz-object-lock-legal-hold", "header x-amz-grant-read",
+	"header x-amz-grant-read-acp", "header x-amz-grant-write-acp",
+	"header x-amz-grant-full-control"};
 
 /* Returns how many of the suspects are set for the file's object. Names them in *problem, unless
  * `problem` is NULL. */
