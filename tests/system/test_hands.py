@@ -168,6 +168,7 @@ def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path
         (["f"], "new.txt", {"new.txt/f"}, "the key is new.txt/f: end the URL with / if that is meant, or give --as new.txt s3://{}"),
         (["f", "a.txt"], "new.txt", {"new.txt/f", "new.txt/a.txt"}, None),
         (["photos"], "new.jpg", {"new.jpg/a.jpg"}, None),
+        (["f", "sub"], "x/", {"x/f", "x/b.tar.gz"}, "with several SOURCES, too, the files of a folder go directly below s3://{}/x/: sub/FILE gets the key x/FILE"),
         (["f", "sub", "photos"], "x", {"x/f", "x/b.tar.gz", "x/a.jpg"}, "with several SOURCES, too, the files of a folder go directly below s3://{}/x: sub/FILE gets the key x/FILE"),
     ],
 )

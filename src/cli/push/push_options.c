@@ -3,6 +3,7 @@
  * options by the tables of push_option_tables.c. Some of what the library refuses by itself is
  * refused here, too, since all jobs are checked before the first of them begins. */
 #include "cli/push/push_options.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "s3/s3_headers.h"
 #include "scan/key/key.h"
@@ -191,8 +192,7 @@ int push_options_complete(
  * versions end in a number, too. */
 static const char *name_suffix(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	const char *dot = strrchr(name, '.');
+	const char *name = path_name(path), *dot = strrchr(name, '.');
 	bool has_letter = false;
 	for (const char *c = dot ? dot + 1 : ""; *c; c++) {
 		if (!isalnum((unsigned char)*c))
@@ -202,41 +202,61 @@ static const char *name_suffix(const char *path)
 	return has_letter && dot > name ? dot : NULL;
 }
 
+/* Says that the files of a folder go directly below the prefix, if one of several SOURCES is a
+ * folder. */
+static void note_flattening(const struct s3once_options *run, struct text *note)
+{
+	struct stat st;
+	const size_t n = strlen(run->prefix);
+	const char *slash = n && run->prefix[n - 1] != '/' ? "/" : "";
+	for (size_t i = 0; i < run->n_sources; i++) {
+		if (stat(run->sources[i], &st) || !S_ISDIR(st.st_mode))
+			continue;
+		text_addf(note,
+			"with several SOURCES, too, the files of a folder go directly below "
+			"s3://%s/%s: %s/FILE gets the key %s%sFILE",
+			run->bucket, quote(run->prefix).text, quote(run->sources[i]).text,
+			quote(run->prefix).text, slash);
+		return;
+	}
+}
+
+/* Makes the target the key of the one file if both have the same suffix. A target of another suffix
+ * stays a prefix. */
+static void aim_at_key(struct s3once_options *run, struct text *note)
+{
+	struct stat st;
+	const char *source = run->sources[0], *suffix = name_suffix(run->prefix);
+	if (!suffix || stat(source, &st) || !S_ISREG(st.st_mode))
+		return;
+	const char *own = name_suffix(source);
+	const struct quoted key = quote(run->prefix), name = quote(path_name(source));
+	if (own && strcasecmp(own, suffix) == 0) {
+		text_addf(note, "%s is the key, and no folder: end the URL with / for %s/%s",
+			key.text, key.text, name.text);
+		run->as = run->prefix;
+		run->prefix = "";
+	} else {
+		text_addf(note,
+			"the key is %s/%s: end the URL with / if that is meant, or give --as %s "
+			"s3://%s",
+			key.text, name.text, key.text, run->bucket);
+	}
+}
+
 void push_options_aim(struct push_options *o)
 {
 	struct s3once_options *run = &o->run;
-	struct text t = TEXT(8192);
-	struct stat st;
-	const char *source = run->sources[0];
-	const char *suffix = name_suffix(run->prefix), *own = name_suffix(source);
-	const bool is_plain = !run->as && !run->key_template && !run->rotated && !run->files_from &&
-			      !run->n_rules && !run->read;
-	for (size_t i = 0; i < run->n_sources && run->n_sources > 1 && is_plain && !t.len; i++)
-		if (stat(run->sources[i], &st) == 0 && S_ISDIR(st.st_mode))
-			text_addf(&t,
-				"with several SOURCES, too, the files of a folder go directly "
-				"below s3://%s/%s: %s/FILE gets the key %s%sFILE",
-				run->bucket, quote(run->prefix).text, quote(run->sources[i]).text,
-				quote(run->prefix).text, *run->prefix ? "/" : "");
-	if (run->n_sources == 1 && is_plain && suffix && stat(source, &st) == 0 &&
-		S_ISREG(st.st_mode)) {
-		const char *slash = strrchr(source, '/');
-		const struct quoted key = quote(run->prefix),
-				    name = quote(slash ? slash + 1 : source);
-		if (own && strcasecmp(own, suffix) == 0) {
-			text_addf(&t, "%s is the key, and no folder: end the URL with / for %s/%s",
-				key.text, key.text, name.text);
-			run->as = run->prefix;
-			run->prefix = "";
-		} else {
-			text_addf(&t,
-				"the key is %s/%s: end the URL with / if that is meant, or give "
-				"--as %s s3://%s",
-				key.text, name.text, key.text, run->bucket);
-		}
-	}
-	o->note = t.len ? strdup(text_string(&t)) : NULL;
-	text_clear(&t);
+	struct text note = TEXT(8192);
+	if (run->as || run->key_template || run->rotated || run->files_from || run->n_rules ||
+		run->read)
+		return;
+	if (run->n_sources == 1)
+		aim_at_key(run, &note);
+	else
+		note_flattening(run, &note);
+	o->note = note.len ? strdup(text_string(&note)) : NULL;
+	text_clear(&note);
 }
 
 void push_options_check_variables(void)
