@@ -41,30 +41,41 @@ static unsigned long long set_soft_limit(unsigned which, unsigned long long want
 	return was;
 }
 
-static void note_descriptors(void)
-{
-	for (int fd = 0; fd < FD_SETSIZE; fd++) {
-		const int flags = fcntl(fd, F_GETFD);
-		given.descriptors[fd] = flags >= 0 && !(flags & FD_CLOEXEC);
-	}
-}
-
-void child_hide_descriptors(void)
+/* Calls the function with each descriptor of this process. */
+static void visit_descriptors(void (*visit)(int fd))
 {
 	DIR *folder = opendir("/proc/self/fd");
 	const struct dirent *entry;
-	while (folder && (entry = readdir(folder))) {
-		const int fd = atoi(entry->d_name); /* "." and ".." are 0 here */
-		if (fd >= FD_SETSIZE || !given.descriptors[fd])
-			fcntl(fd, F_SETFD, FD_CLOEXEC);
-	}
+	while (folder && (entry = readdir(folder)))
+		if (*entry->d_name != '.')
+			visit(atoi(entry->d_name));
 	if (folder)
 		closedir(folder);
 }
 
-void child_limit_descriptors(bool as_given)
+static void note_descriptor(int fd)
 {
-	set_soft_limit(RLIMIT_NOFILE, as_given ? given.files : RLIM_INFINITY);
+	if (fd < FD_SETSIZE)
+		given.descriptors[fd] = !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+/* Keeps the descriptor from commands, unless this process was started with it. libcurl does not do
+ * so with all of its own. */
+static void hide_descriptor(int fd)
+{
+	if (fd >= FD_SETSIZE || !given.descriptors[fd])
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+int child_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options)
+{
+	visit_descriptors(hide_descriptor);
+	/* A program that uses select(2), or closes every descriptor that it may have, relies on the
+	 * usual limit of 1,024. */
+	set_soft_limit(RLIMIT_NOFILE, given.files);
+	const int error = uv_spawn(loop, process, options);
+	set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
+	return error;
 }
 
 void startup_prepare(void)
@@ -82,7 +93,7 @@ void startup_prepare(void)
 				strerror(errno));
 			_exit(S3ONCE_EXIT_SETUP);
 		}
-	note_descriptors();
+	visit_descriptors(note_descriptor);
 	given.core = set_soft_limit(RLIMIT_CORE, 0);
 	given.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
 	given.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
@@ -134,7 +145,7 @@ int child_start(const struct child_options *options, pid_t *ret)
 	posix_spawnattr_setsigmask(&attributes, options->mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
-	child_hide_descriptors();
+	visit_descriptors(hide_descriptor);
 	const int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);

@@ -4,20 +4,17 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
+#include <uv.h>
 
 /* Is called once, first in main(). It turns core dumps off, since they would hold secrets. It opens
  * standard descriptors that are closed as /dev/null, raises the limit of descriptors to the hard
  * limit, and ignores SIGPIPE and SIGXFSZ. */
 void startup_prepare(void);
 
-/* Keeps from commands, which are started after this, each descriptor that this process has opened:
- * libcurl does not do so with all of its own. Those that this process was started with stay. */
-void child_hide_descriptors(void);
-
-/* Sets the soft limit of descriptors that a command inherits: the one that this process was started
- * with, or the hard limit again. A program that uses select(2), or closes every descriptor that it
- * may have, relies on the usual 1,024. */
-void child_limit_descriptors(bool as_given);
+/* Calls uv_spawn(), with the limit of descriptors that this process was started with. Of the
+ * descriptors of this process, the command inherits those that this process was started with, and
+ * what the options give it. So does a command of child_start(). */
+int child_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options);
 
 struct child_options {
 	char *const *command;   /* ends with NULL */

@@ -254,10 +254,7 @@ static int run_command(
 		run->signals = signals_came();
 		/* After a signal, somebody waits for the end of this process. */
 		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
-		child_hide_descriptors();
-		child_limit_descriptors(true);
-		error = uv_spawn(&loop, &run->process, &options);
-		child_limit_descriptors(false);
+		error = child_spawn(&loop, &run->process, &options);
 		if (error) /* no process will end, so the handles are closed here */
 			on_command_end(&run->process, 0, 0);
 		else
