@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BUT_OTHERS_ACCEPTED "although it has accepted other requests with the same secret key: "
-
 /* Sets the sentence for a signature that does not match. AWS and some others return the canonical
  * request that they have signed: its first line is the method, and one line is the host. Whatever
  * differs there from what was sent was changed on the way. */
@@ -35,8 +33,9 @@ static void explain_signature(const struct refusal *refusal, struct problem *ret
 			"exempt the host of S3 from it (nginx: proxy_cache_convert_head off)",
 			quote_bytes(method, method_bytes).text, refusal->method);
 	else if (refusal->outcome == OUTCOME_DENIED)
-		problem_set(ret, "the server refuses the signature of this key, %s%s",
-			BUT_OTHERS_ACCEPTED,
+		problem_set(ret,
+			"the server refuses the signature of this key, although it has accepted "
+			"other requests with the same secret key: %s",
 			memchr(sent, '%', strcspn(sent, "?"))
 				? "it reads a character of the key otherwise, perhaps a blank or "
 				  "one of @+; rename the file"
@@ -78,18 +77,6 @@ static void explain_another(const struct refusal *refusal, const char *name, str
 			"the reply to %s (status %d%s%s) is not that of %s, but of something on the "
 			"way or of another server: check the endpoint and the proxy",
 			refusal->request, status, open, who, name);
-}
-
-/* Returns the sentence for a status that says enough, whoever has sent it, or NULL. */
-static const char *status_sentence(int status)
-{
-	return status == 407 ? "the proxy wants a password"
-	       : status == 413
-		       ? "the body of the request is larger than a proxy or the server allows: "
-			 "raise that limit (nginx: client_max_body_size), or give a smaller "
-			 "--part-size"
-	       : status == 507 ? "the server has no room left: free some there"
-			       : NULL;
 }
 
 void refusal_explain(const struct refusal *refusal, struct problem *ret_problem)

@@ -47,6 +47,7 @@ bool outcome_is_ambiguous(enum outcome o)
  * Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. */
 #define CODES_MOST 20
+#define NO_ROOM    "the server has no room left: free some there"
 static const struct known {
 	struct verdict verdict;
 	const char *sentence; /* what happened and what to do, where the code alone says it */
@@ -87,8 +88,7 @@ static const struct known {
 	{{RETRY_NONE, OUTCOME_SETUP},
 		"the quota of the bucket or of its user is used up: raise it, or free room there",
 		{"QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}},
-	{{RETRY_NONE, OUTCOME_SETUP}, "the server has no room left: free some there",
-		{"XMinioStorageFull", "InsufficientCapacity"}},
+	{{RETRY_NONE, OUTCOME_SETUP}, NO_ROOM, {"XMinioStorageFull", "InsufficientCapacity"}},
 	/* If the reply names another region, classify() returns RETRY_REGION instead. */
 	{{RETRY_NONE, OUTCOME_SETUP}, NULL,
 		{"ResourceNotFound", "IncompleteSignature", "IncompleteSignatureException",
@@ -149,6 +149,7 @@ const char *code_sentence(const char *code)
 struct verdict_on {
 	int number;
 	struct verdict verdict;
+	const char *sentence; /* of a status that says enough, whoever has sent it; or NULL */
 };
 
 /* The verdict on an attempt without a reply, by the error of http_perform(). For an error that is
@@ -169,15 +170,36 @@ static const struct verdict_on errors[] = {
 static const struct verdict_on statuses[] = {
 	/* A status that is not listed is tried again from 500 on, and not below: by_status(). */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}}, /* as TemporaryRedirect above */
-	{401, {RETRY_NONE, OUTCOME_SETUP}}, {403, {RETRY_NONE, OUTCOME_DENIED}},
+	{401, {RETRY_NONE, OUTCOME_SETUP}},
+	{403, {RETRY_NONE, OUTCOME_DENIED}},
 	/* A 404 of S3 without a code is the reply to a HEAD of an object that does not exist, and
 	 * by_status() has handled it before. So this row is for DynamoDB, and for unknown codes. */
-	{404, {RETRY_NONE, OUTCOME_SETUP}}, {405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
-	{407, {RETRY_NONE, OUTCOME_SETUP}}, {408, {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{409, {RETRY_TRANSIENT, OUTCOME_CONFLICT}}, {412, {RETRY_NONE, OUTCOME_REFUSED}},
+	{404, {RETRY_NONE, OUTCOME_SETUP}},
+	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
+	{407, {RETRY_NONE, OUTCOME_SETUP}, "the proxy wants a password"},
+	{408, {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
+	{409, {RETRY_TRANSIENT, OUTCOME_CONFLICT}},
+	{412, {RETRY_NONE, OUTCOME_REFUSED}},
+	{413, {RETRY_NONE, OUTCOME_INVALID},
+		"the body of the request is larger than a proxy or the server allows: raise that "
+		"limit (nginx: client_max_body_size), or give a smaller --part-size"},
 	{501, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
-	{507, {RETRY_NONE, OUTCOME_SETUP}}, /* no room is left */
+	{507, {RETRY_NONE, OUTCOME_SETUP}, NO_ROOM},
 };
+
+static const struct verdict_on *row_of_status(int status)
+{
+	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+		if (statuses[i].number == status)
+			return &statuses[i];
+	return NULL;
+}
+
+const char *status_sentence(int status)
+{
+	const struct verdict_on *row = row_of_status(status);
+	return row ? row->sentence : NULL;
+}
 
 /* Returns the verdict on a reply whose error code is unknown or missing. A reply of S3 without a
  * code is taken for the reply to a HEAD, which has no body. */
@@ -200,9 +222,9 @@ static struct verdict by_status(const struct attempt *attempt)
 	 * nothing. */
 	if (status == 503 && is_head && !attempt->is_write)
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
-	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-		if (statuses[i].number == status)
-			return statuses[i].verdict;
+	const struct verdict_on *row = row_of_status(status);
+	if (row)
+		return row->verdict;
 	if (status >= 300 && status < 500)
 		return (struct verdict){RETRY_NONE, status < 400 ? OUTCOME_SETUP : OUTCOME_INVALID};
 	return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};

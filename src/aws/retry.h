@@ -46,6 +46,8 @@ struct verdict classify(const struct attempt *attempt);
 /* Returns a sentence that says what happened and what to do, or NULL if the error code alone does
  * not say that. */
 const char *code_sentence(const char *code);
+/* The same of the status of a reply. */
+const char *status_sentence(int status);
 
 /* Returns how long to wait in ms, with full jitter: a uniform value in [0, min(cap, base *
  * 2^attempt)], where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after
