@@ -7,8 +7,7 @@
 #include <openssl/evp.h>
 #include <stddef.h>
 
-#define SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
-#define SIGV4_EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define SIGV4_UNSIGNED "UNSIGNED-PAYLOAD"
 
 /* The signing key of one day, region and service, and contexts that are reused between requests.
  * Zero it to start, and wipe it at the end. Not thread-safe. */

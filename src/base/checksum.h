@@ -18,6 +18,7 @@ enum checksum {
 	CHECKSUMS
 };
 #define CHECKSUM_BYTES_MAX 32
+#define SHA256_OF_NOTHING  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 /* Source: Amazon S3 User Guide, "Checking object integrity". */
 struct checksum_kind {

@@ -197,7 +197,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 		.call = {.kind = kind,
 			.subject = s3->bucket,
 			.method = method,
-			.payload_hash = SIGV4_EMPTY_HASH,
+			.payload_hash = SHA256_OF_NOTHING,
 			.is_write = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0,
 			.limits = limits ? *limits : no_limits,
 			.read_error = s3_reply_error},
@@ -365,7 +365,7 @@ static bool finds_region(const struct s3_request *request)
 		.method = "HEAD",
 		.path = "",
 		.query = "",
-		.payload_hash = SIGV4_EMPTY_HASH,
+		.payload_hash = SHA256_OF_NOTHING,
 		.limits = request->call.limits,
 		.read_error = s3_reply_error};
 	struct http_reply reply = {0};

@@ -4,6 +4,7 @@
  * Keys that are paths rise within each SOURCE, so that the streams are merged as they come. Keys
  * that a template makes do not rise. Then all files are found first, and sorted in a temporary
  * file, so that memory does not grow with their number. */
+#include "base/checksum.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/rotated/rotation.h"
@@ -297,8 +298,7 @@ static int take_row(struct order *order, struct source *source, struct problem *
  * missing in S3. So one of them stands for both. */
 static bool is_empty_again(const struct order *order, const char *key, const char *before)
 {
-	static const char empty[] =
-		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+	static const char empty[] = SHA256_OF_NOTHING;
 	const size_t at = offsetof(struct scan_entry, content_id), n = sizeof empty - 1;
 	return order->has_row && strcmp(before, empty) == 0 &&
 	       strcmp(column_string(order->sorted, KEY), key) == 0 &&
@@ -316,9 +316,10 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 		return r;
 	struct source *source = row_source(order);
 	r = take_row(order, source, ret_problem);
-	do
-		r = r ? r : step_sorted(order, ret_problem);
-	while (r == 0 && is_empty_again(order, source->head.key, source->head.content_id));
+	if (r == 0)
+		r = step_sorted(order, ret_problem);
+	while (r == 0 && is_empty_again(order, source->head.key, source->head.content_id))
+		r = step_sorted(order, ret_problem);
 	if (r < 0)
 		return r;
 	const char *next_key = order->has_row ? column_string(order->sorted, KEY) : NULL;

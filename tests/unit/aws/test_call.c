@@ -85,7 +85,7 @@ static struct call get_call(void)
 		.method = "GET",
 		.path = "/b/k",
 		.query = "",
-		.payload_hash = SIGV4_EMPTY_HASH,
+		.payload_hash = SHA256_OF_NOTHING,
 		.read_error = s3_reply_error};
 }
 

@@ -27,7 +27,7 @@ struct row {
 #define SUITE .key = "AKIDEXAMPLE", .secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 #define SUITE_REQUEST                                                                              \
 	.region = "us-east-1", .service = "service", .date = SUITE_DATE,                           \
-	.payload_hash = SIGV4_EMPTY_HASH
+	.payload_hash = SHA256_OF_NOTHING
 #define SUITE_HOST                                                                                 \
 	{"host", "example.amazonaws.com"},                                                         \
 	{                                                                                          \
@@ -37,22 +37,22 @@ struct row {
  *   a = S3SigV4Auth(Credentials("AKIDEXAMPLE", "secret/+=", TOKEN), "s3", "eu-west-1")
  *   r = AWSRequest(METHOD, URL, HEADERS); r.context["timestamp"] = "20261121T075628Z"
  *   r.headers["X-Amz-Date"] = r.context["timestamp"]
- *   r.headers["X-Amz-Security-Token"] = TOKEN; r.headers["X-Amz-Content-SHA256"] = SIGV4_EMPTY_HASH
- *   print(a.signature(a.string_to_sign(r, a.canonical_request(r)), r))
- * and SigV4Auth without the last header for DynamoDB. */
+ *   r.headers["X-Amz-Security-Token"] = TOKEN; r.headers["X-Amz-Content-SHA256"] =
+ * SHA256_OF_NOTHING print(a.signature(a.string_to_sign(r, a.canonical_request(r)), r)) and
+ * SigV4Auth without the last header for DynamoDB. */
 #define BOTO         .key = "AKIDEXAMPLE", .secret = "secret/+="
-#define BOTO_REQUEST .region = "eu-west-1", .date = OUR_DATE, .payload_hash = SIGV4_EMPTY_HASH
+#define BOTO_REQUEST .region = "eu-west-1", .date = OUR_DATE, .payload_hash = SHA256_OF_NOTHING
 #define BOTO_DATE                                                                                  \
 	{                                                                                          \
 		"x-amz-date", "20261121T075628Z"                                                   \
 	}
 #define EMPTY_BODY                                                                                 \
 	{                                                                                          \
-		"x-amz-content-sha256", SIGV4_EMPTY_HASH                                           \
+		"x-amz-content-sha256", SHA256_OF_NOTHING                                          \
 	}
 
 static const struct row rows[] = {
-	{S3_EXAMPLE, {"GET", "/test.txt", "", S3_REQUEST, .payload_hash = SIGV4_EMPTY_HASH},
+	{S3_EXAMPLE, {"GET", "/test.txt", "", S3_REQUEST, .payload_hash = SHA256_OF_NOTHING},
 		{S3_HOST, {"range", "bytes=0-9"}, EMPTY_BODY},
 		"host;range;x-amz-content-sha256;x-amz-date",
 		"f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"},
@@ -66,11 +66,11 @@ static const struct row rows[] = {
 			S3_HOST, {"date", "Fri, 24 May 2013 00:00:00 GMT"}},
 		"date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class",
 		"98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"},
-	{S3_EXAMPLE, {"GET", "/", "lifecycle=", S3_REQUEST, .payload_hash = SIGV4_EMPTY_HASH},
+	{S3_EXAMPLE, {"GET", "/", "lifecycle=", S3_REQUEST, .payload_hash = SHA256_OF_NOTHING},
 		{S3_HOST, EMPTY_BODY}, "host;x-amz-content-sha256;x-amz-date",
 		"fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"},
 	{S3_EXAMPLE,
-		{"GET", "/", "max-keys=2&prefix=J", S3_REQUEST, .payload_hash = SIGV4_EMPTY_HASH},
+		{"GET", "/", "max-keys=2&prefix=J", S3_REQUEST, .payload_hash = SHA256_OF_NOTHING},
 		{S3_HOST, EMPTY_BODY}, "host;x-amz-content-sha256;x-amz-date",
 		"34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"},
 
@@ -168,7 +168,7 @@ static void test_limits(void)
 	struct credentials credentials = {.access_key = "A", .secret = "B"};
 	struct sigv4_cache cache = {0};
 	struct sigv4_request request = {"GET", "/", "", headers, SIGV4_HEADERS_MAX + 1,
-		SIGV4_EMPTY_HASH, "r", "s3", S3_DATE};
+		SHA256_OF_NOTHING, "r", "s3", S3_DATE};
 	struct text got = TEXT(2000);
 	CHECK_INT(sigv4_sign(&cache, &credentials, &request, &got), -E2BIG);
 	request.n_headers = SIGV4_HEADERS_MAX;
