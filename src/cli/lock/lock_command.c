@@ -292,6 +292,7 @@ static const struct option break_options[] = {
 static const struct lock_command break_command = {
 	.command.name = "lock break",
 	.description = "take a lock away from its holder",
+	.removes = true,
 	.command.operands = "KEY",
 	.command.about =
 		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
@@ -457,13 +458,13 @@ int lock_main(int argc, char **argv)
 		print_usage(stderr);
 		return S3ONCE_EXIT_USAGE;
 	}
-	const char *names[COMMANDS]; /* those that a message may propose: break takes a lock away */
+	const char *names[COMMANDS]; /* those that a message may propose */
 	size_t n = 0;
 	for (int i = 0; i < COMMANDS; i++) {
 		const char *name = commands[i]->command.name + NAME_AT;
 		if (strcmp(argv[1], name) == 0)
 			return run_lock_command(commands[i], argc - 1, argv + 1);
-		if (strcmp(name, "break") != 0)
+		if (!commands[i]->removes)
 			names[n++] = name;
 	}
 	if (strcmp(argv[1], "child") == 0) /* nobody types this: child_start() runs it */

@@ -25,6 +25,7 @@ struct lock_command {
 	/* Its name is such as "lock run". Its groups are not set, and `groups` stands for them. */
 	struct command command;
 	const char *description;
+	bool removes; /* it takes a lock away, so no message proposes it */
 	/* Its own options, of struct lock_use. They end at a NULL. */
 	const struct option *groups[3];
 	/* The name of an option that has to be given, and what the option says, for the error.
