@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define CLOCK_WARN_S 60 /* much less than the 15 minutes at which S3 refuses requests */
 #define UPLOADS_MAX  64 /* more than the writers of a race have open at once, with all retries */
@@ -162,18 +163,17 @@ static void check_names(struct doctor_bucket *bucket)
 static const char settings_content[] = "s3once doctor was here\n";
 
 /* A setting that is tried out: the name of its option, the name of the check, the value, and the
- * permission as doctor_refused() takes it. `header` is the name of the header, "" for an option
- * that is no --header. */
+ * permission as doctor_refused() takes it. */
 struct trial {
-	const char *setting, *header, *what, *value, *permission;
+	const char *setting, *what, *value, *permission;
 };
 static const struct trial trials[] = {
 	/* This class is tried since S3 charges no minimum storage time for it. */
-	{"storage-class", "", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
-	{"metadata", "", "metadata", "doctor=was-here", "s3:PutObject"},
-	{"header", " Content-Language", "content language", "Content-Language: en", "s3:PutObject"},
-	{"header", " Cache-Control", "cache control", "Cache-Control: no-cache", "s3:PutObject"},
-	{"tag", "", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
+	{"storage-class", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
+	{"metadata", "metadata", "doctor=was-here", "s3:PutObject"},
+	{"header", "content language", "Content-Language: en", "s3:PutObject"},
+	{"header", "cache control", "Cache-Control: no-cache", "s3:PutObject"},
+	{"tag", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
 /* Reports whether the server keeps the setting of this trial, with which the object was stored. */
@@ -183,17 +183,17 @@ static void check_kept(
 	struct doctor *doctor = bucket->doctor;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	const char *option = trial->setting, *header = trial->header;
-	enum outcome outcome = s3_look_at_kept(bucket->conn, target,
-		s3_headers_asked(target->headers), &doctor->limits, &look, &problem);
+	const unsigned asked = s3_headers_asked(target->headers); /* the bit of the one setting */
+	const char *option = s3_setting_name((unsigned)ffs((int)asked) - 1);
+	enum outcome outcome =
+		s3_look_at_kept(bucket->conn, target, asked, &doctor->limits, &look, &problem);
 	if (look.lacks)
 		doctor_find(doctor, DOCTOR_WARNING, trial->what,
-			"--%s%s is ignored by this server: objects are stored without", option,
-			header);
+			"--%s is ignored by this server: objects are stored without", option);
 	else if (!look.unknown)
-		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s%s is kept", option, header);
+		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s is kept", option);
 	else {
-		problem_prefix(&problem, "whether --%s%s is kept cannot be seen", option, header);
+		problem_prefix(&problem, "whether --%s is kept cannot be seen", option);
 		doctor_refused(doctor, DOCTOR_WARNING, trial->what,
 			strcmp(option, "tag") == 0 ? "s3:GetObjectTagging" : "s3:GetObject",
 			outcome, &problem);
