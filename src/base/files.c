@@ -1,6 +1,7 @@
 /* What several rooms need of files: reading a file that a user has named, making a file without a
  * name, reading and writing a whole buffer, replacing a file, and paths. */
 #include "base/files.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -101,7 +102,7 @@ int64_t file_made_ns(int fd)
 {
 	struct statx about = {0};
 	const int error = statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about);
-	return error ? 0 : about.stx_btime.tv_sec * INT64_C(1000000000) + about.stx_btime.tv_nsec;
+	return error ? 0 : about.stx_btime.tv_sec * (int64_t)NS_PER_S + about.stx_btime.tv_nsec;
 }
 
 int write_all(int fd, const void *bytes, size_t n)

@@ -429,7 +429,9 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
  * their time. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
-	for (size_t k = 0; !has_family_name(family, file) && k < family->n_rows; k++) {
+	if (has_family_name(family, file))
+		return NULL;
+	for (size_t k = 0; k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
 		if (row->state == LOG_TAKEN && !row->was_live && row->end && *row->until &&
 			strcmp(file->entry.content_id, row->until) == 0 &&

@@ -69,10 +69,10 @@ static void remove_proven(
 				       : removal_run(removal, &problem);
 		else if (removal_check(removal, &changed) == REMOVAL_KEPT)
 			end = REMOVAL_KEPT;
-		else
+		else {
 			end = REMOVAL_FAILED;
-		if (done != DONE_YES && end == REMOVAL_FAILED)
 			report_unproven(&run->report);
+		}
 	}
 	report_end(worker, file, end, &object, &problem);
 }
