@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tests.servers.base import Server, free_ports
 from tests.servers.dynoxide import Dynoxide
-from tests.servers.nginx_count import nginx_head, start_nginx
+from tests.servers.nginx_count import nginx_head, nginx_paths, start_nginx
 from tests.servers.nginx_sink import NginxSink
 
 from .clients import BUCKET, S3once, S5cmd, Setting
@@ -30,11 +30,7 @@ http {{
 	keepalive_timeout 600s;
 	client_max_body_size 0;
 	client_body_buffer_size 4m;
-	client_body_temp_path {folder}/tmp;
-	proxy_temp_path {folder}/tmp;
-	fastcgi_temp_path {folder}/tmp;
-	uwsgi_temp_path {folder}/tmp;
-	scgi_temp_path {folder}/tmp;
+	{paths}
 	lua_package_path "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;";
 	upstream server {{ server {upstream}; keepalive 4000; }}
 	server {{
@@ -88,7 +84,7 @@ class Late(Server):
             self,
             LATE.format(
                 head=nginx_head(self.folder),
-                folder=self.folder,
+                paths=nginx_paths(self.folder),
                 upstream=upstream,
                 port=port,
                 seconds=self.ms / 1000,

@@ -1,7 +1,7 @@
 """nginx as a proxy that caches what S3 answers to GET and HEAD, as no proxy should do with requests that are signed."""
 
 from .base import Server, free_ports
-from .nginx_count import nginx_head, start_nginx
+from .nginx_count import nginx_head, nginx_paths, start_nginx
 
 # What the proxy makes of a request that says no-cache, and of a reply from its cache.
 MANNERS = {
@@ -19,11 +19,7 @@ events {{ worker_connections 400; }}
 http {{
 	access_log off;
 	client_max_body_size 0;
-	client_body_temp_path {folder}/tmp;
-	proxy_temp_path {folder}/tmp;
-	fastcgi_temp_path {folder}/tmp;
-	uwsgi_temp_path {folder}/tmp;
-	scgi_temp_path {folder}/tmp;
+	{paths}
 	proxy_cache_path {folder}/cache keys_zone=cache:1m;
 	map $upstream_cache_status $cache_status {{ HIT hit; default fwd=uri-miss; }}
 	map $upstream_cache_status $cache_age {{ HIT 60; default 0; }}
@@ -59,6 +55,7 @@ class NginxCache(Server):
         self.endpoint = f"http://127.0.0.1:{port}"
         text = CONFIGURATION.format(
             head=nginx_head(self.folder),
+            paths=nginx_paths(self.folder),
             folder=self.folder,
             upstream=self.upstream.endpoint,
             port=port,

@@ -18,11 +18,7 @@ http {{
 	access_log {folder}/requests.jsonl requests;
 	client_max_body_size 0;
 	client_body_buffer_size 256k;
-	client_body_temp_path {folder}/tmp;
-	proxy_temp_path {folder}/tmp;
-	fastcgi_temp_path {folder}/tmp;
-	uwsgi_temp_path {folder}/tmp;
-	scgi_temp_path {folder}/tmp;
+	{paths}
 	large_client_header_buffers 8 32k;
 	ignore_invalid_headers off;
 	merge_slashes off;
@@ -64,6 +60,11 @@ error_log {folder}/error.log warn;
 worker_rlimit_nofile 20000;"""
 
 
+def nginx_paths(folder):
+    """Where every nginx of ours keeps bodies, in the block http."""
+    return " ".join(f"{what}_temp_path {folder}/tmp;" for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+
+
 def start_nginx(server, text):
     """Starts nginx on this configuration; its master ends the workers when our process dies."""
     (server.folder / "tmp").mkdir(exist_ok=True)
@@ -89,6 +90,7 @@ class NginxCount(Server):
             self,
             CONFIGURATION.format(
                 head=nginx_head(self.folder),
+                paths=nginx_paths(self.folder),
                 folder=self.folder,
                 upstream=self.upstream.endpoint.removeprefix("http://"),
                 port=port,

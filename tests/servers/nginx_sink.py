@@ -6,7 +6,7 @@ It answers as if everything had arrived: with the checksum it was sent, and with
 import urllib.request
 
 from .base import Server, free_ports
-from .nginx_count import nginx_head, start_nginx
+from .nginx_count import nginx_head, nginx_paths, start_nginx
 
 REPLY = '<?xml version="1.0" encoding="UTF-8"?>\n<{0} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{1}</{0}>'
 
@@ -100,11 +100,7 @@ http {{
 	tcp_nodelay on;
 	client_max_body_size 0;
 	client_body_buffer_size 64m;
-	client_body_temp_path {folder}/tmp;
-	proxy_temp_path {folder}/tmp;
-	fastcgi_temp_path {folder}/tmp;
-	uwsgi_temp_path {folder}/tmp;
-	scgi_temp_path {folder}/tmp;
+	{paths}
 	large_client_header_buffers 4 16k;
 	lua_shared_dict counts 64k;
 	merge_slashes off;
@@ -141,6 +137,7 @@ class NginxSink(Server):
             self,
             CONFIGURATION.format(
                 head=nginx_head(self.folder),
+                paths=nginx_paths(self.folder),
                 folder=self.folder,
                 workers=self.workers,
                 port=port,

@@ -16,7 +16,7 @@ from tests.faults import faults
 from tests.faults.http1 import Reply
 from tests.servers.base import Server, free_ports
 from tests.servers.nginx_cache import NginxCache
-from tests.servers.nginx_count import nginx_head, start_nginx
+from tests.servers.nginx_count import nginx_head, nginx_paths, start_nginx
 from tests.system.harness import S3, make_tree, wait_until
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "messages.md"
@@ -120,11 +120,7 @@ worker_processes 1;
 events {{ worker_connections 100; }}
 http {{
 	access_log off;
-	client_body_temp_path {folder}/tmp;
-	proxy_temp_path {folder}/tmp;
-	fastcgi_temp_path {folder}/tmp;
-	uwsgi_temp_path {folder}/tmp;
-	scgi_temp_path {folder}/tmp;
+	{paths}
 	proxy_cache_path {folder}/cache keys_zone=cache:1m;
 	server {{
 		listen 127.0.0.1:{port};
@@ -148,7 +144,7 @@ class NginxWrong(Server):
     def launch(self):
         (port,) = free_ports(1)
         self.endpoint = f"http://127.0.0.1:{port}"
-        names = {"head": nginx_head(self.folder), "folder": self.folder, "port": port, "manner": self.manner}
+        names = {"head": nginx_head(self.folder), "paths": nginx_paths(self.folder), "folder": self.folder, "port": port, "manner": self.manner}
         start_nginx(self, CONFIGURATION.format(upstream=self.upstream.endpoint, **names))
 
 
