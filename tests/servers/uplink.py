@@ -1,7 +1,7 @@
 """A slow line: all connections to a server share one uplink, a piece of each in turn, through small buffers.
 
-It runs in a thread of the test. Use it like the server it stands before (it has the same attributes); what the server
-answers comes back at once.
+It runs in a thread of the test. Use it like the server it stands before (it has the same attributes). An answer of the
+server comes back after `delay` seconds, by default at once.
 
     with Uplink(rgw, 2 * MB) as line:
         ...
@@ -23,7 +23,7 @@ class Pair:
 
     def __init__(self, client, server):
         self.client, self.server = client, server
-        self.down = b""  # from the server, not yet written to the client
+        self.down = []  # (when it is due, bytes) from the server, not yet written to the client
         self.is_readable = False
 
     def close(self, reset=False):
@@ -36,8 +36,8 @@ class Pair:
 class Uplink:
     """bytes_per_second: of all connections together; may be changed at any time. carried: bytes that went up so far."""
 
-    def __init__(self, server, bytes_per_second):
-        self.server, self.bytes_per_second = server, bytes_per_second
+    def __init__(self, server, bytes_per_second, delay=0.0):
+        self.server, self.bytes_per_second, self.delay = server, bytes_per_second, delay
         self.carried = 0
         self.pairs = {}  # client's socket → Pair, in the order of their turns
         self.to_cut = 0
@@ -88,6 +88,7 @@ class Uplink:
             for key, _ in self.selector.select(TICK):
                 self.see(key)
             now = time.monotonic()
+            self.answer(now)
             credit = min(credit + (now - last) * self.bytes_per_second, 8 * TICK * self.bytes_per_second)
             last = now
             credit -= self.carry(credit)
@@ -107,12 +108,21 @@ class Uplink:
         try:
             answer = pair.server.recv(1 << 16)
             if answer:
-                pair.client.setblocking(True)
-                pair.client.sendall(answer)
+                pair.down.append((time.monotonic() + self.delay, answer))
                 return
         except OSError:
             pass
         self.drop(pair)
+
+    def answer(self, now):
+        """Hands down the answers that are due."""
+        for pair in list(self.pairs.values()):
+            try:
+                while pair.down and pair.down[0][0] <= now:
+                    pair.client.setblocking(True)
+                    pair.client.sendall(pair.down.pop(0)[1])
+            except OSError:
+                self.drop(pair)
 
     def accept(self):
         client, _ = self.listener.accept()

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from tests.system.harness import MIB, REPOSITORY, make_tree, wait_until
+from tests.servers.uplink import Uplink
+from tests.system.harness import KIB, MIB, REPOSITORY, make_tree, wait_until
 from tests.system.terminal import Terminal, picture
 
 FILES = {f"access.log-202611{day:02}": 300_000 + 1000 * day for day in range(1, 22)} | {"app.log-20261121": 6 * MIB}
@@ -50,6 +51,37 @@ def test_progress_fits_the_terminal(s3once, s3_wire, bucket, tmp_path, columns, 
     assert ("in flight" in progress) == (columns >= 80) and not re.search(r"[,( ]$", progress), progress
     assert not re.search("files, .* in flight", "\n".join(terminal.rows)), "the line is left behind"
     assert language == "C.UTF-8" or terminal.bytes.isascii()
+
+
+def seconds_of(left):
+    """The seconds of "59 s", "1:05" or "1:00:05"."""
+    total = 0
+    for part in left.removesuffix(" s").split(":"):
+        total = 60 * total + int(part)
+    return total
+
+
+def test_the_time_that_is_left(s3once, s3, bucket, tmp_path):
+    """Small files, which take the time of their requests, and then large ones, which take that of their bytes: after ten
+    seconds and until the last three, each time that is shown is right within a third."""
+    small, large = 1000, 3
+    tree = make_tree(tmp_path / "tree", {f"a/{i}": 4 * KIB for i in range(small)} | {f"b/{i}": 20 * MIB for i in range(large)})
+    shown = []  # (when, seconds left)
+    with Uplink(s3, 3 * MIB, delay=0.1) as line, Terminal(s3once, 80) as terminal:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = terminal.environment["AWS_ENDPOINT_URL_S3"] = line.endpoint
+        began = time.monotonic()
+        running = terminal.start("push", "--concurrency", "8", tree, f"s3://{bucket}")
+        while running.poll() is None:
+            found = re.findall(r", ([\d:]+(?: s)?) left", "\n".join(terminal.rows))
+            if found:
+                shown.append((time.monotonic() - began, seconds_of(found[-1])))
+            time.sleep(0.05)
+        took = time.monotonic() - began
+        assert running.wait(60) == 0, terminal.rows
+    judged = [(at, left, took - at) for at, left in shown if at >= 10 and took - at >= 3]
+    assert took > 18 and len(judged) > 50, (took, shown)
+    wrong = [each for each in judged if abs(each[1] - each[2]) > each[2] / 3 + 1]
+    assert not wrong, (took, wrong)
 
 
 def like(text):
