@@ -70,8 +70,12 @@ void progress_failed(struct progress_clock *clock, const char *what, const struc
 
 void progress_answered(struct progress_clock *clock, const char *what)
 {
-	if (!clock || !atomic_load(&clock->has_failed)) /* nearly always, and it costs nothing */
+	if (!clock)
 		return;
+	if (!atomic_load(&clock->has_failed)) {
+		progress_made(clock);
+		return;
+	}
 	uv_mutex_lock(&clock->locked.mutex);
 	if (strcmp(clock->locked.what_failed, what) == 0)
 		atomic_store(&clock->has_failed, false);

@@ -2,8 +2,9 @@
  * clock, and it alone decides when waiting is of no use any more: whether a server is silent,
  * refuses connections, throttles or answers with errors makes no difference. Thread-safe.
  *
- * A reply is not progress by itself, since a server may answer each look at an object and never
- * take the object. So the owner of the clock says what progress is. */
+ * While requests of one kind fail, the replies to others are not progress, since a server may
+ * answer each look at an object and never take the object. Then the owner of the clock says what
+ * progress is. */
 #pragma once
 #include "base/problem.h"
 #include <stdatomic.h>
@@ -49,8 +50,9 @@ void progress_local(struct progress_clock *clock);
 /* Notes that a wait for a service begins, such as "PutObject", and that it ends. */
 void progress_wait(struct progress_clock *clock, const char *what);
 void progress_end_wait(struct progress_clock *clock);
-/* Notes how a request of this kind has failed, or that one has been answered well: then such a
- * request does not fail any more, which is not progress yet. */
+/* Notes how a request of this kind has failed, or that one has been answered well. While nothing
+ * fails, a good answer is progress: so a run may wait for files that other uploaders hold, as long
+ * as it is told so. After a failure it only shows that this kind does not fail any more. */
 void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem);
 void progress_answered(struct progress_clock *clock, const char *what);
 /* Notes that a line has said what is waited for, so that no other one needs to. */

@@ -72,6 +72,14 @@ def only(settings):
             id="a file that was only touched while --compare-content read it was sent once more",
         ),
         pytest.param(
+            400,
+            only(
+                "hosts=4 clones=1 runs=5 overlap=200 files=3 dynamodb=1 aws=1 rotated=1 if_changed=2 concurrency=2 lease_s=7200 give_up_s=5 "
+                "kills=4 stops=1 suspends=3 power_cuts=6 net_cuts=2 clock_jumps=1 night_h=200 asked=1 reboots=2 grace_s=30"
+            ),
+            id="a run that waited for a file held by another host gave up, although each question was answered",
+        ),
+        pytest.param(
             50011031,
             only(
                 "hosts=2 runs=3 overlap=500 files=30 dynamodb=1 batches=2 rotated=2 concurrency=8 lease_s=30 attempts=1 edits=20 slow_files=1 "
