@@ -303,6 +303,8 @@ struct s3once_counts {
 	int is_stuck;
 	/* The time since the run began. */
 	double seconds;
+	/* For how long nothing has moved while the run waits for a service. */
+	double still_seconds;
 	/* Of the files that wait, as in struct s3once_waiting. Those younger than min_age_ms do not
 	 * count, since they wait no longer than was asked for. */
 	int64_t oldest_waiting_ns;

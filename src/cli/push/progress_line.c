@@ -10,6 +10,9 @@
 #define LINE_MEMORY_S  4.0
 #define LARGE_MEMORY_S 20.0
 
+/* From this time without any progress on, the rates say nothing about the time that is left. */
+#define STILL_S 5.0
+
 /* Returns the new mean of a rate that was `latest` in the last `seconds`. What is older than
  * memory_s counts little. While the run, which began of_run_s ago, is younger than memory_s, the
  * mean is that of the whole run. */
@@ -69,10 +72,12 @@ double progress_percent(const struct progress *p, const struct s3once_counts *co
 double progress_seconds_left(const struct progress *p, const struct s3once_counts *counts)
 {
 	const uint64_t large_done = counts->large.bytes_ended + counts->bytes_under_way;
-	/* Nothing is known while the run only waits for other uploaders, before all files are
-	 * found, in the first second, or if more is done than was found, since files have grown. */
-	if ((p->waits && !counts->in_flight) || !counts->scan_complete || counts->seconds < 1 ||
-		p->found < p->files || counts->bytes_found < p->bytes)
+	/* Nothing is known while the run only waits for other uploaders, while nothing moves,
+	 * before all files are found, in the first second, or if more is done than was found, since
+	 * files have grown. */
+	if ((p->waits && !counts->in_flight) || counts->still_seconds >= STILL_S ||
+		!counts->scan_complete || counts->seconds < 1 || p->found < p->files ||
+		counts->bytes_found < p->bytes)
 		return -1;
 	const uint64_t large_bytes =
 		counts->large.bytes_found > large_done ? counts->large.bytes_found - large_done : 0;
@@ -134,6 +139,9 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 		snprintf(figures[LEFT], CHARS, "%u s left", (unsigned)left + 1);
 	if (p->waits && !counts->in_flight)
 		snprintf(figures[IN_FLIGHT], CHARS, "waiting for another uploader");
+	else if (counts->still_seconds >= STILL_S)
+		snprintf(figures[IN_FLIGHT], CHARS, "nothing has moved for %s",
+			human_seconds(counts->still_seconds).text);
 	else
 		snprintf(figures[IN_FLIGHT], CHARS, "%u in flight", counts->in_flight);
 	if (counts->failed)

@@ -288,6 +288,7 @@ struct s3once_counts report_get(struct report *report)
 	const uint64_t left = counts.bytes_found - counts.bytes_settled;
 	counts.bytes_under_way = under_way < left ? under_way : left;
 	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
+	counts.still_seconds = (double)progress_still_ns(report->progress, NULL) / (double)NS_PER_S;
 	return counts;
 }
 

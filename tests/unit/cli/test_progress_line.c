@@ -174,6 +174,11 @@ int main(void)
 		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, waiting for another uploader, 2 failed");
 	progress.waits = false;
 	counts.in_flight = 64;
+	/* Nothing moves: what moved before says nothing about the time that is left. */
+	counts.still_seconds = 12;
+	check_line(&progress, &counts, 120,
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, nothing has moved for 12 s, 2 failed");
+	counts.still_seconds = 0;
 	/* More was settled than was found: no time left is made up. */
 	counts.bytes_settled = 5 << 20;
 	counts.seconds = 5;
