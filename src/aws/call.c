@@ -184,12 +184,9 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
 	const bool has_patience = clock_boot_ns() - since_ns < patience_ms * NS_PER_MS;
 	const unsigned most = most_attempts(run);
-	if (has_patience && run->is_down) {
-		if (!atomic_exchange(&service->is_said_down, true))
-			log_warning("%s; trying again for up to %llu s (--give-up-after)",
-				run->problem.text, (unsigned long long)(patience_ms / 1000));
-		progress_was_said(run->call->limits.progress);
-	}
+	if (has_patience && run->is_down && !atomic_exchange(&service->is_said_down, true))
+		log_warning("%s; trying again for up to %llu s (--give-up-after)",
+			run->problem.text, (unsigned long long)(patience_ms / 1000));
 	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
 		return true;
 	run->attempts++;

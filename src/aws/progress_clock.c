@@ -82,15 +82,6 @@ void progress_answered(struct progress_clock *clock, const char *what)
 	uv_mutex_unlock(&clock->locked.mutex);
 }
 
-void progress_was_said(struct progress_clock *clock)
-{
-	if (!clock)
-		return;
-	uv_mutex_lock(&clock->locked.mutex);
-	clock->locked.has_said = true;
-	uv_mutex_unlock(&clock->locked.mutex);
-}
-
 /* Returns what is waited for, or how that has failed. */
 static struct problem why_locked(const struct progress_clock *clock)
 {
@@ -143,12 +134,12 @@ bool progress_is_over(struct progress_clock *clock)
 	const bool goes_on = was_still_ns >= PROGRESS_SAY_NS && !clock->locked.has_said;
 	uv_mutex_unlock(&clock->locked.mutex);
 	if (says)
-		log_warning("%s; nothing has moved for %llu s, waiting for up to %llu s "
-			    "(--give-up-after)",
+		log_urgent("%s; nothing has moved for %llu s, waiting for up to %llu s "
+			   "(--give-up-after)",
 			why.text, PROGRESS_SAY_NS / NS_PER_S,
 			(unsigned long long)(clock->limit_ns / NS_PER_S));
 	if (goes_on)
-		log_warning("the run goes on, after %llu s in which nothing has moved",
+		log_urgent("the run goes on, after %llu s in which nothing has moved",
 			(unsigned long long)(was_still_ns / NS_PER_S));
 	return atomic_load(&clock->is_over);
 }

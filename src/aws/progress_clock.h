@@ -55,13 +55,11 @@ void progress_end_wait(struct progress_clock *clock);
  * as it is told so. After a failure it only shows that this kind does not fail any more. */
 void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem);
 void progress_answered(struct progress_clock *clock, const char *what);
-/* Notes that a line has said what is waited for, so that no other one needs to. */
-void progress_was_said(struct progress_clock *clock);
-
 /* Counts the time that has passed since the last call, and returns whether the clock is over. While
  * anything is waited for, this is called ten times a second: time that passes without a call, as
  * when the host is suspended or the process is stopped, counts as a second at most. After
- * PROGRESS_SAY_NS without progress it logs a warning, and another line once there is progress. */
+ * PROGRESS_SAY_NS without progress it logs a warning that --quiet does not hide, and another one
+ * once there is progress. */
 bool progress_is_over(struct progress_clock *clock);
 /* Returns for how long there was no progress, in ns. If `ret` is not NULL, sets it to what is
  * waited for, or how that has failed. */

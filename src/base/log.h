@@ -1,7 +1,8 @@
 /* Messages to stderr. Each is one line, written with one write(2). The caller escapes bytes that
  * come from elsewhere. */
 #pragma once
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
+/* LOG_URGENT is for a warning that --quiet does not hide. */
+enum log_level { LOG_ERROR, LOG_URGENT, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 
 /* Sets the level; lines above it are dropped. It is LOG_WARNING at first. To be called before
  * threads start. */
@@ -21,6 +22,7 @@ void log_set_sink(log_sink *sink, void *arg);
 void log_message(enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 #define log_error(...)   log_message(LOG_ERROR, __VA_ARGS__)
+#define log_urgent(...)  log_message(LOG_URGENT, __VA_ARGS__)
 #define log_warning(...) log_message(LOG_WARNING, __VA_ARGS__)
 #define log_note(...)    log_message(LOG_NOTE, __VA_ARGS__)
 #define log_info(...)    log_message(LOG_INFO, __VA_ARGS__)

@@ -334,7 +334,8 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 /* Adds a message of the log. It is the log_sink of the output. */
 static void on_log(void *arg, enum log_level level, const char *line)
 {
-	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
+	static const char *const kinds[] = {
+		"error: ", "warning: ", "warning: ", "note: ", "", "debug: "};
 	struct output *output = arg;
 	/* Only a run has stall_ms. The thread that logs there may have to renew a lease, so it does
 	 * not wait. */

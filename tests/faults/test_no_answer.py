@@ -117,6 +117,29 @@ def test_a_listener_that_never_answers(s3once, tmp_path, size, retries):
     assert_given_up(run, "127.0.0.1")
 
 
+def test_a_quiet_run_says_what_it_waits_for(s3once, tmp_path):
+    """After ten seconds without progress, on standard error: cron sends what is there, and nothing else is."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    with Listener(says_nothing) as listener:
+        run = s3once("push", "-q", *OPTIONS, tree, "s3://bucket/p", env=listener.where)
+    assert_given_up(run, "127.0.0.1")
+    assert run.out == "" and run.err.startswith("s3once: warning: 127.0.0.1:"), run
+
+
+def test_no_time_is_left_while_nothing_moves(s3once, s3, s3_wire, bucket, tmp_path):
+    """The rates of before say nothing then."""
+    tree = make_tree(tmp_path / "tree", {f"{number:03}": 10 for number in range(40)})
+    s3_wire.add(faults.hang, "PutObject", where=lambda r: (r.operation.key or "") >= "p/020", times=None)
+    s3_wire.add(faults.delay_reply(0.2), "PutObject", times=None)
+    options = [option for option in OPTIONS if option != "--no-progress"]
+    run = s3once("push", "--json", *options, "--concurrency", "1", tree, f"s3://{bucket}/p")
+    assert run.code == 3 and run.events[-1]["uploaded"] == 20, run
+    left = [event["seconds_left"] for event in run.events if event["event"] == "progress"]
+    assert any(seconds is not None for seconds in left), left
+    # Of thirteen seconds the first five may still show the estimate of before.
+    assert len(left) > 12 and left[-7:] == [None] * 7, left
+
+
 def test_a_stop_says_what_was_waited_for(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
     reached = threading.Event()

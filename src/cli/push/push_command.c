@@ -136,7 +136,7 @@ static void view_init(
 			.end_ms = END_MS});
 	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
 	log_set_level(
-		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
+		options->quiet ? LOG_URGENT : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
 /* Returns the exit code of a run that would end with this code, but has lost output or metrics:
