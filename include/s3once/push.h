@@ -305,6 +305,12 @@ struct s3once_counts {
 	double seconds;
 	/* For how long nothing has moved while the run waits for a service. */
 	double still_seconds;
+#define S3ONCE_STILL_S 5 /* from then on, the time that is left is not known */
+	/* What left this host a second, over the last seconds. */
+	double bytes_per_second;
+	/* An estimate of the time that is left: for small files by their number, and for the
+	 * content of large ones by its bytes. Negative while it is not known. */
+	double seconds_left;
 	/* Of the files that wait, as in struct s3once_waiting. Those younger than min_age_ms do not
 	 * count, since they wait no longer than was asked for. */
 	int64_t oldest_waiting_ns;

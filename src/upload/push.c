@@ -222,14 +222,6 @@ const struct s3once_waiting *s3once_push_waiting(
 	return report_waiting(&push->run.report, why < S3ONCE_WAITS ? why : S3ONCE_WAIT_NONE);
 }
 
-uint64_t s3once_counts_settled(const struct s3once_counts *counts)
-{
-	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
-	       counts->planned + counts->changed + counts->failed + counts->held + counts->waiting +
-	       counts->oversized + counts->undersized + counts->links + counts->special +
-	       counts->outdated;
-}
-
 void s3once_push_free(struct s3once_push *push)
 {
 	if (!push)

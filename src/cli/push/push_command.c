@@ -66,16 +66,16 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 	}
 	if (view->service.socket) {
 		progress_line(&view->progress, counts, STATUS_COLUMNS, &view->line);
-		service_notify_progress(&view->service, &view->progress, text_string(&view->line));
+		service_notify_progress(&view->service, counts, text_string(&view->line));
 	}
 	if (view->progress_is_json && counts->seconds - view->json_progress_s >= JSON_INTERVAL_S) {
 		const double percent = progress_percent(&view->progress, counts);
-		const double left = progress_seconds_left(&view->progress, counts);
+		const double left = counts->seconds_left;
 		view->json_progress_s = counts->seconds;
 		json_print(&view->output,
 			json_set(json_of_event(view->people.options, event),
 				NODE("percent", percent < 0 ? json_null() : json_real(percent)),
-				NUMBER("bytes_per_second", view->progress.rates.line),
+				NUMBER("bytes_per_second", counts->bytes_per_second),
 				NODE("seconds_left", left < 0 ? json_null() : json_real(left))));
 	}
 }

@@ -57,17 +57,19 @@ uint64_t service_notify_watchdog_ms(void)
 }
 
 void service_notify_progress(
-	struct service_notify *notify, const struct progress *progress, const char *line)
+	struct service_notify *notify, const struct s3once_counts *counts, const char *line)
 {
+	const uint64_t files = s3once_counts_settled(counts);
+	const uint64_t bytes = counts->bytes_settled + counts->bytes_under_way;
 	const bool is_first = notify->told_s < 0;
-	if (!notify->socket || (!is_first && progress->seconds - notify->told_s < INTERVAL_S))
+	if (!notify->socket || (!is_first && counts->seconds - notify->told_s < INTERVAL_S))
 		return;
-	const bool moves = is_first || progress->files != notify->files ||
-			   progress->bytes != notify->bytes || progress->rates.sent != notify->sent;
+	const bool moves = is_first || files != notify->files || bytes != notify->bytes ||
+			   counts->bytes_sent != notify->sent;
 	service_notify_say(
 		notify, "STATUS=%s\n%s", line, moves ? "EXTEND_TIMEOUT_USEC=60000000\n" : "");
-	notify->told_s = progress->seconds;
-	notify->files = progress->files;
-	notify->bytes = progress->bytes;
-	notify->sent = progress->rates.sent;
+	notify->told_s = counts->seconds;
+	notify->files = files;
+	notify->bytes = bytes;
+	notify->sent = counts->bytes_sent;
 }

@@ -20,4 +20,4 @@ uint64_t service_notify_watchdog_ms(void);
 /* Sends `line` as STATUS, at most once a second. As long as files or bytes move, it also extends
  * the time limits of the unit (TimeoutStartSec=, RuntimeMaxSec=) to at least a minute from now. */
 void service_notify_progress(
-	struct service_notify *notify, const struct progress *progress, const char *line);
+	struct service_notify *notify, const struct s3once_counts *counts, const char *line);

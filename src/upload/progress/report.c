@@ -170,6 +170,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 	}
 	if (type == S3ONCE_EVENT_WAITING)
 		note_waiting_locked(report, file);
+	report->locked.has_waited |= file->is_waited_for;
 	if (problem) {
 		keep_error_locked(report, &event, problem);
 		event.text = problem->text;
@@ -270,7 +271,6 @@ struct s3once_counts report_get(struct report *report)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts counts = report->locked.counts;
-	uv_mutex_unlock(&report->locked.mutex);
 	counts.in_flight = atomic_load(&report->in_flight);
 	counts.large.bytes_moved = atomic_load(&report->large_content);
 	counts.bytes_sent = atomic_load(&report->sent);
@@ -289,6 +289,13 @@ struct s3once_counts report_get(struct report *report)
 	counts.bytes_under_way = under_way < left ? under_way : left;
 	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
 	counts.still_seconds = (double)progress_still_ns(report->progress, NULL) / (double)NS_PER_S;
+	estimate_take_in(&report->locked.estimate, &counts);
+	counts.bytes_per_second = report->locked.estimate.line;
+	/* The run only waits for other uploaders, and nobody knows for how long. */
+	const bool only_waits = report->locked.has_waited && !counts.in_flight;
+	counts.seconds_left =
+		only_waits ? -1 : estimate_seconds_left(&report->locked.estimate, &counts);
+	uv_mutex_unlock(&report->locked.mutex);
 	return counts;
 }
 

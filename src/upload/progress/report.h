@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "s3once/push.h"
 #include "upload/progress/bandwidth.h"
+#include "upload/progress/estimate.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
@@ -39,6 +40,8 @@ struct report {
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
+		struct estimate estimate;
+		bool has_waited;     /* for a file that another uploader holds */
 		struct share *large; /* the large files under way */
 		struct s3once_waiting waiting[S3ONCE_WAITS];
 		char *waiting_paths[S3ONCE_WAITS]; /* owned; NULL for "" */
@@ -93,6 +96,7 @@ void report_level(struct report *report, unsigned concurrency, enum s3once_limit
 #define REPORT_FAILURES_MAX 16000
 void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures);
 
+/* Returns the counts so far, with the rate and the estimate that follow from them. */
 struct s3once_counts report_get(struct report *report);
 /* The files that wait for this reason. Valid until report_clear(). Call it once the run has ended.
  */

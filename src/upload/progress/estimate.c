@@ -1,0 +1,91 @@
+/* Computes how fast a run is, and the time that is left. report.c takes in the counts, and puts
+ * both into them, so that the line on the terminal, JSON and the row of the session say the same.
+ */
+#include "upload/progress/estimate.h"
+#include <stdbool.h>
+
+/* What is older than so many seconds counts little in a rate. The rate of the line shows what
+ * happens now. The rate of large files makes an estimate, which must not jump. */
+#define LINE_MEMORY_S  4.0
+#define LARGE_MEMORY_S 20.0
+/* In its first seconds, the rate of large files is that of a few connections that only begin. */
+#define LARGE_LEAST_S 3.0
+
+/* Returns the new mean of a rate that was `latest` in the last `seconds`. What is older than
+ * memory_s counts little. While the run, which began of_run_s ago, is younger than memory_s, the
+ * mean is that of the whole run. */
+static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
+{
+	const double span = of_run_s < memory_s ? of_run_s : memory_s;
+	return rate + (latest - rate) * (seconds < span ? seconds / span : 1);
+}
+
+/* The rate at which a count has grown in this time; 0 if it has not. */
+static double per_second(uint64_t before, uint64_t now, double seconds)
+{
+	return now > before ? (double)(now - before) / seconds : 0;
+}
+
+uint64_t s3once_counts_settled(const struct s3once_counts *counts)
+{
+	return counts->uploaded + counts->adopted + counts->refreshed + counts->skipped +
+	       counts->planned + counts->changed + counts->failed + counts->held + counts->waiting +
+	       counts->oversized + counts->undersized + counts->links + counts->special +
+	       counts->outdated;
+}
+
+void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
+{
+	const double seconds = counts->seconds - e->seconds;
+	if (seconds <= 0)
+		return;
+	/* The small files that are sent no longer, whether that went well or not. */
+	const uint64_t sent = counts->uploaded + counts->failed;
+	const uint64_t small_sent = sent > counts->large.ended ? sent - counts->large.ended : 0;
+	const double line = per_second(e->sent, counts->bytes_sent, seconds);
+	const double large = per_second(e->large_moved, counts->large.bytes_moved, seconds);
+	const double small = per_second(e->small_sent, small_sent, seconds);
+	e->line = smooth(e->line, line, seconds, counts->seconds, LINE_MEMORY_S);
+	if (counts->large.in_flight || large > 0) {
+		e->large_s += seconds;
+		e->large = smooth(e->large, large, seconds, e->large_s, LARGE_MEMORY_S);
+	}
+	/* This rate never is the mean of the whole run, so that one early file does not make
+	 * most_small too high for ever. */
+	e->small = smooth(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
+	if (e->small > e->most_small)
+		e->most_small = e->small;
+	e->sent = counts->bytes_sent;
+	e->large_moved = counts->large.bytes_moved;
+	e->small_sent = small_sent;
+	e->seconds = counts->seconds;
+}
+
+double estimate_seconds_left(const struct estimate *e, const struct s3once_counts *counts)
+{
+	const uint64_t settled = s3once_counts_settled(counts);
+	const uint64_t bytes_done = counts->bytes_settled + counts->bytes_under_way;
+	const uint64_t large_done = counts->large.bytes_ended + counts->bytes_under_way;
+	/* Nothing is known while nothing moves, before all files are found, in the first second, or
+	 * if more is done than was found, since files have grown. */
+	if (counts->still_seconds >= S3ONCE_STILL_S || !counts->scan_complete ||
+		counts->seconds < 1 || counts->found < settled || counts->bytes_found < bytes_done)
+		return -1;
+	const uint64_t large_bytes =
+		counts->large.bytes_found > large_done ? counts->large.bytes_found - large_done : 0;
+	const uint64_t files = counts->found - settled;
+	const uint64_t large_files = counts->large.found - counts->large.ended;
+	const uint64_t small = files > large_files ? files - large_files : 0;
+	const unsigned small_in_flight = counts->in_flight - counts->large.in_flight;
+	const uint64_t to_begin = small > small_in_flight ? small - small_in_flight : 0;
+	/* There is no rate yet. */
+	if ((large_bytes && (e->large <= 0 || e->large_s < LARGE_LEAST_S)) ||
+		(to_begin && e->most_small <= 0))
+		return -1;
+	const double of_large = large_bytes ? (double)large_bytes / e->large : 0;
+	const double of_small = to_begin ? (double)to_begin / e->most_small : 0;
+	const double longer = of_large > of_small ? of_large : of_small;
+	const bool both_go_on = counts->large.in_flight && small_in_flight;
+	const double left = both_go_on ? longer : of_large + of_small;
+	return left < 100 * 3600 ? left : -1; /* an estimate of 100 hours would mean nothing */
+}
