@@ -863,6 +863,32 @@ static void judge_logs(const char *when, uint64_t before_ns, const char *prefix,
 	}
 }
 
+/* Whether S3 has what is in this file of a log. What people or rules have deleted counts. */
+static bool is_sent(const struct machine *machine, const struct node *log)
+{
+	if (world.scenario.live)
+		return lines_are_stored(log->data, (size_t)log->size);
+	const struct content content = content_of_log(log->data, (size_t)log->size);
+	return object_with(&content, run_prefix(machine)) || was_deleted_since(&content, 0);
+}
+
+/* A run that leaves what is in a file has said so, if the file was as it is when it began. */
+static void judge_silence(
+	const char *when, uint64_t before_ns, const struct machine_process *process)
+{
+	const struct machine *machine = process->machine;
+	const struct node *folder = world_shared(machine) ? disk_root(world_shared(machine))
+							  : disk_get(machine->disk, "/data");
+	for (size_t i = 0; i < folder->n_entries; i++) {
+		const struct node *node = folder->entries[i].node;
+		const char *name = folder->entries[i].name;
+		if (S_ISREG(node->mode) && node->size && node->log &&
+			waits_is_settled(run_prefix(machine), name, node->log, before_ns) &&
+			!waits_was_told(process, node->log) && !is_sent(machine, node))
+			story_break("%s, and it has not said that it leaves %s", when, name);
+	}
+}
+
 /* What SQLite has written is on the disk. Its log has once more what a run that was killed had
  * begun to move into the database. */
 static void judge_disk(const struct machine_process *process, const char *when)
@@ -887,8 +913,10 @@ void judge_exit(const struct machine_process *process, const struct run_end *end
 		return;
 	if (!world.scenario.dynamodb)
 		judge_disk(process, when);
-	if (world_rotates(process->machine))
+	if (world_rotates(process->machine)) {
 		judge_logs(when, end->began_ns, prefix, process);
+		judge_silence(when, end->began_ns, process);
+	}
 	for (size_t i = 0; i < judge.n; i++) {
 		const struct known *known = &judge.known[i];
 		if (!is_below(known->key, prefix) || !is_settled(known, end->began_ns))

@@ -133,6 +133,20 @@ void lines_gone(const unsigned char *bytes, size_t n)
 	free(plain);
 }
 
+bool lines_are_stored(const unsigned char *bytes, size_t n)
+{
+	size_t plain_n = 0, line_n;
+	bool ret = true;
+	unsigned char *plain = content_decompress(bytes, n, &plain_n);
+	const char *at = (const char *)plain, *end = at + plain_n;
+	while (plain && at < end) {
+		const struct line *line = next_line(&at, end, &line_n);
+		ret &= !line || line->object || line->is_gone || line->may_be_twice == REPEATED;
+	}
+	free(plain);
+	return ret;
+}
+
 void lines_bucket_anew(void)
 {
 	for (size_t i = 0; i < state.n; i++) {

@@ -37,3 +37,5 @@ void lines_stored(const struct s3_stored *object, uint64_t sent_ns);
  * not left its log to the next one. */
 void lines_judge(const char *when, uint64_t before_ns, const char *prefix,
 	const struct machine_process *process);
+/* Whether each line of these bytes, compressed or not, is in an object, or need not be any more. */
+bool lines_are_stored(const unsigned char *bytes, size_t n);

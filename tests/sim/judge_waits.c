@@ -5,15 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REST_NS ((24 * 3600 + 60) * 1000000000ULL) /* and a minute, since clocks differ */
+
 struct log {
 	const char *prefix, *family;
 	uint64_t moved_ns; /* the family, as far as the last one of its logs knows */
+	uint64_t written_ns;
+	bool rests, is_open;
 };
 struct named {
 	const char *prefix;
 	char name[120];
 	unsigned log;
-	uint64_t until_ns; /* TASK_FOREVER: it still has that name */
+	uint64_t since_ns, until_ns; /* TASK_FOREVER: it still has that name */
 };
 struct told {
 	const struct machine_process *process;
@@ -67,7 +71,8 @@ void waits_name(const char *prefix, const char *name, unsigned log)
 		return;
 	state.names = grow(state.names, state.n_names, sizeof *state.names);
 	struct named *named = &state.names[state.n_names++];
-	*named = (struct named){.prefix = prefix, .log = log, .until_ns = TASK_FOREVER};
+	*named = (struct named){
+		.prefix = prefix, .log = log, .since_ns = world_now_ns(), .until_ns = TASK_FOREVER};
 	snprintf(named->name, sizeof named->name, "%s", name);
 }
 
@@ -93,10 +98,46 @@ void waits_told(const struct machine_process *process, const char *path)
 	}
 }
 
-bool waits_may(const struct machine_process *process, unsigned log)
+void waits_written(unsigned log)
+{
+	state.logs[log - 1].written_ns = world_now_ns();
+}
+
+void waits_rests(unsigned log)
+{
+	state.logs[log - 1].rests = true;
+}
+
+void waits_open(unsigned log, bool is_open)
+{
+	state.logs[log - 1].is_open = is_open;
+}
+
+bool waits_was_told(const struct machine_process *process, unsigned log)
 {
 	for (size_t i = 0; process && i < state.n_told; i++)
 		if (state.told[i].process == process && state.told[i].log == log)
-			return state.logs[log - 1].moved_ns >= process->began_ns;
+			return true;
+	return false;
+}
+
+bool waits_may(const struct machine_process *process, unsigned log)
+{
+	if (!waits_was_told(process, log))
+		return false;
+	const struct log *of = &state.logs[log - 1];
+	return of->moved_ns >= process->began_ns || of->is_open ||
+	       (of->rests && process->began_ns < of->written_ns + REST_NS);
+}
+
+bool waits_is_settled(const char *prefix, const char *name, unsigned log, uint64_t before_ns)
+{
+	for (size_t i = 0; i < state.n_names; i++) {
+		const struct named *named = &state.names[i];
+		if (named->log == log && named->until_ns == TASK_FOREVER &&
+			strcmp(named->name, name) == 0 && strcmp(named->prefix, prefix) == 0)
+			return named->since_ns < before_ns &&
+			       state.logs[log - 1].written_ns < before_ns;
+	}
 	return false;
 }

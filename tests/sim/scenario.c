@@ -308,6 +308,18 @@ static void choose_kinds(struct chance *c, struct scenario *s)
 	s->proxy = s->aws ? 0 : SOMETIMES(c, 1);
 }
 
+/* Who writes the logs. Where times are to tell which one was written last, no clock jumps. */
+static void choose_writers(struct chance *c, struct scenario *s)
+{
+	s->zoo = s->rotated ? chance_hits(c, 300) : 0;
+	/* With --live, a file of a ring waits while another one is open (README.md). */
+	s->rings = s->rotated && !s->live ? chance_hits(c, 130) : 0;
+	/* Without --live, such a log is another one (docs/logs.md). */
+	s->timeless = s->rotated && s->live ? chance_hits(c, 300) : 0;
+	if (s->rings)
+		s->clock_jumps = s->clock_days = 0;
+}
+
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 {
 	struct chance chance = chance_of(seed, "scenario");
@@ -342,4 +354,6 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	}
 	struct chance kinds = chance_of(seed, "kinds");
 	choose_kinds(&kinds, ret);
+	struct chance writers = chance_of(seed, "writers");
+	choose_writers(&writers, ret);
 }

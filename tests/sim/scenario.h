@@ -90,6 +90,9 @@
 	X(bad_part)     /* 1: the server never takes the first part of a file */                   \
 	X(meets)        /* of 1,000 writes to another's row, how many wait for that one's */       \
 	X(proxy)        /* 1: a proxy keeps the answers of S3 */                                   \
+	X(zoo)          /* 1: names of logs as many programs give them */                          \
+	X(rings)        /* 1: one log of a host is a ring of files */                              \
+	X(timeless)     /* 1: who compresses a log does not keep its time */                       \
 	X(repeats)      /* 1: logs that grow are all equal; only by hand */                        \
 	X(portal)       /* 1: pages of HTML have an ETag; only by hand */                          \
 	X(at_lease)     /* 1: processes are stopped for about a lease; only by hand */

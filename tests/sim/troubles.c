@@ -112,6 +112,7 @@ static void cut_power(struct chance *chance)
 	if (world.scenario.night_h)
 		last(chance, 0, 3600);
 	machine_boot(machine);
+	zoo_booted(machine);
 	story("%s has booted", machine->name);
 }
 

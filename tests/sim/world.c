@@ -435,6 +435,7 @@ static void conclude(void *arg)
 	/* What a machine's clock is off by is put right, as people would. */
 	for (size_t i = 0; i < machines_count(); i++)
 		machine_at(i)->wall_shift_ns = (int64_t)(WORLD_EPOCH * NS_PER_S);
+	zoo_rest();
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
@@ -464,6 +465,7 @@ static void log_line(void *arg, enum log_level level, const char *line)
 static void clear(void)
 {
 	judge_end();
+	zoo_end();
 	world_s3_free(world.s3);
 	world_dynamodb_free(world.db);
 	disk_free(world.shared);

@@ -69,6 +69,15 @@ void people_lose_power(const struct machine *machine);
 void operators_begin(void);
 /* In logrotate.c: makes the logs, if they rotate, and starts whoever writes and rotates them. */
 void logrotate_begin(void);
+/* In zoo.c: whether the i-th log of this machine is of a program that rotates it by itself, which
+ * begins then. */
+bool zoo_begin(struct machine *machine, unsigned i);
+/* Programs have their files open again, once a machine whose power has failed has booted. */
+void zoo_booted(const struct machine *machine);
+/* All is calm: programs write no more, and time passes until each log has rested that has to. */
+#define ZOO_REST_NS (25 * 3600 * 1000000000ULL)
+void zoo_rest(void);
+void zoo_end(void);
 /* In troubles.c: starts whoever kills, stops, suspends. */
 void troubles_begin(void);
 
