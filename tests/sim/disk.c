@@ -492,6 +492,42 @@ void disk_lose_power(struct disk *disk, struct chance *chance)
 	}
 }
 
+static void copy_node(const struct node *from, struct node *to)
+{
+	for (size_t i = 0; i < from->n_entries; i++) {
+		const struct node *inner = from->entries[i].node;
+		const char *name = from->entries[i].name;
+		struct node *copy;
+		if (step(to, name, strlen(name), &copy) &&
+			disk_make(to->disk, to, name, inner->mode, inner->uid, &copy))
+			abort();
+		copy_node(inner, copy);
+	}
+	if (S_ISREG(from->mode)) {
+		node_truncate(to, 0);
+		node_write(to, from->data, from->size, 0);
+	}
+	to->number = from->number;
+	to->mode = from->mode;
+	to->uid = from->uid;
+	to->log = from->log;
+	to->born_ns = from->born_ns;
+	to->mtime_ns = from->mtime_ns;
+	to->ctime_ns = from->ctime_ns;
+}
+
+void disk_copy(struct disk *from, const char *path, struct disk *to)
+{
+	char keep[64];
+	snprintf(keep, sizeof keep, "%s/.keep", path);
+	disk_put(to, keep, "", 0);
+	disk_remove(disk_get(to, path), ".keep", false);
+	copy_node(disk_get(from, path), disk_get(to, path));
+	to->device = from->device;
+	if (to->last_number < from->last_number)
+		to->last_number = from->last_number;
+}
+
 int disk_put(struct disk *disk, const char *path, const void *bytes, size_t n)
 {
 	struct node *at = disk->root, *node;

@@ -90,6 +90,10 @@ void node_sync(struct node *node);
  * chance chooses. */
 void disk_lose_power(struct disk *disk, struct chance *chance);
 
+/* Copies a folder and all below it to the same path of another disk, which then has the same device
+ * and the same numbers, as the copy of an image has. */
+void disk_copy(struct disk *from, const char *path, struct disk *to);
+
 /* Convenience for people: whole files by absolute path, folders made as needed. */
 int disk_put(struct disk *disk, const char *path, const void *bytes, size_t n);
 struct node *disk_get(struct disk *disk, const char *path);

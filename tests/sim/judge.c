@@ -162,6 +162,29 @@ void judge_content(const char *path, const struct node *node)
 	add_content(known, node ? node->data : NULL, node ? (size_t)node->size : 0);
 }
 
+/* The files of the machine that has a copy of another one's disk are known by their keys, with this
+ * before them. */
+static const char copied[] = "copy of ";
+
+static const char *key_in_s3(const struct known *known)
+{
+	const size_t n = sizeof copied - 1;
+	return strncmp(known->key, copied, n) == 0 ? known->key + n : known->key;
+}
+
+void judge_copied_content(const char *path, const struct node *node)
+{
+	char key[1100];
+	snprintf(key, sizeof key, "%s%s", copied, path);
+	judge_content(key, node);
+	/* Of the object's file, the last content stays the last one. */
+	struct known *known = known_of(path);
+	add_content(known, node ? node->data : NULL, node ? (size_t)node->size : 0);
+	const struct had last = known->had[known->n_had - 1];
+	memmove(known->had + 1, known->had, (known->n_had - 1) * sizeof *known->had);
+	known->had[0] = last;
+}
+
 void judge_output(const char *key, const void *bytes, size_t n)
 {
 	add_content(known_of(key), bytes, n);
@@ -570,6 +593,10 @@ static void judge_replacement(const struct wire_request *request, const struct s
 			"%s, which was told to be done, is replaced by a run that leaves earlier "
 			"versions alone",
 			now->key);
+	const struct machine_process *writer = before->writer, *from = request->from;
+	if (!world.scenario.dynamodb && writer && from && writer->machine != from->machine)
+		story_break("%s, which %s uploaded, is replaced by %s", now->key,
+			writer->machine->name, from->machine->name);
 	const size_t older = rank(known, now), later = rank(known, before);
 	if (older && later && older < later)
 		story_break(
@@ -812,7 +839,7 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 static void judge_file(const struct known *known, const char *when, bool keeps_earlier)
 {
 	const struct content *last = &known->had[known->n_had - 1].content;
-	const struct s3_stored *object = object_of(known->key, last);
+	const struct s3_stored *object = object_of(key_in_s3(known), last);
 	if (known->is_deleted)
 		return;
 	if (!object) {
@@ -823,8 +850,15 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 	const bool may_be_earlier = (world.scenario.ignores && may_not_hold(known)) ||
 				    keeps_earlier || world.scenario.recompress ||
 				    is_undone_and_restored(known);
+	/* What one of two machines has found to be there, the one that uploaded it may replace. */
+	const struct machine_process *writer = object->writer;
+	const bool is_of_image = key_in_s3(known) != known->key;
+	const bool is_replaced = world_image() && writer && *object->etag_before &&
+				 is_of_image != (writer->machine == world_image()) &&
+				 known->had[known->n_had - 1].since_ns < object->stored_ns;
 	if (!content_is_same(last, &object->content) &&
-		!(may_be_earlier && had_it(known, &object->content)))
+		!((may_be_earlier || is_replaced) &&
+			had_it(known_of(key_in_s3(known)), &object->content)))
 		story_break("%s, and %s has another content in S3", when, known->key);
 }
 
@@ -919,7 +953,9 @@ void judge_exit(const struct machine_process *process, const struct run_end *end
 	}
 	for (size_t i = 0; i < judge.n; i++) {
 		const struct known *known = &judge.known[i];
-		if (!is_below(known->key, prefix) || !is_settled(known, end->began_ns))
+		const bool is_copy = key_in_s3(known) != known->key;
+		if (!is_below(key_in_s3(known), prefix) || !is_settled(known, end->began_ns) ||
+			is_copy != (process->machine == world_image()))
 			continue;
 		judge_file(known, when, end->keeps_earlier);
 		if (world.scenario.dynamodb && !judge.has_forgotten && !is_marked(known, process))
@@ -950,7 +986,7 @@ void judge_rest(void)
 	for (size_t i = 0; i < machines_count(); i++)
 		if (world_rotates(machine_at(i)))
 			judge_logs("all is quiet", world_now_ns(), run_prefix(machine_at(i)), NULL);
-	for (size_t i = 0; i < judge.n; i++)
+	for (size_t i = 0; i < judge.n && !world_image(); i++)
 		if (judge.known[i].is_there)
 			judge_file(&judge.known[i], "all is quiet", world.scenario.if_changed == 2);
 }

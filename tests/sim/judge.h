@@ -11,6 +11,10 @@ void judge_end(void);
 /* A file has another content now, which is that of its node. The path is that of push's source. */
 void judge_content(const char *path, const struct node *node);
 
+/* The same of a file of the machine that has a copy of another one's disk: the file is that under
+ * the same key, and either may be in S3. */
+void judge_copied_content(const char *path, const struct node *node);
+
 /* A rotated log below this prefix: from now on it has this content under some name, whether
  * compressed or not, and with judge_log_gone() no more. */
 void judge_log(const char *prefix, unsigned log, const void *bytes, size_t n);

@@ -41,7 +41,10 @@ static void note(const struct machine *machine, const char *name)
 	char path[300], whole[340];
 	struct node *node = disk_get(disk_of(machine), path_on_disk(name, path, sizeof path));
 	snprintf(whole, sizeof whole, "%s/%s", run_prefix(machine), name);
-	judge_content(whole, node);
+	if (machine == world_image())
+		judge_copied_content(whole, node);
+	else
+		judge_content(whole, node);
 }
 
 /* Lines that are nowhere else. */

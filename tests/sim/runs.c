@@ -41,8 +41,8 @@ const char *run_prefix(const struct machine *machine)
 	static char prefixes[MACHINES_MAX][40];
 	if (world.scenario.dynamodb)
 		return world_shared(machine) ? WORLD_PREFIX : WORLD_LOGS;
-	snprintf(
-		prefixes[machine->index], sizeof prefixes[0], "%s-%s", WORLD_PREFIX, machine->name);
+	snprintf(prefixes[machine->index], sizeof prefixes[0], "%s-%s", WORLD_PREFIX,
+		world_original(machine_at(machine->index))->name);
 	return prefixes[machine->index];
 }
 

@@ -320,6 +320,19 @@ static void choose_writers(struct chance *c, struct scenario *s)
 		s->clock_jumps = s->clock_days = 0;
 }
 
+/* In an evening, two hosts have the same files and marks, and a third one has logs. */
+static void choose_images(struct chance *c, struct scenario *s)
+{
+	s->images = s->rotated == 2 ? chance_hits(c, 150) : 0;
+	if (!s->images)
+		return;
+	s->hosts = 3;
+	s->dynamodb = s->clones = s->ignores = s->large = s->removes = s->deletes = 0;
+	s->anew = s->backups = s->foreign = s->pipes = s->manifest = s->lifecycle_h = 0;
+	s->batches = s->no_old = s->partial = s->bad_part = s->age_s = s->spools = 0;
+	s->id_gone = s->transfer_kib = s->recompress = 0;
+}
+
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 {
 	struct chance chance = chance_of(seed, "scenario");
@@ -356,4 +369,6 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	choose_kinds(&kinds, ret);
 	struct chance writers = chance_of(seed, "writers");
 	choose_writers(&writers, ret);
+	struct chance images = chance_of(seed, "images");
+	choose_images(&images, ret);
 }

@@ -182,7 +182,7 @@ size_t world_people(void)
 
 size_t world_people_disks(void)
 {
-	return world.shared && world_people() ? 1 : world_people();
+	return world.shared && world_people() ? 1 : world_people() - (world_image() != NULL);
 }
 
 bool world_loses_objects(void)
@@ -246,6 +246,8 @@ static void run_now_and_then(void *arg)
 	struct machine *machine = arg;
 	struct chance chance = chance_of(world.seed ^ (machine->index + 1), "timer");
 	int *exits = calloc(runs_of(machine) + 1, sizeof *exits);
+	while (machine == world_image() && !world.imaged_ns)
+		task_sleep_until(world_now_ns() + NS_PER_S);
 	for (unsigned i = 0; i < runs_of(machine); i++) {
 		wait_for_timer(machine, &chance, i);
 		if (!can_run(machine))
@@ -375,6 +377,9 @@ static bool is_explained(const struct machine *machine, int exit)
 	return exit == 0 ||
 	       (exit == S3ONCE_EXIT_FILES && machine->failures &&
 		       machine->failures == machine->left_overs) ||
+	       /* Each of the two machines may have another file under a key. */
+	       (exit == S3ONCE_EXIT_FILES && world_image() &&
+		       world_original((struct machine *)(uintptr_t)machine) == machine_at(0)) ||
 	       (exit == S3ONCE_EXIT_FILES && (s->foreign || world_loses_objects() ||
 						     s->if_changed == 1 || s->recompress)) ||
 	       (exit == S3ONCE_EXIT_SETUP &&
@@ -492,6 +497,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 		logrotate_begin();
 	if (world_people())
 		people_begin();
+	images_begin();
 	operators_begin();
 	troubles_begin();
 	for (size_t i = 0; i < machines_count(); i++) {

@@ -25,6 +25,7 @@ struct world {
 	unsigned runs;        /* likewise, and audits */
 	unsigned runs_before; /* that all was calm */
 	unsigned pipes;       /* of these, those that upload what a program writes */
+	uint64_t imaged_ns;   /* when the disk of a host was copied */
 	bool is_anew;         /* the bucket was made anew, which runs are told now and then */
 	bool is_id_gone;      /* the object by which the bucket is known was deleted: likewise */
 	bool is_calm;         /* nothing happens any more but the last runs */
@@ -48,6 +49,10 @@ struct disk *world_shared(const struct machine *machine);
 /* How many machines, the first ones, have files that people change, and on how many disks. */
 size_t world_people(void);
 size_t world_people_disks(void);
+/* The machine that wakes with a copy of the first one's disk, or NULL; and the one whose marks and
+ * files a machine has or had. */
+struct machine *world_image(void);
+struct machine *world_original(struct machine *machine);
 /* Whether people or rules of the bucket delete objects. */
 bool world_loses_objects(void);
 /* Whether this path of a run is the folder in which a run that was killed has left a file whose
@@ -67,6 +72,8 @@ void people_begin(void);
 void people_lose_power(const struct machine *machine);
 /* In operators.c: starts whoever makes the bucket anew and restores marks. */
 void operators_begin(void);
+/* In images.c: starts whoever copies the disk of a host. */
+void images_begin(void);
 /* In logrotate.c: makes the logs, if they rotate, and starts whoever writes and rotates them. */
 void logrotate_begin(void);
 /* In zoo.c: whether the i-th log of this machine is of a program that rotates it by itself, which
