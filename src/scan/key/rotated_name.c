@@ -9,7 +9,19 @@
 #include <string.h>
 
 /* In the order of the array in family_rules_new(). GIVEN is the user's. */
-enum pattern { USUAL, ENDING, ADDRESS, PUT_ASIDE, INDEX, IIS, TAI64N, GIVEN, PATTERNS };
+enum pattern {
+	USUAL,
+	ENDING,
+	ADDRESS,
+	PUT_ASIDE,
+	INDEX,
+	IIS,
+	UNBROKEN,
+	TAI64N,
+	NAMELESS,
+	GIVEN,
+	PATTERNS
+};
 struct family_rules {
 	regex_t regexes[PATTERNS]; /* without the last one if none is given */
 	size_t n;
@@ -34,7 +46,8 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* The rotation is the longest of these at the end of the name: DATED, a date that a time, the
  * seconds since 1970 and a counter may follow; EPOCH_ALONE, the seconds since 1970, perhaps with a
  * counter; COUNTED, a counter alone; SERIAL, a longer one that begins with a zero; HOURS, from when
- * to when, as Zeek has it; JOURNAL, journald's. */
+ * to when, as Zeek has it; JOURNAL, journald's; WEEKDAY, as PostgreSQL may have it; OLD, as where
+ * MySQL's administrators rename. */
 #define DATED       "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
 #define EPOCH_ALONE "[._-]" EPOCH "([._-][0-9]{1,4})?"
 #define COUNTED     "[.][0-9]{1,4}"
@@ -42,7 +55,11 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 #define CLOCK       HOUR ":" SIXTY ":" SIXTY
 #define HOURS       "[.]" CLOCK "-" CLOCK
 #define JOURNAL     "@[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{16}"
-#define ROTATION    "(" DATED "|" EPOCH_ALONE "|" COUNTED "|" SERIAL "|" HOURS "|" JOURNAL ")$"
+#define WEEKDAY     "[._-](Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+#define OLD         "[._-]old"
+#define ROTATION                                                                                   \
+	"(" DATED "|" EPOCH_ALONE "|" COUNTED "|" SERIAL "|" HOURS "|" JOURNAL "|" WEEKDAY "|" OLD \
+	")$"
 
 /* An ending such as ".log", before which a rotation may stand. */
 #define EXTENSION "[.][A-Za-z][A-Za-z0-9]{0,9}$"
@@ -58,6 +75,12 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* Of IIS, only before an extension: the year without its century, month, day, and perhaps hour. */
 #define IIS_DATE   "_ex[0-9]{2}" MONTH DAY HOUR "?$"
 #define IIS_BEFORE 3 /* bytes that precede the date */
+/* Of Serilog and log4net: a date behind a letter, perhaps with hour and minute, and a counter. */
+#define UNBROKEN_DATE   "[A-Za-z]" YEAR MONTH DAY "(" HOUR "(" SIXTY ")?)?(_[0-9]{3,7})?$"
+#define UNBROKEN_BEFORE 1 /* the letter */
+/* A name, without its extension, that is nothing but a date or a number. */
+#define NAMELESS_DATE "^(" DATE TIME "?([._-][0-9]{1,7})?|" EPOCH "([._-][0-9]{1,4})?|0[0-9]{4,9})$"
+static const char nameless_family[] = "log";
 /* All of a name that multilog, s6-log or svlogd gives to what was `current`. */
 #define TAI64N_NAME "^@[0-9a-f]{24}[.][a-z]$"
 static const char tai64n_family[] = "current";
@@ -65,7 +88,7 @@ static const char tai64n_family[] = "current";
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {
 	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP,
-		BEFORE_EXTENSION, IIS_DATE, TAI64N_NAME, pattern};
+		BEFORE_EXTENSION, IIS_DATE, UNBROKEN_DATE, TAI64N_NAME, NAMELESS_DATE, pattern};
 	struct family_rules *rules = calloc(1, sizeof *rules);
 	if (!rules)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
@@ -123,10 +146,23 @@ static enum family_form find_usual(
 	struct span address;
 	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
 		return FAMILY_PLAIN;
-	if (name[ret->at] != '.' || ret->bytes > 5) /* COUNTED has no more */
-		return FAMILY_DATED;
+	if (ends_in(name, n, "old")) /* only finished logs have it, as they have a counter */
+		return FAMILY_COUNTED;
+	const char first = name[ret->at + 1];
+	if (name[ret->at] != '.' || first < '0' || first > '9' || ret->bytes > 5)
+		return FAMILY_DATED; /* COUNTED is a dot and up to four digits */
 	/* A file may be named after the address of a host, whose last number is not a counter. */
 	return find_match(rules, ADDRESS, name, n, &address) ? FAMILY_PLAIN : FAMILY_COUNTED;
+}
+
+/* Likewise, a date that follows a letter. */
+static enum family_form find_unbroken(
+	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
+{
+	if (!find_match(rules, UNBROKEN, name, n, ret))
+		return FAMILY_PLAIN;
+	*ret = (struct span){ret->at + UNBROKEN_BEFORE, ret->bytes - UNBROKEN_BEFORE};
+	return FAMILY_DATED;
 }
 
 /* Finds the rotation in the first n bytes: by the pattern that was given, else in a usual form at
@@ -141,9 +177,13 @@ static enum family_form find_rotation(
 	if (*name == '.')
 		return FAMILY_PLAIN;
 	enum family_form form = find_usual(rules, name, n, ret);
+	if (!form)
+		form = find_unbroken(rules, name, n, ret);
 	if (form || !find_match(rules, ENDING, name, n, &extension))
 		return form;
 	form = find_usual(rules, name, extension.at, ret);
+	if (!form)
+		form = find_unbroken(rules, name, extension.at, ret);
 	if (!form && find_match(rules, IIS, name, extension.at, ret)) {
 		*ret = (struct span){ret->at + IIS_BEFORE, ret->bytes - IIS_BEFORE};
 		form = FAMILY_DATED;
@@ -203,16 +243,30 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 	const size_t n = suffix_at(base_name, whole);
 	struct span rotation = {.at = n}; /* if there is none, it is empty at the end */
 	enum family_form form = FAMILY_PLAIN;
+	const char *head = NULL; /* of a name that is nothing but its rotation */
 	if (find_match(rules, TAI64N, base_name, n, &rotation)) {
-		*ret = (struct family){.head = tai64n_family,
-			.head_bytes = strlen(tai64n_family),
-			.tail = "",
+		head = tai64n_family;
+	} else if (!find_match(rules, GIVEN, base_name, n, &rotation)) {
+		size_t end = n;
+		struct span extension;
+		if (find_match(rules, ENDING, base_name, n, &extension))
+			end = extension.at;
+		if (find_match(rules, NAMELESS, base_name, end, &rotation))
+			head = nameless_family;
+	}
+	if (head) {
+		const size_t end = rotation.bytes;
+		*ret = (struct family){.head = head,
+			.head_bytes = strlen(head),
 			.rotation = base_name,
-			.rotation_bytes = n,
+			.rotation_bytes = end,
+			.tail = base_name + end,
+			.tail_bytes = n - end,
 			.form = FAMILY_DATED,
 			.suffix = base_name + n};
 		return;
 	}
+	rotation = (struct span){.at = n};
 	if (find_put_aside(rules, base_name, n, &rotation))
 		form = FAMILY_DATED;
 	const bool is_unfinished =
