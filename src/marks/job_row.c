@@ -75,7 +75,7 @@ enum {
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
 static const struct row_field fields[] = {
-	FIELD(target, "target", FIELD_TEXT, ENDED),
+	FIELD(target, "target", FIELD_TEXT, BEGAN | ENDED),
 	ROW_FIELD(struct job_row, error, "error", FIELD_TEXT, .groups = ENDED),
 	FIELD(ended_session, "ended_session", FIELD_TEXT, ENDED_SESSION),
 	FIELD(exit, "exit", FIELD_INT, ENDED),
@@ -109,12 +109,14 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 		conn, (struct item_key){JOBS_PK, key->text}, write, limits, NULL, ret_problem);
 }
 
-enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,
-	const struct call_limits *limits, struct problem *ret_problem)
+enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
+	const struct job_begin *begin, const struct call_limits *limits,
+	struct problem *ret_problem)
 {
 	struct job_row row = {.began_s = store_time_s(conn->store)};
 	struct row_write write = {0};
-	snprintf(row.session, sizeof row.session, "%s", session);
+	copy_cut(begin->target, row.target, JOB_TARGET_MAX);
+	snprintf(row.session, sizeof row.session, "%s", begin->session);
 	row_set(&write, &job_table, BEGAN, &row);
 	return write_row(conn, key, &write, limits, ret_problem);
 }

@@ -20,9 +20,15 @@ struct job_key {
  */
 void job_key_make(const char *host, const char *job, struct job_key *ret);
 
-/* Says that a run with this session has begun. One write; the row is made if need be. */
-enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,
-	const struct call_limits *limits, struct problem *ret_problem);
+/* A run that begins. Both strings are borrowed. */
+struct job_begin {
+	const char *session;
+	const char *target; /* "s3://BUCKET/PREFIX", escaped for a terminal */
+};
+/* Says that a run has begun. One write; the row is made if need be. */
+enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
+	const struct job_begin *begin, const struct call_limits *limits,
+	struct problem *ret_problem);
 
 /* How a run ended. All strings are borrowed, and escaped for a terminal. */
 struct job_end {

@@ -37,7 +37,7 @@ enum {
 	STATE = 1 << 0,
 	VERSION = 1 << 1,
 	EXPIRES = 1 << 2,
-	FILES = 1 << 3,
+	SO_FAR = 1 << 3,
 	ENDED_BY = 1 << 4,
 	REST = 1 << 5,
 };
@@ -58,7 +58,14 @@ static const struct row_field fields[] = {
 	FIELD(process.start, "start", FIELD_SIZE, REST),
 	FIELD(started_s, "started", FIELD_NUMBER, REST),
 	FIELD(expires_s, "expires", FIELD_NUMBER, EXPIRES),
-	FIELD(files, "files", FIELD_SIZE, FILES),
+	FIELD(so_far.files, "files", FIELD_SIZE, SO_FAR),
+	FIELD(so_far.files_done, "files_done", FIELD_SIZE, SO_FAR),
+	FIELD(so_far.files_found, "files_found", FIELD_SIZE, SO_FAR),
+	FIELD(so_far.bytes_done, "bytes_done", FIELD_SIZE, SO_FAR),
+	FIELD(so_far.bytes_found, "bytes_found", FIELD_SIZE, SO_FAR),
+	FIELD(so_far.rate, "rate", FIELD_SIZE, SO_FAR),
+	FIELD(so_far.left_s, "left", FIELD_NUMBER, SO_FAR),
+	ROW_FIELD(struct session_info, so_far.is_whole, "found_all", FIELD_FLAG, .groups = SO_FAR),
 	FIELD(ended_by, "ended_by", FIELD_TEXT, ENDED_BY),
 };
 static const struct row_table session_table = ROW_TABLE(fields);
@@ -122,11 +129,12 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		return outcome_error(ret_problem, OUTCOME_TRANSIENT,
 			"no file has made progress for a long time, so they pause and other "
 			"uploaders may take the files; check whether a disk does not answer");
-	struct session_info next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S,
-		.files = o->files ? o->files(o->abandon_arg) : 0};
+	struct session_info next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S};
 	struct row_write write = {0};
+	if (o->so_far)
+		o->so_far(o->abandon_arg, &next.so_far);
 	snprintf(next.version, sizeof next.version, "%s", try->next);
-	row_set(&write, &session_table, VERSION | EXPIRES | FILES, &next);
+	row_set(&write, &session_table, VERSION | EXPIRES | SO_FAR, &next);
 	return write_open_row(
 		conn, session->id, try->version, &write, try->limits, ret_row, ret_problem);
 }
@@ -210,7 +218,9 @@ static enum outcome write_own_row(
 	struct item present = {0};
 	snprintf(row.owner, sizeof row.owner, "%s pid %d", row.process.host, (int)row.process.pid);
 	random_id(row.version);
-	row_set(&write, &session_table, STATE | VERSION | EXPIRES | REST, &row);
+	if (session->options.so_far)
+		session->options.so_far(session->options.abandon_arg, &row.so_far);
+	row_set(&write, &session_table, STATE | VERSION | EXPIRES | SO_FAR | REST, &row);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	const uint64_t sent_ns = clock_boot_ns();
 	enum outcome o = row_perform(

@@ -9,6 +9,16 @@
  * the end of this time, when DynamoDB's TTL may remove the row. */
 #define SESSION_KEEP_S (7 * 24 * 3600)
 
+/* How far a run is, for people only. */
+struct session_so_far {
+	uint64_t files;                   /* under way */
+	uint64_t files_done, files_found; /* those that need nothing more in this run, and all */
+	uint64_t bytes_done, bytes_found; /* likewise */
+	uint64_t rate;                    /* bytes a second that left the host, of late */
+	int64_t left_s;                   /* an estimate; 0: not known */
+	bool is_whole;                    /* all files were found */
+};
+
 struct session_options {
 	struct store *store; /* borrowed until session_close */
 	uint64_t lease_ns, heartbeat_ns;
@@ -18,12 +28,12 @@ struct session_options {
 		void *arg); /* true ends what a call below waits for; called from any thread */
 	void *abandon_arg;
 	struct progress_clock *progress; /* is told of these waits; NULL: nobody is */
-	bool (*is_stuck)(void *arg);  /* arg is abandon_arg; while it returns true, the lease is not
-					 renewed: it expires, and other uploaders may take the files.
-					 NULL: always false. From any thread */
-	unsigned (*files)(void *arg); /* how many files are under way, which each heartbeat says in
-					 the row; arg is abandon_arg; NULL: nobody counts. From any
-					 thread */
+	bool (*is_stuck)(void *arg); /* arg is abandon_arg; while it returns true, the lease is not
+					renewed: it expires, and other uploaders may take the files.
+					NULL: always false. From any thread */
+	/* Sets how far the run is, which the row says from its beginning and each heartbeat on. arg
+	 * is abandon_arg. NULL: nobody counts. From any thread. */
+	void (*so_far)(void *arg, struct session_so_far *ret);
 	bool reads_only; /* nothing is ever written, so sessions that are over are not ended */
 };
 
@@ -69,7 +79,7 @@ struct session_info {
 	char version[ID_CHARS + 1], state[8], ended_by[ID_CHARS + 1];
 	struct process process;
 	int64_t lease_ms, started_s, expires_s;
-	uint64_t files; /* under way, as the last heartbeat said */
+	struct session_so_far so_far; /* as the last heartbeat said */
 	/* What follows from these. */
 	bool is_open;    /* the state is not "ended"; it may be one that is not understood */
 	bool is_gone;    /* open by its row, but its process ran on this host and has ended */

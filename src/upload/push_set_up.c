@@ -11,11 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* session_options.files */
-static unsigned files_under_way(void *arg)
+/* session_options.so_far. Links and special files do not count, as on the terminal. */
+static void tell_so_far(void *arg, struct session_so_far *ret)
 {
 	struct run *run = arg;
-	return atomic_load(&run->report.in_flight);
+	const struct s3once_counts counts = report_get(&run->report);
+	const uint64_t no_files = counts.links + counts.special;
+	*ret = (struct session_so_far){.files = counts.in_flight,
+		.files_done = s3once_counts_settled(&counts) - no_files,
+		.files_found = counts.found - no_files,
+		.bytes_done = counts.bytes_settled + counts.bytes_under_way,
+		.bytes_found = counts.bytes_found,
+		.rate = (uint64_t)counts.bytes_per_second,
+		.left_s = counts.seconds_left < 0 ? 0 : (int64_t)counts.seconds_left + 1,
+		.is_whole = counts.scan_complete != 0};
 }
 
 /* Notes in the file of the marks that this machine uses it, and warns if that was another one. */
@@ -112,7 +121,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.abandon_arg = run,
 		.progress = &run->progress,
 		.is_stuck = run_is_stuck,
-		.files = files_under_way,
+		.so_far = tell_so_far,
 		.reads_only = run->dry,
 	};
 	/* state_file() makes the folder if it is missing, which a dry run must not do. */

@@ -279,6 +279,15 @@ static void add_job_target(struct text *t, const struct run *run)
 	text_addf(t, "s3://%s%s%.*s", run->options.bucket, n ? "/" : "", (int)n, prefix);
 }
 
+/* The same, escaped for a terminal. */
+static void add_readable_target(struct text *t, const struct run *run)
+{
+	struct text target = TEXT(8192);
+	add_job_target(&target, run);
+	text_add_escaped_string(t, text_string(&target));
+	text_clear(&target);
+}
+
 /* Makes the key of the job's row, from options.job or else from the sources and the target. A
  * directory counts by its path. A file counts by its folder, since each night's files have other
  * names. A source that does not exist counts by the name that was given. */
@@ -351,6 +360,24 @@ void run_ask_for_bucket(struct run *run)
 		run_fail(run, &problem);
 }
 
+/* Writes into the row of the job that this session has begun. */
+static void begin_job(struct run *run, struct store_conn *marks)
+{
+	struct call_limits limits = run_limits(run);
+	struct text target = TEXT(32U << 10);
+	struct job_key key;
+	struct problem problem = {0};
+	limits.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS;
+	make_job_key(run, &key);
+	add_readable_target(&target, run);
+	const struct job_begin begin = {
+		.session = session_id(run->session), .target = text_string(&target)};
+	if (job_row_begin(marks, &key, &begin, &limits, &problem) != OUTCOME_OK)
+		log_info("s3once status and fleet do not show this run while it lasts: %s",
+			problem.text);
+	text_clear(&target);
+}
+
 bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
@@ -372,17 +399,10 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	const bool begun = run->locked.begun;
 	uv_mutex_unlock(&run->locked.mutex);
 	/* The first worker writes into the row of the job that the session has begun. Nothing but
-	 * s3once fleet reads that row. So no other worker waits for it, and the mutex is free. */
-	if (is_first && begun && !run->dry && !run->options.folders) {
-		struct call_limits limits = run_limits(run);
-		struct job_key key;
-		limits.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS;
-		make_job_key(run, &key);
-		if (job_row_begin(marks, &key, session_id(run->session), &limits, &problem) !=
-			OUTCOME_OK)
-			log_info("s3once fleet does not show this run while it lasts: %s",
-				problem.text);
-	}
+	 * s3once fleet and status reads that row. So no other worker waits for it, and the mutex is
+	 * free. */
+	if (is_first && begun && !run->dry && !run->options.folders)
+		begin_job(run, marks);
 	return begun;
 }
 
@@ -391,8 +411,7 @@ void run_job_end(
 {
 	const struct s3once_counts counts = report_get(&run->report);
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS};
-	struct text target = TEXT(8192), readable = TEXT(32U << 10);
-	struct text failures = TEXT(REPORT_FAILURES_MAX + 1);
+	struct text target = TEXT(32U << 10), failures = TEXT(REPORT_FAILURES_MAX + 1);
 	char sentence[PROBLEM_SENTENCE_MAX];
 	struct job_key key;
 	struct problem problem = {0}, error;
@@ -400,10 +419,9 @@ void run_job_end(
 	if (run->options.folders)
 		return;
 	make_job_key(run, &key);
-	add_job_target(&target, run);
-	text_add_escaped_string(&readable, text_string(&target));
+	add_readable_target(&target, run);
 	report_why(&run->report, &error, &failures);
-	const struct job_end end = {.target = text_string(&readable),
+	const struct job_end end = {.target = text_string(&target),
 		.session = session,
 		.error = exit == S3ONCE_EXIT_OK ? "" : error.text,
 		.failures = exit == S3ONCE_EXIT_OK ? "" : text_string(&failures),
@@ -429,6 +447,5 @@ void run_job_end(
 				sentence));
 	}
 	text_clear(&target);
-	text_clear(&readable);
 	text_clear(&failures);
 }

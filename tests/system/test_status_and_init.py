@@ -9,7 +9,8 @@ import sqlite3
 import pytest
 
 from tests.faults import faults
-from tests.system.harness import fresh_name, make_tree
+from tests.servers.uplink import Uplink
+from tests.system.harness import MIB, fresh_name, make_tree, wait_until
 from tests.system.pushing import counts
 from tests.system.test_cli import assert_setup_error
 
@@ -46,6 +47,46 @@ def test_counts_below_a_prefix(s3once, s3, bucket, tree, marks):
     assert "done 2 files" in s3once("status", f"s3://{bucket}/p/sub/").out
     assert "know of no file there\n" in s3once("status", f"s3://{bucket}/p/su").out
     assert "nor of the bucket" in s3once("status", f"s3://{bucket}-x").out
+
+
+def test_how_far_a_running_job_is(s3once, s3, bucket, tmp_path, marks):
+    """From another terminal, during its first run over a slow line."""
+    large = 24 * MIB
+    tree = make_tree(tmp_path / "tree", {"a.txt": b"a", "b.txt": b"bb", "large": large})
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/nginx.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/p\nlease = 2s\nheartbeat = 100ms\n")
+    s3once.environment["S3ONCE_JOBS"] = str(tmp_path / "jobs")
+
+    def running(*args):
+        """The event of the job, once large bytes have moved and the time left is known."""
+        run = s3once("status", "--json", *args)
+        if run.code == 3:  # the run has not made its marks yet
+            return None
+        assert run.code == 0, run
+        (job,) = [each for each in run.events if each["event"] == "job"] or [None]
+        return job and job["session"] and job["session"]["bytes_done"] > 3 and job["session"]["seconds_left"] and job
+
+    with Uplink(s3, 2 * MIB) as line:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = line.endpoint
+        uploading = s3once.start("run", "nginx")
+        job = wait_until(lambda: running("--job", "nginx"), 60)
+        far = job["session"]
+        assert (job["state"], job["target"]) == ("running", f"s3://{bucket}/p"), job
+        assert (far["files_done"], far["files_found"], far["found_all"]) == (2, 3, True), far
+        assert far["bytes_found"] == large + 3 and 3 < far["bytes_done"] < large and far["files"] == 1, far
+        assert 0 < far["bytes_per_second"] < 20 * MIB and 0 < far["seconds_left"] < 120 and far["silent_seconds"] < 60, far
+        told = s3once("status", f"s3://{bucket}").out
+        assert re.search(
+            r"^running  \S+/nginx: running for \d+ s, 2 of 3 files, [\d.]+ MiB of 24\.0 MiB \(\d+%\), [\d.]+ [KM]iB/s, [\d:]+(?: s)? left, "
+            r"with 1 file under way at the last heartbeat \d+ s ago; no success yet$",
+            told,
+            re.M,
+        ), told
+        later = wait_until(lambda: (each := running(f"s3://{bucket}/p")) and each["session"]["bytes_done"] > far["bytes_done"] and each)
+        assert later["session"]["files_found"] == 3
+        line.bytes_per_second = 100 * MIB
+        assert uploading.wait(60).code == 0
+    assert s3once("status", "--json", f"s3://{bucket}").events[2]["session"] is None
 
 
 @pytest.mark.smoke

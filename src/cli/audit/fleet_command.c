@@ -104,6 +104,7 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		json_object_set_new(object, "failures", list);
 	}
 	const struct session_info *session = &job->session;
+	const struct session_so_far *far = &session->so_far;
 	const int64_t silent_s = job->now_s - session->heard_s;
 	json_t *run = json_null();
 	if (job->has_session)
@@ -112,7 +113,13 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 			BOOLEAN("open", session->is_open), BOOLEAN("gone", session->is_gone),
 			NUMBER("silent_seconds", silent_s > 0 ? silent_s : 0),
 			NUMBER("lease_ms", session->lease_ns / NS_PER_MS),
-			NUMBER("files", session->files));
+			NUMBER("files", far->files), NUMBER("files_done", far->files_done),
+			NUMBER("files_found", far->files_found),
+			NUMBER("bytes_done", far->bytes_done),
+			NUMBER("bytes_found", far->bytes_found),
+			BOOLEAN("found_all", far->is_whole), NUMBER("bytes_per_second", far->rate),
+			NODE("seconds_left",
+				far->left_s > 0 ? json_integer(far->left_s) : json_null()));
 	json_print(
 		view->output, json_set(object, TIME("began", row->began_s), NODE("session", run)));
 }
@@ -121,6 +128,29 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 static struct figure age(const struct fleet_job *job, int64_t since_s)
 {
 	return human_age(job->now_s > since_s ? (uint64_t)(job->now_s - since_s) : 0);
+}
+
+/* Adds how far the run was at its last heartbeat, how fast, and how old that is. Adds nothing if
+ * the row does not say how many files there are. */
+static void add_so_far(struct text *t, const struct fleet_job *job)
+{
+	const struct session_so_far *far = &job->session.so_far;
+	if (!far->files_found)
+		return;
+	text_addf(t, ", %s of %s%s files, %s of %s", human_count(far->files_done).text,
+		human_count(far->files_found).text, far->is_whole ? "" : "+",
+		human_bytes(far->bytes_done).text, human_bytes(far->bytes_found).text);
+	if (far->is_whole && far->bytes_found && far->bytes_done <= far->bytes_found)
+		text_addf(t, " (%u%%)",
+			(unsigned)(100.0 * (double)far->bytes_done / (double)far->bytes_found));
+	if (job->state == FLEET_RUNNING)
+		text_addf(t, ", %s/s", human_bytes(far->rate).text);
+	if (job->state == FLEET_RUNNING && far->left_s > 0)
+		text_addf(t, ", %s left", human_seconds((double)far->left_s).text);
+	text_addf(t, ", with %s under way at the last heartbeat",
+		human_things(far->files, "file").text);
+	if (job->state == FLEET_RUNNING)
+		text_addf(t, " %s ago", age(job, job->session.heard_s).text);
 }
 
 /* Adds how the last run ended, for an idle or lost job, or what the session says of the run, for a
@@ -162,10 +192,7 @@ static void add_state(struct text *t, const struct fleet_job *job)
 			text_addf(t, "%slast heard of %s ago",
 				session->is_gone ? "its process is gone, " : "",
 				age(job, session->heard_s).text);
-		/* The session has 0 files until its first heartbeat. */
-		if (session->files)
-			text_addf(t, ", with %s under way at the last heartbeat",
-				human_things(session->files, "file").text);
+		add_so_far(t, job);
 	}
 	if (job->is_replaced)
 		text_add(t, "; the same files were uploaded to another target since");

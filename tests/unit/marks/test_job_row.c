@@ -74,7 +74,9 @@ static void test_life(struct store_conn *conn)
 	struct problem problem;
 	struct job_end good = end_of(0, first), bad = end_of(1, NULL);
 	job_key_make("web1", "nginx", &key);
-	CHECK_INT(job_row_begin(conn, &key, first, &no_limits, &problem), OUTCOME_OK);
+	CHECK_INT(job_row_begin(
+			  conn, &key, &(struct job_begin){first, "s3://b/p"}, &no_limits, &problem),
+		OUTCOME_OK);
 	struct job_row row = only_row(conn);
 	CHECK_STRING(row.host, "web1");
 	CHECK_STRING(row.job, "nginx");
@@ -121,7 +123,9 @@ static void test_pages(struct store_conn *conn)
 	size_t n, seen = 0;
 	for (size_t i = 0; i < 6; i++) {
 		job_key_make(hosts[i % 3], i < 3 ? "b" : "a", &key);
-		CHECK_INT(job_row_begin(conn, &key, second, &no_limits, &problem), OUTCOME_OK);
+		CHECK_INT(job_row_begin(conn, &key, &(struct job_begin){second, "s3://b/p"},
+				  &no_limits, &problem),
+			OUTCOME_OK);
 	}
 	do {
 		CHECK_INT(
