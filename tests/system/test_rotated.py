@@ -160,18 +160,6 @@ def test_a_ring(s3once, s3, bucket, tmp_path):
     assert len(s3.objects(bucket, "p/")) == 1
 
 
-def test_a_ring_whose_writer_has_ended(s3once, s3, bucket, tmp_path):
-    """Nobody has a file of it open: the first one is finished after a day of rest, and may be one that is just quiet before."""
-    folder = make_tree(tmp_path / "tree", {"app.log": b"one\n", "app.log.1": b"two\n"})
-    now = time.time()
-    push = ("push", folder, f"s3://{bucket}/p", "--rotated", "--json")
-    for hours, is_sent in ((23, False), (25, True)):
-        os.utime(folder / "app.log", (now - hours * 3600,) * 2)
-        run = s3once(*push)
-        assert run.code == 0 and counts(run).get("waiting", 0) == (not is_sent), run
-    assert {s3.get(bucket, key) for key in s3.objects(bucket, "p/")} == {b"one\n", b"two\n"}
-
-
 def test_a_late_writer_makes_no_ring(s3once, s3, bucket, tmp_path):
     """A program that goes on writing to the renamed log says nothing of the log that was made after it."""
     folder = make_tree(tmp_path / "tree", {"app.log": b"one\n"})

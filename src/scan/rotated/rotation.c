@@ -36,12 +36,11 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	return r;
 }
 
-/* Whether `later` shows that a file with the family's own name is finished, as the next file of a
- * ring (rotatelogs -n). Somebody has `later` open for writing; or the writer has ended, and nobody
- * has written to the file for a day. Then `later` is no log that was renamed before this file was
- * made, and that a program has not closed yet. And it is no copy of this file (copytruncate), which
- * would begin alike. Times of a moment ago show nothing, since clocks jump. An error counts as no:
- * the next run will see. */
+/* Whether `later` shows that a file with the family's own name is finished: somebody has `later`
+ * open for writing, as the next file of a ring (rotatelogs -n). Then it is no log that was renamed
+ * before this file was made, and that a program has not closed yet. And it is no copy of this file
+ * (copytruncate), which would begin alike. Times alone show nothing, since clocks jump. An error
+ * counts as no: the next run will see. */
 static bool is_of_ring(
 	const struct source *source, const struct scan_entry *found, const char *later)
 {
@@ -63,8 +62,7 @@ static bool is_of_ring(
 		if (r < 0)
 			return false;
 	}
-	const bool has_rested = found->mtime_ns < clock_wall_ns() - ROTATION_REST_NS;
-	return (is_written || has_rested) && made_ns[0] && made_ns[1] >= made_ns[0] &&
+	return is_written && made_ns[0] && made_ns[1] >= made_ns[0] &&
 	       memcmp(bytes[0], bytes[1], n) != 0;
 }
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For how long the last log of a family, which none has succeeded, is live after it was written. */
+#define REST_NS (24 * 3600 * (int64_t)NS_PER_S)
 /* How much later another file of a family has to be written to, at least, to show that the one with
  * the family's name is not written to any more: programs that go on writing to the renamed log for
  * a moment take less. */
@@ -239,7 +241,7 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 	sqlite3_bind_int64(
 		table->statements[LIVE], 2, age_ns > LATER_LEAST_NS ? age_ns : LATER_LEAST_NS);
 	sqlite3_bind_int(table->statements[LIVE], 3, options->takes_live);
-	sqlite3_bind_int64(table->statements[REST], 2, now_ns - ROTATION_REST_NS);
+	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
 	sqlite3_bind_int(table->statements[WAIT], 2, options->takes_live);
 	/* A compressed file that was not written to for an hour is not being made any more. */
 	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - 3600 * (int64_t)NS_PER_S);

@@ -4,9 +4,6 @@
 #include "scan/scan.h"
 #include <sqlite3.h>
 
-/* For how long the last log of a family, which none has succeeded, is live after it was written. */
-#define ROTATION_REST_NS (24 * 3600 * (int64_t)NS_PER_S)
-
 struct rotation_table;
 /* All functions return 0, or -errno with a sentence, unless said otherwise. */
 
