@@ -19,14 +19,29 @@ _s3once_profiles() {
 # Tables and files that the environment and the jobs of this host name.
 _s3once_places() {
 	printf '%s\n' local dynamodb: sqlite: ${S3ONCE_MARKS-} ${S3ONCE_LOCKS-}
-	cat /etc/s3once/*.conf /etc/s3once/*.env 2>/dev/null | grep -o '\(dynamodb\|sqlite\):[^ "'\'']*' | sort -u
+	local folder
+	_s3once_folders | while read -r folder; do
+		cat "$folder"/*.conf "$folder"/*.env
+	done 2>/dev/null | grep -o '\(dynamodb\|sqlite\):[^ "'\'']*' | sort -u
+}
+
+# The folders of jobs, as s3once run looks for them.
+_s3once_folders() {
+	if [ -n "${S3ONCE_JOBS-}" ]; then
+		printf '%s\n' "$S3ONCE_JOBS"
+	else
+		[ "$(id -u)" = 0 ] || printf '%s\n' "${XDG_CONFIG_HOME:-$HOME/.config}/s3once"
+		printf '%s\n' /etc/s3once
+	fi
 }
 
 _s3once_jobs() {
-	local file
-	for file in /etc/s3once/*.conf; do
-		[ ! -e "$file" ] || basename "$file" .conf
-	done
+	local file folder
+	_s3once_folders | while read -r folder; do
+		for file in "$folder"/*.conf; do
+			[ ! -e "$file" ] || basename "$file" .conf
+		done
+	done | sort -u
 }
 
 _s3once() {

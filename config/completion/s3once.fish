@@ -41,8 +41,10 @@ function __s3once_values
             string split '|' -- $argument
         case PLACE
             printf '%s\n' local dynamodb: sqlite: $S3ONCE_MARKS $S3ONCE_LOCKS
-            for file in /etc/s3once/*.conf /etc/s3once/*.env
-                cat $file 2>/dev/null
+            for folder in (__s3once_folders)
+                for file in $folder/*.conf $folder/*.env
+                    cat $file 2>/dev/null
+                end
             end | string match -ar '(?:dynamodb|sqlite):[^ "\']*' | sort -u
         case ACL
             string split ' ' -- "private public-read public-read-write authenticated-read aws-exec-read bucket-owner-read bucket-owner-full-control"
@@ -58,11 +60,26 @@ function __s3once_values
     end
 end
 
-# The jobs of this host.
-function __s3once_jobs
-    for file in /etc/s3once/*.conf
-        basename $file .conf
+# The folders of jobs, as s3once run looks for them.
+function __s3once_folders
+    if test -n "$S3ONCE_JOBS"
+        echo $S3ONCE_JOBS
+        return
     end
+    if test (id -u) != 0
+        set -l config $XDG_CONFIG_HOME
+        test -n "$config"; or set config ~/.config
+        echo $config/s3once
+    end
+    echo /etc/s3once
+end
+
+function __s3once_jobs
+    for folder in (__s3once_folders)
+        for file in $folder/*.conf
+            basename $file .conf
+        end
+    end | sort -u
 end
 
 complete -c s3once -f

@@ -69,6 +69,7 @@ def test_everything_is_installed(tmp_path):
     examples = [path for path in examples if path.parts[0] != "completion"]
     assert {f"{doc}/examples/{path}" for path in examples} <= installed
     assert {f"lib/systemd/system/{unit}" for unit in ("s3once@.service", "s3once@.timer", "s3once-watch@.service", "s3once-final@.service")} <= installed
+    assert {f"lib/systemd/user/{unit}" for unit in ("s3once@.service", "s3once@.timer", "s3once-watch@.service")} <= installed
     pages = {f"share/man/man{path.stem[-1]}/{path.stem}" for path in (REPOSITORY / "docs" / "man").glob("*.scd")}
     assert not shutil.which("scdoc") or pages <= installed
     assert {"include/s3once/push.h", "include/s3once/lock.h"} <= installed

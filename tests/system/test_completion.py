@@ -73,9 +73,9 @@ def complete(tmp_path):
     (home / ".aws" / "config").write_text("[default]\n[profile  night]\nregion = x\n")
     environment = {"HOME": str(home), "SCRIPTS": str(SCRIPTS), "S3ONCE_MARKS": "dynamodb:uploads", "LC_ALL": "C.UTF-8"}
 
-    def ask(shell, *lines, programs=PROGRAM.parent):
+    def ask(shell, *lines, programs=PROGRAM.parent, jobs=None):
         argv = [*SHELLS[shell], *("\n".join(["s3once", *line]) for line in lines)]
-        path = {"PATH": f"{programs}:{os.environ['PATH']}"}
+        path = {"PATH": f"{programs}:{os.environ['PATH']}"} | ({"S3ONCE_JOBS": str(jobs)} if jobs else {})
         run = subprocess.run(argv, env=environment | path, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
         assert not run.stderr, run.stderr
         answers = run.stdout.split("\0")
@@ -150,3 +150,16 @@ def test_values_are_offered(complete, shell):
     assert {"local", "dynamodb:uploads"} <= marks
     assert profiles == {"default", "night"}
     assert "README.md" in bundle and "README.md" in source
+
+
+@every_shell
+def test_jobs_are_offered(complete, shell, tmp_path):
+    """Those of the folder that S3ONCE_JOBS names, as s3once run takes them."""
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    (folder / "photos.conf").write_text("marks = dynamodb:of-a-job\n")
+    for command, option in (("run", []), ("status", ["--job"])):
+        (jobs,) = complete(shell, [command, *option, "ph"], jobs=folder)
+        assert jobs == {"photos"}, (command, jobs)
+    (places,) = complete(shell, ["push", "--marks", ""], jobs=folder)
+    assert any("of-a-job" in place for place in places), places

@@ -1,6 +1,9 @@
 """`--job NAME` of the commands that ask: the file of the job says where, and root is led to the marks of the units."""
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -183,3 +186,67 @@ def test_root_has_marks_of_its_own_too(s3once, bucket, host, tree):
     assert run.code == 0 and "done 1 file " in run.out and "the systemd units keep theirs in sqlite:/var/lib/s3once/marks.db" in run.err, run
     run = s3once("status", f"s3://{bucket}", wrap=unit)
     assert run.code == 0 and "done 2 files" in run.out and run.err == "", run
+
+
+@pytest.fixture
+def user(s3once, tmp_path):
+    """(their folder, the host's folder, what makes a program that user's): a user who has jobs on a host that has jobs."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become another user and to mount")
+    etc, home = tmp_path / "etc", Path(tempfile.mkdtemp(prefix="s3once-home-"))
+    (etc / "s3once").mkdir(parents=True)
+    for name in ("ld.so.cache", "passwd", "nsswitch.conf", "hosts"):
+        shutil.copy(f"/etc/{name}", etc)
+    (home / ".config/s3once").mkdir(parents=True)
+    for folder in (home, home / ".config", home / ".config/s3once"):
+        os.chown(folder, UNIT_USER, UNIT_USER)
+    for name in ("S3ONCE_JOBS", "S3ONCE_MARKS", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        s3once.environment.pop(name, None)
+    s3once.environment["HOME"] = str(home)
+    read = "+dac_read_search"  # the folders of the test are root's
+    here = ["unshare", "--mount", "sh", "-c", f'mount --bind {etc} /etc && exec "$@"', "-"]
+    become = ["setpriv", "--reuid", str(UNIT_USER), "--regid", str(UNIT_USER), "--clear-groups", "--inh-caps", read, "--ambient-caps", read]
+    yield home / ".config/s3once", etc / "s3once", [*here, *become, "--bounding-set", f"-all,{read}"]
+    shutil.rmtree(home)
+
+
+def test_jobs_of_a_user(s3once, s3, bucket, tree, user):
+    own, hosts, wrap = user
+    (own / "notes.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/mine\n")
+    (own / "notes.env").write_text("AWS_ENDPOINT_URL_S3=" + s3once.environment.pop("AWS_ENDPOINT_URL_S3") + "\n")
+    run = s3once("run", "notes", wrap=wrap)
+    assert run.code == 0 and f"all 2 files are in s3://{bucket}/mine" in run.out, run
+    assert (own.parent.parent / ".local/state/s3once/marks.db").exists(), "its marks are the user's"
+    for command in ("status", "verify", "proven"):
+        run = s3once(command, "--job", "notes", wrap=wrap)
+        assert run.code == 0, run
+    assert f"{own}/notes.conf" in s3once("config", "notes", wrap=wrap).out
+    assert "/notes: succeeded" in s3once("fleet", wrap=wrap).out
+
+
+def test_jobs_of_a_user_and_of_the_host(s3once, s3, bucket, tree, user):
+    """A job of the user hides the host's of the same name; root has those of the host alone, and S3ONCE_JOBS is the only folder."""
+    own, hosts, wrap = user
+    as_root = wrap[:6]
+    target = {folder: f"s3://{bucket}/{name}" for folder, name in ((own, "mine"), (hosts, "hosts"))}
+    for folder in (own, hosts):
+        (folder / "both.conf").write_text(f"source = {tree}\ntarget = {target[folder]}\n")
+    (hosts / "only.conf").write_text(f"source = {tree}\ntarget = {target[hosts]}\n")
+    (own / "private.conf").write_text(f"source = {tree}\ntarget = {target[own]}\n")
+
+    def path_of(name, wrap, env=None):
+        """Of the file that a run would take."""
+        run = s3once("config", name, wrap=wrap, env=env)
+        assert run.code == 0, run
+        (path,) = {path for path in (f"{own}/{name}.conf", f"/etc/s3once/{name}.conf") if path in run.out}
+        return path
+
+    assert path_of("both", wrap) == f"{own}/both.conf"
+    assert path_of("only", wrap) == "/etc/s3once/only.conf"
+    assert path_of("both", as_root) == "/etc/s3once/both.conf"
+    assert path_of("both", wrap, {"S3ONCE_JOBS": "/etc/s3once"}) == "/etc/s3once/both.conf"
+    assert path_of("private", wrap, {"XDG_CONFIG_HOME": str(own.parent), "HOME": "/"}) == f"{own}/private.conf"
+    run = s3once("run", "none", wrap=wrap)
+    assert run.code == 2 and f"/etc/s3once/none.conf: there is no such file, nor {own}/none.conf; name a job" in run.err, run
+    run = s3once("run", "private", wrap=as_root)
+    assert run.code == 2 and "/etc/s3once/private.conf: there is no such file; name a job" in run.err, run

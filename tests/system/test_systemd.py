@@ -46,6 +46,26 @@ def test_systemd_understands_the_units(installed, name):
     assert (code, said) == (0, "")
 
 
+@pytest.mark.parametrize("name", ["s3once@.service", "s3once@.timer", "s3once-watch@.service"])
+def test_systemd_understands_the_units_of_a_user(s3once, tmp_path, name):
+    (tmp_path / "s3once").symlink_to(s3once.binary())
+    for unit in (UNITS / "user").iterdir():
+        text = re.sub(r"^Documentation=.*\n", "", unit.read_text(), flags=re.M)
+        (tmp_path / unit.name).write_text(re.sub("^(Exec[a-zA-Z]+)=s3once ", rf"\1={tmp_path}/s3once ", text, flags=re.M))
+        (tmp_path / unit.name.replace("@", "@photos")).symlink_to(unit.name)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path))
+    code, said = analyze("verify", "--user", "--man=no", tmp_path / name.replace("@", "@photos"))
+    assert (code, said) == (0, "")
+
+
+def test_the_units_of_a_user_are_like_those_of_the_host():
+    """When they run, and what counts as a failure."""
+    for name in ("Type", "ExecStart", "ExecReload", "SuccessExitStatus", "Restart", "RestartPreventExitStatus", "RestartSec", "WatchdogSec", "OnCalendar", "Persistent"):
+        for unit in ("s3once@.service", "s3once@.timer", "s3once-watch@.service"):
+            assert setting(f"user/{unit}", name) == setting(unit, name), (unit, name)
+    assert setting("user/s3once@.service", "EnvironmentFile") == ["-%E/s3once/%i.env"]
+
+
 @pytest.mark.parametrize("name", [name for name in UNIT_NAMES if name.endswith("service")])
 def test_the_service_is_closed(installed, name):
     code, said = analyze("security", "--offline=true", "--threshold=20", installed / name.replace("@", "@photos"))

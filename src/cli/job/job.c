@@ -16,8 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SUFFIX ".conf"
-
 /* By these, the values of patterns and of settings of objects are checked. Only the functions that
  * add a value to a filter or to headers can tell whether it is valid, so each is added to these,
  * which are thrown away after that. The run makes its own. */
@@ -244,7 +242,7 @@ static int read_file(const char *wanted, struct job *ret)
 {
 	const bool has_slash = strchr(wanted, '/') != NULL;
 	struct problem problem = {0};
-	ret->path = has_slash ? must_have(strdup(wanted)) : job_path(ret->name, SUFFIX);
+	ret->path = has_slash ? must_have(strdup(wanted)) : job_path(ret->name, JOB_SUFFIX);
 	int error = job_file_load(ret->path, &ret->file, &problem);
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
 	const bool lacks_file = error == -ENOENT && !has_slash;
@@ -259,10 +257,12 @@ static int read_file(const char *wanted, struct job *ret)
 		free(ret->path);
 		ret->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
 	} else if (lacks_file) {
+		char *own = job_own_path(ret->name);
 		problem_set(&problem,
-			"there is no such file; name a job of another folder by its path, such as "
-			"./%s" SUFFIX,
-			quote(ret->name).text);
+			"there is no such file%s%s; name a job of another folder by its path, such "
+			"as ./%s" JOB_SUFFIX,
+			own ? ", nor " : "", own ? quote(own).text : "", quote(ret->name).text);
+		free(own);
 	}
 	if (error)
 		tell_error(ret, 0, "%s", problem.text);
@@ -289,8 +289,8 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 	ret->command.given = ret->given;
 	ret->name = must_have(strdup(slash ? slash + 1 : wanted));
 	const size_t n = strlen(ret->name);
-	if (n > strlen(SUFFIX) && strcmp(ret->name + n - strlen(SUFFIX), SUFFIX) == 0)
-		ret->name[n - strlen(SUFFIX)] = 0;
+	if (n > strlen(JOB_SUFFIX) && strcmp(ret->name + n - strlen(JOB_SUFFIX), JOB_SUFFIX) == 0)
+		ret->name[n - strlen(JOB_SUFFIX)] = 0;
 	if (!slash && job_variables_read(ret->name, &ret->variables) < 0)
 		return -EINVAL;
 	job_enter(ret);
@@ -316,7 +316,7 @@ void job_close(struct job *job)
  * before the command begins, and closes it after the command. proven does both by itself. */
 const struct option job_asked_options[] = {
 	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
-		"ask about a job: marks, services and target are those of /etc/s3once/JOB.conf"),
+		"ask about a job: marks, services and target are those of its file JOB.conf"),
 	{NULL},
 };
 

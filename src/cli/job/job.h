@@ -43,16 +43,23 @@ struct job_variables {
 int job_variables_read(const char *name, struct job_variables *ret);
 void job_variables_clear(struct job_variables *variables);
 
-/* Returns "/etc/s3once/NAME" and the ending, or the same in the folder S3ONCE_JOBS. The caller
- * frees it. */
+#define JOB_SUFFIX ".conf"
+/* Returns the path of a file of the job NAME, which is NAME and the ending in the folder of the
+ * job. If S3ONCE_JOBS is set, that is the folder. Otherwise it is $XDG_CONFIG_HOME/s3once (or
+ * ~/.config/s3once) if this user has NAME.conf there, and else /etc/s3once. So a job of this user
+ * hides one of the host that has the same name. Root has no jobs of its own: they are the host's.
+ * The caller frees the path. */
 char *job_path(const char *name, const char *ending);
+/* Returns where this user's own NAME.conf is or would be. NULL: nowhere, for root or with
+ * S3ONCE_JOBS. The caller frees it. */
+char *job_own_path(const char *name);
 
 /* A job is what a file says is to be pushed, together with the options of a command line, which
  * override those of the file.
  *
  * It must not move while it is open: `command` has the address of `options`. */
 struct job {
-	char *name; /* "nginx" of /etc/s3once/nginx.conf */
+	char *name; /* "nginx" of nginx.conf */
 	char *path; /* of the file */
 	struct job_file file;
 	struct job_variables variables;
@@ -69,8 +76,8 @@ struct job {
 };
 
 /* Reads and checks a job. `wanted` is a path if there is a slash in it. Otherwise it is the name of
- * a job, whose file is NAME.conf in the folder that S3ONCE_JOBS names, or in /etc/s3once. If there
- * is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET are both set, they are the job.
+ * a job, whose file job_path() finds. If there is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET
+ * are both set, they are the job.
  *
  * argv is a command line that push could read. Its options override those of the file, and its
  * operands are not looked at. It stays borrowed and is not changed.

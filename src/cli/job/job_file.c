@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/job/job.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,11 +123,41 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 	return error;
 }
 
-char *job_path(const char *name, const char *ending)
+/* The folder of this user's own jobs, with its NUL; false: there is none. */
+static bool find_own_folder(char ret[static PATH_MAX])
+{
+	const char *folder = getenv("XDG_CONFIG_HOME"), *below = "/s3once";
+	if (geteuid() == 0)
+		return false;
+	if (!folder || *folder != '/') { /* XDG ignores a relative path */
+		folder = getenv("HOME");
+		below = "/.config/s3once";
+	}
+	return folder && *folder == '/' &&
+	       snprintf(ret, PATH_MAX, "%s%s", folder, below) < PATH_MAX;
+}
+
+static char *join_path(const char *folder, const char *name, const char *ending)
 {
 	char *path;
-	const char *folder = getenv("S3ONCE_JOBS");
-	const int n = asprintf(
-		&path, "%s/%s%s", (folder && *folder) ? folder : "/etc/s3once", name, ending);
-	return must_have(n < 0 ? NULL : path);
+	return must_have(asprintf(&path, "%s/%s%s", folder, name, ending) < 0 ? NULL : path);
+}
+
+char *job_own_path(const char *name)
+{
+	const char *chosen = getenv("S3ONCE_JOBS");
+	char own[PATH_MAX];
+	return (chosen && *chosen) || !find_own_folder(own) ? NULL
+							    : join_path(own, name, JOB_SUFFIX);
+}
+
+char *job_path(const char *name, const char *ending)
+{
+	const char *chosen = getenv("S3ONCE_JOBS");
+	char own[PATH_MAX];
+	char *file = job_own_path(name);
+	struct stat st;
+	const bool is_own = file && !stat(file, &st) && find_own_folder(own);
+	free(file);
+	return join_path(is_own ? own : chosen && *chosen ? chosen : "/etc/s3once", name, ending);
 }

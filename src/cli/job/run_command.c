@@ -61,8 +61,8 @@ static const struct command run_command = {
 	.has_first_screen = true,
 	.operands = "JOB...",
 	.about = "Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
-		 "/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"
-		 "lines such as\n\n"
+		 "/etc/s3once/NAME.conf (or your own ~/.config/s3once/NAME.conf), or the path of\n"
+		 "a file, with a slash in it. The file has lines such as\n\n"
 		 "    source = /var/log/nginx\n"
 		 "    target = s3://my-logs/web1\n"
 		 "    min-age = 10min\n\n"
