@@ -153,8 +153,8 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	return o;
 }
 
-/* Forgets the mark of a row that crew_walk() has read, if the options select it. The row may be out
- * of date by now. So the mark is read again first, and has to be selected then, too. */
+/* Forgets the mark of a row that audit_pool_walk() has read, if the options select it. The row may
+ * be out of date by now. So the mark is read again first, and has to be selected then, too. */
 static enum outcome forget_row(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
@@ -172,6 +172,6 @@ enum outcome forget_prefix(
 {
 	const struct mark_range range = {.prefix = prefix};
 	/* The cast takes away `const`, which forget_row() adds again. */
-	const struct crew_work work = {.each = forget_row, .arg = (void *)(uintptr_t)options};
-	return crew_walk(&options->clearing.place, &range, &work, ret_problem);
+	const struct audit_pool_work work = {.each = forget_row, .arg = (void *)(uintptr_t)options};
+	return audit_pool_walk(&options->clearing.place, &range, &work, ret_problem);
 }

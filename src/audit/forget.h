@@ -2,7 +2,7 @@
  * (docs/protocol.md, "Marks are forgotten"). `s3once gc` clears away what ended runs have left
  * behind. No object is changed. */
 #pragma once
-#include "audit/crew.h"
+#include "audit/audit_pool.h"
 #include "marks/session.h"
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* What `s3once gc` does about each mark below a prefix. The crew reads the marks. This file chooses
+/* What `s3once gc` does about each mark below a prefix. The pool reads the marks. This file chooses
  * what may be done about each mark, and does it.
  *
  * A claimed mark is changed only if the session that claimed it is over. A claim whose session may
@@ -289,8 +289,8 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	return o;
 }
 
-/* Does the chore of the mark of a row that crew_walk() has read. The row may be out of date, so the
- * mark is read again if the row asks for a chore. */
+/* Does the chore of the mark of a row that audit_pool_walk() has read. The row may be out of date,
+ * so the mark is read again if the row asks for a chore. */
 static enum outcome collect_row(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
@@ -342,12 +342,12 @@ enum outcome collect(
 {
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
-	const struct crew_work work = {.each = collect_row, .arg = collection};
+	const struct audit_pool_work work = {.each = collect_row, .arg = collection};
 	if (!collection)
 		return outcome_no_memory(ret_problem);
 	collection->options = options;
 	uv_mutex_init(&collection->locked.mutex);
-	enum outcome o = crew_walk(&options->clearing.place, &range, &work, ret_problem);
+	enum outcome o = audit_pool_walk(&options->clearing.place, &range, &work, ret_problem);
 	o = look_again(collection, o, ret_problem);
 	uv_mutex_destroy(&collection->locked.mutex);
 	free(collection);

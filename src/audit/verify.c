@@ -195,7 +195,7 @@ static bool merge_object(struct merging *merging, const char *key)
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
  * another one in its place. If both keys are equal, it takes the mark. A later step passes over the
  * object, since more than one mark may be of this object. False: the run has ended. The reason is
- * *ret_outcome with the sentence *ret or, if both are left as they are, the crew has it. */
+ * *ret_outcome with the sentence *ret or, if both are left as they are, the pool has it. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct s3_listed *object = merging->object;

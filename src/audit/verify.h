@@ -8,7 +8,7 @@
  * A listing that is not in byte order is read only up to the point where the order is wrong. From
  * there on the marks are compared by HEAD, and objects without a mark are no longer looked for. */
 #pragma once
-#include "audit/crew.h"
+#include "audit/audit_pool.h"
 
 enum verify_by {
 	VERIFY_BY_LISTING,  /* existence, size and etag */
@@ -107,7 +107,7 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
  * findings are reported one at a time, in the order in which the objects were added. */
 struct verify_tasks {
 	const struct verify *verify;
-	struct crew crew; /* its items are the tasks that no thread has begun */
+	struct audit_pool pool; /* its items are the tasks that no thread has begun */
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t shorter;         /* signalled when the list gets shorter */

@@ -2,7 +2,7 @@
  * the requests and makes the sentences about differences. src/marks/judge_object.c decides what is
  * the same. Nothing is written.
  *
- * verify.c adds a task for each object that needs a closer look, and the threads of the crew take
+ * verify.c adds a task for each object that needs a closer look, and the threads of the pool take
  * the tasks. A finding waits in the list until all findings before it were reported. So the
  * findings are reported in the order of the keys.
  *
@@ -407,7 +407,7 @@ void verify_tasks_progress(struct verify_tasks *tasks)
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
-/* Looks at the object of a task, in a thread of the crew. */
+/* Looks at the object of a task, in a thread of the pool. */
 static enum outcome perform_task(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
@@ -442,12 +442,13 @@ static enum outcome perform_task(
 bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem)
 {
-	const struct crew_work work = {.each = perform_task, .leave = leave_task, .arg = tasks};
+	const struct audit_pool_work work = {
+		.each = perform_task, .leave = leave_task, .arg = tasks};
 	*tasks = (struct verify_tasks){.verify = verify};
 	uv_mutex_init(&tasks->locked.mutex);
 	uv_cond_init(&tasks->locked.shorter);
 	tasks->locked.last = &tasks->locked.first;
-	return crew_init(&tasks->crew, &verify->place, &work, verify->workers, ret_problem);
+	return audit_pool_init(&tasks->pool, &verify->place, &work, verify->workers, ret_problem);
 }
 
 bool verify_tasks_add(
@@ -457,15 +458,15 @@ bool verify_tasks_add(
 	struct verify_task *task = append_locked(tasks, row, key, before);
 	uv_mutex_unlock(&tasks->locked.mutex);
 	if (task)
-		return crew_give(&tasks->crew, task);
-	crew_stop(&tasks->crew, OUTCOME_LOCAL, PROBLEM("out of memory"));
+		return audit_pool_give(&tasks->pool, task);
+	audit_pool_stop(&tasks->pool, OUTCOME_LOCAL, PROBLEM("out of memory"));
 	return false;
 }
 
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem)
 {
-	o = crew_end(&tasks->crew, o, ret_problem);
+	o = audit_pool_end(&tasks->pool, o, ret_problem);
 	/* No thread is left, so the mutex need not be held. */
 	const bool is_left = tasks->locked.is_left;
 	ret->counts = tasks->locked.counts;

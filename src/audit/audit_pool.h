@@ -1,4 +1,4 @@
-/* A crew: threads that do the same work on each of many marks or objects. A request to a service
+/* A pool of threads that do the same work on each of many marks or objects. A request to a service
  * takes some milliseconds, and a prefix may have millions of marks, so many requests are under way
  * at once, each on the connections of another thread. */
 #pragma once
@@ -50,22 +50,22 @@ bool audit_mark_key(const char *object_key, size_t n,
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
 	struct problem *ret_problem);
 
-/* What crew_init() and crew_walk() need to know about the items. */
-struct crew_work {
-	/* Works on an item, in any thread of the crew or in the thread of the caller. An outcome
-	 * other than OK ends the crew. */
+/* What audit_pool_init() and audit_pool_walk() need to know about the items. */
+struct audit_pool_work {
+	/* Works on an item, in any thread of the pool or in the thread of the caller. An outcome
+	 * other than OK ends the pool. */
 	enum outcome (*each)(
 		void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem);
-	/* Takes back an item that was not worked on before the crew ended. If this is NULL, the
-	 * crew frees each item with free(), whether the item was worked on or not. */
+	/* Takes back an item that was not worked on before the pool ended. If this is NULL, the
+	 * pool frees each item with free(), whether the item was worked on or not. */
 	void (*leave)(void *arg, void *item);
 	void *arg;
 };
-/* A crew must not be moved in memory. The pointers in its place are borrowed. */
-struct crew {
+/* A pool must not be moved in memory. The pointers in its place are borrowed. */
+struct audit_pool {
 	struct audit_place place;
-	struct crew_work work;
-	struct pool pool;
+	struct audit_pool_work work;
+	struct pool threads;
 	struct {
 		uv_mutex_t mutex;
 		/* The first outcome of an item that is not OK, and the sentence of it. */
@@ -73,24 +73,24 @@ struct crew {
 		struct problem problem;
 	} locked;
 };
-/* Prepares a crew of up to so many threads, which are started as items are given. False with a
- * sentence. Call crew_end() in any case. */
-bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
-	unsigned threads, struct problem *ret_problem);
-/* Gives the item to the crew, after waiting for room in its queue. False: the crew has ended, by an
+/* Prepares a pool of up to so many threads, which are started as items are given. False with a
+ * sentence. Call audit_pool_end() in any case. */
+bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
+	const struct audit_pool_work *work, unsigned threads, struct problem *ret_problem);
+/* Gives the item to the pool, after waiting for room in its queue. False: the pool has ended, by an
  * outcome or by the limits of the place (ABANDONED); the item is taken all the same. Only one
  * thread may call this. Between two calls, that thread may use place.own. */
-bool crew_give(struct crew *crew, void *item);
-/* Ends the crew with an outcome other than OK. The first outcome counts. Thread-safe. */
-void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem);
-/* Waits until each item was worked on or left, and frees the crew. `o` says how the caller's part
+bool audit_pool_give(struct audit_pool *pool, void *item);
+/* Ends the pool with an outcome other than OK. The first outcome counts. Thread-safe. */
+void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct problem *problem);
+/* Waits until each item was worked on or left, and frees the pool. `o` says how the caller's part
  * ended, and if it is not OK, *ret_problem has its sentence. Returns `o` if it is not OK. Otherwise
- * it returns the outcome that ended the crew, or OK if none did. */
-enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem);
+ * it returns the outcome that ended the pool, or OK if none did. */
+enum outcome audit_pool_end(struct audit_pool *pool, enum outcome o, struct problem *ret_problem);
 
 /* Hands each mark of the range to work->each as a struct packed_mark, in no order. Up to 15 threads
  * work on the marks, while the caller's thread reads them. work->each may write the marks, and an
- * outcome other than OK ends the walk. work->leave has to be NULL, so that the crew frees the
+ * outcome other than OK ends the walk. work->leave has to be NULL, so that the pool frees the
  * marks. Memory: at most MARK_STREAM_ROWS marks, and the few in the queue. */
-enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
-	const struct crew_work *work, struct problem *ret_problem);
+enum outcome audit_pool_walk(const struct audit_place *place, const struct mark_range *range,
+	const struct audit_pool_work *work, struct problem *ret_problem);

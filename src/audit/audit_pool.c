@@ -1,17 +1,17 @@
-/* The crew of threads that verify, forget and gc work with. The caller adds items, and the threads
- * of a pool take them. Each thread has connections of its own. For forget and gc, crew_walk() adds
- * all marks below a prefix. The commands decide what is done with a mark or an object.
+/* The pool of threads that verify, forget and gc work with. The caller adds items, and the threads
+ * of a pool take them. Each thread has connections of its own. For forget and gc, audit_pool_walk()
+ * adds all marks below a prefix. The commands decide what is done with a mark or an object.
  *
  * bucket_is_known() is here as well. Each of these commands calls it before it concludes anything
  * from an object that is not there. */
-#include "audit/crew.h"
+#include "audit/audit_pool.h"
 #include "aws/retry.h"
 #include "marks/witness.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WALKERS 15 /* threads of crew_walk(), besides the caller, which reads the marks */
+#define WALKERS 15 /* threads of audit_pool_walk(), besides the caller, which reads the marks */
 
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_hand *hand, const char *key)
@@ -72,112 +72,112 @@ enum outcome bucket_is_known(
 	return OUTCOME_SETUP;
 }
 
-void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem)
+void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct problem *problem)
 {
-	uv_mutex_lock(&crew->locked.mutex);
-	if (crew->locked.outcome == OUTCOME_OK) {
-		crew->locked.outcome = outcome;
-		crew->locked.problem = *problem;
+	uv_mutex_lock(&pool->locked.mutex);
+	if (pool->locked.outcome == OUTCOME_OK) {
+		pool->locked.outcome = outcome;
+		pool->locked.problem = *problem;
 	}
-	uv_mutex_unlock(&crew->locked.mutex);
-	pool_close(&crew->pool);
+	uv_mutex_unlock(&pool->locked.mutex);
+	pool_close(&pool->threads);
 }
 
-/* Returns whether no outcome has ended the crew yet. */
-static bool goes_on(struct crew *crew)
+/* Returns whether no outcome has ended the pool yet. */
+static bool goes_on(struct audit_pool *pool)
 {
-	uv_mutex_lock(&crew->locked.mutex);
-	const bool is_ok = crew->locked.outcome == OUTCOME_OK;
-	uv_mutex_unlock(&crew->locked.mutex);
+	uv_mutex_lock(&pool->locked.mutex);
+	const bool is_ok = pool->locked.outcome == OUTCOME_OK;
+	uv_mutex_unlock(&pool->locked.mutex);
 	return is_ok;
 }
 
-/* Works on an item, or leaves it if the crew has ended. The crew ends here if the limits of the
+/* Works on an item, or leaves it if the pool has ended. The pool ends here if the limits of the
  * place are over, or if the work has an outcome other than OK. */
-static void work_on_item(struct crew *crew, const struct audit_hand *hand, void *item)
+static void work_on_item(struct audit_pool *pool, const struct audit_hand *hand, void *item)
 {
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
-	if (limits_are_over(&crew->place.limits))
-		crew_stop(crew, OUTCOME_ABANDONED, PROBLEM("it was stopped"));
-	if (goes_on(crew))
-		o = crew->work.each(crew->work.arg, hand, item, &problem);
-	else if (crew->work.leave)
-		crew->work.leave(crew->work.arg, item);
-	/* Without leave(), the crew owns the item. Otherwise each() or leave() does. */
-	if (!crew->work.leave)
+	if (limits_are_over(&pool->place.limits))
+		audit_pool_stop(pool, OUTCOME_ABANDONED, PROBLEM("it was stopped"));
+	if (goes_on(pool))
+		o = pool->work.each(pool->work.arg, hand, item, &problem);
+	else if (pool->work.leave)
+		pool->work.leave(pool->work.arg, item);
+	/* Without leave(), the pool owns the item. Otherwise each() or leave() does. */
+	if (!pool->work.leave)
 		free(item);
 	if (o != OUTCOME_OK)
-		crew_stop(crew, o, &problem);
+		audit_pool_stop(pool, o, &problem);
 }
 
-/* A thread of the crew. If its connections cannot be made, it ends the crew, and then leaves all
+/* A thread of the pool. If its connections cannot be made, it ends the pool, and then leaves all
  * items that it takes. */
 static void work_on_items(void *arg)
 {
-	struct crew *crew = arg;
-	const struct audit_place *place = &crew->place;
+	struct audit_pool *pool = arg;
+	const struct audit_place *place = &pool->place;
 	struct audit_hand hand = {0};
 	void *item;
 	if ((place->store && store_conn_new(place->store, &hand.marks)) ||
 		(place->s3 && s3_conn_new(place->s3, &hand.s3)))
-		crew_stop(crew, OUTCOME_LOCAL, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-	while ((item = pool_take(&crew->pool)))
-		work_on_item(crew, &hand, item);
+		audit_pool_stop(pool, OUTCOME_LOCAL, PROBLEM(PROBLEM_NO_DESCRIPTORS));
+	while ((item = pool_take(&pool->threads)))
+		work_on_item(pool, &hand, item);
 	store_conn_free(hand.marks);
 	s3_conn_free(hand.s3);
 }
 
-bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
-	unsigned threads, struct problem *ret_problem)
+bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
+	const struct audit_pool_work *work, unsigned threads, struct problem *ret_problem)
 {
 	/* A few items for each thread wait, so that the threads work on while the caller reads. */
 	const struct pool_options options = {.most = threads, .room = 4 * threads};
-	*crew = (struct crew){.place = *place, .work = *work};
-	uv_mutex_init(&crew->locked.mutex);
-	return pool_init(&crew->pool, &options) == 0 ||
+	*pool = (struct audit_pool){.place = *place, .work = *work};
+	uv_mutex_init(&pool->locked.mutex);
+	return pool_init(&pool->threads, &options) == 0 ||
 	       problem_error(ret_problem, false, "out of memory");
 }
 
-bool crew_give(struct crew *crew, void *item)
+bool audit_pool_give(struct audit_pool *pool, void *item)
 {
 	/* If there is no thread, the caller works on the item itself. If the queue is closed, since
-	 * the crew has ended, work_on_item() leaves it. */
-	if (!pool_feed(&crew->pool, work_on_items, crew, item))
-		work_on_item(crew, &crew->place.own, item);
-	return goes_on(crew);
+	 * the pool has ended, work_on_item() leaves it. */
+	if (!pool_feed(&pool->threads, work_on_items, pool, item))
+		work_on_item(pool, &pool->place.own, item);
+	return goes_on(pool);
 }
 
-enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem)
+enum outcome audit_pool_end(struct audit_pool *pool, enum outcome o, struct problem *ret_problem)
 {
-	if (crew->pool.threads) /* NULL: pool_init() has failed */
-		pool_end(&crew->pool);
+	if (pool->threads.threads) /* NULL: pool_init() has failed */
+		pool_end(&pool->threads);
 	/* No thread is left, so the mutex need not be held. */
-	if (o == OUTCOME_OK && crew->locked.outcome != OUTCOME_OK) {
-		o = crew->locked.outcome;
-		*ret_problem = crew->locked.problem;
+	if (o == OUTCOME_OK && pool->locked.outcome != OUTCOME_OK) {
+		o = pool->locked.outcome;
+		*ret_problem = pool->locked.problem;
 	}
-	uv_mutex_destroy(&crew->locked.mutex);
+	uv_mutex_destroy(&pool->locked.mutex);
 	return o;
 }
 
-enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
-	const struct crew_work *work, struct problem *ret_problem)
+enum outcome audit_pool_walk(const struct audit_place *place, const struct mark_range *range,
+	const struct audit_pool_work *work, struct problem *ret_problem)
 {
-	struct crew crew;
+	struct audit_pool pool;
 	struct mark_stream *stream = NULL;
 	struct packed_mark *row = NULL;
 	enum outcome o = OUTCOME_LOCAL; /* stays if memory runs out */
-	if (!crew_init(&crew, place, work, WALKERS, ret_problem))
-		return crew_end(&crew, o, ret_problem);
+	if (!audit_pool_init(&pool, place, work, WALKERS, ret_problem))
+		return audit_pool_end(&pool, o, ret_problem);
 	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)
 		problem_set(ret_problem, "out of memory");
 	else
-		/* crew_give() takes the row in any case, so no row is freed here. */
+		/* audit_pool_give() takes the row in any case, so no row is freed here. */
 		do
 			o = mark_stream_next(stream, &row, ret_problem);
-		while (o == OUTCOME_OK && row && crew_give(&crew, row));
-	o = crew_end(&crew, o, ret_problem);
+		while (o == OUTCOME_OK && row && audit_pool_give(&pool, row));
+	o = audit_pool_end(&pool, o, ret_problem);
 	mark_stream_free(stream);
 	return o;
 }
