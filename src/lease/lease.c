@@ -171,7 +171,7 @@ static void renewed(struct lease *lease, uint64_t sent_ns)
 static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
-	const char *version = lease->options.ops->whose(lease->options.arg, row, why, owner);
+	const char *version = lease->options.ops->row_version(lease->options.arg, row, why, owner);
 	if (version && strcmp(version, lease->pending) == 0) {
 		renewed(lease, lease->pending_sent_ns);
 		return OUTCOME_OK;

@@ -56,8 +56,8 @@ struct lease_ops {
 	 * row's version if everything else in the row may be ours, or NULL if the row is not ours.
 	 * Also sets ret_why to the reason, and ret_owner to the new owner of the row, for the case
 	 * that the lease turns out to be lost. */
-	const char *(*whose)(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
-		char ret_owner[static LEASE_TEXT_MAX]);
+	const char *(*row_version)(void *arg, const struct item *row,
+		char ret_why[static LEASE_TEXT_MAX], char ret_owner[static LEASE_TEXT_MAX]);
 	/* Is called once for each event. It must return at once, and must not call functions of the
 	 * lease. May be NULL. */
 	void (*tell)(void *arg, enum lease_event event, const char *text, const char *owner);

@@ -112,12 +112,12 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			.n_conditions = ours[1].name ? 2 : 1},
 		try->limits, ret_row, ret_problem);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
-		o = OUTCOME_REFUSED; /* whose() is asked next, and says that the file is gone */
+		o = OUTCOME_REFUSED; /* row_version() is asked next, which names the file */
 	return o;
 }
 
-static const char *whose(void *arg, const struct item *item, char ret_why[static LEASE_TEXT_MAX],
-	char ret_owner[static LEASE_TEXT_MAX])
+static const char *own_row_version(void *arg, const struct item *item,
+	char ret_why[static LEASE_TEXT_MAX], char ret_owner[static LEASE_TEXT_MAX])
 {
 	const struct s3once_lock *lock = arg;
 	const struct lock_row row = dialect_read(lock->locks->dialect, item);
@@ -143,4 +143,5 @@ static const char *whose(void *arg, const struct item *item, char ret_why[static
 	return ours ? row.version : NULL;
 }
 
-const struct lease_ops lock_lease_ops = {.renew = renew, .whose = whose, .tell = lock_events_tell};
+const struct lease_ops lock_lease_ops = {
+	.renew = renew, .row_version = own_row_version, .tell = lock_events_tell};

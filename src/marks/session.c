@@ -139,9 +139,9 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		conn, session->id, try->version, &write, try->limits, ret_row, ret_problem);
 }
 
-/* Says whether the row that has refused a heartbeat may be ours, as lease_ops.whose() has to. */
-static const char *whose(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
-	char ret_owner[static LEASE_TEXT_MAX])
+/* Whether the row that has refused a heartbeat may be ours: lease_ops.row_version(). */
+static const char *own_row_version(void *arg, const struct item *row,
+	char ret_why[static LEASE_TEXT_MAX], char ret_owner[static LEASE_TEXT_MAX])
 {
 	const char *state = item_string(row, "state"), *version = item_string(row, "version");
 	const bool is_open = state && strcmp(state, "open") == 0;
@@ -162,7 +162,8 @@ static void on_lease_event(void *arg, enum lease_event event, const char *text, 
 		log_warning("heartbeats fail: %s", text);
 }
 
-static const struct lease_ops lease_ops = {.renew = renew, .whose = whose, .tell = on_lease_event};
+static const struct lease_ops lease_ops = {
+	.renew = renew, .row_version = own_row_version, .tell = on_lease_event};
 
 int session_new(const struct session_options *options, struct session **ret)
 {

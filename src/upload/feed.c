@@ -62,7 +62,7 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 	return file;
 }
 
-void feed_leave(struct run *run, struct candidate *file)
+void feed_drop_candidate(struct run *run, struct candidate *file)
 {
 	report_unshipped(&run->report, file->mtime_ns);
 	run_tell_left(run, file);
@@ -112,7 +112,7 @@ static void note_repeat(struct run *run, const struct mark *mark)
 
 /* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
  * chunk. `is_last`: the scan has ended. Returns false if the run is over or the queue is closed;
- * files that were not handed on are left then (feed_leave()). */
+ * files that were not handed on are left then (feed_drop_candidate()). */
 static bool hand_on(struct feed *feed, bool is_last)
 {
 	struct run *run = feed->run;
@@ -179,7 +179,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 		taken += can_go_on ? block : 0;
 	}
 	for (size_t i = taken; i < n; i++)
-		feed_leave(run, feed->chunk[i]);
+		feed_drop_candidate(run, feed->chunk[i]);
 	feed->n = 0;
 	return can_go_on;
 }
@@ -212,7 +212,7 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 /* Reports patterns that match nothing, and directories without files. With options.files_from, a
  * directory may well have no file of the list. An --exclude that matches nothing is not worth a
  * warning, only a note. has_found has an element for each source. */
-static void tell_useless(struct run *run, const bool *has_found)
+static void warn_unmatched(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
 	for (size_t i = 0; run->files.filter && i < o->n_rules; i++) {
@@ -348,12 +348,12 @@ void feed_run(struct run *run)
 	if (is_whole)
 		run_ask_for_bucket(run);
 	if (is_whole && !run->options.folders) /* with folders, only these were read */
-		tell_useless(run, feed->has_found);
+		warn_unmatched(run, feed->has_found);
 	if (feed) {
 		free(feed->has_found);
 		/* If the scan was not read to its end, the files of the last chunk are left. */
 		for (size_t i = 0; i < feed->n; i++)
-			feed_leave(run, feed->chunk[i]);
+			feed_drop_candidate(run, feed->chunk[i]);
 		listing_free(feed->listing);
 		known_free(feed->known);
 		store_conn_free(feed->conn);

@@ -153,7 +153,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 			file_free(file);
 		}
 		for (struct candidate *left; (left = queue_left(run->queue));)
-			feed_leave(run, left);
+			feed_drop_candidate(run, left);
 		bucket_keep(run, push->conn);
 	}
 	/* The id is copied, since the row of the job names the session after it was closed. */

@@ -91,7 +91,7 @@ bool run_is_stuck(void *arg)
 
 /* Whether a request that makes something visible has to end: the run is over, or our lease has run
  * out, so that another uploader may be sending the same file. */
-static bool may_not_show(void *arg)
+static bool is_over_or_expired(void *arg)
 {
 	struct run *run = arg;
 	return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
@@ -108,7 +108,7 @@ struct call_limits run_limits(struct run *run)
 struct call_limits run_visible_limits(struct run *run)
 {
 	struct call_limits limits = run_limits(run);
-	limits.abandon = may_not_show;
+	limits.abandon = is_over_or_expired;
 	return limits;
 }
 

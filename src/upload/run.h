@@ -256,7 +256,7 @@ void feed_run(struct run *run);
  * there is no memory. */
 struct candidate *feed_candidate(const struct scan_entry *entry);
 /* Frees a candidate that the run has not begun, and notes that its file is not in S3. */
-void feed_leave(struct run *run, struct candidate *file);
+void feed_drop_candidate(struct run *run, struct candidate *file);
 
 /* The manifest of a run (--manifest): a line for each file that is in S3, and at the end of the run
  * one object of them. */

@@ -12,45 +12,46 @@
 #include <sys/stat.h>
 
 /* If so many paths wait, the folder of a file waits in its place, once for all files in it. */
-#define RESTLESS_MAX 1000
+#define PENDING_MAX 1000
 
-static void restless_clear(struct restless *restless)
+static void pending_clear(struct pending_paths *pending)
 {
-	for (size_t i = 0; i < restless->n; i++)
-		free(restless->paths[i].path);
-	free(restless->paths);
-	*restless = (struct restless){.due_ns = UINT64_MAX};
+	for (size_t i = 0; i < pending->n; i++)
+		free(pending->paths[i].path);
+	free(pending->paths);
+	*pending = (struct pending_paths){.due_ns = UINT64_MAX};
 }
 
-/* Lets a path wait until due_ns. is_new is as in struct restless_path. A path that waits already
+/* Lets a path wait until due_ns. is_new is as in struct pending_path. A path that waits already
  * keeps its time: if its file is written to meanwhile, that is seen when the time has come. */
-static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
+static void pending_add(
+	struct pending_paths *pending, const char *path, uint64_t due_ns, bool is_new)
 {
-	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
-	size_t at = 0, to = restless->n; /* `at` becomes the index where the path belongs */
+	char *copy = must_have(pending->n < PENDING_MAX ? strdup(path) : path_folder(path));
+	size_t at = 0, to = pending->n; /* `at` becomes the index where the path belongs */
 	while (at < to) {
 		const size_t middle = at + (to - at) / 2;
-		if (strcmp(restless->paths[middle].path, copy) < 0)
+		if (strcmp(pending->paths[middle].path, copy) < 0)
 			at = middle + 1;
 		else
 			to = middle;
 	}
 	/* For a path that keeps its time, this may be too early. take_rested() sets it right. */
-	if (due_ns < restless->due_ns)
-		restless->due_ns = due_ns;
-	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0) {
-		restless->paths[at].is_new |= is_new;
+	if (due_ns < pending->due_ns)
+		pending->due_ns = due_ns;
+	if (at < pending->n && strcmp(pending->paths[at].path, copy) == 0) {
+		pending->paths[at].is_new |= is_new;
 		free(copy);
 		return;
 	}
-	if (restless->n == restless->cap) {
-		restless->cap = 2 * restless->cap + 16;
-		restless->paths = must_have(
-			reallocarray(restless->paths, restless->cap, sizeof *restless->paths));
+	if (pending->n == pending->cap) {
+		pending->cap = 2 * pending->cap + 16;
+		pending->paths = must_have(
+			reallocarray(pending->paths, pending->cap, sizeof *pending->paths));
 	}
-	struct restless_path *place = restless->paths + at;
-	memmove(place + 1, place, (restless->n++ - at) * sizeof *place);
-	*place = (struct restless_path){.path = copy, .due_ns = due_ns, .is_new = is_new};
+	struct pending_path *place = pending->paths + at;
+	memmove(place + 1, place, (pending->n++ - at) * sizeof *place);
+	*place = (struct pending_path){.path = copy, .due_ns = due_ns, .is_new = is_new};
 }
 
 static int64_t ns_of(struct timespec t)
@@ -139,7 +140,7 @@ static void on_waiting(void *arg, const char *path)
 	/* In the folder "/", the name must not follow a second slash. */
 	if (rests_at_ns > watched->began_wall_ns && folder &&
 		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
-		restless_add(&watched->restless, file, due_at(watched, rests_at_ns), false);
+		pending_add(&watched->pending, file, due_at(watched, rests_at_ns), false);
 		free(file);
 	}
 	free(folder);
@@ -150,8 +151,8 @@ static void on_waiting(void *arg, const char *path)
 static void on_touched(void *arg, const char *path)
 {
 	struct watched *watched = arg;
-	restless_add(&watched->restless, path,
-		clock_boot_ns() + watched->min_age_ns + TOUCH_DELAY_NS, true);
+	pending_add(&watched->pending, path, clock_boot_ns() + watched->min_age_ns + TOUCH_DELAY_NS,
+		true);
 }
 
 /* Returns when a path whose time has come is to be looked at by a pass: now_ns; or later, if it is
@@ -174,14 +175,14 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
  * left as too young. */
 static bool take_rested(struct watched *watched, struct touched *ret)
 {
-	struct restless *restless = &watched->restless;
+	struct pending_paths *pending = &watched->pending;
 	const uint64_t now_ns = clock_boot_ns();
 	size_t kept = 0, rested = 0;
-	if (restless->due_ns > now_ns)
+	if (pending->due_ns > now_ns)
 		return false;
-	restless->due_ns = UINT64_MAX; /* the least due_ns of the paths that are kept */
-	for (size_t i = 0; i < restless->n; i++) {
-		struct restless_path at = restless->paths[i];
+	pending->due_ns = UINT64_MAX; /* the least due_ns of the paths that are kept */
+	for (size_t i = 0; i < pending->n; i++) {
+		struct pending_path at = pending->paths[i];
 		if (at.due_ns <= now_ns) {
 			at.due_ns = looked_at_ns(watched, at.path, now_ns);
 			at.is_new = at.is_new && at.due_ns == now_ns;
@@ -194,11 +195,11 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 			free(at.path);
 			continue;
 		}
-		if (at.due_ns < restless->due_ns)
-			restless->due_ns = at.due_ns;
-		restless->paths[kept++] = at;
+		if (at.due_ns < pending->due_ns)
+			pending->due_ns = at.due_ns;
+		pending->paths[kept++] = at;
 	}
-	restless->n = kept;
+	pending->n = kept;
 	return rested > 0;
 }
 
@@ -227,7 +228,7 @@ uint64_t watched_due_ns(const struct watched *watched)
 {
 	if (watched->is_unfinished)
 		return 0;
-	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->restless.due_ns;
+	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->pending.due_ns;
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
 }
 
@@ -316,7 +317,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 		o->min_age_ms = MIN_AGE_MS;
 	o->no_wait = 1;
 	watched->min_age_ns = o->min_age_ms * NS_PER_MS;
-	watched->restless.due_ns = UINT64_MAX;
+	watched->pending.due_ns = UINT64_MAX;
 	watched->pass = (struct push_pass){.waits = on_waiting,
 		.gives_way = gives_way,
 		.arg = watched,
@@ -332,7 +333,7 @@ void watched_free(struct watched *watched)
 	if (!watched)
 		return;
 	watch_folders_free(watched->folders);
-	restless_clear(&watched->restless);
+	pending_clear(&watched->pending);
 	text_clear(&watched->pass.said);
 	text_clear(&watched->pass.told);
 	touched_clear(&watched->left);
@@ -385,7 +386,7 @@ static void plan_retry(struct watched *watched)
 /* Makes a pass over all files, and plans the next one: for now, if this one gave way. */
 static void pass_over_all(struct watched *watched)
 {
-	restless_clear(&watched->restless); /* this pass looks at these paths, too */
+	pending_clear(&watched->pending); /* this pass looks at these paths, too */
 	watch_folders_renew(watched->folders);
 	watched->next_whole_ns = UINT64_MAX; /* an event during the pass may plan another one */
 	const int code = run(watched, NULL);
@@ -463,7 +464,7 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	/* At least 1, since 0 means that there is no limit. */
 	o->max_duration_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 1;
 	watched->code = run(watched, NULL);
-	restless_clear(&watched->restless);
+	pending_clear(&watched->pending);
 	watched->next_whole_ns = UINT64_MAX;
 	/* At its limit of time the pass has left files. So watched_waits() returns true. */
 	watched->is_unfinished = watched->code == S3ONCE_EXIT_LIMIT;
@@ -474,7 +475,7 @@ bool watched_waits(const struct watched *watched)
 	/* next_whole_ns is 0 before the first pass, and while a pass over all files has to go on.
 	 */
 	bool waits = watched->is_unfinished || !watched->next_whole_ns;
-	for (size_t i = 0; i < watched->restless.n; i++)
-		waits |= watched->restless.paths[i].is_new;
+	for (size_t i = 0; i < watched->pending.n; i++)
+		waits |= watched->pending.paths[i].is_new;
 	return waits;
 }

@@ -25,15 +25,15 @@ struct watched_service {
 
 /* A path that waits until it is at rest: a file or folder that was touched, or a file that was too
  * young in a pass. */
-struct restless_path {
+struct pending_path {
 	char *path;
 	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
 	bool is_new;     /* it was touched, and was not looked at since: see watched_waits() */
 };
 
 /* All paths that wait, in the order of the paths. */
-struct restless {
-	struct restless_path *paths;
+struct pending_paths {
+	struct pending_path *paths;
 	size_t n, cap;
 	uint64_t due_ns; /* no path is due before this; UINT64_MAX: nothing waits */
 };
@@ -67,7 +67,7 @@ struct watched {
 	bool is_ready;
 	/* Used by watched_job.c alone: */
 	const struct watched_service *service;
-	struct restless restless;
+	struct pending_paths pending;
 	uint64_t min_age_ns;    /* --min-age, or its default */
 	uint64_t next_whole_ns; /* when the next pass over all files is due */
 	uint64_t retry_ns;     /* the wait after the last pass that failed; 0: none has failed since

@@ -51,7 +51,7 @@ struct file {
 	bool is_reread;
 	/* Its file system tells another inode or ctime each time it is asked, although the file has
 	 * the same size and modification time. Implies is_reread. */
-	bool is_restless;
+	bool stat_is_unsteady;
 	int64_t mtime_ns; /* of the version being sent; of a piece, when it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
 	 * kept here also if it does not count in `state`. */
@@ -301,7 +301,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 /* If `is_needed`, reads a file that is compressed on its way and has no content id, and adds the
  * SHA-256 of its content to file->sums. The metadata of its upload names that (file_meta()), and is
  * sent before the first part is read. Returns NEXT, or why not. */
-enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
+enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed);
 
 /* Returns what the file's object is encrypted with: the MD5 of the caller's key (SSE-C) in base64,
  * what sse says, or "". Borrowed. */

@@ -236,8 +236,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->opened_ctime_ns = file->state.ctime_ns;
 	/* Nobody else can write to a copy of a piece, or to what came through a pipe. */
 	file->is_reread =
-		file->is_restless || (!c->is_piece && !c->is_piped && !file_times_tell(fd));
-	if (file->is_restless)
+		file->stat_is_unsteady || (!c->is_piece && !c->is_piped && !file_times_tell(fd));
+	if (file->stat_is_unsteady)
 		file->state.ctime_ns = 0, file->state.ino = 0;
 	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes its ctime */
@@ -287,10 +287,10 @@ enum step file_sum(
 
 /* How a file was not the same at the end of a reading as at its beginning. */
 enum unsteady {
-	UNSTEADY_SEEN,     /* its size or modification time is another one */
-	UNSTEADY_RESTLESS, /* only its inode or ctime is, as some file systems tell at each look */
-	UNSTEADY_UNSEEN,   /* neither, and yet what was read is not what was read before */
-	UNSTEADY_SHORT,    /* neither, and its content ends before its size, as in /sys */
+	UNSTEADY_SEEN,   /* its size or modification time is another one */
+	UNSTEADY_STAT,   /* only its inode or ctime is, as some file systems tell at each look */
+	UNSTEADY_UNSEEN, /* neither, and yet what was read is not what was read before */
+	UNSTEADY_SHORT,  /* neither, and its content ends before its size, as in /sys */
 };
 
 static enum unsteady find_change(const struct file *file)
@@ -304,7 +304,7 @@ static enum unsteady find_change(const struct file *file)
 	if (!file_state_equal(&now, &file->state)) {
 		const bool is_steady = !file_state_of(file->fd, &again) &&
 				       file_state_equal(&now, &again) && !file->restarts;
-		return is_steady ? UNSTEADY_SEEN : UNSTEADY_RESTLESS;
+		return is_steady ? UNSTEADY_SEEN : UNSTEADY_STAT;
 	}
 	const off_t last = (off_t)now.size - 1;
 	return now.size && pread(file->fd, &(char){0}, 1, last) == 0 ? UNSTEADY_SHORT
@@ -342,15 +342,15 @@ static enum step open_anew(struct worker *worker, struct file *file)
 				"does (/sys): copy it to a file, or exclude it"));
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return give_up_reading(worker, file, change);
-	/* Of a restless file nobody can say that it has changed. */
-	if (change == UNSTEADY_SEEN || file->is_restless)
+	/* Of a file whose identity is unsteady nobody can say that it has changed. */
+	if (change == UNSTEADY_SEEN || file->stat_is_unsteady)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("changed while it was read, starting again with what it is now"));
 	else if (change == UNSTEADY_UNSEEN)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("its content changed while it was read, although its size and "
 				"modification time did not, starting again with what it is now"));
-	file->is_restless |= change == UNSTEADY_RESTLESS;
+	file->stat_is_unsteady |= change == UNSTEADY_STAT;
 	/* The file may be again what the object that was to be replaced holds. So S3 is looked at
 	 * once more. */
 	if (file->life == FILE_CLEAR && *file->replaces)

@@ -152,7 +152,7 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 		if (step == STEP_NEXT)
 			step = look_at_object(worker, file, LOOK_AHEAD);
 		if (step == STEP_NEXT)
-			step = multipart_learn_content(
+			step = multipart_add_content_sha256(
 				worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
 		if (step == STEP_NEXT)
 			step = create_upload(worker, file);

@@ -78,7 +78,7 @@ static bool server_may_take(const struct worker *worker, const struct encoding *
 	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
 }
 
-enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
+enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed)
 {
 	return (is_needed && file->encoding && !*file->candidate->content)
 		       ? file_sum(worker, file, NULL, DIGEST_SHA256)
@@ -157,7 +157,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
 	/* If the recorded upload names its content, recorded_upload_fits() compares that. */
 	const enum step step =
-		multipart_learn_content(worker, file, upload->is_open && *upload->content);
+		multipart_add_content_sha256(worker, file, upload->is_open && *upload->content);
 	if (step != STEP_NEXT)
 		return step;
 	if (file->encoding) {

@@ -45,8 +45,8 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	return row.answers[i] == LOSE_AFTER ? OUTCOME_LOST : OUTCOME_OK;
 }
 
-static const char *whose(void *arg, const struct item *seen, char ret_why[static LEASE_TEXT_MAX],
-	char ret_owner[static LEASE_TEXT_MAX])
+static const char *own_row_version(void *arg, const struct item *seen,
+	char ret_why[static LEASE_TEXT_MAX], char ret_owner[static LEASE_TEXT_MAX])
 {
 	const bool is_gone = row.answers[row.tries - 1] == REFUSE_WITHOUT_ROW;
 	if (!row.owner && !is_gone)
@@ -61,7 +61,7 @@ static void tell(void *arg, enum lease_event event, const char *text, const char
 	row.lost += event == LEASE_LOST;
 }
 
-static const struct lease_ops ops = {.renew = renew, .whose = whose, .tell = tell};
+static const struct lease_ops ops = {.renew = renew, .row_version = own_row_version, .tell = tell};
 static struct lease_keeper *keeper;
 
 static struct lease *begin(const struct row *as, uint64_t sent_ns)
@@ -196,7 +196,8 @@ static void note_end(void *arg, enum lease_event event, const char *text, const 
 
 static void test_each_ends_in_time(void)
 {
-	static const struct lease_ops noting = {.renew = renew, .whose = whose, .tell = note_end};
+	static const struct lease_ops noting = {
+		.renew = renew, .row_version = own_row_version, .tell = note_end};
 	/* Long enough from now that all of them are known before the first one ends. */
 	const uint64_t begin_ns = clock_boot_ns() + 2 * NS_PER_S;
 	struct lease *leases[MANY];
