@@ -1,6 +1,5 @@
-/* What a file contains, whatever it is compressed with. The first part decompresses gzip, bzip2,
- * xz, zstd and lz4 by one function. The second part reads the content, and makes the ids of all of
- * it, of its first bytes and of a range, and a copy of a range.
+/* What a file contains, whatever it is compressed with. It reads the content, and makes the ids of
+ * all of it, of its first bytes and of a range, and a copy of a range. decompress.c decompresses.
  *
  * The scan and the removal of a file call it with a file that they have opened; nothing here opens
  * files or knows their names. Memory does not grow with the file. */
@@ -8,230 +7,13 @@
 #include "base/checksum.h"
 #include "base/files.h"
 #include "base/text.h"
-#include <bzlib.h>
+#include "scan/content/decompress.h"
 #include <errno.h>
-#include <lz4frame.h>
-#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
-#include <zstd_errors.h>
 
 #define CHUNK_BYTES (64U << 10)
-/* The most memory that decompressing may take, since the bytes may come from anyone. `zstd --ultra`
- * asks for this much, and xz for half of it. */
-#define MEMORY_MAX     (128U << 20)
-#define WINDOW_LOG_MAX 27 /* of zstd, as a power of two: 1 << 27 is MEMORY_MAX */
-/* How many first bytes tell the format. */
-#define MAGIC_BYTES 10
-
-enum format { BARE, GZIP, BZIP2, XZ, ZSTD, LZ4 };
-
-struct decompress {
-	enum format format; /* BARE: it has not begun */
-	bool has_ended;
-	/* What is left of the input, and of the room for output. */
-	const unsigned char *in;
-	unsigned char *out;
-	unsigned in_bytes, out_bytes;
-	union {
-		z_stream gzip;
-		bz_stream bzip2;
-		lzma_stream xz;
-		ZSTD_DStream *zstd;
-		LZ4F_dctx *lz4;
-	};
-};
-
-/* Moves input and output on by what the library has used and written. */
-static void advance_io(struct decompress *d, size_t used, size_t written)
-{
-	d->in += used;
-	d->in_bytes -= (unsigned)used;
-	d->out += written;
-	d->out_bytes -= (unsigned)written;
-}
-
-/* gzip_run() and the four functions below it are in the table of decompress(), which says what they
- * return. Only liblzma has to be told that the input is the `last`. */
-static int gzip_run(struct decompress *d, bool last)
-{
-	d->gzip.next_in = (Bytef *)(uintptr_t)d->in; /* zlib does not write to it */
-	d->gzip.avail_in = d->in_bytes;
-	d->gzip.next_out = d->out;
-	d->gzip.avail_out = d->out_bytes;
-	const int r = inflate(&d->gzip, Z_NO_FLUSH);
-	advance_io(d, d->in_bytes - d->gzip.avail_in, d->out_bytes - d->gzip.avail_out);
-	if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR)
-		return r == Z_STREAM_END;
-	return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
-}
-
-static int bzip2_run(struct decompress *d, bool last)
-{
-	d->bzip2.next_in = (char *)(uintptr_t)d->in; /* libbz2 does not write to it */
-	d->bzip2.avail_in = d->in_bytes;
-	d->bzip2.next_out = (char *)d->out;
-	d->bzip2.avail_out = d->out_bytes;
-	const int r = BZ2_bzDecompress(&d->bzip2);
-	advance_io(d, d->in_bytes - d->bzip2.avail_in, d->out_bytes - d->bzip2.avail_out);
-	if (r == BZ_STREAM_END || r == BZ_OK)
-		return r == BZ_STREAM_END;
-	return r == BZ_MEM_ERROR ? -ENOMEM : -EBADMSG;
-}
-
-/* liblzma joins streams by itself. It reports the end only when no stream follows. */
-static int xz_run(struct decompress *d, bool last)
-{
-	d->xz.next_in = d->in;
-	d->xz.avail_in = d->in_bytes;
-	d->xz.next_out = d->out;
-	d->xz.avail_out = d->out_bytes;
-	const lzma_ret r = lzma_code(&d->xz, last ? LZMA_FINISH : LZMA_RUN);
-	advance_io(d, d->in_bytes - d->xz.avail_in, d->out_bytes - d->xz.avail_out);
-	if (r == LZMA_STREAM_END || r == LZMA_OK || r == LZMA_BUF_ERROR)
-		return r == LZMA_STREAM_END;
-	return r == LZMA_MEM_ERROR ? -ENOMEM : r == LZMA_MEMLIMIT_ERROR ? -EFBIG : -EBADMSG;
-}
-
-static int zstd_run(struct decompress *d, bool last)
-{
-	ZSTD_inBuffer in = {d->in, d->in_bytes, 0};
-	ZSTD_outBuffer out = {d->out, d->out_bytes, 0};
-	const size_t r = ZSTD_decompressStream(d->zstd, &out, &in);
-	const ZSTD_ErrorCode error = ZSTD_getErrorCode(r);
-	advance_io(d, in.pos, out.pos);
-	if (!error)
-		return r == 0;
-	return error == ZSTD_error_memory_allocation               ? -ENOMEM
-	       : error == ZSTD_error_frameParameter_windowTooLarge ? -EFBIG
-								   : -EBADMSG;
-}
-
-static int lz4_run(struct decompress *d, bool last)
-{
-	size_t in = d->in_bytes, out = d->out_bytes;
-	const size_t r = LZ4F_decompress(d->lz4, d->out, &out, d->in, &in, NULL);
-	if (LZ4F_isError(r))
-		return strcmp(LZ4F_getErrorName(r), "ERROR_allocation_failed") == 0 ? -ENOMEM
-										    : -EBADMSG;
-	advance_io(d, in, out);
-	return r == 0;
-}
-
-/* Begins to decompress by the library of this format. Returns false if memory ran out. */
-static bool init_format(struct decompress *d)
-{
-	switch (d->format) {
-	case GZIP:
-		d->gzip = (z_stream){0};
-		/* 15: windows of every size; 16: the format is gzip and not that of zlib */
-		return inflateInit2(&d->gzip, 15 + 16) == Z_OK;
-	case BZIP2:
-		d->bzip2 = (bz_stream){0};
-		return BZ2_bzDecompressInit(&d->bzip2, 0, 0) == BZ_OK;
-	case XZ:
-		d->xz = (lzma_stream)LZMA_STREAM_INIT;
-		return lzma_stream_decoder(&d->xz, MEMORY_MAX, LZMA_CONCATENATED) == LZMA_OK;
-	case ZSTD:
-		d->zstd = ZSTD_createDStream();
-		if (d->zstd)
-			ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
-		return d->zstd != NULL;
-	case LZ4:
-		return !LZ4F_isError(LZ4F_createDecompressionContext(&d->lz4, LZ4F_VERSION));
-	case BARE:
-		break;
-	}
-	return false;
-}
-
-static void clear_format(struct decompress *d)
-{
-	if (d->format == GZIP)
-		inflateEnd(&d->gzip);
-	else if (d->format == BZIP2)
-		BZ2_bzDecompressEnd(&d->bzip2);
-	else if (d->format == XZ)
-		lzma_end(&d->xz);
-	else if (d->format == ZSTD)
-		ZSTD_freeDStream(d->zstd);
-	else if (d->format == LZ4)
-		LZ4F_freeDecompressionContext(d->lz4);
-}
-
-static bool begins_with(const unsigned char *first, size_t n, const char *magic, size_t bytes)
-{
-	return n >= bytes && memcmp(first, magic, bytes) == 0;
-}
-
-/* Returns the format that a file has by its first n bytes. */
-static enum format format_of(const unsigned char *first, size_t n)
-{
-	if (begins_with(first, n, "\x1f\x8b\x08", 3))
-		return GZIP;
-	/* Behind "BZh" come the size of the blocks, and the magic number of a block or of the end.
-	 */
-	if (begins_with(first, n, "BZh", 3) && n >= 10 && first[3] >= '1' && first[3] <= '9' &&
-		(memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
-			memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0))
-		return BZIP2;
-	if (begins_with(first, n, "\xfd\x37\x7a\x58\x5a\0", 6))
-		return XZ;
-	/* A frame of zstd, or a skippable frame, which decompresses to nothing. zstd and lz4 share
-	 * the latter. */
-	if (begins_with(first, n, "\x28\xb5\x2f\xfd", 4) ||
-		(n >= 4 && first[0] >> 4 == 5 && memcmp(first + 1, "\x2a\x4d\x18", 3) == 0))
-		return ZSTD;
-	if (begins_with(first, n, "\x04\x22\x4d\x18", 4))
-		return LZ4;
-	return BARE;
-}
-
-/* Decompresses until the input is used up and all that came of it is written, or the output is
- * full. `last` says that no more input follows. Members and frames that follow each other are one
- * content.
- *
- * Returns 0; 1 if the output is full and more may come without input; -EBADMSG if the bytes do not
- * have the format throughout (damaged, or followed by something else); -EFBIG with a sentence if
- * more memory is needed than is allowed; or -ENOMEM. */
-static int decompress(struct decompress *d, bool last, struct problem *ret_problem)
-{
-	/* By format. Each function uses input and writes output. It returns 1 if a member or frame
-	 * has ended, else 0, or -EBADMSG, -EFBIG or -ENOMEM. */
-	static int (*const runs[])(struct decompress *, bool) = {
-		NULL, gzip_run, bzip2_run, xz_run, zstd_run, lz4_run};
-	for (;;) {
-		const unsigned in = d->in_bytes, out = d->out_bytes;
-		if (d->has_ended && !in) /* the library has no output left behind an end */
-			return 0;
-		/* Each member of gzip and bzip2 needs a new init. */
-		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {
-			clear_format(d);
-			if (!init_format(d)) {
-				d->format = BARE; /* nothing is left for clear_format() */
-				return -ENOMEM;
-			}
-		}
-		const int r = runs[d->format](d, last);
-		if (r == -EFBIG)
-			problem_set(ret_problem,
-				"needs more than %u MiB of memory to be decompressed; compress it "
-				"with a smaller window (without zstd --long, xz with a smaller "
-				"dictionary)",
-				MEMORY_MAX >> 20);
-		if (r < 0)
-			return r;
-		d->has_ended = r == 1;
-		if (!d->out_bytes)
-			return 1;
-		if (d->in_bytes == in && d->out_bytes == out && !d->has_ended)
-			return 0; /* the library waits for input */
-	}
-}
-
 /* One reading of a content. The content is measured, or a range of it is copied. */
 struct reading {
 	const struct content *content;
@@ -387,12 +169,10 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 		n = read_next(reading);
 		if (n < 0)
 			return (int)n;
-		if (may_decompress && is_first_chunk)
-			d->format = format_of(reading->in, (size_t)n);
-		if (is_first_chunk && d->format && !init_format(d)) {
-			d->format = BARE; /* nothing has begun for clear_format() */
+		const enum format format =
+			may_decompress && is_first_chunk ? format_of(reading->in, (size_t)n) : BARE;
+		if (format && decompress_begin(d, format))
 			return -ENOMEM;
-		}
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
 			      : take_bytes(reading, reading->in, (size_t)n);
 	}
@@ -411,8 +191,7 @@ static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_C
 		return -ENOMEM;
 	reading->out = reading->in + CHUNK_BYTES;
 	int r = read_through(reading, true, ret_problem);
-	clear_format(&reading->decompress);
-	reading->decompress.format = BARE;
+	decompress_clear(&reading->decompress);
 	if (r == -EBADMSG)
 		r = read_through(reading, false, ret_problem);
 	free(reading->in);
