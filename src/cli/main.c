@@ -27,6 +27,7 @@ static const struct {
 		true},
 	{"verify", verify_main, "compare what is in the bucket with the marks"},
 	{"manifest", manifest_main, "print what runs have listed, also as lists of checksums"},
+	{"cat", cat_main, "print the lines of a log from its objects in S3"},
 	{"gc", gc_main, "clear away what ended runs have left: uploads, claims, old marks", true},
 	{"init", init_main, "create the table that keeps the marks of many hosts"},
 	{"config", config_main, "show the settings and where each comes from"},

@@ -76,7 +76,6 @@ static const struct {
 	const char *answer;
 } commands[] = {
 	{"backup", OTHER_INTO, PUSH},
-	{"cat", OTHER_ANSWERED, NO_DOWNLOADS},
 	{"copy", OTHER_INTO, PUSH},
 	{"copyto", OTHER_TO, PUSH},
 	{"cp", OTHER_TO, PUSH},

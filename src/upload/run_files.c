@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "lease/process.h"
 #include "scan/content/identity_cache.h"
+#include "scan/key/key_template.h"
 #include "scan/rotated/log_rows.h"
 #include "store/sqlite_file.h"
 #include "store/store.h"
@@ -16,10 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The default key template of rotated files. It has only what rotation and compression do not
- * change. */
-#define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
 
 /* Makes "host:directory" of each source, which marks keep to say where a file came from. The path
  * is quoted, since it may have any bytes, and the store takes only text. */

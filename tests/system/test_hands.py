@@ -93,7 +93,6 @@ TO_COMMANDS = {
     "ls s3://bucket": "s3once status s3://",
     "rm s3://bucket/k": "never deletes in S3",
     "du s3://bucket": "status --depth",
-    "cat s3://bucket/k": "does not download",
     "get s3://bucket/k": "does not download",
     "restore s3://bucket/k": "does not download",
     "cp s3://bucket/k .": "does not download",

@@ -9,7 +9,7 @@ import pytest
 from tests.system.harness import BUILD, REPOSITORY
 
 MAN = REPOSITORY / "docs" / "man"
-COMMANDS = ["push", "run", "watch", "proven", "status", "fleet", "verify", "manifest", "forget", "gc", "init", "config", "doctor", "lock"]
+COMMANDS = ["push", "run", "watch", "proven", "status", "fleet", "verify", "manifest", "cat", "forget", "gc", "init", "config", "doctor", "lock"]
 LOCK = ["run", "acquire", "renew", "release", "status", "list", "break", "init"]
 
 

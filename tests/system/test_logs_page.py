@@ -139,14 +139,18 @@ def test_the_commands_of_the_page(s3once, s3, bucket, host):
     host.night(1)
     host.night(2)
     commands = commands_of_page()
-    assert [words[0] for words in commands] == ["config", "run", "status", "verify"]
+    assert [words[0] for words in commands] == ["config", "run", "status", "verify", "cat", "cat", "cat"]
     marks = s3once.state / "s3once" / "marks.db"
+    printed = []  # by cat
     for words in commands:
         if words[0] == "status":
             assert s3once("run", "nginx").code == 0
-        words = [word.replace("/var/lib/s3once/marks.db", str(marks)).replace("my-logs", bucket) for word in words]
+        words = words[: words.index("|")] if "|" in words else words
+        words = [word.replace("/var/lib/s3once/marks.db", str(marks)).replace("my-logs", bucket).replace("2026-11-20", "2020-01-01") for word in words]
         run = s3once(*words)
         assert run.code == 0 and "error" not in run.err, run
+        if words[0] == "cat":
+            printed.append(run.out)
         if words[0] == "config":
             assert f"line 1 of {host.folder}/nginx.conf" in run.out
         if words[:2] == ["run", "--dry-run"]:
@@ -154,6 +158,8 @@ def test_the_commands_of_the_page(s3once, s3, bucket, host):
         if words[0] == "verify":
             assert "4 objects are as their marks say" in run.err, run
     assert len(s3.objects(bucket)) == 4
+    access = [lines.decode() for name, lines in host.written if name == "access"]
+    assert printed[:2] == [access[0], "".join(access)] and printed[2].count("/web1/nginx/access-") == 2, printed
 
 
 def test_numbers_are_told(s3once, s3, bucket, host):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -52,5 +53,8 @@ def test_the_lines_of_a_log_come_back_in_order(s3once, s3, bucket, shell, tmp_pa
     subprocess.run(["gzip", folder / "access.log.3", folder / "access.log.2"], check=True)
     run = s3once("push", folder, f"s3://{bucket}/web1/nginx", "--rotated", "--min-age", "0s")
     assert run.code == 0, run
-    done = shell(COMMANDS[3])
+    done = shell(COMMANDS[4])
     assert (done.returncode, done.stdout) == (0, b"0\n1\n2\n3\n4\n"), done
+    words = shlex.split(COMMANDS[3].replace("my-logs", bucket))[1:]
+    run = s3once(*words, env={"TZ": "UTC"})
+    assert (run.code, run.out, run.err) == (0, "0\n1\n2\n3\n4\n5\n", ""), run

@@ -16,6 +16,7 @@ OPERANDS = {
     "forget": VALID,
     "verify": VALID,
     "manifest": VALID,
+    "cat": ["s3://bucket/p/app.log"],
     "gc": VALID,
     "init": [],
     "config": [],
@@ -31,7 +32,7 @@ OPERANDS = {
     "lock init": [],
 }
 OPTIONAL = {"status", "doctor", "config"}  # they tell something without one, too
-MANY = {"push", "run", "watch", "proven", "manifest", "config", "lock run"}
+MANY = {"push", "run", "watch", "proven", "manifest", "cat", "config", "lock run"}
 KINDS = {"N": ("many", "12x", "-1", ""), "SIZE": ("12x", "1.5G", ""), "DUR": ("12x", "1.5h", ""), "PLACE": ("",), "FILE": ("",), "URL": ("",)}
 
 

@@ -6,6 +6,10 @@
 #include "scan/key/rotated_name.h"
 #include <stdint.h>
 
+/* The default template of rotated files. It has only what rotation and compression do not change.
+ * src/cat reads such keys. */
+#define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
+
 struct key_template_options {
 	const char *text;                    /* the template */
 	const char *time_zone;               /* of {mtime:…}; NULL: UTC */

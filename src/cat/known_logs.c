@@ -1,0 +1,63 @@
+/* The logs of a family that were met last. log_plan.c asks them what each object is. */
+#include "cat/known_logs.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void clear_log(struct known_log *log)
+{
+	free(log->ranges);
+	*log = (struct known_log){.n = 0};
+}
+
+void known_logs_clear(struct known_logs *known)
+{
+	while (known->n)
+		clear_log(&known->logs[--known->n]);
+}
+
+struct known_log *known_logs_continued(struct known_logs *known, uint64_t start)
+{
+	for (size_t i = 0; start && i < known->n; i++)
+		if (known->logs[i].end == start)
+			return &known->logs[i];
+	const bool may_be = start && known->n && known->logs->end == LENGTH_UNKNOWN;
+	return may_be ? known->logs : NULL;
+}
+
+int known_logs_add(struct known_logs *known, struct known_log *log, const struct log_range *range)
+{
+	struct known_log latest = {.start = range->start};
+	size_t at = known->n < KNOWN_LOGS_MAX ? known->n : KNOWN_LOGS_MAX - 1;
+	if (log) {
+		at = (size_t)(log - known->logs);
+		latest = *log;
+	} else if (known->n == KNOWN_LOGS_MAX) {
+		clear_log(&known->logs[at]);
+	} else {
+		known->n++;
+	}
+	memmove(known->logs + 1, known->logs, at * sizeof *known->logs);
+	known->logs[0] = latest;
+	struct log_range *ranges = reallocarray(latest.ranges, latest.n + 1, sizeof *latest.ranges);
+	if (!ranges)
+		return -ENOMEM;
+	ranges[latest.n] = *range;
+	known->logs[0].ranges = ranges;
+	known->logs[0].n = latest.n + 1;
+	known->logs[0].end = range->end;
+	memcpy(known->logs[0].table, range->table, sizeof known->logs[0].table);
+	return 0;
+}
+
+bool known_log_may_repeat(const struct known_log *log, const struct log_range *object)
+{
+	/* Marks know each piece that they have cut. A log that begins at 0 with marks that know the
+	 * log is another one. */
+	if (object->start == 0 && strcmp(object->table, log->table) == 0)
+		return false;
+	/* Two logs may be equal. One that was uploaded again would have the same key. */
+	if (log->n == 1 && object->start == log->start && object->end == log->end)
+		return false;
+	return log->end != LENGTH_UNKNOWN && object->start < log->end && object->end > log->start;
+}

@@ -1,0 +1,451 @@
+/* Prints a log: selects its objects in the bucket's listing, plans them window by window, and
+ * prints each, decompressed and verified. */
+#include "cat/log_cat.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "cat/log_plan.h"
+#include "cat/unpack.h"
+#include "s3/object_stream.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many objects are planned at once. More are, if they have the same second. */
+#define WINDOW 256
+/* How many objects before the first one that is printed are looked at, so that its place in the log
+ * is known. */
+#define BEFORE KNOWN_LOGS_MAX
+
+struct printing {
+	struct log_cat *cat;
+	struct read_ahead *ahead;
+	struct known_logs known;
+	struct log_object *objects; /* of the window */
+	size_t n, room;
+	/* Of the object that is printed: */
+	uint64_t skip;         /* bytes that are still to be skipped */
+	struct digest content; /* of all bytes, if `proof` is PROOF_CONTENT */
+	bool wants_content;
+	unsigned char *held; /* the last bytes, which are printed once the object is verified */
+	size_t n_held, held_room;
+	bool is_cut; /* what was printed last does not end a line */
+};
+
+/* Tells about an object. */
+static void tell_object(
+	const struct log_cat *cat, bool is_error, const char *key, const char *sentence)
+{
+	struct text t = TEXT(4096);
+	text_addf(&t, "s3://%s/%s: %s", cat->bucket, quote(key).text, sentence);
+	cat->tell(cat->arg, is_error, text_string(&t));
+	text_clear(&t);
+}
+
+static void miss(struct log_cat *cat, const char *key, const char *sentence)
+{
+	cat->missing++;
+	tell_object(cat, true, key, sentence);
+}
+
+/* Whether an outcome is about this one object, so that the others are printed. Sets the sentence.
+ */
+static bool is_of_object(
+	const struct log_cat *cat, const char *key, enum outcome outcome, struct problem *problem)
+{
+	if (outcome == OUTCOME_ABSENT)
+		problem_set(problem, "it was removed after it was listed");
+	else if (strcmp(problem->code, "InvalidObjectState") == 0)
+		problem_set(problem,
+			"it is archived, and has to be restored before it can be read: aws s3api "
+			"restore-object --bucket %s --key '%s' --restore-request Days=7; after "
+			"some hours, print it again",
+			cat->bucket, quote(key).text);
+	else if (outcome != OUTCOME_REFUSED)
+		return false;
+	return true;
+}
+
+static int print_bytes(struct printing *p, const void *bytes, size_t n)
+{
+	if (!n)
+		return 0;
+	p->is_cut = ((const char *)bytes)[n - 1] != '\n';
+	return write_all(p->cat->fd, bytes, n);
+}
+
+/* Takes bytes of the content: prints those that were held, and holds these. */
+static int print_content(void *arg, const unsigned char *bytes, size_t n)
+{
+	struct printing *p = arg;
+	const size_t skipped = p->skip < n ? (size_t)p->skip : n;
+	if (p->wants_content)
+		digest_update(&p->content, bytes, n);
+	p->skip -= skipped;
+	bytes += skipped;
+	n -= skipped;
+	if (!n)
+		return 0;
+	const int error = print_bytes(p, p->held, p->n_held);
+	if (error)
+		return error;
+	if (n > p->held_room) {
+		free(p->held);
+		p->held = malloc(n);
+		p->held_room = p->held ? n : 0;
+		p->n_held = 0;
+		if (!p->held)
+			return -ENOMEM;
+	}
+	memcpy(p->held, bytes, n);
+	p->n_held = n;
+	return 0;
+}
+
+/* What an object is verified by. */
+enum verified_by {
+	PROOF_NONE,
+	PROOF_META,    /* a checksum of the bytes that s3once has sent, in the metadata */
+	PROOF_SUM,     /* the checksum of the object that S3 shows */
+	PROOF_CONTENT, /* the SHA-256 of the content in the metadata */
+	PROOF_MD5,     /* the etag */
+};
+struct proving {
+	enum verified_by proof;
+	enum checksum kind;
+};
+
+static struct proving choose_proof(const struct s3_object *head)
+{
+	const struct sums *sums = &head->meta.sums;
+	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
+		if (sums->kinds & DIGEST_OF(kind))
+			return (struct proving){PROOF_META, (enum checksum)kind};
+	/* "…-N" is made of the checksums of N parts, whose sizes need not be known. */
+	if (*head->sum.text && !strchr(head->sum.text, '-'))
+		return (struct proving){PROOF_SUM, head->sum.kind};
+	if (*head->meta.content)
+		return (struct proving){PROOF_CONTENT, CHECKSUM_SHA256};
+	if (!head->etag_is_opaque && strlen(head->etag) == 32)
+		return (struct proving){PROOF_MD5, CHECKSUM_MD5};
+	return (struct proving){PROOF_NONE, CHECKSUM_SHA256};
+}
+
+/* Whether the checksums of the bytes, and of the content, are those of the object. */
+static bool is_proven(const struct s3_object *head, struct proving proving,
+	const struct sums *bytes, const struct sums *content)
+{
+	char base64[CHECKSUM_BASE64_MAX + 1], hex[65];
+	switch (proving.proof) {
+	case PROOF_SUM:
+		checksum_to_base64(proving.kind, sums_bytes(bytes, proving.kind), base64);
+		return strcmp(base64, head->sum.text) == 0;
+	case PROOF_META:
+		return sums_equal(bytes, &head->meta.sums, proving.kind);
+	case PROOF_CONTENT:
+		hex_encode(content->sha256, sizeof content->sha256, hex);
+		return strcmp(hex, head->meta.content) == 0;
+	case PROOF_MD5:
+		hex_encode(bytes->md5, sizeof bytes->md5, hex);
+		return strcmp(hex, head->etag) == 0;
+	case PROOF_NONE:
+		break;
+	}
+	return true;
+}
+
+/* Prints what is held, if the object is as it should be. Otherwise drops it, and ends the line. */
+static int print_held(struct printing *p, bool is_right)
+{
+	int error = 0;
+	if (is_right)
+		error = print_bytes(p, p->held, p->n_held);
+	else if (p->is_cut)
+		error = print_bytes(p, "\n", 1);
+	p->n_held = 0;
+	return error;
+}
+
+/* Reads the object to its end and prints it. *ret_error is the error of writing, or -ENOMEM. An
+ * outcome other than OK has a sentence. */
+static enum outcome read_and_print(struct printing *p, const struct log_object *object,
+	int *ret_error, struct problem *ret_problem)
+{
+	const struct proving proving = choose_proof(&object->head);
+	const unsigned kinds = proving.proof == PROOF_CONTENT || proving.proof == PROOF_NONE
+				       ? 0
+				       : DIGEST_OF(proving.kind);
+	struct unpack u = {.take = print_content, .arg = p};
+	struct digest bytes = {0};
+	struct sums sums_of_bytes = {0}, sums_of_content = {0};
+	struct read_range range;
+	enum outcome o = OUTCOME_OK;
+	int r = digest_restart(&bytes, kinds);
+	p->skip = object->skipped;
+	p->wants_content = proving.proof == PROOF_CONTENT;
+	if (r == 0)
+		r = digest_restart(&p->content, DIGEST_SHA256);
+	do {
+		if (r == 0)
+			o = read_ahead_next(p->ahead, object, &range, ret_problem);
+		if (r || o != OUTCOME_OK)
+			break;
+		digest_update(&bytes, range.bytes, range.n);
+		r = unpack(&u, &range, ret_problem);
+	} while (r == 0 && range.n);
+	unpack_clear(&u);
+	if (r == 0 && o == OUTCOME_OK) {
+		digest_finish(&bytes, &sums_of_bytes);
+		digest_finish(&p->content, &sums_of_content);
+		if (!is_proven(&object->head, proving, &sums_of_bytes, &sums_of_content))
+			o = outcome_error(ret_problem, OUTCOME_REFUSED,
+				"it is damaged: its checksum is not that which it was uploaded "
+				"with; its last lines are not printed");
+	} else if (r == -EBADMSG || r == -EFBIG) {
+		o = OUTCOME_REFUSED; /* unpack() has set the sentence */
+		r = 0;
+	}
+	digest_clear(&bytes);
+	const int error = r ? r : print_held(p, o == OUTCOME_OK);
+	*ret_error = error;
+	return o;
+}
+
+/* Tells which piece is missing before the object. */
+static void tell_gap(struct log_cat *cat, const struct log_object *object)
+{
+	char name[32] = "";
+	struct problem problem;
+	if (object->lacks_from)
+		snprintf(name, sizeof name, "~%" PRIu64, object->lacks_from);
+	problem_set(&problem,
+		"the bytes of the log from %" PRIu64 " to %" PRIu64
+		" are missing before it: there is no object %s…%s%s",
+		object->lacks_from, object->range.start,
+		quote(text_string(&cat->name->prefix)).text, cat->name->ext, name);
+	miss(cat, object->key, problem.text);
+}
+
+/* Prints one object. Returns OK also if something is missing that was told. */
+static enum outcome print_object(
+	struct printing *p, struct log_object *object, struct problem *ret_problem)
+{
+	struct log_cat *cat = p->cat;
+	enum outcome o = object->outcome;
+	int error = 0;
+	if (object->is_before)
+		return OUTCOME_OK;
+	if (object->lacks_from < object->range.start)
+		tell_gap(cat, object);
+	if (object->skipped) {
+		problem_set(ret_problem,
+			object->skipped == LENGTH_UNKNOWN
+				? "all of its lines are in objects before it, and are not repeated"
+				: "its first %" PRIu64
+				  " bytes are in objects before it, and are not repeated",
+			object->skipped);
+		tell_object(cat, false, object->key, ret_problem->text);
+	}
+	if (o != OUTCOME_OK)
+		*ret_problem = object->problem;
+	else if (log_object_is_read(object))
+		o = read_and_print(p, object, &error, ret_problem);
+	if (error == -EPIPE) {
+		cat->is_closed = true;
+		return OUTCOME_OK;
+	}
+	if (error)
+		return outcome_error(ret_problem, OUTCOME_LOCAL,
+			"cannot write to standard output: %s", strerror(-error));
+	if (o == OUTCOME_OK)
+		return o;
+	if (!is_of_object(cat, object->key, o, ret_problem)) {
+		problem_prefix(ret_problem, "s3://%s/%s", cat->bucket, quote(object->key).text);
+		return o;
+	}
+	miss(cat, object->key, ret_problem->text);
+	return OUTCOME_OK;
+}
+
+/* Prints the objects of the window, and empties it. */
+static enum outcome print_window(struct printing *p, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	read_ahead_heads(p->ahead, p->objects, p->n);
+	if (log_plan(&p->known, p->ahead, p->objects, p->n, ret_problem))
+		o = OUTCOME_LOCAL;
+	read_ahead_begin(p->ahead, p->objects, o == OUTCOME_OK ? p->n : 0);
+	for (size_t i = 0; o == OUTCOME_OK && !p->cat->is_closed && i < p->n; i++)
+		o = print_object(p, &p->objects[i], ret_problem);
+	if (o != OUTCOME_OK || p->cat->is_closed)
+		read_ahead_stop(p->ahead);
+	read_ahead_begin(p->ahead, NULL, 0);
+	while (p->n)
+		free(p->objects[--p->n].key);
+	return o;
+}
+
+/* An object that is selected, or that comes before the first of these. */
+struct selected {
+	const struct s3_listed *listed;
+	struct log_key by_name;
+	bool is_before;
+};
+typedef enum outcome select_each(
+	void *arg, const struct selected *selected, struct problem *ret_problem);
+
+/* The objects before the first one that is selected, the oldest at `first`. */
+struct before {
+	struct s3_listed listed[BEFORE]; /* whose keys are owned */
+	size_t first, n;
+};
+
+static int keep_before(struct before *before, const struct s3_listed *listed)
+{
+	struct s3_listed *row = &before->listed[(before->first + before->n) % BEFORE];
+	if (before->n == BEFORE) {
+		free((char *)(uintptr_t)row->key);
+		before->first = (before->first + 1) % BEFORE;
+	} else {
+		before->n++;
+	}
+	*row = *listed;
+	row->key = strdup(listed->key);
+	return row->key ? 0 : -ENOMEM;
+}
+
+/* Hands out the objects before, if `each` is not NULL, and forgets them. */
+static enum outcome give_before(struct log_cat *cat, struct before *before, select_each *each,
+	void *arg, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	for (; before->n; before->n--, before->first = (before->first + 1) % BEFORE) {
+		struct s3_listed *row = &before->listed[before->first];
+		struct selected selected = {.listed = row, .is_before = true};
+		if (!row->key) /* memory ran out, which was told */
+			continue;
+		log_key_read(cat->name, row->key, &selected.by_name);
+		if (each && o == OUTCOME_OK)
+			o = each(arg, &selected, ret_problem);
+		free((char *)(uintptr_t)row->key);
+	}
+	return o;
+}
+
+/* Hands out the objects that are selected, in the order of their names, until the reader has gone
+ * away. Before the first of them come a few objects before it. */
+static enum outcome select_objects(
+	struct log_cat *cat, select_each *each, void *arg, struct problem *ret_problem)
+{
+	struct object_stream *stream = object_stream_new(
+		cat->place.conn, text_string(&cat->name->prefix), NULL, &cat->place.limits);
+	struct before before = {.n = 0};
+	struct selected selected = {.listed = NULL};
+	int64_t end_s = INT64_MAX; /* the time of the last object */
+	enum outcome o = stream ? OUTCOME_OK : outcome_no_memory(ret_problem);
+	cat->last_s = -1;
+	while (o == OUTCOME_OK && !cat->is_closed) {
+		o = object_stream_next(stream, &selected.listed, ret_problem);
+		if (o == OUTCOME_DENIED)
+			problem_prefix(ret_problem,
+				"a log's objects are found by the bucket's listing, which is "
+				"refused; allow s3:ListBucket of the bucket");
+		if (o != OUTCOME_OK || !selected.listed)
+			break;
+		if (!log_key_read(cat->name, selected.listed->key, &selected.by_name))
+			continue;
+		const int64_t time_s = selected.by_name.time_s;
+		cat->last_s = time_s;
+		if (time_s > end_s)
+			break;
+		if (time_s < cat->from_s) {
+			if (keep_before(&before, selected.listed))
+				o = outcome_no_memory(ret_problem);
+			continue;
+		}
+		if (time_s >= cat->to_s)
+			end_s = time_s;
+		o = give_before(cat, &before, each, arg, ret_problem);
+		cat->objects++;
+		if (o == OUTCOME_OK)
+			o = each(arg, &selected, ret_problem);
+	}
+	give_before(cat, &before, NULL, NULL, ret_problem);
+	object_stream_free(stream);
+	return o;
+}
+
+/* Adds an object to the window. A full window is printed once the next object has another second.
+ */
+static enum outcome add_object(
+	void *arg, const struct selected *selected, struct problem *ret_problem)
+{
+	struct printing *p = arg;
+	const struct log_object *last = p->n ? &p->objects[p->n - 1] : NULL;
+	if (p->n >= WINDOW && last->by_name.time_s != selected->by_name.time_s) {
+		const enum outcome o = print_window(p, ret_problem);
+		if (o != OUTCOME_OK || p->cat->is_closed)
+			return o;
+	}
+	if (p->n == p->room) {
+		const size_t room = p->room ? 2 * p->room : WINDOW;
+		struct log_object *objects = reallocarray(p->objects, room, sizeof *objects);
+		if (!objects)
+			return outcome_no_memory(ret_problem);
+		p->objects = objects;
+		p->room = room;
+	}
+	struct log_object *object = &p->objects[p->n];
+	*object = (struct log_object){.key = strdup(selected->listed->key),
+		.size = selected->listed->size,
+		.is_before = selected->is_before};
+	if (!object->key)
+		return outcome_no_memory(ret_problem);
+	log_key_read(p->cat->name, object->key, &object->by_name);
+	p->n++;
+	return OUTCOME_OK;
+}
+
+enum outcome log_cat_print(struct log_cat *cat, struct problem *ret_problem)
+{
+	struct printing p = {.cat = cat};
+	if (read_ahead_new(&cat->place, &p.ahead, ret_problem))
+		return OUTCOME_LOCAL;
+	enum outcome o = select_objects(cat, add_object, &p, ret_problem);
+	if (o == OUTCOME_OK && !cat->is_closed && p.n)
+		o = print_window(&p, ret_problem);
+	read_ahead_free(p.ahead);
+	known_logs_clear(&p.known);
+	while (p.n)
+		free(p.objects[--p.n].key);
+	free(p.objects);
+	free(p.held);
+	digest_clear(&p.content);
+	return o;
+}
+
+static enum outcome list_object(
+	void *arg, const struct selected *selected, struct problem *ret_problem)
+{
+	struct log_cat *cat = arg;
+	struct text line = TEXT(16 << 10);
+	char time[21];
+	if (selected->is_before)
+		return OUTCOME_OK;
+	clock_format_iso(selected->by_name.time_s, time);
+	text_addf(&line, "%s %12" PRIu64 " s3://%s/", time, selected->listed->size, cat->bucket);
+	text_add_escaped_string(&line, selected->listed->key);
+	text_add_char(&line, '\n');
+	const int error = line.error ? line.error : write_all(cat->fd, line.data, line.len);
+	text_clear(&line);
+	cat->is_closed = error == -EPIPE;
+	if (!error || cat->is_closed)
+		return OUTCOME_OK;
+	return outcome_error(ret_problem, OUTCOME_LOCAL, "cannot write to standard output: %s",
+		strerror(-error));
+}
+
+enum outcome log_cat_list(struct log_cat *cat, struct problem *ret_problem)
+{
+	return select_objects(cat, list_object, cat, ret_problem);
+}

@@ -1,0 +1,189 @@
+/* Decides what is printed of a log: the order of its objects, the bytes that are missing between
+ * them, and those that were uploaded twice since marks were lost. known_logs.h has the rules. */
+#include "cat/log_plan.h"
+#include "base/clock.h"
+#include "cat/unpack.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The content of an object beside a log that it may repeat. */
+struct comparison {
+	const struct known_log *log;
+	size_t next;          /* the range of the log that is compared now */
+	size_t compared;      /* ranges with the same bytes */
+	uint64_t at;          /* in the log */
+	struct digest digest; /* of the range, or of what follows the log */
+};
+
+/* Where in the log the bytes that are taken next have to be divided. */
+static uint64_t boundary(const struct comparison *c)
+{
+	if (c->next == c->log->n)
+		return UINT64_MAX;
+	const struct log_range *range = &c->log->ranges[c->next];
+	return c->at < range->start ? range->start : range->end;
+}
+
+/* At the end of a range, compares it. Returns 0, -ECANCELED if it differs, or -errno. */
+static int meet_boundary(struct comparison *c)
+{
+	const struct log_range *range = &c->log->ranges[c->next];
+	char id[2 * sizeof(((struct sums *)0)->sha256) + 1];
+	struct sums sums;
+	if (c->at == range->end) {
+		digest_finish(&c->digest, &sums);
+		hex_encode(sums.sha256, sizeof sums.sha256, id);
+		if (*range->id && strcmp(range->id, id) != 0)
+			return -ECANCELED;
+		c->compared += *range->id != '\0';
+		c->next++;
+	}
+	return digest_restart(&c->digest, DIGEST_SHA256);
+}
+
+static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
+{
+	struct comparison *c = arg;
+	int r = 0;
+	while (r == 0 && n) {
+		const uint64_t left = boundary(c) - c->at;
+		const size_t taken = left < n ? (size_t)left : n;
+		digest_update(&c->digest, bytes, taken);
+		c->at += taken;
+		bytes += taken;
+		n -= taken;
+		if (taken == left)
+			r = meet_boundary(c);
+	}
+	return r;
+}
+
+/* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
+ * sets *ret_rest to what follows the log in it, if anything does. Otherwise returns false, also if
+ * the object cannot be read. */
+static bool repeats(struct read_ahead *ahead, struct log_object *object,
+	const struct known_log *log, struct log_range *ret_rest)
+{
+	struct comparison c = {.log = log, .at = object->range.start};
+	struct unpack u = {.take = compare_bytes, .arg = &c};
+	struct read_range range;
+	struct problem ignored;
+	struct sums sums;
+	while (c.next < log->n && log->ranges[c.next].start < c.at)
+		c.next++;
+	int r = digest_restart(&c.digest, DIGEST_SHA256);
+	read_ahead_begin(ahead, object, 1);
+	do {
+		if (r == 0 && read_ahead_next(ahead, object, &range, &ignored) != OUTCOME_OK)
+			r = -EIO;
+		if (r == 0)
+			r = unpack(&u, &range, &ignored);
+	} while (r == 0 && range.n);
+	if (r == 0)
+		digest_finish(&c.digest, &sums);
+	unpack_clear(&u);
+	digest_clear(&c.digest);
+	/* Two logs may be equal, see known_log_may_repeat(). */
+	const bool is_equal = log->n == 1 && object->range.start == log->start && c.at == log->end;
+	if (r || !c.compared || is_equal)
+		return false;
+	object->skipped = c.at <= log->end ? LENGTH_UNKNOWN : log->end - object->range.start;
+	*ret_rest = object->range;
+	ret_rest->start = log->end;
+	ret_rest->end = c.at;
+	hex_encode(sums.sha256, sizeof sums.sha256, ret_rest->id);
+	return true;
+}
+
+/* Sets the range of an object by its name, the listing and its metadata. */
+static void set_range(struct log_object *object)
+{
+	const struct s3_meta *meta = &object->head.meta;
+	struct log_range *range = &object->range;
+	range->start = object->by_name.offset;
+	if (*meta->encoding)
+		range->end = range->start + meta->content_bytes;
+	/* A log that was compressed before it was uploaded has an unknown length. */
+	else if (*object->by_name.suffix)
+		range->end = LENGTH_UNKNOWN;
+	else
+		range->end = range->start + object->size;
+	memcpy(range->id, meta->content, sizeof range->id);
+	memcpy(range->table, meta->table, sizeof range->table);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int plan_object(
+	struct known_logs *known, struct read_ahead *ahead, struct log_object *object)
+{
+	const uint64_t start = object->range.start;
+	struct log_range rest;
+	struct known_log *log = known_logs_continued(known, start);
+	object->lacks_from = start;
+	object->skipped = 0;
+	if (log || !log_object_is_read(object))
+		return known_logs_add(known, log, &object->range);
+	for (size_t i = 0; i < known->n; i++) {
+		log = &known->logs[i];
+		if (!known_log_may_repeat(log, &object->range) ||
+			!repeats(ahead, object, log, &rest))
+			continue;
+		return object->skipped == LENGTH_UNKNOWN ? 0 : known_logs_add(known, log, &rest);
+	}
+	if (start)
+		object->lacks_from = 0;
+	for (size_t i = 0; start && i < known->n; i++)
+		if (known->logs[i].end < start) {
+			object->lacks_from = known->logs[i].end;
+			break;
+		}
+	return known_logs_add(known, NULL, &object->range);
+}
+
+static int64_t written_ns(const struct log_object *object)
+{
+	const int64_t mtime_ns = object->head.meta.mtime_ns;
+	return mtime_ns ? mtime_ns : object->by_name.time_s * (int64_t)NS_PER_S;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct log_object *x = a, *y = b;
+	if (x->by_name.time_s != y->by_name.time_s)
+		return x->by_name.time_s < y->by_name.time_s ? -1 : 1;
+	if (written_ns(x) != written_ns(y))
+		return written_ns(x) < written_ns(y) ? -1 : 1;
+	if (x->range.start != y->range.start)
+		return x->range.start < y->range.start ? -1 : 1;
+	return strcmp(x->key, y->key);
+}
+
+/* Of the objects of one time, puts one that continues a known log before the others: the last piece
+ * of a log comes before the next log. */
+static void choose_first(struct known_logs *known, struct log_object *objects, size_t n)
+{
+	for (size_t i = 0; i < n && objects[i].by_name.time_s == objects->by_name.time_s &&
+			   written_ns(&objects[i]) == written_ns(objects);
+		i++)
+		if (known_logs_continued(known, objects[i].range.start)) {
+			const struct log_object chosen = objects[i];
+			objects[i] = *objects;
+			*objects = chosen;
+			return;
+		}
+}
+
+int log_plan(struct known_logs *known, struct read_ahead *ahead, struct log_object *objects,
+	size_t n, struct problem *ret_problem)
+{
+	for (size_t i = 0; i < n; i++)
+		set_range(&objects[i]);
+	qsort(objects, n, sizeof *objects, compare_order);
+	for (size_t i = 0; i < n; i++) {
+		choose_first(known, objects + i, n - i);
+		if (plan_object(known, ahead, &objects[i]))
+			return problem_error(ret_problem, -ENOMEM, "out of memory");
+	}
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* Fetches ranges of objects ahead of the thread that prints them. Tasks are in a ring, in the order
+ * in which they are printed. The threads of a pool perform them in any order. */
+#include "cat/read_ahead.h"
+#include "base/pool.h"
+#include "base/wait_until.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS 16
+
+/* A HEAD, or a range to fetch. */
+struct ahead_task {
+	struct read_ahead *ahead;
+	struct log_object *head_of;      /* NULL: it is a range */
+	const struct log_object *object; /* of the range */
+	uint64_t at;
+	size_t n;
+	struct http_reply reply; /* its memory is used again */
+	char etag[S3_ETAG_MAX + 1];
+	enum outcome outcome;
+	struct problem problem;
+	bool is_done; /* guarded by the mutex */
+};
+
+struct read_ahead {
+	struct read_place place;
+	struct pool pool;
+	atomic_bool is_over;
+	uv_mutex_t mutex;
+	uv_cond_t done;
+	struct ahead_task ring[READ_AHEAD];
+	size_t first, n; /* tasks that were given and not dropped */
+	bool is_lent;    /* the first task is what read_ahead_next() has returned */
+	/* What comes next: */
+	const struct log_object *next, *end;
+	uint64_t at;
+};
+
+static bool is_over(void *arg)
+{
+	const struct read_ahead *ahead = arg;
+	return atomic_load(&ahead->is_over);
+}
+
+static void perform_task(struct ahead_task *task, struct s3_conn *conn)
+{
+	struct read_ahead *ahead = task->ahead;
+	struct call_limits limits = ahead->place.limits;
+	struct log_object *head_of = task->head_of;
+	limits.abandon = is_over;
+	limits.abandon_arg = ahead;
+	const struct s3_target target = {
+		.key = head_of ? head_of->key : task->object->key, .headers = ahead->place.headers};
+	if (is_over(ahead))
+		task->outcome = OUTCOME_ABANDONED;
+	else if (!conn)
+		task->outcome =
+			outcome_error(&task->problem, OUTCOME_LOCAL, PROBLEM_NO_DESCRIPTORS);
+	else if (head_of)
+		head_of->outcome =
+			s3_head_object(conn, &target, &limits, &head_of->head, &head_of->problem);
+	else
+		task->outcome = s3_get_range(conn, &target, task->at, task->n, &limits,
+			&task->reply, task->etag, &task->problem);
+	if (head_of && !conn) {
+		head_of->outcome = task->outcome;
+		head_of->problem = task->problem;
+	}
+	uv_mutex_lock(&ahead->mutex);
+	task->is_done = true;
+	uv_cond_broadcast(&ahead->done);
+	uv_mutex_unlock(&ahead->mutex);
+}
+
+static void work(void *arg)
+{
+	struct read_ahead *ahead = arg;
+	struct s3_conn *conn = NULL;
+	struct ahead_task *task;
+	if (s3_conn_new(ahead->place.s3, &conn))
+		conn = NULL;
+	while ((task = pool_take(&ahead->pool)))
+		perform_task(task, conn);
+	s3_conn_free(conn);
+}
+
+int read_ahead_new(
+	const struct read_place *place, struct read_ahead **ret, struct problem *ret_problem)
+{
+	struct read_ahead *ahead = calloc(1, sizeof *ahead);
+	const struct pool_options options = {.most = THREADS, .room = READ_AHEAD};
+	if (!ahead || pool_init(&ahead->pool, &options)) {
+		free(ahead);
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
+	}
+	ahead->place = *place;
+	uv_mutex_init(&ahead->mutex);
+	uv_cond_init(&ahead->done);
+	for (size_t i = 0; i < READ_AHEAD; i++)
+		ahead->ring[i].ahead = ahead;
+	*ret = ahead;
+	return 0;
+}
+
+void read_ahead_stop(struct read_ahead *ahead)
+{
+	atomic_store(&ahead->is_over, true);
+}
+
+void read_ahead_free(struct read_ahead *ahead)
+{
+	if (!ahead)
+		return;
+	read_ahead_stop(ahead);
+	pool_end(&ahead->pool);
+	for (size_t i = 0; i < READ_AHEAD; i++)
+		http_reply_clear(&ahead->ring[i].reply);
+	uv_cond_destroy(&ahead->done);
+	uv_mutex_destroy(&ahead->mutex);
+	free(ahead);
+}
+
+/* Gives the task to the threads, or performs it here if there is none. */
+static void give(struct read_ahead *ahead, struct ahead_task *task)
+{
+	task->outcome = OUTCOME_OK;
+	task->is_done = false;
+	if (!pool_feed(&ahead->pool, work, ahead, task))
+		perform_task(task, ahead->place.conn);
+}
+
+static void await_task(struct read_ahead *ahead, const struct ahead_task *task)
+{
+	uv_mutex_lock(&ahead->mutex);
+	wait_until(task->is_done, .told = &ahead->done, .mutex = &ahead->mutex);
+	uv_mutex_unlock(&ahead->mutex);
+}
+
+/* Waits for the first task of the ring, and drops it. */
+static void drop_first(struct read_ahead *ahead)
+{
+	await_task(ahead, &ahead->ring[ahead->first]);
+	ahead->first = (ahead->first + 1) % READ_AHEAD;
+	ahead->n--;
+	ahead->is_lent = false;
+}
+
+void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size_t n)
+{
+	while (ahead->n)
+		drop_first(ahead);
+	for (size_t i = 0; i < n; i++) {
+		if (ahead->n == READ_AHEAD)
+			drop_first(ahead);
+		struct ahead_task *task = &ahead->ring[(ahead->first + ahead->n++) % READ_AHEAD];
+		task->head_of = &objects[i];
+		give(ahead, task);
+	}
+	while (ahead->n)
+		drop_first(ahead);
+}
+
+void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects, size_t n)
+{
+	while (ahead->n)
+		drop_first(ahead);
+	ahead->next = objects;
+	ahead->end = objects + n;
+	ahead->at = 0;
+}
+
+/* Gives tasks until the ring is full, or nothing is left. */
+static void fill(struct read_ahead *ahead)
+{
+	while (ahead->n < READ_AHEAD && ahead->next < ahead->end) {
+		const struct log_object *object = ahead->next;
+		const uint64_t left = object->head.size - ahead->at;
+		if (!log_object_is_read(object) || !left) {
+			ahead->next++;
+			ahead->at = 0;
+			continue;
+		}
+		struct ahead_task *task = &ahead->ring[(ahead->first + ahead->n++) % READ_AHEAD];
+		task->head_of = NULL;
+		task->object = object;
+		task->at = ahead->at;
+		task->n = left < READ_BYTES ? (size_t)left : READ_BYTES;
+		ahead->at += task->n;
+		give(ahead, task);
+	}
+}
+
+enum outcome read_ahead_next(struct read_ahead *ahead, const struct log_object *object,
+	struct read_range *ret, struct problem *ret_problem)
+{
+	*ret = (struct read_range){.n = 0};
+	if (ahead->is_lent)
+		drop_first(ahead);
+	for (;;) {
+		fill(ahead);
+		const struct ahead_task *task = &ahead->ring[ahead->first];
+		if (!ahead->n || task->object > object)
+			return OUTCOME_OK; /* the end of the object */
+		if (task->object < object) {
+			drop_first(ahead);
+			continue;
+		}
+		await_task(ahead, task);
+		ahead->is_lent = true;
+		if (task->outcome != OUTCOME_OK) {
+			*ret_problem = task->problem;
+			return task->outcome;
+		}
+		if (strcmp(task->etag, object->head.etag) != 0)
+			return outcome_error(
+				ret_problem, OUTCOME_REFUSED, "it was replaced while it was read");
+		*ret = (struct read_range){(const unsigned char *)task->reply.body.data, task->n};
+		return OUTCOME_OK;
+	}
+}

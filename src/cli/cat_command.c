@@ -1,0 +1,391 @@
+/* `s3once cat`: prints the lines of a log from its objects. It needs no marks. src/cat reads and
+ * prints. This file finds out which log is meant, by a URL or by a job, and which times. */
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "cat/log_cat.h"
+#include "cli/commands.h"
+#include "cli/job/job.h"
+#include "cli/options/values.h"
+#include "scan/key/key.h"
+#include "scan/key/key_template.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 60000 /* of each request */
+
+struct catting {
+	struct access access;
+	struct job_asked job;
+	const char *from, *to, *key_file;
+	int list;
+	/* Used while the command runs: */
+	int64_t from_s, to_s;
+	struct s3_url url;
+	struct text family; /* the whole key without time, id and so on: "web1/nginx/access.log" */
+	struct log_name name;
+};
+
+#define FIELD(field) offsetof(struct catting, field)
+
+static const struct option cat_what_options[] = {
+	VALUE("from", STRING, FIELD(from), "TIME",
+		"no object whose last line is older; TIME is local, such as '2026-11-20 08:00' or "
+		"12:00, or UTC (2026-11-20T08:00:00Z)"),
+	VALUE("to", STRING, FIELD(to), "TIME",
+		"no object after the first one whose last line is of TIME or later"),
+	FLAG("list", FIELD(list), "time, size and URL of each object instead of its lines"),
+	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
+		"the key that the objects are encrypted with (SSE-C)"),
+	{NULL},
+};
+
+static const struct option_group groups[] = {
+	{"Which lines", cat_what_options},
+	{NULL, job_asked_options, FIELD(job)},
+	{"Services", access_s3_options, FIELD(access), true},
+	{NULL, access_options, FIELD(access), true},
+	{"Output", no_options},
+	{NULL},
+};
+
+static const struct option_elsewhere elsewhere[] = {
+	{"since", "s3once cat --from TIME does that"},
+	{"until", "s3once cat --to TIME does that"},
+	{NULL},
+};
+
+static const struct command cat_command = {
+	.name = "cat",
+	.operands = "s3://BUCKET/PATH/LOG | --job JOB LOG",
+	.takes = {1, 2},
+	.about = "Prints the lines of a log that was uploaded with --rotated: all of its objects\n"
+		 "in order, decompressed and verified. LOG is the name of the log on its host,\n"
+		 "such as access.log. TIMEs select objects, and lines are not parsed.\n",
+	.groups = groups,
+	.elsewhere = elsewhere,
+	.examples =
+		"  s3once cat s3://my-logs/web1/access.log --from '2026-11-20 08:00' --to 12:00\n"
+		"  s3once cat --job nginx error.log --from 2026-11-20 | grep -c timeout\n\n"
+		"Exit codes: 0 all lines are printed; 1 some are missing, or there are none;\n"
+		"2 usage; 3 the bucket cannot be read.\n",
+};
+
+/* Reads "hh:mm" or "hh:mm:ss" into tm. Returns what follows it, or NULL. */
+static const char *read_time_of_day(const char *s, struct tm *tm)
+{
+	int n = 0;
+	tm->tm_sec = 0;
+	if (sscanf(s, "%2d:%2d%n", &tm->tm_hour, &tm->tm_min, &n) != 2)
+		return NULL;
+	s += n;
+	if (*s == ':') {
+		if (sscanf(s, ":%2d%n", &tm->tm_sec, &n) != 1)
+			return NULL;
+		s += n;
+	}
+	const bool is_time = tm->tm_hour >= 0 && tm->tm_hour <= 23 && tm->tm_min >= 0 &&
+			     tm->tm_min <= 59 && tm->tm_sec >= 0 && tm->tm_sec <= 59;
+	return is_time ? s : NULL;
+}
+
+/* Reads a TIME. A time of the day alone is of the day of day_s. Returns false if it is none. */
+static bool read_time(const char *s, int64_t day_s, int64_t *ret_s)
+{
+	struct tm tm = {0};
+	const time_t day = (time_t)day_s;
+	int n = 0;
+	if (sscanf(s, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &n) == 3 && n == 10) {
+		tm.tm_year -= 1900;
+		tm.tm_mon--;
+		s += n;
+		if (*s == ' ' || *s == 'T')
+			s = read_time_of_day(s + 1, &tm);
+	} else {
+		tm = (struct tm){0};
+		if (!localtime_r(&day, &tm))
+			return false;
+		s = read_time_of_day(s, &tm);
+	}
+	const bool is_utc = s && *s == 'Z';
+	if (!s || s[is_utc])
+		return false;
+	const struct tm asked = tm;
+	tm.tm_isdst = -1;
+	*ret_s = is_utc ? timegm(&tm) : mktime(&tm);
+	/* A day such as 2026-02-30 is read as another one. */
+	return tm.tm_mday == asked.tm_mday && tm.tm_mon == asked.tm_mon;
+}
+
+/* Reads --from and --to. False with a sentence. */
+static bool read_times(struct catting *catting, struct problem *ret_problem)
+{
+	const char *wrong = NULL;
+	const char *option = "from";
+	catting->from_s = INT64_MIN;
+	catting->to_s = INT64_MAX;
+	if (catting->from && !read_time(catting->from, clock_wall_s(), &catting->from_s))
+		wrong = catting->from;
+	if (!wrong && catting->to &&
+		!read_time(catting->to, catting->from ? catting->from_s : clock_wall_s(),
+			&catting->to_s)) {
+		wrong = catting->to;
+		option = "to";
+	}
+	if (wrong)
+		return problem_error(ret_problem, false,
+			"--%s %s is not a time: write it as '2026-11-20 08:00', 2026-11-20, 12:00 "
+			"or 2026-11-20T08:00:00Z",
+			option, quote(wrong).text);
+	if (catting->from && catting->to && catting->to_s < catting->from_s)
+		return problem_error(ret_problem, false, "--to is before --from");
+	return true;
+}
+
+/* Makes the key that the job gives a version of the log. Returns 0, or -errno with a sentence. */
+static int render(const struct key_template *template, const char *log, int64_t time_s,
+	struct text *ret, struct problem *ret_problem)
+{
+	const struct key_subject subject = {.relative = log,
+		.mtime_ns = time_s * (int64_t)NS_PER_S,
+		.content_id = SHA256_OF_NOTHING};
+	text_reset(ret);
+	const int error = key_template_render(template, &subject, ret, ret_problem);
+	return error ? error : ret->error;
+}
+
+/* Finds the family of the objects that the job makes of the log, by making the keys of two versions
+ * of it: these have to be keys that log_key_read() understands, below one folder. Returns 0, or
+ * -errno with a sentence. */
+static int family_of_job(
+	const struct job *job, const char *log, struct text *family, struct problem *ret_problem)
+{
+	static const int64_t times_s[] = {979541130, 1026728430}; /* a winter's day, a summer's */
+	const struct s3once_options *o = &job->options.run;
+	struct family_rules *rules = NULL;
+	struct key_template *template = NULL;
+	struct text key = TEXT(2 * KEY_BYTES_MAX), found = TEXT(2 * KEY_BYTES_MAX);
+	struct log_key read;
+	int error = family_rules_new(o->rotated_pattern, &rules, ret_problem);
+	const struct key_template_options options = {
+		.text = o->key_template ? o->key_template : ROTATED_KEY,
+		.time_zone = o->key_template ? o->time_zone : NULL,
+		.zone_has_other_use = true,
+		.families = rules,
+		.names_families = true};
+	if (!error)
+		error = key_template_new(&options, &template, ret_problem);
+	bool is_understood = true;
+	for (size_t i = 0; !error && is_understood && i < 2; i++) {
+		error = render(template, log, times_s[i], &key, ret_problem);
+		if (error)
+			break;
+		const char *base = path_name(text_string(&key));
+		text_reset(&found);
+		text_add_bytes(&found, text_string(&key), (size_t)(base - text_string(&key)));
+		struct log_name name = {.ext = ""};
+		is_understood = log_family_of_object(base, &found) &&
+				log_name_set(&name, text_string(&found)) == 0 &&
+				log_key_read(&name, text_string(&key), &read) &&
+				read.time_s == times_s[i] &&
+				(i == 0 || strcmp(text_string(&found), text_string(family)) == 0);
+		log_name_clear(&name);
+		text_reset(family);
+		text_add(family, text_string(&found));
+	}
+	if (!error && !is_understood)
+		error = problem_error(ret_problem, -EINVAL,
+			"its key %s does not end in {stem}-{mtime:%%Y%%m%%dT%%H%%M%%SZ}-{id:8}{ext} "
+			"behind folders that are always the same, so that cat cannot find the "
+			"objects of a log; docs/restore.md has other ways",
+			quote(options.text).text);
+	key_template_free(template);
+	family_rules_free(rules);
+	text_clear(&key);
+	text_clear(&found);
+	return error;
+}
+
+/* Cuts off the job's source if the user has given the whole path of the log. */
+static const char *relative_log(const struct job *job, const char *log)
+{
+	for (size_t i = 0; i < job->n_sources; i++) {
+		size_t n = strlen(job->operands[i]);
+		while (n && job->operands[i][n - 1] == '/')
+			n--;
+		if (n && strncmp(log, job->operands[i], n) == 0 && log[n] == '/')
+			return log + n + strspn(log + n, "/");
+	}
+	return log;
+}
+
+/* Finds out which log of the job is meant. False with a sentence. */
+static bool choose_of_job(
+	struct catting *catting, const char *log, const char *target, struct problem *ret_problem)
+{
+	const struct job *job = &catting->job.job;
+	struct text below = TEXT(2 * KEY_BYTES_MAX);
+	int error;
+	if (url_parse(target, &catting->url, ret_problem) < 0)
+		return false;
+	if (!job->options.run.rotated)
+		return problem_error(ret_problem, false,
+			"job %s has no rotated = yes: its objects are called like the files, and "
+			"cat prints only logs whose objects it can put into order; "
+			"docs/restore.md has other ways",
+			quote(catting->job.name).text);
+	log = relative_log(job, log);
+	if (*log == '/')
+		return problem_error(ret_problem, false, "%s is not below the source of job %s",
+			quote(log).text, quote(catting->job.name).text);
+	error = family_of_job(job, log, &below, ret_problem);
+	if (error)
+		problem_prefix(ret_problem, "job %s", quote(catting->job.name).text);
+	key_add_base(&catting->family, catting->url.key);
+	text_add(&catting->family, text_string(&below));
+	text_clear(&below);
+	return !error;
+}
+
+/* Finds out which log a URL means. False with a sentence. */
+static bool choose_of_url(struct catting *catting, const char *url, struct problem *ret_problem)
+{
+	struct text family = TEXT(2 * KEY_BYTES_MAX);
+	if (!url_is_s3(url))
+		return problem_error(ret_problem, false,
+			"name the log as s3://BUCKET/PATH/%s, or give --job", quote(url).text);
+	if (url_parse(url, &catting->url, ret_problem) < 0)
+		return false;
+	const char *base = path_name(catting->url.key);
+	bool is_log = *base != '\0';
+	if (!is_log)
+		problem_set(ret_problem,
+			"%s names no log: write s3://BUCKET/PATH/access.log; cat prints one log, and "
+			"docs/restore.md says how a whole tree comes back",
+			quote(url).text);
+	if (is_log && log_family_of_object(base, &family)) {
+		problem_set(ret_problem,
+			"%s is one object of a log: name the log, %s, and a time; docs/restore.md "
+			"says how one object comes back",
+			quote(base).text, quote(text_string(&family)).text);
+		is_log = false;
+	}
+	text_clear(&family);
+	text_add(&catting->family, catting->url.key);
+	return is_log;
+}
+
+static void tell_sentence(void *arg, bool is_error, const char *sentence)
+{
+	if (is_error)
+		log_error("%s", sentence);
+	else
+		log_warning("%s", sentence);
+}
+
+/* Says why no object was selected. */
+static void tell_nothing(
+	const struct catting *catting, const struct log_cat *cat, struct problem *ret_problem)
+{
+	char last[21];
+	const struct text *family = &catting->family;
+	if (cat->last_s >= 0) {
+		clock_format_iso(cat->last_s, last);
+		problem_set(ret_problem,
+			"nothing of %s is from that time: the time of its last object is %s",
+			quote(path_name(text_string(family))).text, last);
+		return;
+	}
+	problem_set(ret_problem,
+		"there is no log s3://%s/%s: no object is called %sYYYYMMDDThhmmssZ-ID%s, as "
+		"s3once push --rotated calls them; docs/restore.md says how other objects come back",
+		cat->bucket, quote(text_string(family)).text,
+		quote(path_name(text_string(&catting->name.prefix))).text,
+		quote(catting->name.ext).text);
+}
+
+/* Prints or lists the log, once the bucket is open. Returns the exit code. */
+static int print_log(
+	const struct catting *catting, const struct read_place *place, struct problem *ret_problem)
+{
+	struct log_cat cat = {.place = *place,
+		.bucket = catting->url.bucket,
+		.name = &catting->name,
+		.from_s = catting->from_s,
+		.to_s = catting->to_s,
+		.fd = STDOUT_FILENO,
+		.tell = tell_sentence};
+	const enum outcome o =
+		catting->list ? log_cat_list(&cat, ret_problem) : log_cat_print(&cat, ret_problem);
+	if (o == OUTCOME_LOCAL)
+		return S3ONCE_EXIT_FILES;
+	if (o != OUTCOME_OK)
+		return S3ONCE_EXIT_SETUP;
+	if (cat.is_closed)
+		return S3ONCE_EXIT_OK;
+	*ret_problem = (struct problem){0};
+	if (!cat.objects)
+		tell_nothing(catting, &cat, ret_problem);
+	return cat.missing || !cat.objects ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+}
+
+/* Opens the bucket, and prints the log. Returns the exit code. */
+static int print_from_bucket(struct command_frame *frame, const struct catting *catting)
+{
+	struct problem *problem = &frame->problem;
+	struct s3_headers *headers = NULL;
+	struct read_place place = {.limits = {.patience_ms = PATIENCE_MS}};
+	int code = S3ONCE_EXIT_SETUP;
+	const char *key_file = catting->key_file;
+	if (!key_file)
+		key_file = job_asked_setting(&catting->job, "sse-c-key-file");
+	const bool has_headers = !key_file || (s3_headers_new(&headers) == 0 &&
+						      s3_headers_set(headers, "sse-c-key-file",
+							      key_file, problem) == 0 &&
+						      s3_headers_prepare(headers, problem) == 0);
+	place.headers = headers;
+	if (has_headers && services_open(frame->access, &frame->services, problem) == 0 &&
+		s3_open(frame->services.aws, frame->services.http, catting->url.bucket, &place.s3,
+			problem) == 0) {
+		if (s3_conn_new(place.s3, &place.conn))
+			problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+		else
+			code = print_log(catting, &place, problem);
+	}
+	s3_conn_free(place.conn);
+	s3_close(place.s3);
+	s3_headers_free(headers);
+	return code;
+}
+
+int cat_main(int argc, char **argv)
+{
+	struct catting catting = {.family = TEXT(4 * KEY_BYTES_MAX)};
+	struct command_frame frame = FRAME_WITH_JOB(cat_command, catting);
+	frame.speaks_itself = true; /* the lines are no output of the command's own */
+	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem)) {
+		const char *const *operands = (const char *const *)frame.operands;
+		bool is_chosen;
+		if (catting.job.name && frame.n == 2 && !url_is_s3(operands[0]))
+			is_chosen =
+				choose_of_job(&catting, operands[0], operands[1], &frame.problem);
+		else if (frame.n == 1 &&
+			 !(catting.job.name && operands[0] == catting.job.job.target))
+			is_chosen = choose_of_url(&catting, operands[0], &frame.problem);
+		else
+			is_chosen = problem_error(&frame.problem, false,
+				catting.job.name ? "name a log of the job, such as access.log"
+						 : "name one log, as s3://BUCKET/PATH/LOG");
+		if (is_chosen && (log_name_set(&catting.name, text_string(&catting.family)) ||
+					 catting.family.error))
+			is_chosen = problem_error(&frame.problem, false, "out of memory");
+		if (is_chosen)
+			frame.code = print_from_bucket(&frame, &catting);
+	}
+	log_name_clear(&catting.name);
+	text_clear(&catting.family);
+	return frame_end(&frame);
+}
