@@ -161,13 +161,42 @@ static int prove_files(
 }
 
 /* Proves files of a job. A job's file has all options. The command line adds only those that say
- * how results are printed. Returns the exit code. */
+ * where the marks and the services are, which win over the job's, and how results are printed.
+ * Returns the exit code. */
 static int prove_of_job(
 	struct command_frame *frame, struct job_asked *asked, const struct push_options *given)
 {
+	static const char *const printing[] = {"job", "quiet", "verbose", "json"};
 	struct job *job = &asked->job;
 	struct push_options *options = &job->options;
-	struct access access = {0}; /* gets the job's, or for root the marks of the systemd units */
+	/* Gets the job's where the command line says nothing, or for root the marks of the systemd
+	 * units. */
+	struct access access = {0};
+	const struct {
+		const char *option, **to, *value;
+	} chosen[] = {
+		{"marks", &access.marks, given->access.marks},
+		{"endpoint-url", &access.aws.endpoint_url, given->access.aws.endpoint_url},
+		{"dynamodb-endpoint-url", &access.aws.dynamodb_endpoint_url,
+			given->access.aws.dynamodb_endpoint_url},
+		{"region", &access.aws.region, given->access.aws.region},
+		{"profile", &access.aws.profile, given->access.aws.profile},
+		{"ca-bundle", &access.aws.ca_bundle, given->access.aws.ca_bundle},
+	};
+	unsigned others = 0; /* options of the command line that do not go with --job */
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		others += (frame->given[i] & SAID_IN_WORDS) != 0;
+	for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)
+		others -= (options_said(&frame->read, printing[i]) & SAID_IN_WORDS) != 0;
+	for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
+		if (options_said(&frame->read, chosen[i].option) & SAID_IN_WORDS) {
+			others--;
+			*chosen[i].to = chosen[i].value;
+		}
+	if (others)
+		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
+			"the job says which files are meant and how they were uploaded: beside "
+			"--job, only options about marks, services and output go");
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
 	const int n = job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem);
@@ -179,7 +208,7 @@ static int prove_of_job(
 	options->json |= given->json;
 	options->quiet = given->quiet;
 	options->verbose = given->verbose;
-	options->run.marks = access.marks ? access.marks : options->run.marks;
+	push_options_use(options, &access);
 	return frame->n ? prove_files(frame, options, frame->operands, frame->n)
 			: prove_files(frame, options, job->operands, (int)job->n_sources);
 }
@@ -188,22 +217,10 @@ static int prove_of_job(
  * Returns the exit code. */
 static int prove(struct command_frame *frame, struct proven_options *options)
 {
-	static const char *const beside_job[] = {"job", "quiet", "verbose", "json"};
 	char **operands = frame->operands;
 	struct problem *problem = &frame->problem;
-	if (options->job.name) {
-		/* All options of the command line, less those that are in beside_job. */
-		unsigned others = 0;
-		for (size_t i = 0; i < OPTIONS_MAX; i++)
-			others += (frame->given[i] & SAID_IN_WORDS) != 0;
-		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
-			others -= (options_said(&frame->read, beside_job[i]) & SAID_IN_WORDS) != 0;
-		if (!others)
-			return prove_of_job(frame, &options->job, &options->push);
-		return problem_error(problem, S3ONCE_EXIT_USAGE,
-			"--job names a file that has all options; beside it there are only "
-			"--quiet, --verbose and --json");
-	}
+	if (options->job.name)
+		return prove_of_job(frame, &options->job, &options->push);
 	if (frame->n < 2)
 		return problem_error(
 			problem, S3ONCE_EXIT_USAGE, "name a FILE and s3://BUCKET, or give --job");

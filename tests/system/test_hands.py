@@ -221,3 +221,17 @@ def test_a_value_that_was_forgotten_is_named(answer, option):
     said = answer("push", f"--{option}", "photos", "s3://bucket")
     assert said.startswith(f"push: no SOURCE is left: {option}: 'photos' is not one of "), said
     assert answer("push", "s3://bucket") == "push: nothing to upload: name a SOURCE before s3://BUCKET"
+
+
+def test_a_dry_run_of_what_looks_for_lost_objects(answer):
+    said = answer("push", "-n", "--reupload", "photos", "s3://bucket")
+    assert said.startswith("push: --dry-run and --reupload contradict each other: ") and "s3once verify shows which objects are gone" in said, said
+
+
+@pytest.mark.parametrize("option", ["exclude", "region", "profile", "marks", "sse-kms-key-id", "log-file"])
+def test_an_option_that_took_the_source_is_named(answer, option, tmp_path):
+    """Any value is right for these, so that nothing is wrong with the one that they took."""
+    assert answer("push", f"--{option}", tmp_path / "photos", "s3://bucket") == (
+        f"push: no SOURCE is left: --{option} has taken '{tmp_path}/photos' for its value; name both before s3://BUCKET"
+    )
+    assert answer("push", f"--{option}", "none-such", "s3://bucket") == "push: nothing to upload: name a SOURCE before s3://BUCKET"

@@ -99,6 +99,22 @@ def test_job(s3once, target, marks, tree, tmp_path):
 
 
 @sqlite
+def test_marks_and_services_win_over_the_job(s3once, target, marks, tree, tmp_path):
+    """As with other commands that take --job; the environment does not win."""
+    job, other = tmp_path / "logs.conf", f"sqlite:{tmp_path}/other.db"
+    job.write_text(f"source = {tree}\ntarget = {target}\n")
+    assert s3once("run", job, "--marks", other).code == 0
+    run = s3once("proven", "--job", job, "--marks", other)
+    assert run.code == 0 and "all 3 files are in S3" in run.out, run
+    assert s3once("proven", "--job", job).code != 0, "the marks of the job know of nothing"
+    real = s3once.environment.pop("AWS_ENDPOINT_URL_S3")
+    with open(job, "a") as more:
+        more.write(f"marks = {other}\nendpoint-url = http://127.0.0.1:9\n")
+    run = s3once("proven", "--job", job, "--endpoint-url", real, "--region", "us-east-1", env={"S3ONCE_MARKS": "sqlite:/nowhere/m.db"})
+    assert run.code == 0, run
+
+
+@sqlite
 def test_json(s3once, target, marks, tree):
     assert s3once("push", tree / "a", target).code == 0
     run = s3once("proven", "--json", tree / "a", tree / "d" / "b", target)

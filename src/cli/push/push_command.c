@@ -287,6 +287,18 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	return output_finish(&view.output) == 0 ? code : code_of_loss(code);
 }
 
+/* Notes which option has taken the word right before the first operand for its value. No other word
+ * can be there: options come before the first operand. */
+static void note_taken(const struct command_frame *frame, int argc, struct push_options *options)
+{
+	for (int i = 3; frame->n == 1 && i < argc; i++)
+		if (frame->words[i] == frame->operands[0] && *frame->words[i - 1] != '-' &&
+			strncmp(frame->words[i - 2], "--", 2) == 0) {
+			options->taker = frame->words[i - 2];
+			options->taken = frame->words[i - 1];
+		}
+}
+
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
@@ -301,6 +313,8 @@ int push_main(int argc, char **argv)
 	options.pipe = &pipe;
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_check_variables();
+	if (goes_on)
+		note_taken(&frame, argc, &options);
 	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0) {
 		push_options_aim(&options);
 		frame.code = push_run(&options, NULL);

@@ -30,8 +30,14 @@ static int refuse_lack_of_source(const struct push_options *o, struct problem *p
 		error = s3_headers_set(headers, o->settings.settings[i].name,
 			o->settings.settings[i].value, problem);
 	s3_headers_free(headers);
+	struct stat st;
 	if (error == -EINVAL)
 		problem_prefix(problem, "no SOURCE is left");
+	else if (o->taken && !stat(o->taken, &st))
+		problem_set(problem,
+			"no SOURCE is left: %s has taken '%s' for its value; name both before "
+			"s3://BUCKET",
+			o->taker, quote(o->taken).text);
 	else
 		problem_set(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
 	return -EINVAL;
@@ -158,10 +164,23 @@ void push_options_init(struct push_options *ret)
 		.delete_after_ms = UINT64_MAX};
 }
 
+void push_options_use(struct push_options *o, const struct access *access)
+{
+	struct s3once_options *run = &o->run;
+	o->access = *access;
+	run->marks = access->marks;
+	run->request_timeout_ms = access->aws.request_timeout_ms;
+	run->endpoint_url = access->aws.endpoint_url;
+	run->checksum = access->aws.checksum;
+	run->dynamodb_endpoint_url = access->aws.dynamodb_endpoint_url;
+	run->region = access->aws.region;
+	run->profile = access->aws.profile;
+	run->ca_bundle = access->aws.ca_bundle;
+}
+
 int push_options_complete(
 	struct push_options *o, int n, char **operands, struct problem *ret_problem)
 {
-	const struct access *access = &o->access;
 	struct s3once_options *run = &o->run;
 	run->removes = o->delete_after_ms != UINT64_MAX || run->move_to;
 	if (check_operands(o, n, operands, ret_problem) < 0 || check_demands(o, ret_problem) < 0 ||
@@ -176,14 +195,8 @@ int push_options_complete(
 	if (o->delete_after_ms != UINT64_MAX) /* is rounded up, so that nothing goes too early */
 		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
 	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1; /* 0: the default */
-	run->marks = access->marks;
-	run->request_timeout_ms = access->aws.request_timeout_ms;
-	run->endpoint_url = access->aws.endpoint_url;
-	run->checksum = access->aws.checksum;
-	run->dynamodb_endpoint_url = access->aws.dynamodb_endpoint_url;
-	run->region = access->aws.region;
-	run->profile = access->aws.profile;
-	run->ca_bundle = access->aws.ca_bundle;
+	const struct access access = o->access;
+	push_options_use(o, &access);
 	run->report_skipped = o->verbose > 0;
 	return 0;
 }

@@ -24,6 +24,9 @@ struct push_options {
 	const char *metrics_listen;
 	uint64_t whole_scan_ms, drain_ms;
 	int is_command; /* the operands are the URL and a command */
+	/* The option whose value came right before the first operand, and that value, which may
+	 * have been meant as the SOURCE. Only push sets them. NULL: there is none. */
+	const char *taker, *taken;
 	/* What is read if the SOURCE is -, or with --command. Only push sets it. NULL: the SOURCE -
 	 * is a file of this name. */
 	struct pipe_input *pipe;
@@ -36,6 +39,8 @@ struct push_options {
 void push_options_init(struct push_options *ret);
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
+/* Chooses where the marks and the services are, for the run, too. `access` borrows as `options`. */
+void push_options_use(struct push_options *options, const struct access *access);
 /* Decides, as users of cp expect it, whether the target of a command line is the key of its one
  * file, and writes options->note where the keys may surprise. Call it after
  * push_options_complete(). A job's file is taken as it is written: its keys must not depend on what
