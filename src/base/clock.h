@@ -3,6 +3,7 @@
 #pragma once
 #include <locale.h>
 #include <stdint.h>
+#include <time.h>
 
 #define NS_PER_MS 1000000ULL
 #define NS_PER_S  1000000000ULL
@@ -20,6 +21,16 @@ int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch, and in s. */
 int64_t clock_wall_ns(void);
 int64_t clock_wall_s(void);
+/* The nanoseconds since the epoch. A file may have any time: one that is too far away for 64 bits,
+ * before 1677 or after 2262, becomes INT64_MIN or INT64_MAX. Pure. */
+static inline int64_t clock_to_ns(struct timespec t)
+{
+	int64_t ns;
+	if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)NS_PER_S, &ns) ||
+		__builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+		return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+	return ns;
+}
 /* Identity of this boot (Linux: /proc/sys/kernel/random/boot_id), "" where unknown. ret is always
  * terminated. */
 void clock_boot_id(char ret_id[static 37]);

@@ -102,7 +102,9 @@ int64_t file_made_ns(int fd)
 {
 	struct statx about = {0};
 	const int error = statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about);
-	return error ? 0 : about.stx_btime.tv_sec * (int64_t)NS_PER_S + about.stx_btime.tv_nsec;
+	const struct timespec made = {
+		.tv_sec = about.stx_btime.tv_sec, .tv_nsec = about.stx_btime.tv_nsec};
+	return error ? 0 : clock_to_ns(made);
 }
 
 int write_all(int fd, const void *bytes, size_t n)

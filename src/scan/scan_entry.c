@@ -9,22 +9,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Returns the nanoseconds since the epoch. A file may have any time: one that is too far away for
- * 64 bits becomes the first or the last that they can hold. */
-static int64_t to_ns(struct timespec t)
-{
-	int64_t ns;
-	if (__builtin_mul_overflow((int64_t)t.tv_sec, INT64_C(1000000000), &ns) ||
-		__builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
-		return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
-	return ns;
-}
-
 void file_state_from(const struct stat *st, struct file_state *ret)
 {
 	*ret = (struct file_state){.size = (uint64_t)st->st_size,
-		.mtime_ns = to_ns(st->st_mtim),
-		.ctime_ns = to_ns(st->st_ctim),
+		.mtime_ns = clock_to_ns(st->st_mtim),
+		.ctime_ns = clock_to_ns(st->st_ctim),
 		.dev = st->st_dev,
 		.ino = st->st_ino};
 }

@@ -27,6 +27,7 @@ struct feed {
 	size_t n;
 	uint64_t begun_ns;
 	bool said_future; /* a file that was modified in the future was reported */
+	bool said_beyond; /* likewise, one whose time has no room as nanoseconds */
 	bool bucket_is_checked;
 	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
@@ -262,6 +263,16 @@ static int gather(struct feed *feed)
 			PROBLEM("%s was last modified in the future (%s); the age of such files is "
 				"counted from the last change of their inode (ctime)",
 				quote(entry.path).text, when));
+	}
+	if (entry.kind == SCAN_FILE && !feed->said_beyond &&
+		(entry.mtime_ns == INT64_MAX || entry.mtime_ns == INT64_MIN)) {
+		feed->said_beyond = true;
+		report_run(report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s was last modified %s; all such times count as one, so that a "
+				"change from one to another is not noticed",
+				quote(entry.path).text,
+				entry.mtime_ns > 0 ? "after the year 2262"
+						   : "before the year 1677"));
 	}
 	/* The log that the caller writes during the run is left out, and is not counted. A problem
 	 * with its path is reported all the same. */

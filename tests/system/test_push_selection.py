@@ -349,7 +349,10 @@ def test_times(s3once, s3, bucket, marks, tmp_path):
     for name, ns in times.items():
         os.utime(tree / name, ns=(0, ns))
     command = ("push", tree, f"s3://{bucket}/p", "--json")
-    assert counts(s3once(*command)) == {"uploaded": 5}
+    run = s3once(*command)
+    assert counts(run) == {"uploaded": 5}
+    (warning,) = told(run, "warning")
+    assert f"{tree}/9223372036.854775807 was last modified after the year 2262; all such times count as one" in warning["text"], run
     assert {key: row.metadata["mtime"] for key, row in s3.objects(bucket, metadata=True).items()} == {
         f"p/{name}": name for name in times
     }

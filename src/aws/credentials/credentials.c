@@ -40,7 +40,7 @@ static void stamp_files(const struct credentials_chain *chain, struct stamp ret[
 		if (!paths[i] || stat(paths[i], &st) < 0)
 			st = (struct stat){0};
 		ret[i] = (struct stamp){
-			.mtime_ns = st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec,
+			.mtime_ns = clock_to_ns(st.st_mtim),
 			.size = st.st_size,
 			.inode = st.st_ino};
 	}

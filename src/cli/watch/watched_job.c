@@ -54,11 +54,6 @@ static void pending_add(
 	*place = (struct pending_path){.path = copy, .due_ns = due_ns, .is_new = is_new};
 }
 
-static int64_t ns_of(struct timespec t)
-{
-	return t.tv_sec * (int64_t)NS_PER_S + t.tv_nsec;
-}
-
 #define MIN_AGE_MS     10000          /* where --min-age is not given */
 #define FIRST_RETRY_NS (5 * NS_PER_S) /* the wait after the first pass that failed */
 #define SAID_BYTES_MAX (16U << 10)    /* a message that finds no room is printed in each pass */
@@ -107,8 +102,8 @@ static int refuse(const struct watched *watched)
  * modification time in the future says nothing, and the ctime counts instead, as in the scan. */
 static int64_t rests_at(const struct watched *watched, const struct stat *st)
 {
-	const int64_t modified = ns_of(st->st_mtim);
-	return (modified > clock_wall_ns() ? ns_of(st->st_ctim) : modified) +
+	const int64_t modified = clock_to_ns(st->st_mtim);
+	return (modified > clock_wall_ns() ? clock_to_ns(st->st_ctim) : modified) +
 	       (int64_t)watched->min_age_ns;
 }
 

@@ -70,8 +70,21 @@ static void test_iso(void)
 			fprintf(stderr, "\t%s\n", rows[i].s);
 }
 
+static void test_to_ns(void)
+{
+	CHECK_INT(clock_to_ns((struct timespec){.tv_sec = 1, .tv_nsec = 5}), 1000000005);
+	CHECK_INT(clock_to_ns((struct timespec){.tv_sec = -1, .tv_nsec = 999999999}), -1);
+	CHECK_INT(clock_to_ns((struct timespec){.tv_sec = 9223372036, .tv_nsec = 854775806}),
+		INT64_MAX - 1);
+	CHECK_INT(clock_to_ns((struct timespec){.tv_sec = 9223372036, .tv_nsec = 854775808}),
+		INT64_MAX);
+	CHECK_INT(clock_to_ns((struct timespec){.tv_sec = INT64_MAX}), INT64_MAX);
+	CHECK_INT(clock_to_ns((struct timespec){.tv_sec = INT64_MIN}), INT64_MIN);
+}
+
 int main(void)
 {
+	test_to_ns();
 	test_http_date();
 	test_iso();
 	char amz[17], iso[21];
