@@ -36,8 +36,8 @@ BUGS = {
         "\tif (file->seen.state == MARK_DONE)\n\t\treturn done_file(worker, file);",
     ),
     "taken-over-is-not-looked-for": (  # the condition refuses what is there, once all of it was sent again
-        "file->life = was_begun ? FILE_UNSEEN : FILE_CLEAR;",
-        "file->life = FILE_CLEAR;",
+        "if (was_begun)\n\t\treturn STEP_DOUBT;",
+        "",
     ),
     "fails-without-claim": (
         "row_set(&write, &mark_table, STATE | ERROR | AT, &mark); row_expect(&write, &mark_table, STATE | OWNER, &own);",

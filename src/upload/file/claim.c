@@ -120,8 +120,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
 		note_newer(worker, file);
 		file_report(worker, file, S3ONCE_EVENT_OUTDATED,
 			PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));
-		file->life = FILE_LEFT_OUT;
-		return STEP_SETTLED;
+		return STEP_LEFT_OUT;
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}
@@ -316,7 +315,6 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	if (o == OUTCOME_OK) {
 		if (file->candidate->leads) /* the other files of its block wait for this */
 			queue_claimed(worker->run->queue, file->candidate);
-		file->life = FILE_CLAIMED;
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)
@@ -349,7 +347,6 @@ enum step claim_file(struct worker *worker, struct file *file)
 			step = judge_seen_mark(worker, file);
 		if (step == STEP_NEXT && worker->run->dry) {
 			mark_suppose_claim(&file->seen, &file->claim);
-			file->life = FILE_CLAIMED;
 			return STEP_NEXT;
 		}
 		if (step == STEP_NEXT && !run_may_begin(worker->run))

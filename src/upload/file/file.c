@@ -3,6 +3,7 @@
 #include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,41 @@ void file_free(struct file *file)
 	mark_clear(&file->seen);
 	claim_clear(&file->claim);
 	free(file);
+}
+
+/* What the answers of steps make of the state of a file. An answer that has no row leaves it. */
+#define FROM(state)    (1U << (state))
+#define FROM_CLAIMED   (FROM(FILE_CLAIMED) | FROM(FILE_UNSEEN) | FROM(FILE_CLEAR))
+#define FROM_BEGINNING (FROM(FILE_UNCLAIMED) | FROM_CLAIMED)
+static const struct {
+	enum step answer;
+	unsigned from;
+	enum file_life to;
+} changes[] = {
+	{STEP_NEXT, FROM(FILE_UNCLAIMED), FILE_CLAIMED},
+	{STEP_NEXT, FROM_CLAIMED, FILE_CLEAR},
+	{STEP_CLEAR, FROM_CLAIMED, FILE_CLEAR},
+	{STEP_DOUBT, FROM_CLAIMED, FILE_UNSEEN},
+	{STEP_EARLIER, FROM_CLAIMED, FILE_UNCLAIMED},
+	{STEP_LEFT_OUT, FROM_BEGINNING, FILE_LEFT_OUT},
+	{STEP_STRANDED, FROM_BEGINNING, FILE_STRANDED},
+	{STEP_IN_S3, FROM_BEGINNING, FILE_IN_S3},
+	{STEP_PROVEN, FROM_BEGINNING, FILE_PROVEN},
+};
+
+void file_enter(struct file *file, enum step answer)
+{
+	bool has_row = false;
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		if (changes[i].answer != answer)
+			continue;
+		has_row = true;
+		if (changes[i].from & FROM(file->life)) {
+			file->life = changes[i].to;
+			return;
+		}
+	}
+	assert(!has_row); /* no step of this state answers so */
 }
 
 void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
@@ -140,13 +176,12 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 {
 	struct version version = file->seen.done;
 	if (event != S3ONCE_EVENT_REFRESHED && event != S3ONCE_EVENT_SKIPPED) {
-		file->life = FILE_LEFT_OUT;
 		file_report(worker, file, event, NULL);
-		return STEP_SETTLED;
+		return STEP_LEFT_OUT;
 	}
 	/* The mark was refreshed, and now has the present modification time of the file. The
 	 * content was read for that, so the file is proven. */
-	file->life = event == S3ONCE_EVENT_REFRESHED ? FILE_PROVEN : FILE_IN_S3;
+	const enum step step = event == S3ONCE_EVENT_REFRESHED ? STEP_PROVEN : STEP_IN_S3;
 	if (event == S3ONCE_EVENT_REFRESHED)
 		version.mtime_ns = file->mtime_ns;
 	else if (file_was_done_here(worker, file))
@@ -154,7 +189,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	run_tell_in_s3(worker->run,
 		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
 		file_about(file).bytes);
-	return STEP_SETTLED;
+	return step;
 }
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)

@@ -11,13 +11,14 @@
 #define FILE_DAMAGES_MAX 3
 
 /* Where a file is in its turn. Nothing else in struct file says that. Each state has one step,
- * which worker.c calls:
+ * which worker.c performs. The step returns an answer (enum step), and file_enter() alone sets the
+ * state, by the answer:
  *
  *                claim_file()          look_elsewhere()
  *   UNCLAIMED ---------------> CLAIMED ----------------> CLEAR --- send_file() ---> PROVEN
  *      |  ^                       |  \                    |  ^
- *      |  | an earlier version    |   \ taken over  doubt |  | nothing is in the way
- *      |  | is marked done        |    \                  v  |
+ *      |  | EARLIER               |   \ taken over  DOUBT |  | nothing is in the way
+ *      |  |                       |    \                  v  |
  *      |  +-----------------------|-----+---------------> UNSEEN --- look_at_object()
  *      |                          |                              adopts ---> PROVEN
  *      |                          +--- an object of its content is adopted ---> IN_S3
@@ -25,14 +26,14 @@
  *      +--- it is not to be sent as it is now ---> LEFT_OUT
  *      +--- it is another version than its key is of ---> STRANDED (from any state)
  *
- * A file that fails stays in its state. "Doubt" is whatever leaves open whether S3 holds something:
+ * A file that fails stays in its state. DOUBT is whatever leaves open whether S3 holds something:
  * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */
 enum file_life {
 	FILE_UNCLAIMED, /* its mark is to be judged and claimed */
 	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
 	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes whatever is sent */
 	FILE_CLEAR,     /* as far as is known, S3 holds at most the object to be replaced */
-	/* The turn has ended. */
+	/* In these the turn has ended. */
 	FILE_LEFT_OUT, /* it is not to be in S3 as it is now */
 	FILE_STRANDED, /* it failed: its key or its content's id is of another version */
 	FILE_IN_S3,    /* S3 has it: its mark says so */
@@ -88,17 +89,33 @@ struct file {
 	struct share share; /* how much of the file was sent */
 };
 
-/* What a step leads to. "Returns NEXT, or why not" means that every other step says how the file
- * goes on instead, or why its turn has ended. */
+/* The answer of a step. "Returns NEXT, or why not" means that every other answer says how the file
+ * goes on instead, or why its turn has ended. A function that is a part of a step returns one, too:
+ * its NEXT means that the step goes on. */
 enum step {
-	STEP_NEXT,    /* go on with the next step */
-	STEP_AGAIN,   /* go on from the state in which the file is now */
-	STEP_SETTLED, /* the file was reported and counted, and nothing is left to do */
-	STEP_LATER,   /* it was put back into the queue */
-	STEP_PARTS,   /* its parts are in the queue, and whoever ends the last one goes on */
-	STEP_ASIDE,   /* it was refused, and was handed over to the run's refusals */
-	STEP_OVER,    /* the run is over, and the mark stays as it is for the next run */
+	/* The turn goes on, in the state that file_enter() makes of this. */
+	STEP_NEXT,    /* the step has done its work, and the next one follows */
+	STEP_AGAIN,   /* the same step follows once more */
+	STEP_CLEAR,   /* the file is sent, from the beginning */
+	STEP_DOUBT,   /* S3 may hold an object by now, and is asked */
+	STEP_EARLIER, /* the mark says now that an earlier version is done, and is judged again */
+	STEP_GOES_ON = STEP_EARLIER,
+	/* The turn has ended. The file was reported and counted, and nothing is left to do. */
+	STEP_SETTLED,  /* it stays in its state: it has failed, or another uploader holds it */
+	STEP_LEFT_OUT, /* this and the next three: in the state of that name */
+	STEP_STRANDED,
+	STEP_IN_S3,
+	STEP_PROVEN,
+	/* The turn has ended for this worker. */
+	STEP_LATER, /* it was put back into the queue */
+	STEP_PARTS, /* its parts are in the queue, and whoever ends the last one goes on */
+	STEP_ASIDE, /* it was refused, and was handed over to the run's refusals */
+	STEP_OVER,  /* the run is over, and the mark stays as it is for the next run */
 };
+
+/* Sets the state of the file by the answer of the step of its state. An answer that says nothing of
+ * the state leaves it. */
+void file_enter(struct file *file, enum step answer);
 
 /* Makes a file of the candidate, and takes the candidate. If there is no memory, it returns NULL
  * and takes nothing. */
@@ -123,8 +140,8 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 
 /* The file's turn ends. */
 
-/* Ends the turn of a file for which nothing is left to do: reports the event, and enters the state
- * that it means. Returns SETTLED.
+/* Ends the turn of a file for which nothing is left to do: reports the event, and returns the
+ * answer that it means, LEFT_OUT, IN_S3 or PROVEN.
  *
  * SKIPPED means that file->seen says that this very version is done. This run may have written that
  * mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is reported
@@ -155,8 +172,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 
 /* Opens the file that is under the name now, plans it by its size, and chooses how it is
  * compressed. Forgets the sums of what was open before. Output that is still to come through the
- * pipe is not opened: fd stays -1. Returns NEXT, or AGAIN if the file changed meanwhile and was
- * opened once more, or why not. */
+ * pipe is not opened: fd stays -1. Returns NEXT, or AGAIN or DOUBT if the file changed meanwhile
+ * and was opened once more, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress, which is "" with --content-encoding. Returns
  * NEXT, or why not: the key would be too long. */
@@ -170,18 +187,18 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
 /* Computes file->sums of the whole content if `encoding` is NULL, or else file->stored of what the
- * encoding makes of it. They have at least these kinds then. Returns NEXT, AGAIN if the file
- * changed meanwhile, or why not. */
+ * encoding makes of it. They have at least these kinds then. Returns NEXT, or why not. */
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* Decides what an error of opening or reading the file (-errno) leads to. A file that has changed
- * (-ESTALE) is opened as it is now, for which this returns AGAIN, or why not. After -ECANCELED,
+ * (-ESTALE) is opened as it is now, for which this returns AGAIN, DOUBT if it was to replace an
+ * object, or why not. After -ECANCELED,
  * with which this run has ended the reading, and if no descriptor is left, which ends the run, this
  * returns OVER. If another process holds a lease on the file, it is tried later. Any other error
  * fails it. */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 /* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
- * that. Returns NEXT, AGAIN if the file changed meanwhile, or why not. */
+ * that. Returns NEXT, or why not. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 /* As file_compare(), but compares the object with the content as it is on the disk, whatever
@@ -194,11 +211,12 @@ enum step file_compare_content(
 /* Returns the version that an object of ours has, as its metadata says. */
 struct version file_version_of(const struct worker *worker, const struct s3_object *object);
 /* Step 6 for an object that is proven: marks this version done and reports the event. Returns
- * SETTLED, or why not. */
+ * PROVEN, or LEFT_OUT in a dry run, or why not. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
 /* Does the same for an object that holds the content of the file, but may be compressed otherwise.
- * Its key is the mark's key with `suffix`. First aborts the upload that the mark records. */
+ * Its key is the mark's key with `suffix`. First aborts the upload that the mark records. Returns
+ * IN_S3, or LEFT_OUT in a dry run, or why not. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
 /* Sets the mark to done with this version. Returns NEXT once the mark is written, or why not. */
@@ -243,9 +261,8 @@ void worker_free(struct worker *worker);
 enum step claim_file(struct worker *worker, struct file *file);
 
 /* Step 4, of CLAIMED. For a file that is known by its content, asks S3 for that content under the
- * mark's key with each other suffix of compression, and adopts such an object. Returns NEXT if none
- * was adopted. Then the file is UNSEEN if S3 may hold an object under its own key, and otherwise
- * CLEAR. */
+ * mark's key with each other suffix of compression, and adopts such an object. If none was adopted,
+ * returns DOUBT if S3 may hold an object under its own key, and otherwise NEXT. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
 /* Why S3 is asked for the object of a file. */
 enum look {
@@ -256,8 +273,8 @@ enum look {
 	LOOK_AHEAD,
 };
 /* Step 4, of UNSEEN: asks what S3 holds under the key. An object with the file's content is
- * adopted. Returns AGAIN if the object is damaged or is an earlier version. Returns NEXT if the
- * file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
+ * adopted. Returns CLEAR if the object is damaged, and EARLIER if it is an earlier version. Returns
+ * NEXT if the file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look why);
 /* Step 2, before a claim that is to replace the done version, whose etag is in file->replaces.
  * Returns NEXT if that object is gone, is another one by now, or was uploaded by these marks.
@@ -265,7 +282,7 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look why
 enum step look_whether_ours(struct worker *worker, struct file *file);
 /* Asks the same right before a write whose condition the server may ignore, but does not read the
  * file. Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds
- * another object, returns AGAIN, and the file is UNSEEN, so that look_at_object() follows. */
+ * another object, returns DOUBT, so that look_at_object() follows. */
 enum step look_once_more(struct worker *worker, struct file *file);
 /* Decides what follows after a PutObject or CompleteMultipartUpload under this condition. The
  * outcome is not OK, and the caller does not handle it itself.
@@ -276,7 +293,7 @@ enum step look_once_more(struct worker *worker, struct file *file);
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
 /* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the
- * upload, or the object is judged as in step 4. Returns SETTLED, or why not. */
+ * upload, or the object is judged as in step 4. Returns PROVEN, or why not. */
 enum step prove_by_head(struct worker *worker, struct file *file);
 
 /* Step 5, of CLEAR: sends the file by its plan. A small file is sent here by one PutObject,
@@ -313,7 +330,7 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
  * or why not. For a STRANDED file, whose key no later run will use, an error is only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
 /* Handles an upload id that S3 does not know any more. Either a late request has completed the
- * upload, or the upload was aborted or has expired. A HEAD will show which. Returns AGAIN, or why
+ * upload, or the upload was aborted or has expired. A HEAD will show which. Returns DOUBT, or why
  * the file is given up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. The number
@@ -326,8 +343,7 @@ enum step multipart_begin(struct worker *worker, struct file *file);
 /* Sends one part. While other parts are under way or still to come, *ret_file is NULL.
  *
  * The worker that ends the last part gets the file in *ret_file, whether or not the upload was
- * completed. The step that is returned says how the file goes on. NEXT and AGAIN both mean: from
- * the state in which it is now. */
+ * completed. The answer that is returned says how the file goes on. */
 enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
 /* Frees an upload that nobody works on any more. The mark still records it for the next run.

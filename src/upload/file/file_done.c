@@ -189,9 +189,9 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	return version;
 }
 
-/* Brings the file from a proven object to the state IN_S3. `version` is what the mark will say; the
- * id of its content is set here. `sums` and `event` are reported, as in struct in_s3. Returns
- * SETTLED, or why not. */
+/* Marks the file done, once its object is proven. `version` is what the mark will say; the id of
+ * its content is set here. `sums` and `event` are reported, as in struct in_s3. Returns IN_S3, or
+ * LEFT_OUT in a dry run, or why not. */
 static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
 	struct version *version, const struct sums *sums, enum s3once_event_type event)
 {
@@ -219,8 +219,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		return step;
 	run_tell_in_s3(worker->run, &done, file->state.size);
 	/* What a dry run finds has no mark, so nothing more is said of it. */
-	file->life = worker->run->dry ? FILE_LEFT_OUT : FILE_IN_S3;
-	return STEP_SETTLED;
+	return worker->run->dry ? STEP_LEFT_OUT : STEP_IN_S3;
 }
 
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
@@ -242,9 +241,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	const struct sums *sums = file->stored.bytes ? &file->stored : &file->sums;
 	const enum step step = done_with(worker, file, object, &version, sums, event);
 	/* Unlike after file_done_otherwise(), all of the content was read in this turn. */
-	if (file->life == FILE_IN_S3)
-		file->life = FILE_PROVEN;
-	return step;
+	return step == STEP_IN_S3 ? STEP_PROVEN : step;
 }
 
 enum step file_done_otherwise(struct worker *worker, struct file *file,

@@ -195,13 +195,11 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 		return file_settle(worker, file, event);
 	if (is_of_version &&
 		(file->state.size != found->size || file->mtime_ns != found->mtime_ns)) {
-		const enum step step = file_fail(worker, file,
+		file_fail(worker, file,
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
 				"and --min-age leaves out files that were modified a moment ago"));
-		/* Only after file_fail(), which asks by the state whether the mark is ours. */
-		file->life = FILE_STRANDED;
-		return step;
+		return STEP_STRANDED;
 	}
 	/* Files of the kernel have size 0 whatever they contain. A file that has grown meanwhile is
 	 * none of them, and the step that reads it notices that. */
@@ -332,7 +330,8 @@ static enum step give_up_reading(struct worker *worker, struct file *file, enum 
 			"modified a moment ago"));
 }
 
-/* Opens a file that has changed while it was read, as it is now. Returns AGAIN, or why not. */
+/* Opens a file that has changed while it was read, as it is now. Returns AGAIN or DOUBT, or why
+ * not. */
 static enum step open_anew(struct worker *worker, struct file *file)
 {
 	const enum unsteady change = find_change(file);
@@ -351,13 +350,13 @@ static enum step open_anew(struct worker *worker, struct file *file)
 			PROBLEM("its content changed while it was read, although its size and "
 				"modification time did not, starting again with what it is now"));
 	file->stat_is_unsteady |= change == UNSTEADY_STAT;
-	/* The file may be again what the object that was to be replaced holds. So S3 is looked at
-	 * once more. */
-	if (file->life == FILE_CLEAR && *file->replaces)
-		file->life = FILE_UNSEEN;
 	const enum step step = file_open(worker, file);
 	file->is_reread |= change == UNSTEADY_UNSEEN;
-	return step == STEP_NEXT ? STEP_AGAIN : step;
+	if (step != STEP_NEXT)
+		return step;
+	/* The file may be again what the object that was to be replaced holds. So S3 is looked at
+	 * once more. */
+	return file->life == FILE_CLEAR && *file->replaces ? STEP_DOUBT : STEP_AGAIN;
 }
 
 enum step file_read_error(struct worker *worker, struct file *file, int error)

@@ -28,8 +28,8 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 
 /* The object is an earlier version of the file: one that was sent for this mark and is not marked
  * yet, or the one that was done before the claim. Marks the object's version done, which ends the
- * claim. After that the file is judged like any file that has changed. Returns AGAIN, or why not.
- */
+ * claim. After that the file is judged like any file that has changed. Returns EARLIER, or why
+ * not. */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -56,9 +56,7 @@ static enum step mark_earlier(
 		session_id(worker->run->session));
 	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
 	claim_clear(&file->claim);
-	file->life = FILE_UNCLAIMED;
-	step = file_open(worker, file); /* the file may be that version again by now */
-	return step == STEP_NEXT ? STEP_AGAIN : step;
+	return STEP_EARLIER;
 }
 
 /* Adopts an object that has the content of the file. It counts as uploaded if this very run has
@@ -100,8 +98,7 @@ static enum step object_damaged(
 			"way or by the server, and the file is sent again in its place",
 			quote(file->candidate->path).text));
 	memcpy(file->replaces, object->etag, sizeof file->replaces);
-	file->life = FILE_CLEAR;
-	return STEP_AGAIN;
+	return STEP_CLEAR;
 }
 
 /* Says who has uploaded an object that these marks have not uploaded for this file. */
@@ -162,7 +159,6 @@ static enum step judge_object(
 	case JUDGED_THE_CONTENT:
 		return file_done_otherwise(worker, file, object, file->candidate->suffix);
 	case JUDGED_REPLACED:
-		file->life = FILE_CLEAR;
 		return STEP_NEXT;
 	case JUDGED_DAMAGED:
 		return object_damaged(worker, file, object);
@@ -205,7 +201,6 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 	enum outcome o, struct problem *problem)
 {
 	if (o == OUTCOME_ABSENT) {
-		file->life = FILE_CLEAR;
 		file->replaces[0] = '\0';
 		return STEP_NEXT;
 	}
@@ -287,9 +282,7 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
 	const struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
-	const bool replaces_it = judge(&judged) == JUDGED_REPLACED;
-	file->life = replaces_it ? FILE_CLEAR : FILE_UNSEEN;
-	return replaces_it ? STEP_NEXT : STEP_AGAIN;
+	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_DOUBT;
 }
 
 enum step look_after_write(struct worker *worker, struct file *file,
@@ -420,9 +413,9 @@ static bool may_be_elsewhere(const struct file *file, bool was_begun)
 	return is_known && !*file->replaces;
 }
 
-/* Whether S3 may hold an object under the key of a CLEAR file, and is asked before the file is
- * read. A server that may ignore conditions is asked right before the write anyway. A dry run has
- * no write, so it asks unless the listing has shown that there is nothing. */
+/* Whether S3 may hold an object under the key of a file of which nothing was sent, and is asked
+ * before the file is read. A server that may ignore conditions is asked right before the write
+ * anyway. A dry run has no write, so it asks unless the listing has shown that there is nothing. */
 static bool looks_ahead(struct worker *worker, const struct file *file)
 {
 	const struct candidate *c = file->candidate;
@@ -433,7 +426,7 @@ static bool looks_ahead(struct worker *worker, const struct file *file)
 	const bool may_be_there = c->in_bucket == BUCKET_LISTED
 					  ? (c->listed >> suffix & 1) != 0
 					  : c->in_bucket == BUCKET_UNLISTED || dry;
-	return may_be_there && file->life == FILE_CLEAR && !*file->replaces &&
+	return may_be_there && !*file->replaces &&
 	       (dry || !file_needs_look(worker, file, S3_PUT_CONDITION));
 }
 
@@ -462,6 +455,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	}
 	if (step != STEP_NEXT)
 		return step;
-	file->life = was_begun ? FILE_UNSEEN : FILE_CLEAR;
+	if (was_begun)
+		return STEP_DOUBT;
 	return looks_ahead(worker, file) ? look_at_object(worker, file, LOOK_AHEAD) : STEP_NEXT;
 }

@@ -378,21 +378,21 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	case OUTCOME_TRANSIENT:
 		/* The upload may have become the object, or may be gone, which RGW answers with
 		 * 500. A HEAD will show which. */
-		file->life = FILE_UNSEEN;
 		if (++file->restarts <= AMBIGUOUS_MAX)
-			return STEP_AGAIN;
+			return STEP_DOUBT;
 		break;
 	case OUTCOME_CONFLICT:
 		/* What it is in conflict with may be the request before. */
 		if (file->candidate->is_completing)
 			return multipart_is_gone(worker, file);
 		/* An object of this key was written or deleted since the upload was begun, so S3
-		 * will never complete it. NEXT begins another upload, once S3's object was looked
+		 * will never complete it. Another upload is begun, once S3's object was looked
 		 * at. */
-		file->life = FILE_UNSEEN;
 		step = multipart_abort(worker, file);
-		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
+		if (step != STEP_NEXT)
 			return step;
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_DOUBT;
 		break;
 	case OUTCOME_BAD_PART:
 		/* AGAIN lists the parts that the server has, and compares them once more. If this

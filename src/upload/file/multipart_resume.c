@@ -48,17 +48,14 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 	/* S3 may be putting the parts together, and shows the object later. Another upload would
 	 * send the file again, and in vain. In its next turn the file looks for the object first.
 	 */
-	if (file->candidate->is_completing) {
-		file->life = FILE_UNSEEN;
+	if (file->candidate->is_completing)
 		return file_again(worker, file,
 			PROBLEM("S3 has not answered the request that completes the upload, and "
 				"shows neither the upload any more nor the object yet"));
-	}
 	multipart_keeps(file, 0);
 	file->claim.upload.is_open = false;
-	file->life = FILE_UNSEEN;
 	if (++file->restarts <= FILE_RESTARTS_MAX)
-		return STEP_AGAIN;
+		return STEP_DOUBT;
 	return file_fail(worker, file,
 		PROBLEM("its multipart uploads disappear while they are under way: check whether "
 			"a lifecycle rule or another program aborts them"));

@@ -84,10 +84,9 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	/* This body has become the object, in place of the one that was to be replaced. The object
 	 * is looked at next, and replaced if it is damaged. */
 	case PROOF_NO:
-		file->life = FILE_UNSEEN;
 		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)
-			return STEP_AGAIN;
+			return STEP_DOUBT;
 		return file_fail(worker, file,
 			PROBLEM("S3 stored other bytes than were sent (its checksum %s differs)",
 				*reply.sum.text ? reply.sum.text : reply.etag));

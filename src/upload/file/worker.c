@@ -1,7 +1,7 @@
 /* A worker. It takes tasks from the queue, brings each file from state to state (see the picture in
- * file.h), and checks blocks in which other uploaders may be at work. push_loop.c starts a worker
- * in each thread. prove.c makes workers for their connections and buffers, but gives them no tasks.
- * What a step does is in the file of that step. */
+ * file.h) by the answers of their steps, and checks blocks in which other uploaders may be at work.
+ * push_loop.c starts a worker in each thread. prove.c makes workers for their connections and
+ * buffers, but gives them no tasks. What a step does is in the file of that step. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -92,42 +92,55 @@ static void check_block(struct worker *worker, struct block *block)
 	free(block);
 }
 
-/* Calls the step of each state that the file reaches, until its turn ends. Sending includes the
- * proof and the mark. At the end of the turn the file is removed if it is due, and freed. A file
- * whose parts are in the queue, or that was put aside, is not freed, since others own it then. */
+/* Performs the step of the state that the file is in. Sending includes the proof and the mark. */
+static enum step perform_step(struct worker *worker, struct file *file)
+{
+	switch (file->life) {
+	case FILE_UNCLAIMED:
+		return claim_file(worker, file);
+	case FILE_CLAIMED:
+		return look_elsewhere(worker, file);
+	case FILE_UNSEEN:
+		return look_at_object(worker, file, LOOK_AND_JUDGE);
+	case FILE_CLEAR:
+		return worker->run->dry ? file_settle(worker, file, S3ONCE_EVENT_PLANNED)
+		       : file->fd < 0   ? spool_take(worker, file)
+					: send_file(worker, file);
+	default: /* the turn has ended */
+		return STEP_SETTLED;
+	}
+}
+
+/* Opens the file before its mark is judged once more: it may have changed meanwhile. */
+static enum step open_again(struct worker *worker, struct file *file)
+{
+	const enum step step = file_open(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
+/* Goes on after this answer of a step: performs the step of each state that the file reaches, until
+ * its turn ends. At the end of the turn the file is removed if it is due, and freed. A file whose
+ * parts are in the queue, or that was put aside, is not freed, since others own it then. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
-	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
-		switch (file->life) {
-		case FILE_UNCLAIMED:
-			step = claim_file(worker, file);
-			break;
-		case FILE_CLAIMED:
-			step = look_elsewhere(worker, file);
-			break;
-		case FILE_UNSEEN:
-			step = look_at_object(worker, file, LOOK_AND_JUDGE);
-			break;
-		case FILE_CLEAR:
-			step = worker->run->dry ? file_settle(worker, file, S3ONCE_EVENT_PLANNED)
-			       : file->fd < 0   ? spool_take(worker, file)
-						: send_file(worker, file);
-			break;
-		default: /* the turn has ended */
-			step = STEP_SETTLED;
-		}
-	if (step == STEP_NEXT || step == STEP_AGAIN) /* the run has ended between two steps */
+	file_enter(file, step);
+	while (step <= STEP_GOES_ON && !run_is_over(worker->run)) {
+		step = step == STEP_EARLIER ? open_again(worker, file) : perform_step(worker, file);
+		file_enter(file, step);
+	}
+	if (step <= STEP_GOES_ON) /* the run has ended between two steps */
 		step = STEP_OVER;
 	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
-	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes &&
+	const bool has_ended = step >= STEP_SETTLED && step <= STEP_PROVEN;
+	if ((step == STEP_IN_S3 || step == STEP_PROVEN) && worker->options->removes &&
 		!file->candidate->may_grow)
 		remove_file(worker, file);
-	if (step == STEP_SETTLED && file->life == FILE_STRANDED) /* nobody will resume its upload */
+	if (step == STEP_STRANDED) /* nobody will resume its upload */
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
-	if (step == STEP_SETTLED && !file->has_given_up)
+	if (has_ended && !file->has_given_up)
 		progress_made(&worker->run->progress);
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
@@ -155,7 +168,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	struct run *run = worker->run;
 	struct problem problem = {0};
 	struct file *file = file_new(run, candidate);
-	enum step step = STEP_NEXT;
+	enum step step = STEP_AGAIN; /* the mark is judged, unless something is in the way */
 	if (!file) {
 		free(candidate);
 		run_fail(run, PROBLEM("out of memory"));
@@ -169,17 +182,16 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		if (o != OUTCOME_OK)
 			step = file_marks_outcome(worker, file, o, &problem);
 	}
-	if (step == STEP_NEXT) {
+	if (step == STEP_AGAIN) {
 		const uint64_t began_ns = clock_boot_ns();
-		step = file_open(worker, file);
+		step = open_again(worker, file);
 		worker->read_ns = clock_boot_ns() - began_ns;
 	}
 	/* The session of the run has to begin before the first claim. A file that could not be
-	 * opened needs no session. AGAIN says that the file changed while it was opened, and was
-	 * opened once more. It is UNCLAIMED then, and goes on as after NEXT. */
-	if ((step == STEP_NEXT || step == STEP_AGAIN) && !worker->has_begun) {
+	 * opened needs no session. */
+	if (step == STEP_AGAIN && !worker->has_begun) {
 		worker->has_begun = run_begin(run, worker->marks);
-		step = worker->has_begun ? STEP_NEXT : STEP_OVER;
+		step = worker->has_begun ? STEP_AGAIN : STEP_OVER;
 	}
 	go_on(worker, file, step);
 }
