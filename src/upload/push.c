@@ -4,7 +4,8 @@
  * calls these functions. */
 #include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/file.h"
+#include "upload/file/multipart.h"
+#include "upload/file/spool.h"
 #include "upload/push_struct.h"
 #include <errno.h>
 #include <stdio.h>

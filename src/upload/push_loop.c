@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "upload/file/file.h"
+#include "upload/file/worker.h"
 #include "upload/push_struct.h"
 #include <limits.h>
 #include <sys/resource.h>

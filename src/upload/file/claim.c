@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/file.h"
+#include "upload/file/done_now.h"
+#include "upload/file/look.h"
+#include "upload/file/steps.h"
+#include "upload/file/worker.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* Whether a file is done at this very moment, for `s3once proven` (src/upload/prove.c), and before
  * a file is removed (remove.c). For --compare-content, claim.c asks for the content alone. Nothing
  * is written. */
+#include "upload/file/done_now.h"
 #include "scan/content/content.h"
-#include "upload/file/file.h"
+#include "upload/file/worker.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

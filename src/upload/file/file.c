@@ -3,6 +3,7 @@
 #include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "upload/file/worker.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

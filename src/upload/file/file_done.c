@@ -3,7 +3,8 @@
  * steps that adopt call file_done(). What an object is to a file is not judged here. */
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/file.h"
+#include "upload/file/multipart.h"
+#include "upload/file/worker.h"
 #include <ctype.h>
 #include <openssl/crypto.h>
 #include <stdio.h>

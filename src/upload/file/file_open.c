@@ -6,7 +6,9 @@
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/file/file.h"
 #include "upload/file/payload.h"
+#include "upload/file/worker.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/wait_until.h"
 #include "upload/file/file.h"
+#include "upload/file/worker.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,11 @@
  * This file asks S3, and acts upon that decision. worker.c calls look_at_object() for a file in
  * doubt, and the steps that send call it right before a write. They call look_after_write() after a
  * write that was not successful. Nothing of the file is sent here. */
+#include "upload/file/look.h"
 #include "aws/retry.h"
 #include "scan/key/rotated_name.h"
-#include "upload/file/file.h"
+#include "upload/file/multipart.h"
+#include "upload/file/worker.h"
 #include <stdio.h>
 #include <string.h>
 

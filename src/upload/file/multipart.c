@@ -4,8 +4,11 @@
  * send.c calls multipart_begin() once nothing is known to be in the way, and worker.c calls
  * multipart_send() for each part. An upload that ends without an object stays recorded in the mark,
  * for multipart_resume.c. */
+#include "upload/file/multipart.h"
 #include "base/log.h"
+#include "upload/file/look.h"
 #include "upload/file/payload.h"
+#include "upload/file/worker.h"
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

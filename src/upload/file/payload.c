@@ -2,6 +2,8 @@
  * its length and checksums are known before it is sent. send.c sends a file as one payload,
  * multipart.c a part. file_open.c digests without sending. Nothing here knows of marks or S3. */
 #include "upload/file/payload.h"
+#include "upload/file/file.h"
+#include "upload/file/worker.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

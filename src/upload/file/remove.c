@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/wait_until.h"
 #include "scan/removal.h"
-#include "upload/file/file.h"
+#include "upload/file/done_now.h"
+#include "upload/file/steps.h"
+#include "upload/file/worker.h"
 #include <string.h>
 #include <unistd.h>
 

@@ -2,7 +2,11 @@
  * PutObject, from reading it to the proof. A large one is left to multipart.c. worker.c calls
  * send_file() once nothing is known to be in the way. */
 #include "base/clock.h"
+#include "upload/file/look.h"
+#include "upload/file/multipart.h"
 #include "upload/file/payload.h"
+#include "upload/file/steps.h"
+#include "upload/file/worker.h"
 
 /* Reads the file, and makes its body. Returns NEXT if the body may be sent now.
  *

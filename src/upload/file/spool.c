@@ -2,9 +2,11 @@
  * opened and sent like any other (file_open.c, send.c). worker.c calls spool_take() for a file that
  * is claimed and not there yet. The only request here is the look at the key. The caller of this
  * library runs the producer (s3once_read). */
+#include "upload/file/spool.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "upload/file/file.h"
+#include "upload/file/look.h"
+#include "upload/file/worker.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -2,12 +2,16 @@
  * file.h) by the answers of their steps, and checks blocks in which other uploaders may be at work.
  * push_loop.c starts a worker in each thread. prove.c makes workers for their connections and
  * buffers, but gives them no tasks. What a step does is in the file of that step. */
+#include "upload/file/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/file.h"
+#include "upload/file/look.h"
+#include "upload/file/multipart.h"
+#include "upload/file/spool.h"
+#include "upload/file/steps.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * more. */
 #include "../check.h"
 #include "upload/file/payload.h"
+#include "upload/file/worker.h"
 #include "upload/progress/bandwidth.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,16 @@
+/* What comes through a pipe becomes a file before it is sent. Once the key is claimed,
+ * s3once_options.read is asked for all of it, and the output goes into a file without a name. That
+ * file is sent like any other.
+ *
+ * So nothing reaches S3 before the producer has ended well, the size is known when the parts are
+ * planned, and a body that is sent again is read again. With options.spool the file gets a name in
+ * that folder once it is whole, and any later run for the same key sends it. */
+#pragma once
+#include "upload/file/file.h"
+
+/* Step 5, of CLEAR, while file->fd is -1. Asks S3 whether there is an object under the key. Then
+ * reads all that the pipe gives, or takes the output that an earlier run has kept. Returns NEXT
+ * once the output is open as the file, or why not. */
+enum step spool_take(struct worker *worker, struct file *file);
+/* Removes the kept output, once all is done. Main thread. */
+void spool_forget(const struct run *run);

@@ -1,0 +1,17 @@
+/* The steps of a file that are one function each. worker.c performs the step that the state of the
+ * file asks for; look.h, multipart.h and spool.h have the others. */
+#pragma once
+#include "upload/file/file.h"
+
+/* Steps 2 and 3, of UNCLAIMED: judges the mark, and claims it or takes it over. Returns NEXT once
+ * it is claimed, or why not. */
+enum step claim_file(struct worker *worker, struct file *file);
+
+/* Step 5, of CLEAR: sends the file by its plan. A small file is sent here by one PutObject,
+ * and is marked as done. A large file is left to multipart.c, and PARTS is returned once its parts
+ * are in the queue. */
+enum step send_file(struct worker *worker, struct file *file);
+
+/* With options.removes: removes or moves a file that is in S3. The file has to be due and to be
+ * proven once more, and no rule may keep it. Reports what became of the file. */
+void remove_file(struct worker *worker, struct file *file);
