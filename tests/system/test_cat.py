@@ -138,6 +138,41 @@ def pieces(nginx, n=4):
     return texts
 
 
+def test_lines_that_were_sent_twice(nginx, s3once, s3, bucket, tmp_path):
+    """With marks of before, whose next piece overlaps another one, and with none, which begin the log again; also where only the last
+    of them is asked for, and the log's beginning is not looked at."""
+    texts = []
+
+    def go_on(hour):
+        size = len(nginx.written)
+        nginx.write(datetime(2026, 11, 1, hour, tzinfo=UTC))
+        nginx.push()
+        texts.append(nginx.written[size:].decode())
+        return len(s3.objects(bucket))
+
+    go_on(0)
+    shutil.copytree(s3once.state, tmp_path / "copy")
+    go_on(1)
+    shutil.rmtree(s3once.state)
+    (tmp_path / "copy").rename(s3once.state)
+    assert go_on(2) == 3
+    overlapping = max(key for key in s3.objects(bucket))
+    assert overlapping.endswith(f"~{len(texts[0])}") and len(s3.get(bucket, overlapping)) == len(texts[1] + texts[2])
+    run = nginx.cat()
+    assert run.out == "".join(texts) and f"{overlapping}: its first {len(texts[1])} bytes are in objects before it, and are not repeated" in run.err, run
+    for hour in range(3, 14):
+        go_on(hour)
+    lose_marks(s3once)
+    go_on(14)
+    whole = max(key for key in s3.objects(bucket))
+    assert s3.get(bucket, whole) == nginx.written
+    go_on(15)
+    assert nginx.cat().out == "".join(texts)
+    for first in (13, 14, 15):
+        run = nginx.cat("--from", f"2026-11-01T{first:02}:00:00Z")
+        assert run.out == "".join(texts[first:]) and "error" not in run.err, run
+
+
 def test_a_missing_piece_is_named(nginx, s3, bucket):
     """Within the log, at its beginning, and before the time that is asked for."""
     texts = pieces(nginx)
