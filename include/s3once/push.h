@@ -563,10 +563,8 @@ struct s3once_options {
 
 	/* "dynamodb:TABLE", "sqlite:PATH" or "local". NULL: "local". */
 	const char *marks;
-	/* The length of the lease of this run. 0: 30 s. */
+	/* The length of the lease of this run, in which it sends five heartbeats. 0: 30 s. */
 	uint64_t lease_ms;
-	/* The time from one heartbeat to the next. 0: a fifth of the lease. */
-	uint64_t heartbeat_ms;
 	/* The name under which the marks keep how the last run on this host ended. NULL: one made
 	 * of the sources and the target. */
 	const char *job;

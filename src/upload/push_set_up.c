@@ -116,7 +116,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 	struct session_options options = {
 		.store = run->store,
 		.lease_ns = run->options.lease_ms * NS_PER_MS,
-		.heartbeat_ns = run->options.heartbeat_ms * NS_PER_MS,
+		.heartbeat_ns = run->options.lease_ms * NS_PER_MS / 5,
 		.abandon = run_is_over,
 		.abandon_arg = run,
 		.progress = &run->progress,

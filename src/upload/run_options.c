@@ -118,8 +118,6 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		return "at most 1,024 requests at once";
 	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)
 		return "a part has from 5 MiB to 5 GiB";
-	if (o->heartbeat_ms > o->lease_ms / 2)
-		return "--heartbeat is more than half of --lease: one lost heartbeat would lose the lease";
 	if (o->lease_ms < 1000 || o->lease_ms > 24ULL * 3600 * 1000)
 		return "a lease lasts from one second to one day";
 	if (o->checksum && strcasecmp(o->checksum, "auto") != 0 &&
@@ -153,7 +151,6 @@ int run_options_complete(
 	default_to(&ret->grace_ms, 10 * 1000);
 	default_to(&ret->give_up_after_ms, 5 * 60 * 1000);
 	default_to(&ret->lease_ms, 30 * 1000);
-	default_to(&ret->heartbeat_ms, ret->lease_ms / 5);
 	const char *sentence = contradiction_of_options(ret);
 	if (sentence)
 		return problem_error(ret_problem, -EINVAL, "%s", sentence);

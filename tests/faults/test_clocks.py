@@ -98,7 +98,7 @@ def test_suspend_counts_toward_the_lease(stage, tmp_path, asleep, sent):
     ahead = tmp_path / "ahead"
     ahead.write_bytes(struct.pack("q", 0))
     part = stage.s3.add(faults.hold_request, "UploadPart", nth=3)
-    options = ["--request-timeout", "30s", "--lease", "20s", "--heartbeat", "1s"]
+    options = ["--request-timeout", "30s", "--lease", "20s"]
     library = build_preload(tmp_path)
     push = ["push", *options, "--part-size", "5MiB", "--no-progress", "--concurrency", "2"]
     target = f"s3://{stage.arena.bucket}/{stage.prefix}"

@@ -174,7 +174,7 @@ def test_a_run_from_before_keeps_its_generation(s3once, s3, bucket, marks, s3_wi
     url = f"s3://{bucket}/p"
     assert s3once("push", tree / "a", url).code == 0
     held = s3_wire.add(faults.hold_request, "PutObject", key="p/b/c")
-    earlier = s3once.start("push", tree, url, "--json", "--lease", "1h", "--heartbeat", "10m")
+    earlier = s3once.start("push", tree, url, "--json", "--lease", "1h")
     assert held.reached.wait(60), earlier.output()
     make_anew(s3, bucket)
     assert s3once("push", tree / "a", url, "--new-bucket").code == 0

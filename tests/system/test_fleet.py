@@ -157,7 +157,7 @@ def test_run_that_is_at_work_or_was_killed(s3once, s3_wire, bucket, tree, marks,
 @pytest.mark.parametrize("marks", ["local"], indirect=True)
 def test_heartbeats_say_how_many_files_are_under_way(s3once, s3_wire, bucket, tree, marks, run_job):
     rule = s3_wire.add(faults.hold_request, "PutObject", key="p/a.txt")
-    holder = run_job("nginx", "--lease", "2s", "--heartbeat", "100ms", how=s3once.start)
+    holder = run_job("nginx", "--lease", "2s", how=s3once.start)
     assert rule.reached.wait(60), holder.output()
     deadline = time.monotonic() + 60
     while not (files := fleet(s3once)[0]["nginx"]["session"]["files"]):

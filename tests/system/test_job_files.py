@@ -105,13 +105,13 @@ target = s3://B
 target = s3://bucket
 as = key
 files-from = list
-wait = no
-wait = yes
+delete-after = 7d
+follow = yes
 """.encode()
         + b"follow = y\0es\n",
     )
     none = job("none", "# nothing\n")
-    cross = job("cross", f"source = {tree}\ntarget = s3://bucket/p\nheartbeat = 20s\n")
+    cross = job("cross", f"source = {tree}\ntarget = s3://bucket/p\ntime-zone = UTC\n")
     rules = job("rules", f"source = {tree}\ntarget = s3://bucket/p\nrules = {tmp_path}/no-such-rules\n")
     job("good", f"source = {tree}\ntarget = s3://bucket/p\n")
     run = s3once("run", "good", "bad", "none", "cross", "rules", "missing")
@@ -137,12 +137,12 @@ wait = yes
         (bad, 18, "target: 's3://B'"),
         (bad, 19, "target: there is one before"),
         (bad, 24, "there is a NUL byte in it"),
-        (bad, 23, "wait and no-wait contradict each other: choose one"),
+        (bad, 23, "delete-after and follow contradict each other: what is reached through symbolic links is not removed"),
         (bad, 21, "as and files-from contradict each other: --as names the key of exactly one file"),
         (bad, 20, "as and exclude contradict each other: --as names the key of exactly one file"),
         (none, None, "nothing to upload: add a line source = /PATH"),
         (none, None, "it does not say where to: add a line target = s3://BUCKET/PREFIX"),
-        (cross, 3, "--heartbeat is more than half of --lease"),
+        (cross, 3, "--time-zone is for {mtime:…} in --key and for times of --bwlimit"),
         (rules, None, f"the rules {tmp_path}/no-such-rules: it cannot be read: No such file or directory"),
         (tmp_path / "jobs" / "missing.conf", None, "there is no such file; name a job of another folder by its path, such as ./missing.conf"),
     ]
@@ -168,9 +168,9 @@ def test_a_job_by_the_name_of_its_file(s3once, job, tree):
 def test_the_command_line_wins(s3once, s3, bucket, job, tree):
     path = job(
         "logs",
-        f"source = {tree}\ntarget = s3://{bucket}/p\nstorage-class = GLACIER\nexclude = *.tmp\nno-wait = yes\nquiet = yes\nretries = 3\n",
+        f"source = {tree}\ntarget = s3://{bucket}/p\nstorage-class = GLACIER\nexclude = *.tmp\nquiet = yes\nretries = 3\n",
     )
-    run = s3once("run", "--dry-run", "--wait", "-v", "logs", "--include", "keep.tmp", "--json")
+    run = s3once("run", "--dry-run", "-v", "logs", "--include", "keep.tmp", "--json")
     assert run.code == 0 and {event["key"] for event in told(run, "planned")} == {"p/a.log", "p/sub/c.log", "p/keep.tmp"}, run
     run = s3once("run", "logs", "--storage-class", "STANDARD", "--verbose")
     assert run.code == 0 and "uploaded" in run.out, run
@@ -223,13 +223,12 @@ def test_flags_that_are_off(s3once, s3, bucket, job, tree):
     assert run.code == 0 and run.out.startswith("off: all 4 files"), run
 
 
-def test_wait_no_is_no_wait(s3once, s3, s3_wire, bucket, job, tree):
-    job("logs", f"source = {tree}/a.log\ntarget = s3://{bucket}/p\nwait = no\n")
+def test_a_job_that_does_not_wait(s3once, s3, s3_wire, bucket, job, tree):
+    job("logs", f"source = {tree}/a.log\ntarget = s3://{bucket}/p\nno-wait = yes\n")
     held = s3_wire.add(faults.hold_request, "PutObject")
     first = s3once.start("push", tree / "a.log", f"s3://{bucket}/p")
     assert held.reached.wait(60), first.output()
     assert s3once("run", "logs").code == 4
-    assert s3once.start("run", "logs", "--wait", "--json")
     s3_wire.clear()
     assert first.wait(60).code == 0
 

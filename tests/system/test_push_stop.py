@@ -154,7 +154,7 @@ def test_fenced(s3once, s3, s3_wire, bucket, marks, tmp_path):
         s3_wire.add(faults.hold_request, "PutObject", nth=5),
         s3_wire.add(faults.hold_request, "UploadPart", nth=2),
     ]
-    run = s3once.start(*command, "--lease", "4s", "--heartbeat", "200ms")
+    run = s3once.start(*command, "--lease", "4s")
     wait_until(lambda: any(rule.reached.is_set() for rule in rules), 60, "a request under way")
     (session,) = sessions_of(marks)
     marks.end_session(session)
@@ -177,7 +177,7 @@ def test_fenced_while_the_last_request_is_under_way(s3once, s3, s3_wire, bucket,
     tree = small_tree(tmp_path, 1)
     command = ("push", tree, f"s3://{bucket}/p", "--json")
     rule = s3_wire.add(faults.delay_reply(60), "PutObject")
-    run = s3once.start(*command, "--lease", "4s", "--heartbeat", "200ms")
+    run = s3once.start(*command, "--lease", "4s")
     wait_until(lambda: rule.fired, 60, "the request")
     (session,) = sessions_of(marks)
     marks.end_session(session)

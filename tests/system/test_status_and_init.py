@@ -54,7 +54,7 @@ def test_how_far_a_running_job_is(s3once, s3, bucket, tmp_path, marks):
     large = 24 * MIB
     tree = make_tree(tmp_path / "tree", {"a.txt": b"a", "b.txt": b"bb", "large": large})
     (tmp_path / "jobs").mkdir()
-    (tmp_path / "jobs/nginx.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/p\nlease = 2s\nheartbeat = 100ms\n")
+    (tmp_path / "jobs/nginx.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/p\nlease = 2s\n")
     s3once.environment["S3ONCE_JOBS"] = str(tmp_path / "jobs")
 
     def running(*args):

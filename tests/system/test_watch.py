@@ -351,7 +351,7 @@ def test_a_scan_that_stands_still(watched, s3, bucket, tmp_path):
     """Nothing feeds the watchdog until the file system answers."""
     hung = tmp_path / "hung"
     library = build_preload(tmp_path)
-    watched.write("lease = 1s", "heartbeat = 100ms", "give-up-after = 0")
+    watched.write("lease = 1s", "give-up-after = 0")
     watched.start(env={"WATCHDOG_USEC": "60000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
     hung.touch()
     watched.rename_in("a", 1)

@@ -184,7 +184,7 @@ def test_it_is_not_healthy_when_it_hangs(watched, port, tmp_path):
     """As the watchdog has it: while the file system does not answer, there is no sign of life."""
     hung = tmp_path / "hung"
     library = build_preload(tmp_path)
-    watched.write("lease = 1s", "heartbeat = 100ms", "give-up-after = 0", metrics_listen=port)
+    watched.write("lease = 1s", "give-up-after = 0", metrics_listen=port)
     watched.start(env={"WATCHDOG_USEC": "4000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
     hung.touch()
     watched.rename_in("a", 1)

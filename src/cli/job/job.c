@@ -75,7 +75,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		tell_unknown(job, line);
 		return;
 	}
-	const char *value = option_opposite(&job->command, &match, line->value);
+	const char *value = line->value;
 	const bool is_overridden = options_override(&job->command, &match, SAID_IN_WORDS);
 	const struct job_line *before = job->lines[match.index];
 	const enum option_type type = match.option->type;
@@ -226,7 +226,7 @@ static void check_whole(struct job *job)
 	}
 	if (!error)
 		return;
-	/* If the sentence begins with an option, as in "--heartbeat is more than …", the error is
+	/* If the sentence begins with an option, as in "--min-size is more than …", the error is
 	 * told with the line that sets this option. */
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);

@@ -353,25 +353,6 @@ bool options_override(const struct command *command, const struct option_match *
 	return false;
 }
 
-const char *option_opposite(
-	const struct command *command, struct option_match *match, const char *value)
-{
-	struct option_match opposite;
-	char name[64];
-	const char *own = match->option->name;
-	if (match->option->type != OPTION_FLAG ||
-		(strcmp(value, "no") != 0 && strcmp(value, "false") != 0))
-		return value;
-	if (strncmp(own, "no-", 3) == 0)
-		snprintf(name, sizeof name, "%s", own + 3);
-	else
-		snprintf(name, sizeof name, "no-%s", own);
-	if (!options_find(command, name, &opposite))
-		return value;
-	*match = opposite;
-	return "yes";
-}
-
 #define VARIABLE "S3ONCE_"
 
 struct option_variable option_variable(const struct option *option)
@@ -406,12 +387,8 @@ int options_variables(const struct command *command, bool lists, struct problem 
 		/* An option that may not be repeated has one value at most, and the loop ends. */
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
 			i++) {
-			struct option_match match = at;
-			value = option_opposite(command, &match, value);
-			/* S3ONCE_WAIT=no sets --no-wait, and both count as set. */
 			given[at.index] |= SAID_IN_ENVIRONMENT;
-			given[match.index] |= SAID_IN_ENVIRONMENT;
-			if (option_set(match.option, match.field, value, ret_problem) < 0) {
+			if (option_set(at.option, at.field, value, ret_problem) < 0) {
 				problem_prefix(ret_problem, "%s", variable.name);
 				return -EINVAL;
 			}

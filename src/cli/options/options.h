@@ -157,11 +157,6 @@ bool option_is_list(const struct option *option);
  * (a set of enum said_by). Then a place that counts less must not set it. An option that may be
  * repeated is never overridden: its values are added. */
 bool options_override(const struct command *command, const struct option_match *match, unsigned by);
-/* Turns "wait = no" into "no-wait = yes", and the other way round, if both options exist. *match
- * becomes the option that is set. Returns the value that it gets. */
-const char *option_opposite(
-	const struct command *command, struct option_match *match, const char *value);
-
 /* The name of an option's variable. */
 struct option_variable {
 	char name[64];

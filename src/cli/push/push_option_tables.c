@@ -101,8 +101,8 @@ static const struct option how_options[] = {
 		"uploaded it, leave it, or overwrite it whoever uploaded it",
 		.standard = "fail", .choices = if_changed_names,
 		.brief = "what to do with a file that changed after its upload"),
-	FLAG("wait", OWN(wait), "wait for files that other uploaders hold [default]"),
-	FLAG("no-wait", RUN(no_wait), "do not wait for them, and exit with 4"),
+	FLAG("no-wait", RUN(no_wait),
+		"do not wait for files that other uploaders hold, and exit with 4"),
 	FLAG("reupload", RUN(reupload),
 		"look at the objects of files that were uploaded before too, and upload those "
 		"that are not there"),
@@ -162,11 +162,8 @@ static const struct option object_options[] = {
 
 static const struct option lease_options[] = {
 	VALUE("lease", DURATION, RUN(lease_ms), "DUR",
-		"let other hosts take over DUR after the last\nheartbeat", .standard = "30s",
-		.least = 1000, .most = 24 * 3600 * 1000),
-	VALUE("heartbeat", DURATION, RUN(heartbeat_ms), "DUR",
-		"send a heartbeat every DUR, at most half the lease", .standard = "a fifth of it",
-		.least = 100, .most = 12 * 3600 * 1000),
+		"let other hosts take over DUR after the last\nheartbeat, of which a lease has five",
+		.standard = "30s", .least = 1000, .most = 24 * 3600 * 1000),
 	{NULL},
 };
 
@@ -258,7 +255,6 @@ static const struct option watch_options[] = {
  * (push_options.c), and what the library refuses is in upload/run_options.c. */
 const struct option_conflict push_conflicts[] = {
 	{"object-lock-retain-until-date", "object-lock-retain-for", NULL},
-	{"wait", "no-wait", NULL},
 	{"quiet", "verbose", NULL},
 	{"dry-run", "reupload",
 		"what --reupload finds is uploaded at once; s3once verify shows which objects are gone"},

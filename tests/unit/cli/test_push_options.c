@@ -41,7 +41,7 @@ static void check_translated(void)
 	struct problem problem;
 	CHECK_INT(
 		parse("--retries 0 --grace 0s --min-age 1500ms --if-changed=skip -v --exclude a -n "
-		      "--marks sqlite:m --no-wait --lease 4s --heartbeat 2s -- a b s3://bucket",
+		      "--marks sqlite:m --no-wait --lease 4s -- a b s3://bucket",
 			&o, &problem),
 		0);
 	CHECK_INT(o.run.n_sources, 2);
@@ -73,7 +73,6 @@ static void check_refused(void)
 		{"--as k --exclude x a s3://bucket", "contradict"},
 		{"-0 a s3://bucket", "--files-from"},
 		{"--files-from f a b s3://bucket", "one SOURCE"},
-		{"--wait --no-wait a s3://bucket", "contradict"},
 		{"-q -v a s3://bucket", "contradict"},
 		{"--lease 0s a s3://bucket", "too small"},
 		{"--request-timeout 0s a s3://bucket", "too small"},
