@@ -93,7 +93,7 @@ static const struct command init_command = {
 	.operands = "",
 	.about = "Creates the DynamoDB table that keeps the marks of many hosts, waits until it\n"
 		 "is active, and turns time to live on. It is safe to run it again. Marks of one\n"
-		 "host (sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
+		 "host need no init; without --marks dynamodb:TABLE, it creates their file.\n",
 	.groups = groups,
 	.examples = "  s3once init --marks dynamodb:s3once\n"
 		    "  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n\n"
@@ -107,10 +107,7 @@ int init_main(int argc, char **argv)
 		.command = &init_command, .values = &options, .access = &options.access};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (!options.access.marks)
-		problem_set(&frame.problem,
-			"nothing to set up: name a table, by --marks dynamodb:TABLE");
-	else if (frame_choose_marks(&frame, false))
+	if (frame_choose_marks(&frame, false))
 		frame.code = set_up(&frame, options.shards);
 	return frame_end(&frame);
 }

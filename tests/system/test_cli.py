@@ -94,7 +94,6 @@ USAGE = [
     ("status bucket", "'bucket': an S3 URL is written"),
     ("status --marks dynamodb:a s3://bucket", "'dynamodb:a': a table's name has 3 to 255 characters"),
     ("status --shards 3", "unknown option '--shards'"),
-    ("init", "nothing to set up: name a table, by --marks dynamodb:TABLE"),
     ("init table", "'table' is too much: it takes no operand; see s3once init --help"),
     ("init --marks table", "'table': marks are in dynamodb:TABLE, sqlite:PATH or local"),
     ("init --marks dynamodb:t/t", "has only letters, digits"),

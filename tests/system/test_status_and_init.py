@@ -331,7 +331,7 @@ def test_several_inits_at_once_agree(s3once, dynamodb, table):
 
 
 def test_init_of_local_marks(s3once, tmp_path):
-    run = s3once("init", "--marks", "local")
+    run = s3once("init")
     path = s3once.state / "s3once" / "marks.db"
     assert (run.code, run.out) == (0, f"{path} is ready; marks of one host need no other setup\n")
     assert path.stat().st_mode & 0o777 == 0o600
