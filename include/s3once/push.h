@@ -544,9 +544,6 @@ struct s3once_options {
 	 * share it. None: no limit. */
 	const struct s3once_rate *rates;
 	size_t n_rates;
-	/* The server is known to honour If-None-Match, so that no HEAD precedes an upload. AWS is
-	 * always known to do so. */
-	int trust_conditions;
 
 	/* The manifest. */
 

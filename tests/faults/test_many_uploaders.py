@@ -15,6 +15,7 @@ import pytest
 from tests.faults.conftest import note_figure
 from tests.faults.proxy import Proxy, each
 from tests.system.harness import FULL, Program, fresh_name, make_tree, wait_until
+from tests.system.pushing import learn_conditions
 
 FILES = 20000 if FULL else 1000
 COUNTS = (1, 2, 4, 8) if FULL else (8,)
@@ -38,10 +39,10 @@ def begin(world, folder, uploaders):
     table, prefix = fresh_name("table"), fresh_name("p")
     folder.mkdir()
     program = Program(folder, s3, dynamodb, table)
-    assert program("init").code == 0
+    learn_conditions(program, bucket)
     s3.history.clear()
     dynamodb.history.clear()
-    options = ["--concurrency", "2", "--trust-conditions", "--json", "--no-progress", "--lease", "5s"]
+    options = ["--concurrency", "2", "--json", "--no-progress", "--lease", "5s"]
     begun = time.monotonic()
     running = [program.start("push", *options, tree, f"s3://{bucket}/{prefix}") for _ in range(uploaders)]
     return program, running, prefix, table, begun

@@ -42,6 +42,10 @@ local function checksums()
 	end
 	return found
 end
+-- Doctor stores objects to find out what is done with conditions: of several with the same key, one is stored.
+if method == "PUT" and ngx.var.http_if_none_match and ngx.var.uri:find("/.s3once-doctor", 1, true) then
+	if not ngx.shared.probes:add(ngx.var.uri, true) then return reply(412, "") end
+end
 -- Else nginx itself would answer them, with 304 for If-None-Match: * since the reply has an etag.
 ngx.req.clear_header("If-None-Match")
 ngx.req.clear_header("If-Match")
@@ -103,6 +107,7 @@ http {{
 	{paths}
 	large_client_header_buffers 4 16k;
 	lua_shared_dict counts 64k;
+	lua_shared_dict probes 64k;
 	merge_slashes off;
 	lua_package_path "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua;;";
 	server {{

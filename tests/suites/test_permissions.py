@@ -152,8 +152,8 @@ def test_a_whole_run_needs_them_all(s3once, s3, wires, bucket, table, tmp_path):
     denied = [s3_wire.add(faults.answer(403, "AccessDenied"), kind, times=None) for kind, (_, names) in OPERATIONS.items()
               if "upload" not in names and kind[:4] in ("Head", "List", "GetO", "GetB")]  # fmt: skip
     (tree / "large").write_bytes(b"first" * 2 * MIB)
-    runs("upload", *push, "--trust-conditions")
-    runs.watch("upload", Watched(s3once, bucket, folder("service")), "trust-conditions = yes")
+    runs("upload", *push)
+    runs.watch("upload", Watched(s3once, bucket, folder("service")))
     for rule in denied:
         s3_wire.rules.remove(rule)
     for name in ("resumed", "changed"):

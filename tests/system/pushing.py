@@ -14,6 +14,13 @@ from tests.system.harness import KIB, MIB
 SHARDS = 16
 
 
+def learn_conditions(s3once, bucket, *options):
+    """Doctor finds out what the server does with conditions, so that a push with these marks need not look before it sends."""
+    assert s3once("init", *options).code == 0
+    run = s3once("doctor", *options, f"s3://{bucket}")
+    assert "what the server does with them is kept with the marks" in run.out, run
+
+
 # --- marks, read by an independent client
 
 

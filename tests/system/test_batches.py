@@ -12,6 +12,7 @@ import pytest
 from tests.faults import faults, statements
 from tests.faults.proxy import Proxy, each
 from tests.system.harness import make_tree, wait_until
+from tests.system.pushing import learn_conditions
 
 MARKS, PROBE = "BatchExecuteStatement:marks", "BatchExecuteStatement:probe"
 DENIED = "dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate"
@@ -50,9 +51,12 @@ def assert_done(run, dynamodb, table, s3, bucket, tree):
 
 def test_requests_a_file(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
     """As many writes as ever, two a file; a tenth of the requests, where an answer takes longer than the program's own work."""
-    wire.latency, count = 0.1, 1000
+    count = 1000
     tree = files(tmp_path / "tree", count)
-    run = s3once("push", "--concurrency", "64", "--trust-conditions", tree, f"s3://{bucket}")
+    learn_conditions(s3once, bucket)
+    wire.history.clear()
+    wire.latency = 0.1
+    run = s3once("push", "--concurrency", "64", tree, f"s3://{bucket}")
     assert_done(run, dynamodb, table, s3, bucket, tree)
     writes = [one for one in each(wire.history) if one.kind in ("PutItem:claim", "UpdateItem:done")]
     assert len(writes) == 2 * count and all(one.took_effect for one in writes)

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.faults import faults
 from tests.faults.proxy import Proxy
 from tests.system.harness import make_tree
 from tests.system.pushing import counts
@@ -64,8 +65,9 @@ def test_a_refusal_teaches_nothing(s3once, s3, bucket, marks, s3_wire, push_new,
     assert s3once("push", tree, f"s3://{bucket}/q").code == 0
     s3.client.put_object(Bucket=bucket, Key="q/a", Body=b"theirs")
     make_tree(tree, {"a": 10})  # a new file among known ones, which is not looked for
-    run = s3once("push", tree, f"s3://{bucket}/q", "--trust-conditions", "--concurrency", "1")
-    assert run.code == 1 and s3.get(bucket, "q/a") == b"theirs", run
+    unseen = s3_wire.add(faults.answer(404, "NoSuchKey"), "HeadObject", key="q/a")
+    run = s3once("push", tree, f"s3://{bucket}/q", "--concurrency", "1")
+    assert run.code == 1 and s3.get(bucket, "q/a") == b"theirs" and unseen.fired, run
     assert any(record.answered == 412 for record in s3_wire.history) and "honours" not in bucket_row(marks)
     assert push_new() == 2
 
@@ -92,4 +94,4 @@ def test_a_server_that_ignores_conditions_now(s3once, s3, bucket, marks, tmp_pat
         assert "honours" not in bucket_row(marks)
         s3.client.put_object(Bucket=bucket, Key="q/a", Body=b"theirs")
         run = s3once("push", make_tree(tmp_path / "q", {"a": 10}), f"s3://{bucket}/q")
-        assert run.code == 1 and s3.get(bucket, "q/a") == b"theirs", run
+        assert run.code == 1 and s3.get(bucket, "q/a") == b"theirs" and unseen.fired, run

@@ -178,7 +178,7 @@ def test_the_command_line_wins(s3once, s3, bucket, job, tree):
     assert set(s3.objects(bucket)) == {"p/a.log", "p/sub/c.log"}
     job("logs", path.read_text() + "min-age = soon\n")
     run = s3once("run", "logs", "--min-age", "5s")
-    assert run.code == 2 and "logs.conf:8: min-age: 'soon' is not a duration" in run.err, "what is overridden is checked, too"
+    assert run.code == 2 and "logs.conf:7: min-age: 'soon' is not a duration" in run.err, "what is overridden is checked, too"
 
 
 def test_contradictions_with_the_command_line(s3once, job, tree):

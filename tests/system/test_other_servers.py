@@ -5,8 +5,9 @@ import re
 import pytest
 
 from tests.faults import faults
+from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, make_tree
-from tests.system.pushing import counts
+from tests.system.pushing import counts, learn_conditions
 
 
 def errors(run):
@@ -57,12 +58,13 @@ def test_head_that_gives_no_reason(s3once, s3, s3_wire, bucket, tmp_path):
     s3_wire.add(faults.answer(400, "KeyIsNotLiked"), "GetObject", times=None)
     run = s3once(*command)
     assert run.code == 1 and len(errors(run)) == 2 and run.err.count("(KeyIsNotLiked, request id") == 2, run
-    s3_wire.clear()
-    s3_wire.add(faults.answer(400, "KeyIsNotLiked"), "HeadObject", times=None)
-    s3_wire.add(faults.answer(400, "NorItsUpload"), "CreateMultipartUpload", times=None)
-    s3_wire.add(faults.answer(400, "NorItsUpload"), "PutObject", times=None)
-    s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/other.db"
-    run = s3once(*command, "--trust-conditions")
+    with Proxy(s3, "s3", behaves="aws") as wire:
+        s3once.environment |= {"AWS_ENDPOINT_URL_S3": wire.endpoint, "S3ONCE_MARKS": f"sqlite:{tmp_path}/other.db"}
+        learn_conditions(s3once, bucket)
+        wire.add(faults.answer(400, "KeyIsNotLiked"), "HeadObject", times=None)
+        wire.add(faults.answer(400, "NorItsUpload"), "CreateMultipartUpload", times=None)
+        wire.add(faults.answer(400, "NorItsUpload"), "PutObject", times=None)
+        run = s3once(*command)
     assert run.code == 1 and run.err.count("(NorItsUpload, request id") == 2, run
 
 

@@ -8,7 +8,7 @@ from tests.faults import faults
 from tests.faults.checksums import HEADERS, sum_of
 from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, make_tree
-from tests.system.pushing import counts, told
+from tests.system.pushing import counts, learn_conditions, told
 
 PART = 5 * MIB
 SIZES = {"small": 1000, "large": 2 * PART + 77}
@@ -111,7 +111,9 @@ def test_keys_are_looked_at_once(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {f"{end}{number}": 10 for end in ("plain", "a#", "b?", "c#?", "\u00e9", "\u00fc") for number in range(4)})
     with Proxy(s3, "s3", behaves="aws") as wire:
         s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
-        run = push(s3once, tree, bucket, "--concurrency", "1", "--trust-conditions")
+        learn_conditions(s3once, bucket)
+        wire.history.clear()
+        run = push(s3once, tree, bucket, "--concurrency", "1")
     assert run.code == 0 and counts(run) == {"uploaded": 24}, run
     heads = [record.operation.key for record in wire.history if record.kind == "HeadObject"]
     assert heads == ["p/a#0", "p/b?0", "p/\u00e90"], heads
@@ -122,8 +124,9 @@ def test_key_that_nobody_may_look_at(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a#": 10, "b#": 10})
     with Proxy(s3, "s3", behaves="aws") as wire:
         s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        learn_conditions(s3once, bucket)
         wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
-        run = push(s3once, tree, bucket, "--concurrency", "1", "--trust-conditions")
+        run = push(s3once, tree, bucket, "--concurrency", "1")
     (warning,) = told(run, "warning")
     assert run.code == 0 and "is found under its key cannot be seen" in warning["text"], run
 
@@ -141,20 +144,23 @@ def test_etag_that_is_another_after_complete(s3once, s3, s3_wire, bucket, tmp_pa
     assert run.code == 0, run
 
 
-def test_etag_that_was_another_when_it_was_marked(s3once, s3, s3_wire, bucket, tmp_path):
+def test_etag_that_was_another_when_it_was_marked(s3once, s3, bucket, tmp_path):
     """As above, of a mark that has the etag of the parts: the MD5 of the file is that of the object."""
     tree = make_tree(tmp_path / "tree", SIZES)
-    rule = s3_wire.add(faults.tells_md5_of_the_whole(), times=None)
-    denied = s3_wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
-    s3_wire.rules.reverse()
-    run = push(s3once, tree, bucket, "--trust-conditions")
-    assert run.code == 0 and rule.fired and denied.fired, run
-    denied.times = 0
-    assert s3once("proven", tree / "large", f"s3://{bucket}/p").code == 0
-    assert s3once("verify", "--download", f"s3://{bucket}/p").code == 0
-    with open(tree / "large", "r+b") as file:
-        file.write(b"other")
-    assert s3once("proven", tree / "large", f"s3://{bucket}/p").code == 1
+    with Proxy(s3, "s3", behaves="aws") as wire:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        learn_conditions(s3once, bucket)
+        rule = wire.add(faults.tells_md5_of_the_whole(), times=None)
+        denied = wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
+        wire.rules.reverse()
+        run = push(s3once, tree, bucket)
+        assert run.code == 0 and rule.fired and denied.fired, run
+        denied.times = 0
+        assert s3once("proven", tree / "large", f"s3://{bucket}/p").code == 0
+        assert s3once("verify", "--download", f"s3://{bucket}/p").code == 0
+        with open(tree / "large", "r+b") as file:
+            file.write(b"other")
+        assert s3once("proven", tree / "large", f"s3://{bucket}/p").code == 1
 
 
 KEPT = {

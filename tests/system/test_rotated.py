@@ -21,7 +21,7 @@ import pytest
 
 from tests.faults import faults
 from tests.system.harness import MIB, make_tree, wait_until
-from tests.system.pushing import counts, marks_of, summary, told
+from tests.system.pushing import counts, learn_conditions, marks_of, summary, told
 from tests.system.test_push_changes import LEASE_HOLDER
 from tests.system.test_push_resume import Killed
 
@@ -332,8 +332,9 @@ def test_one_object_whatever_compresses_it(s3once, s3, bucket, tmp_path, first, 
 def test_nothing_may_be_looked_at(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """A log without a mark is uploaded, and it is said that it might be there already."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 5000, "app.log.2": 6000})
+    learn_conditions(s3once, bucket)
     s3_wire.add(faults.answer(403, "AccessDenied"), "HeadObject", times=None)
-    run = push(s3once, tree, bucket, "--trust-conditions")
+    run = push(s3once, tree, bucket)
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     assert len([event for event in told(run, "note") if "with another compression" in event["text"]]) == 1, run
 

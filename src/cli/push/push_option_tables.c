@@ -122,8 +122,6 @@ static const struct option how_options[] = {
 		"logs too, the oldest and smallest files first; nothing is removed"),
 	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded", .letter = 'n',
 		.brief = ""),
-	FLAG("trust-conditions", RUN(trust_conditions),
-		"send no HEAD before each upload: this server honours If-None-Match, as AWS does"),
 	{NULL},
 };
 

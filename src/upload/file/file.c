@@ -158,13 +158,8 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 {
 	if (file->is_unconditional)
 		return true;
-	/* A write that replaces an object has If-Match as its condition. trust_conditions is about
-	 * If-None-Match alone. */
-	if (*file->replaces)
-		ability = S3_IF_MATCH;
-	else if (worker->options->trust_conditions)
-		return false;
-	return s3_knows(worker->server, ability) != S3_YES;
+	/* A write that replaces an object has If-Match as its condition. */
+	return s3_knows(worker->server, *file->replaces ? S3_IF_MATCH : ability) != S3_YES;
 }
 
 bool file_was_done_here(const struct worker *worker, const struct file *file)
