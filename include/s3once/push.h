@@ -29,6 +29,20 @@ enum s3once_if_grown {
 	S3ONCE_GROWN_FAIL,
 };
 
+/* What the caller knows of the bucket. */
+enum s3once_bucket_is {
+	/* The marks are about it. S3 has to show one of their objects before they are believed. */
+	S3ONCE_BUCKET_KNOWN = 0,
+	/* The run begins with no marks if the bucket is not the one that the marks are about, or if
+	 * S3 refuses (AccessDenied) to show the objects by which the bucket is recognised. Each
+	 * file is then compared with what the bucket holds, and uploaded if it is not there. The
+	 * earlier marks are set aside, not deleted. */
+	S3ONCE_BUCKET_NEW,
+	/* It is the one that the marks are about, even if none of the objects that show it is there
+	 * any more. This needs bucket_id_object, by which the bucket is recognised from then on. */
+	S3ONCE_BUCKET_SAME,
+};
+
 /* What is done with a file that was uploaded before and has changed since. */
 enum s3once_if_changed {
 	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
@@ -457,15 +471,7 @@ struct s3once_options {
 	/* The key of a small object by which the bucket is told from another one of its name. It is
 	 * made if it is missing. NULL: none. */
 	const char *bucket_id_object;
-	/* Begin with no marks if the bucket is not the one that the marks are about, or if S3
-	 * refuses (AccessDenied) to show the objects by which the bucket is recognised. Each file
-	 * is then compared with what the bucket holds, and uploaded if it is not there. The earlier
-	 * marks are set aside, not deleted. */
-	int new_bucket;
-	/* Believe that the bucket is the one that the marks are about, even if none of the objects
-	 * that show it is there any more. It needs bucket_id_object, by which the bucket is
-	 * recognised from then on. */
-	int same_bucket;
+	enum s3once_bucket_is bucket_is;
 	/* Look at the objects of files that are done, and upload those that are not there. */
 	int reupload;
 	/* Read files that are done. One whose content is not what was uploaded has changed,

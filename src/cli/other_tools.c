@@ -23,6 +23,9 @@
 const struct option_elsewhere other_tools_options[] = {
 	{"P", SHOWS_PROGRESS},
 	{"R", WHOLE_FOLDERS},
+	{"bucket",
+		"it says what the bucket is to the marks, and s3://BUCKET[/PREFIX] says which one "
+		"it is"},
 	{"checkers", FINDS_CONCURRENCY},
 	{"checksum", "this one names the checksum that S3 verifies; --compare-content compares "
 		     "files by their content"},

@@ -269,8 +269,8 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		answer = (enum witness_answer)problem_error(ret_problem, WITNESS_GONE,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
-			"push once with --new-bucket, which looks at each file anew; if it is the "
-			"same one, push once with --same-bucket and --bucket-id-object KEY; what "
+			"push once with --bucket new, which looks at each file anew; if it is the "
+			"same one, push once with --bucket same and --bucket-id-object KEY; what "
 			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));
@@ -286,5 +286,5 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 	if (now.generation == asking->space->generation)
 		return WITNESS_SHOWN;
 	return (enum witness_answer)problem_error(ret_problem, WITNESS_BEGUN_ANEW,
-		"another uploader has begun anew with --new-bucket meanwhile: run again");
+		"another uploader has begun anew with --bucket new meanwhile: run again");
 }

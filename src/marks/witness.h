@@ -20,7 +20,7 @@ enum witness_answer {
 	WITNESS_NO_ANSWER, /* of S3 or of the marks, with a sentence */
 	WITNESS_NOTHING,   /* there is nothing to ask for: no mark says done */
 	WITNESS_SHOWN,
-	WITNESS_BEGUN_ANEW, /* another uploader has begun anew with --new-bucket since the row was
+	WITNESS_BEGUN_ANEW, /* another uploader has begun anew with --bucket new since the row was
 			      read, with a sentence. The object that S3 has shown may be one that
 			      this uploader has sent since */
 	WITNESS_REFUSED,    /* S3 itself said that these credentials may not look (403) */

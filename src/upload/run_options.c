@@ -127,9 +127,9 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		return "a directory to move files to is named, but none are to be removed";
 	if (o->removes && o->follow)
 		return "what symbolic links lead to is not removed: leave out --follow";
-	if (o->same_bucket && (o->new_bucket || !o->bucket_id_object))
-		return "--same-bucket goes with --bucket-id-object, by which the bucket is known from "
-		       "then on, and not with --new-bucket";
+	if (o->bucket_is == S3ONCE_BUCKET_SAME && !o->bucket_id_object)
+		return "--bucket same goes with --bucket-id-object, by which the bucket is known from "
+		       "then on";
 	if (o->sign_key_file && !o->manifest)
 		return "--sign signs the manifest of the run: give --manifest, too";
 	const char *owner = o->expected_bucket_owner;

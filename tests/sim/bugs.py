@@ -251,8 +251,8 @@ BUGS = {
         "if (!run->dry)\n\t\tspool_forget(run);",
     ),
     "the-id-object-is-made-again": (  # by who has not been told that it is the same bucket
-        "else if (!run->options.same_bucket)",
-        "else if (!run->options.same_bucket && !id_object)",
+        "else if (run->options.bucket_is != S3ONCE_BUCKET_SAME)",
+        "else if (run->options.bucket_is != S3ONCE_BUCKET_SAME && !id_object)",
     ),
     # Stores
     "statement-200-is-ok": (
@@ -284,7 +284,7 @@ BUGS = {
         "if (now.generation == asking->space->generation)",
         "if (now.generation >= asking->space->generation)",
     ),
-    "marks-of-before-count": (  # --new-bucket does not begin with other marks
+    "marks-of-before-count": (  # --bucket new does not begin with other marks
         "check->run->space.generation = next.generation;",
         "check->run->space.generation = next.generation - 1;",
     ),

@@ -27,7 +27,7 @@ struct run {
 	uint64_t grace_ms;        /* 0: the default */
 	uint64_t asked_ns;        /* when it was asked to end, or 0 */
 	uint64_t suspended_ns;    /* of its process, at that time */
-	bool was_told_of_bucket;  /* by --same-bucket or --new-bucket */
+	bool was_told_of_bucket;  /* by --bucket same or --bucket new */
 	bool keeps_earlier;       /* --if-changed=fail or skip */
 };
 
@@ -189,8 +189,10 @@ static int push(struct run *run)
 	if (!world.is_calm)
 		mix(&options, &mixed);
 	/* Whoever has made the bucket anew says so in some of the runs after that. */
-	options.new_bucket = world.is_anew && (world.is_calm || chance_hits(&chance, 500));
-	options.same_bucket = world.is_id_gone && (world.is_calm || chance_hits(&mixed, 500));
+	if (world.is_anew && (world.is_calm || chance_hits(&chance, 500)))
+		options.bucket_is = S3ONCE_BUCKET_NEW;
+	if (world.is_id_gone && (world.is_calm || chance_hits(&mixed, 500)))
+		options.bucket_is = S3ONCE_BUCKET_SAME;
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
 	const bool may_be_final = !world.is_calm && (!options.rotated || options.live);
 	if (may_be_final && chance_hits(&chance, world.scenario.finals)) {
@@ -201,7 +203,8 @@ static int push(struct run *run)
 	struct producer *producer =
 		run->kind == RUN_PIPE ? producer_new(run->machine, &options) : NULL;
 	story("push begins%s%s%s%s", producer ? " --as " : "", producer ? options.as : "",
-		options.final ? " --final" : "", options.new_bucket ? " --new-bucket" : "");
+		options.final ? " --final" : "",
+		options.bucket_is == S3ONCE_BUCKET_NEW ? " --bucket new" : "");
 	const unsigned reads_failed = run->process->reads_failed;
 	if (s3once_push_new(&options, &push, text, sizeof text)) {
 		if (run->process->reads_failed == reads_failed || !options.rules_file ||
@@ -211,7 +214,7 @@ static int push(struct run *run)
 	}
 	run->push = push;
 	run->grace_ms = options.grace_ms;
-	run->was_told_of_bucket = options.same_bucket || options.new_bucket;
+	run->was_told_of_bucket = options.bucket_is != S3ONCE_BUCKET_KNOWN;
 	run->keeps_earlier = options.if_changed != S3ONCE_CHANGED_REPLACE;
 	run->machine->failures = run->machine->left_overs = 0;
 	const int exit = (int)s3once_push_run(push);

@@ -53,7 +53,7 @@ def only(settings):
                 "slow_files=1 hot=1 stops=3 net_cuts=2 clock_jumps=4 anew=3 lags=100 twice=3 errors_after=100 throttled=30 html=7 "
                 "partial=300"
             ),
-            id="another run began anew with --new-bucket while this one asked for the objects of the earlier marks",
+            id="another run began anew with --bucket new while this one asked for the objects of the earlier marks",
         ),
         pytest.param(
             22096,

@@ -30,7 +30,7 @@ def assert_not_done(s3once, command):
         run = s3once(*command, *more)
         assert run.code == 3 and not counts(run), run
         (fatal,) = told(run, "fatal")
-        assert "--new-bucket" not in fatal["text"], run
+        assert "--bucket new" not in fatal["text"], run
 
 
 PAGES = [200, 203, 204, 301, 302, 303, 304, 307, 308, *range(400, 419), 429, 500, 501, 502, 503, 504, 505, 507, 511]

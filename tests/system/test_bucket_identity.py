@@ -49,7 +49,7 @@ def remove_row(marks):
 def assert_refused(run, said=""):
     assert run.code == 3, run
     assert "is not the bucket that the marks are about" in run.err and said in run.err, run
-    assert "--new-bucket" in run.err and "--same-bucket" in run.err, run
+    assert "--bucket new" in run.err and "--bucket same" in run.err, run
 
 
 # --- another bucket
@@ -75,7 +75,7 @@ def test_another_owner_s_bucket_of_the_same_name(s3once, marks, tree, tenant):
         for more in ([], ["-n"]):
             assert_refused(s3once(*command, *more, env=env), "web1/")
         assert not theirs.objects("logs")
-        run = s3once(*command, "--new-bucket", "--json", env=env)
+        run = s3once(*command, "--bucket", "new", "--json", env=env)
         assert run.code == 0 and counts(run) == {"uploaded": 2}, run
         theirs.assert_same(tree, "logs", "web1")
         assert s3once(*command, env=env).code == 0
@@ -89,7 +89,7 @@ def test_another_account_s_bucket_on_swift(s3once, s3, bucket, tree):
     assert s3once(*command).code == 0
     assert_refused(s3once(*command, env=env), "p/")
     assert s3once(*command).code == 0
-    run = s3once(*command, "--new-bucket", "--json", env=env)
+    run = s3once(*command, "--bucket", "new", "--json", env=env)
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     theirs.assert_same(tree, bucket, "p")
     theirs.remove_bucket(bucket)
@@ -126,10 +126,10 @@ def test_deleted_and_made_anew(s3once, s3, bucket, marks, s3_wire, tree):
     make_anew(s3, bucket)
     assert_refused(s3once(*command), "p/")
     assert not s3.objects(bucket)
-    run = s3once(*command, "--new-bucket", "--json")
+    run = s3once(*command, "--bucket", "new", "--json")
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     s3.assert_same(tree, bucket, "p")
-    for more in ([], ["--new-bucket"]):  # of no effect where an object is shown
+    for more in ([], ["--bucket", "new"]):  # of no effect where an object is shown
         run = s3once(*command, "--json", *more)
         assert run.code == 0 and counts(run) == {"skipped": 2}, run
     run = s3once("status", f"s3://{bucket}/p")
@@ -160,7 +160,7 @@ def test_the_bucket_is_gone(s3once, s3, bucket, tree):
 
 def test_uploaders_begin_anew_together(s3once, s3, bucket, marks, tree):
     """One of them takes the marks' next generation, and the others use the same one."""
-    command = ("push", tree, f"s3://{bucket}/p", "--json", "--new-bucket")
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--bucket", "new")
     assert s3once(*command).code == 0
     make_anew(s3, bucket)
     runs = [each.wait(120) for each in [s3once.start(*command) for _ in range(5)]]
@@ -177,7 +177,7 @@ def test_a_run_from_before_keeps_its_generation(s3once, s3, bucket, marks, s3_wi
     earlier = s3once.start("push", tree, url, "--json", "--lease", "1h")
     assert held.reached.wait(60), earlier.output()
     make_anew(s3, bucket)
-    assert s3once("push", tree / "a", url, "--new-bucket").code == 0
+    assert s3once("push", tree / "a", url, "--bucket", "new").code == 0
     held.released.set()
     run = earlier.wait()
     assert run.code == 0 and counts(run) == {"skipped": 1, "uploaded": 1}, run
@@ -197,7 +197,7 @@ def test_what_another_run_that_begins_anew_has_sent_shows_nothing(s3once, s3, bu
     earlier = s3once.start("push", tree, url, "--json")
     assert held.reached.wait(60), earlier.output()
     witness = {"p/a": (tree / "a", url), "p/b/c": (tree / "b", f"{url}/b")}[row_of(marks)["last_key"]]
-    assert s3once("push", *witness, "--new-bucket").code == 0
+    assert s3once("push", *witness, "--bucket", "new").code == 0
     held.released.set()
     run = earlier.wait()
     assert run.code == 0 and counts(run) == {"skipped": 1, "uploaded": 1}, run
@@ -215,10 +215,10 @@ def test_nor_does_it_to_those_who_look_later(s3once, s3, bucket, marks, s3_wire,
     later = s3once.start(*command, url)
     assert held.reached.wait(60), later.output()
     witness = {"p/a": (tree / "a", url), "p/b/c": (tree / "b", f"{url}/b")}[row_of(marks)["last_key"]]
-    assert s3once("push", *witness, "--new-bucket").code == 0
+    assert s3once("push", *witness, "--bucket", "new").code == 0
     held.released.set()
     run = later.wait()
-    assert run.code == 3 and "another uploader has begun anew with --new-bucket meanwhile" in run.err, run
+    assert run.code == 3 and "another uploader has begun anew with --bucket new meanwhile" in run.err, run
     assert marks_of(marks).keys() == before.keys()
 
 
@@ -403,7 +403,7 @@ def test_nothing_may_be_asked(s3once, s3, bucket, s3_wire, marks, tree):
     assert s3once(*command).code == 0 and row_of(marks)["last_key"] == before["last_key"], "it was not shown either"
     run = s3once(*command, "--bucket-id-object", "id")
     assert run.code == 3 and "allow s3:GetObject and s3:ListBucket" in run.err, run
-    run = s3once(*command, "--new-bucket")
+    run = s3once(*command, "--bucket", "new")
     assert run.code in (1, 3) and not counts(run).get("skipped"), "each object is looked at, which is denied"
 
 
@@ -463,7 +463,7 @@ def test_an_object_identifies_the_bucket(s3once, s3, bucket, marks, s3_wire, tre
     for each in (with_id, command):
         assert_refused(s3once(*each), ".s3once-bucket")
     assert not s3.objects(bucket)
-    assert s3once(*with_id, "--new-bucket").code == 0
+    assert s3once(*with_id, "--bucket", "new").code == 0
     assert s3once(*command).code == 0
     assert set(s3.objects(bucket)) == {".s3once-bucket", "p/a", "p/b/c"}
 
@@ -491,7 +491,7 @@ def test_the_earlier_bucket_comes_back(s3once, s3, bucket, marks, s3_wire, tree)
     with Rgw() as server:
         S3(server.info()).client.create_bucket(Bucket=bucket)
         lead_to(s3_wire, server)
-        assert s3once(*command, "--new-bucket").code == 0
+        assert s3once(*command, "--bucket", "new").code == 0
         lead_to(s3_wire, s3)
     assert_refused(s3once(*command), "id")
 
@@ -543,11 +543,11 @@ def test_a_bucket_that_is_in_alarm(s3once, s3, bucket, marks, tree):
     assert s3once(*command).code == 0
     s3.empty(bucket)
     assert_refused(s3once(*command))
-    run = s3once(*command, "--same-bucket")
+    run = s3once(*command, "--bucket", "same")
     assert run.code == 2 and "--bucket-id-object" in run.err, run
     assert_refused(s3once(*command, "--bucket-id-object", "id"))
     assert not s3.objects(bucket)
-    named = (*command, "--same-bucket", "--bucket-id-object", "id")
+    named = (*command, "--bucket", "same", "--bucket-id-object", "id")
     assert counts(s3once(*named, "-n")) == {"skipped": 2} and not s3.objects(bucket)
     assert counts(s3once(*named)) == {"skipped": 2} and set(s3.objects(bucket)) == {"id"}
     assert counts(s3once(*command)) == {"skipped": 2}
@@ -584,7 +584,7 @@ def test_an_object_that_is_made_again_is_another_one(s3once, s3, bucket, s3_wire
     make_anew(s3, bucket)
     assert counts(s3once(*push("one"))) == {"uploaded": 2}
     assert_refused(s3once(*push("two")), "id")
-    assert counts(s3once(*push("two"), "--new-bucket")) == {"uploaded": 2}
+    assert counts(s3once(*push("two"), "--bucket", "new")) == {"uploaded": 2}
 
 
 def test_uploaders_that_race_agree_on_the_object(s3once, s3, bucket, marks, tree):
@@ -600,7 +600,7 @@ def test_hosts_that_say_same_bucket_together(s3once, s3, bucket, marks, s3_wire,
     command = ("push", tree, f"s3://{bucket}/p", "--json")
     assert s3once(*command).code == 0
     s3.empty(bucket)
-    named = (*command, "--same-bucket", "--bucket-id-object", "id")
+    named = (*command, "--bucket", "same", "--bucket-id-object", "id")
     held = s3_wire.add(faults.hold_request, "PutObject", key="id")
     first = s3once.start(*named)
     assert held.reached.wait(60), first.output()

@@ -78,6 +78,7 @@ TO_OPTIONS = {
     "--no-clobber": "is not overwritten, unless --if-changed",
     "--update": "is not overwritten, unless --if-changed",
     "--checksum": "--compare-content",
+    "--bucket=logs": "'logs' is not one of known|new|same; it says what the bucket is to the marks, and s3://BUCKET[/PREFIX] says which",
     "--debug": "-vvv",
     "--transfers=8": "--concurrency",
     "--dryrun": "--dry-run",
@@ -108,13 +109,13 @@ def test_options_of_other_tools_are_answered(answer, word):
 
 
 def test_each_option_of_the_table_is_answered_by_each_command_that_uploads(answer):
-    """Nothing of the table is an option, but for --checksum, which other tools understand otherwise."""
+    """Nothing of the table is an option, but for two that other tools understand otherwise."""
     for i, word in enumerate(OPTIONS):
         command = ("push", "run", "watch", "proven")[i % 4]
         typed = f"-{word}" if len(word) == 1 else f"--{word}"
         said = answer(command, typed, "./f", "s3://bucket/p")
-        of_push = "proven has no --checksum, which push has" if command == "proven" else "--checksum: './f' is not one of "
-        start = f"{command}: {of_push}" if word == "checksum" else f"{command}: there is no {typed}: "
+        of_push = f"proven has no {typed}, which push has" if command == "proven" else f"{typed}: './f' is not one of "
+        start = f"{command}: {of_push}" if word in ("bucket", "checksum") else f"{command}: there is no {typed}: "
         assert said.startswith(start), said
     assert answer("push", "f", "s3://bucket", "--checksum").endswith("compares files by their content")
 

@@ -198,7 +198,7 @@ def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     s3.remove_bucket(bucket)
     s3.client.create_bucket(Bucket=bucket)
     run = s3once("verify", "--json", f"s3://{bucket}")
-    assert run.code == 3 and "is not the bucket that the marks are about" in run.err and "push once with --new-bucket" in run.err, run
+    assert run.code == 3 and "is not the bucket that the marks are about" in run.err and "push once with --bucket new" in run.err, run
     assert [event["event"] for event in run.events] == ["fatal", "verify"] and last(run)["missing"] == 0, run
     s3.client.create_bucket(Bucket=bucket + "x")
     run = s3once("verify", f"s3://{bucket}x")
@@ -248,7 +248,7 @@ def test_marks_that_went_by_age(s3once, s3, bucket, tmp_path):
     run = s3once("verify", "--keep-marks", "1d", f"s3://{bucket}/p")
     assert run.code == 1 and run.out.splitlines() == ["+ p/a", "+ p/b"], run
     s3.client.delete_object(Bucket=bucket, Key="p/a")
-    run = s3once("push", "--new-bucket", tree, f"s3://{bucket}/p")  # the one object that was known is gone
+    run = s3once("push", "--bucket", "new", tree, f"s3://{bucket}/p")  # the one object that was known is gone
     assert run.code == 0, run
     s3.client.delete_object(Bucket=bucket, Key="p/b")
     run = s3once("verify", "--keep-marks", "2s", f"s3://{bucket}/p")

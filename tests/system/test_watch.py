@@ -450,7 +450,7 @@ def test_idle_it_asks_nobody(watched, s3_proxy, bucket):
 # --- the command line
 
 
-@pytest.mark.parametrize("line", ["dry-run = yes", "files-from = -", "reupload = yes", "new-bucket = yes", "same-bucket = yes\nbucket-id-object = id", "manifest = yes", "compare-content = yes"])
+@pytest.mark.parametrize("line", ["dry-run = yes", "files-from = -", "reupload = yes", "bucket = new", "bucket = same\nbucket-id-object = id", "manifest = yes", "compare-content = yes"])
 def test_what_is_for_a_single_run(watched, line):
     watched.write(line)
     run = watched.s3once("watch", watched.file)

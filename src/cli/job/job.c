@@ -85,7 +85,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		option_set(match.option, is_overridden ? &unused : match.field, value, &problem);
 	/* Only option_set() leaves it to its caller to name the option in the sentence. */
 	if (error)
-		problem_prefix(&problem, "%s", line->name);
+		option_name_problem(&job->command, match.option, line->name, &problem);
 	else if (type == OPTION_SETTING)
 		error = s3_headers_set(checker->headers, match.option->name, value, &problem);
 	else if (type == OPTION_EXCLUDE || type == OPTION_INCLUDE) {

@@ -209,6 +209,17 @@ const char *options_elsewhere(const struct command *command, const char *name)
 	return NULL;
 }
 
+void option_name_problem(const struct command *command, const struct option *option,
+	const char *said, struct problem *problem)
+{
+	const char *where = options_elsewhere(command, option->name);
+	problem_prefix(problem, "%s", said);
+	if (where) {
+		const struct problem alone = *problem;
+		problem_set(problem, "%s; %s", alone.text, where);
+	}
+}
+
 /* Refuses an option that the command does not have: a letter, or NAME[=VALUE] behind the dashes.
  * The sentence says where the option is instead, or proposes the one whose name is most like this.
  * Returns -EINVAL. */
@@ -242,7 +253,7 @@ static int unknown_option(const struct command *command, const char *given, bool
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
-	char name[64];
+	char name[64], said[sizeof "--" + sizeof name];
 	const size_t n = strcspn(word, "=");
 	const char *value = word[n] ? word + n + 1 : NULL;
 	struct option_match match;
@@ -259,11 +270,9 @@ static int parse_long(const struct command *command, const char *word, const cha
 		return problem_error(ret_problem, -EINVAL, "--%s needs a value: --%s %s%s%s", name,
 			name, match.option->argument, where ? "; " : "", where ? where : "");
 	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
-	if (r == -EINVAL)
-		problem_prefix(ret_problem, "--%s", name);
-	if (r == -EINVAL && where) {
-		const struct problem said = *ret_problem;
-		problem_set(ret_problem, "%s; %s", said.text, where);
+	if (r == -EINVAL) {
+		snprintf(said, sizeof said, "--%s", name);
+		option_name_problem(command, match.option, said, ret_problem);
 	}
 	command->given[match.index] |= SAID_IN_WORDS;
 	return r ? r : (takes_next ? 1 : 0);
@@ -389,7 +398,7 @@ int options_variables(const struct command *command, bool lists, struct problem 
 			i++) {
 			given[at.index] |= SAID_IN_ENVIRONMENT;
 			if (option_set(at.option, at.field, value, ret_problem) < 0) {
-				problem_prefix(ret_problem, "%s", variable.name);
+				option_name_problem(command, at.option, variable.name, ret_problem);
 				return -EINVAL;
 			}
 		}

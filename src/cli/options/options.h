@@ -148,6 +148,10 @@ bool options_find(const struct command *command, const char *name, struct option
 const char *options_nearest(const struct command *command, const char *name);
 /* Says where to find an option that the command does not have, by its table: a clause, or NULL. */
 const char *options_elsewhere(const struct command *command, const char *name);
+/* Completes the sentence of option_set() about a value: the option comes before it, as it was said,
+ * and behind it where to find what other tools have under this name. */
+void option_name_problem(const struct command *command, const struct option *option,
+	const char *said, struct problem *problem);
 /* Where the option of this name was set: a set of enum said_by. */
 unsigned options_said(const struct command *command, const char *name);
 

@@ -10,7 +10,8 @@
 #define SETTING(option, word, text, ...)                                                           \
 	VALUE(option, SETTING, OWN(settings), word, text, __VA_ARGS__)
 
-/* In the order of enum s3once_if_changed and enum s3once_if_grown. */
+/* In the order of enum s3once_bucket_is, enum s3once_if_changed and enum s3once_if_grown. */
+static const char *const bucket_names[] = {"known", "new", "same", NULL};
 static const char *const if_changed_names[] = {"fail", "replace", "skip", "replace-any", NULL};
 static const char *const if_grown_names[] = {"auto", "whole", "tail", "fail", NULL};
 
@@ -109,12 +110,11 @@ static const struct option how_options[] = {
 	FLAG("compare-content", RUN(compare_content),
 		"read files that were uploaded before too: one with other content has changed, "
 		"also if its size and time have not"),
-	FLAG("new-bucket", RUN(new_bucket),
-		"the bucket was deleted and created again, or is another one than the marks are "
-		"about: begin with no marks for it"),
-	FLAG("same-bucket", RUN(same_bucket),
-		"the bucket is the one that the marks are about, although their objects are "
-		"gone: believe the marks"),
+	VALUE("bucket", CHOICE, RUN(bucket_is), "known|new|same",
+		"new: the bucket was deleted and created again, or is another one than the marks "
+		"are about, so begin with no marks for it; same: it is the one, although the "
+		"objects of the marks are gone, so believe the marks",
+		.standard = "known", .choices = bucket_names),
 	VALUE("bucket-id-object", STRING, RUN(bucket_id_object), "KEY",
 		"keep an object under KEY that identifies the bucket even if all others are gone"),
 	FLAG("final", RUN(final),

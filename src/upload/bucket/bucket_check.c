@@ -110,7 +110,7 @@ static enum outcome write_row(struct checking *check, const struct bucket_row *n
 	return o;
 }
 
-/* Begins the next generation of marks (--new-bucket), in which no mark says done yet. Returns as
+/* Begins the next generation of marks (--bucket new), in which no mark says done yet. Returns as
  * write_row(). */
 static enum outcome begin_anew(struct checking *check)
 {
@@ -161,7 +161,7 @@ static enum outcome take_id_object(struct checking *check)
 }
 
 /* Asks S3 for the witness, and does what follows from the answer. If the witness is gone, this
- * begins a new generation of marks (with may_begin_anew), goes on (with --same-bucket), or fails.
+ * begins a new generation of marks (with may_begin_anew), goes on (with --bucket same), or fails.
  * If S3 refuses to show objects, this begins a new generation (with may_begin_anew) or goes on.
  *
  * After that, take_id_object() takes or makes the object that --bucket-id-object names. It fails if
@@ -187,7 +187,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	case WITNESS_GONE:
 		if (may_begin_anew)
 			o = begin_anew(check);
-		else if (!run->options.same_bucket)
+		else if (run->options.bucket_is != S3ONCE_BUCKET_SAME)
 			return OUTCOME_SETUP;
 		else
 			row->id[0] = '\0'; /* so that take_id_object() takes or makes the object */
@@ -219,7 +219,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 
 /* Reads the row and asks S3, and does so again each time another uploader has written the row.
  *
- * Before any mark is read, the generation of the run becomes that of the row. With --new-bucket the
+ * Before any mark is read, the generation of the run becomes that of the row. With --bucket new the
  * run then begins a new generation, unless another uploader has begun one since the row was first
  * read here. In that case the run uses that one. */
 static enum outcome check_until_settled(struct checking *check)
@@ -237,8 +237,9 @@ static enum outcome check_until_settled(struct checking *check)
 			run->space.generation = check->row.generation;
 		if (run->space.generation != check->row.generation)
 			return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
-				"another uploader has begun anew with --new-bucket: run again");
-		o = ask_and_settle(check, check->time == AT_START && run->options.new_bucket &&
+				"another uploader has begun anew with --bucket new: run again");
+		o = ask_and_settle(check, check->time == AT_START &&
+						  run->options.bucket_is == S3ONCE_BUCKET_NEW &&
 						  check->row.generation == first_generation);
 		if (o != OUTCOME_REFUSED)
 			return o;
@@ -269,7 +270,7 @@ static bool check_bucket(struct run *run, struct store_conn *marks, enum check_t
 	if (!good)
 		return false;
 	run->locked.bucket = check.row;
-	/* If the witness is gone, a run comes here only with --same-bucket, by which the user says
+	/* If the witness is gone, a run comes here only with --bucket same, by which the user says
 	 * that this is the bucket all the same. */
 	run->locked.is_shown = check.answer == WITNESS_SHOWN || check.answer == WITNESS_GONE;
 	if (check.answer == WITNESS_SHOWN && !*check.row.id) { /* no id object: a file's object */
