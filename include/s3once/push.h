@@ -57,6 +57,16 @@ enum s3once_if_changed {
 	S3ONCE_CHANGED_REPLACE_ANY,
 };
 
+/* Kinds of files that are in S3 and are not removed, unless that is asked for. */
+enum s3once_remove_even {
+	/* Files with several names (hard links). */
+	S3ONCE_REMOVE_LINKED = 1,
+	/* Files that are open for writing. */
+	S3ONCE_REMOVE_OPEN = 2,
+	/* Files whose owner is neither that of their directory nor that of their source. */
+	S3ONCE_REMOVE_FOREIGN = 4,
+};
+
 /* How a run ended. The values are the exit statuses of the command line. */
 enum s3once_exit {
 	/* Every file is in S3, and S3 has proven its content. */
@@ -220,8 +230,8 @@ enum s3once_event_type {
 	S3ONCE_EVENT_REMOVED,
 	/* It was proven once more, and moved below move_to. [as REMOVED] */
 	S3ONCE_EVENT_MOVED,
-	/* It is due, but stays for now: it would need remove_linked or another such option, or it
-	 * has changed. [path, key, text] */
+	/* It is due, but stays for now: remove_even does not have its kind, or it has
+	 * changed. [path, key, text] */
 	S3ONCE_EVENT_KEPT,
 	/* It is due, but could not be proven once more, or could not be removed. The run ends with
 	 * S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
@@ -492,13 +502,8 @@ struct s3once_options {
 	 * paths relative to their sources, and rotated files have the keys of their objects below
 	 * the prefix. NULL: none. */
 	const char *move_to;
-	/* Also remove files with several names (hard links). */
-	int remove_linked;
-	/* Also remove files that are open for writing. */
-	int remove_open;
-	/* Also remove files whose owner is neither that of their directory nor that of their
-	 * source. */
-	int remove_foreign;
+	/* Also remove files of these kinds: a set of enum s3once_remove_even. */
+	unsigned remove_even;
 
 	/* How the run works. */
 

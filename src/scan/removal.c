@@ -176,7 +176,7 @@ static enum removal_end check_file(
 	if (is_being_written && !removal->open)
 		return problem_error(ret, REMOVAL_KEPT,
 			"another process has it open for writing; a later run removes it once it "
-			"is closed, and --delete-open all the same");
+			"is closed, and --remove-even open all the same");
 	if (fstat(removal->fd, &file) < 0)
 		return problem_error(
 			ret, REMOVAL_FAILED, "it cannot be looked at: %s", strerror(errno));
@@ -189,7 +189,7 @@ static enum removal_end check_file(
 			ret, REMOVAL_KEPT, "its name is gone, or is another file's by now");
 	if (file.st_nlink > 1 && !removal->linked)
 		return problem_error(ret, REMOVAL_KEPT,
-			"it has other names (hard links); --delete-linked removes this one");
+			"it has other names (hard links); --remove-even linked removes this one");
 	if (removal->foreign)
 		return REMOVAL_DONE;
 	if (fstat(removal->directory_fd, &folder) < 0)
@@ -199,7 +199,7 @@ static enum removal_end check_file(
 		return REMOVAL_DONE;
 	return problem_error(ret, REMOVAL_KEPT,
 		"it belongs to another user than its folder and the SOURCE do; "
-		"--delete-foreign removes it all the same");
+		"--remove-even foreign removes it all the same");
 }
 
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)

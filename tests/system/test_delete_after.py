@@ -151,10 +151,10 @@ def nothing(tree):
 
 
 @pytest.mark.parametrize(
-    "prepare, option, words",
-    [(hard_link, "--delete-linked", "hard links"), (other_owner, "--delete-foreign", "another user"), (nothing, "--delete-open", "open for writing")],
+    "prepare, kind, words",
+    [(hard_link, "linked", "hard links"), (other_owner, "foreign", "another user"), (nothing, "open", "open for writing")],
 )
-def test_kept_by_a_rule_and_removed_by_its_option(s3once, target, marks, tmp_path, prepare, option, words):
+def test_kept_by_a_rule_and_removed_by_its_option(s3once, target, marks, tmp_path, prepare, kind, words):
     if prepare is other_owner and os.geteuid():
         pytest.skip("only root gives files away")
     tree = make_tree(tmp_path / "tree", {"a": 100, "plain": 10})
@@ -162,9 +162,9 @@ def test_kept_by_a_rule_and_removed_by_its_option(s3once, target, marks, tmp_pat
     writer = os.open(tree / "a", os.O_WRONLY) if prepare is nothing else None
     run = s3once("push", tree, target, "--delete-after", "--json")
     (event,) = told(run, "kept")
-    assert run.code == 0 and words in event["text"] and option in event["text"], run
+    assert run.code == 0 and words in event["text"] and f"--remove-even {kind} removes" in event["text"].replace(" all the same", " removes"), run
     assert files(tree) == {"a"}
-    run = s3once("push", tree, target, "--delete-after", option, "--json")
+    run = s3once("push", tree, target, "--delete-after", "--remove-even", kind, "--json")
     assert run.code == 0 and counts(run, "removed") == {"removed": 1} and files(tree) == set(), run
     if writer is not None:
         os.close(writer)
@@ -189,11 +189,11 @@ def test_own_marks_are_never_removed(s3once, target, marks, tmp_path):
     assert database.exists() and not (tree / "a").exists()
 
 
-@pytest.mark.parametrize("options", [["--delete-after", "--follow"], ["--delete-open"], ["--delete-after=soon"]])
+@pytest.mark.parametrize("options", [["--delete-after", "--follow"], ["--remove-even", "open"], ["--delete-after", "--remove-even", "open,all"], ["--delete-after=soon"]])
 def test_options_that_make_no_sense(s3once, target, marks, tmp_path, options):
     tree = make_tree(tmp_path / "tree", {"a": 100})
     run = s3once("push", tree, target, *options)
-    assert run.code == 2 and "--delete" in run.err, run
+    assert run.code == 2 and ("--delete" in run.err or "--remove-even: 'all' is not one of linked|open|foreign" in run.err), run
     assert files(tree) == {"a"}
 
 

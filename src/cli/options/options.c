@@ -15,16 +15,39 @@
 
 #define COUNT_MAX 9 /* the largest number that a file may give to an OPTION_COUNT */
 
-/* Refuses a value that is none of the option's choices. Returns -EINVAL. */
+/* Refuses a value of n bytes that is none of the option's choices. Returns -EINVAL. */
 static int refuse_choice(
-	const struct option *option, const char *value, struct problem *ret_problem)
+	const struct option *option, const char *value, size_t n, struct problem *ret_problem)
 {
 	struct text all = TEXT(200);
 	for (int i = 0; option->choices[i]; i++)
 		text_addf(&all, "%s%s", i ? "|" : "", option->choices[i]);
-	problem_set(ret_problem, "'%s' is not one of %s", quote(value).text, text_string(&all));
+	problem_set(ret_problem, "'%s' is not one of %s", quote_bytes(value, n).text,
+		text_string(&all));
 	text_clear(&all);
 	return -EINVAL;
+}
+
+/* Reads a list of choices with commas between them. */
+static int set_choices(const struct option *option, unsigned *field, const char *value,
+	struct problem *ret_problem)
+{
+	unsigned set = 0;
+	for (const char *word = value;; word++) {
+		const size_t n = strcspn(word, ",");
+		int choice = 0;
+		while (option->choices[choice] && (strncmp(option->choices[choice], word, n) != 0 ||
+							  option->choices[choice][n]))
+			choice++;
+		if (!option->choices[choice])
+			return refuse_choice(option, word, n, ret_problem);
+		set |= 1U << choice;
+		word += n;
+		if (!*word)
+			break;
+	}
+	*field = set;
+	return 0;
 }
 
 /* Reads a value in the units of values.h, and checks it against the bounds of the option. */
@@ -107,11 +130,13 @@ int option_set(
 	assert(field || type == OPTION_HELP);
 	if ((type == OPTION_STRING || type == OPTION_SETTING) && value && !*value)
 		return problem_error(ret_problem, -EINVAL, "the value is empty");
+	if (type == OPTION_SET)
+		return set_choices(option, field, value, ret_problem);
 	while (option->choices && option->choices[choice] &&
 		strcmp(option->choices[choice], value) != 0)
 		choice++;
 	if (option->choices && !option->choices[choice])
-		return refuse_choice(option, value, ret_problem);
+		return refuse_choice(option, value, strlen(value), ret_problem);
 	switch (type) {
 	case OPTION_FLAG:
 		return set_flag(field, value, ret_problem);
@@ -147,6 +172,7 @@ int option_set(
 		list->settings[list->n++] =
 			(struct s3once_setting){.name = option->name, .value = value};
 		return 0;
+	case OPTION_SET: /* was read above */
 	case OPTION_HELP:
 		break; /* the caller prints the help */
 	}

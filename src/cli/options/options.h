@@ -10,13 +10,14 @@
 
 /* What an option is, by what it does to the field at `offset`. */
 enum option_type {
-	OPTION_FLAG,     /* int: becomes 1, or 0 for "no" */
-	OPTION_COUNT,    /* unsigned: becomes one more each time */
-	OPTION_STRING,   /* const char *: the value, which is not empty, and is one of `choices` if
-			    there are any; borrowed */
-	OPTION_CHOICE,   /* int: the index of the value in `choices` */
-	OPTION_NUMBER,   /* unsigned */
-	OPTION_SIZE,     /* uint64_t, bytes */
+	OPTION_FLAG,   /* int: becomes 1, or 0 for "no" */
+	OPTION_COUNT,  /* unsigned: becomes one more each time */
+	OPTION_STRING, /* const char *: the value, which is not empty, and is one of `choices` if
+			  there are any; borrowed */
+	OPTION_CHOICE, /* int: the index of the value in `choices` */
+	OPTION_SET,    /* unsigned: bit i is set if the value, a list with commas, has choices[i] */
+	OPTION_NUMBER, /* unsigned */
+	OPTION_SIZE,   /* uint64_t, bytes */
 	OPTION_DURATION, /* uint64_t, milliseconds */
 	OPTION_AGE,      /* uint64_t, milliseconds. 0 without a value and for "yes", UINT64_MAX for
 			    "no". A value comes only after '=' */

@@ -10,10 +10,12 @@
 #define SETTING(option, word, text, ...)                                                           \
 	VALUE(option, SETTING, OWN(settings), word, text, __VA_ARGS__)
 
-/* In the order of enum s3once_bucket_is, enum s3once_if_changed and enum s3once_if_grown. */
+/* In the order of enum s3once_bucket_is, enum s3once_if_changed, enum s3once_if_grown and the bits
+ * of enum s3once_remove_even. */
 static const char *const bucket_names[] = {"known", "new", "same", NULL};
 static const char *const if_changed_names[] = {"fail", "replace", "skip", "replace-any", NULL};
 static const char *const if_grown_names[] = {"auto", "whole", "tail", "fail", NULL};
+static const char *const remove_even_names[] = {"linked", "open", "foreign", NULL};
 
 static const struct option what_options[] = {
 	VALUE("as", STRING, RUN(as), "KEY",
@@ -86,13 +88,10 @@ static const struct option removal_options[] = {
 		.removes = true, .brief = "remove files that are proven to be in S3"),
 	VALUE("move-to", STRING, RUN(move_to), "DIR",
 		"move them below DIR instead, on the same file system", .removes = true),
-	FLAG("delete-linked", RUN(remove_linked), "also files that have other names (hard links)",
-		.removes = true),
-	FLAG("delete-open", RUN(remove_open), "also files that are open for writing",
-		.removes = true),
-	FLAG("delete-foreign", RUN(remove_foreign),
-		"also files of another user than their folder's owner and the SOURCE's",
-		.removes = true),
+	VALUE("remove-even", SET, RUN(remove_even), "linked|open|foreign",
+		"also files that have other names (linked), are open for writing, or belong to "
+		"another user than their folder and the SOURCE do (foreign); a list: linked,open",
+		.removes = true, .choices = remove_even_names),
 	{NULL},
 };
 

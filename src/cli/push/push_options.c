@@ -100,9 +100,9 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 			"--null says how --files-from is separated: give both"},
 		{run->files_from && run->n_sources > 1,
 			"--files-from is relative to one SOURCE, and there are several"},
-		{!run->removes && (run->remove_linked || run->remove_open || run->remove_foreign),
-			"--delete-linked, --delete-open and --delete-foreign say what else "
-			"--delete-after removes: give that, too"},
+		{!run->removes && run->remove_even,
+			"--remove-even says which other files --delete-after removes: give that, "
+			"too"},
 		{run->log_file && o->metrics_file && strcmp(run->log_file, o->metrics_file) == 0,
 			"--log-file and --metrics-file name the same file: give each its own"},
 		{run->as && run->n_sources > 1,

@@ -93,9 +93,9 @@ void remove_file(struct worker *worker, struct file *file)
 	snprintf(target, sizeof target, "%.*s", (int)(strlen(below) - others), below);
 	struct removal removal = {.fd = file->fd,
 		.state = file->state,
-		.linked = o->remove_linked != 0,
-		.open = o->remove_open != 0,
-		.foreign = o->remove_foreign != 0,
+		.linked = (o->remove_even & S3ONCE_REMOVE_LINKED) != 0,
+		.open = (o->remove_even & S3ONCE_REMOVE_OPEN) != 0,
+		.foreign = (o->remove_even & S3ONCE_REMOVE_FOREIGN) != 0,
 		.target_fd = run->files.move_to_fd,
 		.target = c->is_rotated ? target : c->relative};
 	/* The age of a file counts from now if this turn has proven the file, and otherwise from

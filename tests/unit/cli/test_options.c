@@ -6,7 +6,7 @@
 
 struct values {
 	int flag, choice;
-	unsigned count, number;
+	unsigned set, count, number;
 	const char *string;
 	uint64_t size, duration;
 	struct option_rules rules;
@@ -20,6 +20,8 @@ static const struct option options[] = {
 		"a word"},
 	{"choice", 0, false, false, OPTION_CHOICE, offsetof(struct values, choice), "red|green",
 		"a\ncolour", 0, 0, colours},
+	{"set", 0, false, false, OPTION_SET, offsetof(struct values, set), "red|green", "colours",
+		0, 0, colours},
 	{"number", 0, false, false, OPTION_NUMBER, offsetof(struct values, number), "N", "a number",
 		1, 10},
 	{"size", 0, false, false, OPTION_SIZE, offsetof(struct values, size), "SIZE", "a size",
@@ -96,6 +98,10 @@ static void check_accepted(void)
 	CHECK_INT(p.values.choice, 1);
 	CHECK_INT(p.values.count, 3);
 	CHECK_STRING(p.operands, "-");
+	p = PARSE("--set", "red,green");
+	CHECK_INT(p.values.set, 3);
+	p = PARSE("--set=red,green", "--set=green");
+	CHECK_INT(p.values.set, 2);
 	p = PARSE("--string=", "x");
 	CHECK_INT(p.r, -EINVAL);
 	p = PARSE("--string", "--flag");
@@ -184,6 +190,9 @@ static void check_refused(void)
 		{{"--duration=99ms"}, "--duration: '99ms' is too small: at least 100ms"},
 		{{"--duration=61s"}, "--duration: '61s' is too large: at most 1m"},
 		{{"--choice=blue"}, "--choice: 'blue' is not one of red|green"},
+		{{"--set=red,blue"}, "--set: 'blue' is not one of red|green"},
+		{{"--set=re"}, "--set: 're' is not one of red|green"},
+		{{"--set", "green,"}, "--set: '' is not one of red|green"},
 		{{"--string", ""}, "--string: the value is empty"},
 		{{"-f", "-c"}, "--flag and --count contradict each other: choose one"},
 		{{"--count", "--flag"}, "--flag and --count contradict each other: choose one"},
