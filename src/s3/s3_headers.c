@@ -21,7 +21,8 @@ const char *s3_setting_name(unsigned i)
 
 struct value {
 	const struct setting *setting;
-	char *name; /* for TAG the key, for CUSTOMER_KEY "", otherwise the header's name */
+	char *name; /* for TAG the key, for OBJECT_LOCK the mode, for CUSTOMER_KEY "", otherwise the
+		       header's name */
 	char *value;
 };
 
@@ -101,7 +102,7 @@ static int add_value(struct s3_headers *headers, const struct setting *setting, 
 		free(new.value);
 		return -ENOMEM;
 	}
-	drop_values(headers, setting, name);
+	drop_values(headers, setting, setting->kind == SETTING_OBJECT_LOCK ? NULL : name);
 	values[headers->n++] = new;
 	return 0;
 }
@@ -109,16 +110,13 @@ static int add_value(struct s3_headers *headers, const struct setting *setting, 
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem)
 {
-	/* A time from now on is another way to write the same setting. */
-	const bool is_in_days = strcmp(name, "object-lock-retain-for") == 0;
 	if (!*value && strcmp(name, "header") == 0) {
 		for (size_t i = 0; i < S3_SETTINGS; i++)
 			if (s3_setting_is_header(&s3_settings[i]))
 				drop_values(headers, &s3_settings[i], NULL);
 		return 0;
 	}
-	const struct setting *setting = s3_setting_find(
-		is_in_days ? "object-lock-retain-until-date" : name, &value, ret_problem);
+	const struct setting *setting = s3_setting_find(name, &value, ret_problem);
 	if (!setting)
 		return -EINVAL;
 	if (!*value) {
@@ -133,7 +131,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	struct text sent = TEXT(VALUE_MAX_BYTES); /* the value of the header */
 	text_add(&r.name, setting->header ? setting->header : "");
 	/* If the value is refused, what is put together below is thrown away. */
-	int error = is_in_days ? s3_setting_read_days(&r) : setting->read(&r);
+	int error = setting->read(&r);
 	/* The read() of a setting with one header leaves `result` empty if the value is sent as it
 	 * was given. */
 	const bool is_as_given = setting->header && !r.result.len;
@@ -171,11 +169,6 @@ static const char *contradiction_of_headers(const struct s3_headers *headers)
 		grants |= strncmp(headers->values[i].setting->name, GRANT, strlen(GRANT)) == 0;
 	if (grants && find_value(headers, "acl"))
 		return "acl and the headers x-amz-grant-… contradict each other: choose one";
-	/* `!` on both sides compares only whether they are set. */
-	if (!find_value(headers, "object-lock-mode") !=
-		!find_value(headers, "object-lock-retain-until-date"))
-		return "object-lock-mode and object-lock-retain-until-date or object-lock-retain-for "
-		       "go together: give both";
 	return NULL;
 }
 
@@ -228,7 +221,10 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 		if (kind == SETTING_METADATA)
 			metadata_bytes +=
 				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
-		if (kind == SETTING_TAG)
+		if (kind == SETTING_OBJECT_LOCK)
+			fits = push(headers, S3_LOCK "mode", value->name) &&
+			       push(headers, S3_LOCK "retain-until-date", value->value);
+		else if (kind == SETTING_TAG)
 			text_addf(&headers->tags, "%s%s=%s", tags++ ? "&" : "", value->name,
 				value->value);
 		else if (kind != SETTING_CUSTOMER_KEY && kind != SETTING_OF_REQUESTS)
@@ -298,13 +294,20 @@ unsigned s3_headers_lacks(
 	for (size_t i = 0; headers && i < headers->n; i++) {
 		const struct value *value = &headers->values[i];
 		const struct setting *setting = value->setting;
-		const char *told = http_reply_header(reply, value->name);
-		/* HEAD shows only the number of tags, so as many of the tags that were asked for
-		 * count as kept. `told` means nothing for a tag, whose name is no header. */
-		const bool is_kept = setting->kind == SETTING_TAG
-					     ? ++tags_asked <= tags
-					     : told && (setting->shown != SHOWN_AS_SENT ||
-							       strcasecmp(told, value->value) == 0);
+		bool is_kept;
+		if (setting->kind == SETTING_TAG) {
+			/* HEAD shows only the number of tags, so as many of the tags that were
+			 * asked for count as kept. */
+			is_kept = ++tags_asked <= tags;
+		} else if (setting->kind == SETTING_OBJECT_LOCK) {
+			const char *mode = http_reply_header(reply, S3_LOCK "mode");
+			is_kept = mode && strcasecmp(mode, value->name) == 0 &&
+				  http_reply_header(reply, S3_LOCK "retain-until-date");
+		} else {
+			const char *told = http_reply_header(reply, value->name);
+			is_kept = told && (setting->shown != SHOWN_AS_SENT ||
+						  strcasecmp(told, value->value) == 0);
+		}
 		if (is_shown(value) && !is_kept)
 			lacks |= 1U << (setting - s3_settings);
 	}

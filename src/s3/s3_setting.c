@@ -93,36 +93,54 @@ static int read_type(struct setting_reading *r)
 	return 0;
 }
 
-/* Reads a time in UTC (ISO 8601), or an HTTP date. An object lock has to end in the future, but
- * `expires` may be past. */
+/* Reads a time in UTC (ISO 8601), or an HTTP date. Returns it in s since 1970, or -1. */
+static int64_t parse_time(const char *value)
+{
+	const int64_t time_s = clock_parse_iso(value);
+	return time_s < 0 ? clock_parse_http_date(value) : time_s;
+}
+
 static int read_time(struct setting_reading *r)
 {
-	const bool expires = strcmp(r->setting->header, "expires") == 0;
 	char date[CLOCK_HTTP_DATE_CHARS];
-	int64_t time_s = clock_parse_iso(r->value);
-	if (time_s < 0)
-		time_s = clock_parse_http_date(r->value);
+	const int64_t time_s = parse_time(r->value);
 	if (time_s < 0)
 		return refuse(r, "is not a time in UTC; it looks like 2030-12-31T23:59:59Z");
-	if (!expires && time_s <= clock_wall_s())
-		return refuse(r, "is past; objects are retained until a time to come");
-	if (expires)
-		clock_format_http_date(time_s, date);
-	else
-		clock_format_iso(time_s, date);
+	clock_format_http_date(time_s, date);
 	text_add(&r->result, date);
 	return 0;
 }
 
-int s3_setting_read_days(struct setting_reading *r)
+/* Reads a number of days such as "400d". Returns the time that is so far from now, in s since 1970,
+ * or -1. S3 retains objects for 100 years at most. */
+static int64_t parse_days(const char *value)
+{
+	const size_t digits = strspn(value, "0123456789");
+	const unsigned long days = digits ? strtoul(value, NULL, 10) : 0;
+	return !days || digits > 5 || days > 36500 || strcmp(value + digits, "d") != 0
+		       ? -1
+		       : clock_wall_s() + (int64_t)days * 24 * 3600;
+}
+
+/* Reads MODE:DAYS or MODE:TIME, where the time is still to come. */
+static int read_lock(struct setting_reading *r)
 {
 	char date[CLOCK_HTTP_DATE_CHARS];
-	const size_t digits = strspn(r->value, "0123456789");
-	const unsigned long days = digits ? strtoul(r->value, NULL, 10) : 0;
-	/* S3 retains objects for 100 years at most. */
-	if (!days || digits > 5 || days > 36500 || strcmp(r->value + digits, "d") != 0)
-		return refuse(r, "is not a number of days, up to 36500d; it looks like 400d");
-	clock_format_iso(clock_wall_s() + (int64_t)days * 24 * 3600, date);
+	const size_t n = strcspn(r->value, ":");
+	const char *until = r->value + n + (r->value[n] == ':');
+	size_t mode = 0;
+	while (lock_modes[mode] &&
+		(strncmp(lock_modes[mode], r->value, n) != 0 || lock_modes[mode][n]))
+		mode++;
+	const int64_t of_days_s = parse_days(until);
+	const int64_t time_s = of_days_s < 0 ? parse_time(until) : of_days_s;
+	if (!lock_modes[mode] || time_s < 0)
+		return refuse(r, "is not a retention: it looks like GOVERNANCE:400d, for up to "
+				 "36500d, or COMPLIANCE:2030-12-31T23:59:59Z");
+	if (time_s <= clock_wall_s())
+		return refuse(r, "is past; objects are retained until a time to come");
+	text_add(&r->name, lock_modes[mode]);
+	clock_format_iso(time_s, date);
 	text_add(&r->result, date);
 	return 0;
 }
@@ -271,12 +289,8 @@ const struct setting s3_settings[S3_SETTINGS] = {
 	{HEADER("Expires"), SHOWN, "expires", read_time},
 	{HEADER("x-amz-website-redirect-location"), SHOWN, "x-amz-website-redirect-location",
 		read_redirect},
-	{"object-lock-mode", SETTING_ONE, SHOWN_AS_SENT, "x-amz-object-lock-mode", read_choice,
-		lock_modes},
-	{"object-lock-retain-until-date", SETTING_ONE, SHOWN, "x-amz-object-lock-retain-until-date",
-		read_time},
-	{HEADER("x-amz-object-lock-legal-hold"), SHOWN_AS_SENT, "x-amz-object-lock-legal-hold",
-		read_choice, holds},
+	{"object-lock", SETTING_OBJECT_LOCK, SHOWN, NULL, read_lock},
+	{HEADER(S3_LOCK "legal-hold"), SHOWN_AS_SENT, S3_LOCK "legal-hold", read_choice, holds},
 	{"sse", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption", read_choice, encryptions},
 	{"sse-kms-key-id", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption-aws-kms-key-id",
 		read_printable},
@@ -301,6 +315,8 @@ static const struct {
 	{"x-amz-meta-", "metadata"},
 	{"x-amz-tagging", "tag"},
 	{S3_CUSTOMER, "sse-c-key-file"},
+	{S3_LOCK "mode", "object-lock"},
+	{S3_LOCK "retain-until-date", "object-lock"},
 	{"x-amz-expected-bucket-owner", "expected-bucket-owner"},
 	{"content-md5", "checksum"},
 	{"x-amz-checksum-", "checksum"},

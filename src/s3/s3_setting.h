@@ -6,6 +6,7 @@
 
 #define S3_KEY_BYTES 32 /* a customer-provided key (SSE-C) has 256 bits */
 #define S3_CUSTOMER  "x-amz-server-side-encryption-customer-"
+#define S3_LOCK      "x-amz-object-lock-"
 
 /* Into which header a value goes. */
 enum setting_kind {
@@ -13,6 +14,7 @@ enum setting_kind {
 	SETTING_METADATA,     /* x-amz-meta-KEY = the value */
 	SETTING_TAG,          /* all tags go into one header */
 	SETTING_CUSTOMER_KEY, /* three headers, which s3_headers_prepare() makes */
+	SETTING_OBJECT_LOCK,  /* two headers, of the mode and of the time */
 	SETTING_OF_REQUESTS,  /* `header` = the value, in all requests; s3_set_terms() adds it */
 };
 
@@ -28,8 +30,8 @@ struct setting {
 	const char *header;
 	/* Checks reading->value, and writes the header's value into `result`. If `result` stays
 	 * empty, the header has the value as the user wrote it. METADATA also writes the
-	 * header's name into `name`, and TAG the encoded key. Returns 0, or -EINVAL with a
-	 * sentence. Want of memory shows only in the error of the texts. */
+	 * header's name into `name`, TAG the encoded key, and OBJECT_LOCK the mode. Returns 0, or
+	 * -EINVAL with a sentence. Want of memory shows only in the error of the texts. */
 	int (*read)(struct setting_reading *reading);
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
@@ -51,6 +53,3 @@ bool s3_setting_is_header(const struct setting *setting);
  * then becomes the value of the header. NULL with a sentence: there is none. */
 const struct setting *s3_setting_find(
 	const char *name, const char **value, struct problem *ret_problem);
-/* Reads object-lock-retain-for, a number of days such as "400d", and writes the time that is so far
- * from now. Returns 0, or -EINVAL with a sentence. */
-int s3_setting_read_days(struct setting_reading *reading);

@@ -86,8 +86,7 @@ RULES = {
     "aes": ("sse = AES256", {"ServerSideEncryption": "AES256"}),
     "dsse": ("sse = aws:kms:dsse", {"ServerSideEncryption": "aws:kms:dsse"}),
     "locked": (
-        """object-lock-mode = GOVERNANCE
-        object-lock-retain-until-date = 2099-12-31T23:59:59Z
+        """object-lock = GOVERNANCE:2099-12-31T23:59:59Z
         header = x-amz-object-lock-legal-hold: ON
         """,
         {"ObjectLockMode": "GOVERNANCE", "ObjectLockRetainUntilDate": FAR, "ObjectLockLegalHoldStatus": "ON"},
@@ -222,7 +221,7 @@ def test_object_lock_for_days(s3once, s3, tmp_path):
     s3.client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)  # goes away with the server
     tree = make_tree(tmp_path / "tree", {"small": 10})
     before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
-    push(s3once, tree, bucket, "--object-lock-mode", "GOVERNANCE", "--object-lock-retain-for", "400d")
+    push(s3once, tree, bucket, "--object-lock", "COMPLIANCE:1d", "--object-lock", "GOVERNANCE:400d")
     after = datetime.datetime.now(datetime.timezone.utc)
     until = s3.client.head_object(Bucket=bucket, Key="small")["ObjectLockRetainUntilDate"]
     assert before + datetime.timedelta(days=400) <= until <= after + datetime.timedelta(days=400)
@@ -434,11 +433,10 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--sse", "aws:kms", "--header", "x-amz-server-side-encryption-context: [1]"], "is not an encryption context"),
         (["--sse-c-key-file", "/nonexistent"], "/nonexistent cannot be read: No such file"),
         (["--sse-c-key-file", "/etc/passwd"], "/etc/passwd holds no key"),
-        (["--object-lock-mode", "GOVERNANCE"], "go together: give both"),
-        (["--object-lock-retain-until-date", "2020-01-01T00:00:00Z"], "is past"),
-        (["--object-lock-retain-for", "400"], "is not a number of days"),
-        (["--object-lock-retain-for", "40000d"], "is not a number of days"),
-        (["--object-lock-retain-for", "1d"], "go together: give both"),
+        *[(["--object-lock", wrong], f"object-lock: '{wrong}' is not a retention: it looks like GOVERNANCE:400d") for wrong in
+          ("GOVERNANCE", "GOVERNANCE:", "400d", "governance:400d", "GOVERNANCE:400", "GOVERNANCE:0d", "COMPLIANCE:40000d", "GOV:1d")],
+        (["--object-lock", "GOVERNANCE:2020-01-01T00:00:00Z"], "is past"),
+        (["--header", "x-amz-object-lock-mode: GOVERNANCE"], "x-amz-object-lock-mode is set by --object-lock"),
         (["--header", "x-amz-object-lock-legal-hold: on"], "is not one of ON, OFF"),
         (["--expected-bucket-owner", "123"], "an account number of 12 digits"),
         (["--header", "x-amz-request-payer: me"], "is not one of requester"),

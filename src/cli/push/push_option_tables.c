@@ -140,10 +140,9 @@ static const struct option object_options[] = {
 	SETTING("sse-kms-key-id", "ID", "use this KMS key"),
 	SETTING("sse-c-key-file", "FILE",
 		"encrypt with the key in FILE (SSE-C): 32 bytes, or their base64"),
-	SETTING("object-lock-mode", "MODE", "retain objects in GOVERNANCE or COMPLIANCE mode"),
-	SETTING("object-lock-retain-until-date", "TIME", "retain objects until this time, UTC"),
-	SETTING("object-lock-retain-for", "DAYS",
-		"retain objects for so long from the beginning of the run, such as 400d"),
+	SETTING("object-lock", "MODE:TIME",
+		"retain objects in GOVERNANCE or COMPLIANCE mode, for days from the beginning of "
+		"the run (GOVERNANCE:400d) or until a time (COMPLIANCE:2030-12-31T23:59:59Z)"),
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
 		"compress what is not compressed yet, and add .zst or .gz to its key",
 		.brief = "compress what is not compressed yet"),
@@ -251,7 +250,6 @@ static const struct option watch_options[] = {
 /* Pairs of options alone. What one option demands of another is in check_demands()
  * (push_options.c), and what the library refuses is in upload/run_options.c. */
 const struct option_conflict push_conflicts[] = {
-	{"object-lock-retain-until-date", "object-lock-retain-for", NULL},
 	{"quiet", "verbose", NULL},
 	{"dry-run", "reupload",
 		"what --reupload finds is uploaded at once; s3once verify shows which objects are gone"},

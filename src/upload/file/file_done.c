@@ -30,7 +30,7 @@ static void tell_ignored(const struct worker *worker, const struct file *file, c
 	const struct s3_kept_look *look)
 {
 	const bool is_class = strcmp(name, "storage-class") == 0;
-	const bool is_lock = strncmp(name, "object-lock-", 12) == 0;
+	const bool is_lock = strstr(name, "object-lock") != NULL;
 	const char *value = is_class ? s3_headers_value(file->target.headers, name) : NULL;
 	const char *lack = is_class                        ? "is stored as "
 			   : strcmp(name, "metadata") == 0 ? "does not have all of this metadata"

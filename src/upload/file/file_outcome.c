@@ -31,13 +31,13 @@ static const struct {
 	{"InvalidEncryptionAlgorithmError", "sse"},
 	{"InvalidTag", "tag"},
 	{"AccessControlListNotSupported", "acl"},
-	{"ObjectLockConfigurationNotFoundError", "object-lock-mode"},
+	{"ObjectLockConfigurationNotFoundError", "object-lock"},
 	{"KMS.", "sse-kms-key-id"},
 };
 
 /* The settings that may be the reason if the server does not name one. */
 static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "tag",
-	"metadata", "header x-amz-website-redirect-location", "object-lock-mode",
+	"metadata", "header x-amz-website-redirect-location", "object-lock",
 	"header x-amz-object-lock-legal-hold", "header x-amz-grant-read",
 	"header x-amz-grant-read-acp", "header x-amz-grant-write-acp",
 	"header x-amz-grant-full-control"};
