@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import struct
-import subprocess
 import threading
 import time
 
@@ -279,23 +278,6 @@ def test_four_processes_share_the_line(s3once, s3, bucket, tmp_path):
     for run in runs:
         run.kill(signal.SIGKILL)
     assert abs(rate / (8 * MIB) - 1) <= 0.05, rate / MIB
-
-
-# --- the disk
-
-
-def test_io_idle(s3once, bucket, s3_wire, tmp_path):
-    tree = make_tree(tmp_path / "tree", {"a": 10})
-    held = s3_wire.add(faults.hold_request, "PutObject")
-    running = s3once.start("push", tree, f"s3://{bucket}", "--io-idle", "--json")
-    assert held.reached.wait(60), running.output()
-    said = [
-        subprocess.run(["ionice", "-p", thread], capture_output=True, text=True).stdout.strip()
-        for thread in sorted(os.listdir(f"/proc/{running.pid}/task"), key=int)
-    ]
-    assert said[0] == "idle" and said.count("idle") >= 3, "the main thread, the scan's and a worker's"
-    s3_wire.clear()
-    assert running.wait().code == 0
 
 
 # --- what makes no sense

@@ -12,9 +12,7 @@
 #include "cli/push/telling.h"
 #include "cli/signals.h"
 #include <errno.h>
-#include <linux/ioprio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define WIDE_COLUMNS     100    /* from here on, a second line shows the largest file */
@@ -197,25 +195,11 @@ static int run_push(
 	/* The '\n' ends the progress line. It is left out (message + 1) if no line is drawn. */
 	static const char message[] =
 		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
-	/* With --io-idle, the calling thread, and those that it starts from now on, read and write
-	 * only when the disk is idle (ioprio_set(2); the schedulers bfq and mq-deadline heed it).
-	 */
-	const int idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
-	const long before = options->io_idle ? syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) : -1;
-	const bool is_idle =
-		before >= 0 && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, idle) >= 0;
-	if (options->io_idle && !is_idle)
-		output_say(&view->output,
-			"warning: --io-idle has no effect: %s; under systemd, set "
-			"IOSchedulingClass=idle instead",
-			strerror(errno));
 	if (view->tells && !view->pass) /* a service tells only how its passes have ended */
 		telling_begin(&view->telling);
 	signals_stop_run(push, options->quiet ? "" : view->draws ? message : message + 1);
 	view->push = push;
 	const enum s3once_exit ended = s3once_push_run(push);
-	if (is_idle)
-		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, before);
 	const int signal = signals_end_run();
 	view->gave_way = ended == S3ONCE_EXIT_STOPPED && !signal;
 	output_draw(&view->output, ""); /* removes the progress line */

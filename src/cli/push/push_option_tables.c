@@ -196,7 +196,6 @@ static const struct option limit_options[] = {
 	VALUE("max-transfer", SIZE, RUN(max_transfer_bytes), "SIZE",
 		"begin nothing new once SIZE was sent, and exit with 6", .least = 1,
 		.most = 1ULL << 60),
-	FLAG("io-idle", OWN(io_idle), "read files only when nobody else uses the disk"),
 	{NULL},
 };
 
