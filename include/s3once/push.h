@@ -442,8 +442,8 @@ struct s3once_options {
 	int live;
 	enum s3once_if_grown if_grown;
 	/* "zstd" or "gzip", with or without ":LEVEL". Files that are not compressed yet are
-	 * compressed on their way, and their keys get the suffix .zst or .gz. With a setting
-	 * content-encoding of the same name they get that header instead. NULL: all files are sent
+	 * compressed on their way, and their keys get the suffix .zst or .gz. With a header
+	 * Content-Encoding of the same name they get that instead. NULL: all files are sent
 	 * as they are. */
 	const char *compress;
 	/* A file that lists paths relative to the one source; "-" is stdin. NULL: none. */

@@ -18,6 +18,7 @@
 #define BY_SIZE_AND_TIME                                                                           \
 	"files are compared by size and time, and one that has only another time is not sent again"
 #define DRY_RUN "the option is --dry-run, or -n"
+#define HEADERS "the option is --header, as in --header 'Cache-Control: max-age=3600'"
 #define FILTERS "the options are --exclude and --include"
 
 const struct option_elsewhere other_tools_options[] = {
@@ -26,9 +27,13 @@ const struct option_elsewhere other_tools_options[] = {
 	{"bucket",
 		"it says what the bucket is to the marks, and s3://BUCKET[/PREFIX] says which one "
 		"it is"},
+	{"cache-control", HEADERS},
 	{"checkers", FINDS_CONCURRENCY},
 	{"checksum", "this one names the checksum that S3 verifies; --compare-content compares "
 		     "files by their content"},
+	{"content-disposition", HEADERS},
+	{"content-encoding", HEADERS},
+	{"content-language", HEADERS},
 	{"debug", "-vvv prints requests, too"},
 	{"del", NEVER_DELETES},
 	{"delete", NEVER_DELETES},
@@ -38,6 +43,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{"delete-removed", NEVER_DELETES},
 	{"dry_run", DRY_RUN},
 	{"dryrun", DRY_RUN},
+	{"expires", HEADERS},
 	{"filter", FILTERS},
 	{"follow-symlinks", "the option is --follow"},
 	{"ignore-existing", NEVER_OVERWRITES},

@@ -7,6 +7,7 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define VALUE_MAX_BYTES    8192 /* S3's limit for all headers of a request together */
 #define METADATA_MAX_BYTES 1500 /* S3 allows 2 KiB, and our own metadata need some 500 bytes */
@@ -149,6 +150,16 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		problem_prefix(
 			ret_problem, "%s", s3_setting_is_header(setting) ? setting->name : name);
 	return error;
+}
+
+const char *s3_headers_content_encoding(const char *name, const char *value)
+{
+	static const char header[] = "content-encoding";
+	const size_t n = strcspn(value, ":=");
+	if (strcmp(name, "header") != 0 || n != strlen(header) ||
+		strncasecmp(value, header, n) != 0)
+		return NULL;
+	return value + n + strspn(value + n, ":= \t");
 }
 
 /* Returns a sentence that says which settings contradict each other, or NULL. */

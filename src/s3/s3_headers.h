@@ -20,6 +20,8 @@ void s3_headers_free(struct s3_headers *headers);
  * 0, -ENOMEM, or -EINVAL with a sentence for an unknown name or an invalid value. */
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem);
+/* The value of a setting if that is the header Content-Encoding, and otherwise NULL. Borrowed. */
+const char *s3_headers_content_encoding(const char *name, const char *value);
 /* Makes the headers, once, after the last setting. 0, -ENOMEM, or -EINVAL with a sentence where
  * settings contradict each other or exceed S3's limits. */
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem);

@@ -282,7 +282,7 @@ const struct setting s3_settings[S3_SETTINGS] = {
 	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},
 	[S3_SETTING_TAG] = {"tag", SETTING_TAG, SHOWN, NULL, read_tag},
 	{"content-type", SETTING_ONE, SHOWN_AS_SENT, "content-type", read_type},
-	{"content-encoding", SETTING_ONE, SHOWN_AS_SENT, "content-encoding", read_printable},
+	{HEADER("Content-Encoding"), SHOWN_AS_SENT, "content-encoding", read_printable},
 	{HEADER("Content-Language"), SHOWN_AS_SENT, "content-language", read_printable},
 	{HEADER("Content-Disposition"), SHOWN, "content-disposition", read_printable},
 	{HEADER("Cache-Control"), SHOWN_AS_SENT, "cache-control", read_printable},

@@ -39,13 +39,14 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < o->n_settings; i++) {
-		const char *value = o->settings[i].value, *name = codecs[encoding.codec].name;
-		if (strcmp(o->settings[i].name, "content-encoding") == 0 && *value &&
-			strcmp(value, name) != 0)
+		const char *value =
+			s3_headers_content_encoding(o->settings[i].name, o->settings[i].value);
+		const char *name = codecs[encoding.codec].name;
+		if (value && *value && strcmp(value, name) != 0)
 			return problem_error(problem, -EINVAL,
-				"with --compress %s, --content-encoding is %s, or left out for "
-				"suffix %s",
-				o->compress, name, codecs[encoding.codec].suffix);
+				"--header Content-Encoding is %s with --compress %s, or left out "
+				"for suffix %s",
+				name, o->compress, codecs[encoding.codec].suffix);
 	}
 	const uint64_t least = encoders_least_memory(&encoding);
 	if (ENCODERS_MEMORY_TIMES * o->memory_bytes >= least)

@@ -153,7 +153,7 @@ def many_small(stage):
         stage.write(f"{number:02}", 100 + number)
 
 
-COMPRESS = ["--compress", "zstd", "--content-encoding", "zstd"]
+COMPRESS = ["--compress", "zstd", "--header", "Content-Encoding: zstd"]
 REPLACE = ["--if-changed", "replace"]
 MANY = ["--concurrency", "12"]
 HEARTBEATS = ("UpdateItem:heartbeat",)

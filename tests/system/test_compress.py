@@ -144,23 +144,23 @@ def test_another_codec_without_a_mark_is_another_object(s3once, s3, bucket, tmp_
 
 
 def test_header_in_place_of_the_suffix(s3once, s3, bucket, marks, tmp_path):
-    """--content-encoding: only of what was compressed, under its own key; also found again without a mark."""
+    """--header Content-Encoding: only of what was compressed, under its own key; also found again without a mark."""
     tree = make_tree(tmp_path / "tree", {"a.log": text(100 * KIB), "b.gz": gzip.compress(b"b")})
-    run = push(s3once, tree, bucket, "gzip", "--content-encoding", "gzip")
+    run = push(s3once, tree, bucket, "gzip", "--header", "Content-Encoding: gzip")
     assert run.code == 0 and sorted(s3.objects(bucket, "p/")) == ["p/a.log", "p/b.gz"], run
     assert s3.client.head_object(Bucket=bucket, Key="p/a.log")["ContentEncoding"] == "gzip"
     assert "ContentEncoding" not in s3.client.head_object(Bucket=bucket, Key="p/b.gz")
     assert decompressed("gzip", s3.get(bucket, "p/a.log")) == text(100 * KIB)
-    again = push(s3once, tree, bucket, "gzip:9", "--content-encoding", "gzip", "--marks", f"sqlite:{tmp_path}/new.db")
+    again = push(s3once, tree, bucket, "gzip:9", "--header", "Content-Encoding: gzip", "--marks", f"sqlite:{tmp_path}/new.db")
     assert again.code == 0 and counts(again) == {"adopted": 2}, again
-    assert counts(push(s3once, tree, bucket, "gzip", "--content-encoding", "gzip", "--reupload")) == {"adopted": 2}
+    assert counts(push(s3once, tree, bucket, "gzip", "--header", "Content-Encoding: gzip", "--reupload")) == {"adopted": 2}
 
 
 def test_rules_that_name_an_encoding(s3once, s3, bucket, marks, tmp_path):
     """They are about files that have it."""
     tree = make_tree(tmp_path / "tree", {"a.br": text(1000), "a.log": text(1000)})
     rules = tmp_path / "rules"
-    rules.write_text('[rule "*.br"]\ncontent-encoding = br\n')
+    rules.write_text('[rule "*.br"]\nheader = Content-Encoding: br\n')
     assert push(s3once, tree, bucket, "zstd", "--rules", rules).code == 0
     assert sorted(s3.objects(bucket, "p/")) == ["p/a.br", "p/a.log.zst"]
     assert s3.client.head_object(Bucket=bucket, Key="p/a.br")["ContentEncoding"] == "br"
@@ -171,7 +171,7 @@ def test_options(s3once, tmp_path):
     for options, said in (
         (["--compress", "lz4"], "neither zstd nor gzip"),
         (["--compress", "zstd:20"], "not a level of zstd: give a number from 1 to 19"),
-        (["--compress", "gzip", "--content-encoding", "br"], "--content-encoding is gzip"),
+        (["--compress", "gzip", "--header", "content-encoding:br"], "--header Content-Encoding is gzip with --compress gzip"),
         (["--compress", "zstd:19", "--memory", "1M"], "zstd:19 needs at least --memory"),
     ):
         run = s3once("push", *options, tree, "s3://some-bucket/p")

@@ -106,7 +106,7 @@ def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):
     run = s3once("push", "--as", "db/x.json", "--rules", tmp_path / "rules", "--command", f"s3://{bucket}", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/x.json")["ContentType"] == "application/x-key", run
     (tmp_path / "types").write_text("application/x-type json\n")
-    options = ("--media-types", tmp_path / "types", "--compress", "gzip", "--content-encoding", "gzip")
+    options = ("--media-types", tmp_path / "types", "--compress", "gzip", "--header", "Content-Encoding: gzip")
     run = s3once("push", "--as", "db/y.json", *options, "--command", f"s3://{bucket}", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/y.json")["ContentType"] == "application/x-type", run
 
@@ -288,12 +288,12 @@ def test_a_spool_that_is_no_folder(s3once, bucket, producer, tmp_path, folder, w
 
 @pytest.mark.parametrize("key_bytes, is_refused", [(1020, False), (1021, True), (1024, True)])
 def test_a_key_without_room_for_the_suffix(s3once, s3, bucket, producer, key_bytes, is_refused):
-    """It is said before anything runs. With --content-encoding there is no suffix."""
+    """It is said before anything runs. With --header Content-Encoding there is no suffix."""
     key = "/".join(["k" * 99] * 11)[:key_bytes]
     run = s3once(*pushed(bucket, "--compress", "zstd", key=key), *producer("printf x"))
     if is_refused:
         assert run.code == 1 and "more than 1024 bytes with the .zst that --compress adds" in run.err and producer.starts() == 0, run
-        run = s3once(*pushed(bucket, "--compress", "zstd", "--content-encoding", "zstd", key=key), *producer("printf x"))
+        run = s3once(*pushed(bucket, "--compress", "zstd", "--header", "content-encoding: zstd", key=key), *producer("printf x"))
     assert run.code == 0 and len(s3.objects(bucket)) == 1, run
 
 

@@ -30,7 +30,7 @@ OURS = re.compile(
 RULES = {
     "texts": (
         """content-type = text/plain; charset=utf-8
-        content-encoding: gzip
+        header: Content-Encoding: gzip
         header = Content-Language: de, en
         header = Content-Disposition: attachment; filename="a b"
         header = cache-control: max-age=3600
@@ -345,7 +345,7 @@ def test_upload_goes_on_with_its_own_key_only(s3once, rgw, bucket, tmp_path, the
 
 @pytest.mark.parametrize("s3", ["swift"], indirect=True)
 def test_on_the_other_server(s3once, s3, bucket, tmp_path):
-    options = ["--content-type=text/x-a", "--content-encoding=gzip", "--header=Content-Disposition: inline", "--metadata=team=a=b"]
+    options = ["--content-type=text/x-a", "--header=Content-Encoding: gzip", "--header=Content-Disposition: inline", "--metadata=team=a=b"]
     push(s3once, two_of_each(tmp_path, "any"), bucket, *options)
     for name in ("any.small", "any.large"):
         head = s3.client.head_object(Bucket=bucket, Key=name)
@@ -364,7 +364,7 @@ metadata =
     host = web1
     team = a
 [rule "*.gz"]
-content-encoding = gzip
+header = Content-Encoding: gzip
 [rule "sub/*.gz"]
 content-type = text/plain
 metadata = team=b

@@ -131,11 +131,10 @@ static const struct option object_options[] = {
 	SETTING("tag", "KEY=VALUE", "add a tag; may be repeated, up to ten times"),
 	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
 	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
-	SETTING("content-encoding", "CODING",
-		"such as gzip; with --compress the same as there, in place of the suffix"),
 	SETTING("header", "NAME:VALUE",
 		"send another header that S3 knows for uploads, such as 'Cache-Control: "
-		"max-age=3600'; may be repeated"),
+		"max-age=3600'; may be repeated; 'Content-Encoding: gzip' with --compress gzip "
+		"replaces the suffix"),
 	SETTING("sse", "KIND", "encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
 	SETTING("sse-kms-key-id", "ID", "use this KMS key"),
 	SETTING("sse-c-key-file", "FILE",

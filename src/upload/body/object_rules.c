@@ -219,7 +219,7 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 static bool is_of_compress(
 	const struct s3once_options *options, const struct s3once_setting *setting)
 {
-	return options->compress && strcmp(setting->name, "content-encoding") == 0;
+	return options->compress && s3_headers_content_encoding(setting->name, setting->value);
 }
 
 int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
@@ -235,7 +235,9 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	 * suffix instead. */
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
-			rules->names_encoding = *options->settings[i].value != 0;
+			rules->names_encoding =
+				*s3_headers_content_encoding(
+					options->settings[i].name, options->settings[i].value) != 0;
 	if (!error && !(rules->keys = calloc(rules->n + 1, sizeof(struct s3_headers *))))
 		error = -ENOMEM;
 	/* The settings of the command line come last, since they replace all others. After that the

@@ -177,8 +177,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
  * pipe is not opened: fd stays -1. Returns NEXT, or AGAIN or DOUBT if the file changed meanwhile
  * and was opened once more, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
-/* Gives the object's key the suffix of --compress, which is "" with --content-encoding. Returns
- * NEXT, or why not: the key would be too long. */
+/* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
+ * Returns NEXT, or why not: the key would be too long. */
 enum step file_add_suffix(struct worker *worker, struct file *file);
 /* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
  * `encoding` is what the range is compressed with, or NULL. */

@@ -124,7 +124,7 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	if (!name.error && is_there(worker, file, text_string(&name), !is_compressed)) {
 		struct problem problem;
 		collision_tell(c->object, c->path, text_string(&path),
-			"exclude one of them, or use --content-encoding in place of the suffix",
+			"exclude one of them, or use --header Content-Encoding in place of the suffix",
 			&problem);
 		step = file_fail(worker, file, &problem);
 	}
@@ -141,7 +141,7 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 	if (strlen(c->key) + strlen(suffix) > KEY_BYTES_MAX)
 		return file_fail(worker, file,
 			PROBLEM("its key has more than %u bytes with the %s that --compress adds; "
-				"make it shorter, or use --content-encoding in place of the suffix",
+				"make it shorter, or use --header Content-Encoding in place of the suffix",
 				KEY_BYTES_MAX, suffix));
 	snprintf(c->suffix, SUFFIX_MAX + 1, "%s", suffix);
 	return STEP_NEXT;
@@ -150,7 +150,7 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 /* Decides whether --compress compresses the file, and sets what depends on that: file->encoding,
  * the suffix of the object's key, and its Content-Encoding. A file that is compressed already is
  * sent as it is. Of any other file the name of the object decides the content type, and with
- * --content-encoding the name of the file. Returns NEXT, or why not. */
+ * --header Content-Encoding the name of the file. Returns NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
@@ -246,7 +246,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	/* Whether the file is sent as it is: without --compress, if it was compressed when it was
 	 * found, or if its object gets a Content-Encoding from the user. */
 	const bool is_plain = !*worker->run->bodies.encoding.name || c->was_compressed ||
-			      s3_headers_value(file->target.headers, "content-encoding");
+			      s3_headers_value(file->target.headers, "header Content-Encoding");
 	return (step == STEP_NEXT && !is_plain) ? choose_encoding(worker, file) : step;
 }
 
