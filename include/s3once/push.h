@@ -432,9 +432,6 @@ struct s3once_options {
 	 * is left for later. Without a key_template, their keys are made by
 	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are the family's. */
 	int rotated;
-	/* A POSIX extended regular expression. What it matches in a base name, without its suffix
-	 * of compression, is what rotation adds to it. NULL: the usual names. */
-	const char *rotated_pattern;
 	/* With `rotated`: the live file of each family is uploaded up to the end of its last line,
 	 * and what is new is uploaded by later runs, as objects of their own. `live`, and TAIL and
 	 * FAIL of `if_grown`, need marks in a file of this host, and directories as sources. They

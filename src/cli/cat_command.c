@@ -169,7 +169,7 @@ static int family_of_job(
 	struct key_template *template = NULL;
 	struct text key = TEXT(2 * KEY_BYTES_MAX), found = TEXT(2 * KEY_BYTES_MAX);
 	struct log_key read;
-	int error = family_rules_new(o->rotated_pattern, &rules, ret_problem);
+	int error = family_rules_new(&rules, ret_problem);
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		.time_zone = o->key_template ? o->time_zone : NULL,

@@ -41,9 +41,7 @@ static int read_template(
 {
 	if (!o->key_template && !o->rotated)
 		return 0;
-	int error = family_rules_new(o->rotated_pattern, &files->families, problem);
-	if (error)
-		problem_prefix(problem, "--rotated-pattern");
+	const int error = family_rules_new(&files->families, problem);
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		/* The times in ROTATED_KEY are UTC. */
@@ -53,9 +51,7 @@ static int read_template(
 		.zone_has_other_use = o->n_rates != 0,
 		.families = files->families,
 		.names_families = o->rotated != 0};
-	if (!error)
-		error = key_template_new(&options, &files->key_template, problem);
-	return error;
+	return error ? error : key_template_new(&options, &files->key_template, problem);
 }
 
 /* Opens the cache of the contents' ids. If it cannot be opened, the run goes on, and the next run

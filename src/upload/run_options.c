@@ -93,8 +93,6 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		return contradiction_of_pipe(o);
 	if (o->as && o->rotated)
 		return "--as and --rotated cannot be used together: --as names the key of one file";
-	if (o->rotated_pattern && !o->rotated)
-		return "--rotated-pattern describes what rotation adds to names, so it needs --rotated";
 	if ((o->live || o->if_grown) && !o->rotated)
 		return "--live and --if-grown are about logs that rotate, so they need --rotated";
 	if (o->live && o->if_grown && o->if_grown != S3ONCE_GROWN_TAIL)

@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct family_rules *families;
 	struct key_template *template;
 	struct problem problem = {.text = ""};
-	ENSURE(family_rules_new(NULL, &families, &problem) == 0);
+	ENSURE(family_rules_new(&families, &problem) == 0);
 	const struct key_template_options options = {
 		.text = first, .families = families, .names_families = size % 2};
 	if (strstr(first, "{fqdn}")) /* would ask name servers */

@@ -74,22 +74,23 @@ def test_names(s3once, s3, bucket, marks, tmp_path):
 
 
 def test_options(s3once, tmp_path):
-    """What makes no sense together, and a pattern that is none."""
+    """What makes no sense together."""
     tree = make_tree(tmp_path / "tree", {"a.1": 1})
     for options, said in (
-        (["--rotated-pattern", "x"], "--rotated-pattern .* needs --rotated"),
-        (["--rotated", "--rotated-pattern", "(x"], "--rotated-pattern: is not an extended regular expression"),
         (["--rotated", "--files-from", "-"], "--rotated and --files-from cannot be used together"),
     ):
         run = s3once("push", *options, tree, "s3://some-bucket/p")
         assert run.code == 2 and re.search(said, run.err), run
 
 
-def test_pattern(s3once, s3, bucket, marks, tmp_path):
-    tree = make_tree(tmp_path / "tree", {"u_ex260101.log": 10, "u_ex260102.log": 20, "u_ex.log": 1})
-    run = push(s3once, tree, bucket, "--rotated-pattern", "[0-9]{6}")
-    assert run.code == 0 and counts(run) == {"uploaded": 2, "waiting": 1}, run
-    assert all(re.fullmatch(r"p/u_ex-\d{8}T\d{6}Z-[0-9a-f]{8}\.log", key) for key in s3.objects(bucket))
+def test_a_rotation_that_no_rule_knows(s3once, s3, bucket, tmp_path):
+    """Such a name is that of a live log: it is sent once it is compressed, or with --live."""
+    tree = make_tree(tmp_path / "tree", {"app.log": b"now\n", "app_part_b.log": b"second\n", "app_part_a.log.gz": gzip.compress(b"first\n")})
+    run = push(s3once, tree, bucket)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 2}, run
+    assert re.fullmatch(r"p/app_part_a-\d{8}T\d{6}Z-[0-9a-f]{8}\.log\.gz", *s3.objects(bucket))
+    run = push(s3once, tree, bucket, "--live")
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "skipped": 1}, run
 
 
 NAMES = [

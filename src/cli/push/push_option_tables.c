@@ -58,8 +58,6 @@ static const struct option log_options[] = {
 		"upload logs that rotate once, whatever their number and compression are, and "
 		"leave out what is still written",
 		.brief = "upload rotated logs, each of them once"),
-	VALUE("rotated-pattern", STRING, RUN(rotated_pattern), "REGEX",
-		"what rotation adds to a name, where it is no number and no date as usual"),
 	FLAG("live", RUN(live),
 		"upload also what is in live logs, to the end of their last line; what is new "
 		"later is an object of its own"),

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of the array in family_rules_new(). GIVEN is the user's. */
+/* In the order of the array in family_rules_new(). */
 enum pattern {
 	USUAL,
 	ENDING,
@@ -19,12 +19,11 @@ enum pattern {
 	UNBROKEN,
 	TAI64N,
 	NAMELESS,
-	GIVEN,
 	PATTERNS
 };
 struct family_rules {
-	regex_t regexes[PATTERNS]; /* without the last one if none is given */
-	size_t n;
+	regex_t regexes[PATTERNS];
+	size_t n; /* as many of them are made */
 };
 
 const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
@@ -85,23 +84,18 @@ static const char nameless_family[] = "log";
 #define TAI64N_NAME "^@[0-9a-f]{24}[.][a-z]$"
 static const char tai64n_family[] = "current";
 
-int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
+int family_rules_new(struct family_rules **ret, struct problem *ret_problem)
 {
-	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP,
-		BEFORE_EXTENSION, IIS_DATE, UNBROKEN_DATE, TAI64N_NAME, NAMELESS_DATE, pattern};
+	static const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP,
+		BEFORE_EXTENSION, IIS_DATE, UNBROKEN_DATE, TAI64N_NAME, NAMELESS_DATE};
 	struct family_rules *rules = calloc(1, sizeof *rules);
-	if (!rules)
-		return problem_error(ret_problem, -ENOMEM, "out of memory");
-	for (; rules->n < PATTERNS && patterns[rules->n]; rules->n++) {
-		char why[200];
-		regex_t *regex = &rules->regexes[rules->n];
-		const int error = regcomp(regex, patterns[rules->n], REG_EXTENDED);
-		if (!error)
-			continue;
-		regerror(error, regex, why, sizeof why);
+	/* The patterns are valid, so that only memory can be missing. */
+	while (rules && rules->n < PATTERNS &&
+		regcomp(&rules->regexes[rules->n], patterns[rules->n], REG_EXTENDED) == 0)
+		rules->n++;
+	if (!rules || rules->n < PATTERNS) {
 		family_rules_free(rules);
-		return problem_error(ret_problem, error == REG_ESPACE ? -ENOMEM : -EINVAL,
-			"is not an extended regular expression: %s", why);
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	*ret = rules;
 	return 0;
@@ -126,7 +120,7 @@ static bool find_match(const struct family_rules *rules, enum pattern pattern, c
 	size_t n, struct span *ret)
 {
 	regmatch_t match = {.rm_so = 0, .rm_eo = (regoff_t)n};
-	if (pattern >= rules->n || regexec(&rules->regexes[pattern], name, 1, &match, REG_STARTEND))
+	if (regexec(&rules->regexes[pattern], name, 1, &match, REG_STARTEND))
 		return false;
 	*ret = (struct span){(size_t)match.rm_so, (size_t)(match.rm_eo - match.rm_so)};
 	return true;
@@ -165,15 +159,12 @@ static enum family_form find_unbroken(
 	return FAMILY_DATED;
 }
 
-/* Finds the rotation in the first n bytes: by the pattern that was given, else in a usual form at
- * the end of the name, or before its extension. A match that is empty or leaves nothing of the name
- * is none. */
+/* Finds the rotation in the first n bytes, in a usual form at the end of the name, or before its
+ * extension. A match that leaves nothing of the name is none. */
 static enum family_form find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span extension;
-	if (find_match(rules, GIVEN, name, n, ret) && ret->bytes && ret->bytes < n)
-		return FAMILY_DATED;
 	if (*name == '.')
 		return FAMILY_PLAIN;
 	enum family_form form = find_usual(rules, name, n, ret);
@@ -246,7 +237,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 	const char *head = NULL; /* of a name that is nothing but its rotation */
 	if (find_match(rules, TAI64N, base_name, n, &rotation)) {
 		head = tai64n_family;
-	} else if (!find_match(rules, GIVEN, base_name, n, &rotation)) {
+	} else {
 		size_t end = n;
 		struct span extension;
 		if (find_match(rules, ENDING, base_name, n, &extension))

@@ -42,11 +42,8 @@ struct family {
 
 /* How names are taken apart. Read-only once made: any thread may use it. */
 struct family_rules;
-/* `pattern` is a POSIX extended regular expression, or NULL. Its first match in a base name,
- * without the suffix of compression, is the rotation. A name without a match is taken apart as if
- * there were no pattern. Returns 0; or -EINVAL if it is not a regular expression, or -ENOMEM, with
- * a sentence. */
-int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem);
+/* Returns 0, or -ENOMEM with a sentence. */
+int family_rules_new(struct family_rules **ret, struct problem *ret_problem);
 void family_rules_free(struct family_rules *rules);
 
 /* Takes a base name apart. */

@@ -55,7 +55,7 @@ static int read_template(
 	const char *text, struct family_rules **ret_families, struct key_template **ret)
 {
 	struct problem problem;
-	int r = family_rules_new(NULL, ret_families, &problem);
+	int r = family_rules_new(ret_families, &problem);
 	const struct key_template_options options = {.text = text, .families = *ret_families};
 	if (r == 0)
 		r = key_template_new(&options, ret, &problem);

@@ -214,7 +214,7 @@ static void test_as(void)
 int main(void)
 {
 	struct problem problem;
-	tree_need(family_rules_new(NULL, &families, &problem) == 0, "families");
+	tree_need(family_rules_new(&families, &problem) == 0, "families");
 	test_order();
 	test_collisions();
 	test_several_sources();

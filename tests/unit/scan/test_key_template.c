@@ -278,7 +278,7 @@ static void test_halves_of_the_family(void)
 int main(void)
 {
 	struct problem problem;
-	CHECK_INT(family_rules_new(NULL, &families, &problem), 0);
+	CHECK_INT(family_rules_new(&families, &problem), 0);
 	test_fields();
 	test_refused_templates();
 	test_keys_that_are_none();

@@ -1,17 +1,16 @@
 #include "../check.h"
 #include "scan/key/rotated_name.h"
-#include <errno.h>
 
 struct row {
 	const char *name, *family; /* NULL: it is the name without the suffix */
 	const char *suffix;
 };
 
-static void check_rows(const char *pattern, const struct row *rows, size_t n)
+static void check_rows(const struct row *rows, size_t n)
 {
 	struct family_rules *rules;
 	struct problem problem;
-	if (!CHECK_INT(family_rules_new(pattern, &rules, &problem), 0))
+	if (!CHECK_INT(family_rules_new(&rules, &problem), 0))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		struct family family;
@@ -36,7 +35,7 @@ static void check_rows(const char *pattern, const struct row *rows, size_t n)
 	family_rules_free(rules);
 }
 
-#define CHECK_ROWS(pattern, rows) check_rows((pattern), (rows), sizeof rows / sizeof(*(rows)))
+#define CHECK_ROWS(rows) check_rows((rows), sizeof rows / sizeof(*(rows)))
 
 static void test_usual(void)
 {
@@ -132,7 +131,7 @@ static void test_usual(void)
 		{"caf\xc3\xa9.log.1", "caf\xc3\xa9.log", ""},
 		{"\xff.log.1", "\xff.log", ""},
 	};
-	CHECK_ROWS(NULL, rows);
+	CHECK_ROWS(rows);
 }
 
 static void test_not_rotated(void)
@@ -181,25 +180,7 @@ static void test_not_rotated(void)
 		{"u_ex2611.log"},
 		{""},
 	};
-	CHECK_ROWS(NULL, rows);
-}
-
-static void test_given(void)
-{
-	static const struct row rows[] = {
-		{"u_ex260101.log", "u_ex.log", ""}, {"u_ex260101.log.gz", "u_ex.log", ".gz"},
-		{"u_ex.log"}, {"app.log.1", "app.log", ""}, /* the others as ever */
-		{"260101"},                                 /* nothing would be left */
-	};
-	CHECK_ROWS("[0-9]{6}", rows);
-	static const struct row at_end[] = {{"app@4000000068.s", "app", ""}, {"app.s"}};
-	CHECK_ROWS("@[0-9a-f]+[.]s$", at_end);
-	static const struct row empty[] = {{"app.log"}, {"app.log.1", "app.log", ""}};
-	CHECK_ROWS("x*", empty);
-	struct family_rules *rules;
-	struct problem problem = {.text = ""};
-	CHECK_INT(family_rules_new("a(b", &rules, &problem), -EINVAL);
-	CHECK(strstr(problem.text, "is not an extended regular expression: ") != NULL);
+	CHECK_ROWS(rows);
 }
 
 static void test_moments(void)
@@ -227,7 +208,7 @@ static void test_moments(void)
 	};
 	struct family_rules *rules;
 	struct problem problem;
-	if (!CHECK_INT(family_rules_new(NULL, &rules, &problem), 0))
+	if (!CHECK_INT(family_rules_new(&rules, &problem), 0))
 		return;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct family family;
@@ -243,6 +224,5 @@ int main(void)
 	test_moments();
 	test_usual();
 	test_not_rotated();
-	test_given();
 	return check_result();
 }

@@ -173,7 +173,7 @@ int main(void)
 	struct family_rules *families;
 	struct key_template *template;
 	struct problem problem;
-	tree_need(family_rules_new(NULL, &families, &problem) == 0, "families");
+	tree_need(family_rules_new(&families, &problem) == 0, "families");
 	const struct key_template_options how = {.text = "{name}-{id}", .families = families};
 	tree_need(key_template_new(&how, &template, &problem) == 0, "template");
 	struct scan_options options = one_source(t_source);
