@@ -17,18 +17,6 @@ extern "C" {
 
 #define S3ONCE_PUBLIC __attribute__((visibility("default")))
 
-/* What becomes of a rotated log that has grown since it was uploaded. */
-enum s3once_if_grown {
-	/* As TAIL with `live`, else as WHOLE. */
-	S3ONCE_GROWN_AUTO = 0,
-	/* All of it is uploaded, under another key. */
-	S3ONCE_GROWN_WHOLE,
-	/* What is new is uploaded as an object of its own. */
-	S3ONCE_GROWN_TAIL,
-	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
-	S3ONCE_GROWN_FAIL,
-};
-
 /* What the caller knows of the bucket. */
 enum s3once_bucket_is {
 	/* The marks are about it. S3 has to show one of their objects before they are believed. */
@@ -433,11 +421,11 @@ struct s3once_options {
 	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are the family's. */
 	int rotated;
 	/* With `rotated`: the live file of each family is uploaded up to the end of its last line,
-	 * and what is new is uploaded by later runs, as objects of their own. `live`, and TAIL and
-	 * FAIL of `if_grown`, need marks in a file of this host, and directories as sources. They
-	 * do not go with `removes`, `min_bytes` and `max_bytes`. */
+	 * and what is new of a log is uploaded by later runs, as objects of their own. It needs
+	 * marks in a file of this host, and directories as sources. It does not go with `removes`,
+	 * `min_bytes` and `max_bytes`. Without it, a rotated log that has grown is uploaded as a
+	 * whole, under another key. */
 	int live;
-	enum s3once_if_grown if_grown;
 	/* "zstd" or "gzip", with or without ":LEVEL". Files that are not compressed yet are
 	 * compressed on their way, and their keys get the suffix .zst or .gz. With a header
 	 * Content-Encoding of the same name they get that instead. NULL: all files are sent

@@ -25,12 +25,10 @@ struct scan_options {
 			     family, mtime and content (rotation.h), and there is a key_template.
 			     NULL: every file is identified by its name */
 	struct log_rows *log_rows; /* with rotated, borrowed: the pieces that growing logs were cut
-				      into. NULL: no log is cut into pieces, and a live log is left
-				      out unless takes_live is set */
-	bool takes_live; /* with rotated, a live log is taken, too: up to the end of its last line
-			    if there are log_rows, else as it is now */
-	bool takes_written; /* with rotated, a log that is open for writing is taken as it is now */
-	bool refuses_grown; /* with log_rows, a log that grew is a PROBLEM */
+				      into, which live logs are, too, up to the end of their last
+				      line. NULL: no log is cut into pieces */
+	bool takes_written; /* with rotated, a log that is open for writing is taken as it is now,
+			       and without log_rows a live log, too */
 	bool template_is_of_rotated; /* only rotated files have keys of the template; the keys of
 					others are relative paths */
 	struct identity_cache *identities; /* of contents; borrowed. NULL: all are read */
@@ -58,6 +56,11 @@ struct scan_options {
 	bool only_looks; /* nothing on this host may change: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
 };
+/* Whether live logs are taken. */
+static inline bool scan_takes_live(const struct scan_options *options)
+{
+	return options->log_rows || options->takes_written;
+}
 
 enum scan_kind {
 	SCAN_FILE,    /* to be uploaded */

@@ -15,8 +15,6 @@
  * limit or a contradiction. Pure. */
 int run_options_complete(const struct s3once_options *given, struct s3once_options *ret,
 	struct problem *ret_problem);
-/* Whether growing logs are uploaded in pieces (--live, or --if-grown=tail|fail). */
-bool run_options_cut_logs(const struct s3once_options *o);
 
 struct run;
 

@@ -78,14 +78,14 @@ static int open_log_rows(
 	struct marks_place place;
 	sqlite3 *db = NULL;
 	char *name = NULL, *scope = NULL;
-	if (!run_options_cut_logs(o))
+	if (!o->live)
 		return 0;
 	int error = marks_place_parse(o->marks, &place, ret_problem);
 	if (!error && place.is_dynamodb)
 		error = problem_error(ret_problem, -EINVAL,
-			"--live and --if-grown=tail|fail need marks in a file of this host (--marks "
-			"local or sqlite:PATH): only the host that has a log open knows its file "
-			"again when it has grown");
+			"--live needs marks in a file of this host (--marks local or sqlite:PATH): "
+			"only the host that has a log open knows its file again when it has "
+			"grown");
 	if (!error && (!o->dry_run || access(place.path, F_OK) == 0))
 		error = sqlite_file_open(place.path, o->dry_run != 0, &db, &name, ret_problem);
 	if (!error && asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
@@ -123,9 +123,7 @@ int run_files_open(struct run *run, struct problem *problem)
 		.key_template = files->key_template,
 		.rotated = o->rotated ? files->families : NULL,
 		.log_rows = files->log_rows,
-		.takes_live = o->live || (o->final && o->if_grown != S3ONCE_GROWN_FAIL),
 		.takes_written = o->final != 0,
-		.refuses_grown = o->if_grown == S3ONCE_GROWN_FAIL,
 		.template_is_of_rotated = !o->key_template,
 		.identities = files->identities,
 		.files_from = o->files_from,

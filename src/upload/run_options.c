@@ -56,11 +56,6 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 		o->compress, (unsigned long long)(least / ENCODERS_MEMORY_TIMES >> 20) + 1);
 }
 
-bool run_options_cut_logs(const struct s3once_options *o)
-{
-	return o->live || o->if_grown == S3ONCE_GROWN_TAIL || o->if_grown == S3ONCE_GROWN_FAIL;
-}
-
 /* Returns the contradiction between a pipe and the other options, or NULL. What comes through a
  * pipe has no name, size or time before all of it was read, and there is nothing to remove or to
  * compare. */
@@ -93,16 +88,14 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		return contradiction_of_pipe(o);
 	if (o->as && o->rotated)
 		return "--as and --rotated cannot be used together: --as names the key of one file";
-	if ((o->live || o->if_grown) && !o->rotated)
-		return "--live and --if-grown are about logs that rotate, so they need --rotated";
-	if (o->live && o->if_grown && o->if_grown != S3ONCE_GROWN_TAIL)
-		return "a live log grows, so that --live goes only with --if-grown=tail";
-	if (run_options_cut_logs(o) && o->removes)
-		return "a log that is uploaded in pieces is not removed: --live and --if-grown do not go "
-		       "with --delete-after and --move-to";
-	if (run_options_cut_logs(o) && (o->max_bytes || o->min_bytes))
-		return "the size of a log that grows changes: --live and --if-grown do not go with "
-		       "--min-size and --max-size";
+	if (o->live && !o->rotated)
+		return "--live is about logs that rotate, so it needs --rotated";
+	if (o->live && o->removes)
+		return "a log that is uploaded in pieces is not removed: --live does not go with "
+		       "--delete-after and --move-to";
+	if (o->live && (o->max_bytes || o->min_bytes))
+		return "the size of a log that grows changes: --live does not go with --min-size and "
+		       "--max-size";
 	if (o->as && o->key_template)
 		return "--as and --key cannot be used together: --as names the key of one file";
 	if (o->folders && (o->key_template || o->rotated || o->files_from || o->follow))

@@ -96,13 +96,13 @@ def contents(s3, bucket):
 def test_a_live_log_in_pieces(s3once, s3, bucket, tmp_path):
     """What is written after the final run is uploaded once."""
     folder = logs(tmp_path)
-    push = ("push", folder, f"s3://{bucket}", "--rotated", "--if-grown=tail", "--min-age", "1h", "--marks", f"sqlite:{tmp_path}/marks", "--json")
+    push = ("push", folder, f"s3://{bucket}", "--rotated", "--live", "--min-age", "1h", "--marks", f"sqlite:{tmp_path}/marks", "--json")
     run = s3once(*push, "--final")
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     assert contents(s3, bucket) == Counter([b"zero\n", b"one\ntwo\n"])
     with open(folder / "app.log", "ab") as file:
         file.write(b"ee\n")
-    assert counts(s3once(*push)) == {"skipped": 1, "waiting": 1}
+    assert counts(s3once(*push)) == {"skipped": 2, "waiting": 1}
     (folder / "app.log.1").rename(folder / "app.log.2")
     (folder / "app.log").rename(folder / "app.log.1")
     aged(folder, {"app.log.1": 1_767_409_200})
@@ -154,11 +154,6 @@ def test_a_log_that_is_written_meanwhile(s3once, s3, bucket, s3_wire, tmp_path):
     run = running.wait()
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
     assert contents(s3, bucket) == Counter([b"one\n"])
-
-
-def test_a_grown_log_that_would_be_refused_stays(s3once, s3, bucket, tmp_path):
-    run = s3once("push", logs(tmp_path), f"s3://{bucket}", "--rotated", "--if-grown=fail", "--marks", f"sqlite:{tmp_path}/marks", "--final", "--json")
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
 
 
 # --- the deadline

@@ -19,7 +19,6 @@ from tests.system.pushing import counts, told
 from tests.system.test_rotated import COMPRESSION, CREATION, IN_LONG, NAMING, Night, hold_unread, plain, run_nights
 
 LIVE = ["--rotated", "--live", "--json"]
-TAIL = ["--rotated", "--if-grown=tail", "--json"]
 OLD = 1767322800
 
 
@@ -157,23 +156,15 @@ def compress_anew(path, mtime):
     path.unlink()
 
 
-@pytest.mark.parametrize("grown", ["tail", "whole", "fail"])
-def test_if_grown(s3once, s3, bucket, tmp_path, grown):
-    logs = logs_of(tmp_path, app_log_1=b"first\n", app_log=b"live\n")
-    options = ["--rotated", f"--if-grown={grown}", "--json"]
-    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1, "waiting": 1}
+@pytest.mark.parametrize("options, new", [([], b"first\nsecond\n"), (["--live"], b"second\n")], ids=["whole", "pieces"])
+def test_a_rotated_log_that_grows(s3once, s3, bucket, tmp_path, options, new):
+    logs = logs_of(tmp_path, app_log_1=b"first\n")
+    options = ["--rotated", *options, "--json"]
+    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1}
     append(logs / "app.log.1", b"second\n")
     run = push(s3once, logs, bucket, options)
-    if grown == "fail":
-        assert run.code == 1 and counts(run) == {"failed": 1, "skipped": 1, "waiting": 1}, run
-        assert "has grown since its first 6 bytes were uploaded" in told(run, "failed")[0]["text"]
-        assert contents(s3, bucket) == Counter([b"first\n"])
-        assert push(s3once, logs, bucket, options).code == 1, "it is told again"
-    else:
-        skipped = {"skipped": 1} if grown == "tail" else {}
-        assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1, **skipped}, run
-        new = b"second\n" if grown == "tail" else b"first\nsecond\n"
-        assert contents(s3, bucket) == Counter([b"first\n", new])
+    assert run.code == 0 and counts(run) == {"uploaded": 1, **({"skipped": 1} if new == b"second\n" else {})}, run
+    assert contents(s3, bucket) == Counter([b"first\n", new])
 
 
 def test_a_wrong_clock_uploads_nothing_again(s3once, s3, bucket, tmp_path):
@@ -240,12 +231,12 @@ def test_equal_log_of_another_day_is_compressed(s3once, s3, bucket, tmp_path):
     """Two days may have logged the same. Compressing keeps the time, so a compressed log of another time is another log."""
     logs = logs_of(tmp_path, app_log_1=b"same\n")
     os.utime(logs / "app.log.1", (OLD, OLD))
-    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     os.utime(logs / "app.log.1", (OLD + 86400, OLD + 86400))
     shutil.copy2(logs / "app.log.1", logs / "app.log.2")
     (logs / "app.log.1").unlink()
     subprocess.run(["gzip", "app.log.2"], cwd=logs, check=True)
-    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     assert contents(s3, bucket) == Counter([b"same\n"] * 2)
 
 
@@ -273,20 +264,19 @@ def test_compressed_in_two_ways(s3once, s3, bucket, tmp_path):
 def test_empty_log_grows(s3once, s3, bucket, tmp_path):
     """The empty piece and the next one begin at the same byte."""
     logs = logs_of(tmp_path, app_log_1=b"")
-    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     append(logs / "app.log.1", b"late\n")
-    assert counts(push(s3once, logs, bucket, TAIL)) == {"uploaded": 1, "skipped": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
     assert contents(s3, bucket) == Counter([b"", b"late\n"])
 
 
-@pytest.mark.parametrize("options", [LIVE, TAIL], ids=["live", "tail"])
-def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path, options):
+def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path):
     """What a live log that waits contains says nothing of a rotated log: what took the place of that is uploaded at once."""
     logs = logs_of(tmp_path, app_log_1=b"one\n")
-    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     (logs / "app.log.1").write_bytes(b"two\n")
     append(logs / "app.log", b"half a line")
-    run = push(s3once, logs, bucket, options)
+    run = push(s3once, logs, bucket, LIVE)
     assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
 
@@ -455,12 +445,10 @@ def test_dry_run_keeps_nothing(s3once, s3, bucket, tmp_path):
 def test_refused(s3once, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log": 10})
     for options, said in (
-        (["--live"], "need --rotated"),
-        (["--if-grown=tail"], "need --rotated"),
-        (["--rotated", "--live", "--if-grown=whole"], "--live goes only with --if-grown=tail"),
+        (["--live"], "needs --rotated"),
         (["--rotated", "--live", "--delete-after"], "is not removed"),
-        (["--rotated", "--live", "--max-size=1M"], "do not go with --min-size"),
-        (["--rotated", "--live", "--marks", "dynamodb:some"], "need marks in a file of this host"),
+        (["--rotated", "--live", "--max-size=1M"], "does not go with --min-size"),
+        (["--rotated", "--live", "--marks", "dynamodb:some"], "--live needs marks in a file of this host"),
     ):
         run = s3once("push", *options, tree, f"s3://{bucket}/p")
         assert run.code == 2 and said in run.err, (options, run)
@@ -556,15 +544,12 @@ def assert_each_line_once(s3, bucket, night, run):
 SHORT = [("numeric-delaycompress-create", 3), ("numeric-compress-copytruncate", 3)]
 
 
-@pytest.mark.parametrize("options", [LIVE, TAIL], ids=["live", "tail"])
 @pytest.mark.parametrize("way, nights", SHORT + [pytest.param(way, 30, marks=pytest.mark.full) for way in IN_LONG])
-def test_nights(s3once, s3, bucket, tmp_path, way, nights, options):
+def test_nights(s3once, s3, bucket, tmp_path, way, nights):
     naming, compression, creation = way.split("-")
     night = Night(tmp_path / "host", NAMING[naming] + COMPRESSION[compression] + CREATION[creation], f"{way} {nights} grows")
-    run_nights(night, nights, lambda: s3once.start("push", night.live.parent, f"s3://{bucket}/p", *options))
-    if options is TAIL:
-        night.rotate()
-    run = push(s3once, night.live.parent, bucket, options)
+    run_nights(night, nights, lambda: s3once.start("push", night.live.parent, f"s3://{bucket}/p", *LIVE))
+    run = push(s3once, night.live.parent, bucket, LIVE)
     assert run.code == 0, run
     lost = assert_each_line_once(s3, bucket, night, run)
     # Else logrotate itself copies a log, or compresses it, while a line is written to it.

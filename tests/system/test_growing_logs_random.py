@@ -16,7 +16,7 @@ from collections import Counter
 import pytest
 
 from tests.system.pushing import counts
-from tests.system.test_growing_logs import LIVE, TAIL, push
+from tests.system.test_growing_logs import LIVE, push
 from tests.system.test_rotated import plain
 
 BEGINNING, END = re.compile(rb"<(\d+) "), re.compile(rb" (\d+)>\n")
@@ -35,8 +35,8 @@ def torn_lines(text):
 class Log:
     """A folder of one log, and what a daemon, logrotate and a careless administrator do to it."""
 
-    def __init__(self, folder, chosen, is_live):
-        self.folder, self.chosen, self.is_live = folder, chosen, is_live
+    def __init__(self, folder, chosen):
+        self.folder, self.chosen = folder, chosen
         self.live = folder / "app.log"
         folder.mkdir()
         self.is_dated = chosen.random() < 0.3
@@ -221,7 +221,7 @@ class Log:
 
     def link(self):
         """A second name of one of the files."""
-        path = self.chosen.choice([self.live, *self.rotated()] if self.is_live and self.live.exists() else self.rotated())
+        path = self.chosen.choice([self.live, *self.rotated()] if self.live.exists() else self.rotated())
         if path == self.live and self.half:
             self.may_be_torn.add(END.search(self.half)[1])
         other = self.folder / (("app.log-20251231" if self.is_dated else "app.log.999") + ".gz" * (path.suffix == ".gz"))
@@ -248,7 +248,7 @@ class Log:
         for path in self.folder.iterdir():
             body = plain(path.name, path.read_bytes())
             if path == live:
-                body = body[: body.rfind(b"\n") + 1] if self.is_live else b""
+                body = body[: body.rfind(b"\n") + 1]
             found |= ends_of_lines(body)
         return found
 
@@ -259,8 +259,7 @@ class Play:
     def __init__(self, s3once, s3, bucket, folder, seed):
         self.s3once, self.s3, self.bucket = s3once, s3, bucket
         self.chosen = random.Random(seed)
-        self.options = self.chosen.choice([LIVE, LIVE, TAIL])
-        self.log = Log(folder, self.chosen, self.options is LIVE)
+        self.log = Log(folder, self.chosen)
         self.loses_marks = self.chosen.random() < 0.3
         self.kept = None  # what S3 had when the marks were copied
         self.bodies = {}  # key → content of all objects
@@ -281,7 +280,7 @@ class Play:
         self.run_in_silence()
 
     def run(self):
-        run = push(self.s3once, self.log.folder, self.bucket, self.options)
+        run = push(self.s3once, self.log.folder, self.bucket, LIVE)
         self.log.done.append(f"run: {run.code}")
         return run
 
@@ -304,7 +303,7 @@ class Play:
 
     def run_meanwhile(self):
         """One run, or two at once, some of them killed, while the log is written and rotated."""
-        running = [self.s3once.start("push", self.log.folder, f"s3://{self.bucket}/p", *self.options) for _ in range(self.chosen.choice([1, 1, 2]))]
+        running = [self.s3once.start("push", self.log.folder, f"s3://{self.bucket}/p", *LIVE) for _ in range(self.chosen.choice([1, 1, 2]))]
         self.log.is_watched = True
         for _ in range(self.chosen.randrange(5)):
             time.sleep(self.chosen.random() * 0.06)

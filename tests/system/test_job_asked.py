@@ -60,7 +60,7 @@ def test_the_name_is_enough(s3once, s3, bucket, nginx, tree):
 def test_a_question_makes_no_marks(s3once, s3, bucket, jobs, tree):
     """The options of a job are checked as those of a run, which would make its marks and its cache of what files contain."""
     s3once.environment.pop("S3ONCE_MARKS", None)
-    (jobs / "app.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/web1\nrotated = yes\nif-grown = tail\n")
+    (jobs / "app.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/web1\nrotated = yes\nlive = yes\n")
     assert s3once("config", "app").code == 0
     for command in ("status", "verify", "gc"):
         run = s3once(command, "--job", "app")

@@ -188,7 +188,7 @@ def test_rotated_after_it_was_compressed_is_told(s3once, s3, bucket, tmp_path, o
     assert "let logrotate's wildcard match live logs alone" in warning["text"], run
 
 
-@pytest.mark.parametrize("options", [[], ["--live"], ["--if-grown=tail"]], ids=["rotated", "live", "tail"])
+@pytest.mark.parametrize("options", [[], ["--live"]], ids=["rotated", "live"])
 def test_empty_logs_of_one_second(s3once, s3, bucket, tmp_path, options):
     """Nothing tells them apart, and nothing is in them: they are one object."""
     folder = make_tree(tmp_path / "tree", {"app.log.1": b"", "app.log.2": b"", "app.log.3.gz": gzip.compress(b""), "app.log.4": b"one\n"})

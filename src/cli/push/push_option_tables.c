@@ -10,11 +10,10 @@
 #define SETTING(option, word, text, ...)                                                           \
 	VALUE(option, SETTING, OWN(settings), word, text, __VA_ARGS__)
 
-/* In the order of enum s3once_bucket_is, enum s3once_if_changed, enum s3once_if_grown and the bits
- * of enum s3once_remove_even. */
+/* In the order of enum s3once_bucket_is, enum s3once_if_changed, and the bits of enum
+ * s3once_remove_even. */
 static const char *const bucket_names[] = {"known", "new", "same", NULL};
 static const char *const if_changed_names[] = {"fail", "replace", "skip", "replace-any", NULL};
-static const char *const if_grown_names[] = {"auto", "whole", "tail", "fail", NULL};
 static const char *const remove_even_names[] = {"linked", "open", "foreign", NULL};
 
 static const struct option what_options[] = {
@@ -60,11 +59,7 @@ static const struct option log_options[] = {
 		.brief = "upload rotated logs, each of them once"),
 	FLAG("live", RUN(live),
 		"upload also what is in live logs, to the end of their last line; what is new "
-		"later is an object of its own"),
-	VALUE("if-grown", CHOICE, RUN(if_grown), "auto|whole|tail|fail",
-		"if a rotated log has grown since then: upload all of it, upload what is new, "
-		"or report an error; auto is tail with --live, else whole",
-		.standard = "auto", .choices = if_grown_names),
+		"of a log later is an object of its own"),
 	{NULL},
 };
 

@@ -215,7 +215,7 @@ static size_t begin_attempt(struct log_family *family)
 			*file->entry.problem.text = '\0';
 		file->row = NULL;
 		file->identity.n = 0;
-		file->is_whole = file->has_grown = file->has_rest = false;
+		file->is_whole = file->has_rest = false;
 		n += file->found == SCAN_FILE;
 	}
 	family->has_waiting = false;
@@ -253,14 +253,14 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 		entry->kind = SCAN_PROBLEM;
 		problem_set(&entry->problem, "%s",
 			is_tree ? "is left for the next run: another run is at work on its logs"
-				: "is a single file: with --live and --if-grown, name its folder");
+				: "is a single file: with --live, name its folder");
 	}
 	return 0;
 }
 
 /* Makes entry i of the file, from 0 on. Its entries are the pieces of its log, or else the file
- * itself alone. If the log has grown and refuses_grown is set, a PROBLEM follows the pieces. If two
- * files have the same log, only the file that the row identifies hands out its pieces.
+ * itself alone. If two files have the same log, only the file that the row identifies hands out its
+ * pieces.
  * Returns 1, or 0 if the file has no more entries. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
@@ -268,15 +268,8 @@ static int next_of_file(const struct grown_file *file, size_t i, struct scan_ent
 	*ret = file->entry;
 	if (file->entry.kind != SCAN_FILE || !row || file->is_whole)
 		return i == 0;
-	if (!log_row_is_of(row, file) || i >= row->n_pieces + file->has_grown)
+	if (!log_row_is_of(row, file) || i >= row->n_pieces)
 		return 0;
-	if (i == row->n_pieces) {
-		ret->kind = SCAN_PROBLEM;
-		return problem_error(&ret->problem, 1,
-			"has grown since its first %llu bytes were uploaded; --if-grown=tail "
-			"uploads what is new, and --if-grown=whole all of it under another key",
-			(unsigned long long)row->end);
-	}
 	const struct log_piece *piece = &row->pieces[i];
 	ret->is_rotated = ret->is_piece = true;
 	ret->offset = piece->start;

@@ -28,7 +28,6 @@ struct grown_file {
 	bool has_rest;         /* what follows the end of its last line was left out */
 	struct log_row *row;   /* the log that the file has, or NULL; within the family's rows */
 	bool is_whole;         /* the log's only piece is what the file contains */
-	bool has_grown; /* the log has grown beyond its last piece, and refuses_grown is set */
 };
 
 /* One family while it is worked on: its files, and the rows of its logs. */

@@ -146,8 +146,7 @@ static int measure(const struct log_family *family, struct grown_file *file,
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
-	file->is_whole = !file->is_live && !file->has_grown && !file->has_rest &&
-			 row->n_pieces == 1 &&
+	file->is_whole = !file->is_live && !file->has_rest && row->n_pieces == 1 &&
 			 is_same_second(file->state.mtime_ns, row->pieces[0].mtime_ns);
 	row->state = LOG_TAKEN;
 }
@@ -165,14 +164,12 @@ static void note_name(
 }
 
 /* Gives the file this log, after the file was measured. What the file has behind the end of the log
- * is cut as the next piece, unless that is refused. A log that is empty has one empty piece. The
+ * is cut as the next piece. A log that is empty has one empty piece. The
  * row then says what the file is by now. Returns 0 or -ENOMEM. */
 static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
-	const bool has_new = found->bytes > row->end || !row->n_pieces;
-	file->has_grown = has_new && row->n_pieces && family->options->refuses_grown;
-	if (has_new && !file->has_grown) {
+	if (found->bytes > row->end || !row->n_pieces) {
 		struct log_piece piece = {
 			.start = row->end, .end = found->bytes, .mtime_ns = file->state.mtime_ns};
 		memcpy(piece.id, found->rest, sizeof piece.id);
@@ -181,10 +178,9 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 		row->end = found->bytes;
 		memcpy(row->until, found->id, sizeof row->until);
 	}
-	/* is_as_it_was() must not rely on size and time of a file that was written a moment ago. A
-	 * file that has grown has to be refused by the next run, too. The beginning of a line that
-	 * was left out becomes a piece once the file is finished. */
-	const bool is_settled = !file->has_grown && !file->has_rest && !file->is_being_written &&
+	/* is_as_it_was() must not rely on size and time of a file that was written a moment ago.
+	 * The beginning of a line that was left out becomes a piece once the file is finished. */
+	const bool is_settled = !file->has_rest && !file->is_being_written &&
 				file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
 	row->identity = file->identity;
 	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
@@ -279,8 +275,8 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (!has_identity && file->entry.kind == SCAN_FILE) {
 		file->entry.kind = SCAN_PROBLEM;
 		problem_set(&file->entry.problem,
-			"is on a file system without lasting file handles, by which --live and "
-			"--if-grown know a log that grew; run without these options");
+			"is on a file system without lasting file handles, by which --live knows "
+			"a log that grew; run without this option");
 	}
 	/* The file cannot be read now, so that its log waits for it. */
 	if (packed < 0) {

@@ -306,7 +306,7 @@ int rotation_next(
 		r = next_listed(rotation, &entry, ret_problem);
 	}
 	/* After all entries, one more listing finds the rotated files that have appeared since. */
-	if (r == 0 && rotation->options->takes_live)
+	if (r == 0 && scan_takes_live(rotation->options))
 		r = next_new(rotation, &entry, ret_problem);
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];

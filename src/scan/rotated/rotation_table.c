@@ -240,14 +240,14 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 		sqlite3_bind_int(table->statements[which], 1, table->listing);
 	sqlite3_bind_int64(
 		table->statements[LIVE], 2, age_ns > LATER_LEAST_NS ? age_ns : LATER_LEAST_NS);
-	sqlite3_bind_int(table->statements[LIVE], 3, options->takes_live);
+	sqlite3_bind_int(table->statements[LIVE], 3, scan_takes_live(options));
 	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
-	sqlite3_bind_int(table->statements[WAIT], 2, options->takes_live);
+	sqlite3_bind_int(table->statements[WAIT], 2, scan_takes_live(options));
 	/* A compressed file that was not written to for an hour is not being made any more. */
 	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - 3600 * (int64_t)NS_PER_S);
 	int r = run_statement(table, LIVE, ret_problem);
 	/* Where no rows say what was taken of a live log, all of it is taken each time. */
-	if (r == 0 && (!options->takes_live || options->log_rows))
+	if (r == 0 && (!options->takes_written || options->log_rows))
 		r = run_statement(table, REST, ret_problem);
 	return r < 0 ? r : run_statement(table, WAIT, ret_problem);
 }

@@ -16,7 +16,7 @@ void rotation_table_free(struct rotation_table *table);
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
 /* Ends the listing; what is added after it belongs to the next one. Files that have to WAIT are:
- * the live file of a family, unless takes_live of the options is set, a compressed file beside the
+ * the live file of a family, unless scan_takes_live(), a compressed file beside the
  * file that it is made of, and a file that was noted as being written to. Returns 1 if this listing
  * found the same finished files as the one before, whatever numbers their names have by now; else
  * 0. */
