@@ -135,10 +135,16 @@ struct s3once_waiting {
 /* Whoever asks for errors alone should hear of a file that waits for longer than this. */
 #define S3ONCE_WAITS_LONG_S 86400
 
-/* One --exclude or --include. Rules are in order, and the last one that matches decides. If the
- * first rule is an include, files that no rule matches are excluded. */
+/* One --exclude, --include or --exclude-from. Rules are in order, and the last one that matches
+ * decides. If the first rule is an include, files that no rule matches are excluded. */
 struct s3once_rule {
-	int include; /* 0: exclude */
+	enum s3once_rule_kind {
+		S3ONCE_RULE_EXCLUDE = 0,
+		S3ONCE_RULE_INCLUDE,
+		/* `pattern` is the path of a file. Each of its lines is a pattern of files that are
+		 * excluded, but for empty lines and those that begin with # or ;. */
+		S3ONCE_RULE_EXCLUDE_FROM,
+	} kind;
 	const char *pattern;
 };
 

@@ -19,7 +19,7 @@
 	"files are compared by size and time, and one that has only another time is not sent again"
 #define DRY_RUN "the option is --dry-run, or -n"
 #define HEADERS "the option is --header, as in --header 'Cache-Control: max-age=3600'"
-#define FILTERS "the options are --exclude and --include"
+#define FILTERS "the options are --exclude, --include and --exclude-from"
 
 const struct option_elsewhere other_tools_options[] = {
 	{"P", SHOWS_PROGRESS},
@@ -47,6 +47,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{"filter", FILTERS},
 	{"follow-symlinks", "the option is --follow"},
 	{"ignore-existing", NEVER_OVERWRITES},
+	{"include-from", FILTERS},
 	{"jobs", FINDS_CONCURRENCY},
 	{"no-clobber", NEVER_OVERWRITES},
 	{"no-follow-symlinks", "symbolic links are skipped, unless --follow is given"},

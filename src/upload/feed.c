@@ -216,14 +216,16 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 static void warn_unmatched(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
+	static const char *const names[] = {"exclude", "include", "exclude-from"};
 	for (size_t i = 0; run->files.filter && i < o->n_rules; i++) {
+		const enum s3once_rule_kind kind = o->rules[i].kind;
 		if (filter_has_matched(run->files.filter, i))
 			continue;
 		report_run(&run->report,
-			o->rules[i].include ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE,
-			PROBLEM("--%s %s matches nothing: check the pattern",
-				o->rules[i].include ? "include" : "exclude",
-				quote(o->rules[i].pattern).text));
+			kind == S3ONCE_RULE_INCLUDE ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE,
+			PROBLEM("--%s %s matches nothing: check the pattern%s", names[kind],
+				quote(o->rules[i].pattern).text,
+				kind == S3ONCE_RULE_EXCLUDE_FROM ? "s" : ""));
 	}
 	for (size_t i = 0; i < o->n_sources; i++) {
 		if (has_found[i] || o->files_from || !scan_source_is_directory(run->files.scan, i))

@@ -19,12 +19,8 @@ static int open_filter(
 	const struct s3once_options *o, struct filter **ret, struct problem *ret_problem)
 {
 	int error = o->n_rules ? filter_new(ret) : 0;
-	for (size_t i = 0; !error && i < o->n_rules; i++) {
-		error = filter_add(*ret, o->rules[i].include != 0, o->rules[i].pattern);
-		if (error == -EINVAL)
-			problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
-				quote(o->rules[i].pattern).text);
-	}
+	for (size_t i = 0; !error && i < o->n_rules; i++)
+		error = filter_add_rule(*ret, &o->rules[i], ret_problem);
 	return error;
 }
 

@@ -1,10 +1,11 @@
 /* --exclude and --include: the last rule that matches decides, as if each were alone; and a
  * directory that is pruned holds nothing that is wanted. Lines: "+PATTERN" and "-PATTERN" are
- * rules, all others paths. */
+ * rules, all others paths. The same bytes are also a file of patterns. */
 #include "fuzz.h"
 #include "scan/filter/filter.h"
 #include <errno.h>
 #include <limits.h>
+#include <unistd.h>
 
 #define RULES_MAX 64
 
@@ -47,10 +48,30 @@ static void ask(const struct rules *rules, const char *path)
 	}
 }
 
+/* The bytes as a file of patterns: they are added, or the sentence says what is wrong with them. */
+static void add_as_file(const uint8_t *data, size_t size)
+{
+	struct filter *filter;
+	struct problem problem = {0};
+	char path[] = "/tmp/fuzz_filter.XXXXXX";
+	const int fd = mkstemp(path);
+	ENSURE(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	close(fd);
+	ENSURE(filter_new(&filter) == 0);
+	const struct s3once_rule rule = {.kind = S3ONCE_RULE_EXCLUDE_FROM, .pattern = path};
+	const int error = filter_add_rule(filter, &rule, &problem);
+	ENSURE((error == 0 || error == -EINVAL) && !error == !problem.text[0]);
+	if (error == 0)
+		ENSURE(filter_wants_file(filter, "a/b") || filter_has_matched(filter, 0));
+	filter_free(filter);
+	unlink(path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size > 2000)
 		return 0;
+	add_as_file(data, size);
 	char *text = fuzz_string(data, size), *lines = text;
 	struct rules rules = {0};
 	ENSURE(filter_new(&rules.all) == 0);

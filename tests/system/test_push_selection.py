@@ -44,6 +44,76 @@ def test_filters(s3once, s3, bucket, tmp_path, rules, left):
     assert keys_after(s3once, s3, bucket, *rules, tree) == {f"p/{name}" for name in left}
 
 
+PATTERNS = """# what is made anew
+   *.txt \r
+; and more
+
+/b/c/
+[x-z]
+\\#*
+"""
+
+
+@pytest.mark.parametrize(
+    "rules, left",
+    [
+        (["--exclude-from"], {"a.log", "b/a.log"}),
+        (["--include", "d.txt", "--exclude-from"], set()),
+        (["--exclude-from", "--include", "keep.log"], {"a.log", "b/a.log", "b/c/keep.log"}),
+        (["--exclude-from", "--include", "*", "--exclude", "b/"], {"a.log", "a.txt", "tmp/x", "tmp/deep/y.txt", "other/tmp/z", "b.d/x", "#1"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_exclude_from(s3once, s3, bucket, tmp_path, rules, left):
+    """The patterns of the file stand where the option does: the last one that matches wins."""
+    tree = make_tree(tmp_path / "tree", dict.fromkeys([*NAMES, "#1"], 3))
+    (tmp_path / "patterns").write_bytes(PATTERNS.encode())
+    at = rules.index("--exclude-from") + 1
+    assert keys_after(s3once, s3, bucket, *rules[:at], tmp_path / "patterns", *rules[at:], tree) == {f"p/{name}" for name in left}
+
+
+def test_exclude_from_a_file_without_patterns(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(NAMES, 3))
+    for text in ("", "# nothing\n"):
+        (tmp_path / "patterns").write_text(text)
+        assert keys_after(s3once, s3, bucket, "--exclude-from", tmp_path / "patterns", tree) == {f"p/{name}" for name in NAMES}
+    (tmp_path / "patterns").write_text("*.none\n*.never\n")
+    run = s3once("push", "--exclude-from", tmp_path / "patterns", tree, f"s3://{bucket}/p")
+    assert run.code == 0 and run.err.count(f"note: --exclude-from {tmp_path}/patterns matches nothing: check the patterns") == 1, run
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (None, "the patterns in {} cannot be read: No such file or directory"),
+        (b"*.tmp\n\n[a\n", "{}:3: the pattern is empty or has an unclosed ["),
+        (b"/\n", "{}:1: the pattern is empty or has an unclosed ["),
+        (b"*.tmp\n+ *.log\n", "{}:2: a line has a pattern alone, without ! or + or - before it: what is included has --include"),
+        (b"!keep\n", "{}:1: a line has a pattern alone"),
+        (b"a\nb\0c\n", "{}:2: there is a NUL byte in it"),
+        (b"a\0", "{}:1: there is a NUL byte in it"),
+    ],
+)
+def test_exclude_from_a_wrong_file(s3once, s3, bucket, tmp_path, text, said):
+    tree, path = make_tree(tmp_path / "tree", {"a": 1}), tmp_path / "patterns"
+    if text is not None:
+        path.write_bytes(text)
+    run = s3once("push", "--exclude-from", path, tree, f"s3://{bucket}/p")
+    assert run.code == 2 and said.format(path) in run.err and not s3.objects(bucket), run
+    (tmp_path / "job.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/p\nexclude-from = {path}\n")
+    run = s3once("run", tmp_path / "job.conf")
+    assert run.code == 2 and f"{tmp_path}/job.conf:3: exclude-from: {said.format(path)}" in run.err, run
+
+
+def test_exclude_from_in_a_job(s3once, s3, bucket, tmp_path):
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(NAMES, 3))
+    (tmp_path / "patterns").write_text("*.log\n")
+    rules = f"exclude-from = {tmp_path}/patterns\ninclude = keep.log\nexclude = b.d/\n"
+    (tmp_path / "job.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/p\n{rules}")
+    assert s3once("run", tmp_path / "job.conf").code == 0
+    assert set(s3.objects(bucket)) == {f"p/{name}" for name in set(NAMES) - {"a.log", "b/a.log", "b.d/x"}}
+
+
 def test_pruned_folder_is_not_read(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 1, "secret/b": 1})
     (tree / "secret").chmod(0)

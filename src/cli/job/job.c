@@ -88,12 +88,11 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		option_name_problem(&job->command, match.option, line->name, &problem);
 	else if (type == OPTION_SETTING)
 		error = s3_headers_set(checker->headers, match.option->name, value, &problem);
-	else if (type == OPTION_EXCLUDE || type == OPTION_INCLUDE) {
-		error = filter_add(checker->filter, type == OPTION_INCLUDE, value);
+	else if (option_is_list(match.option)) {
+		const struct option_rules *rules = match.field;
+		error = filter_add_rule(checker->filter, &rules->rules[rules->n - 1], &problem);
 		if (error == -EINVAL)
-			problem_set(&problem,
-				"%s: the pattern \"%s\" is empty or has an unclosed [",
-				match.option->name, quote(value).text);
+			problem_prefix(&problem, "%s", match.option->name);
 	}
 	if (error)
 		tell_error(job, line->number, "%s", problem.text);

@@ -161,10 +161,14 @@ int option_set(
 		return set_quantity(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
+	case OPTION_EXCLUDE_FROM:
 		rules->rules =
 			must_have(reallocarray(rules->rules, rules->n + 1, sizeof *rules->rules));
-		rules->rules[rules->n++] =
-			(struct s3once_rule){.include = type == OPTION_INCLUDE, .pattern = value};
+		rules->rules[rules->n++] = (struct s3once_rule){
+			.kind = type == OPTION_INCLUDE        ? S3ONCE_RULE_INCLUDE
+				: type == OPTION_EXCLUDE_FROM ? S3ONCE_RULE_EXCLUDE_FROM
+							      : S3ONCE_RULE_EXCLUDE,
+			.pattern = value};
 		return 0;
 	case OPTION_SETTING:
 		list->settings = must_have(
@@ -367,7 +371,7 @@ int options_check(const struct command *command, struct problem *ret_problem)
 bool option_is_list(const struct option *option)
 {
 	return option->type == OPTION_EXCLUDE || option->type == OPTION_INCLUDE ||
-	       option->type == OPTION_SETTING;
+	       option->type == OPTION_EXCLUDE_FROM || option->type == OPTION_SETTING;
 }
 
 bool options_override(const struct command *command, const struct option_match *match, unsigned by)

@@ -21,8 +21,9 @@ enum option_type {
 	OPTION_DURATION, /* uint64_t, milliseconds */
 	OPTION_AGE,      /* uint64_t, milliseconds. 0 without a value and for "yes", UINT64_MAX for
 			    "no". A value comes only after '=' */
-	OPTION_EXCLUDE, /* struct option_rules: adds a rule; OPTION_INCLUDE adds to the same list */
+	OPTION_EXCLUDE,  /* struct option_rules: adds a rule; the next two add to the same list */
 	OPTION_INCLUDE,
+	OPTION_EXCLUDE_FROM,
 	OPTION_SETTING, /* struct option_settings: adds a setting of the option's name */
 	OPTION_HELP,    /* no field: ends the parsing */
 };

@@ -38,6 +38,8 @@ static const struct option what_options[] = {
 		.brief = "exclude what matches, such as '*.tmp' or 'cache/**'"),
 	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
 		"include what matches; if the first rule includes, everything else is excluded"),
+	VALUE("exclude-from", EXCLUDE_FROM, OWN(rules), "FILE",
+		"exclude what matches the patterns in FILE, one a line; # begins a comment"),
 	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
 		"skip files modified less than DUR ago; the next run uploads them",
 		.brief = "skip files modified less than DUR ago"),
@@ -250,6 +252,7 @@ const struct option_conflict push_conflicts[] = {
 	{"as", "files-from", "--as names the key of exactly one file"},
 	{"as", "exclude", "--as names the key of exactly one file"},
 	{"as", "include", "--as names the key of exactly one file"},
+	{"as", "exclude-from", "--as names the key of exactly one file"},
 	{NULL},
 };
 

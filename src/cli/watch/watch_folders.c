@@ -144,12 +144,17 @@ struct watch_folders *watch_folders_new(const struct job *job,
 	const struct s3once_options *run = &job->options.run;
 	*folders = (struct watch_folders){
 		.job = job, .touched = touched, .moves = moves, .arg = arg, .fd = -1};
-	/* The rules were checked when the job was opened, so only memory can be missing here. */
+	/* The rules were checked when the job was opened. If a file of patterns has changed since,
+	 * and is not valid any more, all folders are watched, and the next pass reports it. */
+	struct problem problem;
 	int error = run->n_rules ? filter_new(&folders->filter) : 0;
 	for (size_t i = 0; !error && i < run->n_rules; i++)
-		error = filter_add(
-			folders->filter, run->rules[i].include != 0, run->rules[i].pattern);
-	must_have(error ? NULL : folders);
+		error = filter_add_rule(folders->filter, &run->rules[i], &problem);
+	must_have(error == -ENOMEM ? NULL : folders);
+	if (error) {
+		filter_free(folders->filter);
+		folders->filter = NULL;
+	}
 	folders->roots = must_have(calloc(job->n_sources, sizeof *folders->roots));
 	return folders;
 }

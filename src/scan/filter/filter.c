@@ -1,7 +1,10 @@
 /* Patterns of names, and rules made of them in the order in which --exclude and --include were
- * given. The scan asks for each name, and watch for each folder. Nothing here looks at files: a
- * path is a string. No pattern takes exponential time, whatever its stars. */
+ * given. The scan asks for each name, and watch for each folder. Nothing here looks at the files
+ * that are asked about: a path is a string. No pattern takes exponential time, whatever its stars.
+ */
 #include "scan/filter/filter.h"
+#include "base/files.h"
+#include "base/text.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -174,7 +177,10 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 	return match(pattern, path, true);
 }
 
+#define FILE_MAX_BYTES (16U << 20) /* of patterns */
+
 struct rule {
+	size_t said; /* which call has added it, from 0 on */
 	bool include;
 	bool directory; /* matches a directory and so all that is in it */
 	bool base_name; /* the pattern is for the last component only */
@@ -184,7 +190,7 @@ struct rule {
 
 struct filter {
 	struct rule *rules;
-	size_t n;
+	size_t n, n_said;
 };
 
 int filter_new(struct filter **ret)
@@ -203,9 +209,10 @@ void filter_free(struct filter *filter)
 	free(filter);
 }
 
-/* Makes a rule of the pattern. "x/", and "x/" followed by "**", become a directory rule for "x". A
- * pattern that may match the tail of a path gets a component "**" in front. */
-int filter_add(struct filter *filter, bool include, const char *pattern)
+/* Adds a rule to those of the present call. "x/", and "x/" followed by "**", become a directory
+ * rule for "x". A pattern that may match the tail of a path gets a component "**" in front. Returns
+ * as filter_add(). */
+static int add_pattern(struct filter *filter, bool include, const char *pattern)
 {
 	const bool anchored = pattern[0] == '/';
 	const char *body = pattern + anchored;
@@ -223,7 +230,8 @@ int filter_add(struct filter *filter, bool include, const char *pattern)
 	filter->rules = rules;
 	struct rule *rule = &rules[filter->n];
 	const bool inner_slash = memchr(body, '/', len) != NULL;
-	*rule = (struct rule){.include = include,
+	*rule = (struct rule){.said = filter->n_said,
+		.include = include,
 		.directory = dropped > 0,
 		.base_name = !anchored && !inner_slash};
 	if (asprintf(&rule->pattern, "%s%.*s", (!anchored && inner_slash) ? "**/" : "", (int)len,
@@ -231,6 +239,74 @@ int filter_add(struct filter *filter, bool include, const char *pattern)
 		return -ENOMEM;
 	filter->n++;
 	return 0;
+}
+
+int filter_add(struct filter *filter, bool include, const char *pattern)
+{
+	const int error = add_pattern(filter, include, pattern);
+	filter->n_said += !error;
+	return error;
+}
+
+/* Adds the pattern of a line, without the blanks around it, unless it is empty or a comment.
+ * Returns what is wrong with the line, or NULL. *ret_error is 0, or -ENOMEM. */
+static const char *add_line(struct filter *filter, char *line, int *ret_error)
+{
+	static const char blank[] = " \t\r\f\v";
+	line += strspn(line, blank);
+	size_t n = strlen(line);
+	while (n && strchr(blank, line[n - 1]))
+		line[--n] = '\0';
+	if (!n || *line == '#' || *line == ';')
+		return NULL;
+	/* rsync's and git's rules, which include */
+	if (*line == '!' || ((*line == '+' || *line == '-') && strchr(blank, line[1])))
+		return "a line has a pattern alone, without ! or + or - before it: what is "
+		       "included has --include";
+	const int error = add_pattern(filter, false, line);
+	*ret_error = error == -ENOMEM ? error : 0;
+	return error == -EINVAL ? "the pattern is empty or has an unclosed [" : NULL;
+}
+
+/* Adds the patterns of a file. Returns as filter_add_rule(). */
+static int add_file(struct filter *filter, const char *path, struct problem *ret_problem)
+{
+	struct text text = TEXT(FILE_MAX_BYTES);
+	const char *wrong = NULL;
+	unsigned number = 0; /* of the line that was read last, from 1 */
+	int error = named_file_read(path, &text, NULL);
+	if (error && error != -ENOMEM)
+		error = problem_error(ret_problem, -EINVAL, "the patterns in %s cannot be read: %s",
+			quote(path).text, named_file_error(error));
+	/* strsep() takes a NUL byte for the end of the last line, and would leave out what is
+	 * behind it. */
+	const char *end = text_string(&text) + text.len;
+	for (char *line, *rest = text.data; !error && !wrong && (line = strsep(&rest, "\n"));
+		number++)
+		wrong = line + strlen(line) != (rest ? rest - 1 : end)
+				? "there is a NUL byte in it"
+				: add_line(filter, line, &error);
+	if (wrong)
+		error = problem_error(
+			ret_problem, -EINVAL, "%s:%u: %s", quote(path).text, number, wrong);
+	text_clear(&text);
+	return error;
+}
+
+int filter_add_rule(
+	struct filter *filter, const struct s3once_rule *rule, struct problem *ret_problem)
+{
+	int error;
+	if (rule->kind == S3ONCE_RULE_EXCLUDE_FROM) {
+		error = add_file(filter, rule->pattern, ret_problem);
+		filter->n_said += !error;
+		return error;
+	}
+	error = filter_add(filter, rule->kind == S3ONCE_RULE_INCLUDE, rule->pattern);
+	if (error == -EINVAL)
+		problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
+			quote(rule->pattern).text);
+	return error;
 }
 
 static bool matches_path(const struct rule *rule, const char *path)
@@ -285,7 +361,10 @@ bool filter_wants_file(struct filter *filter, const char *relative)
 
 bool filter_has_matched(const struct filter *filter, size_t i)
 {
-	return filter->rules[i].has_matched;
+	bool has_matched = false;
+	for (size_t k = 0; k < filter->n; k++)
+		has_matched |= filter->rules[k].said == i && filter->rules[k].has_matched;
+	return has_matched;
 }
 
 /* Whether the rule matches every file below the directory. */

@@ -1,5 +1,7 @@
 /* --exclude and --include, as rules in order, and the patterns they consist of. */
 #pragma once
+#include "base/problem.h"
+#include "s3once/push.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,12 +19,16 @@ int filter_new(struct filter **ret); /* 0 or -ENOMEM */
 void filter_free(struct filter *filter);
 /* 0, -ENOMEM, or -EINVAL for a pattern that is empty or has an unclosed '['. */
 int filter_add(struct filter *filter, bool include, const char *pattern);
+/* Adds a rule as a user gave it, which may be a whole file of patterns. Returns 0, -ENOMEM, or
+ * -EINVAL with a sentence, which names the file and the line. */
+int filter_add_rule(
+	struct filter *filter, const struct s3once_rule *rule, struct problem *ret_problem);
 /* Whether a file at this path relative to its source is to be uploaded. */
 bool filter_wants_file(struct filter *filter, const char *relative);
 /* Whether a directory may be skipped whole: no file below it can be wanted. */
 bool filter_prunes(struct filter *filter, const char *relative_directory);
 /* Whether rule i, in the order in which they were added, has matched anything that the two calls
- * above were asked about. */
+ * above were asked about. The patterns of a file are one rule. */
 bool filter_has_matched(const struct filter *filter, size_t i);
 
 /* Whether the pattern is well formed: every '[' closed. */

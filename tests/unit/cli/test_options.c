@@ -127,9 +127,9 @@ static void check_rules_keep_their_order(void)
 	CHECK_INT(options_parse(&command, 5, argv, &problem), 0);
 	if (CHECK_INT(values.rules.n, 3)) {
 		CHECK_STRING(values.rules.rules[0].pattern, "a");
-		CHECK_INT(values.rules.rules[0].include, 0);
+		CHECK_INT(values.rules.rules[0].kind, S3ONCE_RULE_EXCLUDE);
 		CHECK_STRING(values.rules.rules[1].pattern, "b");
-		CHECK_INT(values.rules.rules[1].include, 1);
+		CHECK_INT(values.rules.rules[1].kind, S3ONCE_RULE_INCLUDE);
 		CHECK_STRING(values.rules.rules[2].pattern, "c");
 	}
 	free(values.rules.rules);

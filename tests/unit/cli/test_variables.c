@@ -18,6 +18,7 @@ static size_t sample(const struct option *option, const char **ret_value)
 		[OPTION_AGE] = "3d",
 		[OPTION_EXCLUDE] = "*.tmp",
 		[OPTION_INCLUDE] = "*.log",
+		[OPTION_EXCLUDE_FROM] = "patterns",
 		[OPTION_SETTING] = "a=b"};
 	*ret_value = option->choices ? option->choices[1] : values[option->type];
 	switch (option->type) {
