@@ -437,10 +437,9 @@ struct s3once_options {
 	 * Content-Encoding of the same name they get that instead. NULL: all files are sent
 	 * as they are. */
 	const char *compress;
-	/* A file that lists paths relative to the one source; "-" is stdin. NULL: none. */
+	/* A file that lists paths relative to the one source, in lines, or each with a NUL behind
+	 * it; "-" is stdin. NULL: none. */
 	const char *files_from;
-	/* The paths of files_from end with NUL instead of a newline. */
-	int nul_separated;
 	/* Of sources that are directories, only these files, and the files directly in these
 	 * folders, are looked at. They are absolute paths without links. Not with key_template,
 	 * rotated, files_from or follow. NULL: everything is looked at. */

@@ -17,11 +17,13 @@
 	"a run finds out how many requests at once are worthwhile; --concurrency limits them"
 #define BY_SIZE_AND_TIME                                                                           \
 	"files are compared by size and time, and one that has only another time is not sent again"
-#define DRY_RUN "the option is --dry-run, or -n"
-#define HEADERS "the option is --header, as in --header 'Cache-Control: max-age=3600'"
-#define FILTERS "the options are --exclude, --include and --exclude-from"
+#define DRY_RUN   "the option is --dry-run, or -n"
+#define TAKES_NUL "--files-from takes names with NUL bytes between them without an option"
+#define HEADERS   "the option is --header, as in --header 'Cache-Control: max-age=3600'"
+#define FILTERS   "the options are --exclude, --include and --exclude-from"
 
 const struct option_elsewhere other_tools_options[] = {
+	{"0", TAKES_NUL},
 	{"P", SHOWS_PROGRESS},
 	{"R", WHOLE_FOLDERS},
 	{"bucket",
@@ -46,6 +48,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{"expires", HEADERS},
 	{"filter", FILTERS},
 	{"follow-symlinks", "the option is --follow"},
+	{"from0", TAKES_NUL},
 	{"ignore-existing", NEVER_OVERWRITES},
 	{"include-from", FILTERS},
 	{"jobs", FINDS_CONCURRENCY},
@@ -54,6 +57,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{"no-overwrite", NEVER_OVERWRITES},
 	{"no-sign-request", "each request is signed, so that credentials are needed; s3once doctor "
 			    "checks them"},
+	{"null", TAKES_NUL},
 	{"numworkers", FINDS_CONCURRENCY},
 	{"only-show-errors", "-q prints only errors and warnings"},
 	{"progress", SHOWS_PROGRESS},

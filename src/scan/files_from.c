@@ -69,31 +69,56 @@ static int end_line(struct files_from *list, struct listed_line *line)
 	return r;
 }
 
-/* Reads the list to its end. The beginning of a line may be in one chunk and its end in the next.
- * The last line need not end in a newline or NUL. Returns 0, -EILSEQ for a NUL in a line,
- * -EOVERFLOW for more than 4 GiB of paths, or another -errno. */
+/* Adds n bytes of the list, whose paths end with `end`. The beginning of a path may be in these and
+ * its end in the next ones. Returns 0, -EILSEQ for a NUL in a line, or as names_add(). */
+static int add_bytes(
+	struct files_from *list, struct listed_line *line, char end, const char *bytes, size_t n)
+{
+	int r = 0;
+	for (size_t i = 0; !r && i < n; i++)
+		if (bytes[i] == end)
+			r = end_line(list, line);
+		else if (bytes[i] == '\0')
+			r = -EILSEQ;
+		else if (line->len < sizeof line->bytes - 1)
+			line->bytes[line->len++] = bytes[i];
+		else
+			line->too_long = true;
+	return r;
+}
+
+/* Reads up to `size` bytes, and fewer only at the end of the list. Returns how many, or -errno. */
+static ssize_t read_bytes(int fd, char *ret, size_t size)
+{
+	size_t n = 0;
+	while (n < size) {
+		const ssize_t r = read(fd, ret + n, size - n);
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r == 0)
+			break;
+		n += r > 0 ? (size_t)r : 0;
+	}
+	return (ssize_t)n;
+}
+
+/* Reads the list to its end. If it is of names that end with NUL, as find -print0 writes them, the
+ * first NUL is no further from the beginning than a name is long. Otherwise the list has lines. The
+ * last path need not end in a newline or NUL. Returns 0, -EILSEQ for a NUL in a line, -EOVERFLOW
+ * for more than 4 GiB of paths, or another -errno. */
 static int read_list(struct files_from *list, int fd)
 {
-	const char end = list->options->nul_separated ? '\0' : '\n';
 	char chunk[32 * 1024];
 	struct listed_line line = {.len = 0};
-	for (;;) {
-		const ssize_t n = read(fd, chunk, sizeof chunk);
-		int r = (n < 0 && errno != EINTR) ? -errno : 0;
-		for (ssize_t i = 0; !r && i < n; i++)
-			if (chunk[i] == end)
-				r = end_line(list, &line);
-			else if (chunk[i] == '\0')
-				r = -EILSEQ;
-			else if (line.len < sizeof line.bytes - 1)
-				line.bytes[line.len++] = chunk[i];
-			else
-				line.too_long = true;
+	ssize_t n = read_bytes(fd, chunk, PATH_MAX);
+	const char end = n > 0 && memchr(chunk, '\0', (size_t)n) ? '\0' : '\n';
+	while (n > 0) {
+		const int r = add_bytes(list, &line, end, chunk, (size_t)n);
 		if (r)
 			return r;
-		if (n == 0)
-			return end_line(list, &line);
+		n = read_bytes(fd, chunk, sizeof chunk);
 	}
+	return n < 0 ? (int)n : end_line(list, &line);
 }
 
 int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
@@ -122,7 +147,9 @@ int files_from_open(int directory_fd, const struct scan_options *options, struct
 	const char *title = is_stdin ? "(stdin)" : shown.text;
 	if (r == -EILSEQ)
 		return problem_error(ret_problem, -EINVAL,
-			"the list %s contains NUL bytes; add -0 for NUL-separated paths", title);
+			"the list %s has lines, and a NUL byte in one of them: end either each "
+			"path with a NUL, or none",
+			title);
 	if (r == -EOVERFLOW)
 		return problem_error(
 			ret_problem, -EINVAL, "the list %s is over 4 GiB; split it", title);

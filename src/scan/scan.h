@@ -32,9 +32,8 @@ struct scan_options {
 	bool template_is_of_rotated; /* only rotated files have keys of the template; the keys of
 					others are relative paths */
 	struct identity_cache *identities; /* of contents; borrowed. NULL: all are read */
-	const char *files_from;     /* a file of paths relative to the one SOURCE, "-" for stdin, or
-				       NULL */
-	bool nul_separated;         /* of files_from; else lines */
+	const char *files_from;     /* a file of paths relative to the one SOURCE, in lines or each
+				       with a NUL behind it, "-" for stdin, or NULL */
 	const char *const *folders; /* borrowed: absolute paths without links. Of SOURCE
 				       directories, only these files, and the files directly in
 				       these folders, are looked at. NULL: everything */

@@ -127,7 +127,6 @@ int run_files_open(struct run *run, struct problem *problem)
 		.template_is_of_rotated = !o->key_template,
 		.identities = files->identities,
 		.files_from = o->files_from,
-		.nul_separated = o->nul_separated != 0,
 		.folders = o->folders,
 		.n_folders = o->n_folders,
 		.filter = files->filter,

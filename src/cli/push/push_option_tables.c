@@ -28,11 +28,9 @@ static const struct option what_options[] = {
 		"the time zone of {mtime:…} in --key and of --bwlimit, such as Europe/Berlin",
 		.standard = "UTC"),
 	VALUE("files-from", STRING, RUN(files_from), "FILE",
-		"upload only the files that FILE lists (- for standard input), one per line, "
-		"relative to the one SOURCE",
+		"upload only the files that FILE lists (- for standard input), in lines or with "
+		"NUL bytes between, relative to the one SOURCE",
 		.brief = "upload only the files that FILE lists (- for stdin)"),
-	FLAG("null", RUN(nul_separated), "read NUL-separated names from --files-from",
-		.letter = '0'),
 	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
 		"exclude what matches; * stops at /, ** does not; the last rule that matches wins",
 		.brief = "exclude what matches, such as '*.tmp' or 'cache/**'"),

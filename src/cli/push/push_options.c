@@ -96,8 +96,6 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 		bool is_unmet;
 		const char *sentence;
 	} demands[] = {
-		{run->nul_separated && !run->files_from,
-			"--null says how --files-from is separated: give both"},
 		{run->files_from && run->n_sources > 1,
 			"--files-from is relative to one SOURCE, and there are several"},
 		{!run->removes && run->remove_even,

@@ -1,4 +1,4 @@
-/* Prints or counts what a scan finds: scan_dump [-q] [-f] [-a KEY] [-k TEMPLATE] [-l LIST] [-0]
+/* Prints or counts what a scan finds: scan_dump [-q] [-f] [-a KEY] [-k TEMPLATE] [-l LIST]
  * [-x PATTERN]... [-i PATTERN]... [-p PREFIX] SOURCE... For a look by hand and for measuring. */
 #include "base/clock.h"
 #include "base/text.h"
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	struct key_template *template = NULL;
 	if (filter_new(&options.filter) < 0)
 		return 2;
-	for (int c; (c = getopt(argc, argv, "qf0a:k:l:x:i:p:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "qfa:k:l:x:i:p:")) != -1;) {
 		int r = 0;
 		switch (c) {
 		case 'q':
@@ -80,9 +80,6 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			options.follow = true;
-			break;
-		case '0':
-			options.nul_separated = true;
 			break;
 		case 'a':
 			options.as = optarg;

@@ -88,16 +88,19 @@ static void test_nul_and_filters(void)
 	struct scan_options options = list_options("list");
 	static const char list[] = "x\ny\0d/b\0\0a\0cr\r";
 	write_list(list, sizeof list - 1);
-	options.nul_separated = true;
 	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/d/b\nfile p/x\ny\n");
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, false, "d/"), 0);
 	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/x\ny\n");
 	filter_free(options.filter);
 	options.filter = NULL;
-	options.nul_separated = false;
+	static char lines[PATH_MAX + 3];
+	memset(lines, '\n', PATH_MAX);
+	memcpy(lines + PATH_MAX, "a\0", 3);
+	write_list(lines, sizeof lines);
 	scan_yields(&options,
-		"refused -22: the list list contains NUL bytes; add -0 for NUL-separated paths\n");
+		"refused -22: the list list has lines, and a NUL byte in one of them: end either "
+		"each path with a NUL, or none\n");
 	tree_end();
 }
 
