@@ -477,8 +477,6 @@ struct s3once_options {
 	/* Read files that are done. One whose content is not what was uploaded has changed,
 	 * whatever its size and modification time are. */
 	int compare_content;
-	/* The 12 digits of the account. NULL: any. */
-	const char *expected_bucket_owner;
 
 	/* What becomes of files that are in S3. A file is removed only if its mark, read at
 	 * that moment, says that this very content is done, if a HEAD after that shows its object,

@@ -45,6 +45,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{"delete-removed", NEVER_DELETES},
 	{"dry_run", DRY_RUN},
 	{"dryrun", DRY_RUN},
+	{"expected-bucket-owner", "the option is --header 'x-amz-expected-bucket-owner: ACCOUNT'"},
 	{"expires", HEADERS},
 	{"filter", FILTERS},
 	{"follow-symlinks", "the option is --follow"},

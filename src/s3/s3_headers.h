@@ -41,11 +41,13 @@ const char *s3_headers_key_md5(const struct s3_headers *headers);
 
 /* Sets of settings, to check what a server has kept: some servers accept settings that they do not
  * know, and ignore them. A set is a mask, where the bit 1 << i stands for the setting i. */
-#define S3_SETTINGS    23
+#define S3_SETTINGS    24
 #define S3_SETTING_TAG 2
-#define S3_STANDARD    "STANDARD"                   /* the storage class that replies do not name */
-#define S3_PAYER       "header x-amz-request-payer" /* a setting of all requests of a run */
-const char *s3_setting_name(unsigned i);            /* "tag", "header Expires", …; static */
+#define S3_STANDARD    "STANDARD" /* the storage class that replies do not name */
+/* Two settings of all requests of a run. */
+#define S3_PAYER "header x-amz-request-payer"
+#define S3_OWNER "header x-amz-expected-bucket-owner"
+const char *s3_setting_name(unsigned i); /* "tag", "header Expires", …; static */
 /* Returns the settings that were set and that the reply to a HEAD shows. NULL headers: none. */
 unsigned s3_headers_asked(const struct s3_headers *headers);
 /* Returns which of these settings are missing or different in the reply to a HEAD. `tags` is the

@@ -155,6 +155,14 @@ static int read_redirect(struct setting_reading *r)
 	return 0;
 }
 
+static int read_account(struct setting_reading *r)
+{
+	const size_t n = strlen(r->value);
+	return n == 12 && strspn(r->value, "0123456789") == n
+		       ? 0
+		       : refuse(r, "is not an account number of 12 digits");
+}
+
 /* Reads an encryption context, which is sent in base64: JSON, or its base64 as it is. */
 static int read_context(struct setting_reading *r)
 {
@@ -304,6 +312,7 @@ const struct setting s3_settings[S3_SETTINGS] = {
 	{HEADER("x-amz-grant-read-acp"), NOT_SHOWN, "x-amz-grant-read-acp", read_grantees},
 	{HEADER("x-amz-grant-write-acp"), NOT_SHOWN, "x-amz-grant-write-acp", read_grantees},
 	{HEADER("x-amz-grant-full-control"), NOT_SHOWN, "x-amz-grant-full-control", read_grantees},
+	{S3_OWNER, SETTING_OF_REQUESTS, NOT_SHOWN, "x-amz-expected-bucket-owner", read_account},
 	{S3_PAYER, SETTING_OF_REQUESTS, NOT_SHOWN, "x-amz-request-payer", read_choice, payers},
 };
 
@@ -317,7 +326,6 @@ static const struct {
 	{S3_CUSTOMER, "sse-c-key-file"},
 	{S3_LOCK "mode", "object-lock"},
 	{S3_LOCK "retain-until-date", "object-lock"},
-	{"x-amz-expected-bucket-owner", "expected-bucket-owner"},
 	{"content-md5", "checksum"},
 	{"x-amz-checksum-", "checksum"},
 	{"x-amz-sdk-checksum-algorithm", "checksum"},

@@ -167,8 +167,8 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 			"sse-c-key-file sends the key with each request, so the endpoint must be "
 			"https, and it is %s",
 			quote(run->aws->s3_endpoint).text);
-	s3_set_terms(
-		run->s3, o->expected_bucket_owner, object_rules_requester_pays(run->bodies.rules));
+	s3_set_terms(run->s3, object_rules_owner(run->bodies.rules),
+		object_rules_requester_pays(run->bodies.rules));
 	snprintf(run->space.service, sizeof run->space.service, "%s",
 		aws_settings_service(run->aws));
 	snprintf(run->space.bucket, sizeof run->space.bucket, "%s", o->bucket);

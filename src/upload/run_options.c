@@ -124,9 +124,6 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		       "then on";
 	if (o->sign_key_file && !o->manifest)
 		return "--sign signs the manifest of the run: give --manifest, too";
-	const char *owner = o->expected_bucket_owner;
-	if (owner && (strlen(owner) != 12 || owner[strspn(owner, "0123456789")]))
-		return "the expected bucket owner is an account number of 12 digits";
 	return NULL;
 }
 

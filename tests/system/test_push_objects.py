@@ -230,7 +230,7 @@ def test_object_lock_for_days(s3once, s3, tmp_path):
 def test_owner_and_payer(s3once, s3, s3_wire, bucket, tmp_path):
     """With every request that AWS takes them with."""
     tree = two_of_each(tmp_path, "any")
-    push(s3once, tree, bucket, "--expected-bucket-owner", "123456789012", "--header", "x-amz-request-payer: requester")
+    push(s3once, tree, bucket, "--header", "X-Amz-Expected-Bucket-Owner: 123456789012", "--header", "x-amz-request-payer: requester")
     both = {"x-amz-expected-bucket-owner": "123456789012", "x-amz-request-payer": "requester"}
     taken = {"HeadBucket": {"x-amz-expected-bucket-owner": "123456789012"}}
     kinds = {record.kind for record in s3_wire.history}
@@ -438,7 +438,7 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--object-lock", "GOVERNANCE:2020-01-01T00:00:00Z"], "is past"),
         (["--header", "x-amz-object-lock-mode: GOVERNANCE"], "x-amz-object-lock-mode is set by --object-lock"),
         (["--header", "x-amz-object-lock-legal-hold: on"], "is not one of ON, OFF"),
-        (["--expected-bucket-owner", "123"], "an account number of 12 digits"),
+        (["--header", "x-amz-expected-bucket-owner: 123"], "'123' is not an account number of 12 digits"),
         (["--header", "x-amz-request-payer: me"], "is not one of requester"),
         (["--media-types", "/nonexistent"], "/nonexistent cannot be read"),
         (["--rules", "/nonexistent"], "/nonexistent: it cannot be read"),

@@ -143,8 +143,6 @@ static const struct option object_options[] = {
 	VALUE("rules", STRING, RUN(rules_file), "FILE",
 		"read these options for files that match a pattern, as in rules.example; "
 		"options given here take precedence"),
-	VALUE("expected-bucket-owner", STRING, RUN(expected_bucket_owner), "ACCOUNT",
-		"fail if the bucket belongs to another account"),
 	{NULL},
 };
 

@@ -181,9 +181,12 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 		if (reading->is_for_all || rule->section == entry->section)
 			error = s3_headers_set(
 				rule->headers, name, pair ? pair : entry->value, reading->problem);
-		if (!error && s3_headers_value(rule->headers, S3_PAYER))
+		const char *of_all = s3_headers_value(rule->headers, S3_PAYER)   ? S3_PAYER
+				     : s3_headers_value(rule->headers, S3_OWNER) ? S3_OWNER
+										 : NULL;
+		if (!error && of_all)
 			error = problem_error(reading->problem, -EINVAL,
-				"x-amz-request-payer is for all requests: give it to push itself");
+				"%s is for all requests: give it to push itself", of_all);
 	}
 	free(pair);
 	if (error == -EINVAL)
@@ -292,6 +295,11 @@ bool object_rules_name_encoding(const struct object_rules *rules)
 bool object_rules_requester_pays(const struct object_rules *rules)
 {
 	return s3_headers_value(rules->rules[0].headers, S3_PAYER) != NULL;
+}
+
+const char *object_rules_owner(const struct object_rules *rules)
+{
+	return s3_headers_value(rules->rules[0].headers, S3_OWNER);
 }
 
 const struct s3_headers *const *object_rules_keys(const struct object_rules *rules)

@@ -22,6 +22,9 @@ const char *object_rules_type(const struct object_rules *rules, const char *path
 bool object_rules_name_encoding(const struct object_rules *rules);
 /* Whether the requester pays for all requests, as the header x-amz-request-payer says. */
 bool object_rules_requester_pays(const struct object_rules *rules);
+/* The account that the bucket has to belong to, as the header x-amz-expected-bucket-owner says, or
+ * NULL. Borrowed. */
+const char *object_rules_owner(const struct object_rules *rules);
 /* Returns the headers of those settings that have a key of the caller's own (SSE-C), and then NULL.
  * Borrowed. */
 const struct s3_headers *const *object_rules_keys(const struct object_rules *rules);
