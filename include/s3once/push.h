@@ -551,8 +551,8 @@ struct s3once_options {
 	 * and each line is a JSON object (docs/json.md). A run that was stopped or could not do its
 	 * work stores none. */
 	int manifest;
-	/* A file with a private Ed25519 key in PEM, without a passphrase. It signs the manifest,
-	 * and the signature is stored as RUN.jsonl.gz.sig beside it. NULL: none. */
+	/* A file with a private Ed25519 key in PEM, without a passphrase. There is a manifest then,
+	 * which it signs, and the signature is stored as RUN.jsonl.gz.sig beside it. NULL: none. */
 	const char *sign_key_file;
 
 	/* Marks and lease. */

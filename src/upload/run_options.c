@@ -122,8 +122,6 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 	if (o->bucket_is == S3ONCE_BUCKET_SAME && !o->bucket_id_object)
 		return "--bucket same goes with --bucket-id-object, by which the bucket is known from "
 		       "then on";
-	if (o->sign_key_file && !o->manifest)
-		return "--sign signs the manifest of the run: give --manifest, too";
 	return NULL;
 }
 
@@ -145,6 +143,7 @@ int run_options_complete(
 		return problem_error(ret_problem, -EINVAL, "%s", sentence);
 	if (check_compress(ret, ret_problem))
 		return -EINVAL;
+	ret->manifest |= ret->sign_key_file != NULL;
 	/* The host is about to end: young files are uploaded now, and nothing is removed. */
 	if (ret->final) {
 		ret->min_age_ms = 0;

@@ -203,7 +203,7 @@ static const struct option output_options[] = {
 	FLAG("manifest", RUN(manifest),
 		"at the end, store a list of the files that are in S3 below PREFIX/_s3once/runs/"),
 	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",
-		"sign the manifest with the private Ed25519 key of this PEM file"),
+		"store a manifest, signed with the private Ed25519 key of this PEM file"),
 	VALUE("log-file", STRING, RUN(log_file), "FILE",
 		"append what would be printed to FILE, with times; with --json, the events"),
 	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",

@@ -87,6 +87,7 @@ static int refuse(const struct watched *watched)
 			     : o->reupload        ? "reupload"
 			     : o->bucket_is       ? "bucket"
 			     : o->manifest        ? "manifest"
+			     : o->sign_key_file   ? "sign"
 			     : o->compare_content ? "compare-content"
 			     : o->final           ? "final"
 						  : NULL;
