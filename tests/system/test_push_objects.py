@@ -404,7 +404,7 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--acl", "private", "--header", "x-amz-grant-read: id=x"], "acl and the headers x-amz-grant-… contradict each other"),
         (["--header", "no-cache"], "'no-cache' is not a header; it looks like 'Cache-Control: max-age=3600'"),
         (["--header", ": x"], "is not a header"),
-        (["--header", "Cache_Control: x"], "S3 knows no header Cache_Control for an upload; there are Content-Language, Content-Disposition, Cache-Control,"),
+        (["--header", "Cache_Control: x"], "S3 knows no header Cache_Control for an upload; there are Content-Encoding, Content-Language, Content-Disposition, Cache-Control,"),
         (["--header", "X-Amz-Storage-Class: GLACIER"], "X-Amz-Storage-Class is set by --storage-class"),
         (["--header", "content-type: text/plain"], "content-type is set by --content-type"),
         (["--header", "x-amz-server-side-encryption: AES256"], "is set by --sse"),

@@ -47,11 +47,11 @@ def test_push_takes_variables(s3once, bucket, tmp_path):
 
 
 def test_config_says_where_each_is_from(s3once, job, tmp_path):
-    file = job("min-age = 3m", "wait = yes", "exclude = *.tmp")
+    file = job("min-age = 3m", "no-wait = yes", "exclude = *.tmp")
     env = {
         "S3ONCE_MIN_AGE": "5m",
         "S3ONCE_PART_SIZE": "32M",
-        "S3ONCE_WAIT": "no",
+        "S3ONCE_NO_WAIT": "no",
         "S3ONCE_RETRIES": "3",
         "S3ONCE_TAG": "a=1",
         "S3ONCE_TAG_2": "b=2",
@@ -63,7 +63,7 @@ def test_config_says_where_each_is_from(s3once, job, tmp_path):
     run = s3once("config", file, "--json", env=env)
     assert run.code == 0, run
     found = settings(run)
-    assert found["min-age"] == [("3m", f"line 3 of {file}")] and found["wait"] == [("yes", f"line 4 of {file}")]
+    assert found["min-age"] == [("3m", f"line 3 of {file}")] and found["no-wait"] == [("yes", f"line 4 of {file}")]
     assert found["part-size"] == [("32M", "S3ONCE_PART_SIZE")] and found["full-scan"] == [("1h", "S3ONCE_FULL_SCAN")]
     assert found["tag"] == [("a=1", "S3ONCE_TAG"), ("b=2", "S3ONCE_TAG_2")]
     assert found["retries"] == [("3", "S3ONCE_RETRIES")] and "max_attempts" not in found
@@ -125,7 +125,7 @@ def test_variables_of_others_are_not(s3once, job):
     assert run.code == 0 and "the variable" not in run.err, run
 
 
-@pytest.mark.parametrize("name, value, words", [("MIN_AGE", "soon", "'soon' is not"), ("WAIT", "perhaps", "'perhaps' is neither yes nor no"), ("CHECKSUM", "crc", "'crc' is not one of")])
+@pytest.mark.parametrize("name, value, words", [("MIN_AGE", "soon", "'soon' is not"), ("NO_WAIT", "perhaps", "'perhaps' is neither yes nor no"), ("CHECKSUM", "crc", "'crc' is not one of")])
 def test_a_wrong_value_is_an_error(s3once, job, name, value, words):
     for argv in (("run", job()), ("push", "/tmp", "s3://bucket"), ("config", job())):
         run = s3once(*argv, env={f"S3ONCE_{name}": value})
@@ -138,7 +138,7 @@ def test_contradictions_are_told(s3once, job, tmp_path):
     assert run.code == 2 and "--as and --key contradict each other" in run.err and "environment" in run.err, run
     run = s3once("run", job("key = x"), env={"S3ONCE_AS": "k"})
     assert run.code == 2 and "S3ONCE_AS and key contradict each other" in run.err, run
-    run = s3once("run", job("no-wait = yes"), "-v", env={"S3ONCE_WAIT": "yes", "S3ONCE_QUIET": "yes"})
+    run = s3once("run", job("no-wait = yes"), "-v", env={"S3ONCE_NO_WAIT": "no", "S3ONCE_QUIET": "yes"})
     assert run.code == 0 and "uploaded" in run.out, run
 
 
