@@ -71,7 +71,6 @@ static void check_refused(void)
 		{"--as \xFF a s3://bucket", "--as: the name is not UTF-8"},
 		{"--as k --files-from f a s3://bucket", "contradict"},
 		{"--as k --exclude x a s3://bucket", "contradict"},
-		{"-0 a s3://bucket", "--files-from"},
 		{"--files-from f a b s3://bucket", "one SOURCE"},
 		{"-q -v a s3://bucket", "contradict"},
 		{"--lease 0s a s3://bucket", "too small"},
