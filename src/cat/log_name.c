@@ -77,22 +77,29 @@ bool log_key_read(const struct log_name *name, const char *key, struct log_key *
 
 bool log_family_of_object(const char *base_name, struct text *family)
 {
+	struct text found = TEXT(2 * KEY_BYTES_MAX);
 	struct log_key read;
-	for (const char *dash = base_name; (dash = strchr(dash, '-')); dash++) {
+	bool is_object = false;
+	for (const char *dash = base_name; !is_object && (dash = strchr(dash, '-')); dash++) {
 		const char *end = read_time_and_id(dash + 1, &read.time_s);
 		if (!end)
 			continue;
-		/* The extension ends where the rest of the name is an offset or a suffix. */
-		for (const char *ext = end; *ext || ext == end; ext++) {
-			if (!read_end(ext, &read))
-				continue;
-			text_add_bytes(family, base_name, (size_t)(dash - base_name));
-			text_add_bytes(family, end, (size_t)(ext - end));
-			return true;
-		}
-		text_add_bytes(family, base_name, (size_t)(dash - base_name));
-		text_add(family, end);
-		return true;
+		/* The extension ends where the rest of the name is an offset or a suffix, or at the
+		 * end of the name. */
+		const char *ext_end = end;
+		while (!read_end(ext_end, &read))
+			ext_end++;
+		text_reset(&found);
+		text_add_bytes(&found, base_name, (size_t)(dash - base_name));
+		text_add_bytes(&found, end, (size_t)(ext_end - end));
+		/* Of "a.b-…" the family would be "a.b", whose objects are called "a-….b". */
+		struct log_name name;
+		is_object = log_name_set(&name, text_string(&found)) == 0 &&
+			    log_key_read(&name, base_name, &read);
+		log_name_clear(&name);
 	}
-	return false;
+	if (is_object)
+		text_add(family, text_string(&found));
+	text_clear(&found);
+	return is_object;
 }

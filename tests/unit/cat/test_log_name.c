@@ -55,6 +55,8 @@ static void test_families(void)
 		{"access-20261120T075959Z-0f3c9a61.log", "access.log"},
 		{"access-20261120T075959Z-0f3c9a61.log~6000.zst", "access.log"},
 		{"a-b-20261120T075959Z-0f3c9a61.gz", "a-b"},
+		{"a.b-20261120T075959Z-0f3c9a61", NULL},
+		{"a-20261120T075959Z-0f3c9a61.b.log", NULL},
 		{"access.log", NULL},
 		{"access-20261120.log", NULL},
 		{"", NULL},
