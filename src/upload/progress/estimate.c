@@ -50,6 +50,11 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 		e->large_s += seconds;
 		e->large = smooth(e->large, large, seconds, e->large_s, LARGE_MEMORY_S);
 	}
+	/* Large files that have shared the line with small ones have it to themselves now. */
+	const bool has_small = counts->in_flight > counts->large.in_flight;
+	if (e->had_small && !has_small && counts->large.in_flight && e->line > e->large)
+		e->large = e->line;
+	e->had_small = has_small;
 	/* This rate never is the mean of the whole run, so that one early file does not make
 	 * most_small too high for ever. */
 	e->small = smooth(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
@@ -84,8 +89,13 @@ double estimate_seconds_left(const struct estimate *e, const struct s3once_count
 		return -1;
 	const double of_large = large_bytes ? (double)large_bytes / e->large : 0;
 	const double of_small = to_begin ? (double)to_begin / e->most_small : 0;
-	const double longer = of_large > of_small ? of_large : of_small;
-	const bool both_go_on = counts->large.in_flight && small_in_flight;
-	const double left = both_go_on ? longer : of_large + of_small;
+	double left = of_large + of_small;
+	if (counts->large.in_flight && small_in_flight && of_large <= of_small)
+		left = of_small;
+	else if (counts->large.in_flight && small_in_flight)
+		/* Large and small files share the line until the small ones are sent. Then the
+		 * large ones have it to themselves. */
+		left = of_small +
+		       (of_large - of_small) * e->large / (e->line > e->large ? e->line : e->large);
 	return left < 100 * 3600 ? left : -1; /* an estimate of 100 hours would mean nothing */
 }

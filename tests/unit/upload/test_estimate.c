@@ -6,7 +6,8 @@
 struct run_of {
 	const char *what;
 	struct work {
-		unsigned small, large; /* files that end in this second; a small one has 4 KiB */
+		unsigned small, large; /* files that end in this second */
+		uint64_t each;         /* bytes of such a small file; 0: 4 KiB */
 		uint64_t bytes;        /* of large files, which leave in it */
 		uint64_t had;          /* of them, which S3 has already and are only compared */
 		unsigned skipped;      /* files of 1 MiB that are done since an earlier run */
@@ -71,7 +72,17 @@ static struct work large_after_small(unsigned second)
 		.bytes = second < 30 ? 0 : 20 * MIB};
 }
 
+/* A line of 1 MiB a second, of which the large file has little until the small ones are sent. */
+static struct work many_share_the_line(unsigned second)
+{
+	return (struct work){.small = second < 40 ? 3 : 0,
+		.each = 300 << 10,
+		.large = second == 59,
+		.bytes = second < 40 ? 124 << 10 : 1 << 20};
+}
+
 static const struct run_of runs[] = {
+	{"a large file that shares the line", many_share_the_line, 60, 1},
 	{"one large file beside small ones", one_large_beside_small, 100, 1},
 	{"a large file that is resumed", large_that_is_resumed, 50, 1},
 	{"small files", small_alone, 120, 0},
@@ -84,11 +95,12 @@ static const struct run_of runs[] = {
 
 static void add_work(struct s3once_counts *counts, const struct work *work)
 {
+	const uint64_t small_bytes = work->small * (work->each ? work->each : SMALL_SIZE);
 	counts->uploaded += work->small + work->large;
 	counts->skipped += work->skipped;
-	counts->bytes_moved += work->bytes + work->small * SMALL_SIZE;
+	counts->bytes_moved += work->bytes + small_bytes;
 	counts->bytes_sent = counts->bytes_moved;
-	counts->bytes_settled += work->small * SMALL_SIZE + work->skipped * MIB;
+	counts->bytes_settled += small_bytes + work->skipped * MIB;
 	counts->large.ended += work->large;
 	counts->large.bytes_moved += work->bytes;
 	counts->large.bytes_ended += work->bytes + work->had; /* what is under way counts, too */
