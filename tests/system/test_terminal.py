@@ -105,3 +105,16 @@ def test_picture_of_a_run(s3once, s3_wire, bucket, tmp_path):
         PICTURE.write_text(drawn)
     shown = re.findall(r"<text [^>]*>(.*)</text>", PICTURE.read_text())
     assert [like(html.unescape(row)) for row in shown] == [like(row) for row in rows if row], rows
+
+
+def test_the_screens_of_the_comparison(s3once, s3_wire, bucket, tmp_path):
+    """Those of s3once, on 80 columns. Those of rclone are pasted."""
+    page = (REPOSITORY / "docs" / "comparison.md").read_text().split("## A run beside rclone's")[1].split("\n## ")[0]
+    blocks = [block for block in re.findall(r"```\n(.*?)```", page, re.S) if block.startswith("$ s3once")]
+    shown = [line for block in blocks for line in block.splitlines() if not line.startswith("$ ")]
+    with Terminal(s3once, 80, S3ONCE_MARKS="local") as terminal:
+        during = run_of_22_files(terminal, s3_wire, bucket, tmp_path)
+        assert terminal.start("push", "var/log/app", f"s3://{bucket}/web1", cwd=tmp_path).wait(60) == 0
+        wait_until(lambda: "uploaded 0" in "".join(terminal.rows), what="the second summary")
+    rows = {like(row.replace(bucket, "logs")) for row in during + terminal.rows}
+    assert len(shown) == 5 and {like(line) for line in shown} <= rows, (shown, rows)
