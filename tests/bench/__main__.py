@@ -57,6 +57,7 @@ def parse():
     parser.add_argument("--latencies", default="30/6,100/20", help="ms of S3/DynamoDB, of latency [30/6,100/20]")
     parser.add_argument("--clients", default="s3once,curl,rclone,s5cmd", help="those on PATH, of these and aws")
     parser.add_argument("--files", type=int, default=1000000, help="of rerun and scan [1000000]")
+    parser.add_argument("--stores", default="dynamodb,sqlite", help="of rerun: where the marks are [dynamodb,sqlite]")
     parser.add_argument("--size-mib", type=int, default=4096, help="of compress [4096]")
     options = parser.parse_args()
     options.main = what[options.what]

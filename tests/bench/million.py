@@ -137,7 +137,7 @@ def one_store(options, tree, setting, kind, counted):
         to_store = len(counted.requests()) if kind == "dynamodb" else sum(summary["requests"].values())
         to_s3 = sum(setting.sink.counts().values()) - sum(before.values())
         before = setting.sink.counts()
-        print(f"| {client.name} | {cost.cpu:.1f} s | {cost.wall:.1f} s | {cost.memory / MIB:.0f} MiB ", end="")
+        print(f"| {client.name} | {cost.cpu:.1f} s | {cost.wall:.1f} s | {options.files / cost.wall:,.0f} | {cost.memory / MIB:.0f} MiB ", end="")
         print(f"| {to_store} | {to_s3} |", flush=True)
 
 
@@ -145,11 +145,11 @@ def rerun(options):
     tree = make_files(options)
     (options.dir / "home").mkdir(exist_ok=True)
     print(f"\n{options.files:,} files, all done before:\n")
-    print("| client | CPU | wall | peak memory | requests to the store | requests to S3 |")
-    print("|---|---|---|---|---|---|", flush=True)
+    print("| client | CPU | wall | files a second | peak memory | requests to the store | requests to S3 |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     with NginxSink(holds_empty=True) as sink, Dynoxide() as dynamodb, NginxCount(dynamodb) as counted:
         setting = Setting(sink, counted, "http", options.dir)
-        for kind in ("dynamodb", "sqlite"):
+        for kind in options.stores.split(","):
             one_store(options, tree, setting, kind, counted)
 
 
