@@ -30,6 +30,14 @@ struct machine {
 };
 
 struct open_file;
+/* What a process has heard of servers, for silences.c. */
+struct heard {
+	/* Since when requests are not answered, and nothing has moved; or 0. */
+	uint64_t silent_ns;
+	uint64_t moved_ns;     /* when it last finished a file, or sent a body */
+	uint64_t said_ns;      /* when it last said anything */
+	uint64_t suspended_ns; /* of the process, at silent_ns */
+};
 struct machine_process {
 	struct machine *machine;
 	int pid;
@@ -44,7 +52,8 @@ struct machine_process {
 	unsigned n_threads;
 	unsigned reads_failed;        /* of files, by chance */
 	struct machine_process *next; /* of the world's list */
-	void *owner;                  /* of whoever started it */
+	struct heard heard;
+	void *owner; /* of whoever started it */
 };
 
 /* Forgets all machines of the world before. */

@@ -11,6 +11,7 @@
 #include "machines.h"
 #include "proxy.h"
 #include "rivals.h"
+#include "silences.h"
 #include "story.h"
 #include "tasks.h"
 #include "world.h"
@@ -81,6 +82,7 @@ void net_calm(void)
 {
 	net.habits.refuses_first_part = false;
 	rivals_calm();
+	silences_calm();
 	net.habits.faults = (struct net_faults){0};
 	memset(net.is_cut, 0, sizeof net.is_cut);
 }
@@ -467,6 +469,16 @@ static int exchange(const struct http *http, const struct http_request *request,
 		const int error = wait_on(request, http->shared->stall_timeout_ns);
 		return give_up(request, error ? error : -ETIMEDOUT, ret_problem);
 	}
+	const enum silence silence = silence_of(wire);
+	if (silence) {
+		if (silence_applies(wire))
+			send_late(copy_of(request, wire), 600 * NS_PER_S);
+		silences_asked(task_process());
+		const int error = wait_on(request, silence == SILENCE_TRICKLES
+							   ? UINT64_MAX / 4
+							   : http->shared->stall_timeout_ns);
+		return give_up(request, error ? error : -ETIMEDOUT, ret_problem);
+	}
 	if (fault == FAULT_LOST_AFTER || fault == FAULT_SENT_TWICE)
 		apply_unheard(wire);
 	if (fault == FAULT_LOST_AFTER)
@@ -483,8 +495,10 @@ static int exchange(const struct http *http, const struct http_request *request,
 		error = hand_out(request, &reply, ret_reply, ret_problem);
 	else
 		give_up(request, error, ret_problem);
-	if (!error && fault != FAULT_HTML && status == 200)
+	if (!error && fault != FAULT_HTML && status == 200) {
 		parts_heard(wire);
+		silences_answered(wire);
+	}
 	ret_reply->is_resent = fault == FAULT_SENT_TWICE;
 	story_detail("  %s %s: %d%s%s", operation(wire), is_dynamodb(wire) ? "" : wire->path,
 		status, fault ? ", " : "", fault_names[fault]);

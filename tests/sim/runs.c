@@ -5,6 +5,7 @@
 #include "judge_waits.h"
 #include "pipes.h"
 #include "s3once/push.h"
+#include "silences.h"
 #include "story.h"
 #include "world.h"
 #include <errno.h>
@@ -88,9 +89,24 @@ static void note_failure(struct machine *machine, const struct s3once_event *eve
 	machine->left_overs += is_replaced || world_is_left_over(machine, event->path);
 }
 
+/* Whether nothing has moved. A file that fails by itself is finished. */
+static bool is_of_what_fails(const struct s3once_event *event)
+{
+	const enum s3once_event_type type = event->type;
+	if (type == S3ONCE_EVENT_FAILED)
+		return strncmp(event->text, "failed after", 12) == 0;
+	return type == S3ONCE_EVENT_NOTE || type == S3ONCE_EVENT_WARNING ||
+	       type == S3ONCE_EVENT_RETRY || type == S3ONCE_EVENT_FATAL ||
+	       type == S3ONCE_EVENT_HELD;
+}
+
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	const char *name = name_of(event->type);
+	if (is_of_what_fails(event))
+		silences_said(task_process());
+	else if (name)
+		silences_moved(task_process());
 	if (name)
 		story("%s %s%s%s%s%s", name, event->path, *event->text ? ": " : "", event->text,
 			*event->code ? ", " : "", event->code);
@@ -134,6 +150,7 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.concurrency = s->concurrency,
 		.attempts = s->attempts,
 		.give_up_after_ms = s->give_up_s * 1000,
+		.request_timeout_ms = s->silences ? RUN_REQUEST_S * 1000 : 0,
 		.part_bytes = 5U << 20,
 		.lease_ms = run_lease_s() * 1000,
 		.grace_ms = s->grace_s * 1000,
@@ -234,6 +251,7 @@ static int push(struct run *run)
 				.exit = exit,
 				.keeps_earlier = options.if_changed == S3ONCE_CHANGED_SKIP});
 	runs_ended(run->process);
+	silences_ended(run->process, exit);
 	if (*s3once_push_manifest(push))
 		runs_manifest(s3once_push_manifest(push), counts, run->began_ns);
 	s3once_push_free(push);
@@ -261,6 +279,12 @@ static void take_signal(void *arg)
 	const struct run *run = process->owner;
 	if (run && run->push)
 		s3once_push_stop(run->push);
+}
+
+bool run_is_push(const struct machine_process *process)
+{
+	const struct run *run = process->is_over ? NULL : process->owner;
+	return run && run->push;
 }
 
 bool run_ask_to_end(struct machine_process *process)

@@ -371,4 +371,6 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	choose_writers(&writers, ret);
 	struct chance images = chance_of(seed, "images");
 	choose_images(&images, ret);
+	struct chance silences = chance_of(seed, "silences");
+	ret->silences = may_be_night ? SOMETIMES(&silences, 1, 1, 2) : 0;
 }

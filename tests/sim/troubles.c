@@ -1,6 +1,7 @@
 /* What happens to machines and processes: kills, stops, failures of power, and so on. */
 #include "judge.h"
 #include "net.h"
+#include "silences.h"
 #include "story.h"
 #include "world.h"
 #include <stdlib.h>
@@ -168,6 +169,12 @@ static void reboot(struct chance *chance)
 	story("%s has booted", machine->name);
 }
 
+static void fall_silent(struct chance *chance)
+{
+	wait_for_process(chance);
+	silences_fall(chance);
+}
+
 struct trouble {
 	void (*happen)(struct chance *chance);
 	unsigned n;
@@ -204,6 +211,8 @@ void troubles_begin(void)
 	begin(cut_power, s->power_cuts, "power");
 	begin(cut_network, s->net_cuts, "network");
 	begin(jump_clock, s->clock_jumps, "clocks");
+	if (s->silences)
+		begin(fall_silent, s->silences, "silences");
 	if (s->asked)
 		begin(ask_one, s->asked, "signals");
 	if (s->reboots)

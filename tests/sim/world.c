@@ -7,6 +7,7 @@
 #include "kernel.h"
 #include "net.h"
 #include "pipes.h"
+#include "silences.h"
 #include "story.h"
 #include "trace.h"
 #include <stdio.h>
@@ -463,8 +464,11 @@ static void conclude(void *arg)
 
 static void log_line(void *arg, enum log_level level, const char *line)
 {
-	if (task_process())
-		story_detail("%s", line);
+	if (!task_process())
+		return;
+	story_detail("%s", line);
+	if (level <= LOG_WARNING)
+		silences_said(task_process());
 }
 
 static void clear(void)
@@ -491,6 +495,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	world.chance = chance_of(seed, "world");
 	judge_begin();
 	runs_begin();
+	silences_begin();
 	make_servers();
 	make_machines();
 	if (world.scenario.rotated)

@@ -97,6 +97,10 @@ const char *run_marks(void);
 /* Starts a command on a machine, and returns its process; *ret_exit gets the exit status once it
  * has ended in order, and is -1 before. */
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit);
+/* Whether a process is a run of push that goes on. */
+bool run_is_push(const struct machine_process *process);
+/* The --request-timeout of runs where servers may be silent. */
+#define RUN_REQUEST_S 20
 /* Asks a run of push to end, as a signal does. False: it is none, or has ended. */
 bool run_ask_to_end(struct machine_process *process);
 /* When it was asked, or 0. Later by as long as its machine was suspended since, in which its

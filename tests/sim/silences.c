@@ -1,0 +1,170 @@
+#include "silences.h"
+#include "s3once/push.h"
+#include "story.h"
+#include "tasks.h"
+#include "world.h"
+#include <string.h>
+
+#define NS_PER_S  1000000000ULL
+#define GIVE_UP_S 300 /* by default */
+#define SAYS_S    10  /* of nothing that moves, before a line says so */
+/* What comes beside: the last look at the time, and what a run writes as it ends. */
+#define MARGIN_S 30
+/* More where requests of the other service fail, too, and are answered then: see README.md. */
+#define OTHERS_S 1800
+
+enum kind {
+	S3_IS_SILENT,
+	TABLE_IS_SILENT,
+	ALL_ARE_SILENT,
+	HALF_OPEN, /* the connections of one machine */
+	ENDLESS_HEADERS,
+	COMPLETE_HANGS,
+	KINDS
+};
+static const char *const kinds[KINDS] = {"S3 is silent", "the table is silent", "nobody answers",
+	"the connections of a machine are half open", "the headers of S3's answers do not end",
+	"S3 completes no upload"};
+
+static struct {
+	bool is_on;
+	enum kind kind;
+	const struct machine *machine;
+} silence;
+
+void silences_begin(void)
+{
+	silence.is_on = false;
+}
+
+void silences_calm(void)
+{
+	silence.is_on = false;
+}
+
+static bool is_complete(const struct wire_request *request)
+{
+	return strcmp(request->method, "POST") == 0 && strstr(request->query, "uploadId=");
+}
+
+enum silence silence_of(const struct wire_request *request)
+{
+	const bool is_s3 = !wire_header(request, "x-amz-target");
+	const struct machine_process *from = request->from;
+	if (!silence.is_on || !from)
+		return SILENCE_NONE;
+	const bool is_so = silence.kind == S3_IS_SILENT || silence.kind == ENDLESS_HEADERS ? is_s3
+			   : silence.kind == TABLE_IS_SILENT                               ? !is_s3
+			   : silence.kind == HALF_OPEN      ? from->machine == silence.machine
+			   : silence.kind == COMPLETE_HANGS ? is_s3 && is_complete(request)
+							    : true;
+	return !is_so                            ? SILENCE_NONE
+	       : silence.kind == ENDLESS_HEADERS ? SILENCE_TRICKLES
+						 : SILENCE_STALLS;
+}
+
+bool silence_applies(const struct wire_request *request)
+{
+	return is_complete(request) && silence.kind == COMPLETE_HANGS;
+}
+
+void silences_answered(const struct wire_request *request)
+{
+	struct machine_process *from = (struct machine_process *)(uintptr_t)request->from;
+	const bool is_s3 = !wire_header(request, "x-amz-target");
+	if (from && is_s3 && (*request->method == 'P' || is_complete(request)))
+		silences_moved(from);
+}
+
+void silences_moved(struct machine_process *process)
+{
+	process->heard.moved_ns = world_now_ns();
+	process->heard.silent_ns = 0;
+}
+
+void silences_said(struct machine_process *process)
+{
+	process->heard.said_ns = world_now_ns();
+}
+
+void silences_asked(struct machine_process *process)
+{
+	struct heard *heard = &process->heard;
+	if (heard->silent_ns)
+		return;
+	heard->silent_ns = world_now_ns();
+	heard->suspended_ns = process->suspended_ns;
+}
+
+/* For how long nothing has moved, in s. What was stopped or asleep has had no time. */
+static uint64_t still_s(const struct machine_process *process)
+{
+	const struct heard *heard = &process->heard;
+	const uint64_t since_ns =
+		heard->silent_ns > process->continued_ns ? heard->silent_ns : process->continued_ns;
+	if (!heard->silent_ns || process->is_stopped || process->machine->suspended_at_ns ||
+		heard->suspended_ns != process->suspended_ns)
+		return 0;
+	return (world_now_ns() - since_ns) / NS_PER_S;
+}
+
+static uint64_t limit_s(void)
+{
+	const unsigned s = world.scenario.give_up_s ? world.scenario.give_up_s : GIVE_UP_S;
+	return s > SAYS_S ? s : SAYS_S;
+}
+
+static bool others_fail(void)
+{
+	const struct scenario *s = &world.scenario;
+	return s->lost || s->lost_after || s->hangs || s->errors || s->errors_after ||
+	       s->throttled || s->html || s->partial || s->net_cuts || s->slow;
+}
+
+static void judge_one(const struct machine_process *process)
+{
+	const struct heard *heard = &process->heard;
+	const uint64_t s = still_s(process);
+	if (s > limit_s() + RUN_REQUEST_S + MARGIN_S + (others_fail() ? OTHERS_S : 0))
+		story_break("%s goes on, although nothing has moved for %llu s: %s", process->name,
+			(unsigned long long)s, kinds[silence.kind]);
+	if (s > SAYS_S + MARGIN_S && heard->said_ns <= heard->moved_ns)
+		story_break("%s has not said anything, and nothing has moved for %llu s: %s",
+			process->name, (unsigned long long)s, kinds[silence.kind]);
+}
+
+void silences_ended(const struct machine_process *process, int exit)
+{
+	if (!others_fail() && still_s(process) >= limit_s() &&
+		(exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_FILES))
+		story_break("%s ends with %d, and nothing has moved for %llu s", process->name,
+			exit, (unsigned long long)still_s(process));
+}
+
+static bool has_begun(uint64_t end_ns)
+{
+	return silence.is_on && world_now_ns() < end_ns;
+}
+
+void silences_fall(struct chance *chance)
+{
+	static const uint64_t lengths_s[] = {60, 1200, 7200};
+	const uint64_t length_s = chance_between(chance, 30, lengths_s[chance_below(chance, 3)]);
+	const uint64_t end_ns = world_now_ns() + length_s * NS_PER_S;
+	if (silence.is_on)
+		return;
+	silence.is_on = true;
+	silence.kind = (enum kind)chance_below(chance, KINDS);
+	silence.machine = machine_at(chance_below(chance, machines_count()));
+	story_fault("%s for %llu s", kinds[silence.kind], (unsigned long long)length_s);
+	for (struct machine_process *p = processes_first(); p; p = p->next)
+		p->heard.silent_ns = 0; /* of an earlier silence */
+	while (has_begun(end_ns)) {
+		task_sleep_until(world_now_ns() + NS_PER_S);
+		for (struct machine_process *p = processes_first(); p; p = p->next)
+			if (!p->is_over && run_is_push(p))
+				judge_one(p);
+	}
+	silence.is_on = false;
+	story("the silence is over");
+}
