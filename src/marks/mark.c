@@ -76,6 +76,7 @@ static const struct row_field fields[] = {
 	FIELD(upload.suffix, "upload_suffix", FIELD_TEXT, UPLOAD),
 	FIELD(upload.encoding, "upload_encoding", FIELD_TEXT, UPLOAD),
 	FIELD(upload.content, "upload_content", FIELD_TEXT, UPLOAD),
+	FIELD(upload.table, "upload_table", FIELD_TEXT, UPLOAD),
 	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),

@@ -84,6 +84,7 @@ struct open_upload {
 	/* The id of the content of that version of the file, as the metadata of the upload has it;
 	 * "" if the metadata has none. */
 	char content[UPLOAD_CONTENT_MAX + 1];
+	char table[ID_CHARS + 1]; /* the id of the marks, as the metadata of the upload has it */
 };
 
 /* Frees what it owns and leaves it zero. */

@@ -117,6 +117,24 @@ def test_an_upload_that_the_original_was_about_to_finish(s3once, s3, s3_wire, bu
     assert s3.get(bucket, "p/file") == content("old", 1000)
 
 
+def test_an_upload_that_the_original_began_is_not_resumed(s3once, s3, s3_wire, bucket, tmp_path, web1):
+    """The disk was copied while a new file was uploaded: the object of the copy is not the original's to replace."""
+    make_tree(web1, {"large": content("new", 11 * MIB)})
+    replace = ("--if-changed=replace", "--part-size=5MiB")
+    rule = s3_wire.add(faults.kill_before, "CompleteMultipartUpload")
+    s3once(*push(web1, bucket, tmp_path / "web1", *replace), **on("web1"))
+    assert rule.fired
+    s3_wire.clear()
+    shutil.rmtree(tmp_path / "copy")
+    shutil.copytree(tmp_path / "web1", tmp_path / "copy")
+    run = s3once(*push(web1, bucket, tmp_path / "copy", *replace, "--lease=2s"), **on("web2"))
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
+    make_tree(web1, {"large": content("later", 11 * MIB)})
+    run = s3once(*push(web1, bucket, tmp_path / "web1", *replace, "--lease=2s"), **on("web1"))
+    assert run.code == 1 and counts(run) == {"failed": 1, "skipped": 1}, run
+    assert s3.get(bucket, "p/large") == content("new", 11 * MIB)
+
+
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 @pytest.mark.parametrize("size", [1001, 6 * MIB])
 def test_what_was_adopted_is_not_replaced(s3once, s3, bucket, marks, tmp_path, size):

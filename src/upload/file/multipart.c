@@ -119,6 +119,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
 	snprintf(upload.encoding, sizeof upload.encoding, "%s", call.meta.encoding);
 	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
+	snprintf(upload.table, sizeof upload.table, "%s", worker->run->space.settings.table_id);
 	if (created.lacks_encryption) {
 		/* No part is sent to an upload that would store it unencrypted. */
 		discard_empty(worker, file, &upload);

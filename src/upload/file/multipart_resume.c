@@ -102,7 +102,10 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	       strcmp(upload->encoding, meta.encoding) == 0 &&
 	       /* The upload's metadata names its content. Parts of other content with this size
 		* and time would be compared and sent again, but the metadata would stay. */
-	       strcmp(upload->content, content) == 0 && server_may_take(worker, file->encoding) &&
+	       strcmp(upload->content, content) == 0 &&
+	       /* Nor would it stay the object of this machine if the marks are a copy of another
+		* one's: that one began the upload, and would take the object for its own. */
+	       strcmp(upload->table, meta.table) == 0 && server_may_take(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
