@@ -20,7 +20,7 @@ struct machine *world_original(struct machine *machine)
 /* Mostly no run goes on; else the copy has what the disk has at that moment. */
 static bool is_ready(const struct machine *original, bool may_run)
 {
-	return !original->is_off && original->has_pushed && (may_run || !processes_any(original));
+	return !original->is_off && original->is_noted && (may_run || !processes_any(original));
 }
 
 static void note_files(struct node *folder, const char *prefix)

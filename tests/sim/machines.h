@@ -23,6 +23,7 @@ struct machine {
 	int last_pid;
 	unsigned boots;
 	bool has_pushed; /* a run of push has ended in order, so that there are marks */
+	bool is_noted;   /* one of them has ended with 0 or 1, so that its marks know the machine */
 	bool knows_id;   /* one of them has ended with 0, and knows the bucket by its object */
 	/* Of its last run: files that failed, and those of them that world_is_left_over(). */
 	unsigned failures, left_overs;

@@ -237,6 +237,7 @@ static int push(struct run *run)
 	const int exit = (int)s3once_push_run(push);
 	run->push = NULL;
 	run->machine->has_pushed = true;
+	run->machine->is_noted |= exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_FILES;
 	run->machine->knows_id |= exit == 0 && judge_was_shown(run->process, WORLD_ID_OBJECT);
 	if (producer)
 		producer_end(producer, run->process, exit);

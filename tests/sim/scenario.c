@@ -327,10 +327,11 @@ static void choose_images(struct chance *c, struct scenario *s)
 	if (!s->images)
 		return;
 	s->hosts = 3;
-	s->dynamodb = s->clones = s->ignores = s->large = s->removes = s->deletes = 0;
+	s->dynamodb = s->clones = s->ignores = s->removes = s->deletes = 0;
 	s->anew = s->backups = s->foreign = s->pipes = s->manifest = s->lifecycle_h = 0;
 	s->batches = s->no_old = s->partial = s->bad_part = s->age_s = s->spools = 0;
 	s->id_gone = s->transfer_kib = s->recompress = 0;
+	s->bad_reads = 0; /* of what tells which machine this is */
 }
 
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)

@@ -378,9 +378,10 @@ static bool is_explained(const struct machine *machine, int exit)
 	return exit == 0 ||
 	       (exit == S3ONCE_EXIT_FILES && machine->failures &&
 		       machine->failures == machine->left_overs) ||
-	       /* Each of the two machines may have another file under a key. */
-	       (exit == S3ONCE_EXIT_FILES && world_image() &&
-		       world_original((struct machine *)(uintptr_t)machine) == machine_at(0)) ||
+	       /* Each of two machines with the same marks may have another file under a key, and
+		* replace all that the other one has found. */
+	       ((exit == S3ONCE_EXIT_FILES || exit == S3ONCE_EXIT_SETUP) && world_image() &&
+		       (machine == machine_at(0) || machine == world_image())) ||
 	       (exit == S3ONCE_EXIT_FILES && (s->foreign || world_loses_objects() ||
 						     s->if_changed == 1 || s->recompress)) ||
 	       (exit == S3ONCE_EXIT_SETUP &&
