@@ -134,8 +134,9 @@ BUGS = {
         "strcmp(id, id)",
     ),
     "an-equal-log-is-a-copy": (  # of one that was uploaded on another day
-        "(family_moment_is_unique(file->moment) && file->moment == row->moment) ||",
-        "true ||",
+        "if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) || (family_moment_is_unique(file->moment) && file->moment == row->moment))"
+        " return true;",
+        "if (row)\n\t\treturn true;",
     ),
     "days-of-the-clock": (  # a clock that is wrong by years makes logs that nobody has seen for long
         "day = day + 1, clock = %lld WHERE clock IS NOT %lld;",
@@ -200,6 +201,49 @@ BUGS = {
     "lease-by-the-wall-clock": (
         "observer_note(seen, row->version, now_ns) <",
         "observer_note(seen, row->version, (uint64_t)clock_wall_ns()) <",
+    ),
+    # Writers whose names no run is told of
+    "a-name-that-rests-is-live": (  # for ever
+        " AND mtime < ?2 AND form <> 0",
+        " AND mtime < ?2 - ?2 AND form <> 0",
+    ),
+    "the-newest-one-is-finished": (  # where each file has its last name from the first line on
+        '" OR (form = 1 AND NOT EXISTS (" PEERS',
+        '" OR (form = 1 AND source < 0 AND NOT EXISTS (" PEERS',
+    ),
+    "what-is-live-is-not-named": (  # as one that waits
+        '[ALL] = ENTRIES " ORDER BY',
+        '[ALL] = ENTRIES " AND NOT (live AND kind = 3) ORDER BY',
+    ),
+    "a-ring-has-a-live-log": (  # the one that has the family's name
+        "memcmp(bytes[0], bytes[1], n) != 0;",
+        "memcmp(bytes[0], bytes[1], n) == 0;",
+    ),
+    "an-open-file-is-finished": (  # of a ring
+        "if (options->rotated && !options->takes_written && file_is_being_written(fd))",
+        "if (options->rotated && !options->takes_written && file_is_being_written(fd) && fd < 0)",
+    ),
+    "a-new-time-is-a-new-log": (  # of a compressor that does not keep it
+        "return file->is_packed && !row->was_packed && file->has_own_time && file->moment == row->moment;",
+        "return found->bytes != row->end;",
+    ),
+    # Copies of marks
+    "a-copy-is-the-machine-of-its-marks": (
+        "settings->machine = *here; random_id(settings->table_id);",
+        "settings->machine = *here;",
+    ),
+    # Silent servers
+    "no-end-where-nothing-moves": (
+        "progress_limit(&run->progress, o->give_up_after_ms, o->request_timeout_ms);",
+        "progress_limit(&run->progress, UINT32_MAX, o->request_timeout_ms);",
+    ),
+    "an-end-without-a-reason": (  # and not with 3
+        "why.text, (unsigned long long)(still_ns / NS_PER_S)); run_fail(run, &said);",
+        "why.text, (unsigned long long)(still_ns / NS_PER_S));",
+    ),
+    "nothing-is-said-while-nothing-moves": (
+        "if (clock->locked.has_said || clock->locked.still_ns < PROGRESS_SAY_NS ||",
+        "if (clock->locked.has_said || clock->locked.still_ns < 30 * PROGRESS_SAY_NS ||",
     ),
     # Several writers, whose options differ
     "a-live-claim-is-forgotten": (  # by gc, which waits only before it aborts an upload
@@ -296,7 +340,25 @@ SHARED = EVENING + "rotated=0 live=0 dynamodb=1 "
 ALONE = EVENING + "rotated=0 live=0 dynamodb=0 hosts=1 "
 LOGS = EVENING + "rotated=1 dynamodb=0 hosts=1 removes=0 "
 PARTS = "night_h=0 rotated=0 live=0 dynamodb=1 files=2 large=2 "
-KINDS = {"shared": SHARED, "alone": ALONE, "logs": LOGS, "parts": PARTS, "evening": EVENING}  # the most numbers first
+NIGHT = "night_h=10 hosts=2 live=0 removes=0 rotated=1 dynamodb=0 timeless=0 "
+ZOO = NIGHT + "zoo=1 rings=0"
+RINGS = NIGHT + "zoo=0 rings=1 clock_jumps=0 clock_days=0 bad_reads=0"
+IMAGES = (
+    "images=1 night_h=9 rotated=2 hosts=3 dynamodb=0 clones=0 ignores=0 removes=0 deletes=0 anew=0 backups=0 foreign=0 pipes=0 manifest=0 lifecycle_h=0 "
+    "batches=0 no_old=0 partial=0 bad_part=0 age_s=0 spools=0 id_gone=0 transfer_kib=0 recompress=0 bad_reads=0 if_changed=0 hot=1 edits=20 runs=5"
+)
+SILENCES = "silences=3 slow=0 net_cuts=0 lost=0 lost_after=0 hangs=0 errors=0 errors_after=0 throttled=0 html=0 partial=0"
+KINDS = {  # the most numbers first
+    "shared": SHARED,
+    "alone": ALONE,
+    "logs": LOGS,
+    "parts": PARTS,
+    "zoo": ZOO,
+    "rings": RINGS,
+    "images": IMAGES,
+    "silences": SILENCES,
+    "evening": EVENING,
+}
 WORLDS = {
     "done-without-claim": SHARED + "hosts=1 hot=1 aws=0 batches=2 edits=20 runs=12 concurrency=8 again=200 late_s=60 files=3 attempts=1 if_changed=0",
     "done-without-fence": SHARED + "hosts=1 hot=1 aws=0 batches=2 edits=20 runs=12 concurrency=8 again=200 late_s=60 files=3 attempts=1 if_changed=0",
@@ -332,6 +394,16 @@ WORLDS = {
     "replacing-claim-may-wait": ALONE + "removes=0 hot=1 edits=20 runs=12 power_cuts=10 files=3 if_changed=0 varies=0 backups=0 anew=0",
     "any-answer-shows": ALONE + "portal=1 anew=2 html=150 runs=8 removes=0 edits=3",
     "shown-by-the-next-generation": SHARED + "hosts=3 runs=5 overlap=500 files=8 anew=3 removes=0 lags=100",
+    "a-name-that-rests-is-live": ZOO,
+    "the-newest-one-is-finished": ZOO,
+    "what-is-live-is-not-named": ZOO,
+    "a-ring-has-a-live-log": RINGS,
+    "an-open-file-is-finished": RINGS,
+    "a-new-time-is-a-new-log": "night_h=10 rotated=1 live=1 timeless=1 zoo=0 rings=0 dynamodb=0 removes=0",
+    "a-copy-is-the-machine-of-its-marks": IMAGES + " large=0",
+    "no-end-where-nothing-moves": SILENCES,
+    "an-end-without-a-reason": SILENCES,
+    "nothing-is-said-while-nothing-moves": SILENCES,
     "a-cache-may-answer": ALONE + "aws=0 proxy=1 runs=8 edits=20 hot=1 files=3 removes=0 if_changed=0",
     "a-live-claim-is-forgotten": SHARED + "hosts=3 runs=5 audits=12 keep_marks_s=1 slow=1 lease_s=30 files=8 concurrency=1",
     "lock-by-ones-own-lease": SHARED + "hosts=3 runs=1 lockers=16 leases=1 slow=0 stops=6",
