@@ -43,7 +43,7 @@ local function checksums()
 	return found
 end
 -- Doctor stores objects to find out what is done with conditions: of several with the same key, one is stored.
-if method == "PUT" and ngx.var.http_if_none_match and ngx.var.uri:find("/.s3once-doctor", 1, true) then
+if ngx.var.http_if_none_match and ngx.var.uri:find("/.s3once-doctor", 1, true) then
 	if not ngx.shared.probes:add(ngx.var.uri, true) then return reply(412, "") end
 end
 -- Else nginx itself would answer them, with 304 for If-None-Match: * since the reply has an etag.
