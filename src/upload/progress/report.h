@@ -41,12 +41,12 @@ struct report {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
 		struct estimate estimate;
-		bool has_waited;     /* for a file that another uploader holds */
 		struct share *large; /* the large files under way */
 		struct s3once_waiting waiting[S3ONCE_WAITS];
 		char *waiting_paths[S3ONCE_WAITS]; /* owned; NULL for "" */
 		struct problem error;              /* see report_why() */
 		bool error_is_fatal;
+		bool has_waited;      /* for a file that another uploader holds */
 		struct text failures; /* one line for each failure: see report_why() */
 		uint64_t n_left_out;  /* failures that have no line */
 	} locked;
