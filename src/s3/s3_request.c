@@ -2,6 +2,7 @@
  * calls themselves are in s3.c and s3_multipart.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/text.h"
 #include <assert.h>
 #include <errno.h>
@@ -439,6 +440,13 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 	void *arg, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct s3_conn *conn = request->conn;
+	/* S3 ignores a parameter whose name begins with "x-", and no cache on the way has an answer
+	 * to a URL that was never asked for before. */
+	if (!request->call.is_write) {
+		char once[ID_CHARS + 1];
+		random_id(once);
+		s3_request_query(request, "x-once", once);
+	}
 	if (conn->path.error || conn->query.error || conn->body.error)
 		return outcome_error(ret_problem, OUTCOME_LOCAL,
 			"the request would be too long, or memory ran out");

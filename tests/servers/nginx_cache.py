@@ -3,13 +3,14 @@
 from .base import Server, free_ports
 from .nginx_count import nginx_head, nginx_paths, start_nginx
 
-# What the proxy makes of a request that says no-cache, and of a reply from its cache.
+# By what the proxy knows a request again, and what it makes of one that says no-cache and of a reply from its cache.
 MANNERS = {
-    "obeys": "proxy_cache_bypass $http_cache_control;",
-    "tells": "add_header X-Cache-Status $upstream_cache_status always;",
-    "tells by RFC 9211": 'add_header Cache-Status "nginx;$cache_status" always;',
-    "tells the age": "add_header Age $cache_age always;",
-    "is silent": "",
+    "obeys": ("$uri", "proxy_cache_bypass $http_cache_control;"),
+    "tells": ("$uri", "add_header X-Cache-Status $upstream_cache_status always;"),
+    "tells by RFC 9211": ("$uri", 'add_header Cache-Status "nginx;$cache_status" always;'),
+    "tells the age": ("$uri", "add_header Age $cache_age always;"),
+    "goes by the URL": ("$request_uri", ""),
+    "ignores the query": ("$uri", ""),
 }
 
 CONFIGURATION = """\
@@ -33,7 +34,7 @@ http {{
 			proxy_cache cache;
 			proxy_cache_methods GET HEAD;
 			proxy_cache_convert_head off;
-			proxy_cache_key $request_method$request_uri;
+			proxy_cache_key $request_method{uri};
 			proxy_cache_valid any 1h;
 			{manner}
 		}}
@@ -59,6 +60,7 @@ class NginxCache(Server):
             folder=self.folder,
             upstream=self.upstream.endpoint,
             port=port,
-            manner=MANNERS[self.manner],
+            uri=MANNERS[self.manner][0],
+            manner=MANNERS[self.manner][1],
         )
         start_nginx(self, text)

@@ -46,15 +46,15 @@ def test_a_reply_from_a_cache_proves_nothing(s3once, target, tree):
 
 
 @sqlite
-@pytest.mark.parametrize("cache", ["obeys"], indirect=True)
-def test_reads_ask_caches_to_pass_them_on(s3once, target, tree):
+@pytest.mark.parametrize("cache", ["obeys", "goes by the URL"], indirect=True)
+def test_reads_are_passed_on_by_caches(s3once, target, tree):
     run = s3once("proven", "--source", tree, tree, target)
     assert run.code == 1 and run.out.count("not in S3") == 1, run
     run = s3once("push", tree, target, "--delete-after=0s")
     assert run.code == 1 and [path.name for path in tree.iterdir()] == ["f3"], run
 
 
-@pytest.mark.parametrize("cache", ["is silent", "tells"], indirect=True)
+@pytest.mark.parametrize("cache", ["ignores the query", "tells"], indirect=True)
 def test_doctor_finds_a_cache(s3once, s3, bucket, cache):
     run = s3once("doctor", f"s3://{bucket}", "--json", env={"AWS_ENDPOINT_URL_S3": cache.endpoint})
     found = [event for event in run.events if event["finding"] == "failure"]

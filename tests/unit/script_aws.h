@@ -56,12 +56,16 @@ static inline const char *script_sent(const struct script_request *request, cons
 	return value;
 }
 
-/* Whether the request begins with this method and target. */
+/* Whether the request begins with this method and target. A read has "x-once" behind that. */
 static inline bool script_is_to(const struct script_request *request, const char *method_target)
 {
-	size_t n = strlen(method_target);
-	bool same = request->head && strncmp(request->head, method_target, n) == 0 &&
-		    strncmp(request->head + n, " HTTP/1.1\r\n", 11) == 0;
+	static const char once[] = "x-once=", end[] = " HTTP/1.1\r\n";
+	const size_t n = strlen(method_target);
+	bool same = request->head && strncmp(request->head, method_target, n) == 0;
+	const char *at = same ? request->head + n : "";
+	if ((*at == '?' || *at == '&') && strncmp(at + 1, once, strlen(once)) == 0)
+		at += strcspn(at, " ");
+	same = same && strncmp(at, end, strlen(end)) == 0;
 	if (!same)
 		fprintf(stderr, "\tgot %.*s\n",
 			(int)strcspn(request->head ? request->head : "", "\r"),
