@@ -135,11 +135,12 @@ VAGUE = [
     ("rgw", ["--storage-class", "COLDEST"], "the reason may be --storage-class COLDEST: S3 answers with status 400", "InvalidArgument"),
     ("rgw", ["--storage-class", "COLDEST", "--tag", "a=b"], "the reason may be one of --storage-class COLDEST, --tag: S3 answers with status 400", "InvalidArgument"),
     ("rgw", ["--header", "x-amz-grant-read: uri=http://x/y"], "the reason may be --header x-amz-grant-read uri=http://x/y: S3 answers with status 400", "InvalidArgument"),
+    ("rgw", ["--header", "x-amz-grant-read: id=nobody"], "the reason may be --header x-amz-grant-read id=nobody: S3 answers 404 for this file", "NoSuchKey"),
     ("swift", ["--tag", "a=b"], "the reason may be --tag: S3 says: Object tagging is not supported", "NotImplemented"),
 ]
 
 
-@pytest.mark.parametrize("s3, options, words, code", VAGUE, indirect=["s3"], ids=["class", "class-and-tag", "grant", "tag-at-swift"])
+@pytest.mark.parametrize("s3, options, words, code", VAGUE, indirect=["s3"], ids=["class", "class-and-tag", "grant", "unknown-grantee", "tag-at-swift"])
 def test_setting_that_a_server_refuses_without_its_name(s3once, s3, bucket, tmp_path, options, words, code):
     """As these servers are: told once where nothing was stored, with the options that may be meant."""
     tree = logs(tmp_path / "tree", 20, large=6 * MIB)

@@ -61,10 +61,12 @@ static unsigned count_suspects(const struct file *file, struct problem *problem)
 	return n;
 }
 
-/* Whether the error code leaves open what S3 does not accept. */
+/* Whether the error code leaves open what S3 does not accept. NoSuchKey is what Ceph says of a
+ * grantee that it does not know. */
 static bool is_vague(const struct problem *problem)
 {
-	return strcmp(problem->code, "InvalidArgument") == 0 ||
+	return strcmp(problem->code, "NoSuchKey") == 0 ||
+	       strcmp(problem->code, "InvalidArgument") == 0 ||
 	       strcmp(problem->code, "InvalidRequest") == 0 ||
 	       strcmp(problem->code, "NotImplemented") == 0;
 }
@@ -224,10 +226,11 @@ static enum step not_found(struct worker *worker, struct file *file, const struc
 		return put_aside(worker, file, problem);
 	const bool is_again = file->candidate->failures < NOT_FOUND_AGAIN;
 	said = *problem;
+	const bool is_of_key = !is_vague(problem) || !count_suspects(file, NULL);
 	snprintf(said.text, sizeof said.text,
-		"S3 answers 404 for this key, although bucket %s is there%s",
-		quote(worker->options->bucket).text,
-		is_again ? "" : ": the server may not take such keys");
+		"S3 answers 404 for this %s, although bucket %s is there%s",
+		is_of_key ? "key" : "file", quote(worker->options->bucket).text,
+		is_again || !is_of_key ? "" : ": the server may not take such keys");
 	return is_again ? file_again(worker, file, &said) : put_aside(worker, file, &said);
 }
 
