@@ -24,10 +24,11 @@ def cache(request, s3):
 
 @pytest.fixture
 def target(s3once, s3, s3_wire, bucket, marks, tree, cache):
-    """The proxy has cached that all six files are in S3. Then S3 loses f3."""
+    """The proxy has cached that all six files are in S3. Then S3 loses f3, which is not the object by which the bucket is known: nginx
+    takes the header Range out of the GET that would ask for that one, and so breaks its signature."""
     s3once.environment["AWS_ENDPOINT_URL_S3"] = s3_wire.endpoint
     target = f"s3://{bucket}/p"
-    assert s3once("push", tree, target).code == 0
+    assert s3once("push", "--concurrency", "1", tree, target).code == 0
     lead_to(s3_wire, cache)
     for path in tree.iterdir():
         S3(cache.info()).client.head_object(Bucket=bucket, Key=f"p/{path.name}")
