@@ -76,6 +76,7 @@ void file_enter(struct file *file, enum step answer)
 			return;
 		}
 	}
+	(void)has_row;    /* a release has no assertions */
 	assert(!has_row); /* no step of this state answers so */
 }
 
