@@ -291,7 +291,7 @@ def test_another_tool_wrote_the_object(s3once, s3, bucket, tree):
 @pytest.mark.parametrize("s3", ["rgw"], indirect=True)
 def test_a_404_that_was_kept(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "one", {"a b": 10})  # it is looked at for its blank
-    with NginxCache(s3, "is silent") as cache:
+    with NginxCache(s3, "ignores the query") as cache:
         with pytest.raises(Exception, match="404"):
             S3(cache.info()).client.head_object(Bucket=bucket, Key="p/a b")
         run = s3once("push", tree, f"s3://{bucket}/p", env={"AWS_ENDPOINT_URL_S3": cache.endpoint})
