@@ -160,6 +160,24 @@ static void test_taken_by_another(void)
 	lease_free(lease);
 }
 
+static bool at_once(void *arg)
+{
+	return true;
+}
+
+/* Before something begins, as much of the lease has to be left as it needs. */
+static void test_enough_is_left(void)
+{
+	struct lease *lease = begin(&(struct row){0}, clock_boot_ns() - LEASE_NS / 4);
+	CHECK(lease_await(lease, LEASE_NS / 2, at_once, NULL));
+	lease_free(lease);
+	lease = begin(&(struct row){0}, clock_boot_ns() - LEASE_NS * 3 / 4);
+	CHECK(!lease_await(lease, LEASE_NS / 2, at_once, NULL));
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK(lease_await(lease, LEASE_NS / 2, at_once, NULL));
+	lease_free(lease);
+}
+
 static void test_row_gone(void)
 {
 	struct lease *lease =
@@ -235,6 +253,7 @@ int main(void)
 	test_lost_replies();
 	test_no_answer();
 	test_taken_by_another();
+	test_enough_is_left();
 	test_row_gone();
 	test_stopped();
 	test_each_ends_in_time();
