@@ -8,6 +8,7 @@
 
 #define LOOK_NS   (20 * NS_PER_MS) /* the time is counted at most so often */
 #define PASSED_NS NS_PER_S         /* the most that counts between two looks */
+#define PAUSE_NS  (60 * NS_PER_S)  /* what fails is tried again within this time and two requests */
 
 void progress_init(struct progress_clock *clock)
 {
@@ -57,13 +58,30 @@ void progress_end_wait(struct progress_clock *clock)
 		atomic_fetch_sub(&clock->waiting, 1);
 }
 
+/* Takes out this kind, and those that were not tried again for a while. */
+static void forget_locked(struct progress_clock *clock, const char *what)
+{
+	const uint64_t now_ns = clock_boot_ns(), fresh_ns = 2 * clock->request_ns + PAUSE_NS;
+	unsigned kept = 0;
+	for (unsigned i = 0; i < clock->locked.n_failing; i++) {
+		struct progress_failure *failure = &clock->locked.failing[i];
+		if (strcmp(failure->what, what) != 0 && now_ns - failure->at_ns < fresh_ns)
+			clock->locked.failing[kept++] = *failure;
+	}
+	clock->locked.n_failing = kept;
+}
+
 void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem)
 {
 	if (!clock)
 		return;
 	uv_mutex_lock(&clock->locked.mutex);
-	clock->locked.why = *problem;
-	snprintf(clock->locked.what_failed, sizeof clock->locked.what_failed, "%s", what);
+	forget_locked(clock, what);
+	if (clock->locked.n_failing == PROGRESS_KINDS)
+		clock->locked.n_failing--;
+	struct progress_failure *last = &clock->locked.failing[clock->locked.n_failing++];
+	*last = (struct progress_failure){.at_ns = clock_boot_ns(), .why = *problem};
+	snprintf(last->what, sizeof last->what, "%s", what);
 	atomic_store(&clock->has_failed, true);
 	uv_mutex_unlock(&clock->locked.mutex);
 }
@@ -77,16 +95,16 @@ void progress_answered(struct progress_clock *clock, const char *what)
 		return;
 	}
 	uv_mutex_lock(&clock->locked.mutex);
-	if (strcmp(clock->locked.what_failed, what) == 0)
-		atomic_store(&clock->has_failed, false);
+	forget_locked(clock, what);
+	atomic_store(&clock->has_failed, clock->locked.n_failing > 0);
 	uv_mutex_unlock(&clock->locked.mutex);
 }
 
 /* Returns what is waited for, or how that has failed. */
 static struct problem why_locked(const struct progress_clock *clock)
 {
-	if (atomic_load(&clock->has_failed))
-		return clock->locked.why;
+	if (clock->locked.n_failing)
+		return clock->locked.failing[clock->locked.n_failing - 1].why;
 	return problem_of("there is no answer to %s yet", clock->locked.what);
 }
 
@@ -96,18 +114,19 @@ static bool count_locked(
 	struct progress_clock *clock, uint64_t passed_ns, bool is_at_work, struct problem *ret_why)
 {
 	const uint64_t steps = atomic_load(&clock->steps);
-	const bool has_failed = atomic_load(&clock->has_failed);
+	const bool has_failed = clock->locked.n_failing > 0;
 	if (steps != clock->locked.steps) {
 		clock->locked.steps = steps;
 		clock->locked.still_ns = 0;
 		clock->locked.has_said = false;
+		clock->locked.n_failing = 0;
 		atomic_store(&clock->has_failed, false);
 		return false;
 	}
 	if ((!has_failed && !atomic_load(&clock->waiting)) || is_at_work)
 		return false;
 	clock->locked.still_ns += passed_ns;
-	const bool is_answer = !has_failed || clock->locked.why.status;
+	const bool is_answer = !has_failed || why_locked(clock).status;
 	if (clock->locked.still_ns >= clock->limit_ns + (is_answer ? clock->request_ns : 0))
 		atomic_store(&clock->is_over, true);
 	if (clock->locked.has_said || clock->locked.still_ns < PROGRESS_SAY_NS ||

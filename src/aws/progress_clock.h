@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #define PROGRESS_SAY_NS (10 * NS_PER_S) /* after this time one line says what is waited for */
+#define PROGRESS_KINDS  16              /* kinds of requests that fail at once; more count as one */
 
 struct progress_clock {
 	/* The time without progress after which the clock is over, and the time that one request
@@ -24,15 +25,20 @@ struct progress_clock {
 	atomic_uint waiting;        /* waits for a service under way: requests with their retries */
 	_Atomic uint64_t local_ns;  /* when this host itself was last seen at work */
 	_Atomic uint64_t looked_ns; /* when the time was counted last */
-	atomic_bool has_failed;     /* locked.why is set */
+	atomic_bool has_failed;     /* locked.n_failing is not 0 */
 	atomic_bool is_over;        /* it stays so */
 	struct {
 		uv_mutex_t mutex;
 		uint64_t steps, still_ns; /* of the present time without progress */
 		bool has_said;
-		struct problem why;   /* if has_failed: how the last request has failed */
-		char what[64];        /* the wait that began last */
-		char what_failed[64]; /* the kind of that request */
+		char what[64]; /* the wait that began last */
+		/* The kinds of requests that fail, the last failure at the end. */
+		struct progress_failure {
+			char what[64];
+			uint64_t at_ns;
+			struct problem why;
+		} failing[PROGRESS_KINDS];
+		unsigned n_failing;
 	} locked;
 };
 
@@ -52,7 +58,8 @@ void progress_wait(struct progress_clock *clock, const char *what);
 void progress_end_wait(struct progress_clock *clock);
 /* Notes how a request of this kind has failed, or that one has been answered well. While nothing
  * fails, a good answer is progress: so a run may wait for files that other uploaders hold, as long
- * as it is told so. After a failure it only shows that this kind does not fail any more. */
+ * as it is told so. After a failure it only shows that this kind does not fail any more. A kind
+ * also counts as failing no longer if it was not tried again for a while. */
 void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem);
 void progress_answered(struct progress_clock *clock, const char *what);
 /* Counts the time that has passed since the last call, and returns whether the clock is over. While
