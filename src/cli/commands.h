@@ -9,8 +9,8 @@
 
 typedef int command_main(int argc, char **argv);
 command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main, forget_main,
-	gc_main, status_main, verify_main, manifest_main, cat_main, config_main, doctor_main, lock_main,
-	version_main;
+	gc_main, status_main, verify_main, manifest_main, cat_main, config_main, doctor_main,
+	lock_main, version_main;
 
 /* The frame of a command. Zero it, set what the command has, and use it as follows:
  *

@@ -39,8 +39,7 @@ static void stamp_files(const struct credentials_chain *chain, struct stamp ret[
 		/* A file that is missing has a stamp of zeros. */
 		if (!paths[i] || stat(paths[i], &st) < 0)
 			st = (struct stat){0};
-		ret[i] = (struct stamp){
-			.mtime_ns = clock_to_ns(st.st_mtim),
+		ret[i] = (struct stamp){.mtime_ns = clock_to_ns(st.st_mtim),
 			.size = st.st_size,
 			.inode = st.st_ino};
 	}
