@@ -296,38 +296,36 @@ typedef enum outcome select_each(
 
 /* The objects before the first one that is selected, the oldest at `first`. */
 struct before {
-	struct s3_listed listed[BEFORE]; /* whose keys are owned */
+	struct s3_listed listed[BEFORE]; /* with these keys */
+	char keys[BEFORE][KEY_BYTES_MAX + 1];
 	size_t first, n;
 };
 
-static int keep_before(struct before *before, const struct s3_listed *listed)
+static void keep_before(struct before *before, const struct s3_listed *listed)
 {
-	struct s3_listed *row = &before->listed[(before->first + before->n) % BEFORE];
-	if (before->n == BEFORE) {
-		free((char *)(uintptr_t)row->key);
+	const size_t i = (before->first + before->n) % BEFORE;
+	const size_t n = strlen(listed->key);
+	if (n > KEY_BYTES_MAX) /* S3 has no such key */
+		return;
+	if (before->n == BEFORE)
 		before->first = (before->first + 1) % BEFORE;
-	} else {
+	else
 		before->n++;
-	}
-	*row = *listed;
-	row->key = strdup(listed->key);
-	return row->key ? 0 : -ENOMEM;
+	before->listed[i] = *listed;
+	before->listed[i].key = memcpy(before->keys[i], listed->key, n + 1);
 }
 
-/* Hands out the objects before, if `each` is not NULL, and forgets them. */
+/* Hands out the objects before, and forgets them. */
 static enum outcome give_before(struct log_cat *cat, struct before *before, select_each *each,
 	void *arg, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
-	for (; before->n; before->n--, before->first = (before->first + 1) % BEFORE) {
-		struct s3_listed *row = &before->listed[before->first];
-		struct selected selected = {.listed = row, .is_before = true};
-		if (!row->key) /* memory ran out, which was told */
-			continue;
-		log_key_read(cat->name, row->key, &selected.by_name);
-		if (each && o == OUTCOME_OK)
-			o = each(arg, &selected, ret_problem);
-		free((char *)(uintptr_t)row->key);
+	for (; o == OUTCOME_OK && before->n; before->n--) {
+		struct selected selected = {
+			.listed = &before->listed[before->first], .is_before = true};
+		log_key_read(cat->name, selected.listed->key, &selected.by_name);
+		o = each(arg, &selected, ret_problem);
+		before->first = (before->first + 1) % BEFORE;
 	}
 	return o;
 }
@@ -359,8 +357,7 @@ static enum outcome select_objects(
 		if (time_s > end_s)
 			break;
 		if (time_s < cat->from_s) {
-			if (keep_before(&before, selected.listed))
-				o = outcome_no_memory(ret_problem);
+			keep_before(&before, selected.listed);
 			continue;
 		}
 		if (time_s >= cat->to_s)
@@ -370,7 +367,6 @@ static enum outcome select_objects(
 		if (o == OUTCOME_OK)
 			o = each(arg, &selected, ret_problem);
 	}
-	give_before(cat, &before, NULL, NULL, ret_problem);
 	object_stream_free(stream);
 	return o;
 }
