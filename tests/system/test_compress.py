@@ -293,9 +293,9 @@ def test_killed_at_each_part(s3once, s3, s3_wire, bucket, marks, large, nth, cod
     assert_round_trip(s3, bucket, large, codec.partition(":")[0])
 
 
-@pytest.mark.parametrize("first, codec", [("zstd", "zstd:4"), ("gzip:3", "gzip:4")])
+@pytest.mark.parametrize("first, codec", [("zstd", "zstd:4"), ("gzip:3", "gzip:4"), ("zstd", "gzip:3")])
 def test_resumed_with_another_encoding(s3once, s3, s3_wire, bucket, marks, large, first, codec):
-    """Its parts would be others: the upload is aborted, and another one begun."""
+    """Its parts would be others, perhaps under another key: the upload is aborted, and another one begun."""
     Killed(s3once, s3, s3_wire, bucket, resumable(large, bucket, first), faults.kill_after, 2, "UploadPart")
     run = s3once(*resumable(large, bucket, codec))
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run

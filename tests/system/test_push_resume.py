@@ -121,6 +121,19 @@ def test_file_changed_since_it_was_killed(s3once, s3, s3_wire, bucket, marks, tm
     assert_whole(s3, bucket, marks, tree)
 
 
+def test_file_touched_since_it_was_killed(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """The metadata of its upload have the earlier time, and are sent before the first part."""
+    tree = make_tree(tmp_path / "tree", {"large": 31 * MIB})
+    killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), faults.kill_after, 2, "UploadPart")
+    assert killed.there
+    os.utime(tree / "large", (1_800_000_000, 1_800_000_000))
+    run = s3once(*push(tree, bucket))
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    (shown,) = s3.objects(bucket, metadata=True).values()
+    assert float(shown.metadata["mtime"]) == 1_800_000_000
+    assert_whole(s3, bucket, marks, tree)
+
+
 def test_upload_aborted_by_someone_else(s3once, s3, s3_wire, bucket, marks, tree):
     """As a lifecycle rule does: begun again from the first part."""
     killed = Killed(s3once, s3, s3_wire, bucket, push(tree, bucket), faults.kill_after, 4, "UploadPart")
