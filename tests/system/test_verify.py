@@ -123,6 +123,21 @@ def test_a_listing_that_fails_is_no_difference(s3once, s3, s3_wire, bucket, tree
     assert run.code == 3 and run.out == "" and "error: verify: after 9 attempts: the connection to " in run.err, run
 
 
+def test_what_a_run_leaves_is_looked_at_by_the_next(s3once, s3, s3_wire, bucket, tmp_path):
+    """Several threads have objects when S3 fails: the next run goes on before the first that was left."""
+    tree = make_tree(tmp_path / "tree", {f"{number:02}": b"x" for number in range(60)})
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree, url).code == 0
+    s3_wire.add(faults.answer(503, "InternalError"), "HeadObject", nth=21, times=None)
+    first = s3once("verify", "--json", "-v", "--head", "--concurrency", "4", "--give-up-after", "0", url, env={"AWS_MAX_ATTEMPTS": "1"})
+    assert first.code == 3 and not last(first)["complete"], first
+    s3_wire.clear()
+    rest = s3once("verify", "--json", "-v", "--head", "--after", last(first)["after"], url)
+    assert rest.code == 0 and last(rest)["complete"], rest
+    looked_at = {event["key"] for event in first.events + rest.events if "key" in event}
+    assert looked_at == {f"p/{number:02}" for number in range(60)}
+
+
 def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {f"{name}": name.encode() for name in "abcd"})
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0
