@@ -18,6 +18,13 @@ async def hold_reply(x, rule):
     await x.answer(reply)
 
 
+async def hold_request(x, rule):
+    """The request waits in the network until rule.released."""
+    x.fire(rule)
+    await x.hold(rule)
+    await x.answer(await x.forward())
+
+
 def found(run):
     """The lines of standard output as a set."""
     return set(run.out.splitlines())
@@ -93,6 +100,23 @@ def test_uploaders_at_work_are_no_difference(s3once, s3, s3_wire, bucket, tmp_pa
     listed.released.set()
     run = verifier.wait()
     assert run.code == 0 and found(run) == {"= p/done", "= p/new", "= p/under way"}, run
+
+
+def test_an_object_that_is_replaced_while_it_is_asked_for(s3once, s3, s3_wire, bucket, tmp_path):
+    """The new mark is as long as the one before."""
+    tree = make_tree(tmp_path / "tree", {"done": b"1"})
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree, url).code == 0
+    (tree / "done").write_bytes(b"3")
+    assert s3once("push", "--if-changed=replace", tree, url).code == 0
+    asks = s3_wire.add(hold_request, "HeadObject", nth=2)  # the first is about the bucket
+    verifier = s3once.start("verify", "-v", "--head", url)
+    assert asks.reached.wait(60), verifier.output()
+    (tree / "done").write_bytes(b"2")
+    assert s3once("push", "--if-changed=replace", tree, url).code == 0
+    asks.released.set()
+    run = verifier.wait()
+    assert run.code == 0 and found(run) == {"= p/done"}, run
 
 
 def test_many_verifiers_beside_an_uploader(s3once, s3, bucket, tmp_path):
