@@ -10,9 +10,9 @@
 #define SAYS_S    10  /* of nothing that moves, before a line says so */
 /* What comes beside: the last look at the time, and what a run writes as it ends. */
 #define MARGIN_S 30
-/* More where each answer takes long: the table may have answered many requests of a run meanwhile,
- * while S3 was not asked for anything. */
-#define SLOW_S 1800
+/* More where answers take long or do not come: a run may have waited for the table and got its
+ * answers for minutes, while S3 was not asked for anything. */
+#define TABLE_S 1800
 
 enum kind {
 	S3_IS_SILENT,
@@ -115,11 +115,16 @@ static uint64_t limit_s(void)
 	return s > SAYS_S ? s : SAYS_S;
 }
 
+static bool table_takes_long(void)
+{
+	return world.scenario.slow || world.scenario.hangs;
+}
+
 static void judge_one(const struct machine_process *process)
 {
 	const struct heard *heard = &process->heard;
 	const uint64_t s = still_s(process);
-	if (s > limit_s() + RUN_REQUEST_S + MARGIN_S + (world.scenario.slow ? SLOW_S : 0))
+	if (s > limit_s() + RUN_REQUEST_S + MARGIN_S + (table_takes_long() ? TABLE_S : 0))
 		story_break("%s goes on, although nothing has moved for %llu s: %s", process->name,
 			(unsigned long long)s, kinds[silence.kind]);
 	if (s > SAYS_S + MARGIN_S && heard->said_ns <= heard->moved_ns)
@@ -129,7 +134,7 @@ static void judge_one(const struct machine_process *process)
 
 void silences_ended(const struct machine_process *process, int exit)
 {
-	if (!world.scenario.slow && still_s(process) >= limit_s() &&
+	if (!table_takes_long() && still_s(process) >= limit_s() &&
 		(exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_FILES))
 		story_break("%s ends with %d, and nothing has moved for %llu s", process->name,
 			exit, (unsigned long long)still_s(process));
