@@ -134,7 +134,7 @@ static void judge_one(const struct machine_process *process)
 
 void silences_ended(const struct machine_process *process, int exit)
 {
-	if (!table_takes_long() && still_s(process) >= limit_s() &&
+	if (!table_takes_long() && !world.scenario.limit_s && still_s(process) >= limit_s() &&
 		(exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_FILES))
 		story_break("%s ends with %d, and nothing has moved for %llu s", process->name,
 			exit, (unsigned long long)still_s(process));
