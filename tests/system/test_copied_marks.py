@@ -102,17 +102,24 @@ def test_a_container_without_a_machine_id_may_have_any_name(s3once, s3, bucket, 
     assert s3.get(bucket, "p/file") == content("pod-2", 1001)
 
 
+IN_PARTS = ("--if-changed=replace", "--part-size=5MiB")
+
+
+def copy_while_it_uploads(s3once, wire, bucket, tmp_path, tree):
+    """web1 is killed before it completes an upload, and the marks are copied as they are then."""
+    rule = wire.add(faults.kill_before, "CompleteMultipartUpload")
+    s3once(*push(tree, bucket, tmp_path / "web1", *IN_PARTS), **on("web1"))
+    assert rule.fired
+    wire.clear()
+    shutil.rmtree(tmp_path / "copy")
+    shutil.copytree(tmp_path / "web1", tmp_path / "copy")
+
+
 def test_an_upload_that_the_original_was_about_to_finish(s3once, s3, s3_wire, bucket, tmp_path, web1):
     """The disk was copied while an upload that replaces the object was under way."""
     make_tree(web1, {"file": content("new", 11 * MIB)})
-    replace = ("--if-changed=replace", "--part-size=5MiB")
-    rule = s3_wire.add(faults.kill_before, "CompleteMultipartUpload")
-    s3once(*push(web1, bucket, tmp_path / "web1", *replace), **on("web1"))
-    assert rule.fired
-    s3_wire.clear()
-    shutil.rmtree(tmp_path / "copy")
-    shutil.copytree(tmp_path / "web1", tmp_path / "copy")
-    run = s3once(*push(web1, bucket, tmp_path / "copy", *replace, "--lease=2s"), **on("web2"))
+    copy_while_it_uploads(s3once, s3_wire, bucket, tmp_path, web1)
+    run = s3once(*push(web1, bucket, tmp_path / "copy", *IN_PARTS, "--lease=2s"), **on("web2"))
     assert run.code == 1 and counts(run) == {"refused": 1}, run
     assert s3.get(bucket, "p/file") == content("old", 1000)
 
@@ -120,17 +127,11 @@ def test_an_upload_that_the_original_was_about_to_finish(s3once, s3, s3_wire, bu
 def test_an_upload_that_the_original_began_is_not_resumed(s3once, s3, s3_wire, bucket, tmp_path, web1):
     """The disk was copied while a new file was uploaded: the object of the copy is not the original's to replace."""
     make_tree(web1, {"large": content("new", 11 * MIB)})
-    replace = ("--if-changed=replace", "--part-size=5MiB")
-    rule = s3_wire.add(faults.kill_before, "CompleteMultipartUpload")
-    s3once(*push(web1, bucket, tmp_path / "web1", *replace), **on("web1"))
-    assert rule.fired
-    s3_wire.clear()
-    shutil.rmtree(tmp_path / "copy")
-    shutil.copytree(tmp_path / "web1", tmp_path / "copy")
-    run = s3once(*push(web1, bucket, tmp_path / "copy", *replace, "--lease=2s"), **on("web2"))
+    copy_while_it_uploads(s3once, s3_wire, bucket, tmp_path, web1)
+    run = s3once(*push(web1, bucket, tmp_path / "copy", *IN_PARTS, "--lease=2s"), **on("web2"))
     assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
     make_tree(web1, {"large": content("later", 11 * MIB)})
-    run = s3once(*push(web1, bucket, tmp_path / "web1", *replace, "--lease=2s"), **on("web1"))
+    run = s3once(*push(web1, bucket, tmp_path / "web1", *IN_PARTS, "--lease=2s"), **on("web1"))
     assert run.code == 1 and counts(run) == {"failed": 1, "skipped": 1}, run
     assert s3.get(bucket, "p/large") == content("new", 11 * MIB)
 
