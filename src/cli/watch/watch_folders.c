@@ -205,8 +205,10 @@ static void watch_tree(
 	struct watch_folders *folders, const char *root, const char *from, bool is_new)
 {
 	char *const paths[] = {(char *)(uintptr_t)from, NULL};
-	const int links =
-		folders->job->options.run.follow ? FTS_LOGICAL : (FTS_PHYSICAL | FTS_NOSTAT);
+	/* Without FTS_NOSTAT: by that, fts takes a folder's number of links for the number of
+	 * folders in it, and misses those that were made after it was counted, and all of them on a
+	 * file system that does not count. */
+	const int links = folders->job->options.run.follow ? FTS_LOGICAL : FTS_PHYSICAL;
 	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
 		const char *path = entry->fts_path, *below = path_below(root, path);
