@@ -208,7 +208,9 @@ void run_look_at_lease(struct run *run)
 void run_look_at_progress(struct run *run)
 {
 	struct problem why, said;
-	if (!progress_is_over(&run->progress))
+	/* After the grace the clock stands: what is given up then is no progress, and
+	 * run_tell_wait() says for how long there was none before. */
+	if (run_grace_is_over(run) || !progress_is_over(&run->progress))
 		return;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
 	said = why;
