@@ -77,7 +77,7 @@ def test_how_far_a_running_job_is(s3once, s3, bucket, tmp_path, marks):
         assert 0 < far["bytes_per_second"] < 20 * MIB and 0 < far["seconds_left"] < 120 and far["silent_seconds"] < 60, far
         told = s3once("status", f"s3://{bucket}").out
         assert re.search(
-            r"^running  \S+/nginx: running for \d+ s, 2 of 3 files, [\d.]+ MiB of 24\.0 MiB \(\d+%\), [\d.]+ [KM]iB/s, [\d:]+(?: s)? left, "
+            r"^running  \S+/nginx: running for \d+ s, 2 of 3 files, [\d.]+ MiB of 24\.0 MiB \(\d+%\), [\d.]+ [KM]iB/s, (?:[\d:]+|[\d.]+ s) left, "
             r"with 1 file under way at the last heartbeat \d+ s ago; no success yet$",
             told,
             re.M,
