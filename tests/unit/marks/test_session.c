@@ -1,8 +1,12 @@
-/* The lease of a session over a store whose answers take a while. */
+/* The lease of a session over a store whose answers take a while, and how sessions judge each
+ * other, also where somebody writes between the look at a row and the write that ends it. */
 #include "../check.h"
 #include "base/clock.h"
+#include "marks/row.h"
 #include "marks/session.h"
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define LEASE_NS  (60 * NS_PER_S)
 #define ANSWER_NS (2 * NS_PER_MS)
@@ -66,12 +70,252 @@ static void test_counted_from_before_it_is_sent(void)
 	store_conn_free(conn);
 }
 
+/* --- sessions that judge others */
+
+/* The row of another session. */
+struct other {
+	char state[8], version[ID_CHARS + 1];
+	int64_t lease_ms;
+};
+static const struct row_field fields[] = {
+	ROW_FIELD(struct other, state, "state", FIELD_TEXT, .groups = 1),
+	ROW_FIELD(struct other, version, "version", FIELD_TEXT, .groups = 1),
+	ROW_FIELD(struct other, lease_ms, "lease", FIELD_NUMBER, .groups = 1),
+};
+static const struct row_table table = ROW_TABLE(fields);
+
+/* The store of all sessions. `meanwhile` happens to the next row that is written, before it is
+ * written, and n_gets counts the reads. */
+static const struct store_ops *real;
+static void (*meanwhile)(struct store_conn *conn, struct item_key key);
+static unsigned n_gets;
+static bool writes_twice;
+static struct store_conn *own;
+
+static enum outcome write_after(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret_present,
+	struct problem *ret_problem)
+{
+	void (*const happens)(struct store_conn *, struct item_key) = meanwhile;
+	struct problem unused;
+	meanwhile = NULL;
+	if (happens)
+		happens(conn, key);
+	if (writes_twice)
+		CHECK_INT(real->write(conn, key, write, limits, NULL, &unused), OUTCOME_OK);
+	return real->write(conn, key, write, limits, ret_present, ret_problem);
+}
+
+static enum outcome count_get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	CHECK(consistent);
+	n_gets++;
+	return real->get(conn, key, consistent, limits, ret, ret_problem);
+}
+
+static struct item_key key_of(const char *id)
+{
+	static char pk[64];
+	snprintf(pk, sizeof pk, "session#%s", id);
+	return (struct item_key){pk, "-"};
+}
+
+static void put(struct store_conn *conn, struct item_key key, const struct other *other)
+{
+	const struct store_ops *const hooked = conn->store->ops;
+	struct row_write write = {.kind = ROW_PUTS};
+	struct problem problem;
+	row_set(&write, &table, ROW_ALL, other);
+	conn->store->ops = real;
+	CHECK_INT(row_perform(conn, key, &write, NULL, NULL, &problem), OUTCOME_OK);
+	conn->store->ops = hooked;
+}
+
+static void end(struct store_conn *conn, struct item_key key)
+{
+	put(conn, key, &(struct other){"ended", "1", 1});
+}
+
+static void beat(struct store_conn *conn, struct item_key key)
+{
+	put(conn, key, &(struct other){"open", "2", 1});
+}
+
+static void sweep(struct store_conn *conn, struct item_key key)
+{
+	struct row_write write = {.kind = ROW_REMOVES};
+	struct problem problem;
+	CHECK_INT(row_perform(conn, key, &write, NULL, NULL, &problem), OUTCOME_OK);
+}
+
+static struct session_info row_of(const char *id)
+{
+	struct session_info info;
+	struct problem problem;
+	session_describe(own, id, &info, &problem);
+	return info;
+}
+
+static struct session *session_of(bool reads_only, uint64_t heartbeat_ns)
+{
+	const struct session_options options = {.store = inner,
+		.lease_ns = LEASE_NS,
+		.heartbeat_ns = heartbeat_ns,
+		.reads_only = reads_only};
+	struct session *session;
+	if (session_new(&options, &session))
+		abort();
+	return session;
+}
+
+/* Each of these is judged twice, with more than its lease of a millisecond between. */
+static const struct case_of_another {
+	const char *id;
+	struct other row;
+	void (*meanwhile)(struct store_conn *conn, struct item_key key); /* the last time */
+	bool is_over;
+	const char *state; /* in the end */
+} others[] = {
+	{"00", {"open", "1", 1}, NULL, true, "ended"},
+	{"01", {"open", "1", 1}, end, true, "ended"},
+	{"02", {"open", "1", 1}, beat, false, "open"},
+	{"03", {"open", "1", 1}, sweep, true, ""},
+	/* Nobody knows when these end. */
+	{"04", {"open", "", 1}, NULL, false, "open"},
+	{"05", {"open", "1", 0}, NULL, false, "open"},
+	{"06", {"open", "1", -1}, NULL, false, "open"},
+	{"07", {"open", "1", INT64_MAX}, NULL, false, "open"},
+	{"08", {"odd", "1", 1}, NULL, false, "odd"},
+	{"09", {"open", "1", 3600000}, NULL, false, "open"},
+};
+enum { OTHERS = sizeof others / sizeof *others };
+
+static void await(uint64_t until_ns)
+{
+	while (clock_boot_ns() <= until_ns)
+		usleep(1000);
+}
+
+static bool is_over(struct session *session, const char *id, uint64_t *ret_again_ns)
+{
+	struct problem problem = {0};
+	bool ret = true;
+	CHECK_INT(session_is_over(session, own, id, &ret, ret_again_ns, &problem), OUTCOME_OK);
+	return ret;
+}
+
+static void test_others(void)
+{
+	struct session *session = session_of(false, LEASE_NS), *reader = session_of(true, LEASE_NS);
+	uint64_t again_ns, last_ns = 0;
+	for (size_t i = 0; i < OTHERS; i++) {
+		put(own, key_of(others[i].id), &others[i].row);
+		CHECK(!is_over(session, others[i].id, &again_ns));
+		last_ns = again_ns;
+	}
+	CHECK(last_ns > clock_boot_ns() && last_ns <= clock_boot_ns() + NS_PER_S / 2);
+	put(own, key_of("10"), &others[0].row);
+	CHECK(!is_over(reader, "10", &again_ns));
+	n_gets = 0;
+	CHECK(!is_over(session, "00", &again_ns));
+	CHECK_INT(n_gets, 0); /* it was asked for just now */
+	await(last_ns);
+	for (size_t i = 0; i < OTHERS; i++) {
+		meanwhile = others[i].meanwhile;
+		CHECK(is_over(session, others[i].id, &again_ns) == others[i].is_over);
+		meanwhile = NULL;
+		CHECK_STRING(row_of(others[i].id).state, others[i].state);
+	}
+	CHECK_STRING(row_of("00").ended_by, session_id(session));
+	await(again_ns);
+	n_gets = 0;
+	CHECK(is_over(session, "00", &again_ns));
+	CHECK_INT(n_gets, 0); /* nobody opens it again */
+	CHECK(is_over(reader, "10", &again_ns));
+	CHECK_STRING(row_of("10").state, "open");
+	session_close(reader, own);
+	session_close(session, own);
+}
+
+static void test_ended_and_swept_at_the_first_look(void)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	uint64_t again_ns;
+	put(own, key_of("20"), &(struct other){"ended", "1", 3600000});
+	CHECK(is_over(session, "20", &again_ns));
+	CHECK(is_over(session, "21", &again_ns)); /* there never was such a row */
+	CHECK(!is_over(session, session_id(session), &again_ns));
+	CHECK(again_ns > clock_boot_ns());
+	session_close(session, own);
+}
+
+/* The row is ours if an earlier try of the same request has written it. */
+static void test_begun_by_a_request_that_came_twice(void)
+{
+	struct session *session = session_of(false, LEASE_NS), *other = session_of(false, LEASE_NS);
+	struct problem problem = {0};
+	writes_twice = true;
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+	writes_twice = false;
+	CHECK_STRING(row_of(session_id(session)).state, "open");
+	meanwhile = beat;
+	CHECK_INT(session_begin(other, own, &problem), OUTCOME_REFUSED);
+	char id[ID_CHARS + 1];
+	memcpy(id, session_id(session), sizeof id);
+	session_close(session, own);
+	CHECK_STRING(row_of(id).state, "ended");
+	session_close(other, own);
+}
+
+/* What somebody does to our row ends the session, whose reason says what it was. */
+static const struct {
+	void (*happens)(struct store_conn *conn, struct item_key key);
+	const char *reason, *state;
+} losses[] = {
+	{end, "another uploader ended this session", "ended"},
+	{beat, "a version that this process did not write", "open"},
+	{sweep, "was deleted", ""},
+};
+
+static void test_fenced(void)
+{
+	for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+		struct session *session = session_of(false, 10 * NS_PER_MS);
+		struct problem problem = {0};
+		char id[ID_CHARS + 1];
+		memcpy(id, session_id(session), sizeof id);
+		CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+		CHECK(!session_is_fenced(session));
+		losses[i].happens(own, key_of(id));
+		for (const uint64_t until_ns = clock_boot_ns() + 20 * NS_PER_S;
+			!session_is_fenced(session) && clock_boot_ns() < until_ns;)
+			await(clock_boot_ns() + NS_PER_MS);
+		CHECK(strstr(session_fence_reason(session), losses[i].reason) != NULL);
+		session_close(session, own);
+		CHECK_STRING(row_of(id).state, losses[i].state); /* it is not ours any more */
+	}
+}
+
 int main(void)
 {
 	struct problem problem = {0};
 	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &inner, &problem) < 0)
 		return 1;
 	test_counted_from_before_it_is_sent();
+	real = inner->ops;
+	struct store_ops hooked = *real;
+	hooked.write = write_after;
+	hooked.get = count_get;
+	inner->ops = &hooked;
+	if (store_conn_new(inner, &own))
+		return 1;
+	test_others();
+	test_ended_and_swept_at_the_first_look();
+	test_begun_by_a_request_that_came_twice();
+	test_fenced();
+	store_conn_free(own);
+	inner->ops = real;
 	store_close(inner);
 	return check_result();
 }
