@@ -237,6 +237,22 @@ static void test_two_runs_share_a_file(void)
 	tear_down(&shared);
 }
 
+/* While another run has the line, nothing is taken from this run's own number: it would send more
+ * slowly than it may. */
+static void test_what_was_not_sent_is_not_taken(void)
+{
+	struct shared shared;
+	set_up(&shared);
+	const uint64_t ahead_ns = clock_boot_ns() + NS_PER_S * 9 / 10, free_ns = 0;
+	write_to(shared.file, &ahead_ns, sizeof ahead_ns);
+	for (int i = 0; i < 50; i++)
+		CHECK_INT(bandwidth_take(shared.one, MIB, &hasty), 0);
+	CHECK_INT(number_in(shared.file), ahead_ns);
+	write_to(shared.file, &free_ns, sizeof free_ns);
+	CHECK_INT(bandwidth_take(shared.one, MIB, &hasty), MIB / 50);
+	tear_down(&shared);
+}
+
 static void nothing(struct shared *shared)
 {
 }
@@ -417,6 +433,7 @@ int main(void)
 	test_pieces_are_taken_in_turn();
 	test_the_waiting_ends();
 	test_two_runs_share_a_file();
+	test_what_was_not_sent_is_not_taken();
 	test_damage_to_the_file();
 	test_a_process_that_keeps_the_file_locked();
 	test_many_runs_lose_nothing();
