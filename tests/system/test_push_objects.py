@@ -216,6 +216,7 @@ def test_object_lock(s3once, s3, s3_wire, tmp_path):
     assert head["ObjectLockRetainUntilDate"].replace(microsecond=0) == FAR
 
 
+@pytest.mark.real_s3  # which shows the date
 def test_object_lock_for_days(s3once, s3, tmp_path):
     bucket = "locked-for-days"
     s3.client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)  # goes away with the server
