@@ -473,7 +473,7 @@ static int exchange(const struct http *http, const struct http_request *request,
 	if (silence) {
 		if (silence_applies(wire))
 			send_late(copy_of(request, wire), 600 * NS_PER_S);
-		silences_asked(task_process());
+		silences_asked(task_process(), wire);
 		const int error = wait_on(request, silence == SILENCE_TRICKLES
 							   ? UINT64_MAX / 4
 							   : http->shared->stall_timeout_ns);

@@ -1,4 +1,5 @@
 #include "silences.h"
+#include "base/checksum.h"
 #include "s3once/push.h"
 #include "story.h"
 #include "tasks.h"
@@ -27,15 +28,24 @@ static const char *const kinds[KINDS] = {"S3 is silent", "the table is silent", 
 	"the connections of a machine are half open", "the headers of S3's answers do not end",
 	"S3 completes no upload"};
 
+/* A body that left into a silence. */
+struct left {
+	const struct machine_process *process;
+	uint64_t target; /* a hash of where it was sent to */
+};
+
 static struct {
 	bool is_on;
 	enum kind kind;
 	const struct machine *machine;
+	struct left left[1000]; /* more are not told from others */
+	size_t n_left;
 } silence;
 
 void silences_begin(void)
 {
 	silence.is_on = false;
+	silence.n_left = 0;
 }
 
 void silences_calm(void)
@@ -88,9 +98,27 @@ void silences_said(struct machine_process *process)
 	process->heard.said_ns = world_now_ns();
 }
 
-void silences_asked(struct machine_process *process)
+/* Whether a body has left for the first time, which moves a run: the bytes are on the wire, and no
+ * server says that it has them. What is sent again is no progress. */
+static bool leaves_first(const struct machine_process *process, const struct wire_request *request)
+{
+	if (!request->body_bytes || strcmp(request->method, "PUT") != 0)
+		return false;
+	uint64_t target = fnv_add(FNV_EMPTY, request->path, strlen(request->path));
+	target = fnv_add(target, request->query, strlen(request->query));
+	for (size_t i = 0; i < silence.n_left; i++)
+		if (silence.left[i].process == process && silence.left[i].target == target)
+			return false;
+	if (silence.n_left < sizeof silence.left / sizeof *silence.left)
+		silence.left[silence.n_left++] = (struct left){process, target};
+	return true;
+}
+
+void silences_asked(struct machine_process *process, const struct wire_request *request)
 {
 	struct heard *heard = &process->heard;
+	if (leaves_first(process, request))
+		silences_moved(process);
 	if (heard->silent_ns)
 		return;
 	heard->silent_ns = world_now_ns();

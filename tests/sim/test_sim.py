@@ -299,6 +299,15 @@ def only(settings):
             ),
             id="no promise: without --live, a log is another one if its compressor keeps no time",
         ),
+        pytest.param(
+            97003361,
+            only(
+                "hosts=2 runs=4 overlap=200 files=3 large=2 dynamodb=1 drops_sums=1 no_old=1 rotated=2 if_changed=2 concurrency=2 lease_s=5 "
+                "edits=1 hot=1 kills=4 stops=2 suspends=1 clock_jumps=1 lost=30 twice=30 again=100 late_s=600 errors_after=100 partial=100 "
+                "audits=1 night_h=14 asked=1 reboots=3 grace_s=3600 keep_marks_s=3600 leases=1 proxy=1 silences=3"
+            ),
+            id="no promise: the first bytes of a part left the host while S3 was silent",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):
