@@ -215,6 +215,14 @@ BUGS = {
         '[ALL] = ENTRIES " ORDER BY',
         '[ALL] = ENTRIES " AND NOT (live AND kind = 3) ORDER BY',
     ),
+    "what-waits-has-no-log": (  # of a file that was emptied
+        "if (packed > 0 || known[i].is_there)",
+        "if (!logs[i])",
+    ),
+    "what-waits-has-every-log": (
+        "if (packed > 0 || known[i].is_there)",
+        "if (logs[i])",
+    ),
     "a-ring-has-a-live-log": (  # the one that has the family's name
         "memcmp(bytes[0], bytes[1], n) != 0;",
         "memcmp(bytes[0], bytes[1], n) == 0;",
@@ -342,6 +350,7 @@ LOGS = EVENING + "rotated=1 dynamodb=0 hosts=1 removes=0 "
 PARTS = "night_h=0 rotated=0 live=0 dynamodb=1 files=2 large=2 "
 NIGHT = "night_h=10 hosts=2 live=0 removes=0 rotated=1 dynamodb=0 timeless=0 "
 ZOO = NIGHT + "zoo=1 rings=0"
+LIVE = "night_h=10 rotated=1 live=1 dynamodb=0 removes=0"
 RINGS = NIGHT + "zoo=0 rings=1 clock_jumps=0 clock_days=0 bad_reads=0"
 IMAGES = (
     "images=1 night_h=9 rotated=2 hosts=3 dynamodb=0 clones=0 ignores=0 removes=0 deletes=0 anew=0 backups=0 foreign=0 pipes=0 manifest=0 lifecycle_h=0 "
@@ -397,9 +406,11 @@ WORLDS = {
     "a-name-that-rests-is-live": ZOO,
     "the-newest-one-is-finished": ZOO,
     "what-is-live-is-not-named": ZOO,
+    "what-waits-has-no-log": LIVE,
+    "what-waits-has-every-log": LIVE + " rings=1",
     "a-ring-has-a-live-log": RINGS,
     "an-open-file-is-finished": RINGS,
-    "a-new-time-is-a-new-log": "night_h=10 rotated=1 live=1 timeless=1 zoo=0 rings=0 dynamodb=0 removes=0",
+    "a-new-time-is-a-new-log": LIVE + " timeless=1 zoo=0 rings=0",
     "a-copy-is-the-machine-of-its-marks": IMAGES + " large=0",
     "no-end-where-nothing-moves": SILENCES,
     "an-end-without-a-reason": SILENCES,

@@ -312,8 +312,7 @@ static void choose_kinds(struct chance *c, struct scenario *s)
 static void choose_writers(struct chance *c, struct scenario *s)
 {
 	s->zoo = s->rotated ? chance_hits(c, 300) : 0;
-	/* With --live, a file of a ring waits while another one is open (README.md). */
-	s->rings = s->rotated && !s->live ? chance_hits(c, 130) : 0;
+	s->rings = s->rotated ? chance_hits(c, 130) : 0;
 	/* Without --live, such a log is another one (docs/logs.md). */
 	s->timeless = s->rotated && s->live ? chance_hits(c, 300) : 0;
 	if (s->rings)

@@ -161,6 +161,25 @@ def test_a_ring(s3once, s3, bucket, tmp_path):
     assert len(s3.objects(bucket, "p/")) == 1
 
 
+def test_a_ring_goes_round_with_live(s3once, s3, bucket, tmp_path):
+    """A file that is begun anew does not wait for the one that is open by then, which cannot have the lines that were there before."""
+    folder = make_tree(tmp_path / "tree", {"app.log": b"one\n", "app.log.1": b"two\n"})
+    push = ("push", folder, f"s3://{bucket}/p", "--rotated", "--live", "--json")
+
+    def sent():
+        run = s3once(*push)
+        assert run.code == 0, run
+        return sorted(s3.get(bucket, key) for key in s3.objects(bucket, "p/"))
+
+    assert sent() == [b"one\n", b"two\n"]
+    (folder / "app.log").write_bytes(b"three\n")
+    with open(folder / "app.log.1", "wb") as file:
+        file.write(b"four\n")
+        file.flush()
+        assert sent() == [b"one\n", b"three\n", b"two\n"]
+    assert sent() == [b"four\n", b"one\n", b"three\n", b"two\n"]
+
+
 def test_a_late_writer_makes_no_ring(s3once, s3, bucket, tmp_path):
     """A program that goes on writing to the renamed log says nothing of the log that was made after it."""
     folder = make_tree(tmp_path / "tree", {"app.log": b"one\n"})

@@ -93,8 +93,7 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
  * anew would be taken for the old ones. A notice says that a live log was lost. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
-	const bool is_emptied =
-		row->state == LOG_TRUNCATED && !family->is_unsure && !family->has_waiting;
+	const bool is_emptied = row->state == LOG_TRUNCATED && !family->is_unsure;
 	const bool is_missing =
 		row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
 	if ((is_emptied || is_missing) && row->was_live && !*family->notice.text)
@@ -218,7 +217,6 @@ static size_t begin_attempt(struct log_family *family)
 		file->is_whole = file->has_rest = false;
 		n += file->found == SCAN_FILE;
 	}
-	family->has_waiting = false;
 	return n;
 }
 

@@ -42,7 +42,6 @@ struct log_family {
 	struct log_row *rows;
 	size_t n_rows;
 	bool is_unsure;        /* `files` may lack a file, or a file could not be judged */
-	bool has_waiting;      /* a rotated file is left to a later run */
 	struct problem notice; /* something to be told once, or "" */
 };
 

@@ -36,13 +36,6 @@ static bool has_family_name(const struct log_family *family, const struct grown_
 	return strcmp(file->entry.relative, family->name.family) == 0;
 }
 
-/* Leaves the file to a later run. */
-static void let_wait(struct log_family *family, struct grown_file *file, enum s3once_wait why)
-{
-	entry_let_wait(&file->entry, why);
-	family->has_waiting |= !file->is_live;
-}
-
 /* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
  * may have set a sentence already. The family is unsure from then on, since nobody knows which log
  * this file has. Returns 0, or the error with a sentence if the scan cannot go on. */
@@ -54,7 +47,7 @@ static int tell_unread(
 	family->is_unsure = true;
 	if (error == -ESTALE || error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
 		/* it was renamed, removed or emptied just now */
-		let_wait(family, file, S3ONCE_WAIT_CHANGED);
+		entry_let_wait(&file->entry, S3ONCE_WAIT_CHANGED);
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
@@ -249,7 +242,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		return 0;
 	}
 	if (file->entry.kind == SCAN_WAITS)
-		let_wait(family, file, file->entry.wait); /* the family has to know */
+		entry_let_wait(&file->entry, file->entry.wait); /* the family has to know */
 	const int fd = open_file(family, file, &file->state);
 	if (fd < 0)
 		return fd;
@@ -288,7 +281,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (file->entry.kind == SCAN_FILE && !file->is_live &&
 		(file->state.size != file->entry.size ||
 			file->state.mtime_ns != file->entry.mtime_ns))
-		let_wait(family, file, S3ONCE_WAIT_CHANGED);
+		entry_let_wait(&file->entry, S3ONCE_WAIT_CHANGED);
 	return own ? match_own(family, file, own) : 0;
 }
 
@@ -345,7 +338,7 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	struct log_row *row = logs[n - 1];
 	/* Another file may have this log: one that waits, was not found or could not be read. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE)) {
-		let_wait(family, file, S3ONCE_WAIT_FAMILY);
+		entry_let_wait(&file->entry, S3ONCE_WAIT_FAMILY);
 		return -ESTALE;
 	}
 	if (row->state == LOG_TRUNCATED &&
@@ -457,15 +450,52 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	 * log. */
 	if (is_copy_of_live || (ends_with_a_line(file) && !found.bytes) ||
 		(file->is_live && file->is_packed)) {
-		let_wait(family, file,
-			is_copy_of_live   ? S3ONCE_WAIT_COPY
-			: file->is_packed ? S3ONCE_WAIT_LIVE
-					  : S3ONCE_WAIT_NO_LINE);
+		entry_let_wait(&file->entry, is_copy_of_live   ? S3ONCE_WAIT_COPY
+					     : file->is_packed ? S3ONCE_WAIT_LIVE
+							       : S3ONCE_WAIT_NO_LINE);
 		return 0;
 	}
 	struct log_row *row = &family->rows[family->n_rows++]; /* load_rows() has made the room */
 	*row = (struct log_row){0};
 	return take_log(family, file, row, &found);
+}
+
+/* Finds out which logs of emptied files may be in this file, if it has to wait: those whose bytes
+ * it begins with, or all of them if it is compressed, since it may not be whole yet. These become
+ * LOG_WAITS. A copy of any other log would be whole, since a log is emptied after it was copied.
+ * Returns 0 or -errno. */
+static int match_waiting(struct log_family *family, struct grown_file *file)
+{
+	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
+	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
+	size_t n = 0;
+	int r = known && logs ? 0 : -ENOMEM, packed = 0;
+	for (size_t k = 0; r == 0 && file->entry.kind == SCAN_WAITS && k < family->n_rows; k++)
+		if (family->rows[k].state == LOG_TRUNCATED) {
+			known[n] = (struct content_prefix){
+				.bytes = family->rows[k].end, .id = family->rows[k].until};
+			logs[n++] = &family->rows[k];
+		}
+	if (n) {
+		const struct scan_options *options = family->options;
+		struct content_measured found;
+		struct file_state now = {0};
+		const int fd = open_file(family, file, &now);
+		r = packed = fd < 0 ? fd : content_seems_compressed(fd);
+		const uint64_t most = known[n - 1].bytes;
+		const struct content content = {fd, now.size < most ? now.size : most,
+			options->is_over, options->is_over_arg};
+		if (r == 0)
+			r = content_measure(&content, known, n, &found, &file->entry.problem);
+		if (fd >= 0)
+			close(fd);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (packed > 0 || known[i].is_there)
+			logs[i]->state = LOG_WAITS;
+	free(known);
+	free(logs);
+	return r < 0 ? r : 0;
 }
 
 /* Gives a file that has no log yet the log of another file with the same content, or else a new
@@ -480,13 +510,15 @@ static int match_new(struct log_family *family, struct grown_file *file)
 	if (!needs_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	bool was_emptied = false;
-	for (size_t k = 0; k < family->n_rows; k++)
-		was_emptied |= family->rows[k].state == LOG_TRUNCATED &&
-			       log_row_is_of(&family->rows[k], file);
-	/* Here another file may have the old log. */
-	if (was_emptied && (family->is_unsure || family->has_waiting))
-		let_wait(family, file, S3ONCE_WAIT_FAMILY);
+	bool is_needed = false; /* the row of the log that the file had */
+	for (size_t k = 0; k < family->n_rows; k++) {
+		const enum log_state state = family->rows[k].state;
+		is_needed |=
+			(state == LOG_WAITS || (state == LOG_TRUNCATED && family->is_unsure)) &&
+			log_row_is_of(&family->rows[k], file);
+	}
+	if (is_needed)
+		entry_let_wait(&file->entry, S3ONCE_WAIT_FAMILY);
 	else if (same)
 		set_log(file, same);
 	else
@@ -497,7 +529,7 @@ static int match_new(struct log_family *family, struct grown_file *file)
 int log_match(struct log_family *family, struct problem *ret_problem)
 {
 	static int (*const passes[])(struct log_family *, struct grown_file *) = {
-		match_by_identity, match_by_content, match_new};
+		match_by_identity, match_by_content, match_waiting, match_new};
 	for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
 		for (size_t i = 0; i < family->n_files; i++) {
 			struct grown_file *file = &family->files[i];
