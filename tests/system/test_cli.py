@@ -58,7 +58,7 @@ USAGE = [
     ("push -Z tree s3://bucket", "unknown option '-Z'"),
     ("push --delete tree s3://bucket", "there is no --delete: s3once never deletes in S3"),
     ("push tree s3://bucket --as", "--as needs a value: --as KEY"),
-    ("push --follow=yes tree s3://bucket", "--follow takes no value"),
+    ("push --follow=on tree s3://bucket", "--follow: 'on' is neither yes nor no"),
     ("push --min-age 5 tree s3://bucket", "--min-age: '5' is not a duration"),
     ("push --min-age 5w tree s3://bucket", "--min-age: '5w' is not a duration"),
     ("push --min-age -5s tree s3://bucket", "--min-age: '-5s' is not a duration"),

@@ -226,6 +226,22 @@ def test_flags_that_are_off(s3once, s3, bucket, job, tree):
     assert run.code == 0 and run.out.startswith("off: all 4 files"), run
 
 
+def test_the_command_line_switches_off_what_a_job_switches_on(s3once, s3, bucket, job, tree):
+    """It does so by =no, which every option without a value takes, and the age of a removal, too."""
+    everything = s3once("run", "--help", "all").out
+    flags = set(re.findall(r"^  (?:-\w, |    )--([a-z-]+)(?:  |$)", everything, re.M)) - {"help"}
+    assert {"no-wait", "dry-run", "json", "rotated", "quiet"} < flags
+    switched_on = "".join(f"{name} = yes\n" for name in ("dry-run", "verbose", "json", "delete-after"))
+    job("on", f"source = {tree}\ntarget = s3://{bucket}/p\n{switched_on}")
+    run = s3once("run", "on")
+    assert run.code == 0 and run.events and not s3.objects(bucket), run
+    run = s3once("run", "on", *(f"--{name}=no" for name in sorted(flags | {"delete-after"})))
+    assert run.code == 0 and run.out.startswith("on: all 4 files are in s3:") and "a.log" not in run.err, run
+    assert len(s3.objects(bucket)) == 4 and (tree / "a.log").exists()
+    wrong = s3once("run", "on", "--no-wait=never")
+    assert wrong.code == 2 and "--no-wait: 'never' is neither yes nor no" in wrong.err, wrong
+
+
 def test_a_job_that_does_not_wait(s3once, s3, s3_wire, bucket, job, tree):
     job("logs", f"source = {tree}/a.log\ntarget = s3://{bucket}/p\nno-wait = yes\n")
     held = s3_wire.add(faults.hold_request, "PutObject")

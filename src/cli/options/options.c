@@ -277,9 +277,9 @@ static int unknown_option(const struct command *command, const char *given, bool
 	return -EINVAL;
 }
 
-/* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age may be left out, and so it never
- * is the next word. `next` is the next word, or NULL. Returns 1 if `next` is the value, 0 if it is
- * not, or an error as options_parse() does. */
+/* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age, a flag or a count may be left
+ * out, and so it never is the next word. `next` is the next word, or NULL. Returns 1 if `next` is
+ * the value, 0 if it is not, or an error as options_parse() does. */
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
@@ -293,7 +293,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 		return unknown_option(command, word + 2, false, ret_problem);
 	const bool takes = takes_value(match.option);
 	const bool takes_next = takes && !value && match.option->type != OPTION_AGE;
-	if (!takes && value)
+	if (match.option->type == OPTION_HELP && value)
 		return problem_error(ret_problem, -EINVAL, "--%s takes no value", name);
 	const char *where = options_elsewhere(command, name);
 	if (takes_next && !next)

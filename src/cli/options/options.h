@@ -192,8 +192,8 @@ const struct option_conflict *options_conflict(
  * first conflict. */
 int options_check(const struct command *command, struct problem *ret_problem);
 /* Reads the value of one option into `field`, whose type is that of enum option_type. Strings stay
- * borrowed. `value` is NULL for an option without a value, as flags are on a command line. In a
- * file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for
+ * borrowed. `value` is NULL for an option without a value, as flags mostly are on a command line.
+ * With one, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for
  * OPTION_HELP, or -EINVAL with a sentence about the value. */
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem);
