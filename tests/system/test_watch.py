@@ -102,6 +102,24 @@ def test_excluded_files_cause_no_pass(watched, s3, bucket):
     assert set(s3.objects(bucket)) == {"p/b"}
 
 
+def test_a_file_of_patterns_counts_as_it_is_at_each_full_scan(watched, s3, bucket):
+    """A folder that it no longer excludes is watched from then on, so that its files need no full scan."""
+
+    def folders_after_two_passes():  # the first of which may have begun before the change
+        return [watched.manager.pass_ended()["folders"] for _ in range(2)][1]
+
+    make_tree(watched.tree, {"sub/old": 1})
+    patterns = watched.folder / "patterns"
+    patterns.write_text("/sub/\n")
+    watched.write(f"exclude-from = {patterns}", full_scan="1s")
+    assert watched.start()["folders"] == 1
+    patterns.write_text("*.part\n")
+    assert folders_after_two_passes() == 2
+    wait_until(lambda: set(s3.objects(bucket)) == {"p/sub/old"}, 60, "the file that was excluded before")
+    patterns.write_text("/sub/\n")
+    assert folders_after_two_passes() == 1
+
+
 @pytest.mark.full
 def test_a_source_that_is_a_file(watched, s3, bucket):
     """What happens beside it is of no interest."""

@@ -141,20 +141,8 @@ struct watch_folders *watch_folders_new(const struct job *job,
 	void (*touched)(void *arg, const char *path), void (*moves)(void *arg), void *arg)
 {
 	struct watch_folders *folders = must_have(calloc(1, sizeof *folders));
-	const struct s3once_options *run = &job->options.run;
 	*folders = (struct watch_folders){
 		.job = job, .touched = touched, .moves = moves, .arg = arg, .fd = -1};
-	/* The rules were checked when the job was opened. If a file of patterns has changed since,
-	 * and is not valid any more, all folders are watched, and the next pass reports it. */
-	struct problem problem;
-	int error = run->n_rules ? filter_new(&folders->filter) : 0;
-	for (size_t i = 0; !error && i < run->n_rules; i++)
-		error = filter_add_rule(folders->filter, &run->rules[i], &problem);
-	must_have(error == -ENOMEM ? NULL : folders);
-	if (error) {
-		filter_free(folders->filter);
-		folders->filter = NULL;
-	}
 	folders->roots = must_have(calloc(job->n_sources, sizeof *folders->roots));
 	return folders;
 }
@@ -265,8 +253,27 @@ static void say_unwatched(struct watch_folders *folders)
 	folders->said_unwatched = folders->n_unwatched != 0;
 }
 
+/* Reads the rules of the job, and its files of patterns as they are now. If such a file is not
+ * valid any more, all folders are watched, and the next pass reports it. */
+static void read_rules(struct watch_folders *folders)
+{
+	const struct s3once_options *run = &folders->job->options.run;
+	struct problem problem;
+	filter_free(folders->filter);
+	folders->filter = NULL;
+	int error = run->n_rules ? filter_new(&folders->filter) : 0;
+	for (size_t i = 0; !error && i < run->n_rules; i++)
+		error = filter_add_rule(folders->filter, &run->rules[i], &problem);
+	must_have(error == -ENOMEM ? NULL : folders);
+	if (error) {
+		filter_free(folders->filter);
+		folders->filter = NULL;
+	}
+}
+
 void watch_folders_renew(struct watch_folders *folders)
 {
+	read_rules(folders);
 	/* A new descriptor drops all old watches, and all events that were not read yet. */
 	watch_table_clear(&folders->table);
 	if (folders->fd >= 0)
