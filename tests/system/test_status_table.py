@@ -52,14 +52,16 @@ def test_sums_of_folders(s3once, s3, bucket, table, tree):
 
 
 def test_looks_again_and_again(s3once, s3, s3_wire, bucket, tree):
-    """Where it is no terminal, one look follows the other, with its time and what was done meanwhile."""
+    """Where it is no terminal, one look follows the other, with the jobs, its time and what was done meanwhile."""
     rule = s3_wire.add(faults.hold_request, "PutObject", key="top")
     uploader = s3once.start("push", tree, f"s3://{bucket}")
     assert rule.reached.wait(60), uploader.output()
     looks = s3once.start("status", "--depth", "1", "--watch=100ms", f"s3://{bucket}")
     wait_until(lambda: re.search(r"Z, 0 files \(0 B\) done since the last look, 0.0 files/s", looks.output()[0]), 60, "a second look")
+    assert re.search(r"^running .*: running for ", looks.output()[0], re.M), looks.output()
     rule.released.set()
     assert uploader.wait().code == 0
+    wait_until(lambda: re.search(r"^ok .*: succeeded ", looks.output()[0], re.M), 60, "the end of the run")
     wait_until(lambda: re.search(r"^20\S+Z, \d files? \(\S+ \S+\) done since the last look, \S+ files/s, \S+ \S+/s$", looks.output()[0], re.M), 60, "a rate")
     wait_until(lambda: rows(looks.output()[0].rsplit("folder\n", 2)[1]).get(f"s3://{bucket}/", "0")[0] == "7", 60, "all files")
     looks.popen.send_signal(signal.SIGINT)
@@ -79,7 +81,7 @@ def test_on_a_terminal_it_is_drawn_anew(s3once, s3, bucket, tmp_path):
         running.wait(60)
         drawn = terminal.rows
     assert len(drawn) <= 23 and all(len(row) <= 80 for row in drawn)
-    assert drawn[0].startswith("marks: ") and drawn[2].split() == ["done", "size", "claimed", "failed", "changed", "folder"], drawn
+    assert drawn[0].startswith("marks: ") and drawn[2].startswith("ok ") and drawn[3].split() == ["done", "size", "claimed", "failed", "changed", "folder"], drawn
     assert drawn[-3].split()[0] == "40" and "lines more have no room here" in drawn[-2] and "since the last look" in drawn[-1], drawn
 
 

@@ -67,6 +67,9 @@ json_t *fates_json(
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 7 };
 struct fleet_view {
 	struct output *output;
+	/* Takes a line for people, without its newline. NULL: it is printed to `output`. */
+	void (*put)(void *arg, const char *line);
+	void *put_arg;
 	int json, only_wrong; /* only_wrong: jobs that are fine are counted, but not shown,
 				   unless files of theirs wait for long */
 	/* What failed in the last run of the job, line by line. Set it before each job. NULL: only

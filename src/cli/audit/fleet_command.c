@@ -222,6 +222,14 @@ static void add_name(struct text *t, const struct job_row *row)
 	text_add_escaped_again(t, row->job);
 }
 
+static void put(const struct fleet_view *view, const struct text *line)
+{
+	if (view->put)
+		view->put(view->put_arg, text_string(line));
+	else
+		output_result(view->output, text_string(line));
+}
+
 /* Prints a job as one line, and below it, if its last run has failed, why: line by line. */
 static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
 {
@@ -240,7 +248,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_add(&t, ": ");
 	add_state(&t, job);
 	add_waiting(&t, job);
-	output_result(view->output, text_string(&t));
+	put(view, &t);
 	/* `lines` has one line or more. They come from another host, so they are escaped here, even
 	 * if that host has done so already. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
@@ -251,7 +259,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 		text_reset(&t);
 		text_add(&t, "         ");
 		text_add_escaped_again(&t, line);
-		output_result(view->output, text_string(&t));
+		put(view, &t);
 		free(line);
 	}
 	text_clear(&t);

@@ -1,6 +1,6 @@
 /* `s3once status`: shows what the marks say of a bucket, a prefix or a key, and how the last runs
  * there ended. With --depth it shows a sum for each folder, as `du` does. With --watch it looks
- * again and again, and leaves the last runs out. It changes nothing, and never asks S3.
+ * again and again. It changes nothing, and never asks S3.
  *
  * This file reads the marks and the rows of jobs and sessions. status_tell.c prints them. */
 #include "base/clock.h"
@@ -89,15 +89,17 @@ static bool is_beside(const char *a, const char *b)
 	return strncmp(a, b, least) == 0 && (n == m || longer[least] == '/');
 }
 
-/* Shows a job, and what failed in its last run, if its target was asked about. */
+/* Shows a job, and what failed in its last run, if its target was asked about. With --watch only
+ * the last error is shown, so that there is room for the rest on a terminal. */
 static enum outcome tell_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct jobs *jobs = arg;
 	struct text failures = TEXT(FAILURES_MAX);
 	if (!is_beside(text_string(&jobs->asked), job->row.target))
 		return OUTCOME_OK;
-	const enum outcome o =
-		job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
+	enum outcome o = OUTCOME_OK;
+	if (!jobs->view->watches)
+		o = job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
 	jobs->fleet.failures = text_string(&failures);
 	if (o == OUTCOME_OK)
 		fleet_tell_job(&jobs->fleet, job);
@@ -110,7 +112,10 @@ static enum outcome tell_jobs(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	struct jobs jobs = {.view = view,
-		.fleet = {.output = view->output, .json = view->json},
+		.fleet = {.output = view->output,
+			.put = status_put,
+			.put_arg = view,
+			.json = view->json},
 		.asked = TEXT(32U << 10)};
 	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
 	text_add_escaped_string(&jobs.asked, key);
@@ -325,8 +330,7 @@ static enum outcome tell_all(
 	view->knows_bucket = *row.version; /* "": there is no row of the bucket */
 	if (view->knows_bucket)
 		status_tell_bucket(view, &row);
-	if (!view->watches) /* --watch shows how the marks change, and no jobs */
-		o = tell_jobs(view, url->key, ret_problem);
+	o = tell_jobs(view, url->key, ret_problem);
 	if (o == OUTCOME_OK && *url->key && !view->depth)
 		o = tell_key(view, url->key, &found, ret_problem);
 	if (o == OUTCOME_OK && !found)

@@ -39,11 +39,12 @@ void status_page_add(struct status_page *page, const char *line)
 	text_add_bytes(&page->lines, line, n);
 }
 
-/* Prints a line, or adds it to the page if there is room. Four rows of the page stay free: three
+/* Four rows of the page stay free: three
  * for the last lines, which status_page_add() adds (the sum of a table, how many lines had no room,
  * the time), and one for the newline behind them. */
-static void put(struct status_view *view, const char *line)
+void status_put(void *arg, const char *line)
 {
+	struct status_view *view = arg;
 	struct status_page *page = view->page;
 	if (!page)
 		output_result(view->output, line);
@@ -62,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static void tell(
 	va_start(ap, format);
 	text_addfv(&t, format, ap);
 	va_end(ap);
-	put(view, text_string(&t));
+	status_put(view, text_string(&t));
 	text_clear(&t);
 }
 
@@ -350,6 +351,6 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 	if (view->page && view->depth && is_sum)
 		status_page_add(view->page, text_string(&t));
 	else
-		put(view, text_string(&t));
+		status_put(view, text_string(&t));
 	text_clear(&t);
 }

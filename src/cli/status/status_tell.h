@@ -52,6 +52,8 @@ struct status_view {
 	uint64_t failed_told, changed_told;
 };
 
+/* Prints a line to people, or adds it to the page if there is room. `arg` is the view. */
+void status_put(void *arg, const char *line);
 /* Tells of the store itself. It is called first. */
 void status_tell_store(struct status_view *view, bool has_bucket);
 /* Tells which bucket the marks are about. */
