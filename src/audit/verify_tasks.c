@@ -106,29 +106,29 @@ static void tell_other_sum(
 
 /* Compares what HEAD shows with what was kept of the object. If they are not the same, it makes a
  * sentence. */
-static enum likeness compare_shown(
+static enum proof compare_shown(
 	struct inspection *look, const struct kept *kept, const struct s3_object *object)
 {
 	const struct s3_sum kept_sum = kept_sum_like(kept, &object->sum);
-	const enum likeness like = judge_kept(kept, object);
-	if (like == LIKE_OTHER && object->size != kept->bytes)
+	const enum proof is_same = judge_kept(kept, object);
+	if (is_same == PROOF_NO && object->size != kept->bytes)
 		problem_set(&look->problem,
 			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
 			" bytes when it was uploaded",
 			object->size, kept->bytes);
-	else if (like == LIKE_OTHER)
+	else if (is_same == PROOF_NO)
 		tell_other_sum(look, &object->sum, &kept_sum);
-	else if (like == LIKE_OTHER_ETAG)
+	else if (is_same == PROOF_UNKNOWN && *kept->etag)
 		problem_set(&look->problem,
 			"its etag differs: %s in S3, and %s when it was uploaded; --download "
 			"shows whether its content differs, too",
 			object->etag, kept->etag);
-	else if (like == LIKE_UNTOLD)
+	else if (is_same == PROOF_UNKNOWN)
 		problem_set(&look->problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
 			"--download compares the content",
 			compared_with(look));
-	return like;
+	return is_same;
 }
 
 /* Reads the object and compares its content. OK: the finding is SAME, DIFFERS or ERROR, and the
@@ -199,12 +199,11 @@ static enum outcome compare_with_head(
 	enum outcome o = s3_head_object(
 		look->hand->s3, &target, &look->verify->place.limits, &object, &look->problem);
 	if (o == OUTCOME_OK) {
-		const enum likeness like = compare_shown(look, &kept, &object);
-		look->finding = like == LIKE_SAME     ? FINDING_SAME
-				: like == LIKE_UNTOLD ? FINDING_ERROR
-						      : FINDING_DIFFERS;
-		/* Of an object that is LIKE_OTHER, it is known already that it differs. */
-		if (like != LIKE_OTHER && look->verify->by == VERIFY_BY_DOWNLOAD)
+		const enum proof is_same = compare_shown(look, &kept, &object);
+		look->finding = is_same == PROOF_YES                      ? FINDING_SAME
+				: is_same == PROOF_UNKNOWN && !*kept.etag ? FINDING_ERROR
+									  : FINDING_DIFFERS;
+		if (is_same != PROOF_NO && look->verify->by == VERIFY_BY_DOWNLOAD)
 			o = download(look, &kept, &target, &object);
 	}
 	if (o == OUTCOME_ABSENT) { /* to the HEAD, or to the download after it */

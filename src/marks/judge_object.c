@@ -41,12 +41,12 @@ static bool has_md5(const char *etag)
 static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
 	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
-		return PROOF_MISSING;
+		return PROOF_UNKNOWN;
 	char hex[33];
 	hex_encode(sums->md5, sizeof sums->md5, hex);
 	if (strcasecmp(hex, etag) == 0)
 		return PROOF_YES;
-	return is_opaque ? PROOF_MISSING : PROOF_NO;
+	return is_opaque ? PROOF_UNKNOWN : PROOF_NO;
 }
 
 /* Decodes a checksum that the server has told. *ret_parts is the number of parts whose checksums it
@@ -88,7 +88,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 /* Combines two comparisons: NO if one of them says NO, else YES if one says YES. */
 static enum proof both(enum proof a, enum proof b)
 {
-	return (a == PROOF_NO || b == PROOF_NO) ? PROOF_NO : (a == PROOF_MISSING ? b : a);
+	return (a == PROOF_NO || b == PROOF_NO) ? PROOF_NO : (a == PROOF_UNKNOWN ? b : a);
 }
 
 /* Compares a checksum of the whole content that the server has told with ours. */
@@ -97,7 +97,7 @@ static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	unsigned parts;
 	if (!(sums->kinds & DIGEST_OF(told->kind)) || !read_told(told, bytes, &parts) || parts)
-		return PROOF_MISSING;
+		return PROOF_UNKNOWN;
 	return memcmp(bytes, sums_bytes(sums, told->kind), checksum_kinds[told->kind].bytes) != 0
 		       ? PROOF_NO
 		       : PROOF_YES;
@@ -125,11 +125,11 @@ static enum proof by_composite(const struct sums *parts, size_t n, const struct 
 	unsigned told_parts;
 	if (!read_told(told, theirs, &told_parts) || (told_parts && told_parts != n) ||
 		sums_compose(parts, n, told->kind, ours))
-		return PROOF_MISSING;
+		return PROOF_UNKNOWN;
 	if (memcmp(ours, theirs, checksum_kinds[told->kind].bytes) == 0)
 		return PROOF_YES;
 	/* A checksum without "-N" may be that of the whole content, which by_sum() compares. */
-	return told_parts ? PROOF_NO : PROOF_MISSING;
+	return told_parts ? PROOF_NO : PROOF_UNKNOWN;
 }
 
 /* Compares an etag that has the form of the MD5 of n parts' MD5s. */
@@ -139,11 +139,11 @@ static enum proof by_composite_md5(
 	unsigned char md5[CHECKSUM_BYTES_MAX];
 	char hex[33];
 	if (proof_etag_parts(object->etag) != n || sums_compose(parts, n, CHECKSUM_MD5, md5))
-		return PROOF_MISSING;
+		return PROOF_UNKNOWN;
 	hex_encode(md5, 16, hex);
 	if (strncasecmp(hex, object->etag, 32) == 0)
 		return PROOF_YES;
-	return object->etag_is_opaque ? PROOF_MISSING : PROOF_NO;
+	return object->etag_is_opaque ? PROOF_UNKNOWN : PROOF_NO;
 }
 
 enum proof proof_parts(
@@ -153,7 +153,7 @@ enum proof proof_parts(
 	if (size_known && object->size != whole.bytes)
 		return PROOF_NO;
 	enum proof proof = by_composite(parts, n, &object->sum);
-	if (proof == PROOF_MISSING)
+	if (proof == PROOF_UNKNOWN)
 		proof = by_sum(&whole, &object->sum);
 	return both(proof, by_composite_md5(parts, n, object));
 }
@@ -167,13 +167,13 @@ static enum proof proof_sent(const struct s3_object *object)
 	const struct sums *sent = &object->meta.sums;
 	if (sent->kinds) {
 		const enum proof proof = by_sum(sent, &object->sum);
-		return proof != PROOF_MISSING ? proof
+		return proof != PROOF_UNKNOWN ? proof
 					      : by_md5(sent, object->etag, object->etag_is_opaque);
 	}
 	const bool is_told =
 		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
 	return *object->meta.table && object->meta.part_bytes && is_told ? PROOF_YES
-									 : PROOF_MISSING;
+									 : PROOF_UNKNOWN;
 }
 
 enum proof proof_encoded(
@@ -186,13 +186,13 @@ enum proof proof_encoded(
 	/* The metadata are about this file only if an uploader with our marks wrote them for this
 	 * key. A copy that was made in S3 keeps the metadata of another key. */
 	if (strcmp(meta->table, table) != 0 || meta->written_for != S3_WRITTEN_FOR_THIS)
-		return PROOF_MISSING;
+		return PROOF_UNKNOWN;
 	if (*meta->content)
 		return PROOF_YES; /* the caller has compared the content */
 	if (meta->mtime_ns != mtime_ns)
 		return PROOF_NO;
 	/* The mtime alone proves nothing, since it can be set. A ctime of 0 was not recorded. */
-	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_MISSING;
+	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_UNKNOWN;
 }
 
 void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5)
@@ -236,16 +236,14 @@ struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told)
 	return are_alike(&sum, told) ? sum : (struct s3_sum){.text = ""};
 }
 
-enum likeness judge_kept(const struct kept *kept, const struct s3_object *object)
+enum proof judge_kept(const struct kept *kept, const struct s3_object *object)
 {
 	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
 	if (object->size != kept->bytes)
-		return LIKE_OTHER;
+		return PROOF_NO;
 	if (*sum.text)
-		return strcmp(sum.text, object->sum.text) == 0 ? LIKE_SAME : LIKE_OTHER;
-	if (!*kept->etag)
-		return LIKE_UNTOLD;
-	return strcmp(kept->etag, object->etag) == 0 ? LIKE_SAME : LIKE_OTHER_ETAG;
+		return strcmp(sum.text, object->sum.text) == 0 ? PROOF_YES : PROOF_NO;
+	return *kept->etag && strcmp(kept->etag, object->etag) == 0 ? PROOF_YES : PROOF_UNKNOWN;
 }
 
 unsigned judge_digests(const struct kept *kept)
@@ -272,7 +270,7 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 	const struct version *done = &claim->before.done;
 	const struct kept kept = kept_of_object(done);
 	return claim->before.has_done && *done->etag && strcmp(done->etag, object->etag) == 0 &&
-	       judge_kept(&kept, object) == LIKE_SAME;
+	       judge_kept(&kept, object) == PROOF_YES;
 }
 
 /* Whether the object was written for this very mark. A copy that was made in S3 keeps the metadata,

@@ -5,13 +5,16 @@
 #pragma once
 #include "marks/mark.h"
 
-/* 1. Whether what S3 says of an object proves that it holds the bytes that were read. */
-
+/* What is known of a statement, such as that an object holds the bytes that were read. */
 enum proof {
-	PROOF_YES,     /* the size, if known, and each checksum that both sides have are the same */
-	PROOF_NO,      /* one of them differs: it is other content */
-	PROOF_MISSING, /* there is no checksum that both sides have */
+	PROOF_YES,
+	PROOF_NO,
+	PROOF_UNKNOWN,
 };
+
+/* 1. Whether what S3 says of an object proves that it holds the bytes that were read: YES if the
+ * size, if known, and each checksum that both sides have are the same, NO if one of them differs,
+ * UNKNOWN if there is no checksum that both sides have. */
 
 /* Compares an object that was sent whole with the sums of its content. `size_known`: the object's
  * size was told (by HEAD). */
@@ -62,14 +65,12 @@ struct kept kept_of_content(const struct version *version);
  * encrypts. */
 void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
 
-enum likeness {
-	LIKE_SAME,       /* a checksum that both have is the same; without one, the etag */
-	LIKE_OTHER,      /* the size or a checksum that both have differs */
-	LIKE_OTHER_ETAG, /* nothing but the etag can be compared, and it differs */
-	LIKE_UNTOLD,     /* nothing but the size can be compared, and the size is the same */
-};
-/* Compares what is kept with an object as HEAD shows it, or a listing, which has no checksum. */
-enum likeness judge_kept(const struct kept *kept, const struct s3_object *object);
+/* Compares what is kept with an object as HEAD shows it, or a listing, which has no checksum. YES:
+ * a checksum that both have is the same, or without one, the etag. NO: the size or a checksum that
+ * both have differs. UNKNOWN: the size is the same, and there is no checksum that both have, and no
+ * etag or another one. An etag that differs proves nothing: some servers tell one when an upload is
+ * completed, and another one later. */
+enum proof judge_kept(const struct kept *kept, const struct s3_object *object);
 /* Returns the kept checksum that can be compared with what S3 tells. Its text is "" if there is
  * none. */
 struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told);
@@ -97,7 +98,7 @@ enum judgement {
 /* All of it is borrowed. */
 struct judged {
 	const struct s3_object *object; /* as HEAD shows it */
-	/* What comparing the object with the file has shown. MISSING if the file was not read. */
+	/* What comparing the object with the file has shown. UNKNOWN if the file was not read. */
 	enum proof proof;
 	struct asked file; /* as it was opened */
 	/* What the key of the object has behind the mark's key. Compressing the file on its way

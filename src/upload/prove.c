@@ -14,18 +14,18 @@
 
 #define HELPERS 7 /* beside the main thread, so that eight files are compared at once */
 
-/* Reports that it cannot be known whether the file is done. Returns DONE_UNKNOWN. */
-static enum done prove_unknown(
+/* Reports that it cannot be known whether the file is done. Returns PROOF_UNKNOWN. */
+static enum proof prove_unknown(
 	struct run *run, const char *path, const char *key, const struct problem *problem)
 {
 	const struct report_file about = {.path = path, .key = key};
 	report_file(&run->report, S3ONCE_EVENT_FAILED, &about, problem);
-	return DONE_UNKNOWN;
+	return PROOF_UNKNOWN;
 }
 
 /* Finds out and reports whether the file is done. Opens and reads the file as an upload would.
  * Takes the candidate. Several workers may call it at once. */
-static enum done prove_candidate(struct worker *worker, struct candidate *c)
+static enum proof prove_candidate(struct worker *worker, struct candidate *c)
 {
 	struct run *run = worker->run;
 	struct file *file = file_new(run, c);
@@ -39,28 +39,28 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 		if (!file) /* otherwise the file owns the candidate */
 			free(c);
 		file_free(file);
-		return DONE_UNKNOWN;
+		return PROOF_UNKNOWN;
 	}
 	file->fd = fd;
 	file->mtime_ns = file->state.mtime_ns;
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	/* `false`: nothing has read the content yet, so done_now() reads it. */
-	enum done done = done_now(worker, file, false, &object, &problem);
+	enum proof done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
-	if (done == DONE_YES && body_unchanged(fd, &file->state) < 0)
-		done = (enum done)problem_error(
-			&problem, DONE_UNKNOWN, "it changed while it was read");
-	const enum s3once_event_type event = done == DONE_YES  ? S3ONCE_EVENT_PROVEN
-					     : done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
-							       : S3ONCE_EVENT_FAILED;
-	done_report(run, file, event, done == DONE_YES ? &object : NULL, &problem);
+	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0)
+		done = (enum proof)problem_error(
+			&problem, PROOF_UNKNOWN, "it changed while it was read");
+	const enum s3once_event_type event = done == PROOF_YES  ? S3ONCE_EVENT_PROVEN
+					     : done == PROOF_NO ? S3ONCE_EVENT_UNPROVEN
+								: S3ONCE_EVENT_FAILED;
+	done_report(run, file, event, done == PROOF_YES ? &object : NULL, &problem);
 	file_free(file);
 	return done;
 }
 
 /* Finds out and reports whether the file of this path is done. If scan_look() fails, it has set the
  * problem that is reported. */
-static enum done prove_path(struct worker *worker, const char *path)
+static enum proof prove_path(struct worker *worker, const char *path)
 {
 	struct run *run = worker->run;
 	struct scan_entry entry;
@@ -101,11 +101,11 @@ struct folders {
 
 /* Sets *exit to the status that this file leads to, unless it is worse already. A file of which
  * nothing is known is worse than one that is not done. */
-static void note_done(enum s3once_exit *exit, enum done done)
+static void note_done(enum s3once_exit *exit, enum proof done)
 {
-	if (done == DONE_UNKNOWN)
+	if (done == PROOF_UNKNOWN)
 		*exit = S3ONCE_EXIT_SETUP;
-	else if (done == DONE_NO && *exit == S3ONCE_EXIT_OK)
+	else if (done == PROOF_NO && *exit == S3ONCE_EXIT_OK)
 		*exit = S3ONCE_EXIT_FILES;
 }
 
@@ -146,7 +146,7 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 		report_file(report, S3ONCE_EVENT_LINK, &about, NULL);
 	if (entry->kind == SCAN_NOTICE || entry->kind == SCAN_SPECIAL || entry->kind == SCAN_LINK)
 		return;
-	note_done(&folders->exit, entry->kind == SCAN_PROBLEM ? DONE_UNKNOWN : DONE_NO);
+	note_done(&folders->exit, entry->kind == SCAN_PROBLEM ? PROOF_UNKNOWN : PROOF_NO);
 	if (entry->kind == SCAN_PROBLEM)
 		prove_unknown(folders->run, entry->path, entry->key, &entry->problem);
 	else
@@ -189,7 +189,7 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 		uv_mutex_unlock(&folders->mutex);
 		if (!candidate)
 			return;
-		const enum done done = prove_candidate(worker, candidate);
+		const enum proof done = prove_candidate(worker, candidate);
 		uv_mutex_lock(&folders->mutex);
 		note_done(&folders->exit, done);
 		uv_mutex_unlock(&folders->mutex);

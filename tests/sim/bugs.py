@@ -148,7 +148,7 @@ BUGS = {
     ),
     "removed-without-proof": (
         "done = ask_s3(worker, file, &mark.done, ret, ret_problem);",
-        "done = file->fd < 0 ? ask_s3(worker, file, &mark.done, ret, ret_problem) : DONE_YES;",
+        "done = file->fd < 0 ? ask_s3(worker, file, &mark.done, ret, ret_problem) : PROOF_YES;",
     ),
     "removed-after-a-rename-of-another": (  # what is taken aside is not looked at again
         "is_same = is_still_the_file(removal, folder_fd, lease);",

@@ -41,7 +41,7 @@ static enum step look_for_done(struct worker *worker, struct file *file, bool *r
 	const enum outcome o = done_head(worker, file, &file->seen.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
-	*ret_is_there = o == OUTCOME_OK && judge_kept(&kept, &object.object) == LIKE_SAME;
+	*ret_is_there = o == OUTCOME_OK && judge_kept(&kept, &object.object) == PROOF_YES;
 	return STEP_NEXT;
 }
 
@@ -152,7 +152,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 	if (file_was_done_here(worker, file)) /* file_settle() reports what this run has done */
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (worker->options->compare_content) {
-		const enum done done = done_content(worker, file, &file->seen.done, &problem);
+		const enum proof done = done_content(worker, file, &file->seen.done, &problem);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
 		/* If the file has changed, what was read may be of two versions, and says nothing
@@ -160,9 +160,9 @@ static enum step done_file(struct worker *worker, struct file *file)
 		const int error = body_unchanged(file->fd, &file->state);
 		if (error)
 			return file_read_error(worker, file, error);
-		if (done == DONE_UNKNOWN)
+		if (done == PROOF_UNKNOWN)
 			return file_fail(worker, file, &problem);
-		if (done == DONE_NO)
+		if (done == PROOF_NO)
 			return changed_file(worker, file);
 	}
 	if (worker->options->reupload)

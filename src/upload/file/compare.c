@@ -98,17 +98,17 @@ enum step file_compare_content(
 		is_guess ? plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes)
 			 : 1;
 	enum step step = STEP_NEXT;
-	*ret = PROOF_MISSING;
+	*ret = PROOF_UNKNOWN;
 	/* Each size that another program may have used is tried, until one fits or the checksum of
 	 * the whole decides. A size that is known is the only one. */
-	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_MISSING && i < n; i++) {
+	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_UNKNOWN && i < n; i++) {
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
 	}
 	/* The parts have proven nothing. Some servers show a checksum of the whole of an object in
 	 * parts, even SHA-1 or SHA-256, which cannot be combined from those of the parts. So the
 	 * file is read once more as a whole. */
-	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
+	if (step == STEP_NEXT && *ret == PROOF_UNKNOWN && proof_tells_whole(object))
 		return compare_whole(worker, file, NULL, object, ret);
 	return step;
 }

@@ -8,21 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum done no(struct problem *ret, const char *sentence)
+static enum proof no(struct problem *ret, const char *sentence)
 {
-	return (enum done)problem_error(ret, DONE_NO, "%s", sentence);
+	return (enum proof)problem_error(ret, PROOF_NO, "%s", sentence);
 }
 
 /* Explains an error of reading the file. Only a file that has changed is known not to be done. */
-static enum done not_read(int error, struct problem *ret)
+static enum proof not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
 		return no(ret, "it changed while it was read");
-	return (enum done)problem_error(
-		ret, DONE_UNKNOWN, "it cannot be read: %s", strerror(-error));
+	return (enum proof)problem_error(
+		ret, PROOF_UNKNOWN, "it cannot be read: %s", strerror(-error));
 }
 
-enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
+enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret)
 {
 	const struct kept kept = kept_of_content(done);
@@ -36,16 +36,16 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 		char now[CONTENT_ID_CHARS + 1];
 		const int error = content_id(&content, now, ret);
 		if (error) /* after -EFBIG, *ret has a sentence already */
-			return error == -EFBIG ? DONE_UNKNOWN : not_read(error, ret);
+			return error == -EFBIG ? PROOF_UNKNOWN : not_read(error, ret);
 		return strcmp(now, done->content) == 0
-			       ? DONE_YES
+			       ? PROOF_YES
 			       : no(ret, "its content is not what was uploaded");
 	}
 	const int error = file_digest(worker, file, judge_digests(&kept), &range, &sums);
 	if (error)
 		return not_read(error, ret);
 	if (judge_bytes(&kept, &sums) == PROOF_YES)
-		return DONE_YES;
+		return PROOF_YES;
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
@@ -66,7 +66,7 @@ static bool has_md5_of_file(
 /* Asks whether the mark says that this version is done, and whether it has a checksum or an id to
  * compare the content with. If the caller has not read the content (!is_read), it will compare the
  * content, so another modification time does not matter. Replaces *mark by what was read. */
-static enum done ask_marks(struct worker *worker, const struct file *file, bool is_read,
+static enum proof ask_marks(struct worker *worker, const struct file *file, bool is_read,
 	struct mark *mark, struct problem *ret)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -74,13 +74,13 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 	mark_clear(mark);
 	if (mark_get(&ref, mark, ret) != OUTCOME_OK) {
 		problem_prefix(ret, "its mark cannot be read");
-		return DONE_UNKNOWN;
+		return PROOF_UNKNOWN;
 	}
 	const enum mark_says says = mark_says(mark, &asked);
 	if (says == SAYS_FREE)
 		return no(ret, "no upload of it is marked as done");
 	if (mark->state == MARK_UNREADABLE)
-		return (enum done)problem_error(ret, DONE_UNKNOWN,
+		return (enum proof)problem_error(ret, PROOF_UNKNOWN,
 			"its mark is damaged, or was written by a later version of s3once");
 	if (says == SAYS_CLAIMED)
 		return no(ret, "an uploader has it under way");
@@ -88,7 +88,7 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 		return no(ret, "what was uploaded under its key is another version");
 	if (!*mark->done.sum && !*asked.content)
 		return no(ret, "its mark has no checksum of its content");
-	return DONE_YES;
+	return PROOF_YES;
 }
 
 enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,
@@ -101,7 +101,7 @@ enum outcome done_head(struct worker *worker, const struct file *file, const str
 }
 
 /* Asks whether S3 holds the object that was proven when the mark was set. */
-static enum done ask_s3(struct worker *worker, const struct file *file, const struct version *done,
+static enum proof ask_s3(struct worker *worker, const struct file *file, const struct version *done,
 	struct done_object *ret, struct problem *ret_problem)
 {
 	const struct kept kept = kept_of_object(done);
@@ -112,44 +112,39 @@ static enum done ask_s3(struct worker *worker, const struct file *file, const st
 	if (o != OUTCOME_OK) {
 		problem_prefix(ret_problem, "S3 does not show its object%s",
 			o == OUTCOME_DENIED ? "; allow s3:GetObject and s3:ListBucket" : "");
-		return DONE_UNKNOWN;
+		return PROOF_UNKNOWN;
 	}
 	if (ret->object.lacks_encryption)
 		return no(ret_problem, "S3 does not confirm the encryption of its object");
-	switch (judge_kept(&kept, &ret->object)) {
-	case LIKE_SAME:
-		return DONE_YES;
-	case LIKE_OTHER:
+	const enum proof is_same = judge_kept(&kept, &ret->object);
+	if (is_same == PROOF_NO)
 		return no(ret_problem, "S3 holds another object under its key than was uploaded");
-	case LIKE_OTHER_ETAG: /* what Complete told of an object in parts may be another etag */
-		if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object))
-			return DONE_YES;
-		break;
-	case LIKE_UNTOLD:
-		break;
-	}
+	/* What Complete told of an object in parts may be another etag. */
+	if (is_same == PROOF_YES ||
+		(proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object)))
+		return PROOF_YES;
 	return no(ret_problem, "S3 holds another object under its key than was uploaded, or shows "
 			       "nothing that shows it is the same");
 }
 
-enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
+enum proof done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
 	struct problem *ret_problem)
 {
 	struct mark mark = {0};
 	*ret = (struct done_object){0};
-	enum done done = ask_marks(worker, file, is_read, &mark, ret_problem);
-	if (done == DONE_YES && !is_read) {
+	enum proof done = ask_marks(worker, file, is_read, &mark, ret_problem);
+	if (done == PROOF_YES && !is_read) {
 		/* The mark may have changed while the content was read. So the mark is read once
 		 * more, and has to say the same of the content. */
 		const struct version compared = mark.done;
 		done = done_content(worker, file, &compared, ret_problem);
-		if (done == DONE_YES)
+		if (done == PROOF_YES)
 			done = ask_marks(worker, file, false, &mark, ret_problem);
-		if (done == DONE_YES && (strcmp(compared.sum, mark.done.sum) != 0 ||
-						strcmp(compared.content, mark.done.content) != 0))
+		if (done == PROOF_YES && (strcmp(compared.sum, mark.done.sum) != 0 ||
+						 strcmp(compared.content, mark.done.content) != 0))
 			done = no(ret_problem, "its mark changed meanwhile");
 	}
-	if (done == DONE_YES)
+	if (done == PROOF_YES)
 		done = ask_s3(worker, file, &mark.done, ret, ret_problem);
 	mark_clear(&mark);
 	return done;

@@ -1,13 +1,10 @@
 /* Whether a file is done at this very moment. This requires more than skipping a file in a run
- * does. It decides which files may be removed, and what `s3once proven` answers. */
+ * does. It decides which files may be removed, and what `s3once proven` answers.
+ *
+ * The functions that return a proof return YES if all that they check is true, NO with a sentence
+ * if something says otherwise, and UNKNOWN with a sentence if something could not be read. */
 #pragma once
 #include "upload/file/file.h"
-
-enum done {
-	DONE_YES,     /* all that the function checks is true */
-	DONE_NO,      /* something says otherwise, with a sentence */
-	DONE_UNKNOWN, /* something could not be read, with a sentence */
-};
 
 /* The object that S3 holds of a file. */
 struct done_object {
@@ -27,14 +24,14 @@ void done_report(struct run *run, const struct file *file, enum s3once_event_typ
 /* Whether the content that file->fd holds is that of the version. For a file that is known by its
  * content, compares the content's id. For any other file, compares the checksum of the whole
  * content, and its MD5 if the version has that too. */
-enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
+enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret_problem);
 /* Checks three things. The mark, read consistently, says that this version is done. The content
  * that file->fd holds is that version. A HEAD shows the object of that version. If `is_read` says
  * that this turn has proven the content, the content is not read. If the content is read, another
  * modification time than the mark's does not matter.
  *
- * DONE_YES sets *ret to the object. The caller has to check that the file did not change while it
+ * PROOF_YES sets *ret to the object. The caller has to check that the file did not change while it
  * was read. */
-enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
+enum proof done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
 	struct problem *ret_problem);

@@ -136,15 +136,15 @@ static enum step conflict(
 		: *object->meta.table && !is_of_these_marks
 			? "give each host its own prefix"
 			: "compare it with the file, and give one of them another key";
-	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
+	if (proof == PROOF_UNKNOWN && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
 		      "make sure that it is this file";
-	else if (proof == PROOF_MISSING)
+	else if (proof == PROOF_UNKNOWN)
 		why = "the server returns nothing that shows whether its content is the same";
 	return file_fail(worker, file,
 		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object).text,
-			(proof == PROOF_MISSING) ? "exists with this size"
+			(proof == PROOF_UNKNOWN) ? "exists with this size"
 			: is_of_pipe             ? "exists with unknown content"
 						 : "exists with other content",
 			why, do_what));
@@ -261,7 +261,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 	}
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
 	judged.claim = &as_seen;
 	/* The condition refuses to replace an object of another etag, and then that is judged. */
 	if (strcmp(object.etag, file->replaces) != 0 || judge_is_ours(&judged))
@@ -283,7 +283,7 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	/* This look may not be refused, since nothing else protects an object that is there. */
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	const struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	const struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
 	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_DOUBT;
 }
 
@@ -326,7 +326,7 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	enum proof proof = PROOF_MISSING;
+	enum proof proof = PROOF_UNKNOWN;
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_DENIED)
@@ -376,7 +376,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
-	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
 	judged.suffix = key + strlen(c->key);
 	/* Output that is still to come through the pipe has no content to compare. judge() takes
 	 * such an object for the output by its key and suffix alone. */

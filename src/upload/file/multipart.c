@@ -225,13 +225,13 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		return false;
 	enum proof proof = proof_part(sums, &part);
 	/* The reply may show only an etag, which can be compared only with the MD5 of the part. */
-	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
+	if (proof == PROOF_UNKNOWN && !(sums->kinds & DIGEST_MD5)) {
 		ret_failure->read_error = add_md5(worker, payload, sums);
 		if (ret_failure->read_error)
 			return false;
 		proof = proof_part(sums, &part);
 	}
-	/* PROOF_MISSING is enough here: the whole object is proven once it is complete. */
+	/* PROOF_UNKNOWN is enough here: the whole object is proven once it is complete. */
 	if (proof == PROOF_NO) {
 		ret_failure->outcome = OUTCOME_BAD_DIGEST;
 		return problem_error(&ret_failure->problem, false,

@@ -55,18 +55,18 @@ static void remove_proven(
 		end = REMOVAL_KEPT;
 	}
 	if (end == REMOVAL_DONE) {
-		enum done done = done_now(worker, file, is_read, &object, &problem);
+		enum proof done = done_now(worker, file, is_read, &object, &problem);
 		/* The mark is synced before the file is removed, whichever run has set it, so that
 		 * a failure of power does not undo it. */
-		if (done == DONE_YES && !run->dry &&
+		if (done == PROOF_YES && !run->dry &&
 			store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
-			done = DONE_UNKNOWN;
+			done = PROOF_UNKNOWN;
 		if (run_is_stopping(run))
 			return;
 		/* Proving the file takes time, so the rules are checked again. If the file is not
 		 * proven, and a rule would keep it by now, then it was changed meanwhile. That is
 		 * no failure, and the sentence goes on saying why it is not proven. */
-		if (done == DONE_YES)
+		if (done == PROOF_YES)
 			end = run->dry ? removal_check(removal, &problem)
 				       : removal_run(removal, &problem);
 		else if (removal_check(removal, &changed) == REMOVAL_KEPT)

@@ -94,7 +94,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		return file_fail(worker, file,
 			PROBLEM("S3 stored other bytes than were sent (its checksum %s differs)",
 				*reply.sum.text ? reply.sum.text : reply.etag));
-	case PROOF_MISSING:
+	case PROOF_UNKNOWN:
 		break;
 	}
 	return prove_by_head(worker, file);

@@ -26,7 +26,7 @@ static const struct row rows[] = {
 	{JUDGED_THE_FILE, PROOF_YES, NOBODY},
 	{JUDGED_THE_FILE, PROOF_YES, OTHER_TABLE, NOT_AS_STORED},
 	{JUDGED_FOREIGN, PROOF_NO, NOBODY},
-	{JUDGED_FOREIGN, PROOF_MISSING, NOBODY},
+	{JUDGED_FOREIGN, PROOF_UNKNOWN, NOBODY},
 	{JUDGED_FOREIGN, PROOF_NO, A_COPY, AS_STORED},
 	{JUDGED_FOREIGN, PROOF_NO, A_COPY, NOT_AS_STORED},
 	{JUDGED_FOREIGN, PROOF_NO, OTHER_TABLE, AS_STORED},
@@ -35,10 +35,10 @@ static const struct row rows[] = {
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED},
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, .own_claim = true},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NOT_AS_STORED},
-	{JUDGED_DAMAGED, PROOF_MISSING, OURS, NOT_AS_STORED},
+	{JUDGED_DAMAGED, PROOF_UNKNOWN, OURS, NOT_AS_STORED},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NOT_AS_STORED, .was_done = true},
 	{JUDGED_EARLIER, PROOF_NO, OURS, NOT_AS_STORED, .is_opaque = true},
-	{JUDGED_FOREIGN, PROOF_MISSING, OURS, NOT_AS_STORED, .is_opaque = true},
+	{JUDGED_FOREIGN, PROOF_UNKNOWN, OURS, NOT_AS_STORED, .is_opaque = true},
 	/* In parts, or of an earlier version. */
 	{JUDGED_EARLIER, PROOF_NO, OURS, NO_SUMS, .in_parts = true},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NO_SUMS, .in_parts = true, .own_claim = true},
@@ -46,9 +46,9 @@ static const struct row rows[] = {
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NO_SUMS, .own_claim = true},
 	/* What was done before. */
 	{JUDGED_EARLIER, PROOF_NO, NOBODY, .was_done = true},
-	{JUDGED_EARLIER, PROOF_MISSING, NOBODY, .was_done = true},
+	{JUDGED_EARLIER, PROOF_UNKNOWN, NOBODY, .was_done = true},
 	{JUDGED_REPLACED, PROOF_NO, OURS, NOT_AS_STORED, .replaces = true},
-	{JUDGED_REPLACED, PROOF_MISSING, OURS, AS_STORED, .replaces = true},
+	{JUDGED_REPLACED, PROOF_UNKNOWN, OURS, AS_STORED, .replaces = true},
 	/* What others uploaded stays, unless all may be replaced. */
 	{JUDGED_EARLIER, PROOF_NO, NOBODY, .was_done = true, .replaces = true},
 	{JUDGED_EARLIER, PROOF_NO, OTHER_TABLE, AS_STORED, .was_done = true, .replaces = true},
@@ -160,7 +160,7 @@ static struct s3_object shown(uint64_t size, const char *sum, const char *etag)
 	return object;
 }
 
-static enum likeness like(const struct kept *kept, uint64_t size, const char *sum, const char *etag)
+static enum proof like(const struct kept *kept, uint64_t size, const char *sum, const char *etag)
 {
 	const struct s3_object object = shown(size, sum, etag);
 	return judge_kept(kept, &object);
@@ -172,16 +172,16 @@ static void test_what_is_shown(void)
 			  none = kept_with(SUM, "");
 	struct kept parts = kept_with("CRC32C:AAAAAQ==", "x-2");
 	parts.parts_sum = "CRC32C:AAAAAA==-2";
-	CHECK_INT(like(&both, 4, "AAAAAA==", "other"), LIKE_SAME);
-	CHECK_INT(like(&both, 4, OTHER_SUM, ZERO_MD5), LIKE_OTHER);
-	CHECK_INT(like(&both, 5, "AAAAAA==", ZERO_MD5), LIKE_OTHER);
-	CHECK_INT(like(&both, 4, "AAAAAA==-2", ZERO_MD5), LIKE_SAME);
-	CHECK_INT(like(&both, 4, "", "other"), LIKE_OTHER_ETAG);
-	CHECK_INT(like(&etag, 4, OTHER_SUM, ZERO_MD5), LIKE_SAME);
-	CHECK_INT(like(&none, 4, "", ZERO_MD5), LIKE_UNTOLD);
-	CHECK_INT(like(&parts, 4, "AAAAAA==-2", "other"), LIKE_SAME);
-	CHECK_INT(like(&parts, 4, "AAAAAQ==-2", "x-2"), LIKE_OTHER);
-	CHECK_INT(like(&parts, 4, "AAAAAQ==", "other"), LIKE_SAME);
+	CHECK_INT(like(&both, 4, "AAAAAA==", "other"), PROOF_YES);
+	CHECK_INT(like(&both, 4, OTHER_SUM, ZERO_MD5), PROOF_NO);
+	CHECK_INT(like(&both, 5, "AAAAAA==", ZERO_MD5), PROOF_NO);
+	CHECK_INT(like(&both, 4, "AAAAAA==-2", ZERO_MD5), PROOF_YES);
+	CHECK_INT(like(&both, 4, "", "other"), PROOF_UNKNOWN);
+	CHECK_INT(like(&etag, 4, OTHER_SUM, ZERO_MD5), PROOF_YES);
+	CHECK_INT(like(&none, 4, "", ZERO_MD5), PROOF_UNKNOWN);
+	CHECK_INT(like(&parts, 4, "AAAAAA==-2", "other"), PROOF_YES);
+	CHECK_INT(like(&parts, 4, "AAAAAQ==-2", "x-2"), PROOF_NO);
+	CHECK_INT(like(&parts, 4, "AAAAAQ==", "other"), PROOF_YES);
 }
 
 static void test_what_was_done(void)
@@ -224,7 +224,7 @@ static void test_bytes(void)
 	CHECK_INT(of_bytes(&sum, true, false), PROOF_YES);
 	CHECK_INT(of_bytes(&md5, false, true), PROOF_YES);
 	CHECK_INT(of_bytes(&md5, true, false), PROOF_NO);
-	CHECK_INT(of_bytes(&none, true, true), PROOF_MISSING);
+	CHECK_INT(of_bytes(&none, true, true), PROOF_UNKNOWN);
 }
 
 /* The bytes that this program would make of the file are others, so that the metadata decide. */
@@ -233,15 +233,15 @@ static void test_encoded(void)
 	struct s3_object object = object_of(&(struct row){.whose = OURS, .sums = AS_STORED});
 	object.meta.ctime_ns = 9;
 	CHECK_INT(proof_encoded(&object, "ours", 7, 9), PROOF_YES);
-	CHECK_INT(proof_encoded(&object, "ours", 7, 8), PROOF_MISSING);
+	CHECK_INT(proof_encoded(&object, "ours", 7, 8), PROOF_UNKNOWN);
 	CHECK_INT(proof_encoded(&object, "ours", 6, 9), PROOF_NO);
-	CHECK_INT(proof_encoded(&object, "theirs", 7, 9), PROOF_MISSING);
+	CHECK_INT(proof_encoded(&object, "theirs", 7, 9), PROOF_UNKNOWN);
 	snprintf(object.meta.content, sizeof object.meta.content, "%s", CONTENT);
 	CHECK_INT(proof_encoded(&object, "ours", 6, 8), PROOF_YES);
 	object = object_of(&(struct row){.whose = OURS, .sums = NOT_AS_STORED});
 	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_NO);
 	object = object_of(&(struct row){.whose = A_COPY, .sums = AS_STORED});
-	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_MISSING);
+	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_UNKNOWN);
 }
 
 int main(void)

@@ -33,13 +33,13 @@ static const struct {
 	{{.etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_YES},
 	{{.etag = "5D41402ABC4B2A76B9719D911017C592"}, DIGEST_CRC32C | DIGEST_MD5, false,
 		PROOF_YES},
-	{{.etag = HELLO_MD5}, DIGEST_CRC32C, false, PROOF_MISSING},
+	{{.etag = HELLO_MD5}, DIGEST_CRC32C, false, PROOF_UNKNOWN},
 	{{.etag = "00000000000000000000000000000000"}, DIGEST_MD5, false, PROOF_NO},
 	{{.etag = "00000000000000000000000000000000", .etag_is_opaque = true}, DIGEST_MD5, false,
-		PROOF_MISSING},
+		PROOF_UNKNOWN},
 	{{.etag = HELLO_MD5, .etag_is_opaque = true}, DIGEST_MD5, false, PROOF_YES},
-	{{.etag = "not-an-md5"}, DIGEST_MD5, false, PROOF_MISSING},
-	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_MISSING},
+	{{.etag = "not-an-md5"}, DIGEST_MD5, false, PROOF_UNKNOWN},
+	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_UNKNOWN},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5}, DIGEST_CRC32C, true, PROOF_YES},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6}, DIGEST_CRC32C, true, PROOF_NO},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .etag = "00000000000000000000000000000000"},
@@ -50,14 +50,14 @@ static const struct {
 		DIGEST_CRC32C | DIGEST_MD5, false, PROOF_YES},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .etag = "00000000000000000000000000000000"},
 		DIGEST_CRC32C, false, PROOF_YES},
-	{{.sum = {CHECKSUM_CRC32C, "mnG7TA==-1"}}, DIGEST_CRC32C, false, PROOF_MISSING},
-	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_MISSING},
+	{{.sum = {CHECKSUM_CRC32C, "mnG7TA==-1"}}, DIGEST_CRC32C, false, PROOF_UNKNOWN},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_UNKNOWN},
 	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_OF(CHECKSUM_CRC32), false, PROOF_NO},
 	{{.sum = {CHECKSUM_CRC32, HELLO_CRC32}}, DIGEST_OF(CHECKSUM_CRC32), false, PROOF_YES},
 	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1}}, DIGEST_OF(CHECKSUM_SHA1), false, PROOF_YES},
 	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1 "-1"}, .etag = HELLO_MD5},
 		DIGEST_OF(CHECKSUM_SHA1) | DIGEST_MD5, false, PROOF_YES},
-	{{.sum = {CHECKSUM_SHA1, "mnG7TA=="}}, DIGEST_OF(CHECKSUM_SHA1), false, PROOF_MISSING},
+	{{.sum = {CHECKSUM_SHA1, "mnG7TA=="}}, DIGEST_OF(CHECKSUM_SHA1), false, PROOF_UNKNOWN},
 	{{.sum = {CHECKSUM_MD5, "XUFAKrxLKna5cZ2REBfFkg=="}}, DIGEST_MD5, false, PROOF_YES},
 };
 
@@ -78,12 +78,12 @@ static void test_parts(void)
 	hex_encode(etag.md5, 16, hex);
 	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_NO);
 	by_etag.etag_is_opaque = true;
-	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_MISSING);
+	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_UNKNOWN);
 	snprintf(by_etag.etag, sizeof by_etag.etag, "%s-2", hex);
 	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_YES);
-	CHECK_INT(proof_parts(parts, 1, &by_etag, false), PROOF_MISSING);
+	CHECK_INT(proof_parts(parts, 1, &by_etag, false), PROOF_UNKNOWN);
 	parts[1].kinds = DIGEST_CRC32C;
-	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_MISSING);
+	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_UNKNOWN);
 	const struct s3_object by_crc = {.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5};
 	CHECK_INT(proof_parts(parts, 2, &by_crc, true), PROOF_YES);
 	const struct s3_object longer = {.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6};
@@ -107,7 +107,7 @@ static void test_checksums(void)
 		CHECK_INT(n_parts, 0);
 		CHECK(proof_tells_whole(&object));
 		CHECK_INT(proof_parts(parts, 2, &object, true),
-			checksum_kinds[kind].combines ? PROOF_YES : PROOF_MISSING);
+			checksum_kinds[kind].combines ? PROOF_YES : PROOF_UNKNOWN);
 		CHECK_INT(sums_compose(parts, 2, kind, bytes), 0);
 		checksum_to_base64(kind, bytes, base64);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s", base64);
@@ -120,9 +120,9 @@ static void test_checksums(void)
 		object.sum.text[0] = object.sum.text[0] == 'A' ? 'B' : 'A';
 		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_NO);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-3", base64);
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_MISSING);
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_UNKNOWN);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-x", base64);
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_MISSING);
+		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_UNKNOWN);
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_MD5);
 		CHECK_INT(n_parts, 0);
 	}
@@ -137,7 +137,7 @@ static void test_part(void)
 	CHECK_INT(proof_part(&sums, &same), PROOF_YES);
 	CHECK_INT(proof_part(&sums, &other), PROOF_NO);
 	const struct s3_part opaque = {.size = 5, .etag = "0f", .etag_is_opaque = true};
-	CHECK_INT(proof_part(&sums, &opaque), PROOF_MISSING);
+	CHECK_INT(proof_part(&sums, &opaque), PROOF_UNKNOWN);
 	CHECK_INT(proof_part(&sums, &shorter), PROOF_NO);
 }
 
