@@ -304,6 +304,17 @@ def test_resumed_with_another_encoding(s3once, s3, s3_wire, bucket, marks, large
 
 
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("header", [(True, False), (False, True)], ids=["then without", "then with"])
+def test_resumed_without_the_suffix(s3once, s3, s3_wire, bucket, marks, large, header):
+    """The same encoding under another key: the upload of the other key is aborted there, and not forgotten."""
+    first, then = [("--header", "Content-Encoding: zstd") * has for has in header]
+    Killed(s3once, s3, s3_wire, bucket, (*resumable(large, bucket, "zstd"), *first), faults.kill_after, 2, "UploadPart")
+    run = s3once(*resumable(large, bucket, "zstd"), *then)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    assert s3.objects(bucket).keys() == {"p/large" if then else "p/large.zst"} and not s3.uploads(bucket)
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("other", ["zlib-1.2.11:3", "isal-01234567:3"])
 def test_resumed_by_another_build(s3once, s3, s3_wire, bucket, marks, large, other):
     """What began the upload at the same level is a build without isa-l, or a host with another CPU: it is begun anew."""

@@ -130,6 +130,30 @@ def test_compressed_upload_that_became_the_object(s3once, s3, bucket, tree, mark
     assert run.code == 0 and counts(run) == {"adopted": 1}, run
 
 
+@SQLITE
+def test_upload_that_was_to_replace_a_version_of_the_same_size(s3once, s3, bucket, tree, marks, killed):
+    """The object there is the version before it, which the mark knows: the upload has not become it, and would lie there for ever."""
+    before = (tree / "large").read_bytes()
+    assert s3once("push", *PARTS, tree, f"s3://{bucket}").code == 0
+    (tree / "large").write_bytes(bytes(reversed(before)))
+    killed("--if-changed=replace")
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+    assert s3.get(bucket, "large") == before
+    assert s3once("push", *PARTS, "--if-changed=replace", tree, f"s3://{bucket}").code == 0
+    s3.assert_same(tree, bucket)
+
+
+@SQLITE
+def test_upload_under_the_suffix_that_it_was_begun_with(s3once, s3, bucket, tree, marks, killed):
+    """A run that compresses otherwise has claimed the file since, and has not come to abort it."""
+    killed("--compress", "zstd")
+    mark = killed("--compress", "gzip", fault=faults.kill_before, kind="AbortMultipartUpload", nth=1)
+    assert (mark["suffix"], mark["upload_suffix"]) == (".gz", ".zst"), mark
+    run = gc(s3once, bucket)
+    assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+
+
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_silent_session_is_waited_for(s3once, s3, bucket, tree, marks, killed):
     """Of another process space, so that only its lease tells that it is over."""
