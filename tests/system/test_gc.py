@@ -91,6 +91,18 @@ def test_upload_that_is_gone_already(s3once, s3, bucket, tree, marks, killed):
     assert "upload" not in marks_of(marks)["large"]
 
 
+@SQLITE
+def test_upload_that_a_bucket_of_the_same_name_does_not_have(s3once, s3, bucket, tree, tmp_path, marks, killed):
+    """The upload is not known to be gone, and its mark stays, until the bucket of the marks is there again."""
+    make_tree(tmp_path / "other", {"small": 10})
+    assert s3once("push", tmp_path / "other", f"s3://{bucket}").code == 0  # by which the bucket is known
+    upload = killed()["upload"]
+    s3.client.abort_multipart_upload(Bucket=bucket, Key="large", UploadId=upload)
+    s3.client.delete_object(Bucket=bucket, Key="small")
+    run = gc(s3once, bucket)
+    assert run.code != 0 and not told(run, "aborted") and marks_of(marks)["large"]["upload"] == upload, run
+
+
 async def misses_a_part(x, rule):
     """A fake: an abort that is confirmed while a part is still under way, which S3 keeps."""
     await x.body()
@@ -152,6 +164,7 @@ def test_upload_under_the_suffix_that_it_was_begun_with(s3once, s3, bucket, tree
     assert (mark["suffix"], mark["upload_suffix"]) == (".gz", ".zst"), mark
     run = gc(s3once, bucket)
     assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
+    assert marks_of(marks)["large"]["suffix"] == ".gz"  # of the object that the mark is about
 
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
