@@ -46,6 +46,16 @@ def test_one_key(s3once, s3, bucket, tree, marks):
     assert "expires" not in marks_of(marks)["p/sub/b.txt"]
 
 
+@SQLITE
+def test_one_key_with_a_suffix(s3once, bucket, tree, marks):
+    """The key of an object that was never there names no mark, although it begins with the key of one."""
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    for suffix in (".gz", ".zst"):
+        run = s3once("forget", f"s3://{bucket}/a.txt{suffix}")
+        assert run.code == 1 and "there is no mark of" in run.err, run
+    assert keys_of(marks) == set(FILES)
+
+
 @BOTH
 def test_row_that_is_left(s3once, s3, bucket, tree, marks):
     """In DynamoDB it expires after a week and has nothing of the version; in SQLite there is none."""
