@@ -382,9 +382,9 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 	return outcome;
 }
 
-/* The call.read_error of s3_get_range(). The body of a successful reply is the object's bytes, so
- * it is never read as an error, even if it looks like one. */
-static int read_range_error(const struct http_reply *reply, char ret_code[static 64],
+/* The call.read_error of the requests for an object's bytes. A successful reply consists of these,
+ * and is never read as an error, even if it looks like one. */
+static int read_content_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
 	if (reply->status < 300) {
@@ -402,7 +402,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
 	s3_request_version(&request, target);
 	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
-	request.call.read_error = read_range_error;
+	request.call.read_error = read_content_error;
 	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20; /* room also for an error */
 	/* Reserves the memory at once. A body that grows step by step would leave about as much
 	 * freed memory behind, in each thread. */
@@ -420,4 +420,19 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	return outcome_error(ret_problem, OUTCOME_LOST,
 		"S3 sent %zu bytes where %zu from byte %" PRIu64 " on were asked for",
 		ret->body.len, n, offset);
+}
+
+enum outcome s3_get_small(struct s3_conn *conn, const struct s3_target *target, size_t max_bytes,
+	const struct call_limits *limits, struct http_reply *ret,
+	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem)
+{
+	struct s3_request request;
+	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
+	request.call.read_error = read_content_error;
+	request.call.reply_max_bytes = max_bytes;
+	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, ret, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);
+	return *ret_etag ? OUTCOME_OK : s3_not_understood(&request, -EBADMSG, ret_problem);
 }

@@ -34,6 +34,9 @@ enum s3_ability {
 	S3_COMPLETE_CONDITION,
 	/* If-Match on both is honoured as RFC 9110 writes it. */
 	S3_IF_MATCH,
+	/* The etag of If-Match has quotes. S3_NO: this server compares etags without quotes, as
+	 * Ceph's gateway 16 does, and they are sent so. Only the locks in S3 find that out. */
+	S3_IF_MATCH_QUOTES,
 	/* The etag is the MD5 of the content, or of the MD5s of the parts, unless the reply says
 	 * that the object is encrypted. S3_NO also if this host's OpenSSL has no MD5. */
 	S3_ETAG_IS_MD5,
@@ -304,6 +307,13 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
  * it. */
 enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, uint64_t offset,
 	size_t n, const struct call_limits *limits, struct http_reply *ret,
+	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem);
+
+/* Gets a whole object of at most max_bytes. If the outcome is OK, ret->body is its content, and
+ * ret_etag is its etag. LOST if it is longer, or if the reply has no etag. *ret is zeroed. The
+ * caller clears it. */
+enum outcome s3_get_small(struct s3_conn *conn, const struct s3_target *target, size_t max_bytes,
+	const struct call_limits *limits, struct http_reply *ret,
 	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem);
 
 /* Deletes an object. Returns OK also if there is no such object. */

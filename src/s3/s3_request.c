@@ -307,11 +307,13 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
 {
+	const bool is_bare = s3_knows(request->conn->s3, S3_IF_MATCH_QUOTES) == S3_NO;
 	request->condition = condition;
 	if (condition->if_none_match)
 		s3_request_header(request, "if-none-match", "*");
 	else if (condition->if_match)
-		s3_request_headerf(request, "if-match", "\"%s\"", condition->if_match);
+		s3_request_headerf(
+			request, "if-match", is_bare ? "%s" : "\"%s\"", condition->if_match);
 }
 
 void s3_request_version(struct s3_request *request, const struct s3_target *target)

@@ -199,3 +199,24 @@ bool write_puts_if_absent(const struct item_write *write, const char *pk_name)
 	       write->conditions->test == CONDITION_ABSENT &&
 	       strcmp(write->conditions->name, pk_name) == 0;
 }
+
+bool write_is_met(const struct item_write *write, const struct item *present, bool found)
+{
+	const bool is_update = !write->item && !write->removes;
+	if (is_update && !found) /* conditions are about an item that is there */
+		return write->or_absent;
+	if (is_update && write_only_creates(write))
+		return false;
+	return item_satisfies(present, write->conditions, write->n_conditions);
+}
+
+int write_update(const struct item_write *write, struct item *item)
+{
+	int64_t n = 0; /* an absent number counts as 0 */
+	const int error = item_apply(item, write->changes, write->n_changes);
+	if (error || !write->count)
+		return error;
+	if (item_number(item, write->count, &n) == -EINVAL)
+		return -EBADMSG;
+	return item_set_number(item, write->count, n + 1);
+}

@@ -96,6 +96,12 @@ struct item_write {
 };
 /* Whether the write is an update that is refused wherever the item is there already. */
 bool write_only_creates(const struct item_write *write);
+/* For stores that judge the conditions themselves: whether the item that is present, or its
+ * absence, meets the conditions of the write. Without `found`, `present` is empty. */
+bool write_is_met(const struct item_write *write, const struct item *present, bool found);
+/* Turns the present item into the one that an update leaves. 0, -ENOMEM, or -EBADMSG if what is to
+ * be counted is not a number. After an error the item may be half changed. */
+int write_update(const struct item_write *write, struct item *item);
 /* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
 

@@ -252,3 +252,35 @@ int item_read(const char *text, size_t n, const struct call_limits *limits, stru
 		*ret_bytes = bytes;
 	return error;
 }
+
+int item_to_doc(const struct item *item, struct text *ret)
+{
+	text_add_char(ret, '{');
+	for (size_t i = 0; i < item->count && !ret->error; i++) {
+		const struct attribute *attribute = &item->attributes[i];
+		if (strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0)
+			continue;
+		if (attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n))
+			item_add_attribute(ret, attribute);
+		else
+			ret->error = -EILSEQ;
+	}
+	text_add_char(ret, '}');
+	return ret->error;
+}
+
+int item_from_doc(struct item_key key, const char *doc, struct item *ret)
+{
+	const size_t n = strlen(doc);
+	size_t bytes;
+	int error = item_read(doc, n, NULL, ret, &bytes);
+	if (!error && bytes != n) /* something follows the item's object */
+		error = -EBADMSG;
+	if (!error)
+		error = item_set_string(ret, "pk", key.pk);
+	if (!error)
+		error = item_set_string(ret, "sk", key.sk);
+	if (error)
+		item_clear(ret);
+	return error;
+}

@@ -35,3 +35,12 @@ int item_from_json(const json_t *json, struct item *ret);
  * json_read(). 0, -EBADMSG or -ENOMEM. */
 int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
 	size_t *ret_bytes);
+
+/* A doc is the text that the stores of our own keep for an item: its JSON without the attributes
+ * pk and sk, which are its key. */
+
+/* Adds the doc of an item. 0, -ENOMEM, -EMSGSIZE if the text may not become so long, or -EILSEQ if
+ * a string is not UTF-8. */
+int item_to_doc(const struct item *item, struct text *ret);
+/* Fills a zeroed item from a doc and its key. 0, -EBADMSG or -ENOMEM, with an empty item. */
+int item_from_doc(struct item_key key, const char *doc, struct item *ret);

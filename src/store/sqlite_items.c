@@ -201,38 +201,15 @@ static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_
 enum outcome doc_decode(
 	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem)
 {
-	const size_t n = strlen(doc);
-	size_t bytes;
-	int r = item_read(doc, n, NULL, ret, &bytes);
-
-	if (!r && bytes != n) /* something follows the item's object */
-		r = -EBADMSG;
-	if (!r)
-		r = item_set_string(ret, "pk", key.pk);
-	if (!r)
-		r = item_set_string(ret, "sk", key.sk);
-	if (r)
-		item_clear(ret);
-	return doc_outcome(r, key, ret_problem);
+	return doc_outcome(item_from_doc(key, doc, ret), key, ret_problem);
 }
 
 enum outcome doc_encode(
 	struct item_key key, const struct item *item, char **ret_doc, struct problem *ret_problem)
 {
 	struct text doc = TEXT(DOC_BYTES);
+	const int error = item_to_doc(item, &doc);
 
-	text_add_char(&doc, '{');
-	for (size_t i = 0; i < item->count && !doc.error; i++) {
-		const struct attribute *attribute = &item->attributes[i];
-		if (strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0)
-			continue;
-		if (attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n))
-			item_add_attribute(&doc, attribute);
-		else
-			doc.error = -EILSEQ;
-	}
-	text_add_char(&doc, '}');
-	const int error = doc.error; /* which text_clear() forgets */
 	if (error)
 		text_clear(&doc);
 	else
@@ -333,19 +310,12 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 	const struct item_write *write = op->write;
 	const bool if_absent = write_puts_if_absent(write, "pk");
 	char *doc = NULL;
-	int64_t n = 0; /* an absent number counts as 0 */
-	int r = 0;
 
 	if (write->removes) {
 		items_bound(items, ITEMS_SQL_DELETE, op->key);
 		return items_run(items, ITEMS_SQL_DELETE);
 	}
-	if (!write->item)
-		r = item_apply(item, write->changes, write->n_changes);
-	if (!r && write->count && item_number(item, write->count, &n) == -EINVAL)
-		r = -EBADMSG;
-	if (!r && write->count)
-		r = item_set_number(item, write->count, n + 1);
+	const int r = write->item ? 0 : write_update(write, item);
 	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
 			: doc_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
 	if (!doc)
@@ -363,18 +333,6 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 	}
 	free(doc);
 	return rc;
-}
-
-/* Whether the row that is there, or its absence, meets the conditions of a write. */
-static bool may_write(const struct item_write *write, const struct item *present, bool found)
-{
-	const bool is_update = !write->item && !write->removes;
-
-	if (is_update && !found) /* conditions are about an item that is there */
-		return write->or_absent;
-	if (is_update && write_only_creates(write))
-		return false;
-	return item_satisfies(present, write->conditions, write->n_conditions);
 }
 
 /* Performs a write if its conditions are met. If it is refused, the present row is left in
@@ -396,7 +354,7 @@ static int write_if(struct items *items, struct items_op *op)
 	if (found)
 		op->outcome =
 			doc_decode(op->key, items_row_at(op->rows.data).doc, &item, &op->problem);
-	if (op->outcome == OUTCOME_OK && !may_write(write, &item, found))
+	if (op->outcome == OUTCOME_OK && !write_is_met(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else
 		text_reset(&op->rows); /* only a refusal or `shows` brings a row along */

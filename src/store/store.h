@@ -1,5 +1,5 @@
-/* The conditional item store that marks, sessions and locks are kept in. It has two
- * implementations, which one conformance suite tests.
+/* The conditional item store that marks, sessions and locks are kept in. It has three
+ * implementations, which one conformance suite tests: DynamoDB, SQLite and, for locks alone, S3.
  *
  * Every write is one atomic step on one item. If a condition is not met, the outcome is
  * OUTCOME_REFUSED, and the caller gets the item as it is. Since a request may be sent twice, the
@@ -36,6 +36,13 @@ struct store_ops {
 	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
+	/* Finds out whether the service keeps to the conditions of writes, unless that is known
+	 * already or is kept beside the items. Each write does this first, but a caller that counts
+	 * time from its write calls it before: several writers may have to try for some seconds.
+	 * Reading ends by the limits, and trying after a minute. SETUP with a sentence if the
+	 * service does not keep to them. NULL in a store whose service surely does. */
+	enum outcome (*prepare)(struct store_conn *conn, const struct call_limits *limits,
+		struct problem *ret_problem);
 	/* One write of one item. REFUSED fills *ret, which the caller has zeroed, with the item as
 	 * it is, or leaves it empty if there is none. ret may be NULL. */
 	enum outcome (*write)(struct store_conn *conn, struct item_key key,
@@ -114,6 +121,17 @@ int64_t store_latest_time_s(const struct store *store);
  * are those of dynamodb.h. */
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
+
+/* Opens a store for the locks of many hosts in S3. The place is STORE_S3_BEGIN with
+ * BUCKET[/PREFIX] behind it; the bucket exists already. Each item is an object PREFIX/PK/SK, and a
+ * removed item leaves an empty object behind. Every key has a partition and a sort key.
+ *
+ * A write takes two requests or more: it reads the object, and replaces it if its etag is still the
+ * same. query() lists the whole partition for each page, unless both ends of the range begin alike,
+ * and sends a request for each item. */
+#define STORE_S3_BEGIN "s3://"
+int store_s3_open(const struct aws_settings *settings, struct http_shared *http, const char *place,
+	struct store **ret, struct problem *ret_problem);
 
 /* Opens a store for one host, which is an SQLite file (WAL). A missing file is made, with mode 0600
  * whatever the umask is. Its directory has to exist, unless the path is that of a file in the

@@ -172,14 +172,14 @@ static void try_race(struct tries *tries, bool is_there)
 		.write = claim,
 		.arg = &claimed};
 	struct problem problem = {0};
-	const unsigned winners = doctor_race(&race, &problem);
+	const unsigned winners = race_run(&race, &problem);
 	tries->failures += winners != 1;
 	if (winners > 1)
 		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
 			"of %u writers of one item that tried at once, %u were told by %s that "
 			"they had won: two uploaders could claim the same file; if the service has "
 			"a setting for conditional writes that are isolated, turn it on",
-			DOCTOR_WRITERS, winners, operation);
+			RACE_WRITERS, winners, operation);
 	else if (!winners)
 		doctor_find(tries->doctor, DOCTOR_WARNING, "table access",
 			"several writers of one item at once by %s could not be tried out: %s",

@@ -286,7 +286,7 @@ static void judge_condition(
 			doctor, DOCTOR_WARNING, write->what, write->permission, outcome, problem);
 		return;
 	}
-	const unsigned winners = s3_is_aws(s3) ? 1 : doctor_race(&race, &why);
+	const unsigned winners = s3_is_aws(s3) ? 1 : race_run(&race, &why);
 	s3_learn(s3, write->ability, winners == 1);
 	if (winners == 1)
 		doctor_find(doctor, DOCTOR_OK, write->what, "%s is honoured%s", write->header,
@@ -295,7 +295,7 @@ static void judge_condition(
 		doctor_find(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured only when one writes after another: of %u that wrote at "
 			"once %u were told that they had won, so %s",
-			write->header, DOCTOR_WRITERS, winners, write->else_push);
+			write->header, RACE_WRITERS, winners, write->else_push);
 	else
 		doctor_find(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured when one writes after another; what happens when several "

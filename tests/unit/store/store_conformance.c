@@ -1,7 +1,8 @@
-/* One table of cases for every mark store: store_conformance sqlite:PATH | dynamodb:TABLE |
- * batches:TABLE [CASE]... Without arguments: SQLite in memory, then in a fresh folder. DynamoDB's
- * endpoint and keys come from the environment; the table is made if it is not there. With batches
- * other threads write all the time, so that what a case writes leaves together with their writes.
+/* One table of cases for every store: store_conformance sqlite:PATH | dynamodb:TABLE |
+ * batches:TABLE | s3://BUCKET/PREFIX [CASE]... Without arguments: SQLite in memory, then in a fresh
+ * folder. The endpoints and keys of services come from the environment; the table is made if it is
+ * not there. With batches other threads write all the time, so that what a case writes leaves
+ * together with their writes.
  */
 #include "aws/settings.h"
 #include "base/random.h"
@@ -243,7 +244,22 @@ static int run_table(const struct aws_settings *settings, struct http_shared *ht
 	return status;
 }
 
-static int run_dynamodb(const char *table, bool with_batches, char **wanted)
+static int run_s3(const struct aws_settings *settings, struct http_shared *http, const char *place,
+	char **wanted)
+{
+	struct problem problem = {0};
+	struct store *store;
+
+	if (store_s3_open(settings, http, place, &store, &problem) < 0) {
+		fprintf(stderr, "%s\n", problem.text);
+		return 1;
+	}
+	int status = run(store, wanted);
+	store_close(store);
+	return status;
+}
+
+static int run_service(const char *place, char **wanted)
 {
 	struct aws_settings *settings = NULL;
 	struct http_shared *http = NULL;
@@ -254,8 +270,11 @@ static int run_dynamodb(const char *table, bool with_batches, char **wanted)
 		aws_settings_resolve(&(struct aws_options){0}, &settings, &problem) < 0 ||
 		http_shared_new(&(struct http_options){0}, &http) < 0)
 		fprintf(stderr, "cannot begin: %s\n", problem.text);
+	else if (strncmp(place, "s3://", 5) == 0)
+		status = run_s3(settings, http, place, wanted);
 	else
-		status = run_table(settings, http, table, with_batches, wanted);
+		status = run_table(settings, http, strchr(place, ':') + 1,
+			strncmp(place, "batches:", 8) == 0, wanted);
 	http_shared_free(http);
 	aws_settings_free(settings);
 	return status;
@@ -279,11 +298,10 @@ int main(int argc, char **argv)
 		return run_both_sqlite(all);
 	if (strncmp(argv[1], "sqlite:", 7) == 0)
 		return run_sqlite(argv[1] + 7, wanted);
-	if (strncmp(argv[1], "dynamodb:", 9) == 0)
-		return run_dynamodb(argv[1] + 9, false, wanted);
-	if (strncmp(argv[1], "batches:", 8) == 0)
-		return run_dynamodb(argv[1] + 8, true, wanted);
-	fprintf(stderr, "usage: store_conformance [sqlite:PATH | dynamodb:TABLE | batches:TABLE "
-			"[CASE]...]\n");
+	if (strncmp(argv[1], "dynamodb:", 9) == 0 || strncmp(argv[1], "batches:", 8) == 0 ||
+		strncmp(argv[1], "s3://", 5) == 0)
+		return run_service(argv[1], wanted);
+	fprintf(stderr, "usage: store_conformance [sqlite:PATH | dynamodb:TABLE | batches:TABLE | "
+			"s3://BUCKET/PREFIX [CASE]...]\n");
 	return 2;
 }

@@ -1,0 +1,363 @@
+/* The store for locks of many hosts without a database: each item is a small object in S3, whose
+ * content is its JSON. Locks alone are kept here. Marks are not: each would cost two requests, and
+ * a listing and a GET to read again.
+ *
+ * S3 has no conditions but on the etag. So a write reads the object, judges its conditions by the
+ * item that it has read, and puts the new object on condition that the old one still has the same
+ * etag (If-Match), or that there still is none (If-None-Match). If that is refused, another writer
+ * was faster, and everything begins again with a fresh read. The etag changes with the content, so
+ * the conditions hold at the moment of the put, as they did for what was read. The objects are in
+ * s3_store_object.c. */
+#include "store/s3_store.h"
+#include "aws/retry.h"
+#include "base/random.h"
+#include "s3/object_stream.h"
+#include "store/item_json.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_MAX_BYTES (1 << 20) /* a page of query() ends after so many bytes */
+/* How often a write begins again because another writer was faster. Each time one of them is done,
+ * so this is more than there are writers of one row. */
+#define ROUNDS_MAX 64
+#define PAUSE_MS   20 /* the longest pause before the second round; it doubles five times */
+
+static struct s3_store_conn *conn_of(struct store_conn *conn)
+{
+	return (struct s3_store_conn *)conn;
+}
+
+/* Puts the item that the write leaves, if the object is still the row that was read. `row` becomes
+ * what is there then. OK also if there is nothing to do. REFUSED if the object is another one. */
+static enum outcome put_next(struct s3_store_conn *conn, const char *name, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
+	struct problem *ret_problem)
+{
+	struct s3_object object;
+	/* Without conditions whatever is there is replaced, also what is there by now. */
+	const bool is_free = !write->n_conditions && (write->item || write->removes);
+	const struct s3_condition condition = {.if_none_match = !is_free && !*row->etag,
+		.if_match = !is_free && *row->etag ? row->etag : NULL};
+	const bool is_update = !write->item && !write->removes;
+	int error = 0;
+	text_reset(&conn->body);
+	if (write->removes && !row->is_there)
+		return OUTCOME_OK;
+	if (is_update)
+		error = write_update(write, &row->item);
+	if (!error && !write->removes)
+		error = item_to_doc(is_update ? &row->item : write->item, &conn->body);
+	if (error == -ENOMEM)
+		return outcome_no_memory(ret_problem);
+	if (error)
+		return outcome_error(ret_problem, OUTCOME_INVALID, "the row of %s %s",
+			quote(key.sk).text,
+			error == -EMSGSIZE ? "would be larger than 400 KB"
+			: error == -EILSEQ ? "would have text that is not UTF-8"
+					   : "has something else than a number where it counts");
+	enum outcome o = s3_store_put(conn, name, condition, limits, &object, ret_problem);
+	/* A condition on the etag of an object that is gone by now is answered by 404. */
+	if (o == OUTCOME_ABSENT || o == OUTCOME_CONFLICT)
+		o = OUTCOME_REFUSED;
+	if (o == OUTCOME_UNSUPPORTED)
+		o = OUTCOME_SETUP;
+	if (o == OUTCOME_OK && write->shows) {
+		s3_store_row_clear(row);
+		if (item_from_doc(key, text_string(&conn->body), &row->item))
+			o = outcome_no_memory(ret_problem);
+	}
+	return o;
+}
+
+/* Reads, judges and puts, once. REFUSED with is_met: another writer was faster. REFUSED without it:
+ * the conditions are not met. In both cases *row is what was read. */
+static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
+	bool *ret_met, struct problem *ret_problem)
+{
+	struct object_name name;
+	*ret_met = false;
+	enum outcome o = s3_store_name(conn->of, key, &name, ret_problem);
+	if (o == OUTCOME_OK)
+		o = s3_store_read(conn, key, limits, row, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	*ret_met = write_is_met(write, &row->item, row->is_there);
+	if (!*ret_met)
+		return OUTCOME_REFUSED;
+	return put_next(conn, name.text, key, write, limits, row, ret_problem);
+}
+
+static enum outcome write_item(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	struct s3_store_row row = {0};
+	bool is_met = true; /* so that there is a next round */
+	enum outcome o = s3_store_prepare(conn, limits, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	o = OUTCOME_REFUSED;
+	for (unsigned round = 0; o == OUTCOME_REFUSED && is_met; round++) {
+		const unsigned doublings = round < 5 ? round : 5;
+		if (round && (round == ROUNDS_MAX ||
+				     wait_within(limits, random_below(PAUSE_MS << doublings),
+					     ret_problem) != OUTCOME_OK)) {
+			problem_set(ret_problem,
+				"the row of %s was changed by others each time that it was to be "
+				"written",
+				quote(key.sk).text);
+			o = OUTCOME_TRANSIENT;
+			break;
+		}
+		s3_store_row_clear(&row);
+		row = (struct s3_store_row){0};
+		o = write_once(conn_of(conn), key, write, limits, &row, &is_met, ret_problem);
+		/* A refusal may hide an earlier try of ours that was applied. So a later read that
+		 * is throttled does not say that the write was not applied. */
+		if (round && o == OUTCOME_THROTTLED)
+			o = OUTCOME_TRANSIENT;
+	}
+	if (ret && (o == OUTCOME_REFUSED || (o == OUTCOME_OK && write->shows))) {
+		*ret = row.item;
+		row.item = (struct item){0};
+	}
+	s3_store_row_clear(&row);
+	return o;
+}
+
+static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct s3_store_row row = {0};
+	const enum outcome o = s3_store_read(conn_of(conn), key, limits, &row, ret_problem);
+	if (o == OUTCOME_OK && row.is_there)
+		*ret = row.item;
+	else
+		s3_store_row_clear(&row);
+	return o == OUTCOME_OK && !row.is_there ? OUTCOME_ABSENT : o;
+}
+
+/* Reads one item and hands it to the visitor. An item that is not there is left out. */
+static enum outcome visit(struct s3_store_conn *conn, struct item_key key,
+	const struct call_limits *limits, item_visitor *each, void *arg, size_t *ret_bytes,
+	struct problem *ret_problem)
+{
+	struct s3_store_row row = {0};
+	enum outcome o = s3_store_read(conn, key, limits, &row, ret_problem);
+	for (size_t i = 0; i < row.item.count; i++)
+		*ret_bytes += row.item.attributes[i].n;
+	if (o == OUTCOME_OK && row.is_there && each(arg, key.pk, key.sk, &row.item))
+		o = outcome_error(
+			ret_problem, OUTCOME_LOCAL, "reading the locks was ended half-way");
+	s3_store_row_clear(&row);
+	return o;
+}
+
+static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_OK;
+	size_t bytes = 0;
+	for (size_t i = 0; i < n && o == OUTCOME_OK; i++)
+		o = visit(conn_of(conn), keys[i], limits, each, arg, &bytes, ret_problem);
+	return o;
+}
+
+/* The sort keys of a range, each with its NUL, and pointers to them in the order of their bytes. */
+struct sort_keys {
+	struct text all;
+	const char **list;
+	size_t n;
+};
+
+/* Lists the sort keys of a partition whose objects' names begin with `prefix`. */
+static enum outcome list_names(struct s3_store_conn *conn, const char *prefix, size_t partition_n,
+	const struct call_limits *limits, struct text *ret, struct problem *ret_problem)
+{
+	struct object_stream *stream = object_stream_new(conn->s3, prefix, NULL, limits);
+	const struct s3_listed *object = NULL;
+	enum outcome o = stream ? OUTCOME_OK : outcome_no_memory(ret_problem);
+	while (o == OUTCOME_OK) {
+		o = object_stream_next(stream, &object, ret_problem);
+		if (o != OUTCOME_OK || !object)
+			break;
+		if (object->size && strlen(object->key) > partition_n)
+			s3_store_add_key(object->key + partition_n, ret);
+		if (ret->error)
+			o = outcome_no_memory(ret_problem);
+	}
+	object_stream_free(stream);
+	return o;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorts the keys that are in the range. Escaped names have another order than the keys, so the
+ * server cannot do it. */
+static enum outcome sort(
+	struct sort_keys *keys, const struct store_range *range, struct problem *ret_problem)
+{
+	const char *end = keys->all.data + keys->all.len;
+	size_t most = 0;
+	for (const char *at = keys->all.data; at < end; at += strlen(at) + 1)
+		most++;
+	keys->list = calloc(most + 1, sizeof *keys->list);
+	if (!keys->list)
+		return outcome_no_memory(ret_problem);
+	for (const char *at = keys->all.data; at < end; at += strlen(at) + 1) {
+		const int order = range->from ? strcmp(at, range->from) : 1;
+		const bool is_late = range->to && strcmp(at, range->to) > 0;
+		if (!is_late && (order > 0 || (order == 0 && !range->after)))
+			keys->list[keys->n++] = at;
+	}
+	qsort(keys->list, keys->n, sizeof *keys->list, by_bytes);
+	return OUTCOME_OK;
+}
+
+/* Makes the prefix of the names of a range: those of the partition, and of what both ends of the
+ * range have in common. *ret_n is the length of the former. */
+static enum outcome prefix_of(struct s3_store_conn *conn, const struct store_range *range,
+	struct object_name *ret, size_t *ret_n, struct problem *ret_problem)
+{
+	char common[KEY_BYTES_MAX + 1] = "";
+	size_t n = 0;
+	const enum outcome o =
+		s3_store_name(conn->of, (struct item_key){range->pk, ""}, ret, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	*ret_n = strlen(ret->text);
+	while (range->from && range->to && n < KEY_BYTES_MAX && range->from[n] &&
+		range->from[n] == range->to[n])
+		n++;
+	memcpy(common, range->from ? range->from : "", n);
+	return s3_store_name(conn->of, (struct item_key){range->pk, common}, ret, ret_problem);
+}
+
+static enum outcome query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	struct s3_store_conn *s3 = conn_of(conn);
+	struct sort_keys keys = {.all = TEXT(SIZE_MAX)};
+	struct object_name prefix;
+	size_t partition_n, bytes = 0, i = 0;
+	enum outcome o = prefix_of(s3, range, &prefix, &partition_n, ret_problem);
+	if (o == OUTCOME_OK)
+		o = list_names(s3, prefix.text, partition_n, limits, &keys.all, ret_problem);
+	if (o == OUTCOME_OK)
+		o = sort(&keys, range, ret_problem);
+	for (; i < keys.n && o == OUTCOME_OK; i++) {
+		if ((range->most && i == range->most) || bytes >= PAGE_MAX_BYTES)
+			break;
+		const struct item_key key = {range->pk, keys.list[i]};
+		o = visit(s3, key, limits, each, arg, &bytes, ret_problem);
+	}
+	*ret_more = i < keys.n;
+	free(keys.list);
+	text_clear(&keys.all);
+	return o;
+}
+
+static void conn_free(struct store_conn *conn)
+{
+	struct s3_store_conn *s3 = conn_of(conn);
+	s3_conn_free(s3->s3);
+	text_clear(&s3->body);
+	free(s3);
+}
+
+static int conn_new(struct store *store, struct store_conn **ret)
+{
+	struct s3_store_conn *conn = calloc(1, sizeof *conn);
+	if (!conn)
+		return -ENOMEM;
+	*conn = (struct s3_store_conn){.conn.store = store,
+		.of = (struct s3_store *)store,
+		.body = TEXT(S3_STORE_MAX_BYTES)};
+	const int error = s3_conn_new(conn->of->s3, &conn->s3);
+	if (error)
+		conn_free(&conn->conn);
+	else
+		*ret = &conn->conn;
+	return error;
+}
+
+static int64_t time_s(const struct store *store)
+{
+	return service_time_s(store->service);
+}
+
+static const char *kind(const struct store *store, size_t i, unsigned long *ret_count)
+{
+	return service_kind(store->service, i, ret_count);
+}
+
+/* Closes a store that may be half made. */
+static void close_store(struct store *store)
+{
+	struct s3_store *s3 = (struct s3_store *)store;
+	s3_close(s3->s3);
+	free(s3->bucket);
+	free(s3->prefix);
+	free(s3);
+}
+
+static const struct store_ops s3_ops = {
+	.conn_new = conn_new,
+	.conn_free = conn_free,
+	.prepare = s3_store_prepare,
+	.write = write_item,
+	.get = get,
+	.get_many = get_many,
+	.query = query,
+	.time_s = time_s,
+	.kind = kind,
+	.close = close_store,
+};
+
+/* Cuts s3://BUCKET/PREFIX into both. The prefix gets one '/' at its end, unless it is empty. */
+static int cut(struct s3_store *store, const char *place)
+{
+	const char *bucket = place + strlen(STORE_S3_BEGIN);
+	const size_t n = strcspn(bucket, "/");
+	const char *prefix = bucket + n + strspn(bucket + n, "/");
+	size_t prefix_n = strlen(prefix);
+	while (prefix_n && prefix[prefix_n - 1] == '/')
+		prefix_n--;
+	store->bucket = strndup(bucket, n);
+	store->prefix = malloc(prefix_n + 2);
+	if (!store->bucket || !store->prefix)
+		return -ENOMEM;
+	memcpy(store->prefix, prefix, prefix_n);
+	memcpy(store->prefix + prefix_n, "/", 2);
+	if (!prefix_n)
+		*store->prefix = '\0';
+	return 0;
+}
+
+int store_s3_open(const struct aws_settings *settings, struct http_shared *http, const char *place,
+	struct store **ret, struct problem *ret_problem)
+{
+	struct s3_store *s3 = calloc(1, sizeof *s3);
+	if (!s3)
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
+	s3->store.ops = &s3_ops;
+	int error = cut(s3, place);
+	if (error)
+		problem_set(ret_problem, "out of memory");
+	else
+		error = s3_open(settings, http, s3->bucket, &s3->s3, ret_problem);
+	if (error) {
+		close_store(&s3->store);
+		return error;
+	}
+	s3->store.service = s3_service(s3->s3);
+	*ret = &s3->store;
+	return 0;
+}

@@ -1,0 +1,120 @@
+/* The objects of the store in S3: their names, and one request that reads or puts one. */
+#include "aws/sigv4.h"
+#include "store/item_json.h"
+#include "store/s3_store.h"
+#include <errno.h>
+#include <string.h>
+
+/* Adds a part of an object's key. */
+static void add_escaped(struct text *name, const char *part)
+{
+	const bool has_dot = *part == '.';
+	text_add(name, has_dot ? "%2E" : "");
+	uri_encode(name, part + has_dot, strlen(part + has_dot), false);
+}
+
+enum outcome s3_store_name(const struct s3_store *store, struct item_key key,
+	struct object_name *ret, struct problem *ret_problem)
+{
+	struct text name = TEXT(sizeof ret->text - 1);
+	text_add(&name, store->prefix);
+	add_escaped(&name, key.pk);
+	text_add_char(&name, '/');
+	add_escaped(&name, key.sk);
+	const int error = name.error;
+	if (!error)
+		memcpy(ret->text, name.data, name.len + 1);
+	text_clear(&name);
+	if (error == -ENOMEM)
+		return outcome_no_memory(ret_problem);
+	return !error ? OUTCOME_OK
+		      : outcome_error(ret_problem, OUTCOME_INVALID,
+				"%s: the key of its object in s3://%s would have more than %d "
+				"bytes: choose a shorter name, or a shorter prefix",
+				quote(key.sk).text, store->bucket, KEY_BYTES_MAX);
+}
+
+void s3_store_row_clear(struct s3_store_row *row)
+{
+	item_clear(&row->item);
+}
+
+enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
+	const struct call_limits *limits, struct s3_store_row *ret, struct problem *ret_problem)
+{
+	struct object_name name;
+	struct http_reply reply = {0};
+	const char *bucket = conn->of->bucket;
+	enum outcome o = s3_store_name(conn->of, key, &name, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	const struct s3_target target = {.key = name.text};
+	o = s3_get_small(
+		conn->s3, &target, S3_STORE_MAX_BYTES, limits, &reply, ret->etag, ret_problem);
+	const int error = o == OUTCOME_OK && reply.body.len
+				  ? item_from_doc(key, reply.body.data, &ret->item)
+				  : 0;
+	ret->is_there = o == OUTCOME_OK && reply.body.len && !error;
+	http_reply_clear(&reply);
+	if (o == OUTCOME_ABSENT)
+		return OUTCOME_OK;
+	if (o == OUTCOME_DENIED)
+		problem_prefix(ret_problem,
+			"reading %s is denied, and without s3:ListBucket S3 says so of an object "
+			"that is not there, too: allow s3:GetObject and s3:ListBucket",
+			quote(name.text).text);
+	if (error == -ENOMEM)
+		return outcome_no_memory(ret_problem);
+	return !error ? o
+		      : outcome_error(ret_problem, OUTCOME_SETUP,
+				"the object s3://%s/%s is not one of these locks: if nobody holds "
+				"this lock, delete the object",
+				bucket, quote(name.text).text);
+}
+
+enum outcome s3_store_put(struct s3_store_conn *conn, const char *name,
+	struct s3_condition condition, const struct call_limits *limits, struct s3_object *ret,
+	struct problem *ret_problem)
+{
+	struct s3 *s3 = conn->of->s3;
+	const enum checksum checksum = s3_checksum(s3);
+	const struct http_body body = {.memory = text_string(&conn->body), .bytes = conn->body.len};
+	struct sums sums;
+	if (digest_bytes(s3_wanted_digests(s3, checksum), body.memory, body.bytes, &sums))
+		return outcome_no_memory(ret_problem);
+	const struct s3_put put = {.target = {.key = name, .content_type = "application/json"},
+		.body = &body,
+		.sums = &sums,
+		.checksum = checksum,
+		.condition = condition,
+		.limits = limits ? *limits : no_limits};
+	return s3_put_object(conn->s3, &put, ret, ret_problem);
+}
+
+/* Reads a digit of add_escaped(); -1 if it is none. */
+static int hex_digit(char c)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	const char *at = c ? strchr(digits, c) : NULL;
+	return at ? (int)(at - digits) : -1;
+}
+
+int s3_store_add_key(const char *name, struct text *ret)
+{
+	struct text key = TEXT(KEY_BYTES_MAX), again = TEXT(KEY_BYTES_MAX);
+	for (const char *at = name; *at; at++) {
+		const int high = *at == '%' ? hex_digit(at[1]) : -1;
+		const int low = high >= 0 ? hex_digit(at[2]) : -1;
+		text_add_char(&key, low >= 0 ? (char)(high * 16 + low) : *at);
+		at += low >= 0 ? 2 : 0;
+	}
+	add_escaped(&again, text_string(&key));
+	/* What add_escaped() cannot have written is the name of somebody else's object. */
+	if (key.error == -ENOMEM || again.error == -ENOMEM)
+		ret->error = -ENOMEM;
+	else if (*name && strcmp(text_string(&again), name) == 0)
+		text_add_bytes(ret, text_string(&key), key.len + 1);
+	text_clear(&key);
+	text_clear(&again);
+	return ret->error;
+}

@@ -1,0 +1,259 @@
+/* Finds out whether a bucket honours the conditions of writes, before the first write to it. Each
+ * condition is tried by one writer, and then by several at the same moment. What was found is kept
+ * in an item beside the locks, (STORE, CONDITIONS), so that each bucket is tried once. AWS is not
+ * tried: it documents that only one of several writers wins. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "store/item_json.h"
+#include "store/race.h"
+#include "store/s3_store.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STORE      "store"
+#define CONDITIONS "conditions"
+#define PROBES     "probe" /* the partition of the objects that are tried */
+/* How long the result counts. A server may be upgraded, or its name may lead to a different one. */
+#define HOLDS_FOR_S (30 * 24 * 3600)
+#define TRY_NS      (60 * NS_PER_S)
+#define TIDY_NS     (10 * NS_PER_S)
+#define ATTEMPTS    3
+/* Objects of one try: those of one writer, and one for each round of both races. */
+#define OBJECTS_MAX (1 + 2 * RACE_ROUNDS)
+
+static const struct item_key kept_key = {STORE, CONDITIONS};
+
+/* A bucket that is tried out. */
+struct trial {
+	struct s3_store_conn *conn;
+	struct call_limits limits;
+	char id[ID_CHARS + 1];
+	struct object_name names[OBJECTS_MAX]; /* those that may be there, to be removed */
+	unsigned n;
+	bool replaces;              /* the race is about If-Match, else about If-None-Match */
+	char etag[S3_ETAG_MAX + 1]; /* of the object that is to be replaced */
+};
+
+/* Chooses the next object. */
+static enum outcome choose_object(struct trial *trial, struct problem *ret_problem)
+{
+	char sk[ID_CHARS + 16];
+	snprintf(sk, sizeof sk, "%s-%u", trial->id, trial->n);
+	const enum outcome o = s3_store_name(trial->conn->of, (struct item_key){PROBES, sk},
+		&trial->names[trial->n], ret_problem);
+	trial->n += o == OUTCOME_OK;
+	return o;
+}
+
+/* Puts content that no other put of this trial has, since an etag changes only with the content. An
+ * etag of NULL means If-None-Match. */
+static enum outcome put(const struct trial *trial, struct s3_store_conn *conn, const char *etag,
+	const char *who, unsigned number, char *ret_etag, struct problem *ret_problem)
+{
+	struct s3_object object;
+	const char *name = trial->names[trial->n - 1].text;
+	const struct s3_condition condition = {.if_none_match = !etag, .if_match = etag};
+	text_reset(&conn->body);
+	text_addf(&conn->body, "%s %u of %s tries out conditions\n", who, number, trial->id);
+	const enum outcome o =
+		s3_store_put(conn, name, condition, &trial->limits, &object, ret_problem);
+	if (o == OUTCOME_OK && ret_etag)
+		snprintf(ret_etag, S3_ETAG_MAX + 1, "%s", object.etag);
+	/* Gone, or changed at this moment: the put was refused as well. */
+	return (o == OUTCOME_ABSENT || o == OUTCOME_CONFLICT) ? OUTCOME_REFUSED : o;
+}
+
+static enum outcome prepare_round(void *arg, unsigned round, struct problem *ret_problem)
+{
+	struct trial *trial = arg;
+	enum outcome o = choose_object(trial, ret_problem);
+	if (o == OUTCOME_OK && trial->replaces)
+		o = put(trial, trial->conn, NULL, "round", round, trial->etag, ret_problem);
+	return o;
+}
+
+static enum outcome write_round(void *arg, struct racer *racer, struct problem *ret_problem)
+{
+	const struct trial *trial = arg;
+	racer_ready(racer);
+	return put(trial, (struct s3_store_conn *)racer->store,
+		trial->replaces ? trial->etag : NULL, "writer", racer->number, NULL, ret_problem);
+}
+
+/* Sets a sentence that says what is wrong with the server, and what to do instead. */
+static enum outcome blame_server(const struct trial *trial, struct problem *ret_problem,
+	const char *format, ...) __attribute__((format(printf, 3, 4)));
+static enum outcome blame_server(
+	const struct trial *trial, struct problem *ret_problem, const char *format, ...)
+{
+	char wrong[200];
+	const char *name = s3_server(trial->conn->of->s3);
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(wrong, sizeof wrong, format, ap);
+	va_end(ap);
+	return outcome_error(ret_problem, OUTCOME_SETUP,
+		"the server of s3://%s%s%s%s %s, so two hosts could hold one lock at once: keep the "
+		"locks in dynamodb:TABLE, or in a bucket of a service that honours conditional "
+		"writes (docs/services.md)",
+		trial->conn->of->bucket, *name ? " (" : "", quote(name).text, *name ? ")" : "",
+		wrong);
+}
+
+/* Says that the server does not honour a condition, if that is what the outcome of a put whose
+ * condition does not hold means. Returns OK if the put was refused, as it has to be. */
+static enum outcome judge_refusal(
+	const struct trial *trial, enum outcome o, const char *header, struct problem *ret_problem)
+{
+	if (o == OUTCOME_REFUSED)
+		return OUTCOME_OK;
+	if (o != OUTCOME_OK && o != OUTCOME_UNSUPPORTED)
+		return o;
+	return blame_server(
+		trial, ret_problem, "%s %s", o == OUTCOME_OK ? "ignores" : "refuses", header);
+}
+
+/* Lets several write at once. */
+static enum outcome try_race(struct trial *trial, bool replaces, struct problem *ret_problem)
+{
+	const char *header = replaces ? "If-Match" : "If-None-Match";
+	const struct race race = {.store = &trial->conn->of->store,
+		.prepare = prepare_round,
+		.write = write_round,
+		.arg = trial};
+	trial->replaces = replaces;
+	const unsigned winners = race_run(&race, ret_problem);
+	if (winners == 1)
+		return OUTCOME_OK;
+	if (!winners) {
+		problem_prefix(ret_problem,
+			"it could not be tried out whether s3://%s honours %s: try again",
+			trial->conn->of->bucket, header);
+		return OUTCOME_SETUP;
+	}
+	return blame_server(trial, ret_problem,
+		"honours %s only when one writes after another (of %u that wrote at once, %u were told "
+		"that they had won)",
+		header, RACE_WRITERS, winners);
+}
+
+/* Tries both conditions by one writer. Learns whether etags have quotes in If-Match. */
+static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
+{
+	struct s3_store_conn *conn = trial->conn;
+	struct s3 *s3 = conn->of->s3;
+	char first[S3_ETAG_MAX + 1] = "";
+	enum outcome o = choose_object(trial, ret_problem);
+	if (o == OUTCOME_OK)
+		o = put(trial, conn, NULL, "put", 1, first, ret_problem);
+	if (o == OUTCOME_UNSUPPORTED) /* the header itself is refused */
+		return judge_refusal(trial, o, "If-None-Match", ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	o = judge_refusal(trial, put(trial, conn, NULL, "put", 2, NULL, ret_problem),
+		"If-None-Match", ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	/* The etag is the right one. A server that refuses it may want it without quotes. */
+	o = put(trial, conn, first, "put", 3, NULL, ret_problem);
+	if (o == OUTCOME_REFUSED) {
+		s3_learn(s3, S3_IF_MATCH_QUOTES, false);
+		o = put(trial, conn, first, "put", 3, NULL, ret_problem);
+	}
+	if (o == OUTCOME_REFUSED)
+		o = OUTCOME_UNSUPPORTED;
+	if (o == OUTCOME_UNSUPPORTED)
+		return judge_refusal(trial, o, "If-Match", ret_problem);
+	/* By now the etag is not that of the object any more. */
+	return o != OUTCOME_OK
+		       ? o
+		       : judge_refusal(trial, put(trial, conn, first, "put", 4, NULL, ret_problem),
+				 "If-Match", ret_problem);
+}
+
+/* Tries out the bucket, and removes the objects, whatever has come out. */
+static enum outcome try_conditions(
+	struct s3_store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct trial trial = {.conn = conn,
+		.limits = {.deadline_ns = clock_boot_ns() + TRY_NS,
+			.attempts = ATTEMPTS,
+			.abandon = limits ? limits->abandon : NULL,
+			.abandon_arg = limits ? limits->abandon_arg : NULL}};
+	struct problem ignored;
+	random_id(trial.id);
+	enum outcome o = try_alone(&trial, ret_problem);
+	if (o == OUTCOME_OK)
+		o = try_race(&trial, false, ret_problem);
+	if (o == OUTCOME_OK)
+		o = try_race(&trial, true, ret_problem);
+	const struct call_limits tidy = {
+		.deadline_ns = clock_boot_ns() + TIDY_NS, .attempts = ATTEMPTS};
+	for (unsigned i = 0; i < trial.n; i++)
+		s3_delete_object(conn->s3, trial.names[i].text, &tidy, &ignored);
+	return o;
+}
+
+/* Whether the item says that this server honours conditions. Learns how it compares etags. */
+static bool recall(struct s3 *s3, const struct item *item)
+{
+	const char *server = item_string(item, "server"), *etags = item_string(item, "etags");
+	const int64_t now_s = service_time_s(s3_service(s3));
+	int64_t at_s = 0;
+	if (!server || !etags || item_number(item, "at", &at_s) || now_s < at_s ||
+		now_s - at_s >= HOLDS_FOR_S || strcmp(server, s3_server(s3)) != 0)
+		return false;
+	s3_learn(s3, S3_IF_MATCH_QUOTES, strcmp(etags, "bare") != 0);
+	return true;
+}
+
+/* Keeps what was found. That it cannot be kept is no failure: the next client tries it, too. */
+static void keep(struct s3_store_conn *conn, const struct call_limits *limits)
+{
+	struct s3 *s3 = conn->of->s3;
+	struct s3_object object;
+	struct object_name name;
+	struct problem problem = {0};
+	struct item item = {0};
+	const bool is_bare = s3_knows(s3, S3_IF_MATCH_QUOTES) == S3_NO;
+	text_reset(&conn->body);
+	int error = item_set_string(&item, "server", s3_server(s3));
+	if (!error)
+		error = item_set_string(&item, "etags", is_bare ? "bare" : "quoted");
+	if (!error)
+		error = item_set_number(&item, "at", service_time_s(s3_service(s3)));
+	if (!error)
+		error = item_to_doc(&item, &conn->body);
+	item_clear(&item);
+	enum outcome o = error ? outcome_no_memory(&problem)
+			       : s3_store_name(conn->of, kept_key, &name, &problem);
+	if (o == OUTCOME_OK)
+		o = s3_store_put(
+			conn, name.text, (struct s3_condition){0}, limits, &object, &problem);
+	if (o != OUTCOME_OK)
+		log_info("what was found out about s3://%s is not kept: %s", conn->of->bucket,
+			problem.text);
+}
+
+enum outcome s3_store_prepare(
+	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	struct s3_store_conn *own = (struct s3_store_conn *)conn;
+	struct s3_store *store = own->of;
+	struct s3_store_row row = {0};
+	if (s3_is_aws(store->s3) || atomic_load(&store->is_proven))
+		return OUTCOME_OK;
+	enum outcome o = s3_store_read(own, kept_key, limits, &row, ret_problem);
+	const bool is_kept = o == OUTCOME_OK && recall(store->s3, &row.item);
+	s3_store_row_clear(&row);
+	if (o == OUTCOME_OK && !is_kept) {
+		o = try_conditions(own, limits, ret_problem);
+		if (o == OUTCOME_OK)
+			keep(own, limits);
+	}
+	if (o == OUTCOME_OK)
+		atomic_store(&store->is_proven, true);
+	return o;
+}
