@@ -177,6 +177,58 @@ static void test_mark_that_comes_late(void)
 	end(&f);
 }
 
+static void claimed_meanwhile(struct fixture *f)
+{
+	put_mark(f, "late", "claimed", "");
+}
+
+/* Its uploader, whose session has no row, has ended before it was done. */
+static void test_claim_that_comes_late(void)
+{
+	const struct script_step step =
+		LISTING("false", OBJECT("early", "3", "e1") OBJECT("late", "3", "e1"));
+	struct fixture f;
+	struct verify_end ended;
+	if (!begin(&f, &step, 1))
+		return;
+	f.meanwhile = claimed_meanwhile;
+	const struct verify verify = verify_of(&f);
+	CHECK_INT(verify_run(&verify, &ended, &f.aws.problem), OUTCOME_OK);
+	CHECK_STRING(f.seen, "+early !late ");
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
+#define MANIFEST                                                                                   \
+	"_s3once/runs/dt=2026-11-22/host=h/"                                                       \
+	"20261122T135501Z-0123456789abcdef0123456789abcdef.jsonl.gz"
+
+/* An object is foreign unless a mark is of this very object; those that s3once writes without a
+ * mark are not. */
+static void test_objects_without_a_mark(void)
+{
+	const struct script_step step = LISTING("false",
+		OBJECT(MANIFEST, "3", "e") OBJECT("a", "3", "e1") OBJECT("a.gz", "3", "e1")
+			OBJECT("b.gz", "3", "e1") OBJECT("forgotten", "3", "e1")
+				OBJECT("id", "3", "e") OBJECT("two", "3", "e1"));
+	struct fixture f;
+	struct verify_end ended;
+	if (!begin(&f, &step, 1))
+		return;
+	put_mark(&f, "a", "done", ".gz");
+	put_mark(&f, "b.gz", "forgotten", "");
+	put_mark(&f, "forgotten", "forgotten", "");
+	put_mark(&f, "two", "done", "");
+	struct verify verify = verify_of(&f);
+	verify.id_object = "id";
+	CHECK_INT(verify_run(&verify, &ended, &f.aws.problem), OUTCOME_OK);
+	CHECK_STRING(f.seen, "+a =a.gz +b.gz +forgotten =two ");
+	CHECK_INT(ended.counts.of[FINDING_UNKNOWN], 3);
+	CHECK(ended.is_complete);
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
 /* Another etag with the checksum of the mark is a copy; without one it is a difference. */
 static void test_other_etag(void)
 {
@@ -287,6 +339,8 @@ int main(void)
 {
 	test_merge();
 	test_mark_that_comes_late();
+	test_claim_that_comes_late();
+	test_objects_without_a_mark();
 	test_other_etag();
 	test_errors_and_resume();
 	test_stop();
