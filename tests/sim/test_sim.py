@@ -308,6 +308,15 @@ def only(settings):
             ),
             id="no promise: the first bytes of a part left the host while S3 was silent",
         ),
+        pytest.param(
+            97005585,
+            only(
+                "hosts=4 clones=1 runs=3 overlap=200 files=30 large=1 ignores=2 versions=1 batches=2 rotated=1 live=1 varies=1 concurrency=1 "
+                "lease_s=30 hot=1 kills=3 stops=1 net_cuts=4 clock_jumps=2 foreign=1 errors=100 throttled=100 night_h=10 asked=2 once=1 "
+                "recompress=1 timeless=1 silences=1"
+            ),
+            id="no promise: a file that needs no request was done while nobody answered",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):
