@@ -50,26 +50,29 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 {
 	char figures[FIGURES][CHARS] = {""}; /* those that are not to be shown stay empty */
 	const double percent = progress_percent(p, counts), left = counts->seconds_left;
-	snprintf(figures[FILES], CHARS, "%s of %s%s", human_count(p->files).text,
-		human_count(p->found).text, counts->scan_complete ? " files" : "+ files");
+	snprintf(figures[FILES], CHARS, "%s of %s%s %s", human_count(p->files).text,
+		human_count(p->found).text, counts->scan_complete ? "" : "+",
+		p->found == 1 && counts->scan_complete ? "file" : "files");
 	snprintf(figures[BYTES], CHARS, "%s of %s", human_bytes(p->bytes).text,
 		human_bytes(counts->bytes_found).text);
 	if (percent >= 0)
 		snprintf(figures[PERCENT], CHARS, "%u%%", (unsigned)percent);
-	snprintf(
-		figures[RATE], CHARS, "%s/s", human_bytes((uint64_t)counts->bytes_per_second).text);
-	/* Fewer than 59 seconds are rounded up, so that there never are "0 s left". */
-	if (left >= 59)
-		snprintf(figures[LEFT], CHARS, "%s left", human_seconds(left).text);
-	else if (left >= 0)
-		snprintf(figures[LEFT], CHARS, "%u s left", (unsigned)left + 1);
-	if (p->waits && !counts->in_flight)
-		snprintf(figures[IN_FLIGHT], CHARS, "waiting for another uploader");
-	else if (counts->still_seconds >= S3ONCE_STILL_S)
-		snprintf(figures[IN_FLIGHT], CHARS, "nothing has moved for %s",
+	/* The reason why nothing moves stands in the place of the rate and the time left. */
+	if (p->waits && !counts->in_flight) {
+		snprintf(figures[LEFT], CHARS, "waiting for another uploader");
+	} else if (counts->still_seconds >= S3ONCE_STILL_S) {
+		snprintf(figures[LEFT], CHARS, "nothing has moved for %s",
 			human_seconds(counts->still_seconds).text);
-	else
+	} else {
+		snprintf(figures[RATE], CHARS, "%s/s",
+			human_bytes((uint64_t)counts->bytes_per_second).text);
 		snprintf(figures[IN_FLIGHT], CHARS, "%u in flight", counts->in_flight);
+		/* Fewer than 59 seconds are rounded up, so that there never are "0 s left". */
+		if (left >= 59)
+			snprintf(figures[LEFT], CHARS, "%s left", human_seconds(left).text);
+		else if (left >= 0)
+			snprintf(figures[LEFT], CHARS, "%u s left", (unsigned)left + 1);
+	}
 	if (counts->failed)
 		snprintf(figures[FAILED], CHARS, "%s failed", human_count(counts->failed).text);
 	join_figures(figures, ret_line);

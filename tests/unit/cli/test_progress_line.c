@@ -46,12 +46,15 @@ int main(void)
 	counts.seconds_left = -1;
 	counts.in_flight = 0;
 	check_line(&progress, &counts, 120,
-		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, waiting for another uploader, 2 failed");
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), waiting for another uploader, 2 failed");
+	check_line(&progress, &counts, 40, "75%, waiting for another uploader");
 	progress.waits = false;
 	counts.in_flight = 64;
 	counts.still_seconds = 12;
 	check_line(&progress, &counts, 120,
-		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, nothing has moved for 12 s, 2 failed");
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), nothing has moved for 12 s, 2 failed");
+	check_line(&progress, &counts, 80,
+		"1,902 of 2,000 files (75%), nothing has moved for 12 s, 2 failed");
 	counts.still_seconds = 0;
 	/* More was settled than was found. */
 	counts.bytes_settled = 5 << 20;
@@ -70,7 +73,7 @@ int main(void)
 		.seconds_left = 40,
 		.scan_complete = 1};
 	check_line(&progress, &counts, 120,
-		"0 of 1 files, 20.0 MiB of 100.0 MiB (20%), 2.0 MiB/s, 41 s left, 1 in flight");
+		"0 of 1 file, 20.0 MiB of 100.0 MiB (20%), 2.0 MiB/s, 41 s left, 1 in flight");
 	CHECK_INT((int64_t)progress_percent(&progress, &counts), 20);
 	return check_result();
 }
