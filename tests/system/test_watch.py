@@ -43,6 +43,7 @@ def test_what_rests_is_uploaded(watched, s3, bucket):
     s3.assert_same(watched.tree, bucket, "p")
     run = watched.stop()
     assert run.code == 0 and not run.err.count("error"), run
+    assert run.err.count(f"s3once: note: watching {watched.tree} for s3://{bucket}/p\n") == 1, run
 
 
 @pytest.mark.full

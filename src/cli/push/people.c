@@ -155,7 +155,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 {
 	const struct push_options *options = people->options;
 	if (event->type == S3ONCE_EVENT_START) {
-		if (options->note && !options->quiet)
+		if (options->note && !options->quiet && !was_said(people->said, options->note))
 			output_say(people->output, "note: %s", options->note);
 		if (people->makes_marks && !options->quiet)
 			tell_marks(people);

@@ -10,7 +10,9 @@ struct push_options {
 	struct option_rules rules;
 	struct option_settings settings;
 	struct s3_url url;
-	char *note;      /* what push_options_aim() found worth saying, owned; NULL: nothing */
+	/* A line for the beginning of the run, from push_options_aim() or of a service, owned;
+	 * NULL: none. */
+	char *note;
 	const char *job; /* the job that has these options; NULL: a command line has them */
 	uint64_t delete_after_ms;  /* UINT64_MAX: not asked for */
 	unsigned retries, verbose; /* retries is UINT_MAX: not asked for */

@@ -297,6 +297,21 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
+/* Says at the first pass which files the service watches: until a file comes, it prints nothing. */
+static void note_sources(struct push_options *options)
+{
+	const struct s3once_options *run = &options->run;
+	struct text note = TEXT(8192);
+	text_addf(&note, "watching %s", quote(run->sources[0]).text);
+	if (run->n_sources > 1)
+		text_addf(&note, " and %zu more", run->n_sources - 1);
+	text_addf(&note, " for s3://%s%s%s", run->bucket, *run->prefix ? "/" : "",
+		quote(run->prefix).text);
+	free(options->note);
+	options->note = must_have(strdup(text_string(&note)));
+	text_clear(&note);
+}
+
 int watched_new(const char *name, int argc, char *const *argv,
 	const struct watched_service *service, struct watched **ret)
 {
@@ -318,6 +333,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 		.arg = watched,
 		.said = TEXT(SAID_BYTES_MAX),
 		.told = TEXT(SAID_BYTES_MAX)};
+	note_sources(&watched->job.options);
 	watched->folders = watch_folders_new(&watched->job, on_touched, tell_sign, watched);
 	*ret = watched;
 	return 0;
