@@ -256,6 +256,10 @@ def test_dry_run_lists(s3once, target, marks, tmp_path):
     assert files(tree) == {"a", "held", "new"} and marks_of(marks) == before
     plain = s3once("push", tree, target, "--delete-after", "--dry-run")
     assert f"would remove {tree}/a -> {target}/a (100 B)" in plain.out, plain
+    assert f"dry run: would upload 1 file (10 B) to {target}, and then remove them from this host\n" in plain.out, plain
+    aged = s3once("push", tree, target, "--delete-after=7d", "--dry-run")
+    assert f" to {target}, and then remove them from this host, once they have been there for 7 days\n" in aged.out, aged
+    assert "and then" not in s3once("push", tree, target, "--dry-run").out
 
 
 # The short run cuts a move at each of its calls as well, in tests/unit/scan/test_removal.c.

@@ -173,6 +173,22 @@ void people_event(struct people *people, const struct s3once_event *event)
 	}
 }
 
+/* Adds what a run that is no dry run would do with the files after their upload. Files that are in
+ * S3 already have events of their own in a dry run. */
+static void add_removal(struct text *t, const struct s3once_options *run)
+{
+	if (!run->removes)
+		return;
+	text_add(t, ", and then ");
+	if (run->move_to)
+		text_addf(t, "move them below %s", escaped(run->move_to).text);
+	else
+		text_add(t, "remove them from this host");
+	if (run->remove_after_s)
+		text_addf(t, ", once they have been there for %s",
+			human_age(run->remove_after_s).text);
+}
+
 /* Adds how the run ended, such as "all 3 files are in s3://BUCKET", or "2 of 3 files are verified
  * to be in s3://BUCKET". */
 static void add_result(
@@ -203,6 +219,8 @@ static void add_result(
 	}
 	text_addf(t, " s3://%s%s%s", people->options->run.bucket, *prefix ? "/" : "",
 		escaped(prefix).text);
+	if (people->options->run.dry_run && c->planned)
+		add_removal(t, &people->options->run);
 	if (c->outdated)
 		text_addf(t, "; %s %s (--if-changed=skip)", human_count(c->outdated).text,
 			c->outdated == 1 ? "has changed since and stays as it was uploaded"
