@@ -826,8 +826,8 @@ def test_empty_folder_is_fine(s3once, s3, bucket, tmp_path):
 
 def test_files_that_are_all_left_for_later(s3once, s3, bucket, tree):
     run = s3once("push", "--min-age", "1h", tree, f"s3://{bucket}/p")
-    assert run.code == 0 and run.out.startswith(f"all 2 files wait for a later run, none is ready for s3://{bucket}/p\n"), run
-    assert "; waiting for a later run 2\n2 files wait, the oldest for " in run.out, run
+    assert run.code == 0 and run.out.startswith(f"all 2 files wait for a later run, and none is ready for s3://{bucket}/p\n"), run
+    assert "; waiting for a later run 2\n2 files are waiting, the oldest for " in run.out, run
     assert f" (younger than --min-age), such as {tree}/" in run.out, run
 
 

@@ -91,7 +91,7 @@ def test_as_people_read_it(s3once, s3, bucket, tree, marks, run_job):
     run = s3once("fleet")
     assert run.code == 1 and run.err == ""
     bad, why, good, sums = run.out.splitlines()
-    assert bad.startswith(f"failed   {host}/bad: exit status 1 ") and bad.endswith("; no success yet")
+    assert bad.startswith(f"failed   {host}/bad: exit status 1, ") and bad.endswith("; no success yet")
     assert f"{tree}/a.txt: " in why and why.startswith("         ")
     assert good.startswith(f"ok       {host}/good: succeeded ") and good.endswith(" ago, uploaded 2 files (3 B)")
     assert sums == "2 jobs: 1 fine, 1 failed"

@@ -106,7 +106,7 @@ def test_which_files_failed_last_night_and_why(s3once, s3, bucket, nginx, tree):
     assert s3once("run", "nginx", unprivileged=True).code == 1
     run = s3once("status", "--job", "nginx")
     lines = run.out.splitlines()
-    (at,) = [at for at, line in enumerate(lines) if line.startswith("failed   ") and "/nginx: exit status 1 " in line]
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("failed   ") and "/nginx: exit status 1, " in line]
     assert run.code == 0 and "3 failed" in lines[at], run
     told = sorted(line.strip() for line in lines[at + 1 : at + 4])
     assert [line.split(": ")[0] for line in told] == [f"{tree}/c.log", f"{tree}/e.log", f"{tree}/sub"], run

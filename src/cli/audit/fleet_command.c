@@ -169,7 +169,7 @@ static void add_state(struct text *t, const struct fleet_job *job)
 		else if (row->exit >= S3ONCE_EXIT_STOPPED)
 			text_add(t, "stopped before its end ");
 		else
-			text_addf(t, "exit status %d ", row->exit);
+			text_addf(t, "exit status %d, ", row->exit);
 		text_addf(t, "%s ago", age(job, row->ended_s).text);
 		if (row->uploaded)
 			text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
@@ -208,7 +208,9 @@ static void add_waiting(struct text *t, const struct fleet_job *job)
 	const struct job_row *row = &job->row;
 	if (row->waiting)
 		text_addf(t, "; %s %s", human_things(row->waiting, "file").text,
-			row->waiting == 1 ? "waits" : "wait");
+			row->waiting > 1       ? "are waiting"
+			: row->waiting_since_s ? "has been waiting"
+					       : "is waiting");
 	if (row->waiting && row->waiting_since_s)
 		text_addf(t, "%s for %s", row->waiting == 1 ? "" : ", the oldest",
 			age(job, row->waiting_since_s).text);

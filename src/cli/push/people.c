@@ -205,8 +205,9 @@ static void add_result(
 			human_things(c->planned, "file").text,
 			human_bytes(people->planned_bytes).text);
 	} else if (!wanted && c->waiting && c->scan_complete) {
-		text_addf(t, "all %s wait for a later run, none is ready for",
-			human_things(c->waiting, "file").text);
+		text_addf(t, "%s%s %s for a later run, and none is ready for",
+			c->waiting == 1 ? "" : "all ", human_things(c->waiting, "file").text,
+			c->waiting == 1 ? "waits" : "wait");
 	} else if (!wanted && c->scan_complete) {
 		text_add(t, "found no files for");
 	} else {
@@ -257,11 +258,14 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	}
 }
 
-/* Adds "3 files wait, the oldest for 2 days (still written to), such as PATH". */
+/* Adds "3 files are waiting, the oldest for 2 days (still written to), such as PATH". */
 static void add_waiting(struct text *t, const struct s3once_waiting *waiting, uint64_t age_s)
 {
 	const bool is_one = waiting->files == 1;
-	text_addf(t, "%s wait%s", human_things(waiting->files, "file").text, is_one ? "s" : "");
+	text_addf(t, "%s %s", human_things(waiting->files, "file").text,
+		!is_one                           ? "are waiting"
+		: waiting->oldest_ns == INT64_MAX ? "is waiting"
+						  : "has been waiting");
 	if (waiting->oldest_ns != INT64_MAX)
 		text_addf(t, "%s for %s", is_one ? "" : ", the oldest", human_age(age_s).text);
 	text_addf(t, " (%s)%s ", waiting->text, is_one ? ":" : ", such as");
