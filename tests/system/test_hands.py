@@ -159,8 +159,8 @@ def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path
 @pytest.mark.parametrize(
     ("sources", "target", "keys", "note"),
     [
-        (["a.txt"], "new.txt", {"new.txt"}, "new.txt is the key, and no folder: end the URL with / for new.txt/a.txt"),
-        (["./sub/b.tar.gz"], "d/latest.gz", {"d/latest.gz"}, "d/latest.gz is the key, and no folder: end the URL with / for d/latest.gz/b.tar.gz"),
+        (["a.txt"], "new.txt", {"new.txt"}, "new.txt is taken as the key, not as a folder: end the URL with / for new.txt/a.txt"),
+        (["./sub/b.tar.gz"], "d/latest.gz", {"d/latest.gz"}, "d/latest.gz is taken as the key, not as a folder: end the URL with / for d/latest.gz/b.tar.gz"),
         (["a.txt"], "new.txt/", {"new.txt/a.txt"}, None),
         (["a.txt"], "p", {"p/a.txt"}, None),
         (["a.txt"], "v1.2", {"v1.2/a.txt"}, None),
@@ -168,8 +168,8 @@ def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path
         (["f"], "new.txt", {"new.txt/f"}, "the key is new.txt/f: end the URL with / if that is meant, or give --as new.txt s3://{}"),
         (["f", "a.txt"], "new.txt", {"new.txt/f", "new.txt/a.txt"}, None),
         (["photos"], "new.jpg", {"new.jpg/a.jpg"}, None),
-        (["f", "sub"], "x/", {"x/f", "x/b.tar.gz"}, "with several SOURCES, too, the files of a folder go directly below s3://{}/x/: sub/FILE gets the key x/FILE"),
-        (["f", "sub", "photos"], "x", {"x/f", "x/b.tar.gz", "x/a.jpg"}, "with several SOURCES, too, the files of a folder go directly below s3://{}/x: sub/FILE gets the key x/FILE"),
+        (["f", "sub"], "x/", {"x/f", "x/b.tar.gz"}, "the files of each folder go directly below s3://{}/x/: sub/FILE gets the key x/FILE; to keep the names of folders, push the folder above them"),
+        (["f", "sub", "photos"], "x", {"x/f", "x/b.tar.gz", "x/a.jpg"}, "the files of each folder go directly below s3://{}/x: sub/FILE gets the key x/FILE; to keep the names of folders, push the folder above them"),
     ],
 )
 def test_the_keys_are_said_before_the_first_byte(s3once, s3, bucket, answer, tmp_path, sources, target, keys, note):

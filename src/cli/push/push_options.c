@@ -58,7 +58,11 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 		if (o->is_command)
 			problem_prefix(problem, "with --command, the first argument says where to");
 		else if (!url_is_s3(url))
-			problem_prefix(problem, "the last argument says where to");
+			problem_prefix(problem,
+				n > 1 && url_is_s3(operands[0])
+					? "s3once does not download: read objects with aws s3 cp or "
+					  "rclone copy"
+					: "the last argument says where to");
 		return -EINVAL;
 	}
 	if (n == 1)
@@ -224,8 +228,8 @@ static void note_flattening(const struct s3once_options *run, struct text *note)
 		if (stat(run->sources[i], &st) || !S_ISDIR(st.st_mode))
 			continue;
 		text_addf(note,
-			"with several SOURCES, too, the files of a folder go directly below "
-			"s3://%s/%s: %s/FILE gets the key %s%sFILE",
+			"the files of each folder go directly below s3://%s/%s: %s/FILE gets the "
+			"key %s%sFILE; to keep the names of folders, push the folder above them",
 			run->bucket, quote(run->prefix).text, quote(run->sources[i]).text,
 			quote(run->prefix).text, slash);
 		return;
@@ -243,7 +247,8 @@ static void aim_at_key(struct s3once_options *run, struct text *note)
 	const char *own = name_suffix(source);
 	const struct quoted key = quote(run->prefix), name = quote(path_name(source));
 	if (own && strcasecmp(own, suffix) == 0) {
-		text_addf(note, "%s is the key, and no folder: end the URL with / for %s/%s",
+		text_addf(note,
+			"%s is taken as the key, not as a folder: end the URL with / for %s/%s",
 			key.text, key.text, name.text);
 		run->as = run->prefix;
 		run->prefix = "";
