@@ -337,12 +337,17 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 			text_addf(&t, "s3://%s/", quote(space->bucket).text);
 		text_add_escaped_string(&t, prefix);
 	} else {
-		text_addf(&t,
-			"s3://%s/%s at %s: done %s (%s), claimed %s, failed %s, changed since %s",
-			space->bucket, quote(prefix).text, quote(space->service).text,
-			human_things(of[STATUS_DONE], "file").text,
-			human_bytes(of[STATUS_BYTES]).text, claimed.text, failed.text,
-			changed.text);
+		/* Files that failed before they had a mark are not counted here, so that "failed 0"
+		 * would be misleading. */
+		text_addf(&t, "s3://%s/%s at %s: done %s (%s)", space->bucket, quote(prefix).text,
+			quote(space->service).text, human_things(of[STATUS_DONE], "file").text,
+			human_bytes(of[STATUS_BYTES]).text);
+		if (of[STATUS_CLAIMED])
+			text_addf(&t, ", claimed %s", claimed.text);
+		if (of[STATUS_FAILED])
+			text_addf(&t, ", failed %s", failed.text);
+		if (of[STATUS_CHANGED])
+			text_addf(&t, ", changed since %s", changed.text);
 	}
 	if (unreadable) /* the table has no column for these */
 		text_addf(&t, ", %sof a later version of s3once %s", view->depth ? "and " : "",
