@@ -258,15 +258,16 @@ static void say_end(const struct verification *v)
 	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
 	const uint64_t unfinished = of[FINDING_UNFINISHED];
 	struct text t = TEXT(4000);
-	/* If there is any difference, all kinds of differences are told, also those that are 0. */
-	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
-		of[FINDING_ERROR] || of[FINDING_UNSENT]) {
-		add_count(&t, of[FINDING_MISSING], "missing");
-		add_count(&t, of[FINDING_DIFFERS], of[FINDING_DIFFERS] == 1 ? "differs" : "differ");
-		if (!of_manifest)
-			add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks");
-		add_count(&t, of[FINDING_ERROR], "could not be compared");
-	}
+	/* Each kind is named with the sign before the keys of its lines. */
+	if (of[FINDING_MISSING])
+		add_count(&t, of[FINDING_MISSING], "missing (-)");
+	if (of[FINDING_DIFFERS])
+		add_count(&t, of[FINDING_DIFFERS],
+			of[FINDING_DIFFERS] == 1 ? "differs (*)" : "differ (*)");
+	if (of[FINDING_UNKNOWN])
+		add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks (+)");
+	if (of[FINDING_ERROR])
+		add_count(&t, of[FINDING_ERROR], "could not be compared (!)");
 	if (of[FINDING_UNSENT])
 		add_count(&t, of[FINDING_UNSENT], "not sent");
 	if (of[FINDING_AGED])
@@ -282,6 +283,9 @@ static void say_end(const struct verification *v)
 		output_say(output,
 			"%s %s being uploaded, and not compared: s3once status shows by whom",
 			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
+	if (of[FINDING_MISSING] && !of_manifest)
+		output_say(output, "push with --reupload uploads missing objects again, if their "
+				   "files are still there");
 	text_clear(&t);
 	/* A key that a shell would not read as it is printed is left to --json. */
 	const bool is_word =
