@@ -245,7 +245,10 @@ int credentials_providers_load(
 		credentials_wipe(ret);
 	}
 	if (error == -ENODATA)
-		problem_set(ret_problem, "no credentials: %s", text_string(&looked));
+		problem_set(ret_problem,
+			"no credentials: %s; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+			"name a profile that has them",
+			text_string(&looked));
 	else if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	text_clear(&looked);
