@@ -249,4 +249,4 @@ def test_jobs_of_a_user_and_of_the_host(s3once, s3, bucket, tree, user):
     run = s3once("run", "none", wrap=wrap)
     assert run.code == 2 and f"/etc/s3once/none.conf: there is no such file, nor {own}/none.conf; name a job" in run.err, run
     run = s3once("run", "private", wrap=as_root)
-    assert run.code == 2 and "/etc/s3once/private.conf: there is no such file; name a job" in run.err, run
+    assert run.code == 2 and "/etc/s3once/private.conf: there is no such file, and root has no jobs in ~/.config; name a job" in run.err, run

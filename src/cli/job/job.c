@@ -260,7 +260,11 @@ static int read_file(const char *wanted, struct job *ret)
 		problem_set(&problem,
 			"there is no such file%s%s; name a job of another folder by its path, such "
 			"as ./%s" JOB_SUFFIX,
-			own ? ", nor " : "", own ? quote(own).text : "", quote(ret->name).text);
+			own ? ", nor "
+			: geteuid() || getenv("S3ONCE_JOBS")
+				? ""
+				: ", and root has no jobs in ~/.config",
+			own ? quote(own).text : "", quote(ret->name).text);
 		free(own);
 	}
 	if (error)
