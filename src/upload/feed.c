@@ -289,7 +289,9 @@ static int gather(struct feed *feed)
 		own_files_hold(&run->files.own_files, entry.dev, entry.ino)) {
 		entry.kind = SCAN_PROBLEM;
 		problem_set(&entry.problem,
-			"contains the marks of this run; exclude it, or keep them in another --marks");
+			"contains the marks of this run; exclude it with --exclude '%s', or keep "
+			"them in another --marks",
+			quote(path_name(entry.path)).text);
 	}
 	if (entry.kind != SCAN_FILE) {
 		tell_entry(report, &entry);
