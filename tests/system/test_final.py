@@ -237,7 +237,7 @@ def test_drain_under_load(watched, s3, s3_wire, bucket):
     watched.begin("--concurrency", "4")
     assert held.reached.wait(60)
     watched.running.popen.send_signal(signal.SIGTERM)
-    watched.wait_said("stopping; what is under way may still finish")
+    watched.wait_said("stopping; uploads under way may finish within --grace, and a second signal ends them at once")
     held.released.set()
     run = watched.running.wait()
     assert run.code == 0, run

@@ -194,7 +194,8 @@ static int run_push(
 {
 	/* The '\n' ends the progress line. It is left out (message + 1) if no line is drawn. */
 	static const char message[] =
-		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
+		"\ns3once: stopping; uploads under way may finish within --grace, and a second "
+		"signal ends them at once\n";
 	if (view->tells && !view->pass) /* a service tells only how its passes have ended */
 		telling_begin(&view->telling);
 	signals_stop_run(push, options->quiet ? "" : view->draws ? message : message + 1);
