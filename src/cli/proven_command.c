@@ -146,10 +146,11 @@ static int prove_files(
 		text_addf(&others, ", %s %s not", human_things(view.unproven, "file").text,
 			view.unproven == 1 ? "is" : "are");
 	if (view.failed)
-		text_addf(&others, ", of %s it cannot be known",
+		text_addf(&others, ", %s could not be checked",
 			human_things(view.failed, "file").text);
 	if (view.links)
-		text_addf(&others, "; %s %s not, as push skips %s (--follow)",
+		text_addf(&others,
+			"; %s %s not in S3, since push skips %s unless --follow is given",
 			human_things(view.links, "symbolic link").text,
 			view.links == 1 ? "is" : "are", view.links == 1 ? "it" : "them");
 	output_tell(&frame->output, "%s%s %s in S3%s",

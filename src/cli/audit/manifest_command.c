@@ -164,7 +164,8 @@ static int print_all(struct printing *printing, const char *run)
 	}
 	if (o == OUTCOME_OK && !printing->found)
 		output_say(output,
-			"note: no such manifest is below s3://%s/%s; PREFIX is that of the runs",
+			"note: no such manifest is below s3://%s/%s: give the prefix of the runs, "
+			"which store manifests if push has --manifest",
 			place->bucket, quote(place->prefix).text);
 	if (printing->lacking > 1) /* print_entry() has told of the first one */
 		output_say(output, "error: %llu more objects are left out for such a reason",

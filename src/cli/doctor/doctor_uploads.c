@@ -196,13 +196,13 @@ static const struct conditional if_same = {.what = "conditional replace",
 	.permission =
 		"s3:GetObject for If-Match, or are under a policy that lets objects only be made: "
 		"--if-changed=replace can replace nothing here",
-	.else_push = "--if-changed=replace looks right before the upload instead",
+	.else_push = "--if-changed=replace checks the object just before the upload instead",
 	.ability = S3_IF_MATCH,
 	.replaces = true};
 static const struct conditional if_absent_at_end = {.what = "conditional complete",
 	.header = "If-None-Match",
 	.permission = "s3:PutObject",
-	.else_push = "push looks right before it completes an upload instead",
+	.else_push = "push looks for an object just before it completes an upload instead",
 	.ability = S3_COMPLETE_CONDITION,
 	.completes = true};
 

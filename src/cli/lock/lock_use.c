@@ -65,8 +65,9 @@ int lock_open(struct lock_use *use)
 	/* Without a word about it, two hosts would both hold a lock of one name. */
 	if (!r && !use->client.place)
 		log_warning(
-			"locks are in a file of this user on this host, and exclude no other host; "
-			"--locks dynamodb:TABLE does, and --locks local says that this is meant");
+			"locks are kept in a file of this user on this host, and exclude no other host: "
+			"for several hosts give --locks dynamodb:TABLE, and if this is meant, --locks "
+			"local");
 	if (!r && use->client.dialect == S3ONCE_LOCK_DLM)
 		log_warning(
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "

@@ -133,7 +133,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	note_newer(worker, file);
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
 		PROBLEM("changed since it was uploaded; --if-changed=replace overwrites the "
-			"object in S3 if these marks uploaded it, --if-changed=skip leaves it%s",
+			"object in S3, unless another program wrote it; --if-changed=skip keeps it%s",
 			text_string(&sources)));
 	text_clear(&sources);
 	return STEP_SETTLED;
