@@ -227,16 +227,19 @@ def test_a_file_that_fails_for_good_is_the_files(s3once, s3, s3_wire, bucket, tm
     assert len(s3.objects(bucket)) == 5
 
 
-@pytest.mark.parametrize("has_gone", [True, False], ids=["gone", "listed"])
-def test_a_complete_that_takes_longer_than_a_request(s3once, s3, s3_wire, bucket, tmp_path, has_gone):
+IN_CONFLICT = {"CompleteMultipartUpload": (409, "ConditionalRequestConflict")}  # with the first one, as AWS says it
+
+
+@pytest.mark.parametrize("meanwhile", [{kind: (404, "NoSuchUpload") for kind in ("ListParts", "CompleteMultipartUpload")}, {}, IN_CONFLICT],
+                         ids=["gone", "listed", "in conflict"])  # fmt: skip
+def test_a_complete_that_takes_longer_than_a_request(s3once, s3, s3_wire, bucket, tmp_path, meanwhile):
     """The server goes on with it, and shows the object only then: the file is sent once, and nobody is blamed."""
     tree = make_tree(tmp_path / "tree", {"large": 12 * MIB})
 
     async def takes_long(x, rule):
         await x.body()
-        if has_gone:
-            for kind in ("ListParts", "CompleteMultipartUpload"):
-                s3_wire.add(faults.answer(404, "NoSuchUpload"), kind, times=None)
+        for kind, answer in meanwhile.items():
+            s3_wire.add(faults.answer(*answer), kind, times=None)
         x.fire(rule)
         await asyncio.sleep(4 * TIMEOUT)
         await x.forward()
