@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,15 @@ def test_content_that_was_changed_behind_the_times_stays(s3once, target, marks, 
     (event,) = told(run, "not_removed")
     assert run.code == 1 and "content is not what was uploaded" in event["text"], run
     assert (tree / "a").read_bytes() == b"x" * 100
+
+
+def test_a_file_that_was_written_a_moment_ago_is_read_again(s3once, target, marks, tmp_path):
+    """Two changes within one step of a file system's clock look like one: what was read before the step is over proves nothing."""
+    tree = make_tree(tmp_path / "tree", {"a": 100})
+    written = (tree / "a").stat().st_ctime
+    run = s3once("push", tree, target, "--delete-after", "--json")
+    assert run.code == 0 and counts(run, "uploaded", "removed") == {"uploaded": 1, "removed": 1}, run
+    assert time.time() - written >= 2  # of FAT
 
 
 def test_changed_and_failed_files_stay(s3once, s3, bucket, target, marks, tmp_path):
