@@ -1,6 +1,7 @@
 """--delete-after and --move-to: a file leaves this host only when S3 shows, at that moment, what it is."""
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.preloads import build_preload, preloaded
-from tests.system.harness import MIB, make_tree
+from tests.system.harness import MIB, make_tree, wait_until
 from tests.system.pushing import counts, marks_of, summary, told
 
 pytestmark = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
@@ -132,6 +133,22 @@ def test_a_file_that_was_written_a_moment_ago_is_read_again(s3once, target, mark
     run = s3once("push", tree, target, "--delete-after", "--json")
     assert run.code == 0 and counts(run, "uploaded", "removed") == {"uploaded": 1, "removed": 1}, run
     assert time.time() - written >= 2  # of FAT
+
+
+def test_no_file_is_removed_before_its_mark_is_on_the_disk(s3once, target, marks, tmp_path):
+    """A failure of power would leave neither, and the file would be missed nowhere."""
+    tree = make_tree(tmp_path / "tree", {"a": 100})
+    written, trace = (tree / "a").stat().st_ctime, tmp_path / "trace"
+    wait_until(lambda: time.time() - written > 2.5, 30)  # then it is removed in the second of its mark
+    calls = "trace=pwrite64,fdatasync,fsync,mkdirat,renameat2,unlinkat"
+    run = s3once("push", tree, target, "--delete-after", wrap=["strace", "-f", "-y", "-e", calls, "-o", str(trace)])
+    assert run.code == 0 and files(tree) == set(), run
+    log, changes = "", []  # what was done to SQLite's log last, whenever the tree is changed
+    for line in trace.read_text().splitlines():
+        log = "synced" if re.search(r"f(data)?sync\(\d+<[^>]*marks.db-wal>", line) else log
+        log = "written" if re.search(r"pwrite64\(\d+<[^>]*marks.db-wal>", line) else log
+        changes += [log] if re.search(rf"(mkdirat|renameat2|unlinkat)\(\d+<{tree}", line) else []
+    assert len(changes) > 1 and set(changes) == {"synced"}, trace.read_text()
 
 
 def test_changed_and_failed_files_stay(s3once, s3, bucket, target, marks, tmp_path):
