@@ -225,6 +225,29 @@ static void test_same_request(void)
 	end(&f);
 }
 
+/* A kept connection that the server closes after it has taken a request: curl sends it again by
+ * itself, so that a refusal may be the answer to what was applied. */
+static void test_resent_by_curl(void)
+{
+	struct script_step steps[] = {{OK_REPLY}, {NULL, .close = true},
+		{S3_ERROR("412", "", "PreconditionFailed"), .close = true}, {OK_REPLY},
+		{NULL, .close = true}, {S3_ERROR("404", "", "NoSuchKey"), .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 6))
+		return;
+	struct result result = run(&f, put_call());
+	CHECK(result.outcome == OUTCOME_OK && !result.maybe_applied);
+	result = run(&f, put_call());
+	CHECK(result.outcome == OUTCOME_REFUSED && result.maybe_applied);
+	result = run(&f, put_call());
+	CHECK(result.outcome == OUTCOME_OK && !result.maybe_applied);
+	result = run(&f, get_call()); /* which changes nothing */
+	CHECK(result.outcome == OUTCOME_ABSENT && !result.maybe_applied);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 6);
+	end(&f);
+}
+
 static void test_throttled(void)
 {
 	struct script_step steps[] = {{S3_ERROR("503", "", "SlowDown"), .close = true}, {OK_REPLY},
@@ -716,6 +739,7 @@ int main(void)
 	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
 	CHECK_INT(http_global_init(), 0);
 	test_same_request();
+	test_resent_by_curl();
 	test_throttled();
 	test_retry_mode();
 	test_used_up();
