@@ -1,4 +1,5 @@
 #include "../check.h"
+#include "base/clock.h"
 #include "scan/content/identity_cache.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -116,6 +117,25 @@ static void test_hits(void)
 	unlink("cache.db");
 }
 
+/* A file that is written to within the same step of a coarse clock keeps its time. */
+static void test_fresh_times_say_nothing(void)
+{
+	const int64_t now_ns = clock_wall_ns(), second = (int64_t)NS_PER_S;
+	const int64_t fresh[] = {now_ns, now_ns - second, now_ns + 3600 * second};
+	struct identity_cache *cache = open_at(100);
+	struct identity_file file = {NULL, {.bytes = "abc", .n = 3}, 5, 0};
+	for (size_t i = 0; i < sizeof fresh / sizeof *fresh; i++) {
+		file.mtime_ns = fresh[i];
+		keep(cache, file);
+		CHECK(!finds(cache, file));
+	}
+	file.mtime_ns = now_ns - 3 * second;
+	keep(cache, file);
+	CHECK(finds(cache, file));
+	identity_cache_close(cache);
+	unlink("cache.db");
+}
+
 static void test_forgets(void)
 {
 	struct file_identity kept = {.bytes = "kept", .n = 4}, gone = {.bytes = "gone", .n = 4};
@@ -157,6 +177,7 @@ int main(void)
 	if (has_handles())
 		test_identity();
 	test_hits();
+	test_fresh_times_say_nothing();
 	test_forgets();
 	test_unusable();
 	CHECK_INT(rmdir(directory), 0);
