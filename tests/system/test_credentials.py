@@ -188,6 +188,23 @@ def test_a_pause_that_lasts_too_long_ends_the_run(s3once, s3, bucket, keys, aws,
     assert 0 < len(s3.objects(bucket)) < 50
 
 
+def test_keys_of_the_environment_that_expire_are_not_waited_for(s3once, s3, bucket, keys, s3_wire, tmp_path):
+    """Nobody can renew them while the run goes on: it ends at once, having said it once."""
+    tree = make_tree(tmp_path / "many", {str(i): 10 for i in range(50)})
+    key = keys.issue("old")
+
+    async def expire(x, rule):
+        key.expires = 0
+        await keys.gate(x, rule)
+
+    before_the_gate(s3_wire, expire, "PutObject", 20)
+    own = {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret, "AWS_SESSION_TOKEN": key.token}
+    run = s3once("push", tree, f"s3://{bucket}", env={**NOTHING, **own}, timeout=60)
+    assert run.code == 3 and "paused" not in run.err, run
+    assert run.err.count("error:") == 1 and "the credentials have expired" in run.err, run
+    assert 0 < len(s3.objects(bucket)) < 50
+
+
 # --- credential_process
 
 
