@@ -27,7 +27,7 @@ static const struct command config_command = {
 	.takes = {0, 1},
 	.about = "Prints the value of each setting, and which option, environment variable or\n"
 		 "file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
-		 "as of s3once run, it prints what is in force for that, and which line says it.\n",
+		 "as of s3once run, prints the settings of this job, and the line of each.\n",
 	.groups = setup_groups,
 	.examples = "  s3once config\n"
 		    "  s3once config --profile work --json\n"

@@ -68,11 +68,10 @@ static void make_table(struct proven_table *ret)
 static const struct command proven_command = {
 	.name = "proven",
 	.operands = "FILE... s3://BUCKET[/PREFIX] | --job JOB",
-	.about = "Says whether the content of each FILE, which may be a folder, is in S3: a\n"
-		 "file's mark says that it is done, its checksum is that of the mark, and S3\n"
-		 "shows the object now. Uploads nothing. The options have to be those of the\n"
-		 "upload, as far as they are here; a job has all of its own. A job is asked for\n"
-		 "its sources if there is no FILE.\n",
+	.about = "Checks whether the content of each FILE, or of all files in a folder, is in S3:\n"
+		 "its mark says done, its content has the checksum of the mark, and S3 has the\n"
+		 "object now. Uploads nothing. Give the options of the upload that are listed\n"
+		 "below; a job has them all. With a job and without FILE, checks its sources.\n",
 	.conflicts = push_conflicts,
 	.elsewhere = other_tools_options,
 	.larger = &push_own_command,

@@ -51,9 +51,9 @@ static const struct command forget_command = {
 	.operands = "s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB",
 	.takes = {1},
 	.about = "Removes marks of files that are done or have failed: of a key, or of all keys\n"
-		 "below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
-		 "at again by the next run that finds it; what S3 holds already is not sent\n"
-		 "again. A mark that a run holds or changes meanwhile stays.\n",
+		 "below a prefix. Changes no object. The next run that finds such a file checks\n"
+		 "it again, and does not send content that S3 already has. A mark that a run\n"
+		 "holds or changes meanwhile stays.\n",
 	.groups = groups,
 	.conflicts = conflicts,
 	.examples = "  s3once forget s3://my-bucket/photos/2024/a.jpg\n"

@@ -51,10 +51,10 @@ static const struct command gc_command = {
 	.name = "gc",
 	.operands = "s3://BUCKET[/PREFIX] | --job JOB",
 	.takes = {1, 1},
-	.about = "Clears away what ended runs have left behind: aborts unfinished uploads that\n"
-		 "marks name and nobody goes on with, forgets old marks if asked to, lists\n"
-		 "damaged ones, and gives room in an SQLite file back. Touches no object, no\n"
-		 "upload that no mark names, and nothing of an uploader that may live.\n",
+	.about = "Cleans up after ended runs: aborts unfinished uploads that are in the marks and\n"
+		 "that no run continues, forgets old marks if asked to, lists damaged ones, and\n"
+		 "shrinks an SQLite file. Leaves alone: objects, uploads that are in no mark, and\n"
+		 "everything of an uploader that may still be running.\n",
 	.groups = groups,
 	.examples =
 		"  s3once gc s3://my-bucket\n"

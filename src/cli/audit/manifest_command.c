@@ -57,9 +57,9 @@ static const struct command manifest_command = {
 	.name = "manifest",
 	.operands = "[RUN] s3://BUCKET[/PREFIX] | [RUN] --job JOB",
 	.takes = {1, 2},
-	.about = "Prints what the manifests of runs list (push --manifest), for other programs.\n"
+	.about = "Prints the manifests of runs (push --manifest), for people and other programs.\n"
 		 "RUN is a run's name or the key of its manifest. Without RUN and --since, prints\n"
-		 "the keys of all manifests below PREFIX, which is that of the runs.\n",
+		 "the keys of all manifests below PREFIX, which is the prefix of the runs.\n",
 	.groups = groups,
 	.examples =
 		"  s3once manifest s3://my-bucket/photos\n"

@@ -102,10 +102,10 @@ static const struct command verify_command = {
 	.name = "verify",
 	.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
 	.takes = {1, 1},
-	.about = "Compares what is in the bucket with the marks: lists the bucket, and looks\n"
-		 "whether each file that is done is there with its size and etag. Prints a line\n"
-		 "for each difference, with - for a missing object, * for one that differs, + for\n"
-		 "one without a mark, and ! for what could not be checked. Changes nothing.\n",
+	.about = "Compares the bucket with the marks: lists the bucket, and checks whether each\n"
+		 "file that is done has its object, with its size and etag. Prints a line for\n"
+		 "each difference, with - for a missing object, * for one that differs, + for one\n"
+		 "without a mark, and ! for one that could not be checked. Changes nothing.\n",
 	.groups = groups,
 	.conflicts = conflicts,
 	.elsewhere = elsewhere,

@@ -18,9 +18,9 @@ static const struct command doctor_command = {
 	.name = "doctor",
 	.operands = "[s3://BUCKET[/PREFIX]]",
 	.takes = {0, 1},
-	.about = "Tries out what push needs and says what it finds, line by line: credentials,\n"
-		 "endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
-		 "with probe objects below PREFIX that it removes.\n",
+	.about = "Tests the setup, and prints a line for each check: credentials, endpoints,\n"
+		 "clock, marks. With a bucket, also tests which checks the server really makes,\n"
+		 "by probe objects below PREFIX that it removes.\n",
 	.groups = setup_groups,
 	.examples = "  s3once doctor\n"
 		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n\n"

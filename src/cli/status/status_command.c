@@ -56,10 +56,10 @@ static const struct command status_command = {
 	.name = "status",
 	.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
 	.takes = {0, 1},
-	.about = "Says what the marks hold: of a bucket or a prefix how many files are done,\n"
-		 "claimed and failed, whose claims they are, how the last run of each job there\n"
-		 "ended, and what failed in it; of one key its whole story; without a bucket,\n"
-		 "what kind of store it is. Changes nothing and never asks S3.\n",
+	.about = "Shows the state of the marks. For a bucket or a prefix: the number of files\n"
+		 "that are done, claimed and failed, the holders of the claims, the end of the\n"
+		 "last run of each job there, and its failures. For a key: its whole history.\n"
+		 "Without a bucket: the place of the marks. Changes nothing and never asks S3.\n",
 	.groups = groups,
 	.examples = "  s3once status s3://my-bucket/photos\n"
 		    "  s3once status --job nginx\n"
