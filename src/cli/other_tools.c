@@ -11,7 +11,7 @@
 #define NEVER_DELETES    "s3once never deletes in S3"
 #define REMOVES_HERE     "s3once push --help removal says how files go from this host"
 #define WHOLE_FOLDERS    "a SOURCE that is a folder is uploaded with all that is below it"
-#define SHOWS_PROGRESS   "a terminal shows progress; --no-progress turns it off"
+#define SHOWS_PROGRESS   "only a terminal shows progress, and none where TERM is dumb, nor with -q"
 #define NEVER_OVERWRITES "an object that is there is not overwritten, unless --if-changed says so"
 #define FINDS_CONCURRENCY                                                                          \
 	"a run finds out how many requests at once are worthwhile; --concurrency limits them"
@@ -56,6 +56,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{"no-clobber", NEVER_OVERWRITES},
 	{"no-follow-symlinks", "symbolic links are skipped, unless --follow is given"},
 	{"no-overwrite", NEVER_OVERWRITES},
+	{"no-progress", SHOWS_PROGRESS},
 	{"no-sign-request", "each request is signed, so that credentials are needed; s3once doctor "
 			    "checks them"},
 	{"null", TAKES_NUL},

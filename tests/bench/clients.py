@@ -80,7 +80,7 @@ class S3once:
         subprocess.run([self.program, "init", "--marks", where], env=environment, check=True, stdout=subprocess.DEVNULL)
         where = ["--marks", where, "--endpoint-url", setting.endpoint, f"s3://{BUCKET}"]
         subprocess.run([self.program, "doctor", *where], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return [self.program, "push", "--no-progress", tree, *where], environment
+        return [self.program, "push", tree, *where], environment
 
 
 class Rclone:

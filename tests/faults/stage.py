@@ -14,7 +14,7 @@ from tests.system.harness import MIB, Program, content, fresh_name
 SHARDS = 2
 LEASE = 2  # seconds, of every case
 PART = 5 * MIB
-QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--no-progress", "--request-timeout", "1s", "--give-up-after", "6s"]
+QUICK = ["--lease", f"{LEASE}s", "--part-size", "5MiB", "--request-timeout", "1s", "--give-up-after", "6s"]
 STORED = {}  # what files become in S3 with options such as --compress
 
 

@@ -100,7 +100,7 @@ def test_suspend_counts_toward_the_lease(stage, tmp_path, asleep, sent):
     part = stage.s3.add(faults.hold_request, "UploadPart", nth=3)
     options = ["--request-timeout", "30s", "--lease", "20s"]
     library = build_preload(tmp_path)
-    push = ["push", *options, "--part-size", "5MiB", "--no-progress", "--concurrency", "2"]
+    push = ["push", *options, "--part-size", "5MiB", "--concurrency", "2"]
     target = f"s3://{stage.arena.bucket}/{stage.prefix}"
     env = preloaded(stage.program, library, S3ONCE_TEST_BOOTTIME=ahead)
     running = stage.program.start(*push, stage.tree, target, env=env)

@@ -42,7 +42,7 @@ def begin(world, folder, uploaders):
     learn_conditions(program, bucket)
     s3.history.clear()
     dynamodb.history.clear()
-    options = ["--concurrency", "2", "--json", "--no-progress", "--lease", "5s"]
+    options = ["--concurrency", "2", "--json", "--lease", "5s"]
     begun = time.monotonic()
     running = [program.start("push", *options, tree, f"s3://{bucket}/{prefix}") for _ in range(uploaders)]
     return program, running, prefix, table, begun

@@ -21,7 +21,7 @@ from tests.system.harness import MIB, make_tree, wait_until
 from tests.system.pushing import learn_conditions
 
 GIVE_UP, TIMEOUT = 13, 3  # seconds; the first is more than the ten after which a line says what is waited for
-OPTIONS = ("--give-up-after", f"{GIVE_UP}s", "--request-timeout", f"{TIMEOUT}s", "--no-progress")
+OPTIONS = ("--give-up-after", f"{GIVE_UP}s", "--request-timeout", f"{TIMEOUT}s")
 SLACK = 8  # of a slow machine that runs other tests
 
 
@@ -132,8 +132,7 @@ def test_no_time_is_left_while_nothing_moves(s3once, s3, s3_wire, bucket, tmp_pa
     tree = make_tree(tmp_path / "tree", {f"{number:03}": 10 for number in range(40)})
     s3_wire.add(faults.hang, "PutObject", where=lambda r: (r.operation.key or "") >= "p/020", times=None)
     s3_wire.add(faults.delay_reply(0.2), "PutObject", times=None)
-    options = [option for option in OPTIONS if option != "--no-progress"]
-    run = s3once("push", "--json", *options, "--concurrency", "1", tree, f"s3://{bucket}/p")
+    run = s3once("push", "--json", *OPTIONS, "--concurrency", "1", tree, f"s3://{bucket}/p")
     assert run.code == 3 and run.events[-1]["uploaded"] == 20, run
     left = [event["seconds_left"] for event in run.events if event["event"] == "progress"]
     assert any(seconds is not None for seconds in left), left
@@ -145,7 +144,7 @@ def test_a_stop_says_what_was_waited_for(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
     reached = threading.Event()
     with Listener(all_but_uploads(reached)) as listener:
-        run = s3once.start("push", "--grace", "6s", "--no-progress", tree, "s3://bucket/p", env=listener.where)
+        run = s3once.start("push", "--grace", "6s", tree, "s3://bucket/p", env=listener.where)
         assert reached.wait(30), run.output()
         run.popen.send_signal(signal.SIGTERM)
         result = run.wait(60)

@@ -110,7 +110,7 @@ class Demonstration:
     def kill_in_the_middle(self, source, big):
         """Starts a push and kills it when the server holds some parts: returns how many. None if it was too quick."""
         key = f"second/{big.name}"
-        push = self.start("push", "--no-progress", "--concurrency", "4", source, f"s3://{BUCKET}/second")
+        push = self.start("push", "--concurrency", "4", source, f"s3://{BUCKET}/second")
         deadline = time.monotonic() + LIMIT
         while push.poll() is None and len(self.parts_at_server(key)) < 4:
             if time.monotonic() > deadline:
@@ -125,7 +125,7 @@ class Demonstration:
         """Two uploaders at once; shows the last lines of each."""
         outputs = [open(self.work / f"uploader{number}.log", "w+") for number in (1, 2)]
         pushes = [
-            self.start("push", "--no-progress", source, f"s3://{BUCKET}/second", output=output, label=f"uploader {n} ")
+            self.start("push", source, f"s3://{BUCKET}/second", output=output, label=f"uploader {n} ")
             for n, output in enumerate(outputs, 1)
         ]
         codes = [push.wait(LIMIT) for push in pushes]

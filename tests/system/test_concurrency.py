@@ -18,7 +18,7 @@ ROOM = ["--memory", "2GiB"]  # sanitizers take much
 def push(s3once, s3, s3_wire, bucket, tmp_path):
     def push(files, *options):
         tree = make_tree(tmp_path / "tree", {f"f{number:04}": 100 for number in range(files)})
-        run = s3once("push", "--no-progress", *ROOM, *options, tree, f"s3://{bucket}", timeout=240)
+        run = s3once("push", *ROOM, *options, tree, f"s3://{bucket}", timeout=240)
         assert run.code == 0, run
         return run
 

@@ -68,8 +68,9 @@ COMMANDS = {word: kind for word, kind in TABLE if kind}
 
 # What an answer has to say, by what is typed.
 TO_OPTIONS = {
-    "--progress": "--no-progress",
-    "-P": "--no-progress",
+    "--progress": "only a terminal shows progress",
+    "-P": "only a terminal shows progress",
+    "--no-progress": "none where TERM is dumb",
     "-r": "all that is below it",
     "--recursive": "all that is below it",
     "--no-sign-request": "credentials are needed",

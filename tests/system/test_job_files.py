@@ -54,7 +54,7 @@ def test_a_job_is_pushed(s3once, s3, bucket, job, tree, tmp_path):
         metadata = team=logs
         metadata = stage=a=b
         header = Content-Disposition: attachment; filename="x"
-        no-progress = yes
+        quiet = no
         """,
     )
     run = s3once("run", "logs")

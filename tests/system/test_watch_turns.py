@@ -162,7 +162,7 @@ def test_what_fails_is_told_once(watched, s3once, s3, s3_wire, bucket):
     os.close(os.open(bad, os.O_CREAT | os.O_WRONLY))
     os.utime(bad, (1, 1))
     slow_until(s3_wire, "p/never")
-    watched.begin("-v", "--no-progress")
+    watched.begin("-v")
     wait_until(lambda: stored(s3_wire), 60, "the bulk")
     watched.rename_in("late", 10)
     wait_until(lambda: "p/late" in stored(s3_wire), 60, "the late file")

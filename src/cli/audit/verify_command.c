@@ -21,7 +21,7 @@ struct verification {
 	struct access access;
 	struct job_asked job;
 	const char *subset, *key_file, *manifest, *public_key;
-	int head, download, json, no_progress;
+	int head, download, json;
 	unsigned verbose;
 	uint64_t max_duration_ms, keep_marks_ms;
 	/* Used while the command runs. Options set some members of `verify`. */
@@ -70,7 +70,6 @@ static const struct option what_options[] = {
 static const struct option output_options[] = {
 	VALUE("verbose", COUNT, FIELD(verbose), NULL, "list objects that are right, too",
 		.letter = 'v'),
-	FLAG("no-progress", FIELD(no_progress), "show no progress on a terminal"),
 	{NULL},
 };
 
@@ -465,7 +464,7 @@ int verify_main(int argc, char **argv)
 	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, true)))
 		return frame_end(&frame);
 	v.named = v.verify.range.prefix = v.prefix.text;
-	v.draws = terminal_can_draw(STDERR_FILENO) && !v.no_progress;
+	v.draws = terminal_can_draw(STDERR_FILENO);
 	if (v.max_duration_ms)
 		v.until_ns = clock_boot_ns() + v.max_duration_ms * NS_PER_MS;
 	v.verify.place.limits.abandon = is_stopped;

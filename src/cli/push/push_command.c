@@ -108,9 +108,8 @@ static void view_init(
 	struct push_view *view, const struct push_options *options, struct push_pass *pass)
 {
 	*view = (struct push_view){
-		.progress_is_json = options->json && !options->no_progress,
-		.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress &&
-			 !options->quiet,
+		.progress_is_json = options->json,
+		.draws = terminal_can_draw(STDERR_FILENO) && !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
 		/* Of the passes of s3once watch, only those over all files are told: their

@@ -199,7 +199,6 @@ static const struct option output_options[] = {
 	FLAG("quiet", OWN(quiet),
 		"print only errors and warnings, and a last line if there were any; for cron",
 		.letter = 'q', .brief = "print only errors and warnings; for cron"),
-	FLAG("no-progress", OWN(no_progress), "do not show progress"),
 	FLAG("manifest", RUN(manifest),
 		"at the end, store a list of the files that are in S3 below PREFIX/_s3once/runs/"),
 	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",

@@ -18,7 +18,7 @@ struct push_options {
 	unsigned retries, verbose; /* retries is UINT_MAX: not asked for */
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
-	int json, quiet, no_progress;
+	int json, quiet;
 	const char *metrics_file; /* NULL: none */
 	/* Whom telling.h tells of the run; NULL: nobody. */
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
