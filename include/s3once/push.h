@@ -413,8 +413,6 @@ struct s3once_options {
 	 * that finds it there reads nothing. NULL: it is in a file without a name in SQLITE_TMPDIR,
 	 * TMPDIR or /var/tmp. */
 	const char *spool;
-	/* With `read`: an output of no bytes is not an error. */
-	int allow_empty;
 	/* Keys that are made of properties of each file, below the prefix, such as
 	 * "{family}/{mtime:%Y/%m/%d}/{host}-{name}" (s3once-push(1), KEY TEMPLATES). NULL: the keys
 	 * are the paths relative to the source. */

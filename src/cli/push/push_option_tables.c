@@ -69,8 +69,6 @@ static const struct option pipe_options[] = {
 		"started if KEY is done"),
 	VALUE("spool", STRING, RUN(spool), "DIR",
 		"keep the output in DIR until KEY is done, so that another run can go on with it"),
-	FLAG("allow-empty", RUN(allow_empty),
-		"an output without a byte is an empty object, and no error"),
 	{NULL},
 };
 

@@ -76,9 +76,9 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 		*ret_ended = n <= 0;
 		if (n < 0)
 			return file_fail(worker, file, PROBLEM("%s", said));
-		if (n == 0 && !bytes && !o->allow_empty)
+		if (n == 0 && !bytes)
 			return file_fail(worker, file,
-				PROBLEM("ended without any output, which --allow-empty allows"));
+				PROBLEM("ended without any output: no empty object is made of it"));
 		if (n == 0)
 			return STEP_NEXT;
 		const int error = write_all(fd, reader->buffer, (size_t)n);
