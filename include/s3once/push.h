@@ -464,8 +464,6 @@ struct s3once_options {
 	size_t n_settings;
 	/* Settings for all keys and for patterns of keys (s3once-push(1), RULES). NULL: none. */
 	const char *rules_file;
-	/* A file like /etc/mime.types, which gives content types by extension. NULL: none. */
-	const char *media_types;
 	/* The key of a small object by which the bucket is told from another one of its name. It is
 	 * made if it is missing. NULL: none. */
 	const char *bucket_id_object;

@@ -129,7 +129,6 @@ NAMED = {
     "credentials": {"AWS_SHARED_CREDENTIALS_FILE": "{fifo}"},
     "token": {"AWS_ACCESS_KEY_ID": None, "AWS_WEB_IDENTITY_TOKEN_FILE": "{fifo}", "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/r"},
     "rules": ["--rules", "{fifo}"],
-    "media types": ["--media-types", "{fifo}"],
     "signing key": ["--manifest", "--sign", "{fifo}"],
     "customer key": ["--sse-c-key-file", "{fifo}"],
     "CA bundle": ["--ca-bundle", "{fifo}", "--endpoint-url", "https://127.0.0.1:{port}"],

@@ -105,10 +105,9 @@ def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):
     (tmp_path / "rules").write_text('[rule "printf"]\ncontent-type = text/x-command\n[rule "db/*.json"]\ncontent-type = application/x-key\n')
     run = s3once("push", "--as", "db/x.json", "--rules", tmp_path / "rules", "--command", f"s3://{bucket}", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/x.json")["ContentType"] == "application/x-key", run
-    (tmp_path / "types").write_text("application/x-type json\n")
-    options = ("--media-types", tmp_path / "types", "--compress", "gzip", "--header", "Content-Encoding: gzip")
+    options = ("--rules", tmp_path / "rules", "--compress", "gzip", "--header", "Content-Encoding: gzip")
     run = s3once("push", "--as", "db/y.json", *options, "--command", f"s3://{bucket}", "--", "printf", "{}")
-    assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/y.json")["ContentType"] == "application/x-type", run
+    assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/y.json")["ContentType"] == "application/x-key", run
 
 
 def test_words_behind_the_command_are_its_own(s3once, s3, bucket, tmp_path):

@@ -355,8 +355,7 @@ def test_on_the_other_server(s3once, s3, bucket, tmp_path):
 
 
 def test_rules(s3once, s3, bucket, tmp_path):
-    """Defaults, then the last rule that matches, then the command line; an empty value takes back; types by extension."""
-    (tmp_path / "types").write_text("# a comment\ntext/html html HTM\ntext/css\tcss # another\napplication/gzip gz\n")
+    """Defaults, then the last rule that matches, then the command line; an empty value takes back."""
     (tmp_path / "rules").write_text(
         """[default]
 header =
@@ -364,7 +363,10 @@ header =
 metadata =
     host = web1
     team = a
+[rule "*.html"]
+content-type = text/html
 [rule "*.gz"]
+content-type = application/gzip
 header = Content-Encoding: gzip
 [rule "sub/*.gz"]
 content-type = text/plain
@@ -373,13 +375,13 @@ header = Cache-Control:
 """
     )
     tree = make_tree(tmp_path / "tree", {name: 3 for name in ("a.html", "b.HTM", "c.gz", "sub/d.gz", "e", ".css")})
-    options = ["--rules", tmp_path / "rules", "--media-types", tmp_path / "types", "--metadata", "host=web2"]
+    options = ["--rules", tmp_path / "rules", "--metadata", "host=web2"]
     push(s3once, tree, bucket, *options)
     found = {key: s3.client.head_object(Bucket=bucket, Key=key) for key in s3.objects(bucket)}
     types = {key: head["ContentType"] for key, head in found.items()}
     other = types["e"]  # what the server has by itself
     assert types == {
-        "a.html": "text/html", "b.HTM": "text/html", "c.gz": "application/gzip", "sub/d.gz": "text/plain", "e": other, ".css": other,
+        "a.html": "text/html", "b.HTM": other, "c.gz": "application/gzip", "sub/d.gz": "text/plain", "e": other, ".css": other,
     }  # fmt: skip
     assert {key: head.get("ContentEncoding") for key, head in found.items() if head.get("ContentEncoding")} == {"c.gz": "gzip"}
     assert {key for key, head in found.items() if head.get("CacheControl") == "no-cache"} == found.keys() - {"sub/d.gz"}
@@ -441,7 +443,6 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--header", "x-amz-object-lock-legal-hold: on"], "is not one of ON, OFF"),
         (["--header", "x-amz-expected-bucket-owner: 123"], "'123' is not an account number of 12 digits"),
         (["--header", "x-amz-request-payer: me"], "is not one of requester"),
-        (["--media-types", "/nonexistent"], "/nonexistent cannot be read"),
         (["--rules", "/nonexistent"], "/nonexistent: it cannot be read"),
     ],
 )

@@ -121,7 +121,7 @@ static const struct option object_options[] = {
 	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
 	SETTING("tag", "KEY=VALUE", "add a tag; may be repeated, up to ten times"),
 	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
-	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
+	SETTING("content-type", "TYPE", "such as text/plain; --rules sets it by pattern"),
 	SETTING("header", "NAME:VALUE",
 		"send another header that S3 knows for uploads, such as 'Cache-Control: "
 		"max-age=3600'; may be repeated; 'Content-Encoding: gzip' with --compress gzip "
@@ -136,8 +136,6 @@ static const struct option object_options[] = {
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
 		"compress what is not compressed yet, and add .zst or .gz to its key",
 		.brief = "compress what is not compressed yet"),
-	VALUE("media-types", STRING, RUN(media_types), "FILE",
-		"read content types by extension from FILE, such as /etc/mime.types"),
 	VALUE("rules", STRING, RUN(rules_file), "FILE",
 		"read these options for files that match a pattern, as in rules.example; "
 		"options given here take precedence"),

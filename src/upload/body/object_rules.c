@@ -1,86 +1,17 @@
 /* Reads the settings that objects are stored with: those of the command line and of the --rules
- * file, and the content types of a file of media types. They are read once, when a run begins.
- * file_new() (file.c) asks for the settings of its file by object_rules_target(). */
+ * file. They are read once, when a run begins. file_new() (file.c) asks for the settings of its
+ * file by object_rules_target(). */
 #include "upload/body/object_rules.h"
 #include "base/files.h"
 #include "base/ini.h"
 #include "scan/filter/filter.h"
-#include <ctype.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULTS              "default"
-#define RULE                  "rule "
-#define EXTENSION_MAX         63
-#define MEDIA_TYPES_MAX_BYTES (16U << 20)
-
-/* Copies an extension in lower case. Returns 0, or -ENAMETOOLONG if it is too long to be listed. */
-static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
-{
-	const size_t n = strlen(extension);
-	if (n > EXTENSION_MAX)
-		return -ENAMETOOLONG;
-	for (size_t i = 0; i <= n; i++)
-		ret[i] = (char)tolower((unsigned char)extension[i]);
-	return 0;
-}
-
-/* Adds the extensions of one line to `types`. Returns 0, -ENOMEM, or -EINVAL if the line is not
- * "type extension …". */
-static int read_line(json_t *types, char *line)
-{
-	static const char blank[] = " \t\r\n\f\v";
-	char *rest = line, extension[EXTENSION_MAX + 1];
-	struct s3_headers *headers = NULL;
-	struct problem problem;
-	line[strcspn(line, "#")] = '\0';
-	/* An empty line and a comment have no type. The headers are made only to check the type. */
-	const char *type = strtok_r(rest, blank, &rest);
-	int error = type ? s3_headers_new(&headers) : 0;
-	if (type && !error)
-		error = s3_headers_set(headers, "content-type", type, &problem);
-	s3_headers_free(headers);
-	for (const char *word; type && !error && (word = strtok_r(NULL, blank, &rest));)
-		if (lower_case(word, extension))
-			error = -EINVAL;
-		else if (json_object_set_new_nocheck(types, extension, json_string_nocheck(type)))
-			error = -ENOMEM;
-	return error;
-}
-
-/* Reads a file of content types like /etc/mime.types, whose lines are "type extension extension …".
- * *ret has the type of each extension in lower case. If an extension is listed twice, the last type
- * counts. Returns 0, -ENOMEM, or -EINVAL with a sentence that names the file. */
-static int load_media_types(const char *path, json_t **ret, struct problem *ret_problem)
-{
-	struct text text = TEXT(MEDIA_TYPES_MAX_BYTES);
-	json_t *types = json_object();
-	unsigned number = 0; /* of the line that was read last, from 1 */
-	int error = types ? 0 : -ENOMEM;
-	const int unread = error ? 0 : named_file_read(path, &text, NULL);
-	if (unread) {
-		problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
-			named_file_error(unread));
-		error = unread == -ENOMEM ? unread : -EINVAL;
-	}
-	/* strsep() takes a NUL byte for the end, and would leave out the lines behind it. So what
-	 * it takes for the last line has to end where the text does. */
-	const char *end = text_string(&text) + text.len;
-	for (char *line, *rest = text.data; !error && (line = strsep(&rest, "\n")); number++)
-		error = (rest || line + strlen(line) == end) ? read_line(types, line) : -EINVAL;
-	if (error == -EINVAL && !unread)
-		problem_set(ret_problem, "the media types %s: line %u is not a type and extensions",
-			quote(path).text, number);
-	text_clear(&text);
-	if (error)
-		json_decref(types);
-	else
-		*ret = types;
-	return error;
-}
+#define DEFAULTS "default"
+#define RULE     "rule "
 
 /* The settings of the files that `filter` wants. The first rule has no filter: it is for the files
  * that no other rule wants. */
@@ -92,7 +23,6 @@ struct rule {
 
 struct object_rules {
 	struct ini *ini;    /* NULL: there is no --rules file */
-	json_t *types;      /* see load_media_types(); NULL: there is no such file */
 	struct rule *rules; /* the first one is for all files that match no other */
 	size_t n;
 	const struct s3_headers **keys; /* see object_rules_keys() */
@@ -109,7 +39,6 @@ void object_rules_free(struct object_rules *rules)
 	}
 	free(rules->rules);
 	free(rules->keys);
-	json_decref(rules->types);
 	ini_free(rules->ini);
 	free(rules);
 }
@@ -232,8 +161,6 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	int error = rules ? add_rule(rules, NULL, NULL, ret_problem) : -ENOMEM;
 	if (!error && options->rules_file)
 		error = read_file(rules, options->rules_file, ret_problem);
-	if (!error && options->media_types)
-		error = load_media_types(options->media_types, &rules->types, ret_problem);
 	/* The last Content-Encoding that goes with --compress counts. If it is empty, objects get a
 	 * suffix instead. */
 	for (size_t i = 0; !error && i < options->n_settings; i++)
@@ -274,17 +201,7 @@ struct s3_target object_rules_target(
 	while (i && !filter_wants_file(rules->rules[i].filter, relative))
 		i--;
 	target.headers = rules->rules[i].headers;
-	target.content_type = rules->types ? object_rules_type(rules, relative) : NULL;
 	return target;
-}
-
-const char *object_rules_type(const struct object_rules *rules, const char *path)
-{
-	char extension[EXTENSION_MAX + 1];
-	const char *name = path_name(path), *dot = strrchr(name, '.');
-	if (!dot || dot == name || lower_case(dot + 1, extension))
-		return NULL;
-	return json_string_value(json_object_get(rules->types, extension));
 }
 
 bool object_rules_name_encoding(const struct object_rules *rules)

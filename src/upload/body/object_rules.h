@@ -6,8 +6,7 @@
 #include "s3once/push.h"
 
 struct object_rules;
-/* Reads options->settings, ->rules_file and ->media_types. Returns 0, -ENOMEM, or -EINVAL with a
- * sentence. */
+/* Reads options->settings and ->rules_file. Returns 0, -ENOMEM, or -EINVAL with a sentence. */
 int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
 	struct problem *ret_problem);
 /* Frees the rules, and wipes the keys in them. NULL is fine. */
@@ -15,9 +14,6 @@ void object_rules_free(struct object_rules *rules);
 /* Returns the target of a file at this path relative to its source. Borrows `key` and the rules. */
 struct s3_target object_rules_target(
 	const struct object_rules *rules, const char *key, const char *relative);
-/* Returns the content type of a file by what follows the last dot of its name, in any case; or NULL
- * if that is not listed. Borrowed. */
-const char *object_rules_type(const struct object_rules *rules, const char *path);
 /* Whether compressed objects get a Content-Encoding instead of a suffix of their keys. */
 bool object_rules_name_encoding(const struct object_rules *rules);
 /* Whether the requester pays for all requests, as the header x-amz-request-payer says. */

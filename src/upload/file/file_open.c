@@ -149,21 +149,17 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 
 /* Decides whether --compress compresses the file, and sets what depends on that: file->encoding,
  * the suffix of the object's key, and its Content-Encoding. A file that is compressed already is
- * sent as it is. Of any other file the name of the object decides the content type, and with
- * --header Content-Encoding the name of the file. Returns NEXT, or why not. */
+ * sent as it is. Returns NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const struct object_rules *rules = worker->run->bodies.rules;
-	const bool by_header = object_rules_name_encoding(rules);
-	const char *name = c->is_piped ? c->key : c->relative;        /* by which the rules go */
+	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
 	const int is_compressed = content_seems_compressed(file->fd); /* or -errno */
 	if (is_compressed < 0)
 		return file_read_error(worker, file, is_compressed);
 	if (is_compressed) {
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
-		file->target.content_type = object_rules_type(rules, name);
 		c->suffix[0] = '\0';
 		return check_neighbour(worker, file, true);
 	}
@@ -172,7 +168,6 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 		return step;
 	file->encoding = &worker->run->bodies.encoding;
 	file->target.content_encoding = by_header ? codecs[file->encoding->codec].name : NULL;
-	file->target.content_type = object_rules_type(rules, by_header ? name : c->object);
 	return check_neighbour(worker, file, false);
 }
 
