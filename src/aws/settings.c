@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <libxml/parser.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,7 @@ static const struct lookup_key region_key = {
 static const struct lookup_key ca_bundle_key = {
 	"ca_bundle", "--ca-bundle", {"AWS_CA_BUNDLE"}, {"ca_bundle"}, "the system's"};
 static const struct lookup_key attempts_key = {
-	"max_attempts", "--retries", {"AWS_MAX_ATTEMPTS"}, {"max_attempts"}, "9"};
+	"max_attempts", NULL, {"AWS_MAX_ATTEMPTS"}, {"max_attempts"}, "9"};
 static const struct lookup_key retry_mode_key = {
 	"retry_mode", NULL, {"AWS_RETRY_MODE"}, {"retry_mode"}, "adaptive"};
 static const struct lookup_key when_checksum_key = {"request_checksum_calculation", NULL,
@@ -139,16 +138,11 @@ static void set_retries(
 	struct aws_settings *settings, struct lookup *lookup, const struct aws_options *options)
 {
 	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
-	char given[16];
 	int mode = 2; /* "adaptive" */
 	lookup_word(lookup, &retry_mode_key, NULL, modes, &mode);
 	settings->keeps_pace = mode != 2; /* only "adaptive" lowers the pace */
 	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
-	snprintf(given, sizeof given, "%u", settings->attempts);
-	/* The option counts as it is. It is looked up only so that `s3once config` shows it. */
-	if (options->attempts)
-		lookup_value(lookup, &attempts_key, given);
-	else
+	if (!options->attempts)
 		lookup_number(lookup, &attempts_key, ATTEMPTS_MOST, &settings->attempts);
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;

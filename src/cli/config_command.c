@@ -111,15 +111,11 @@ static void tell_all(const struct config_view *view, const struct setting_rows *
 	const struct job *job = view->job;
 	if (job)
 		tell_job(view, rows);
-	/* Only a job has the option --retries, and tell_job() has printed it as `retries`. */
-	const bool has_retries = options_said(view->command, "retries") != 0;
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct setting_row *row = &rows->rows[i];
 		const char *option = option_of(row);
 		const struct job_line *line = (job && option) ? job_line_of(job, option) : NULL;
 		struct option_match match;
-		if (has_retries && strcmp(row->name, "max_attempts") == 0)
-			continue;
 		const bool is_variable = option && options_find(view->command, option, &match) &&
 					 (view->command->given[match.index] & SAID_IN_ENVIRONMENT);
 		print_row(view, row->name, row->value, line,

@@ -8,7 +8,6 @@ from tests.faults.stage import Stage
 from tests.system.pushing import counts, learn_conditions
 
 PATIENT = ["--json", "--request-timeout", "30s", "--give-up-after", "30s", "--lease", "1h"]
-TRIED_ONCE = [*PATIENT, "--retries", "0"]
 APPLIED = faults.answer(500, "InternalServerError", applied=True)
 FAILED = faults.answer(500, "InternalServerError")
 
@@ -39,7 +38,7 @@ def test_what_was_sent_is_uploaded(stage, what):
     size = LARGE if is_large else 1000
     stage.write("a", size)
     rule = (stage.s3 if service == "s3" else stage.dynamodb).add(fault, kind)
-    run = stage.push(*TRIED_ONCE)
+    run = stage.push(*PATIENT, attempts=1)
     assert rule.fired == 1 and run.code == 0, run
     assert counts(run) == {"uploaded": 1} and run.events[-1]["bytes"] == size, run
 
@@ -62,7 +61,7 @@ def test_an_upload_of_another_run_is_finished_by_this_one(stage):
     killed = stage.s3.add(faults.kill_after, "UploadPart", nth=2)
     assert stage.push(*PATIENT, concurrency=1).code == -9 and killed.fired == 1
     rule = stage.s3.add(APPLIED, "CompleteMultipartUpload")
-    run = stage.push(*TRIED_ONCE)
+    run = stage.push(*PATIENT, attempts=1)
     assert rule.fired == 1 and run.code == 0 and counts(run) == {"uploaded": 1}, run
 
 
@@ -83,7 +82,7 @@ def test_what_another_has_sent_is_adopted(stage):
     body = stage.write("a", 1000).read_bytes()
     stage.arena.s3.client.put_object(Bucket=stage.arena.bucket, Key=stage.key("a"), Body=body)
     rule = stage.dynamodb.add(APPLIED, "UpdateItem:done")
-    run = stage.push(*TRIED_ONCE)
+    run = stage.push(*PATIENT, attempts=1)
     assert rule.fired == 1 and run.code == 0 and counts(run) == {"adopted": 1}, run
 
 
@@ -93,6 +92,6 @@ def test_reupload_sends_once(stage):
     assert stage.push(*PATIENT).code == 0
     before = len(stage.s3.history)
     rule = stage.dynamodb.add(APPLIED, "UpdateItem:done")
-    run = stage.push(*TRIED_ONCE, "--reupload")
+    run = stage.push(*PATIENT, "--reupload", attempts=1)
     assert rule.fired == 1 and run.code == 0, run
     assert sum(record.kind == "PutObject" for record in stage.s3.history[before:]) <= 1

@@ -49,7 +49,7 @@ def test_an_upload_that_gets_on_is_not_given_up(stage):
     stage.write("large", 8 * PART)
     for part, fault in ((2, BROKEN), (4, SLOW), (5, SLOW), (6, SLOW), (7, BROKEN)):
         stage.s3.add(fault, "UploadPart", where=lambda record, part=part: record.operation.part == part)
-    run = stage.push("--retries", "0", "--give-up-after", "4s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
+    run = stage.push("--give-up-after", "4s", "--lease", "1h", "--request-timeout", "9s", concurrency=1, attempts=1)
     assert run.code == 0, run
 
 
@@ -60,7 +60,7 @@ def test_waiting_for_others_is_not_being_tried(stage):
     stage.s3.add(BROKEN, "PutObject", where=lambda record: record.operation.key == stage.key("a"), times=2)
     for name in "bcde":
         stage.s3.add(SLOW, "PutObject", where=lambda record, name=name: record.operation.key == stage.key(name))
-    run = stage.push("--retries", "0", "--give-up-after", "5s", "--lease", "1h", "--request-timeout", "9s", concurrency=1)
+    run = stage.push("--give-up-after", "5s", "--lease", "1h", "--request-timeout", "9s", concurrency=1, attempts=1)
     assert run.code == 0, run
 
 
@@ -83,7 +83,7 @@ def test_an_upload_over_which_an_object_came_and_went(arenas, tmp_path):
     with Stage(tmp_path / "stage", arenas(), behaves="aws") as stage:
         stage.write("large", LARGE)
         rule = stage.s3.add(faults.hold_request, "CompleteMultipartUpload")
-        run = stage.start("--retries", "0")
+        run = stage.start(attempts=1)
         assert rule.reached.wait(60)
         other = copy.copy(stage.arena.s3)
         other.endpoint = stage.s3.endpoint
@@ -102,7 +102,7 @@ def test_an_upload_that_vanishes_before_complete_is_begun_again(stage):
     """RGW answers Complete of an aborted upload with 500, for ever."""
     stage.write("large", LARGE)
     rule = stage.s3.add(faults.upload_gone, "CompleteMultipartUpload")
-    assert stage.push("--retries", "2").code == 0
+    assert stage.push(attempts=3).code == 0
     assert rule.fired == 1
 
 

@@ -61,7 +61,7 @@ def test_reply_that_is_made_to_be_slow(stage, service, kind, body):
     stage.write("large", LARGE)
     proxy = stage.s3 if service == "s3" else stage.dynamodb
     rule = proxy.add(huge(SLOW[body]), kind, times=None)
-    result = stage.push("--retries", "0", "--give-up-after", "0", wrap=["prlimit", f"--data={400 * MIB}"])
+    result = stage.push("--give-up-after", "0", wrap=["prlimit", f"--data={400 * MIB}"], attempts=1)
     assert rule.fired, result
     assert result.code in (0, 1, 3) and (result.code == 0 or result.err) and result.seconds < 20, result
     assert "out of memory" not in result.err, result
@@ -87,7 +87,7 @@ def test_huge_reply(stage, service, kind, body, memory):
     proxy = stage.s3 if service == "s3" else stage.dynamodb
     rule = proxy.add(huge(body), kind, times=None)
     wrap = ["prlimit", f"--data={memory}"] if memory else []
-    result = stage.push("--retries", "2", wrap=wrap)
+    result = stage.push(wrap=wrap, attempts=3)
     assert rule.fired, result
     assert result.code in (0, 1, 3) and (result.code == 0 or result.err), result
     stage.finish()

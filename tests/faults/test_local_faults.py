@@ -158,7 +158,7 @@ def test_out_of_descriptors(make_stage, limit):
     stage = make_stage()
     stage.write("a", 1000)
     stage.write("large", LARGE)
-    result = stage.push("--retries", "2", wrap=["prlimit", f"--nofile={limit}"], concurrency=8)
+    result = stage.push(wrap=["prlimit", f"--nofile={limit}"], concurrency=8, attempts=3)
     assert result.code in (0, 1, 3, 127) and (result.code == 0 or result.err), result
     assert "check the endpoint" not in result.err, result
     stage.finish()

@@ -109,12 +109,12 @@ def assert_given_up(run, *words):
     assert all(word in last for word in words), run
 
 
-@pytest.mark.parametrize("retries", [(), ("--retries", "0"), ("--retries", "1")], ids=["", "no-retry", "one-retry"])
+@pytest.mark.parametrize("attempts", [None, 1, 2], ids=["", "no-retry", "one-retry"])
 @pytest.mark.parametrize("size", [10, 20 * MIB], ids=["small", "large"])
-def test_a_listener_that_never_answers(s3once, tmp_path, size, retries):
+def test_a_listener_that_never_answers(s3once, tmp_path, size, attempts):
     tree = make_tree(tmp_path / "tree", {"a": size, "b": size})
     with Listener(says_nothing) as listener:
-        run = s3once("push", *OPTIONS, *retries, tree, "s3://bucket/p", env=listener.where)
+        run = s3once("push", *OPTIONS, tree, "s3://bucket/p", env=listener.where, attempts=attempts)
     assert_given_up(run, "127.0.0.1")
 
 

@@ -28,7 +28,7 @@ def test_connections_are_reset_before_anything_was_stored(stage, kind, size):
     for number in range(3):
         stage.write(f"f{number}", size)
     refused = stage.s3.add(faults.refuse, kind, times=16)
-    result = stage.push("--retries", "0", "--give-up-after", "5m")
+    result = stage.push("--give-up-after", "5m", attempts=1)
     assert result.code == 0 and refused.fired == 16, result
 
 

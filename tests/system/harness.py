@@ -166,7 +166,7 @@ class Program:
         if table:
             self.environment["S3ONCE_MARKS"] = f"dynamodb:{table}"
 
-    def start(self, *args, env=None, cwd=None, stdin=b"", unprivileged=False, after=None, elsewhere=False, wrap=()):
+    def start(self, *args, env=None, cwd=None, stdin=b"", unprivileged=False, after=None, elsewhere=False, wrap=(), attempts=None):
         argv = [os.fspath(arg) if isinstance(arg, Path) else arg for arg in args]
         argv = [*wrap, *WRAP, str(self.binary()), *argv]
         if unprivileged and os.geteuid() == 0:
@@ -176,7 +176,7 @@ class Program:
             argv = ["unshare", *user, "--pid", "--fork", "--kill-child", *argv]
         if after:
             argv = ["/bin/sh", "-c", ': <"$0" && exec "$@"', str(after), *argv]
-        environment = {**self.environment, **(env or {})}
+        environment = {**self.environment, **({"AWS_MAX_ATTEMPTS": str(attempts)} if attempts else {}), **(env or {})}
         self.runs += 1
         out, err = self.folder / f"run{self.runs}.out", self.folder / f"run{self.runs}.err"
         given = self.folder / f"run{self.runs}.in"

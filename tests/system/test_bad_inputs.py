@@ -217,7 +217,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
 
 def test_headers_without_end(s3once, oddity, tree):
     endpoint = oddity(OK + b"X-Long: " + b"x" * 300_000 + b"\r\n\r\n")
-    run = s3once("push", "--retries", "1", "--give-up-after", "3s", "--endpoint-url", endpoint, tree, "s3://bucket")
+    run = s3once("push", "--give-up-after", "3s", "--endpoint-url", endpoint, tree, "s3://bucket", attempts=2)
     assert run.code in (1, 3) and "is too long, or there is no memory for it" in run.err and "check the endpoint" in run.err, run
     assert "out of memory" not in run.err
 
@@ -234,7 +234,7 @@ def test_server_that_says_ok_to_everything(s3once, oddity, tree):
     ([], {"AWS_ENDPOINT_URL_S3": "https://user:secret@host/?token=secret"}),
     ([], {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://host/?token=secret"}),
     ([], {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://user:secret@127.0.0.1:9/?token=secret", "AWS_EC2_METADATA_DISABLED": None}),
-    (["--retries", "0", "--give-up-after", "1s"], {"http_proxy": "ftp://user:secret@host", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE"}),
+    (["--give-up-after", "1s"], {"AWS_MAX_ATTEMPTS": "1", "http_proxy": "ftp://user:secret@host", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE"}),
 ], ids=["option", "variable", "container", "metadata", "proxy"])  # fmt: skip
 def test_passwords_in_addresses_are_masked(s3once, tree, words, env):
     """Those of addresses that cannot be used, too."""
@@ -379,7 +379,7 @@ async def tells_no_proof(x, rule):
 def test_a_server_that_is_down_is_waited_for(s3once, s3, s3_wire, bucket, tree, kind):
     """As long as one that throttles, and not for a number of attempts; what is waited for is said at once."""
     s3_wire.add(faults.outage(6), kind)
-    run = s3once("push", tree, f"s3://{bucket}/p", "--retries", "2")
+    run = s3once("push", tree, f"s3://{bucket}/p", attempts=3)
     assert run.code == 0 and run.seconds > 5, run
     assert "trying again for up to 300 s (--give-up-after)" in run.err and "S3 answers again" in run.err, run
     assert set(s3.objects(bucket)) == {"p/a.txt", "p/sub/b.txt"}
@@ -387,7 +387,7 @@ def test_a_server_that_is_down_is_waited_for(s3once, s3, s3_wire, bucket, tree, 
 
 def test_a_server_that_stays_down(s3once, bucket, tree):
     nowhere = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}
-    run = s3once("push", tree, f"s3://{bucket}/p", "--retries", "0", "--give-up-after", "3s", env=nowhere)
+    run = s3once("push", tree, f"s3://{bucket}/p", "--give-up-after", "3s", env=nowhere, attempts=1)
     assert run.code == 3 and 3 < run.seconds < 40, run
 
 

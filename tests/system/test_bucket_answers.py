@@ -7,7 +7,12 @@ from tests.faults.proxy import Proxy
 from tests.system.harness import make_tree
 from tests.system.pushing import counts, told
 
-SOON = ("--retries", "1", "--give-up-after", "1s", "--json")
+SOON = ("--give-up-after", "1s", "--json")
+
+
+@pytest.fixture(autouse=True)
+def two_attempts(s3once):
+    s3once.environment["AWS_MAX_ATTEMPTS"] = "2"
 
 
 @pytest.fixture

@@ -47,6 +47,11 @@ def test_each_row_is_provoked_here():
     assert len(table()) > 2 and [seen for seen in table() if f'"{seen}"' not in here] == []
 
 
+@pytest.fixture(autouse=True)
+def two_attempts(s3once):
+    s3once.environment["AWS_MAX_ATTEMPTS"] = "2"
+
+
 @pytest.fixture
 def tree(tmp_path):
     return make_tree(tmp_path / "tree", {"a": 10, "b": 20})
@@ -72,7 +77,7 @@ def test_on_a_host_with_marks(s3once, s3, bucket, tree, seen):
             s3.client.create_bucket(Bucket=bucket)
 
 
-SOON = ("--retries", "1", "--give-up-after", "1s")
+SOON = ("--give-up-after", "1s")
 
 
 def answered_by(status, body, **headers):

@@ -72,7 +72,6 @@ USAGE = [
     ("push --concurrency 0 tree s3://bucket", "--concurrency: '0' is too small: at least 1"),
     ("push --concurrency 1025 tree s3://bucket", "--concurrency: '1025' is too large: at most 1024"),
     ("push --concurrency many tree s3://bucket", "--concurrency: 'many' is not a whole number"),
-    ("push --retries -1 tree s3://bucket", "--retries: '-1' is not a whole number"),
     ("push --lease 10ms tree s3://bucket", "--lease: '10ms' is too small: at least 1s"),
     ("push --request-timeout 0s tree s3://bucket", "--request-timeout: '0s' is too small"),
     ("push --checksum=md4 tree s3://bucket", "--checksum: 'md4' is not one of crc32c|crc32|crc64nvme|sha1|sha256|md5|auto"),
@@ -139,7 +138,7 @@ def test_hostile_arguments_do_no_harm(s3once):
     ids=" ".join,
 )
 def test_what_was_given_never_steers_the_terminal(s3once, tree, options):
-    run = s3once("push", "--retries", "0", "--give-up-after", "1s", *options, tree, "s3://bucket")
+    run = s3once("push", "--give-up-after", "1s", *options, tree, "s3://bucket", attempts=1)
     assert run.code in (1, 2, 3), run
     assert "\x1b" not in run.err + run.out, run
     lines = [line for line in run.err.splitlines() if "; trying again for up to 1 s" not in line]
@@ -499,7 +498,7 @@ def assert_setup_error(run, pattern):
 @pytest.mark.parametrize("case", SETUP_ERRORS)
 def test_setup_error_ends_the_run_at_once(s3once, s3, bucket, tree, case):
     env, options, pattern = SETUP_ERRORS[case]
-    run = s3once("push", "--retries", "1", "--give-up-after", "1s", *options, tree, f"s3://{bucket}", env=env)
+    run = s3once("push", "--give-up-after", "1s", *options, tree, f"s3://{bucket}", env=env, attempts=2)
     assert_setup_error(run, pattern)
     assert run.out == "", "nothing to sum up"
     assert s3.objects(bucket) == {}
@@ -513,7 +512,7 @@ def test_no_such_bucket(s3once, s3, tree):
 
 @pytest.mark.real_s3
 def test_untrusted_certificate(s3once, s3, bucket, tree):
-    run = s3once("push", "--retries", "1", "--endpoint-url", s3.tls_endpoint, tree, f"s3://{bucket}")
+    run = s3once("push", "--endpoint-url", s3.tls_endpoint, tree, f"s3://{bucket}", attempts=2)
     assert_setup_error(run, "certificate")
     run = s3once("push", "--endpoint-url", s3.tls_endpoint, "--ca-bundle", s3.ca, tree, f"s3://{bucket}")
     assert run.code == 0, run
@@ -601,8 +600,8 @@ def test_table_that_was_never_set_up(s3once, s3, dynamodb, bucket, table, tree):
 
 def test_dynamodb_endpoint_that_is_not_there(s3once, s3, bucket, tree):
     nothing = f"http://127.0.0.1:{free_ports(1)[0]}"
-    options = ["--retries", "1", "--give-up-after", "1s", "--marks", "dynamodb:marks", "--dynamodb-endpoint-url", nothing]
-    run = s3once("push", *options, tree, f"s3://{bucket}")
+    options = ["--give-up-after", "1s", "--marks", "dynamodb:marks", "--dynamodb-endpoint-url", nothing]
+    run = s3once("push", *options, tree, f"s3://{bucket}", attempts=2)
     assert_setup_error(run, nothing.removeprefix("http://"))
 
 
@@ -721,7 +720,7 @@ def test_requests_are_told_to_who_asks_thrice(s3once, s3, bucket, tree):
 def test_wrong_credentials_of_another_user_are_never_shown(s3once, s3, bucket, tree):
     secret = "zH9secretsecretsecret"
     for options in ([], ["-vvv"], ["--json", "-vvv"]):
-        run = s3once("push", "--retries", "1", *options, tree, f"s3://{bucket}", env={"AWS_SECRET_ACCESS_KEY": secret})
+        run = s3once("push", *options, tree, f"s3://{bucket}", env={"AWS_SECRET_ACCESS_KEY": secret}, attempts=2)
         assert run.code == 3 and secret not in run.out + run.err
 
 

@@ -166,10 +166,10 @@ def test_what_was_adopted_is_not_replaced(s3once, s3, bucket, marks, tmp_path, s
 def test_a_look_before_a_replacement_that_fails_is_tried_again_later(s3once, s3, s3_wire, bucket, tmp_path):
     """The file goes back to the queue meanwhile."""
     tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
-    command = push(tree, bucket, tmp_path / "marks", "--retries=0")
+    command = push(tree, bucket, tmp_path / "marks")
     assert s3once(*command).code == 0
     make_tree(tree, {"file": content("new", 1001), "first": 1})
     rule = s3_wire.add(faults.answer(500, "InternalError"), "HeadObject", nth=2, times=3)
-    run = s3once(*command, "--if-changed=replace")
+    run = s3once(*command, "--if-changed=replace", attempts=1)
     assert rule.fired and run.code == 0 and counts(run) == {"uploaded": 2}, run
     assert s3.get(bucket, "p/file") == content("new", 1001)

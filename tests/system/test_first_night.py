@@ -42,7 +42,7 @@ def test_no_credentials_are_no_success_with_nothing_to_send(s3once, s3, bucket, 
 
 
 def test_a_server_that_is_not_there_is_no_success(s3once, young, tmp_path):
-    run = s3once("push", "--min-age", "1h", "--give-up-after", "1s", "--retries", "1", young, f"s3://{fresh_name('b')}")
+    run = s3once("push", "--min-age", "1h", "--give-up-after", "1s", young, f"s3://{fresh_name('b')}", attempts=2)
     assert run.code == 3 and "127.0.0.1:9" in run.err, run
 
 

@@ -168,7 +168,7 @@ def test_a_job_by_the_name_of_its_file(s3once, job, tree):
 def test_the_command_line_wins(s3once, s3, bucket, job, tree):
     path = job(
         "logs",
-        f"source = {tree}\ntarget = s3://{bucket}/p\nstorage-class = GLACIER\nexclude = *.tmp\nquiet = yes\nretries = 3\n",
+        f"source = {tree}\ntarget = s3://{bucket}/p\nstorage-class = GLACIER\nexclude = *.tmp\nquiet = yes\nlease = 10s\n",
     )
     run = s3once("run", "--dry-run", "-v", "logs", "--include", "keep.tmp", "--json")
     assert run.code == 0 and {event["key"] for event in told(run, "planned")} == {"p/a.log", "p/sub/c.log", "p/keep.tmp"}, run
@@ -303,7 +303,7 @@ def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):
     path = job(
         "logs",
         f"source = {tree}\ntarget = s3://{bucket}/p\n\nexclude = *.tmp\nexclude = *.bak\nregion = eu-west-1\nmarks = sqlite:/m\ndry-run = no\n"
-        f"request-timeout = 5s\nendpoint-url = {s3.endpoint}\nretries = 3\nlease = 10s\n",
+        f"request-timeout = 5s\nendpoint-url = {s3.endpoint}\nconcurrency = 3\nlease = 10s\n",
     )
     run = s3once("config", "logs", "--json", "--region", "eu-west-2", env={"AWS_REGION": "eu-west-3"})
     assert run.code == 0 and {event["job"] for event in run.events} == {"logs"}, run
@@ -317,12 +317,12 @@ def test_config_shows_what_is_in_force(s3once, s3, bucket, job, tree):
         ("dry-run", "no", 8),
         ("request_timeout", "5s", 9),
         ("s3_endpoint", s3.endpoint, 10),
-        ("retries", "3", 11),
+        ("concurrency", "3", 11),
         ("lease", "10s", 12),
     ]:
         assert rows.count((name, value, f"line {line} of {path}")) == 1, name
     assert [row for row in rows if row[0] == "region"] == [("region", "eu-west-2", "--region")]
-    assert not [row for row in rows if row[0] in ("endpoint-url", "request-timeout", "max_attempts")], "each thing is told once"
+    assert not [row for row in rows if row[0] in ("endpoint-url", "request-timeout")], "each thing is told once"
     assert [row for row in rows if row[0] == "locks"] == [("locks", "local", "default")]
     assert ("part-size", "16MiB", "default") in rows and ("if-changed", "fail", "default") in rows
     assert [row[1] for row in rows if row[0] == "lease"] == ["10s"]

@@ -136,7 +136,7 @@ def test_stopped_during_a_long_retry(s3once, s3, s3_wire, bucket, marks, tmp_pat
     """The pause before the next try ends with the grace."""
     tree = small_tree(tmp_path, 5)
     rule = s3_wire.add(faults.answer(503, "SlowDown"), "PutObject", times=None)
-    run = s3once.start("push", tree, f"s3://{bucket}/p", "--retries", "100", "--grace", "200ms", "--json")
+    run = s3once.start("push", tree, f"s3://{bucket}/p", "--grace", "200ms", "--json", attempts=101)
     wait_until(lambda: rule.fired >= 10, 60, "some tries")
     stop(run, signal.SIGTERM)
     assert run.wait(60).code == 143

@@ -322,11 +322,11 @@ def test_the_journal_knows_levels(s3once, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 1})
     errors = tmp_path / "errors"
     argv = ["push", tree, "s3://bucket/p", "--marks", f"sqlite:{tmp_path}/marks.db", "--ca-bundle", tmp_path / "none"]
-    argv += ["--retries", "0", "--give-up-after", "1s"]
+    argv += ["--give-up-after", "1s"]
     for is_journal in (True, False):
         with open(errors, "wb") as file:
             inode = os.fstat(file.fileno()).st_ino + (not is_journal)
-            environment = {**s3once.environment, "JOURNAL_STREAM": f"{os.fstat(file.fileno()).st_dev}:{inode}"}
+            environment = {**s3once.environment, "AWS_MAX_ATTEMPTS": "1", "JOURNAL_STREAM": f"{os.fstat(file.fileno()).st_dev}:{inode}"}
             run = subprocess.run([s3once.binary(), *argv], stderr=file, stdout=subprocess.DEVNULL, env=environment, timeout=60)
         lines = errors.read_text().splitlines()
         assert run.returncode == 3 and any("error: " in line for line in lines), lines

@@ -52,7 +52,7 @@ def test_config_says_where_each_is_from(s3once, job, tmp_path):
         "S3ONCE_MIN_AGE": "5m",
         "S3ONCE_PART_SIZE": "32M",
         "S3ONCE_NO_WAIT": "no",
-        "S3ONCE_RETRIES": "3",
+        "S3ONCE_LEASE": "10s",
         "S3ONCE_TAG": "a=1",
         "S3ONCE_TAG_2": "b=2",
         "S3ONCE_FULL_SCAN": "1h",
@@ -66,7 +66,7 @@ def test_config_says_where_each_is_from(s3once, job, tmp_path):
     assert found["min-age"] == [("3m", f"line 3 of {file}")] and found["no-wait"] == [("yes", f"line 4 of {file}")]
     assert found["part-size"] == [("32M", "S3ONCE_PART_SIZE")] and found["full-scan"] == [("1h", "S3ONCE_FULL_SCAN")]
     assert found["tag"] == [("a=1", "S3ONCE_TAG"), ("b=2", "S3ONCE_TAG_2")]
-    assert found["retries"] == [("3", "S3ONCE_RETRIES")] and "max_attempts" not in found
+    assert found["lease"] == [("10s", "S3ONCE_LEASE")]
     assert found["region"] == [("eu-central-1", "S3ONCE_REGION")] and found["checksum"] == [("sha256", "S3ONCE_CHECKSUM")]
     assert found["marks"] == [(f"sqlite:{tmp_path}/marks", "S3ONCE_MARKS")]
     found = settings(s3once("config", file, "--json", "--region", "eu-west-1", "--marks", "local", env=env))

@@ -354,7 +354,8 @@ def test_the_kernel_allows_no_more(watched, s3, bucket, limit, words, folders):
 
 def test_the_server_is_gone_for_a_while(watched, s3, s3_wire, bucket):
     """Each pass that fails is followed by another one; the service goes on."""
-    watched.write("give-up-after = 0", "retries = 0", full_scan="1s")
+    watched.write("give-up-after = 0", full_scan="1s")
+    watched.s3once.environment["AWS_MAX_ATTEMPTS"] = "1"
     watched.start()
     s3_wire.add(faults.refuse, times=None)
     watched.rename_in("a", 1)

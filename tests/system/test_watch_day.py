@@ -30,14 +30,14 @@ class Day:
         self.worst_s = 0
 
     def write_jobs(self):
-        values = {"min_age": "100ms", "full_scan": "6s", "if_changed": "replace", "give_up_after": 0, "retries": 0}
+        values = {"min_age": "100ms", "full_scan": "6s", "if_changed": "replace", "give_up_after": 0}
         self.watched.file = self.files[1]
         self.watched.write(**values, source=self.trees[1], target=f"s3://{self.watched.bucket}/q")
         self.watched.file = self.files[0]
         self.watched.write(**values)
 
     def start(self):
-        self.watched.start(self.files[1])
+        self.watched.start(self.files[1], env={"AWS_MAX_ATTEMPTS": "1"})
 
     @property
     def process(self):

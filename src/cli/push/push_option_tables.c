@@ -150,9 +150,6 @@ static const struct option lease_options[] = {
 };
 
 static const struct option effort_options[] = {
-	VALUE("retries", NUMBER, OWN(retries), "N",
-		"retry a failed request up to N times\n[8, or AWS_MAX_ATTEMPTS less one]",
-		.most = 100),
 	VALUE("give-up-after", DURATION, RUN(give_up_after_ms), "DUR",
 		"retry for up to DUR a file that failed by throttling, server errors or lost "
 		"connections, after the files that were found until then",

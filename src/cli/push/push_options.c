@@ -9,7 +9,6 @@
 #include "scan/key/key.h"
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -157,13 +156,11 @@ static int check_values(struct push_options *o, struct problem *problem)
 }
 
 /* Sets the defaults that are not zero. The tables of push_option_tables.c name them in the help, as
- * 10m and 30s. UINT_MAX and UINT64_MAX say that the option was not given. */
+ * 10m and 30s. UINT64_MAX says that the option was not given. */
 void push_options_init(struct push_options *ret)
 {
-	*ret = (struct push_options){.retries = UINT_MAX,
-		.whole_scan_ms = 600000,
-		.drain_ms = 30000,
-		.delete_after_ms = UINT64_MAX};
+	*ret = (struct push_options){
+		.whole_scan_ms = 600000, .drain_ms = 30000, .delete_after_ms = UINT64_MAX};
 }
 
 void push_options_use(struct push_options *o, const struct access *access)
@@ -196,7 +193,6 @@ int push_options_complete(
 	run->rates = o->rates;
 	if (o->delete_after_ms != UINT64_MAX) /* is rounded up, so that nothing goes too early */
 		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
-	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1; /* 0: the default */
 	const struct access access = o->access;
 	push_options_use(o, &access);
 	run->report_skipped = o->verbose > 0;

@@ -15,7 +15,7 @@ struct push_options {
 	char *note;
 	const char *job; /* the job that has these options; NULL: a command line has them */
 	uint64_t delete_after_ms;  /* UINT64_MAX: not asked for */
-	unsigned retries, verbose; /* retries is UINT_MAX: not asked for */
+	unsigned verbose;
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int json, quiet;

@@ -28,7 +28,6 @@ static void check_defaults(void)
 	CHECK_INT(o.run.n_sources, 1);
 	CHECK_STRING(o.run.bucket, "bucket");
 	CHECK_STRING(o.run.prefix, "p");
-	CHECK_INT(o.run.attempts, 0);
 	CHECK_INT(o.run.grace_ms, 0); /* the default of the library */
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_FAIL);
 	CHECK(!o.run.marks && !o.run.report_skipped);
@@ -40,12 +39,11 @@ static void check_translated(void)
 	struct push_options o;
 	struct problem problem;
 	CHECK_INT(
-		parse("--retries 0 --grace 0s --min-age 1500ms --if-changed=skip -v --exclude a -n "
+		parse("--grace 0s --min-age 1500ms --if-changed=skip -v --exclude a -n "
 		      "--marks sqlite:m --no-wait --lease 4s -- a b s3://bucket",
 			&o, &problem),
 		0);
 	CHECK_INT(o.run.n_sources, 2);
-	CHECK_INT(o.run.attempts, 1);
 	CHECK_INT(o.run.grace_ms, 1);
 	CHECK_INT(o.run.min_age_ms, 1500);
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_SKIP);
