@@ -43,7 +43,7 @@ static const struct lookup_key payload_key = {
 	"s3.payload_signing_enabled", NULL, {NULL}, {"s3.payload_signing_enabled"}, "false"};
 static const struct lookup_key s3_url_key = {"s3_endpoint", "--endpoint-url",
 	{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "s3"};
-static const struct lookup_key dynamodb_url_key = {"dynamodb_endpoint", "--dynamodb-endpoint-url",
+static const struct lookup_key dynamodb_url_key = {"dynamodb_endpoint", "dynamodb_endpoint_url",
 	{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "dynamodb"};
 static const struct lookup_key sts_url_key = {"sts_endpoint", NULL,
 	{"AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "sts"};

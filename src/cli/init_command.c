@@ -82,8 +82,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 static const struct option_group groups[] = {
 	{"What to set up", access_marks_options, ACCESS, true},
 	{NULL, init_own_options},
-	{"Services", access_dynamodb_options, ACCESS, true},
-	{NULL, access_options, ACCESS, true},
+	{"Services", access_options, ACCESS, true},
 	{"Output", no_options},
 	{NULL},
 };

@@ -34,8 +34,8 @@ static const struct picked {
 	const char *names[PICKED_MAX];
 } picked[] = {
 	{NULL, {"as", "key", "rotated", "exclude", "include", "follow", "compress"}},
-	{"Marks and services", {"marks", "endpoint-url", "dynamodb-endpoint-url", "region",
-				       "profile", "ca-bundle", "sse-c-key-file"}},
+	{"Marks and services",
+		{"marks", "endpoint-url", "region", "profile", "ca-bundle", "sse-c-key-file"}},
 	{"Output", {"json", "verbose", "quiet"}},
 };
 enum { PICKED = sizeof picked / sizeof *picked };
@@ -177,8 +177,6 @@ static int prove_of_job(
 	} chosen[] = {
 		{"marks", &access.marks, given->access.marks},
 		{"endpoint-url", &access.aws.endpoint_url, given->access.aws.endpoint_url},
-		{"dynamodb-endpoint-url", &access.aws.dynamodb_endpoint_url,
-			given->access.aws.dynamodb_endpoint_url},
 		{"region", &access.aws.region, given->access.aws.region},
 		{"profile", &access.aws.profile, given->access.aws.profile},
 		{"ca-bundle", &access.aws.ca_bundle, given->access.aws.ca_bundle},

@@ -49,8 +49,9 @@ def test_a_request_has_its_time(s3once, environment, hung, tmp_path):
 
 def test_a_lock_is_waited_for_as_long_as_was_said(s3once, environment, hung):
     hung.touch()
-    where = ("--locks", "dynamodb:locks", "--dynamodb-endpoint-url", "http://name.test:9")
-    run = s3once("lock", "run", *where, "--wait", "3s", "--request-timeout", "1s", "k", "--", "true", env=environment, timeout=50)
+    env = {**environment, "AWS_ENDPOINT_URL_DYNAMODB": "http://name.test:9"}
+    patience = ("--wait", "3s", "--request-timeout", "1s")
+    run = s3once("lock", "run", "--locks", "dynamodb:locks", *patience, "k", "--", "true", env=env, timeout=50)
     assert run.code == 3 and run.seconds < 40, run
 
 

@@ -600,8 +600,8 @@ def test_table_that_was_never_set_up(s3once, s3, dynamodb, bucket, table, tree):
 
 def test_dynamodb_endpoint_that_is_not_there(s3once, s3, bucket, tree):
     nothing = f"http://127.0.0.1:{free_ports(1)[0]}"
-    options = ["--give-up-after", "1s", "--marks", "dynamodb:marks", "--dynamodb-endpoint-url", nothing]
-    run = s3once("push", *options, tree, f"s3://{bucket}", attempts=2)
+    options = ["--give-up-after", "1s", "--marks", "dynamodb:marks"]
+    run = s3once("push", *options, tree, f"s3://{bucket}", env={"AWS_ENDPOINT_URL_DYNAMODB": nothing}, attempts=2)
     assert_setup_error(run, nothing.removeprefix("http://"))
 
 

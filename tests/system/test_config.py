@@ -42,7 +42,6 @@ ROWS = [
     (ALL, LAB, [], {"s3_endpoint": "http://all:4", "dynamodb_endpoint": "http://all:4"}),
     (S3_ONE, LAB, [], {"s3_endpoint": "http://env-s3:5", "dynamodb_endpoint": "http://lab-db:3"}),
     ({}, LAB, ["--endpoint-url", "http://o:6"], {"s3_endpoint": "http://o:6", "dynamodb_endpoint": "http://lab-db:3"}),
-    (ALL, "", ["--dynamodb-endpoint-url", "http://o:6"], {"s3_endpoint": "http://all:4", "dynamodb_endpoint": "http://o:6"}),
     ({"AWS_PROFILE": "bare"}, LAB, [], {"s3_endpoint": "http://lab-s3:2", "sts_endpoint": "https://sts.us-east-1.amazonaws.com"}),
     ({}, LAB, [], {"sso_endpoint": "http://profile:1", "sso_oidc_endpoint": "http://lab-oidc:7"}),
     ({"AWS_PROFILE": "bare"}, LAB, [], {"sso_endpoint": None, "sso_oidc_endpoint": "http://lab-oidc:7"}),
@@ -115,10 +114,10 @@ def test_services_section_that_is_missing(config):
 
 def test_where_each_is_from(config, s3once):
     file = "[default]\nregion = eu-west-1\nservices = lab\n[services lab]\ns3 =\n  endpoint_url = http://lab:2\n"
-    _, found = config({"AWS_MAX_ATTEMPTS": "4"}, file, "--dynamodb-endpoint-url", "http://o:1", "--request-timeout", "5s")
+    _, found = config({"AWS_MAX_ATTEMPTS": "4", "AWS_ENDPOINT_URL_DYNAMODB": "http://o:1"}, file, "--request-timeout", "5s")
     assert found["region"] == ("eu-west-1", f"region of [default] in {config.path}")
     assert found["s3_endpoint"] == ("http://lab:2", f"s3.endpoint_url of [services lab] in {config.path}")
-    assert found["dynamodb_endpoint"] == ("http://o:1", "--dynamodb-endpoint-url")
+    assert found["dynamodb_endpoint"] == ("http://o:1", "AWS_ENDPOINT_URL_DYNAMODB")
     assert found["sts_endpoint"] == ("https://sts.eu-west-1.amazonaws.com", "AWS")
     assert found["max_attempts"] == ("4", "AWS_MAX_ATTEMPTS")
     assert found["request_timeout"] == ("5s", "--request-timeout")

@@ -54,8 +54,7 @@ static const struct option_conflict conflicts[] = {
 static const struct option_group groups[] = {
 	{"What to look for", what_options},
 	{"Marks", access_marks_options, ACCESS, true},
-	{"Services", access_dynamodb_options, ACCESS, true},
-	{NULL, access_options, ACCESS, true},
+	{"Services", access_options, ACCESS, true},
 	{"Output", audit_json_options, offsetof(struct fleet, view.json)},
 	{NULL, output_options},
 	{NULL},

@@ -336,7 +336,6 @@ static void choose_access(struct access *access, const struct access *job)
 	const char *given_marks = access->marks;
 	choose(&access->marks, job->marks);
 	choose(&access->aws.endpoint_url, job->aws.endpoint_url);
-	choose(&access->aws.dynamodb_endpoint_url, job->aws.dynamodb_endpoint_url);
 	choose(&access->aws.region, job->aws.region);
 	choose(&access->aws.profile, job->aws.profile);
 	choose(&access->aws.ca_bundle, job->aws.ca_bundle);

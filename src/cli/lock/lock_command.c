@@ -394,8 +394,7 @@ static struct command command_of(
 {
 	static const struct option_group of_all[] = {
 		{"Table or file", lock_place_options},
-		{"Services", access_dynamodb_options, FIELD(access), true},
-		{NULL, access_options, FIELD(access), true},
+		{"Services", access_options, FIELD(access), true},
 		{"Output", lock_output_options},
 		{NULL},
 	};
@@ -432,7 +431,6 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;
 	client->observations = ""; /* what is seen of others' locks is kept in this user's state */
-	client->dynamodb_endpoint_url = aws->dynamodb_endpoint_url;
 	client->region = aws->region;
 	client->profile = aws->profile;
 	client->ca_bundle = aws->ca_bundle;

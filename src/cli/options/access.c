@@ -28,12 +28,6 @@ const struct option access_checksum_options[] = {
 	{NULL},
 };
 
-const struct option access_dynamodb_options[] = {
-	VALUE("dynamodb-endpoint-url", STRING, offsetof(struct access, aws.dynamodb_endpoint_url),
-		"URL", "use this DynamoDB server\n[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"),
-	{NULL},
-};
-
 const struct option access_options[] = {
 	VALUE("region", STRING, offsetof(struct access, aws.region), "REGION",
 		"use this region [AWS_REGION, or of the profile]"),

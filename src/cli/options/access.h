@@ -12,7 +12,6 @@ struct access {
 extern const struct option access_marks_options[];
 extern const struct option access_s3_options[];       /* --endpoint-url */
 extern const struct option access_checksum_options[]; /* --checksum */
-extern const struct option access_dynamodb_options[]; /* --dynamodb-endpoint-url */
 extern const struct option access_options[];          /* --region, --profile, --ca-bundle,
 							 --request-timeout */
 
@@ -20,7 +19,6 @@ extern const struct option access_options[];          /* --region, --profile, --
 #define ACCESS_GROUPS(values)                                                                      \
 	{"Marks", access_marks_options, offsetof(values, access), true},                           \
 		{"Services", access_s3_options, offsetof(values, access), true},                   \
-		{NULL, access_dynamodb_options, offsetof(values, access), true},                   \
 	{                                                                                          \
 		NULL, access_options, offsetof(values, access), true                               \
 	}

@@ -171,7 +171,6 @@ void push_options_use(struct push_options *o, const struct access *access)
 	run->request_timeout_ms = access->aws.request_timeout_ms;
 	run->endpoint_url = access->aws.endpoint_url;
 	run->checksum = access->aws.checksum;
-	run->dynamodb_endpoint_url = access->aws.dynamodb_endpoint_url;
 	run->region = access->aws.region;
 	run->profile = access->aws.profile;
 	run->ca_bundle = access->aws.ca_bundle;

@@ -14,7 +14,7 @@ struct push_options {
 	 * NULL: none. */
 	char *note;
 	const char *job; /* the job that has these options; NULL: a command line has them */
-	uint64_t delete_after_ms;  /* UINT64_MAX: not asked for */
+	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
 	unsigned verbose;
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
@@ -53,7 +53,7 @@ void push_options_clear(struct push_options *options);
 void push_options_check_variables(void);
 
 /* The tables of push_option_tables.c. Their values are a struct push_options. */
-enum { PUSH_GROUPS = 15 }; /* with the NULL at the end */
+enum { PUSH_GROUPS = 14 }; /* with the NULL at the end */
 extern const struct option_group push_groups[PUSH_GROUPS];
 extern const struct option_conflict push_conflicts[];
 /* The same groups, and those of `s3once watch`, which the file of a job may have as well. */
