@@ -244,6 +244,55 @@ static void test_each_ends_in_time(void)
 		lease_free(leases[i]);
 }
 
+static struct {
+	atomic_uint n;
+	uint64_t at_ns[4];
+} beats;
+
+static enum outcome fail_first(void *arg, struct store_conn *conn, const struct lease_try *try,
+	struct item *ret_row, struct problem *ret_problem)
+{
+	const unsigned n = atomic_load(&beats.n);
+	if (n < 4)
+		beats.at_ns[n] = clock_boot_ns();
+	atomic_fetch_add(&beats.n, 1);
+	problem_set(ret_problem, "no answer");
+	return n < 2 ? OUTCOME_TRANSIENT : OUTCOME_OK;
+}
+
+/* A heartbeat that has failed is sent again long before the next one would be due, so that there
+ * are several in a lease. */
+static void test_heartbeats_that_fail(void)
+{
+	enum { PERIOD_S = 4 };
+	static const struct lease_ops failing = {
+		.renew = fail_first, .row_version = own_row_version, .tell = tell};
+	const struct lease_options options = {
+		.ops = &failing, .lease_ns = LEASE_NS, .heartbeat_ns = PERIOD_S * NS_PER_S};
+	struct store *store;
+	struct lease_keeper *beating;
+	struct lease *lease;
+	struct problem problem;
+	const uint64_t sent_ns = clock_boot_ns() - PERIOD_S * NS_PER_S; /* the first one is due */
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+		lease_keeper_new(store, 1, &beating) || lease_new(beating, &options, &lease) ||
+		lease_start(lease, "first", sent_ns))
+		abort();
+	wait_until(atomic_load(&beats.n) >= 3, .deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+	for (size_t i = 0; i < 2; i++) {
+		const uint64_t ns = beats.at_ns[i + 1] - beats.at_ns[i];
+		CHECK(ns >= PERIOD_S * NS_PER_S / 8);
+		CHECK(ns < PERIOD_S * NS_PER_S);
+	}
+	wait_until(lease_ends_ns(lease) > sent_ns + LEASE_NS,
+		.deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+	CHECK(lease_ends_ns(lease) > sent_ns + LEASE_NS);
+	CHECK(lease_ends_ns(lease) <= beats.at_ns[2] + LEASE_NS);
+	lease_free(lease);
+	lease_keeper_free(beating);
+	store_close(store);
+}
+
 int main(void)
 {
 	if (lease_keeper_new(NULL, 1, &keeper))
@@ -257,6 +306,7 @@ int main(void)
 	test_row_gone();
 	test_stopped();
 	test_each_ends_in_time();
+	test_heartbeats_that_fail();
 	lease_keeper_free(keeper);
 	return check_result();
 }
