@@ -149,6 +149,26 @@ static void test_reentrant_and_slots(void)
 	s3once_locks_free(a);
 }
 
+/* Whoever holds a lock once more holds it only while the lease lasts: another one may have it. */
+static void test_reentrant_after_the_lease(void)
+{
+	struct s3once_locks *a =
+		open_locks(&(struct s3once_locks_options){.lease_ms = 1000, .manual = 1});
+	struct s3once_locks *b = open_locks(&(struct s3once_locks_options){.owner = "bob"});
+	struct s3once_lock *lock = NULL, *other = NULL, *again = NULL;
+	struct s3once_lock_error error = {0};
+	const struct s3once_lock_request request = {.key = "r2", .reentrant = 1};
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
+	CHECK_INT(acquire(b, "r2", 20000, &other, &error), 0);
+	CHECK_INT(s3once_lock_acquire(a, &request, &again, &error), -EBUSY);
+	CHECK_STRING(error.holder, "bob");
+	CHECK_INT(s3once_lock_release(other, &error), 0);
+	CHECK_INT(s3once_lock_acquire(a, &request, &again, &error), 0);
+	CHECK(again != lock && s3once_lock_remaining_ms(again) > 0);
+	s3once_locks_free(a);
+	s3once_locks_free(b);
+}
+
 /* A lock of that name would take a slot of the semaphore. */
 static void test_names_of_slots(void)
 {
@@ -440,6 +460,7 @@ int main(void)
 	test_one_at_a_time();
 	test_data();
 	test_reentrant_and_slots();
+	test_reentrant_after_the_lease();
 	test_names_of_slots();
 	test_events();
 	test_ensure();
