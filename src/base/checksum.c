@@ -208,23 +208,6 @@ void digest_finish(struct digest *d, struct sums *ret_sums)
 	*ret_sums = d->sums;
 }
 
-int digest_peek(const struct digest *d, struct sums *ret_sums)
-{
-	struct digest copy;
-	int error = digest_init(&copy, d->sums.kinds);
-	if (error)
-		return error;
-	copy.sums = d->sums;
-	memcpy(copy.crc, d->crc, sizeof copy.crc);
-	for (size_t i = 0; i < CHECKSUMS - CHECKSUM_CRCS; i++)
-		if (copy.hash[i] && !EVP_MD_CTX_copy_ex(copy.hash[i], d->hash[i]))
-			error = -ENOTSUP;
-	if (!error)
-		digest_finish(&copy, ret_sums);
-	digest_clear(&copy);
-	return error;
-}
-
 void digest_clear(struct digest *d)
 {
 	for (size_t i = 0; i < CHECKSUMS - CHECKSUM_CRCS; i++)

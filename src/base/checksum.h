@@ -92,9 +92,6 @@ int digest_init(struct digest *d, unsigned kinds);
 int digest_restart(struct digest *d, unsigned kinds);
 void digest_update(struct digest *d, const void *bytes, size_t n);
 void digest_finish(struct digest *d, struct sums *ret_sums);
-/* Sets *ret_sums to what digest_finish() would return now. The computation goes on. Returns 0,
- * -ENOMEM or -ENOTSUP. */
-int digest_peek(const struct digest *d, struct sums *ret_sums);
 void digest_clear(struct digest *d);
 /* Computes the checksums of n bytes in memory. Returns as digest_init(). */
 int digest_bytes(unsigned kinds, const void *bytes, size_t n, struct sums *ret_sums);

@@ -69,12 +69,6 @@ void EVP_MD_CTX_free(EVP_MD_CTX *context)
 	free(context);
 }
 
-int EVP_MD_CTX_copy_ex(EVP_MD_CTX *to, const EVP_MD_CTX *from)
-{
-	*to = *from;
-	return 1;
-}
-
 int EVP_DigestInit_ex(EVP_MD_CTX *context, const EVP_MD *kind, ENGINE *engine)
 {
 	*context = (EVP_MD_CTX){.kind = kind ? kind : context->kind};
@@ -97,6 +91,56 @@ int EVP_DigestFinal_ex(EVP_MD_CTX *context, unsigned char *ret, unsigned *ret_n)
 	spread(context->kind, context->crc, ret);
 	if (ret_n)
 		*ret_n = (unsigned)context->kind->bytes;
+	return 1;
+}
+
+/* The CRC of the whole blocks is in h[], as the state is that src keeps. */
+int SHA256_Init(SHA256_CTX *context)
+{
+	*context = (SHA256_CTX){.md_len = SHA256_DIGEST_LENGTH};
+	return 1;
+}
+
+static uint64_t sha256_crc(const SHA256_CTX *context, const void *bytes, size_t n)
+{
+	const uint64_t crc = (uint64_t)context->h[0] << 32 | context->h[1];
+	return crc_add(CHECKSUM_CRC64NVME, crc, bytes, n);
+}
+
+static void sha256_blocks(SHA256_CTX *context, const void *bytes, size_t n)
+{
+	const uint64_t crc = sha256_crc(context, bytes, n);
+	context->h[0] = (SHA_LONG)(crc >> 32);
+	context->h[1] = (SHA_LONG)crc;
+}
+
+int SHA256_Update(SHA256_CTX *context, const void *bytes, size_t n)
+{
+	const unsigned char *at = bytes;
+	const uint64_t bits = ((uint64_t)context->Nh << 32 | context->Nl) + 8 * (uint64_t)n;
+	context->Nh = (SHA_LONG)(bits >> 32);
+	context->Nl = (SHA_LONG)bits;
+	while (n) {
+		unsigned char *data = (unsigned char *)context->data;
+		const size_t room = SHA256_CBLOCK - context->num, now = n < room ? n : room;
+		memcpy(data + context->num, at, now);
+		context->num += (unsigned)now;
+		at += now;
+		n -= now;
+		if (context->num < SHA256_CBLOCK)
+			continue;
+		sha256_blocks(context, data, SHA256_CBLOCK);
+		context->num = 0;
+		sha256_blocks(context, at, n / SHA256_CBLOCK * SHA256_CBLOCK);
+		at += n / SHA256_CBLOCK * SHA256_CBLOCK;
+		n %= SHA256_CBLOCK;
+	}
+	return 1;
+}
+
+int SHA256_Final(unsigned char *ret, SHA256_CTX *context)
+{
+	spread(&sha256, sha256_crc(context, context->data, context->num), ret);
 	return 1;
 }
 

@@ -1,11 +1,9 @@
 """Logs that are uploaded while they grow: what is new of one is an object of its own, and each line is in S3 exactly once."""
 
-import contextlib
 import gzip
 import os
 import re
 import shutil
-import sqlite3
 import struct
 import subprocess
 import time
@@ -80,8 +78,7 @@ def test_live(s3once, s3, bucket, tmp_path):
 
 
 def test_compressed_without_its_time(s3once, s3, bucket, tmp_path):
-    """As kubelet and lumberjack do it: the name says the moment of the rotation, and so tells equal logs apart. Marks of before this rule
-    have no moments."""
+    """As kubelet and lumberjack do it: the name says the moment of the rotation, and so tells equal logs apart."""
     logs = logs_of(tmp_path, app_log=b"one\n")
     push(s3once, logs, bucket, LIVE)
     rotated = logs / "app.log.20300101-130559"
@@ -99,12 +96,6 @@ def test_compressed_without_its_time(s3once, s3, bucket, tmp_path):
     equal.write_bytes(b"one\ntwo\n")
     compress_anew(equal, OLD + 7200)
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
-    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"one\ntwo\n"])
-    (marks,) = s3once.state.rglob("marks.db")
-    with contextlib.closing(sqlite3.connect(marks)) as before:
-        before.execute("ALTER TABLE logs DROP COLUMN moment")
-    for options in ([*LIVE, "--dry-run"], LIVE, LIVE):
-        assert push(s3once, logs, bucket, options).code == 0
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"one\ntwo\n"])
 
 
@@ -428,6 +419,21 @@ def test_quiet_run_reads_nothing(s3once, s3, bucket, tmp_path):
     run = push(s3once, logs, bucket, LIVE, wrap=["strace", "-f", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(trace)])
     assert counts(run) == {"skipped": 4}, run
     assert f"<{logs}/" not in trace.read_text(errors="replace")
+
+
+def test_a_grown_log_is_read_from_where_it_ended(s3once, s3, bucket, tmp_path):
+    """And a little of its beginning and its end, to see that it is the same log."""
+    before, more = b"".join(b"%09d\n" % number for number in range(400_000)), b"more\n" * 20_000
+    logs = logs_of(tmp_path, app_log=before)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    append(logs / "app.log", more)
+    trace = tmp_path / "trace"
+    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
+    run = push(s3once, logs, bucket, LIVE, wrap=["strace", "-f", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(trace)])
+    assert counts(run) == {"uploaded": 1, "skipped": 1}, run
+    assert contents(s3, bucket) == Counter([before, more])
+    read = sum(int(line.rsplit("= ", 1)[1]) for line in trace.read_text(errors="replace").splitlines() if f"<{logs}/app.log>" in line)
+    assert 2 * len(more) <= read < len(before) / 4, read
 
 
 def test_dry_run_keeps_nothing(s3once, s3, bucket, tmp_path):

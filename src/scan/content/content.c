@@ -4,9 +4,7 @@
  * The scan and the removal of a file call it with a file that they have opened; nothing here opens
  * files or knows their names. Memory does not grow with the file. */
 #include "scan/content/content.h"
-#include "base/checksum.h"
 #include "base/files.h"
-#include "base/text.h"
 #include "scan/content/decompress.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -22,13 +20,14 @@ struct reading {
 	size_t n_prefixes;
 	unsigned char *in, *out;
 	struct decompress decompress; /* BARE: the bytes are taken as they are */
+	bool was_decompressed;        /* from the first byte to the last */
 
 	uint64_t at;               /* offset in the file of what is read next */
 	uint64_t bytes;            /* of the content that were taken so far */
 	size_t next;               /* the first prefix that is not shorter than these bytes */
 	bool has_prefix;           /* the content begins with one of the prefixes */
 	bool has_enough;           /* the end of the range was reached */
-	struct digest whole, rest; /* whole: of the content, or of the range; rest: of
+	struct sha256 whole, rest; /* whole: of the content, or of the range; rest: of
 				      what follows the last prefix that is there */
 };
 
@@ -45,35 +44,22 @@ static long read_next(struct reading *reading)
 	return read_at(content->fd, reading->in, want, reading->at - want);
 }
 
-/* Sets ret_id to the id of the bytes that the digest has so far. Returns 0 or -errno. */
-static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS + 1])
-{
-	struct sums sums;
-	const int error = digest_peek(digest, &sums);
-	if (!error)
-		hex_encode(sums.sha256, sizeof sums.sha256, ret_id);
-	return error;
-}
-
 /* Compares the id of the bytes that were taken so far with each prefix of this length. If one is
- * the same, the content begins with that prefix, and `rest` begins anew behind it. Returns 0 or
- * -errno. */
-static int compare_prefixes(struct reading *reading)
+ * the same, the content begins with that prefix, and `rest` begins anew behind it. */
+static void compare_prefixes(struct reading *reading)
 {
-	int error = 0;
-	for (; !error && reading->next < reading->n_prefixes; reading->next++) {
+	for (; reading->next < reading->n_prefixes; reading->next++) {
 		struct content_prefix *prefix = &reading->prefixes[reading->next];
 		char id[CONTENT_ID_CHARS + 1];
 		if (prefix->bytes != reading->bytes)
 			break;
-		error = peek(&reading->whole, id);
-		prefix->is_there = !error && strcmp(id, prefix->id) == 0;
+		sha256_hex(&reading->whole, id);
+		prefix->is_there = strcmp(id, prefix->id) == 0;
 		if (!prefix->is_there)
 			continue;
 		reading->has_prefix = true;
-		error = digest_restart(&reading->rest, DIGEST_SHA256);
+		sha256_begin(&reading->rest);
 	}
-	return error;
 }
 
 /* Begins to read the content, and discards what was taken of it before. It is called once more if
@@ -87,8 +73,9 @@ static int begin_reading(struct reading *reading)
 		reading->prefixes[i].is_there = false;
 	if (range && (ftruncate(range->copy_fd, 0) < 0 || lseek(range->copy_fd, 0, SEEK_SET) < 0))
 		return -errno;
-	const int error = digest_restart(&reading->whole, DIGEST_SHA256);
-	return error ? error : compare_prefixes(reading);
+	sha256_begin(&reading->whole);
+	compare_prefixes(reading);
+	return 0;
 }
 
 /* Takes the next n bytes of the content. Those before the range are skipped, those in it are
@@ -99,7 +86,7 @@ static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_
 	const size_t taken = to - at < n ? (size_t)(to - at) : n;
 	const uint64_t before = from > at ? from - at : 0;
 	const size_t skipped = before < taken ? (size_t)before : taken;
-	digest_update(&reading->whole, bytes + skipped, taken - skipped);
+	sha256_add(&reading->whole, bytes + skipped, taken - skipped);
 	reading->bytes += taken;
 	reading->has_enough = reading->bytes == to;
 	return write_all(reading->range->copy_fd, bytes + skipped, taken - skipped);
@@ -107,28 +94,29 @@ static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_
 
 /* Takes the next n bytes of the content, in steps. A step ends where a prefix ends, so that the id
  * of the bytes so far can be compared with that of the prefix. */
-static int measure_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
+static void measure_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
-	int error = 0;
-	while (!error && n) {
+	while (n) {
 		uint64_t step = n;
 		if (reading->next < reading->n_prefixes)
 			step = reading->prefixes[reading->next].bytes - reading->bytes;
 		const size_t now = step < n ? (size_t)step : n;
-		digest_update(&reading->whole, bytes, now);
+		sha256_add(&reading->whole, bytes, now);
 		if (reading->has_prefix)
-			digest_update(&reading->rest, bytes, now);
+			sha256_add(&reading->rest, bytes, now);
 		reading->bytes += now;
 		bytes += now;
 		n -= now;
-		error = compare_prefixes(reading);
+		compare_prefixes(reading);
 	}
-	return error;
 }
 
 static int take_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
-	return reading->range ? copy_bytes(reading, bytes, n) : measure_bytes(reading, bytes, n);
+	if (reading->range)
+		return copy_bytes(reading, bytes, n);
+	measure_bytes(reading, bytes, n);
+	return 0;
 }
 
 /* Decompresses the n bytes that were read, and takes what comes out. At the end of the file n is
@@ -154,6 +142,15 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
+/* Goes on at the beginning of the range, if that is still ahead. */
+static void skip_to_range(struct reading *reading)
+{
+	const struct content_range *range = reading->range;
+	const uint64_t size = reading->content->size;
+	if (range && reading->bytes < range->from)
+		reading->at = reading->bytes = range->from < size ? range->from : size;
+}
+
 /* Reads the content from the first byte. If may_decompress is set and the file begins as a
  * compressed one does, it is decompressed. Returns 0, -EBADMSG if it is not compressed throughout,
  * or another -errno. */
@@ -175,27 +172,28 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 			return -ENOMEM;
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
 			      : take_bytes(reading, reading->in, (size_t)n);
+		if (r == 0 && !d->format)
+			skip_to_range(reading);
 	}
 	const bool is_whole = !d->format || d->has_ended;
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
-/* Reads the content: decompressed if the file is compressed throughout, else as it is. Sets ret_id
- * to the id of the content or, if a range is copied, of the range. Returns as content_id() or
- * content_copy(). The caller clears the digests in any case. */
-static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
-	struct problem *ret_problem)
+/* Reads the content: decompressed if the file is compressed throughout, else as it is. Returns as
+ * content_id() or content_copy(). */
+static int read_content(struct reading *reading, struct problem *ret_problem)
 {
 	reading->in = malloc(2UL * CHUNK_BYTES);
 	if (!reading->in)
 		return -ENOMEM;
 	reading->out = reading->in + CHUNK_BYTES;
 	int r = read_through(reading, true, ret_problem);
+	reading->was_decompressed = r == 0 && reading->decompress.format;
 	decompress_clear(&reading->decompress);
 	if (r == -EBADMSG)
 		r = read_through(reading, false, ret_problem);
 	free(reading->in);
-	return r ? r : peek(&reading->whole, ret_id);
+	return r;
 }
 
 int content_seems_compressed(int fd)
@@ -207,26 +205,78 @@ int content_seems_compressed(int fd)
 	return n < 0 ? -errno : format_of(first, (size_t)n) != BARE;
 }
 
+int content_edges(
+	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	const size_t n = end < CONTENT_EDGE_BYTES ? (size_t)end : CONTENT_EDGE_BYTES;
+	struct sha256 edges;
+	unsigned char *bytes = malloc(CONTENT_EDGE_BYTES);
+	if (!bytes)
+		return -ENOMEM;
+	sha256_begin(&edges);
+	long r = read_at(content->fd, bytes, n, 0);
+	if (r >= 0) {
+		sha256_add(&edges, bytes, n);
+		r = read_at(content->fd, bytes, n, end - n);
+	}
+	if (r >= 0) {
+		sha256_add(&edges, bytes, n);
+		sha256_hex(&edges, ret_id);
+	}
+	free(bytes);
+	return r < 0 ? (int)r : 0;
+}
+
+/* Sets *ret after the reading has succeeded. Returns 0 or -errno. */
+static int tell_measured(const struct reading *reading, struct content_measured *ret)
+{
+	ret->bytes = reading->bytes;
+	ret->sha256 = sha256_keep(&reading->whole);
+	sha256_hex(&reading->whole, ret->id);
+	sha256_hex(reading->has_prefix ? &reading->rest : &reading->whole, ret->rest);
+	*ret->edges = '\0';
+	return reading->was_decompressed
+		       ? 0
+		       : content_edges(reading->content, reading->bytes, ret->edges);
+}
+
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem)
 {
 	struct reading reading = {.content = content, .prefixes = prefixes, .n_prefixes = n};
-	int r = read_content(&reading, ret->id, ret_problem);
-	ret->bytes = reading.bytes;
-	if (r == 0)
-		r = peek(reading.has_prefix ? &reading.rest : &reading.whole, ret->rest);
-	digest_clear(&reading.whole);
-	digest_clear(&reading.rest);
-	return r;
+	const int r = read_content(&reading, ret_problem);
+	return r ? r : tell_measured(&reading, ret);
+}
+
+int content_measure_more(const struct content *content, const struct sha256_state *state,
+	struct content_prefix *prefix, struct content_measured *ret)
+{
+	struct reading reading = {.content = content,
+		.prefixes = prefix,
+		.n_prefixes = 1,
+		.at = state->bytes,
+		.bytes = state->bytes};
+	long n = 1;
+	prefix->is_there = false;
+	sha256_resume(&reading.whole, state);
+	sha256_begin(&reading.rest);
+	compare_prefixes(&reading); /* it may end where the state does */
+	reading.in = malloc(CHUNK_BYTES);
+	if (!reading.in)
+		return -ENOMEM;
+	while (n > 0 && (n = read_next(&reading)) > 0)
+		measure_bytes(&reading, reading.in, (size_t)n);
+	free(reading.in);
+	return n < 0 ? (int)n : tell_measured(&reading, ret);
 }
 
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {
-	struct content_measured found;
-	const int r = content_measure(content, NULL, 0, &found, ret_problem);
+	struct reading reading = {.content = content};
+	const int r = read_content(&reading, ret_problem);
 	if (r == 0)
-		memcpy(ret_id, found.id, sizeof found.id);
+		sha256_hex(&reading.whole, ret_id);
 	return r;
 }
 
@@ -234,7 +284,8 @@ int content_copy(const struct content *content, const struct content_range *rang
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
 {
 	struct reading reading = {.content = content, .range = range};
-	const int r = read_content(&reading, ret_id, ret_problem);
-	digest_clear(&reading.whole);
+	const int r = read_content(&reading, ret_problem);
+	if (r == 0)
+		sha256_hex(&reading.whole, ret_id);
 	return r == 0 && reading.bytes != range->to ? -ESTALE : r;
 }

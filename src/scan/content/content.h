@@ -2,6 +2,7 @@
  * part. */
 #pragma once
 #include "base/problem.h"
+#include "base/sha256.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +41,11 @@ struct content_prefix {
 	bool is_there;  /* returned: the content begins with them */
 };
 struct content_measured {
-	uint64_t bytes;                  /* how many the content has */
-	char id[CONTENT_ID_CHARS + 1];   /* of the whole content */
+	uint64_t bytes;             /* how many the content has */
+	struct sha256_state sha256; /* after its whole steps */
+	char edges[CONTENT_ID_CHARS +
+		   1];                 /* content_edges() of all of it; "" if it was decompressed */
+	char id[CONTENT_ID_CHARS + 1]; /* of the whole content */
 	char rest[CONTENT_ID_CHARS + 1]; /* of what follows the longest prefix that is there; of
 					    the whole content if no prefix is there */
 };
@@ -49,6 +53,18 @@ struct content_measured {
  * prefixes come in rising order of bytes. Returns as content_id(). */
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem);
+/* As content_measure(), with one prefix, of which all but the last SHA256_STEP bytes at most are
+ * known by their state and are not read: the caller knows that they are there. The file is taken as
+ * it is, compressed or not. */
+int content_measure_more(const struct content *content, const struct sha256_state *state,
+	struct content_prefix *prefix, struct content_measured *ret);
+
+/* Computes an id of the first and the last bytes among the first `end` bytes of the file, as it is:
+ * CONTENT_EDGE_BYTES of each, or all there are. Returns 0, -ESTALE if the file is shorter than
+ * `end`, or another -errno. */
+#define CONTENT_EDGE_BYTES ((uint64_t)64 << 10)
+int content_edges(
+	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 
 /* Copies the bytes from `from` to `to` of the content into an open file, over what is in it, and
  * computes their id. Returns as content_id(), or -ESTALE if the content ends before `to`, or the

@@ -109,12 +109,27 @@ static bool ends_with_a_line(const struct grown_file *file)
 	return file->is_live || file->is_being_written;
 }
 
+/* Measures what follows the log in its own file, if its edges show that the file still begins with
+ * it. */
+static int measure_grown(const struct content *content, const struct log_row *row,
+	struct content_prefix *prefix, struct content_measured *ret)
+{
+	char edges[CONTENT_ID_CHARS + 1];
+	const int r = content->size < row->end ? -ESTALE : content_edges(content, row->end, edges);
+	prefix->is_there = r == 0 && strcmp(edges, row->edges) == 0;
+	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret)
+	       : r == -ESTALE   ? 0
+				: r;
+}
+
 /* Measures what may be uploaded of the file: all of it, or of a file that is being written what is
  * there up to the end of its last line. If no line ends behind the first prefix, such a file is
- * measured up to the end of that prefix. Sets has_rest of the file. Returns 0, or -errno, and then
- * the file may have a sentence. */
+ * measured up to the end of that prefix. `own` is the log that this very file had before, whose
+ * bytes are the only prefix, or NULL. Sets has_rest of the file. Returns 0, or -errno, and then the
+ * file may have a sentence. */
 static int measure(const struct log_family *family, struct grown_file *file,
-	struct content_prefix *prefixes, size_t n, struct content_measured *ret)
+	const struct log_row *own, struct content_prefix *prefixes, size_t n,
+	struct content_measured *ret)
 {
 	const struct scan_options *options = family->options;
 	const uint64_t from = n ? prefixes[0].bytes : 0;
@@ -126,8 +141,16 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	if (r == 0 && ends_with_a_line(file) && content.size > from)
 		r = find_line_end(fd, from, content.size, &content.size);
 	file->has_rest = content.size < file->state.size;
+	/* The edges are kept beside what was measured, and have to be of the same bytes. */
+	char edges[CONTENT_ID_CHARS + 1];
 	if (r == 0)
+		r = content_edges(&content, content.size, edges);
+	if (r == 0 && own && *own->edges)
+		r = measure_grown(&content, own, prefixes, ret);
+	else if (r == 0)
 		r = content_measure(&content, prefixes, n, ret, &file->entry.problem);
+	if (r == 0 && *ret->edges && strcmp(ret->edges, edges) != 0)
+		r = -ESTALE;
 	if (fd >= 0)
 		close(fd);
 	return r;
@@ -179,6 +202,8 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
 	row->file_mtime_ns = file->state.mtime_ns;
 	row->was_packed = file->is_packed;
+	memcpy(row->edges, found->edges, sizeof row->edges);
+	row->sha256 = found->sha256;
 	note_name(family, file, row);
 	row->change = LOG_CHANGED;
 	set_log(file, row);
@@ -211,7 +236,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 		set_log(file, row);
 		return 0;
 	}
-	const int r = measure(family, file, &known, 1, &found);
+	const int r = measure(family, file, row, &known, 1, &found);
 	if (r < 0)
 		return r;
 	if (known.is_there)
@@ -324,7 +349,7 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
 				.bytes = logs[k]->end, .id = logs[k]->until};
-		const int r = measure(family, file, known, n, &found);
+		const int r = measure(family, file, NULL, known, n, &found);
 		if (r < 0)
 			return r;
 		while (n && !known[n - 1].is_there)
@@ -441,7 +466,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	 * and all of it is new. */
 	memcpy(found.id, file->entry.content_id, sizeof found.id);
 	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
-	int r = must_be_read ? measure(family, file, NULL, 0, &found) : 0;
+	int r = must_be_read ? measure(family, file, NULL, NULL, 0, &found) : 0;
 	if (r == 0)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)

@@ -25,8 +25,8 @@ struct log_rows {
 static const char create_sql[] =
 	"CREATE TABLE IF NOT EXISTS logs(log INTEGER PRIMARY KEY, scope TEXT NOT NULL, directory BLOB"
 	" NOT NULL, family BLOB NOT NULL, file BLOB NOT NULL, size INT, mtime INT, live INT, seen INT,"
-	" missing INT, end INT, until TEXT, version INT, moment INT NOT NULL DEFAULT 0,"
-	" packed INT NOT NULL DEFAULT 1);"
+	" missing INT, end INT, until TEXT, version INT, moment INT, packed INT, edges TEXT,"
+	" sha256 BLOB);"
 	"CREATE UNIQUE INDEX IF NOT EXISTS logs_by_file ON logs(scope, file);"
 	"CREATE INDEX IF NOT EXISTS logs_by_family ON logs(scope, directory, family);"
 	/* A piece is known by its end: the first piece of a log that was empty begins where the
@@ -47,17 +47,11 @@ static const char day_sql[] =
 	"DELETE FROM logs WHERE seen < (SELECT day - 400 FROM log_day);"
 	"DELETE FROM log_pieces WHERE log NOT IN (SELECT log FROM logs);"
 	"SELECT day FROM log_day";
-/* Each adds a column to a table that was made without it. If the column is there, this is an error,
- * which is ignored. */
-static const char *const add_column_sql[] = {
-	"ALTER TABLE logs ADD COLUMN moment INT NOT NULL DEFAULT 0",
-	"ALTER TABLE logs ADD COLUMN packed INT NOT NULL DEFAULT 1",
-};
 
 static const char *const sql[STATEMENTS] = {
 	/* One statement reads the logs and their pieces as they are at one moment. */
 	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
-		 " moment, packed, start, log_pieces.end, log_pieces.mtime, id"
+		 " moment, packed, edges, sha256, start, log_pieces.end, log_pieces.mtime, id"
 		 " FROM logs LEFT JOIN log_pieces USING (log)"
 		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY logs.end, log,"
 		 " log_pieces.end",
@@ -66,11 +60,11 @@ static const char *const sql[STATEMENTS] = {
 	/* SQLite gives the number of a dropped row to a new one. So a new row begins with a random
 	 * version, which no run has read before. Half of the numbers are left for adding 1. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
-		" end, moment, packed, until, version)"
-		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+		" end, moment, packed, until, edges, sha256, version)"
+		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
 	[CHANGE] = "UPDATE logs SET file = ?4, size = ?5, mtime = ?6, live = ?7, seen = ?8,"
 		   " missing = ?9, end = ?10, moment = ?11, packed = ?12, until = ?13,"
-		   " version = version + 1"
+		   " edges = ?14, sha256 = ?15, version = version + 1"
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
@@ -117,11 +111,8 @@ static int set_up(struct log_rows *rows, long long clock)
 	sqlite3_busy_timeout(rows->db, BUSY_TIMEOUT_MS);
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
 	sqlite3_snprintf(sizeof count, count, day_sql, clock, clock, clock);
-	if (!rc && !rows->only_looks) {
-		for (size_t i = 0; i < sizeof add_column_sql / sizeof *add_column_sql; i++)
-			sqlite3_exec(rows->db, add_column_sql[i], NULL, NULL, NULL);
+	if (!rc && !rows->only_looks)
 		rc = sqlite3_exec(rows->db, count, read_day, &rows->today, NULL);
-	}
 	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
 		rc = sqlite3_prepare_v3(rows->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 			&rows->statements[i], NULL);
@@ -133,11 +124,10 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
 	int rc = SQLITE_OK;
-	/* A file that must not be written may lack the tables, or the column of a later version.
-	 * Then a database in memory stands for it. */
+	/* A file that must not be written may lack the tables. Then a database in memory stands for
+	 * it. */
 	if (db && only_looks &&
-		sqlite3_exec(db, "SELECT moment, packed FROM logs, log_pieces LIMIT 0", NULL, NULL,
-			NULL)) {
+		sqlite3_exec(db, "SELECT 1 FROM logs, log_pieces LIMIT 0", NULL, NULL, NULL)) {
 		sqlite3_close(db);
 		db = NULL;
 	}
@@ -214,7 +204,7 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 		sqlite3_bind_int64(s, 2, row->version);
 	} else {
 		bind_family(rows, s, family);
-		sqlite3_bind_int64(s, 14, (int64_t)random_below(INT64_MAX / 2));
+		sqlite3_bind_int64(s, 16, (int64_t)random_below(INT64_MAX / 2));
 	}
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
 	const int64_t numbers[] = {(int64_t)row->file_size, row->file_mtime_ns, row->was_live,
@@ -222,6 +212,8 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	for (int i = 0; i < 8; i++) /* ?5 to ?12 */
 		sqlite3_bind_int64(s, 5 + i, numbers[i]);
 	sqlite3_bind_text(s, 13, row->until, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, 14, row->edges, -1, SQLITE_STATIC);
+	sqlite3_bind_blob(s, 15, row->sha256.state, sizeof row->sha256.state, SQLITE_STATIC);
 	int error = change_row(rows, which, ret_problem);
 	if (!error && !row->number)
 		row->number = sqlite3_last_insert_rowid(rows->db);
@@ -294,8 +286,23 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 }
 
 /* The columns of LOAD: those of the log, then those of a piece. */
-enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL, MOMENT, PACKED };
-enum { PIECE_START = PACKED + 1, PIECE_END, PIECE_MTIME, PIECE_ID };
+enum {
+	LOG,
+	VERSION,
+	FILE_ID,
+	SIZE,
+	MTIME,
+	LIVE,
+	SEEN,
+	MISSING,
+	END,
+	UNTIL,
+	MOMENT,
+	PACKED,
+	EDGES,
+	SHA256_STATE
+};
+enum { PIECE_START = SHA256_STATE + 1, PIECE_END, PIECE_MTIME, PIECE_ID };
 
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
 {
@@ -341,6 +348,11 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 		ret->identity.n = n;
 	}
 	copy_id(s, UNTIL, ret->until);
+	if (sqlite3_column_bytes(s, SHA256_STATE) != sizeof ret->sha256.state)
+		return;
+	copy_id(s, EDGES, ret->edges);
+	memcpy(ret->sha256.state, sqlite3_column_blob(s, SHA256_STATE), sizeof ret->sha256.state);
+	ret->sha256.bytes = ret->end / SHA256_STEP * SHA256_STEP;
 }
 
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,

@@ -48,9 +48,15 @@ struct log_row {
 	int64_t missing;                  /* the first day when it was not there, else 0 */
 	uint64_t end;                     /* where the last piece ends */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
-	struct log_piece *pieces;         /* owned */
-	size_t n_pieces, n_kept;          /* the first n_kept are in the database */
-	enum log_state state;             /* state and change are not in the database */
+	/* By these, the file of the log is known again although little of it is read. `edges` is
+	 * content_edges() of it up to `end`, or "". Otherwise sha256 is the state of the same
+	 * bytes.
+	 */
+	char edges[CONTENT_ID_CHARS + 1];
+	struct sha256_state sha256;
+	struct log_piece *pieces; /* owned */
+	size_t n_pieces, n_kept;  /* the first n_kept are in the database */
+	enum log_state state;     /* state and change are not in the database */
 	enum log_change change;
 };
 /* Adds a piece behind the last one. 0 or -ENOMEM. */

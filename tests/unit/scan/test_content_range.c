@@ -145,6 +145,55 @@ static void test_compressed_in_part(void)
 	close(content.fd);
 }
 
+/* From each end of a log that is kept, what follows has the same ids as if all of it was read. */
+static void test_measured_further(void)
+{
+	static const uint64_t ends[] = {0, 1, 63, 64, 65, 70000, PLAIN_BYTES - 1, PLAIN_BYTES};
+	struct problem problem = {.text = ""};
+	const struct content content = content_of("plain");
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		struct content known = content;
+		struct content_measured before, after;
+		known.size = ends[i];
+		CHECK_INT(content_measure(&known, NULL, 0, &before, &problem), 0);
+		CHECK_INT((long long)before.sha256.bytes, (long long)(ends[i] / 64 * 64));
+		struct content_prefix prefix = {.bytes = ends[i], .id = before.id};
+		CHECK_INT(content_measure_more(&content, &before.sha256, &prefix, &after), 0);
+		CHECK(prefix.is_there && after.bytes == PLAIN_BYTES);
+		check_id(after.id, 0, PLAIN_BYTES);
+		check_id(after.rest, ends[i], PLAIN_BYTES);
+		CHECK_INT((long long)after.sha256.bytes, PLAIN_BYTES / 64 * 64);
+		prefix.id = after.id;
+		CHECK_INT(content_measure_more(&content, &before.sha256, &prefix, &after), 0);
+		CHECK_INT(prefix.is_there, ends[i] == PLAIN_BYTES);
+	}
+	close(content.fd);
+}
+
+/* A byte that is changed shows in the edges if it is among the first or the last ones. */
+static void test_edges(void)
+{
+	static const struct {
+		uint64_t at;
+		bool shows;
+	} bytes[] = {{0, true}, {65535, true}, {65536, false}, {100000 - 65537, true},
+		{150000 - 65537, false}, {150000 - 65536, true}, {149999, true}, {150000, false}};
+	char before[CONTENT_ID_CHARS + 1], after[CONTENT_ID_CHARS + 1];
+	run("cp plain changed");
+	const int fd = open("changed", O_RDWR | O_CLOEXEC);
+	const struct content content = {.fd = fd, .size = PLAIN_BYTES};
+	CHECK_INT(content_edges(&content, 150000, before), 0);
+	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+		const unsigned char other = plain[bytes[i].at] ^ 1;
+		CHECK_INT(pwrite(fd, &other, 1, (off_t)bytes[i].at), 1);
+		CHECK_INT(content_edges(&content, 150000, after), 0);
+		CHECK_INT(strcmp(before, after) != 0, bytes[i].shows);
+		CHECK_INT(pwrite(fd, plain + bytes[i].at, 1, (off_t)bytes[i].at), 1);
+	}
+	CHECK_INT(content_edges(&content, PLAIN_BYTES + 1, after), -ESTALE);
+	close(fd);
+}
+
 static void test_refused(void)
 {
 	struct problem problem = {.text = ""};
@@ -176,8 +225,10 @@ int main(void)
 	make_plain();
 	test_formats();
 	test_compressed_in_part();
+	test_measured_further();
+	test_edges();
 	test_refused();
-	run("rm -f plain tested copy");
+	run("rm -f plain tested copy changed");
 	CHECK_INT(rmdir(directory), 0);
 	return check_result();
 }
