@@ -613,6 +613,20 @@ def test_another_time_and_the_same_content(s3once, s3, s3_wire, bucket, marks, t
     assert [each.kind for each in s3_wire.history[since:]] == ["HeadObject"]
 
 
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_another_time_and_a_content_that_nothing_can_be_said_of(s3once, s3, bucket, marks, tmp_path):
+    """As of an object whose server has told no checksum, and an etag of its own: the file counts as changed."""
+    tree = make_tree(tmp_path / "tree", {"a": 100})
+    command = ("push", "--json", tree, f"s3://{bucket}/p")
+    assert s3once(*command).code == 0
+    marks.change(marks_of(marks)["p/a"], "sum", "")
+    marks.change(marks_of(marks)["p/a"], "etag", "5f3-of-a-server")
+    (tree / "a").write_bytes(b"x" * 100)
+    os.utime(tree / "a", (1_700_000_000, 1_700_000_000))
+    run = s3once(*command)
+    assert run.code == 1 and counts(run) == {"refused": 1}, run
+
+
 def test_what_size_and_time_do_not_show_is_not_seen(s3once, bucket, marks, tmp_path):
     """As documented: other content with the same size and time, and an object deleted after it was done."""
     tree = make_tree(tmp_path / "tree", {"file": b"old", "deleted": b"x"})
