@@ -1,4 +1,4 @@
-/* Starts the commands of `lock run` and of `push --command`. The new process is at first s3once
+/* Starts the commands of `lock run` and of `push … -- COMMAND`. The new process is at first s3once
  * itself, which does what posix_spawn cannot do, and then becomes the command. */
 #pragma once
 #include <signal.h>

@@ -64,6 +64,7 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->read.values = frame->values;
 	frame->read.given = frame->given;
 	frame->read.ret_topic = &frame->topic;
+	frame->read.ret_before_dashes = &frame->before_dashes;
 	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) { /* --help was asked for */
 		if (options_help(frame->command, frame->topic, stdout, &frame->problem) == 0)

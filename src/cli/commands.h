@@ -39,6 +39,7 @@ struct command_frame {
 	 */
 	unsigned given[OPTIONS_MAX];
 	const char *topic; /* that of --help TOPIC; NULL: none */
+	int before_dashes; /* operands before "--"; 0 also if there is no "--" */
 	char **words;      /* argv as it was */
 	int n;             /* operands */
 	char **operands;

@@ -62,9 +62,10 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 static const char *contradiction_of_pipe(const struct s3once_options *o)
 {
 	if (!o->read)
-		return o->spool ? "--spool is about what comes through a pipe: give --command, or - "
-				  "as the SOURCE"
-				: NULL;
+		return o->spool
+			       ? "--spool is about what comes through a pipe: give a COMMAND, or - "
+				 "as the SOURCE"
+			       : NULL;
 	if (!o->as || o->n_sources != 1)
 		return "what comes through a pipe has no name: give its key by --as KEY";
 	if (o->rotated || o->files_from || o->follow || o->min_age_ms || o->max_bytes ||

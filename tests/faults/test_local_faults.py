@@ -166,7 +166,7 @@ def test_out_of_descriptors(make_stage, limit):
 
 NO_PROCESS = {
     "push --on-success": (0, "warning: --on-success: the command cannot be started: resource temporarily unavailable"),
-    "push --command": (1, "no process can be started for it: Resource temporarily unavailable"),
+    "push -- COMMAND": (1, "no process can be started for it: Resource temporarily unavailable"),
     "lock run": (3, "lock run: cannot start a process: Resource temporarily unavailable"),
     "credential_process": (3, "Resource temporarily unavailable"),
 }
@@ -180,7 +180,7 @@ def test_no_process_can_be_started(s3once, s3, bucket, tmp_path, who):
     touch = ["touch", str(tmp_path / "was-run")]
     commands = {
         "push --on-success": ["push", tmp_path / "a", f"s3://{bucket}", "--on-success", " ".join(touch)],
-        "push --command": ["push", "--as", "k", "--command", f"s3://{bucket}", "--", *touch],
+        "push -- COMMAND": ["push", "--as", "k", f"s3://{bucket}", "--", *touch],
         "lock run": ["lock", "run", "k", "--", *touch],
         "credential_process": ["push", tmp_path / "a", f"s3://{bucket}"],
     }

@@ -347,7 +347,7 @@ def test_an_environment_file_alone_is_a_job(s3once, s3, bucket, job, tree):
 def test_every_option_of_push_can_stand_in_a_file(s3once, job):
     """Also one that is made tomorrow: what is not known is the value at most. A job has files and no command."""
     names = set(re.findall(r"^ {2,6}(?:-\w, )?--([a-z0-9-]+)", s3once("push", "--help", "all").out, re.M))
-    names -= {"help", "command", "spool"}
+    names -= {"help", "spool"}
     assert len(names) > 50
     path = job("all", "".join(f"{name} = \n" for name in sorted(names)))
     run = s3once("run", "all")

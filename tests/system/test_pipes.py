@@ -27,7 +27,7 @@ def producer(tmp_path):
 
 
 def pushed(bucket, *options, key="db.dump"):
-    return ("push", "--as", key, "--command", "--lease", "2s", *options, f"s3://{bucket}")
+    return ("push", "--as", key, "--lease", "2s", *options, f"s3://{bucket}")
 
 
 def from_stdin(bucket, *options, key="db.dump"):
@@ -103,19 +103,19 @@ def test_a_night_without_a_backup_is_no_success_for_those_who_watch(s3once, s3, 
 
 def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):
     (tmp_path / "rules").write_text('[rule "printf"]\ncontent-type = text/x-command\n[rule "db/*.json"]\ncontent-type = application/x-key\n')
-    run = s3once("push", "--as", "db/x.json", "--rules", tmp_path / "rules", "--command", f"s3://{bucket}", "--", "printf", "{}")
+    run = s3once("push", "--as", "db/x.json", "--rules", tmp_path / "rules", f"s3://{bucket}", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/x.json")["ContentType"] == "application/x-key", run
     options = ("--rules", tmp_path / "rules", "--compress", "gzip", "--header", "Content-Encoding: gzip")
-    run = s3once("push", "--as", "db/y.json", *options, "--command", f"s3://{bucket}", "--", "printf", "{}")
+    run = s3once("push", "--as", "db/y.json", *options, f"s3://{bucket}", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/y.json")["ContentType"] == "application/x-key", run
 
 
 def test_words_behind_the_command_are_its_own(s3once, s3, bucket, tmp_path):
-    """As for env and timeout, also without "--": -n is not --dry-run."""
+    """Behind "--", -n is not --dry-run, and a second "--" is a word like others."""
     (tmp_path / "list").write_text("10\n9\n")
-    run = s3once("push", "-q", "--as", "k", "--command", f"s3://{bucket}", "sort", "-n", str(tmp_path / "list"))
+    run = s3once("push", "-q", "--as", "k", f"s3://{bucket}", "--", "sort", "-n", str(tmp_path / "list"))
     assert run.code == 0 and s3.get(bucket, "k") == b"9\n10\n", run
-    run = s3once("push", "--as", "k2", "--command", f"s3://{bucket}", "echo", "--", "--help", "-q")
+    run = s3once("push", "--as", "k2", f"s3://{bucket}", "--", "echo", "--", "--help", "-q")
     assert run.code == 0 and s3.get(bucket, "k2") == b"-- --help -q\n", run
 
 
@@ -298,7 +298,7 @@ def test_a_key_without_room_for_the_suffix(s3once, s3, bucket, producer, key_byt
 
 def test_the_last_as_counts(s3once, s3, bucket, producer):
     """As for every other option that is given twice."""
-    run = s3once("push", "--as", "first", "--part-size", "1G", "--as", "second", "--part-size", "8M", "--command", f"s3://{bucket}", *producer("printf x"))
+    run = s3once("push", "--as", "first", "--part-size", "1G", "--as", "second", "--part-size", "8M", f"s3://{bucket}", *producer("printf x"))
     assert run.code == 0 and list(s3.objects(bucket)) == ["second"], run
 
 
@@ -368,7 +368,10 @@ def test_what_makes_no_sense_is_refused(s3once, bucket):
             run = s3once(*line)
             assert run.code == 2 and ("pipe" in run.err or "--as" in run.err), run
     assert "give its key by --as" in s3once("push", "-", f"s3://{bucket}").err
-    assert s3once("push", "--as", "k", "--command", f"s3://{bucket}").code == 2
+    run = s3once("push", "--as", "k", f"s3://{bucket}", "--")
+    assert run.code == 2 and "no COMMAND follows --: write s3://BUCKET -- COMMAND..." in run.err, run
+    run = s3once("push", "--as", "k", f"s3://{bucket}", "touch", "file")
+    assert run.code == 2 and "'file': an S3 URL is written" in run.err, "nothing is started without --"
     assert "through a pipe" in s3once("push", "--spool", "/tmp", "/etc/hostname", f"s3://{bucket}").err
 
 

@@ -204,7 +204,7 @@ def test_a_root_like_that_of_alpine(native, s3, s3_wire, bucket, tmp_path):
     push_killed_resumed_verified(root, s3_wire, s3_wire.endpoint, bucket)
     named = root.run("/bin/s3once", "push", "/data", f"s3://{bucket}/p", endpoint=s3_wire.endpoint.replace("127.0.0.1", "storage.example"))
     assert "NoSuchBucket" in named.stderr, named  # the server was found, and takes its name for that of a bucket
-    script = f"s3once push --as piped --command s3://{bucket} -- cat /etc/alpine-release"
+    script = f"s3once push --as piped s3://{bucket} -- cat /etc/alpine-release"
     piped = root.run("/bin/sh", "-c", script, endpoint=s3_wire.endpoint)
     assert piped.returncode == 0 and s3.get(bucket, "piped") == b"3.22.0\n", piped
 

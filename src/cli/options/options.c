@@ -484,15 +484,6 @@ static int check_ages(
 	return 0;
 }
 
-/* Whether the last operand is the first word of a COMMAND, whose options are its own. push runs one
- * only with --command, and `lock run` always does. */
-static bool begins_command(const struct command *command, int operands)
-{
-	struct option_match match;
-	return command->runs_after && operands > command->runs_after &&
-	       (!options_find(command, "command", &match) || command->given[match.index]);
-}
-
 int options_parse(const struct command *command, int argc, char **argv, struct problem *ret_problem)
 {
 	int operands = 0, r = 0;
@@ -501,10 +492,13 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 		char *word = argv[at];
 		if (only_operands || word[0] != '-' || !word[1]) { /* "-" alone is an operand */
 			argv[operands++] = word;
-			only_operands |= begins_command(command, operands);
-		} else if (strcmp(word, "--") == 0)
+			/* The options of a COMMAND are its own. */
+			only_operands |= command->runs_after && operands > command->runs_after;
+		} else if (strcmp(word, "--") == 0) {
 			only_operands = true;
-		else if (word[1] != '-')
+			if (command->ret_before_dashes)
+				*command->ret_before_dashes = operands;
+		} else if (word[1] != '-')
 			r = parse_letters(command, word, ret_problem);
 		else {
 			const char *next = at + 1 < argc ? argv[at + 1] : NULL;

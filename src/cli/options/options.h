@@ -123,6 +123,9 @@ struct command {
 	void *values;           /* what its options are read into */
 	unsigned *given;        /* OPTIONS_MAX: where each option was set (enum said_by) */
 	const char **ret_topic; /* becomes the word after --help, if there is one; may be NULL */
+	/* Becomes the number of operands before "--", and stays as it is if there is no "--". May
+	 * be NULL. */
+	int *ret_before_dashes;
 };
 
 /* Reads argv[1…] into the values, notes in command->given which options they set, refuses options

@@ -297,8 +297,11 @@ int push_main(int argc, char **argv)
 	options.pipe = &pipe;
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_check_variables();
-	if (goes_on)
+	if (goes_on) {
 		note_taken(&frame, argc, &options);
+		/* s3://BUCKET -- COMMAND... */
+		options.is_command = frame.before_dashes == 1 && url_is_s3(argv[0]);
+	}
 	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0) {
 		push_options_aim(&options);
 		frame.code = push_run(&options, NULL);

@@ -42,21 +42,18 @@ static int refuse_lack_of_source(const struct push_options *o, struct problem *p
 	return -EINVAL;
 }
 
-/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... Only
- * push has the option --command, and it always sets o->pipe. Returns 0, or -EINVAL with a sentence.
- */
+/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or s3://BUCKET -- COMMAND..., with which
+ * o->pipe is set. Returns 0, or -EINVAL with a sentence. */
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
 {
 	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
 	if (o->is_command && n < 2)
-		return refuse(problem, "--command needs s3://BUCKET -- COMMAND...");
+		return refuse(problem, "no COMMAND follows --: write s3://BUCKET -- COMMAND...");
 	if (n == 0)
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
 	const char *url = operands[o->is_command ? 0 : n - 1];
 	if (url_parse(url, &o->url, problem) < 0) {
-		if (o->is_command)
-			problem_prefix(problem, "with --command, the first argument says where to");
-		else if (!url_is_s3(url))
+		if (!url_is_s3(url))
 			problem_prefix(problem,
 				n > 1 && url_is_s3(operands[0])
 					? "s3once does not download: read objects with aws s3 cp or "

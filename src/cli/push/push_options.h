@@ -25,11 +25,11 @@ struct push_options {
 	/* Only `s3once watch` uses these three. metrics_listen is NULL if it does not listen. */
 	const char *metrics_listen;
 	uint64_t whole_scan_ms, drain_ms;
-	int is_command; /* the operands are the URL and a command */
+	bool is_command; /* the operands are the URL and a command. Only push sets it */
 	/* The option whose value came right before the first operand, and that value, which may
 	 * have been meant as the SOURCE. Only push sets them. NULL: there is none. */
 	const char *taker, *taken;
-	/* What is read if the SOURCE is -, or with --command. Only push sets it. NULL: the SOURCE -
+	/* What is read if the SOURCE is -, or of a COMMAND. Only push sets it. NULL: the SOURCE -
 	 * is a file of this name. */
 	struct pipe_input *pipe;
 };
