@@ -1,4 +1,5 @@
-/* Locks for many hosts in a DynamoDB table, or for all users of one host in an SQLite file.
+/* Locks for many hosts in a DynamoDB table or in an S3 bucket, or for all users of one host in an
+ * SQLite file.
  *
  * A lock is a row with a lease. Its holder renews the row before the lease runs out. Whoever has
  * seen the row unchanged for a whole lease may take it over. Only elapsed time decides, and a
@@ -56,11 +57,11 @@ enum s3once_lock_dialect {
 
 /* What is left when a lock is released. */
 enum s3once_lock_release_by {
-	/* As BY_MARK for go and SQLite, and as BY_DELETE for all others. */
+	/* As BY_MARK for go, SQLite and S3, and as BY_DELETE for all others. */
 	S3ONCE_LOCK_BY_DEFAULT = 0,
 	/* Nothing. */
 	S3ONCE_LOCK_BY_DELETE,
-	/* The row with its data, marked as released. Java and go have this. */
+	/* The row with its data, marked as released. Java and go have this. S3 has nothing else. */
 	S3ONCE_LOCK_BY_MARK,
 };
 
@@ -126,11 +127,16 @@ typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *eve
 
 /* What a client is opened with. Zero it, and set what differs from the default. */
 struct s3once_locks_options {
-	/* "dynamodb:TABLE", "sqlite:PATH" or "local". NULL: "local", which is a file of this user.
-	 * Each user, and each unit with a STATE_DIRECTORY, has its own. To exclude each other they
-	 * use a table or sqlite:PATH. */
+	/* "dynamodb:TABLE", "s3://BUCKET/PREFIX", "sqlite:PATH" or "local". NULL: "local", which is
+	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. To
+	 * exclude each other they use one of the other places.
+	 *
+	 * Locks in S3 need a service that honours conditional writes. The first lock that is
+	 * acquired tries that out, which may take some seconds, and the result is kept in the
+	 * bucket. On a service that does not, acquiring fails with -EIO. */
 	const char *place;
-	/* Of a DynamoDB table. With SQLite it has to be S3ONCE_LOCK_JAVA, which is the default. */
+	/* Of a DynamoDB table. With SQLite and S3 it has to be S3ONCE_LOCK_JAVA, which is the
+	 * default. */
 	enum s3once_lock_dialect dialect;
 	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
 	 * rows of java and go a sort key. */
@@ -163,8 +169,9 @@ struct s3once_locks_options {
 	 * missing, but its parents are not. NULL: nothing is remembered. "": a directory in this
 	 * user's own state. */
 	const char *observations;
-	/* Access. NULL leaves each to the environment and the profile. */
-	const char *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
+	/* Access; endpoint_url is that of S3. NULL leaves each to the environment and the profile.
+	 */
+	const char *dynamodb_endpoint_url, *endpoint_url, *region, *profile, *ca_bundle;
 	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
@@ -208,7 +215,8 @@ struct s3once_locks_table {
 };
 /* Makes the table and waits until it can be used. A table that is there already with these keys is
  * no failure, and *ret_created says whether this call made it. A server without time to live is no
- * failure either, and ret->text says so then. For SQLite nothing is done. */
+ * failure either, and ret->text says so then. For S3 it is tried out whether the bucket honours
+ * conditional writes, and *ret_created stays 0. For SQLite nothing is done. */
 S3ONCE_PUBLIC int s3once_locks_init(struct s3once_locks *locks,
 	const struct s3once_locks_table *table, int *ret_created, struct s3once_lock_error *ret);
 
@@ -232,7 +240,8 @@ struct s3once_lock_attribute {
 /* What is to be acquired. Zero it, set the key, and what differs from the default. */
 struct s3once_lock_request {
 	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:", and in an SQLite
-	 * file it must not have a byte 1. */
+	 * file and in S3 it must not have a byte 1. In S3 the object's key has at most 1,024 bytes,
+	 * of which each special character takes three. */
 	const char *key;
 	/* NULL: none (python: "-"). */
 	const char *sort_key;

@@ -57,10 +57,10 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 		return lock_error(ret, -EINVAL, "a sort key has at most %d bytes", LOCK_KEY_MAX);
 	if (!utf8_valid(key, strlen(key)) || (has_sort && !utf8_valid(sort, strlen(sort))))
 		return lock_error(ret, -EINVAL, "'%s': keys are UTF-8", quote(key).text);
-	if (locks->is_sqlite && strchr(key, 1))
-		return lock_error(
-			ret, -EINVAL, "'%s': no byte 1 in the keys of a file", quote(key).text);
-	if (!locks->is_sqlite &&
+	if (locks->is_private && strchr(key, 1))
+		return lock_error(ret, -EINVAL, "'%s': no byte 1 in the keys of a file or bucket",
+			quote(key).text);
+	if (!locks->is_private &&
 		strncmp(key, LOCK_COUNTER_PREFIX, strlen(LOCK_COUNTER_PREFIX)) == 0)
 		return lock_error(ret, -EINVAL,
 			"'%s': keys that begin with " LOCK_COUNTER_PREFIX
@@ -70,8 +70,8 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	if (has_sort && !takes_sort)
 		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
 	/* In a table a sort key is never "". If it is not given (NULL), the dialect's default is
-	 * taken. A lock in a file may have none. */
-	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !*locks->dialect->sk_default))
+	 * taken. A lock elsewhere may have none. */
+	if (!has_sort && takes_sort && !locks->is_private && (sort || !*locks->dialect->sk_default))
 		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
 	return 0;
 }

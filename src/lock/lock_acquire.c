@@ -44,9 +44,11 @@ static void row_name(const struct s3once_locks *locks, struct item_key key,
 	char ret[static ID_CHARS + 1], char ret_path[static PATH_CHARS])
 {
 	/* Tables of one name are different ones if their services are, or their files. */
-	const char *place = locks->aws ? locks->aws->dynamodb_endpoint : locks->files.path;
-	const char *const words[] = {
-		locks->table_name, place ? place : "", key.pk, key.sk ? key.sk : ""};
+	const char *place = locks->is_s3 ? locks->aws->s3_endpoint
+			    : locks->aws ? locks->aws->dynamodb_endpoint
+					 : locks->files.path;
+	const char *const words[] = {locks->is_s3 ? locks->s3_place : locks->table_name,
+		place ? place : "", key.pk, key.sk ? key.sk : ""};
 	name_of(words, sizeof words / sizeof *words, ret);
 	snprintf(ret_path, PATH_CHARS, "%s/%s", locks->observations, ret);
 }
@@ -206,8 +208,8 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 	struct item item = {0};
 	int64_t token = 0;
 	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", lock->key);
-	lock_key_of(locks, locks->is_sqlite ? lock->key : counter, lock->sort, 0, &key);
-	if (locks->is_sqlite)
+	lock_key_of(locks, locks->is_private ? lock->key : counter, lock->sort, 0, &key);
+	if (locks->is_private)
 		snprintf(key.pk, sizeof key.pk, "lock-token");
 	/* If a reply is lost, the request is sent again and may count twice. A token is skipped
 	 * then, but no token is given out twice. */
@@ -511,7 +513,7 @@ static int check_replicas(struct acquisition *a)
 	struct call_limits limits = limits_of(a, clock_boot_ns());
 	struct dynamodb_shape shape;
 	struct problem problem = {0};
-	if (locks->is_sqlite || locks->allows_replicas || atomic_load(&locks->has_shape))
+	if (locks->is_private || locks->allows_replicas || atomic_load(&locks->has_shape))
 		return 0;
 	limits.attempts = 1;
 	const enum outcome o = dynamodb_describe_table(a->conn, &limits, &shape, &problem);
@@ -524,6 +526,17 @@ static int check_replicas(struct acquisition *a)
 			"each other, cannot be seen: allow dynamodb:DescribeTable, or say "
 			"--allow-replicas");
 	return 0;
+}
+
+/* Checks whether locks may be kept in this place, before the time of a lease counts. */
+static int check_place(struct acquisition *a)
+{
+	const struct store_ops *ops = a->locks->store->ops;
+	const struct call_limits limits = limits_of(a, clock_boot_ns());
+	struct problem problem = {0};
+	if (ops->prepare && ops->prepare(a->conn, &limits, &problem) != OUTCOME_OK)
+		return fail_acquisition(a, &problem);
+	return check_replicas(a);
 }
 
 int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_request *request,
@@ -552,7 +565,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	/* The first round writes at once, since most locks are free. In a dialect that decides by
 	 * the wall clock, the row is read first, since the reply shows the service's time. */
-	r = check_replicas(&a);
+	r = check_place(&a);
 	if (!r)
 		r = try_all(&a, locks->dialect->by_wall_clock ? FIRST_READ : FIRST_WRITE);
 	for (unsigned round = 0; r == -EBUSY; round++) {

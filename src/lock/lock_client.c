@@ -23,7 +23,7 @@ static const char *fill_names(struct s3once_locks *locks, const struct s3once_lo
 	const char *sk = o->sort_name ? o->sort_name : dialect->sk_name;
 	if (!*pk || strlen(pk) > 255 || (sk && (!*sk || strlen(sk) > 255)))
 		return "a key attribute's name has 1 to 255 bytes";
-	if (locks->is_sqlite) { /* an SQLite file always has these names */
+	if (locks->is_private) { /* which always has these names */
 		pk = "pk";
 		sk = "sk";
 	}
@@ -58,8 +58,11 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 static const char *fill_modes(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
 	locks->by_mark = o->release_by ? o->release_by == S3ONCE_LOCK_BY_MARK
-				       : locks->is_sqlite || o->dialect == S3ONCE_LOCK_GO;
+				       : locks->is_private || o->dialect == S3ONCE_LOCK_GO;
 	locks->tokens = o->tokens ? o->tokens : S3ONCE_LOCK_TOKENS_COUNTER;
+	if (locks->is_s3 && !locks->by_mark)
+		return "locks in S3 are released by mark only: not every server deletes an object "
+		       "on a condition";
 	if (locks->by_mark && !locks->dialect->released)
 		return "this dialect releases by delete only";
 	if (locks->tokens == S3ONCE_LOCK_TOKENS_ROW && !locks->by_mark)
@@ -75,28 +78,39 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	struct s3once_lock_error *ret)
 {
 	const char *place = o->place ? o->place : "local";
-	/* What follows these words, at place + 9 and place + 7, is the table's name or the path. */
+	/* What follows these words, at place + 9, + 7 and + 5, is the table's name, the path or the
+	 * bucket. */
 	const bool is_table = strncmp(place, "dynamodb:", 9) == 0;
 	const bool is_named = strncmp(place, "sqlite:", 7) == 0;
+	const bool is_s3 = strncmp(place, STORE_S3_BEGIN, 5) == 0;
 	const char *fault = NULL;
 	locks->dialect = dialect_of(o->dialect);
-	locks->is_sqlite = !is_table;
+	locks->is_private = !is_table;
+	locks->is_s3 = is_s3;
 	locks->allows_replicas = o->allow_replicas != 0;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
 	/* A table has a name of 1 to 255 bytes, and a file has a path. */
-	const bool is_place = (is_table && place[9] && strlen(place + 9) <= 255) ||
-			      (is_named && place[7]) || strcmp(place, "local") == 0;
+	const bool is_place =
+		(is_table && place[9] && strlen(place + 9) <= 255) || (is_named && place[7]) ||
+		(is_s3 && place[5] && place[5] != '/' && strlen(place) < LOCK_PLACE_MAX &&
+			utf8_valid(place, strlen(place))) ||
+		strcmp(place, "local") == 0;
 	if (!is_place)
-		fault = "locks are in dynamodb:TABLE, sqlite:PATH or local";
+		fault = "locks are in dynamodb:TABLE, s3://BUCKET/PREFIX, sqlite:PATH or local";
 	else if (is_named && strcmp(place + 7, STORE_SQLITE_NOWHERE) == 0)
 		fault = "locks in memory exclude nobody: name a file";
 	if (fault)
 		return lock_error(ret, -EINVAL, "'%s': %s", quote(place).text, fault);
 	if (!is_table && o->dialect != S3ONCE_LOCK_JAVA)
-		return lock_error(ret, -EINVAL, "a file has no other users: no dialect but java");
+		return lock_error(ret, -EINVAL,
+			"%s: no dialect but java, since no other library keeps its locks there; "
+			"those of a dialect are in dynamodb:TABLE",
+			is_s3 ? "locks in S3" : "locks in a file");
 	if (is_table)
 		snprintf(locks->table_name, sizeof locks->table_name, "%s", place + 9);
+	if (is_s3)
+		snprintf(locks->s3_place, sizeof locks->s3_place, "%s", place);
 	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX ||
 				!utf8_valid(o->owner, strlen(o->owner))))
 		return lock_error(ret, -EINVAL, "an owner is UTF-8 of 1 to %d bytes", OWNER_MAX);
@@ -139,12 +153,12 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 	return 0;
 }
 
-/* Opens the SQLite file or the table that the locks are in. 0 or -errno. */
+/* Opens the SQLite file, the table or the bucket that the locks are in. 0 or -errno. */
 static int open_store(
 	struct s3once_locks *locks, const struct s3once_locks_options *o, struct problem *problem)
 {
 	const char *place = o->place ? o->place : "local";
-	if (locks->is_sqlite) {
+	if (locks->is_private && !locks->is_s3) {
 		const bool is_named = *place == 's'; /* "sqlite:PATH"; the other is "local" */
 		char *path = is_named ? strdup(place + 7) : NULL;
 		int error = path ? 0 : is_named ? -ENOMEM : store_sqlite_default_path(&path);
@@ -164,6 +178,7 @@ static int open_store(
 		.profile = o->profile,
 		.region = o->region,
 		.dynamodb_endpoint_url = o->dynamodb_endpoint_url,
+		.endpoint_url = o->endpoint_url,
 		.ca_bundle = o->ca_bundle,
 		.request_timeout_ms = o->request_timeout_ms ? o->request_timeout_ms
 							    : locks->lease_ns / NS_PER_MS / 4,
@@ -174,6 +189,9 @@ static int open_store(
 			.stall_timeout_ms = locks->aws->stall_timeout_ms};
 		error = http_shared_new(&http, &locks->http);
 	}
+	if (!error && locks->is_s3)
+		return store_s3_open(
+			locks->aws, locks->http, locks->s3_place, &locks->store, problem);
 	return error ? error
 		     : store_dynamodb_open_table(
 			       locks->aws, locks->http, &locks->table, &locks->store, problem);
@@ -237,6 +255,20 @@ void s3once_locks_free(struct s3once_locks *locks)
 	destroy_locks(locks);
 }
 
+/* Tries out whether the place keeps to conditions, where that is not sure. 0, -ENOMEM or -EIO. */
+static int prepare_place(struct s3once_locks *locks, struct s3once_lock_error *ret)
+{
+	struct store_conn *conn;
+	struct problem problem = {0};
+	if (!locks->store->ops->prepare)
+		return 0;
+	if (store_conn_new(locks->store, &conn))
+		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	const enum outcome o = locks->store->ops->prepare(conn, &no_limits, &problem);
+	store_conn_free(conn);
+	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
+}
+
 int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,
 	int *ret_created, struct s3once_lock_error *ret)
 {
@@ -245,8 +277,8 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 	if (ret)
 		*ret = (struct s3once_lock_error){0};
 	*ret_created = 0;
-	if (locks->is_sqlite)
-		return 0;
+	if (locks->is_private)
+		return prepare_place(locks, ret);
 	if (table->ttl_name && locks->dialect == dialect_of(S3ONCE_LOCK_GO))
 		return lock_error(ret, -EINVAL,
 			"no time to live in a go table: its client copies unknown attributes to new "

@@ -17,6 +17,7 @@
 #define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
 #define LOCK_COUNTER_PREFIX "s3once-token:"       /* begins the keys of token counters in tables */
 #define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
+#define LOCK_PLACE_MAX      1400                  /* of s3://BUCKET/PREFIX */
 #define LOCK_BEATS          32                    /* the most heartbeats at once */
 
 struct lock_events {
@@ -49,14 +50,19 @@ struct s3once_locks {
 	const struct dialect *dialect;
 	struct table table; /* its names point into this struct */
 	char table_name[256], pk_name[256], sk_name[256], owner[256];
+	char s3_place[LOCK_PLACE_MAX];               /* "s3://BUCKET/PREFIX"; "": it is not S3 */
 	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns 0: the user sends heartbeats */
 	uint64_t poll_ms;
-	bool allows_replicas;    /* the user says that all holders use one Region */
-	atomic_bool has_shape;   /* the table is known not to be split among Regions */
-	bool by_mark, is_sqlite; /* by_mark: a released row stays, and says that it is free */
+	bool allows_replicas;  /* the user says that all holders use one Region */
+	atomic_bool has_shape; /* the table is known not to be split among Regions */
+	bool by_mark;          /* a released row stays, and says that it is free */
+	/* No other client has rows in this place, an SQLite file or a bucket: the rows are those
+	 * that lock_key_of() says. Otherwise the place is a table. */
+	bool is_private;
+	bool is_s3; /* it is a bucket */
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* the folder for observations; "": they are not kept */
-	struct own_files files;  /* the SQLite file, by its real path; empty for a table */
+	struct own_files files;  /* the SQLite file, by its real path; empty for a service */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;

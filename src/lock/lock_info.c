@@ -104,7 +104,10 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 		r = lock_error(ret, -ESTALE,
 			"the lock '%s' has no row in %s: it was released, or is in another place",
 			quote(lock->key).text,
-			quote(locks->files.path ? locks->files.path : locks->table_name).text);
+			quote(locks->files.path ? locks->files.path
+				: locks->is_s3  ? locks->s3_place
+						: locks->table_name)
+				.text);
 	else if (!r && row.state == ROW_FREE)
 		r = lock_error(ret, -ESTALE, "the lock was released");
 	else if (!r)
@@ -232,7 +235,7 @@ struct listing {
 	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was read */
 };
 
-/* An item_visitor that shows one row of a table or of a file, if it is a lock's and its key has the
+/* An item_visitor that shows one row of the place, if it is a lock's and its key has the
  * prefix. Returns what the user's visitor returns: any value but 0 ends the listing. */
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
@@ -241,10 +244,10 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	const char *sort = sk ? sk : "";
 	snprintf(key, sizeof key, "%s", pk);
 	snprintf(listing->after, sizeof listing->after, "%s", sort);
-	/* In an SQLite file the key and the sort key of a lock are one, with a byte 1 between them.
-	 * The rows of token counters are left out. Those of a file have another partition key, and
-	 * are not read here. */
-	if (listing->locks->is_sqlite) {
+	/* In a file and in a bucket the key and the sort key of a lock are one, with a byte 1
+	 * between them. The rows of token counters are left out. Those of a file or bucket have
+	 * another partition key, and are not read here. */
+	if (listing->locks->is_private) {
 		snprintf(key, sizeof key, "%s", sort);
 		const char *separator = strchr(sort, 1);
 		sort = separator ? separator + 1 : "";
@@ -271,15 +274,17 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, 0);
-	char from[sizeof listing.after];
-	struct store_range range = {.pk = "lock", .from = from, .consistent = true};
-	bool more = locks->is_sqlite;
+	char from[sizeof listing.after], to[sizeof from + 4];
+	struct store_range range = {.pk = "lock", .from = from, .to = to, .consistent = true};
+	bool more = locks->is_private;
 	enum outcome o = OUTCOME_OK;
 	snprintf(listing.after, sizeof listing.after, "%s", listing.prefix);
-	if (!locks->is_sqlite)
+	snprintf(to, sizeof to, "%s\xf4\x8f\xbf\xbf", listing.after);
+	if (!locks->is_private)
 		o = conn->store->ops->scan(conn, &limits, list_row, &listing, &problem);
-	/* An SQLite file is read page by page. The first page begins at the prefix, and each other
-	 * one after the last row of the page before. */
+	/* A file and a bucket are read page by page. The first page begins at the prefix, and each
+	 * other one after the last row of the page before. No key that begins with the prefix comes
+	 * after `to`, since that ends with U+10FFFF, which is no character. */
 	for (; more && o == OUTCOME_OK; range.after = true) {
 		memcpy(from, listing.after, sizeof from);
 		o = conn->store->ops->query(

@@ -11,14 +11,14 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 	/* The number of the slot is the whole sort key if the dialect says so. Otherwise it is
 	 * appended to the key as "#N", except for slot 0.
 	 *
-	 * In an SQLite file all locks have the partition key "lock", by which s3once_lock_list()
-	 * finds them. A byte 1 separates the key of the lock, which cannot have one there, from its
-	 * sort key. */
+	 * In a file and in a bucket all locks have the partition key "lock", by which
+	 * s3once_lock_list() finds them. A byte 1 separates the key of the lock, which cannot have
+	 * one there, from its sort key. */
 	const bool sk_is_slot = locks->dialect->sk_is_slot;
 	char number[16] = "";
 	if (slot || sk_is_slot)
 		snprintf(number, sizeof number, sk_is_slot ? "%u" : "#%u", slot);
-	if (locks->is_sqlite) {
+	if (locks->is_private) {
 		snprintf(ret->pk, sizeof ret->pk, "lock");
 		snprintf(ret->sk, sizeof ret->sk, "%s%s%s%s", key, number, *sort ? "\x01" : "",
 			sort);

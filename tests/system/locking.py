@@ -69,6 +69,16 @@ class Table:
         self.client.delete_item(TableName=self.name, Key=self.key(key, slot), **condition)
 
 
+def locks_in_s3(s3, bucket, endpoint=None):
+    """The environment of a program that keeps its locks in this bucket."""
+    return {
+        "AWS_ENDPOINT_URL_S3": endpoint or s3.endpoint,
+        "AWS_ACCESS_KEY_ID": s3.access_key,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_key,
+        "S3ONCE_LOCKS": f"s3://{bucket}/locks",
+    }
+
+
 EXISTS = {
     "java": "attribute_exists(#pk)",
     "go": "attribute_exists(#pk)",

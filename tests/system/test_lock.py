@@ -1,4 +1,4 @@
-"""`s3once lock`: what a shell sees of it, on both DynamoDB servers and in a file."""
+"""`s3once lock`: what a shell sees of it, on both DynamoDB servers, in a bucket and in a file."""
 
 import ctypes
 import os
@@ -16,15 +16,17 @@ from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
-from tests.system.locking import Probe
+from tests.system.locking import Probe, locks_in_s3
 from tests.system.test_lock_terminal import blocks, state_of
 
 
-@pytest.fixture(params=["sqlite", "dynoxide", "dynalite"])
+@pytest.fixture(params=["sqlite", "dynoxide", "dynalite", "s3"])
 def place(request, s3once, tmp_path, table):
     """Locks are kept there; lock init was run."""
     if request.param == "sqlite":
         s3once.environment["S3ONCE_LOCKS"] = f"sqlite:{tmp_path}/locks.db"
+    elif request.param == "s3":
+        s3once.environment |= locks_in_s3(request.getfixturevalue("s3"), request.getfixturevalue("bucket"))
     else:
         server = request.getfixturevalue(request.param)
         s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = server.endpoint

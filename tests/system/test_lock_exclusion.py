@@ -18,19 +18,34 @@ from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import BUILD, FULL
-from tests.system.locking import Probe, Table
+from tests.system.locking import Probe, Table, locks_in_s3
 
 PROCESSES, TIMES, KEYS, SECONDS = (16, 200, 8, 600) if FULL else (8, 6, 2, 6)
+TIMES_IN_S3 = 200 if FULL else 20
 PATIENCE = 1200 if FULL else 600
 KINDS = ("alone", "sharing", "short", "shell")
 
 
-@pytest.fixture
-def wire(dynamodb, s3once, table):
-    Table(dynamodb, s3once, table, "java")
-    with Proxy(dynamodb, "dynamodb", keep=False) as proxy:
+@pytest.fixture(params=["dynamodb", "s3"])
+def wire(request, s3once):
+    """A proxy that loses, delays and doubles what goes to the place of the locks."""
+    if request.param == "dynamodb":
+        server, table = request.getfixturevalue("dynamodb"), request.getfixturevalue("table")
+        s3once.environment |= {
+            "AWS_ENDPOINT_URL_DYNAMODB": server.endpoint,
+            "AWS_ACCESS_KEY_ID": server.access_key,
+            "AWS_SECRET_ACCESS_KEY": server.secret_key,
+        }
+        Table(server, s3once, table, "java")
+    else:
+        server, bucket = request.getfixturevalue("s3"), request.getfixturevalue("bucket")
+        s3once.environment |= locks_in_s3(server, bucket)
+        assert s3once("lock", "init").code == 0
+    with Proxy(server, request.param, keep=False) as proxy:
         for fault in (faults.drop_reply, faults.drop_request, faults.duplicate, faults.late_duplicate(0.3), faults.delay_reply(0.5), faults.hang, faults.hang_applied):
             proxy.add(fault, probability=0.015, times=None)
+        s3once.environment[f"AWS_ENDPOINT_URL_{request.param.upper()}"] = proxy.endpoint
+        proxy.times = TIMES if request.param == "dynamodb" else TIMES_IN_S3
         yield proxy
         proxy.clear()
         assert not proxy.failures
@@ -39,9 +54,10 @@ def wire(dynamodb, s3once, table):
 class Holder:
     """One process, started anew after each kill until it has held a lock often and long enough."""
 
-    def __init__(self, environment, s3once, table, folder, seed):
+    def __init__(self, environment, s3once, times, folder, seed):
         kind = KINDS[seed % len(KINDS)]
-        self.argv = [BUILD / "tests" / "system" / "lock_holder", kind, f"dynamodb:{table}", str(KEYS)]
+        self.times = times
+        self.argv = [BUILD / "tests" / "system" / "lock_holder", kind, environment["S3ONCE_LOCKS"], str(KEYS)]
         if kind == "shell":
             self.argv = [sys.executable, Path(__file__).with_name("lock_shell.py"), s3once.binary(), str(KEYS)]
         self.environment = environment
@@ -60,7 +76,7 @@ class Holder:
         return self.history.read_text().count(" 0\n")
 
     def start(self):
-        left = [max(0, TIMES - self.done()), max(0, int(self.until - time.monotonic())), self.seed]
+        left = [max(0, self.times - self.done()), max(0, int(self.until - time.monotonic())), self.seed]
         with open(self.history, "a") as out, open(self.history.with_suffix(".err"), "a") as err:
             self.popen = subprocess.Popen([*self.argv, *map(str, left)], env=self.environment, stdout=out, stderr=err)
         self.seed += 1000
@@ -119,12 +135,11 @@ def spans(holders):
 
 
 @pytest.mark.threaded
-def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, dynamodb, wire, table, tmp_path, record_property):
+def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, wire, tmp_path, record_property):
     chance = random.Random(6)
-    environment = {**s3once.environment, "AWS_ENDPOINT_URL_DYNAMODB": wire.endpoint}
     # Between our reading of the clock and what others have kept lies a while.
-    environment |= preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_SLOW_OPEN="/locks/")
-    holders = [Holder(environment, s3once, table, tmp_path, seed) for seed in range(PROCESSES)]
+    environment = s3once.environment | preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_SLOW_OPEN="/locks/")
+    holders = [Holder(environment, s3once, wire.times, tmp_path, seed) for seed in range(PROCESSES)]
     done = []
     try:
         deadline = time.monotonic() + PATIENCE
@@ -153,7 +168,7 @@ def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, dynamodb, wire,
 {taken_over} take-overs, tokens up to {max(list_[-1][2] for list_ in found.values())}, {len(overlaps)} overlaps"""
     record_property("figures", figures)
     assert not overlaps and not shrunk, (figures, overlaps[:5], shrunk[:5])
-    assert all(holder.done() >= TIMES for holder in holders) and total >= PROCESSES * TIMES
+    assert all(holder.done() >= wire.times for holder in holders) and total >= PROCESSES * wire.times
     assert faults_fired > 5 and len(done) >= 5
 
 

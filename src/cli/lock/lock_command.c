@@ -274,9 +274,11 @@ static const struct option list_options[] = {
 
 static const struct lock_command list_command = {
 	.command.name = "lock list",
-	.description = "all locks of a table or file",
+	.description = "all locks of a place",
 	.command.operands = "",
-	.command.about = "Lists the rows of all locks, held or not, by reading the whole table.\n",
+	.command.about =
+		"Lists the rows of all locks, held or not, by reading the whole table. In S3 that\n"
+		"is a request for each lock whose key begins with --prefix.\n",
 	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n\n"
 			    "Exit codes: 0 listed; 2 usage; 3 service.\n",
 	.groups = {list_options},
@@ -357,11 +359,13 @@ static const struct option init_options[] = {
 
 static const struct lock_command init_command = {
 	.command.name = "lock init",
-	.description = "make a table for locks",
+	.description = "make a table for locks, or try a bucket",
 	.command.operands = "[TAG=VALUE...]",
 	.command.about =
 		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
-		"waits until it can be used. Safe to run again. A file needs no init.\n",
+		"waits until it can be used. Tries out whether a bucket honours conditional\n"
+		"writes, which the first lock does otherwise. Safe to run again. A file needs no\n"
+		"init.\n",
 	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n\n"
 			    "Exit codes: 0 ready; 2 usage; 3 service.\n",
 	.groups = {init_options},
@@ -393,8 +397,9 @@ static struct command command_of(
 	const struct lock_command *which, struct option_group groups[static GROUPS])
 {
 	static const struct option_group of_all[] = {
-		{"Table or file", lock_place_options},
-		{"Services", access_options, FIELD(access), true},
+		{"Place", lock_place_options},
+		{"Services", access_s3_options, FIELD(access), true},
+		{NULL, access_options, FIELD(access), true},
 		{"Output", lock_output_options},
 		{NULL},
 	};
@@ -431,6 +436,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;
 	client->observations = ""; /* what is seen of others' locks is kept in this user's state */
+	client->endpoint_url = aws->endpoint_url;
 	client->region = aws->region;
 	client->profile = aws->profile;
 	client->ca_bundle = aws->ca_bundle;

@@ -14,8 +14,9 @@ static const char *const token_sources[] = {"default", "row", "counter", "none",
 
 const struct option lock_place_options[] = {
 	VALUE("locks", STRING, FIELD(client.place), "PLACE",
-		"where the locks are: dynamodb:TABLE for many hosts, sqlite:PATH, or local, a file of "
-		"this user on this host [as S3ONCE_LOCKS says, or local with a warning]"),
+		"where the locks are: dynamodb:TABLE or s3://BUCKET/PREFIX for many hosts, sqlite:PATH, "
+		"or local, a file of this user on this host [as S3ONCE_LOCKS says, or local with a "
+		"warning]"),
 	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
 		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
 	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
@@ -23,7 +24,7 @@ const struct option lock_place_options[] = {
 	VALUE("sort-name", STRING, FIELD(client.sort_name), "NAME",
 		"the table's sort key [as the dialect has it]"),
 	VALUE("release-by", CHOICE, FIELD(client.release_by), "WAY",
-		"default, delete, or mark: the row stays [mark for go and files, else delete]",
+		"default, delete, or mark: the row stays [mark for go, files and S3, else delete]",
 		.choices = releases),
 	VALUE("tokens", CHOICE, FIELD(client.tokens), "FROM",
 		"fencing tokens: default, row, counter or none; all users say the same [counter]",
@@ -66,8 +67,8 @@ int lock_open(struct lock_use *use)
 	if (!r && !use->client.place)
 		log_warning(
 			"locks are kept in a file of this user on this host, and exclude no other host: "
-			"for several hosts give --locks dynamodb:TABLE, and if this is meant, --locks "
-			"local");
+			"for several hosts give --locks dynamodb:TABLE or s3://BUCKET/PREFIX, and if this "
+			"is meant, --locks local");
 	if (!r && use->client.dialect == S3ONCE_LOCK_DLM)
 		log_warning(
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
