@@ -97,7 +97,7 @@ def test_a_job_that_cannot_be_read(s3once, jobs):
         assert run.code == 2 and "none.conf: there is no such file" in run.err and f"{command}: the job none cannot be read" in run.err, run
 
 
-def test_which_files_failed_last_night_and_why(s3once, s3, bucket, nginx, tree):
+def test_which_files_failed_last_night_and_why(s3once, s3, bucket, jobs, nginx, tree):
     """Also those that have no mark, since they could not even be read."""
     make_tree(tree, {"c.log": 5, "sub/d.log": 5, "e.log": 5})
     (tree / "c.log").chmod(0)
@@ -116,6 +116,10 @@ def test_which_files_failed_last_night_and_why(s3once, s3, bucket, nginx, tree):
     assert "c.log" not in s3once("status", "--job", "nginx", f"s3://{bucket}/web10").out
     (job,) = [event for event in s3once("status", "--json", "--job", "nginx").events if event["event"] == "job"]
     assert (job["exit"], job["files_failed"], len(job["failures"])) == (1, 3, 3), job
+    (jobs / "wider.conf").write_text(nginx.replace(f"source = {tree}", f"source = {tree}/none").replace("/web1", ""))
+    assert s3once("run", "wider").code == 1
+    assert f"{tree}/none" not in s3once("status", "--job", "nginx").out, "of another job, whose target is above"
+    assert f"{tree}/none" in s3once("status", "--job", "wider").out
     (tree / "c.log").chmod(0o644)
     (tree / "sub").chmod(0o755)
     s3.client.delete_object(Bucket=bucket, Key="web1/e.log")

@@ -75,18 +75,29 @@ struct jobs {
 	struct text asked; /* "s3://BUCKET/KEY", escaped as the targets in the rows */
 };
 
-/* Returns whether two targets are the same, or one is below the other. A '/' at the end does not
- * count. */
-static bool is_beside(const char *a, const char *b)
+/* Returns the length of a target without any '/' at its end. */
+static size_t target_length(const char *target)
 {
-	size_t n = strlen(a), m = strlen(b);
-	while (n && a[n - 1] == '/')
+	size_t n = strlen(target);
+	while (n && target[n - 1] == '/')
 		n--;
-	while (m && b[m - 1] == '/')
-		m--;
-	const size_t least = n < m ? n : m;
-	const char *longer = n < m ? b : a;
-	return strncmp(a, b, least) == 0 && (n == m || longer[least] == '/');
+	return n;
+}
+
+/* Returns whether target `b` is `a` or below it. */
+static bool is_within(const char *a, const char *b)
+{
+	const size_t n = target_length(a), m = target_length(b);
+	return n <= m && strncmp(a, b, n) == 0 && (n == m || b[n] == '/');
+}
+
+/* Returns whether the run is of a job that was asked about. With --job, runs of other names to a
+ * target above that of the job are not. */
+static bool is_asked(const struct jobs *jobs, const struct job_row *row)
+{
+	const char *asked = text_string(&jobs->asked), *job = jobs->view->job;
+	return is_within(asked, row->target) ||
+	       (is_within(row->target, asked) && (!job || strcmp(job, row->job) == 0));
 }
 
 /* Shows a job, and what failed in its last run, if its target was asked about. With --watch only
@@ -95,7 +106,7 @@ static enum outcome tell_job(void *arg, const struct fleet_job *job, struct prob
 {
 	struct jobs *jobs = arg;
 	struct text failures = TEXT(FAILURES_MAX);
-	if (!is_beside(text_string(&jobs->asked), job->row.target))
+	if (!is_asked(jobs, &job->row))
 		return OUTCOME_OK;
 	enum outcome o = OUTCOME_OK;
 	if (!jobs->view->watches)
@@ -418,6 +429,7 @@ static int show_status(struct status *status, struct command_frame *frame, const
 	view->watches = status->watch_ms != UINT64_MAX;
 	view->marks = text_string(&frame->marks_name);
 	view->conn = frame->marks.conn;
+	view->job = status->job.name ? status->job.job.name : NULL;
 	const enum outcome o = view->watches ? watch_all(view, url, interval_ms, &frame->problem)
 					     : tell_all(view, url, &frame->problem);
 	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;

@@ -42,6 +42,7 @@ struct status_view {
 	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
 	struct store_conn *conn;  /* to the marks, once they are open */
 	struct mark_space *space;
+	const char *job; /* of --job; NULL: none */
 	int json;
 	bool watches;      /* it looks again and again (--watch) */
 	bool knows_bucket; /* the marks have a row of the bucket */
