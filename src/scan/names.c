@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,24 +89,44 @@ char names_tag(const struct names *names, size_t i)
 	return names->bytes[names->at[i]];
 }
 
-/* Returns the tag of a name in the folder. The type in `entry` mostly tells the tag, so that most
- * names cost no stat(2). */
-static char tag_of(int fd, const struct dirent *entry, bool follow)
+/* Returns the tag of a name in the folder, by what it is, or NAMES_OTHER with errno if that cannot
+ * be found out. */
+static char look_for_tag(int fd, const char *name, bool follow)
 {
 	struct stat st;
+	errno = 0;
+	if (follow && fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return NAMES_OTHER;
+	errno = 0;
+	if (S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	return S_ISLNK(st.st_mode) ? NAMES_LINK : NAMES_OTHER;
+}
+
+/* Returns the tag of a name in the folder. The type in `entry` mostly tells the tag, so that most
+ * names cost no stat(2). If the name is gone again, look_at() will say so. */
+static char tag_of(int fd, const struct dirent *entry, bool follow)
+{
 	if (entry->d_type == DT_DIR)
 		return NAMES_DIRECTORY;
 	if (entry->d_type == DT_LNK && !follow)
 		return NAMES_LINK;
 	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
 		return NAMES_OTHER;
-	if (follow && fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
-		return NAMES_DIRECTORY;
-	if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return NAMES_OTHER; /* gone again; look_at() will say so */
-	if (S_ISDIR(st.st_mode))
-		return NAMES_DIRECTORY;
-	return S_ISLNK(st.st_mode) ? NAMES_LINK : NAMES_OTHER;
+	return look_for_tag(fd, entry->d_name, follow);
+}
+
+int names_add_found(struct names *names, int fd, bool follow, const char *name, size_t len)
+{
+	char copy[NAME_MAX + 1];
+	if (len > NAME_MAX)
+		return 0;
+	memcpy(copy, name, len);
+	copy[len] = '\0';
+	const char tag = look_for_tag(fd, copy, follow);
+	return errno == ENOENT ? 0 : names_add(names, tag, name, len);
 }
 
 int names_read(int fd, bool follow, struct names *ret)

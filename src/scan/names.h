@@ -34,3 +34,6 @@ char names_tag(const struct names *names, size_t i);
  * each once, without "." and "..". fd stays open, and its position moves. With follow, a link that
  * leads to a directory gets the tag of a directory. Returns 0, or -errno with an empty ret. */
 int names_read(int fd, bool follow, struct names *ret);
+/* Adds a name of len bytes with the tag that names_read() would give it. The name is left out if
+ * nothing in the directory has it. Returns as names_add(), or -errno. */
+int names_add_found(struct names *names, int fd, bool follow, const char *name, size_t len);

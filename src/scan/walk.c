@@ -40,9 +40,9 @@ static int compare_beginning(const char *folder, const char *relative, size_t n)
 	return order ? order : (unsigned char)folder[n] - '/';
 }
 
-/* Returns the first folder that begins with "relative/", or NULL. If "relative/" itself is in the
- * list, this is the one, since it sorts before all that is below it. */
-static const char *find_below(const struct names *only, const char *relative)
+/* Returns the index of the first folder that begins with "relative/", or only->n. If "relative/"
+ * itself is in the list, this is the one, since it sorts before all that is below it. */
+static size_t find_below(const struct names *only, const char *relative)
 {
 	const size_t length = strlen(relative);
 	size_t from = 0, to = only->n;
@@ -53,21 +53,21 @@ static const char *find_below(const struct names *only, const char *relative)
 		else
 			to = middle;
 	}
-	if (from == only->n)
-		return NULL;
-	const char *found = names_get(only, from);
-	return compare_beginning(found, relative, length) == 0 ? found : NULL;
+	const bool is_below =
+		from < only->n && compare_beginning(names_get(only, from), relative, length) == 0;
+	return is_below ? from : only->n;
 }
 
 bool only_has(const struct names *only, const char *relative)
 {
-	const char *found = find_below(only, relative);
-	return found && !found[strlen(relative) + 1]; /* nothing follows "relative/" */
+	const size_t found = find_below(only, relative);
+	/* Nothing follows "relative/". */
+	return found < only->n && !names_get(only, found)[strlen(relative) + 1];
 }
 
 bool only_leads_to(const struct names *only, const char *relative)
 {
-	return find_below(only, relative) != NULL;
+	return find_below(only, relative) < only->n;
 }
 
 /* Longer than any path that the kernel opens, so that the error is the kernel's. */
@@ -149,23 +149,54 @@ static bool is_removal_folder(const struct names *names, size_t i)
 	       strcmp(names_get(names, i), REMOVAL_FOLDER) == 0;
 }
 
+/* Finds the wanted names of a directory of which not all files are wanted, and does not list it,
+ * since it may be large: those that the wanted paths go on with. Returns as names_read(). */
+static int find_wanted(const struct walk *walk, int fd, const char *relative, struct names *ret)
+{
+	const struct names *only = &walk->only;
+	const bool follow = walk->options->follow;
+	const size_t below = *relative ? strlen(relative) + 1 : 0;
+	int r = names_add_found(ret, fd, follow, REMOVAL_FOLDER, strlen(REMOVAL_FOLDER));
+	const size_t first = *relative ? find_below(only, relative) : 0;
+	for (size_t i = first; r == 0 && i < only->n; i++) {
+		const char *path = names_get(only, i);
+		if (*relative && compare_beginning(path, relative, below - 1) != 0)
+			break;
+		const char *name = path + below;
+		r = names_add_found(ret, fd, follow, name, strcspn(name, "/"));
+	}
+	if (r == 0)
+		names_sort(ret);
+	else
+		names_clear(ret);
+	return r;
+}
+
+static int read_names(const struct walk *walk, int fd, const char *relative, struct names *ret)
+{
+	const struct scan_options *options = walk->options;
+	const bool is_wanted = !options->folders || only_has(&walk->only, relative);
+	return is_wanted ? names_read(fd, options->follow, ret)
+			 : find_wanted(walk, fd, relative, ret);
+}
+
 /* Reads the names of a directory. If an interrupted removal has left its REMOVAL_FOLDER among them,
  * the files in that folder are put back under their names, and the names are read again, unless the
  * scan only looks. A file that cannot be put back is no error here: visit_name() tries once more,
  * and reports it. Returns as names_read(). */
-static int list_folder(const struct walk *walk, int fd, struct names *ret)
+static int list_folder(const struct walk *walk, int fd, const char *relative, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
 	struct problem ignored;
 	bool has_removal_folder = false;
-	int r = names_read(fd, options->follow, ret);
+	int r = read_names(walk, fd, relative, ret);
 	for (size_t i = 0; r == 0 && !has_removal_folder && i < ret->n; i++)
 		has_removal_folder = is_removal_folder(ret, i);
 	if (!has_removal_folder || options->only_looks)
 		return r;
 	removal_recover(fd, false, &ignored);
 	names_clear(ret);
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_names(walk, fd, relative, ret);
 }
 
 /* Handles a directory that could not be opened or listed because of this -errno. -EDEADLK is a
@@ -214,15 +245,15 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 			&ret->problem, "another file system is mounted there (--one-file-system)");
 		return 1;
 	}
+	/* walk.path is "." only for the open(2) of the top directory. */
+	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
 	if (r == 0)
-		r = list_folder(walk, fd, &names);
+		r = list_folder(walk, fd, relative, &names);
 	if (r < 0) {
 		names_clear(&names);
 		close_directory(walk);
 		return directory_failed(r, ret, ret_problem);
 	}
-	/* walk.path is "." only for the open(2) of the top directory. */
-	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
 	walk->frames[walk->n_frames++] = (struct frame){.names = names,
 		.path_len = strlen(relative),
 		.dev = st.st_dev,

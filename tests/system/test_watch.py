@@ -46,6 +46,25 @@ def test_what_rests_is_uploaded(watched, s3, bucket):
     assert run.err.count(f"s3once: note: watching {watched.tree} for s3://{bucket}/p\n") == 1, run
 
 
+def test_a_folder_of_a_touched_file_is_not_listed(watched, s3, bucket, tmp_path):
+    """It may have a million other files."""
+    make_tree(watched.tree, {"one/a": 1, "one/two/b": 1})
+    trace = tmp_path / "trace"
+    watched.s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
+    watched.start(wrap=["strace", "-f", "-y", "-e", "trace=getdents64", "-o", str(trace)])
+    watched.manager.pass_with(files=2)
+
+    def listings():
+        return trace.read_text(errors="replace").count(f"<{watched.tree}")
+
+    before = listings()
+    watched.rename_in("one/c", 1)
+    watched.rename_in("one/two/d", 1)
+    watched.manager.pass_with(files=4)
+    s3.assert_same(watched.tree, bucket, "p")
+    assert before and listings() == before
+
+
 @pytest.mark.full
 def test_a_pass_looks_at_touched_files_alone(watched, s3, bucket):
     make_tree(watched.tree, {"one/a": 1, "one/b": 1, "two/c": 1, "one/deep/d": 1})
