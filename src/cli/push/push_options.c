@@ -53,12 +53,12 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
 	const char *url = operands[o->is_command ? 0 : n - 1];
 	if (url_parse(url, &o->url, problem) < 0) {
+		if (n > 1 && !url_is_s3(url) && url_is_s3(operands[0]))
+			return refuse(problem,
+				"s3once does not download: read objects with aws s3 cp "
+				"or rclone copy");
 		if (!url_is_s3(url))
-			problem_prefix(problem,
-				n > 1 && url_is_s3(operands[0])
-					? "s3once does not download: read objects with aws s3 cp or "
-					  "rclone copy"
-					: "the last argument says where to");
+			problem_prefix(problem, "the last argument says where to");
 		return -EINVAL;
 	}
 	if (n == 1)
