@@ -104,7 +104,7 @@ enum s3once_wait {
 	S3ONCE_WAIT_NONE = 0, /* it does not wait */
 	/* It was modified less than min_age_ms ago. */
 	S3ONCE_WAIT_YOUNG,
-	/* A live log: it is still being written to, and `live` is not set. */
+	/* A live log: its writer may add lines, and `live` is not set. */
 	S3ONCE_WAIT_LIVE,
 	/* With `live`: the log is empty, or has no whole line yet. */
 	S3ONCE_WAIT_NO_LINE,
@@ -129,7 +129,7 @@ struct s3once_waiting {
 	int64_t oldest_ns;
 	/* That file, or any one if all are empty. */
 	const char *path;
-	/* The reason in a few words, such as "still written to". */
+	/* The reason in a few words, such as "may still be written to". */
 	const char *text;
 };
 /* Whoever asks for errors alone should hear of a file that waits for longer than this. */

@@ -258,7 +258,7 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	}
 }
 
-/* Adds "3 files are waiting, the oldest for 2 days (still written to), such as PATH". */
+/* Adds "3 files are waiting, the oldest for 2 days (may still be written to), such as PATH". */
 static void add_waiting(struct text *t, const struct s3once_waiting *waiting, uint64_t age_s)
 {
 	const bool is_one = waiting->files == 1;

@@ -12,7 +12,7 @@
 static const char *const wait_texts[S3ONCE_WAITS] = {
 	[S3ONCE_WAIT_NONE] = "",
 	[S3ONCE_WAIT_YOUNG] = "younger than --min-age",
-	[S3ONCE_WAIT_LIVE] = "still written to",
+	[S3ONCE_WAIT_LIVE] = "may still be written to",
 	[S3ONCE_WAIT_NO_LINE] = "no whole line yet",
 	[S3ONCE_WAIT_COMPRESSING] = "still being compressed",
 	[S3ONCE_WAIT_COPY] = "perhaps a copy of a log that is about to be emptied",
