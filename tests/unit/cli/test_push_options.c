@@ -38,10 +38,9 @@ static void check_translated(void)
 {
 	struct push_options o;
 	struct problem problem;
-	CHECK_INT(
-		parse("--grace 0s --min-age 1500ms --if-changed=skip -v --exclude a -n "
-		      "--marks sqlite:m --no-wait --lease 4s -- a b s3://bucket",
-			&o, &problem),
+	CHECK_INT(parse("--grace 0s --min-age 1500ms --if-changed=skip -v --exclude a -n "
+			"--marks sqlite:m --no-wait --lease 4s -- a b s3://bucket",
+			  &o, &problem),
 		0);
 	CHECK_INT(o.run.n_sources, 2);
 	CHECK_INT(o.run.grace_ms, 1);
