@@ -98,7 +98,7 @@ def test_only_a_run_writes_it(s3once, s3, bucket, tree, tmp_path):
     shut = tmp_path / "shut"
     shut.mkdir()
     job = tmp_path / "app.conf"
-    job.write_text(f"source = {tree}\ntarget = s3://{bucket}\nlog-file = {shut}/log\nmetrics-file = {shut}/prom\n")
+    job.write_text(f"source = {tree}\ntarget = s3://{bucket}\nlog-file = {shut}/log\nmetrics = {shut}/prom\n")
     run = s3once("run", "--dry-run", job)
     assert run.code == 0 and "dry run: would upload 2 files" in run.out and not list(shut.iterdir()), run
     assert s3once("run", job).code == 0

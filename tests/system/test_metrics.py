@@ -1,4 +1,4 @@
-"""--metrics-file: what monitoring is told of the last run, in a form that Prometheus's own tools read."""
+"""--metrics: what monitoring is told of the last run, in a form that Prometheus's own tools read."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def metrics(tmp_path):
 def test_a_run_that_succeeds(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10, "b": 20})
     before = int(time.time())
-    run = s3once("push", tree, f"s3://{bucket}/p", "--metrics-file", metrics, "--json")
+    run = s3once("push", tree, f"s3://{bucket}/p", "--metrics", metrics, "--json")
     assert run.code == 0, run
     labels, found = read(metrics)
     assert labels == (None, f"s3://{bucket}/p")
@@ -72,7 +72,7 @@ def test_a_run_that_succeeds(s3once, bucket, metrics, tmp_path):
 def test_a_failed_run_keeps_the_last_success(s3once, bucket, metrics, tmp_path):
     """And says how old the oldest file is that has not been shipped."""
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    command = ("push", tree, f"s3://{bucket}/p", "--metrics-file", metrics)
+    command = ("push", tree, f"s3://{bucket}/p", "--metrics", metrics)
     assert s3once(*command).code == 0
     metrics.write_text(re.sub(r"(?m)^(s3once_last_success.*) \d+$", r"\1 1234567890", metrics.read_text()))
     (tree / "a").write_bytes(b"changed")
@@ -96,8 +96,8 @@ def test_a_failed_run_keeps_the_last_success(s3once, bucket, metrics, tmp_path):
 @pytest.mark.real_s3
 def test_another_target_has_another_past(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    assert s3once("push", tree, f"s3://{bucket}/p", "--metrics-file", metrics).code == 0
-    run = s3once("push", tree, f"s3://{bucket}/p2", "--metrics-file", metrics, env={"AWS_SECRET_ACCESS_KEY": "wrong"})
+    assert s3once("push", tree, f"s3://{bucket}/p", "--metrics", metrics).code == 0
+    run = s3once("push", tree, f"s3://{bucket}/p2", "--metrics", metrics, env={"AWS_SECRET_ACCESS_KEY": "wrong"})
     assert run.code == 3, run
     labels, found = read(metrics)
     assert labels[1] == f"s3://{bucket}/p2" and ("last_success_timestamp_seconds",) not in found
@@ -107,7 +107,7 @@ def test_young_files_wait(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
     now = int(time.time())
     os.utime(tree / "a", (now - 3600, now - 3600))
-    assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics, "--min-age", "1d").code == 0
+    assert s3once("push", tree, f"s3://{bucket}", "--metrics", metrics, "--min-age", "1d").code == 0
     _, found = read(metrics)
     assert found["last_run_files", "waiting"] == 2 and found["oldest_unshipped_timestamp_seconds",] == now - 3600
 
@@ -118,7 +118,7 @@ def test_what_failed_in_the_scan_waits(s3once, bucket, metrics, tmp_path):
     name = os.fsencode(tree) + b"/\xff"
     os.close(os.open(name, os.O_CREAT))
     os.utime(name, (OLD, OLD))
-    assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics).code == 1
+    assert s3once("push", tree, f"s3://{bucket}", "--metrics", metrics).code == 1
     _, found = read(metrics)
     assert found["last_run_files", "failed"] == 1 and found["oldest_unshipped_timestamp_seconds",] == OLD
 
@@ -129,7 +129,7 @@ def test_a_stopped_run(s3once, s3, bucket, s3_wire, metrics, tmp_path):
     for i, path in enumerate(sorted(tree.iterdir())):
         os.utime(path, (OLD + i, OLD + i))
     held = s3_wire.add(faults.hold_request, "PutObject", times=None)
-    running = s3once.start("push", tree, f"s3://{bucket}", "--metrics-file", metrics, "--concurrency", "2", "--grace", "0")
+    running = s3once.start("push", tree, f"s3://{bucket}", "--metrics", metrics, "--concurrency", "2", "--grace", "0")
     assert held.reached.wait(60), running.output()
     running.kill(signal.SIGTERM)
     assert running.wait().code == 143
@@ -141,18 +141,18 @@ def test_a_stopped_run(s3once, s3, bucket, s3_wire, metrics, tmp_path):
 
 def test_a_dry_run_writes_nothing(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    assert s3once("push", "-n", tree, f"s3://{bucket}", "--metrics-file", metrics).code == 0
+    assert s3once("push", "-n", tree, f"s3://{bucket}", "--metrics", metrics).code == 0
     assert not metrics.exists()
 
 
 def test_names_are_escaped(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    assert s3once("push", tree, f's3://{bucket}/a"b\\c\nd', "--metrics-file", metrics).code == 0
+    assert s3once("push", tree, f's3://{bucket}/a"b\\c\nd', "--metrics", metrics).code == 0
     (_, target), _ = read(metrics)
     assert target == f's3://{bucket}/a"b\\c\nd'
     job = os.fsencode(tmp_path) + b"/\xff.conf"
     with open(job, "w") as file:
-        file.write(f"source = {tree}\ntarget = s3://{bucket}\nmetrics-file = {metrics}\n")
+        file.write(f"source = {tree}\ntarget = s3://{bucket}\nmetrics = {metrics}\n")
     assert s3once("run", job).code == 0
     (name, _), _ = read(metrics)
     assert name == r"\xff"
@@ -164,7 +164,7 @@ def test_jobs(s3once, bucket, metrics, tmp_path):
     jobs = {}
     for name in ("one", "two"):
         jobs[name] = tmp_path / f"{name}.conf"
-        jobs[name].write_text(f"source = {tree}\ntarget = s3://{bucket}/{name}\nmetrics-file = {metrics.parent}/{name}.prom\n")
+        jobs[name].write_text(f"source = {tree}\ntarget = s3://{bucket}/{name}\nmetrics = {metrics.parent}/{name}.prom\n")
     assert s3once("run", *jobs.values()).code == 0
     for name in jobs:
         (job, target), found = read(metrics.parent / f"{name}.prom")
@@ -172,36 +172,36 @@ def test_jobs(s3once, bucket, metrics, tmp_path):
     # The text of a metric is the same in all files of a collector.
     helps = [re.findall("^# .*", path.read_text(), re.M) for path in metrics.parent.iterdir()]
     assert helps[0] == helps[1]
-    run = s3once("run", *jobs.values(), "--metrics-file", metrics)
-    assert run.code == 2 and "the jobs one and two both write --metrics-file" in run.err, run
+    run = s3once("run", *jobs.values(), "--metrics", metrics)
+    assert run.code == 2 and "the jobs one and two both write --metrics" in run.err, run
 
 
 @pytest.mark.parametrize(
     "path, sentence",
     [
-        ("{tmp}/none/s3once.prom", "--metrics-file: the directory {tmp}/none does not exist: make it, or name the one that node_exporter reads"),
-        ("{tmp}", "--metrics-file: {tmp} is a directory: name a file in it, such as {tmp}/s3once.prom"),
-        ("/dev/null", "--metrics-file: /dev/null is no regular file, and would be replaced by one: name another"),
+        ("{tmp}/none/s3once.prom", "--metrics: the directory {tmp}/none does not exist: make it, or name the one that node_exporter reads"),
+        ("{tmp}", "--metrics: {tmp} is a directory: name a file in it, such as {tmp}/s3once.prom"),
+        ("/dev/null", "--metrics: /dev/null is no regular file, and would be replaced by one: name another"),
     ],
 )
 def test_a_place_that_is_none(s3once, bucket, tmp_path, path, sentence):
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    run = s3once("push", tree, f"s3://{bucket}", "--metrics-file", path.format(tmp=tmp_path))
+    run = s3once("push", tree, f"s3://{bucket}", "--metrics", path.format(tmp=tmp_path))
     assert run.code == 2 and sentence.format(tmp=tmp_path) in run.err, run
 
 
 def test_a_file_that_cannot_be_written(s3once, s3, bucket, metrics, tmp_path):
     """The files are uploaded all the same, and the run says what is wrong by its exit status, too."""
     tree = make_tree(tmp_path / "tree", {"a": 10})
-    assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics).code == 0
+    assert s3once("push", tree, f"s3://{bucket}", "--metrics", metrics).code == 0
     before = metrics.read_bytes()
     metrics.parent.chmod(0o555)
     try:
-        command = ("push", tree, f"s3://{bucket}/2", "--metrics-file", metrics, "--json")
+        command = ("push", tree, f"s3://{bucket}/2", "--metrics", metrics, "--json")
         run = s3once(*command, unprivileged=True)
     finally:
         metrics.parent.chmod(0o755)
-    assert run.code == 1 and f"--metrics-file: cannot write {metrics}: " in run.err, run
+    assert run.code == 1 and f"--metrics: cannot write {metrics}: " in run.err, run
     assert summary(run)["exit"] == 1 and summary(run)["uploaded"] == 1
     assert metrics.read_bytes() == before and len(list(metrics.parent.iterdir())) == 1
 
@@ -213,7 +213,7 @@ def names_in(expression):
 def written_metrics(s3once, bucket, metrics, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a.log": 10})
     with (tree / "a.log").open("ab"):
-        assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics, "--rotated").code == 0
+        assert s3once("push", tree, f"s3://{bucket}", "--metrics", metrics, "--rotated").code == 0
     return set(re.findall(r"^# TYPE (\w+)", metrics.read_text(), re.M))
 
 

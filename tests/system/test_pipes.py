@@ -82,7 +82,7 @@ def test_a_night_without_a_backup_is_said(s3once, s3, bucket, marks, producer, r
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 def test_a_night_without_a_backup_is_no_success_for_those_who_watch(s3once, s3, bucket, marks, producer, tmp_path):
     told, metrics = tmp_path / "told", tmp_path / "metrics.prom"
-    options = ("-q", "--on-success", f"echo yes >>{told}", "--metrics-file", metrics)
+    options = ("-q", "--on-success", f"echo yes >>{told}", "--metrics", metrics)
 
     def last_success():
         (line,) = [line for line in metrics.read_text().splitlines() if line.startswith("s3once_last_success_timestamp_seconds{")]

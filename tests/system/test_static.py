@@ -322,7 +322,7 @@ def test_the_image_runs_with_a_read_only_root(image, s3, bucket, tmp_path):
     assert set(s3.objects(bucket)) == {"p/small.log", "p/folder/large.log"}
     again = run("run", "pod")
     assert again.returncode == 0 and "already done 2" in again.stdout, again
-    refused = run("push", "--metrics-file", "/data/s3once.prom", "/data", f"s3://{bucket}/p")
+    refused = run("push", "--metrics", "/data/s3once.prom", "/data", f"s3://{bucket}/p")
     assert refused.returncode == 1 and "Read-only file system" in refused.stderr, refused
     del environment["S3ONCE_EXCLUDE"]
     piped = run("push", "--as", "piped", "-", f"s3://{bucket}", input="from another container")

@@ -178,7 +178,7 @@ def test_the_drop_in_that_writes_metrics(installed):
     code, said = analyze("verify", "--man=no", installed / "s3once@photos.service")
     assert (code, said) == (0, "")
     (path,) = re.findall("^ReadWritePaths=(.*)$", text, re.M)
-    assert f"# The job has a line such as: metrics-file = {path}/s3once-NAME.prom\n" in text
+    assert f"# The job has a line such as: metrics = {path}/s3once-NAME.prom\n" in text
 
 
 def test_the_drop_in_that_mails_failures(installed):

@@ -1,4 +1,4 @@
-"""--ping-url, --on-success, --on-failure and --metrics-otlp: others are told how a run went, and whatever they do, the run is none
+"""--ping-url, --on-success, --on-failure and --metrics: others are told how a run went, and whatever they do, the run is none
 the worse for it. The receivers are fakes, which note what they are told."""
 
 import json
@@ -179,11 +179,11 @@ def test_a_run_that_is_killed_never_says_success(s3once, bucket, receiver, tmp_p
 
 def test_a_receiver_that_hangs_does_not_hold_the_run(s3once, bucket, receiver, tree):
     receiver.hangs = True
-    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", receiver.url, "--metrics-otlp", f"{receiver.url}/metrics")
+    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", receiver.url, "--metrics", f"{receiver.url}/metrics")
     assert run.code == 0, run
     assert "warning: --ping-url: nobody was told that the run began: no answer within 10 seconds" in run.err
     assert "warning: --ping-url: nobody was told how the run ended: no answer within 10 seconds" in run.err
-    assert "warning: --metrics-otlp: the metrics of the run are lost: no answer within 10 seconds" in run.err
+    assert "warning: --metrics: the metrics of the run are lost: no answer within 10 seconds" in run.err
     assert sorted(receiver.paths) == [("GET", "/start"), ("POST", ""), ("POST", "/metrics")]
 
 
@@ -203,10 +203,10 @@ def test_a_receiver_that_is_not_there(s3once, bucket, tree):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        run = s3once("push", tree, f"s3://{bucket}", "--ping-url", url, "--metrics-otlp", url, "--json")
+        run = s3once("push", tree, f"s3://{bucket}", "--ping-url", url, "--metrics", url, "--json")
     assert run.code == 0 and summary(run)["exit"] == 0, run
     assert run.err.count("cannot connect to 127.0.0.1") == 3, "start, end and metrics"
-    assert "warning: --metrics-otlp: the metrics of the run are lost" in run.err
+    assert "warning: --metrics: the metrics of the run are lost" in run.err
 
 
 @pytest.mark.parametrize("statuses, is_told", [([503, 200, 200], True), ([200, 503, 503], False), ([200, 404, 404], False), ([200, 301, 301], False)])
@@ -234,7 +234,7 @@ def test_certificates(s3once, bucket, receiver, tree, tmp_path):
 
 def test_a_scheme_in_capitals(s3once, bucket, receiver, tree):
     url = receiver.url.replace("http://", "HTTP://")
-    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", url, "--metrics-otlp", url)
+    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", url, "--metrics", url)
     assert run.code == 0 and "warning" not in run.err and len(receiver.told) == 3, run
 
 
@@ -252,13 +252,15 @@ def test_a_producer_that_fails_is_told(s3once, bucket, receiver):
 
 
 def test_a_dry_run_tells_nobody(s3once, bucket, receiver, tree, tmp_path):
-    options = ("--ping-url", receiver.url, "--metrics-otlp", receiver.url, "--on-success", f"touch '{tmp_path}/said'")
+    options = ("--ping-url", receiver.url, "--metrics", receiver.url, "--on-success", f"touch '{tmp_path}/said'")
     assert s3once("push", "-n", tree, f"s3://{bucket}", *options).code == 0
     assert not receiver.told and not (tmp_path / "said").exists()
 
 
-@pytest.mark.parametrize("url", ["healthchecks.example/uuid", "ftp://x/", "http:///path", "https://host/a b", "https://host/#part"])
-@pytest.mark.parametrize("option", ["ping-url", "metrics-otlp"])
+NO_URLS = ["healthchecks.example/uuid", "ftp://x/", "http:///path", "https://host/a b", "https://host/#part"]
+
+
+@pytest.mark.parametrize("option, url", [*(("ping-url", url) for url in NO_URLS), *(("metrics", url) for url in NO_URLS[2:])])
 def test_a_url_that_is_none(s3once, tree, option, url):
     run = s3once("push", tree, "s3://bucket", f"--{option}", url)
     assert run.code == 2 and f"--{option}: this is not a URL such as https://HOST/PATH" in run.err and url not in run.err, run
@@ -351,12 +353,14 @@ def points(told):
 
 
 def test_metrics_by_otlp_are_those_of_the_file(s3once, bucket, receiver, tree, tmp_path):
-    file = job(tmp_path, bucket, tree, metrics_otlp=receiver.url, metrics_file=tmp_path / "s3once.prom")
+    file = job(tmp_path, bucket, tree, metrics=receiver.url)
     strange = file.rename(tmp_path / 'a"b\\c.conf')
     assert s3once("run", strange).code == 0
     (told,) = receiver.told
     assert (told.method, told.path, told.headers["Content-Type"]) == ("POST", "/ping/uuid", "application/json")
-    assert points(told.json) == read(tmp_path / "s3once.prom")
+    assert s3once("run", strange, "--metrics", tmp_path / "s3once.prom").code == 0 and len(receiver.told) == 1
+    labels, written = read(tmp_path / "s3once.prom")
+    assert points(told.json)[0] == labels and {name for name, *_ in points(told.json)[1]} == {name for name, *_ in written}
     change(tree)
     assert s3once("run", strange).code == 1
     labels, found = points(receiver.told[1].json)
@@ -364,7 +368,7 @@ def test_metrics_by_otlp_are_those_of_the_file(s3once, bucket, receiver, tree, t
 
 
 def test_metrics_by_otlp_alone(s3once, bucket, receiver, tree):
-    assert s3once("push", tree, f"s3://{bucket}", "--metrics-otlp", receiver.url).code == 0
+    assert s3once("push", tree, f"s3://{bucket}", "--metrics", receiver.url).code == 0
     labels, found = points(receiver.told[0].json)
     assert labels == (None, f"s3://{bucket}") and found["last_run_files", "uploaded"] == 2
 
@@ -375,7 +379,7 @@ def test_metrics_by_otlp_alone(s3once, bucket, receiver, tree):
 def test_a_service_tells_of_its_full_scans(s3once, bucket, receiver, tmp_path):
     said = tmp_path / "said"
     watched = Watched(s3once, bucket, tmp_path)
-    watched.write(f"ping-url = {receiver.url}", f"metrics-otlp = {receiver.url}/metrics", f"on-success = echo done >> {said}")
+    watched.write(f"ping-url = {receiver.url}", f"metrics = {receiver.url}/metrics", f"on-success = echo done >> {said}")
     watched.start()
     assert receiver.paths == [("POST", ""), ("POST", "/metrics")] and said.read_text() == "done\n"
     watched.rename_in("a", 10, age=60)

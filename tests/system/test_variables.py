@@ -75,7 +75,7 @@ def test_config_says_where_each_is_from(s3once, job, tmp_path):
     assert found["region"] == [("eu-central-1", "S3ONCE_REGION")] and "part-size" not in found
 
 
-@pytest.mark.parametrize("option", ["ping-url", "metrics-otlp", "on-success", "on-failure"])
+@pytest.mark.parametrize("option", ["ping-url", "metrics", "on-success", "on-failure"])
 def test_config_shows_no_secret(s3once, job, option):
     """The unit s3once-final@ prints it into the journal."""
     variable = "S3ONCE_" + option.replace("-", "_").upper()

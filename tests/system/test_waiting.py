@@ -95,7 +95,7 @@ def test_a_wait_that_was_asked_for_is_no_warning(s3once, s3, bucket, old_log):
 def test_fleet_and_status_and_metrics_count_them(s3once, s3, bucket, old_log, tmp_path):
     metrics = tmp_path / "job.prom"
     s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/marks.db"
-    run = s3once("push", old_log, f"s3://{bucket}/p", "--rotated", "--metrics-file", metrics)
+    run = s3once("push", old_log, f"s3://{bucket}/p", "--rotated", "--metrics", metrics)
     assert run.code == 0, run
     _, found = read(metrics)
     then = int((old_log / "app.log").stat().st_mtime)
@@ -109,7 +109,7 @@ def test_fleet_and_status_and_metrics_count_them(s3once, s3, bucket, old_log, tm
         assert re.search(r"^waits +.*: nothing new .* ago; no upload yet; 1 file has been waiting for 3 days$", run.out, re.M), run
     # Once it is at rest and was sent, it is gone everywhere.
     (old_log / "app.log").rename(old_log / "app.log.1")
-    run = s3once("push", old_log, f"s3://{bucket}/p", "--rotated", "--metrics-file", metrics, "--final")
+    run = s3once("push", old_log, f"s3://{bucket}/p", "--rotated", "--metrics", metrics, "--final")
     assert run.code == 0, run
     assert ("oldest_waiting_timestamp_seconds",) not in read(metrics)[1]
     jobs, sums = fleet(s3once)

@@ -186,7 +186,7 @@ def test_a_log_that_rotates(watched, s3, bucket):
 @pytest.mark.full
 def test_files_are_removed(watched, s3, bucket):
     """The removal itself is no reason for another pass."""
-    watched.write("delete-after = yes", f"metrics-file = {watched.folder}/watch.prom")
+    watched.write("delete-after = yes", f"metrics = {watched.folder}/watch.prom")
     watched.start(env={"WATCHDOG_USEC": "1000000"})
     watched.rename_in("sub/a", 10)
     figures = watched.manager.pass_with(files=1)

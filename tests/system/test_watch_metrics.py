@@ -227,7 +227,7 @@ def test_clients_that_never_end(watched, port):
 
 def test_what_was_known_before(watched, port, tmp_path):
     """The last success is that of the file, after a start that fails."""
-    watched.write("metrics-file = watch.prom", metrics_listen=f"[::1]:{port}")
+    watched.write("metrics = watch.prom", metrics_listen=f"[::1]:{port}")
     (tmp_path / "watch.prom").write_text(f's3once_last_success_timestamp_seconds{{job="job",target="s3://{watched.bucket}/p"}} 5\n')
     watched.tree.rmdir()
     watched.start(cwd=tmp_path)

@@ -155,7 +155,7 @@ def test_parts_are_not_sent_again(watched, s3, s3_wire, bucket):
 
 def test_what_fails_is_told_once(watched, s3once, s3, s3_wire, bucket):
     """The full scan has failed when it is over, and not each time that it gave way; -v says that it did."""
-    watched.write("concurrency = 2", json="no", metrics_file=watched.folder / "watch.prom")
+    watched.write("concurrency = 2", json="no", metrics=watched.folder / "watch.prom")
     names = [f"bulk/{i:03}" for i in range(BULK)]
     make_old(watched.tree, {name: 10 for name in names})
     bad = os.fsencode(watched.tree) + b"/bulk/000\xff"

@@ -116,7 +116,7 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
 int jobs_worse_code(int a, int b);
-/* Whether two jobs would write the same --metrics-file. If so, that is logged as an error of this
+/* Whether two jobs would write the same --metrics. If so, that is logged as an error of this
  * command. */
 bool jobs_share_metrics(const char *command, const struct job *a, const struct job *b);
 

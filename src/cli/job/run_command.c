@@ -28,7 +28,7 @@ bool jobs_share_metrics(const char *command, const struct job *a, const struct j
 	const char *path = a->options.metrics_file, *other = b->options.metrics_file;
 	if (!path || !other || strcmp(path, other) != 0)
 		return false;
-	log_error("%s: the jobs %s and %s both write --metrics-file %s: give each its own", command,
+	log_error("%s: the jobs %s and %s both write --metrics %s: give each its own", command,
 		quote(a->name).text, quote(b->name).text, quote(path).text);
 	return true;
 }

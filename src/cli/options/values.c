@@ -268,7 +268,7 @@ int made_file_check(enum made_file made, const char *path, struct problem *ret_p
 	static const struct {
 		const char *option, *example, *other;
 	} files[] = {
-		[METRICS_FILE] = {"--metrics-file", "s3once.prom",
+		[METRICS_FILE] = {"--metrics", "s3once.prom",
 			"name the one that node_exporter reads"},
 		[LOG_FILE] = {"--log-file", "s3once.log", "name a file in another one"},
 	};

@@ -316,8 +316,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	if (lock >= 0)
 		close(lock);
 	if (error && path)
-		problem_set(ret_problem,
-			"--metrics-file: cannot write %s: %s; the file is as it was",
+		problem_set(ret_problem, "--metrics: cannot write %s: %s; the file is as it was",
 			quote(path).text, strerror(-error));
 	/* *metrics is replaced also if the file could not be written: it is served and sent. */
 	if (metrics && !text.error) {

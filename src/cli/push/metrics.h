@@ -1,4 +1,4 @@
-/* Metrics for Prometheus. --metrics-file has the metrics of the last run of a job, for
+/* Metrics for Prometheus. --metrics has the metrics of the last run of a job, for
  * node_exporter's textfile collector. `s3once watch` serves them too, together with its own.
  * docs/operations.md lists all metrics. */
 #pragma once
@@ -37,7 +37,7 @@ void metrics_clear(struct metrics *metrics);
 /* Adds the labels that say which run a metric is about: target="s3://BUCKET/PREFIX" and, if the
  * options name a job, before it job="NAME". */
 void metrics_add_labels(struct text *t, const struct push_options *options);
-/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics-file, if there is
+/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics, if there is
  * one. The file is replaced in one step, and has mode 0644. Processes that do so at the same time
  * take turns. `push` is the run that has ended; NULL: it never began. Returns 0 or -errno. If there
  * is a file, an error has a sentence, and the file is as it was.

@@ -145,7 +145,7 @@ static int code_of_loss(int code)
 	return (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD) ? S3ONCE_EXIT_FILES : code;
 }
 
-/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics-file. The run has
+/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics. The run has
  * ended, or it never began, and `push` is NULL. A dry run writes none. Returns the exit code, which
  * is that of a loss if the file could not be written. */
 static int write_metrics(struct push_view *view, const struct push_options *options,
@@ -221,7 +221,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		options->run.report_skipped = 1; /* asks for WAITING, among others */
 	}
 	view_init(&view, options, pass);
-	/* Where the metrics of the run are kept; NULL: nowhere but in --metrics-file. */
+	/* Where the metrics of the run are kept; NULL: nowhere but in --metrics. */
 	struct metrics *metrics = pass                    ? &pass->metrics
 				  : options->metrics_otlp ? &view.metrics
 							  : NULL;

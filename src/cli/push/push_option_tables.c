@@ -195,10 +195,9 @@ static const struct option output_options[] = {
 		"store a manifest, signed with the private Ed25519 key of this PEM file"),
 	VALUE("log-file", STRING, RUN(log_file), "FILE",
 		"append what would be printed to FILE, with times; with --json, the events"),
-	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",
-		"write how the run ended to FILE, for Prometheus's textfile collector"),
-	VALUE("metrics-otlp", STRING, OWN(metrics_otlp), "URL",
-		"send them to URL by OTLP/HTTP, such as http://127.0.0.1:4318/v1/metrics",
+	VALUE("metrics", STRING, OWN(metrics), "FILE",
+		"write how the run ended to FILE, for Prometheus's textfile collector; a URL such as "
+		"http://127.0.0.1:4318/v1/metrics gets it by OTLP/HTTP",
 		.is_secret = true),
 	VALUE("ping-url", STRING, OWN(ping_url), "URL",
 		"ask for URL/start when the run begins, and send the summary to URL or URL/fail "

@@ -102,7 +102,7 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 			"--remove-even says which other files --delete-after removes: give that, "
 			"too"},
 		{run->log_file && o->metrics_file && strcmp(run->log_file, o->metrics_file) == 0,
-			"--log-file and --metrics-file name the same file: give each its own"},
+			"--log-file and --metrics name the same file: give each its own"},
 		{run->as && run->n_sources > 1,
 			"--as names the key of one file, so there is one SOURCE"},
 		{run->as && *run->prefix,
@@ -114,13 +114,16 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
+static bool is_http(const char *url)
+{
+	return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+}
+
 /* Checks the URL of a server that is told of runs. Whoever knows the URL can tell the server
  * something, too, so the sentence does not quote it. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
-	const bool is_http =
-		strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
-	const char *host = is_http ? strstr(url, "://") + 3 : "";
+	const char *host = is_http(url) ? strstr(url, "://") + 3 : "";
 	if (*host && *host != '/' && !strpbrk(url, " \t\r\n#"))
 		return 0;
 	return problem_error(
@@ -139,8 +142,7 @@ static int check_values(struct push_options *o, struct problem *problem)
 			(run->log_file && made_file_check(LOG_FILE, run->log_file, problem) < 0)))
 		return -EINVAL;
 	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
-		(o->metrics_otlp &&
-			check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0) ||
+		(o->metrics_otlp && check_http_url("--metrics", o->metrics_otlp, problem) < 0) ||
 		(run->spool && directory_option_check("--spool", run->spool, problem) < 0) ||
 		(o->metrics_listen &&
 			listen_address_parse(o->metrics_listen, &address, problem) < 0))
@@ -178,6 +180,10 @@ int push_options_complete(
 {
 	struct s3once_options *run = &o->run;
 	run->removes = o->delete_after_ms != UINT64_MAX || run->move_to;
+	if (o->metrics && is_http(o->metrics))
+		o->metrics_otlp = o->metrics;
+	else
+		o->metrics_file = o->metrics;
 	if (check_operands(o, n, operands, ret_problem) < 0 || check_demands(o, ret_problem) < 0 ||
 		check_values(o, ret_problem) < 0)
 		return -EINVAL;

@@ -19,9 +19,10 @@ struct push_options {
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int json, quiet;
-	const char *metrics_file; /* NULL: none */
+	const char *metrics;      /* as it was given; NULL: not asked for */
+	const char *metrics_file; /* of `metrics`; NULL: it is a URL, or there is none */
 	/* Whom telling.h tells of the run; NULL: nobody. */
-	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
+	const char *ping_url, *on_success, *on_failure, *metrics_otlp /* of `metrics` */;
 	/* Only `s3once watch` uses these three. metrics_listen is NULL if it does not listen. */
 	const char *metrics_listen;
 	uint64_t whole_scan_ms, drain_ms;

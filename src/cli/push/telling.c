@@ -363,7 +363,7 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 			problem_set(&problem, "out of memory");
 		else
 			send_message(telling, options->metrics_otlp, request, &problem);
-		warn(telling, "--metrics-otlp: the metrics of the run are lost", &problem);
+		warn(telling, "--metrics: the metrics of the run are lost", &problem);
 		free(request);
 	}
 	if (body && command)

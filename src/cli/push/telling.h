@@ -1,5 +1,5 @@
 /* Tells others than those who read the output how a run goes: --ping-url, --on-success and
- * --on-failure, and --metrics-otlp. None of these changes how a run ends: a failure is only a
+ * --on-failure, and --metrics. None of these changes how a run ends: a failure is only a
  * warning, and each has a time by which it ends. */
 #pragma once
 #include "cli/push/metrics.h"
