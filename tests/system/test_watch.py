@@ -65,6 +65,18 @@ def test_a_folder_of_a_touched_file_is_not_listed(watched, s3, bucket, tmp_path)
     assert before and listings() == before
 
 
+def test_a_time_in_the_future_says_nothing(watched, s3, bucket):
+    """As of a file of a host whose clock is ahead: it rests, as by the time of its last change here."""
+    watched.start()
+    path = watched.folder / "elsewhere"
+    make_tree(watched.folder, {path.name: 10})
+    os.utime(path, (time.time() + 86400, time.time() + 86400))
+    path.rename(watched.tree / "a")
+    watched.manager.pass_with(files=1)
+    s3.assert_same(watched.tree, bucket, "p")
+    assert watched.stop().code == 0
+
+
 @pytest.mark.full
 def test_a_pass_looks_at_touched_files_alone(watched, s3, bucket):
     make_tree(watched.tree, {"one/a": 1, "one/b": 1, "two/c": 1, "one/deep/d": 1})
