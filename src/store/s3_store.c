@@ -21,7 +21,7 @@
 /* How often a write begins again because another writer was faster. Each time one of them is done,
  * so this is more than there are writers of one row. */
 #define ROUNDS_MAX 64
-#define PAUSE_MS   20 /* the longest pause before the second round; it doubles five times */
+#define PAUSE_MS   20U /* the longest pause before the second round; it doubles five times */
 
 static struct s3_store_conn *conn_of(struct store_conn *conn)
 {
