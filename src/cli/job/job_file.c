@@ -123,11 +123,18 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 	return error;
 }
 
+/* The folder that S3ONCE_JOBS names; NULL: none. */
+static const char *chosen_folder(void)
+{
+	const char *folder = getenv("S3ONCE_JOBS");
+	return folder && *folder ? folder : NULL;
+}
+
 /* The folder of this user's own jobs, with its NUL; false: there is none. */
 static bool find_own_folder(char ret[static PATH_MAX])
 {
 	const char *folder = getenv("XDG_CONFIG_HOME"), *below = "/s3once";
-	if (geteuid() == 0)
+	if (geteuid() == 0 || chosen_folder())
 		return false;
 	if (!folder || *folder != '/') { /* XDG ignores a relative path */
 		folder = getenv("HOME");
@@ -145,19 +152,18 @@ static char *join_path(const char *folder, const char *name, const char *ending)
 
 char *job_own_path(const char *name)
 {
-	const char *chosen = getenv("S3ONCE_JOBS");
 	char own[PATH_MAX];
-	return (chosen && *chosen) || !find_own_folder(own) ? NULL
-							    : join_path(own, name, JOB_SUFFIX);
+	return find_own_folder(own) ? join_path(own, name, JOB_SUFFIX) : NULL;
 }
 
 char *job_path(const char *name, const char *ending)
 {
-	const char *chosen = getenv("S3ONCE_JOBS");
+	const char *folder = chosen_folder();
 	char own[PATH_MAX];
-	char *file = job_own_path(name);
 	struct stat st;
-	const bool is_own = file && !stat(file, &st) && find_own_folder(own);
+	char *file = find_own_folder(own) ? join_path(own, name, JOB_SUFFIX) : NULL;
+	if (file && !stat(file, &st))
+		folder = own;
 	free(file);
-	return join_path(is_own ? own : chosen && *chosen ? chosen : "/etc/s3once", name, ending);
+	return join_path(folder ? folder : "/etc/s3once", name, ending);
 }
