@@ -46,7 +46,7 @@ enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
 void s3_store_row_clear(struct s3_store_row *row);
 
 /* Puts an object, whose content is conn->body. Only if_none_match or if_match of the condition may
- * be set. *ret is the object as the reply shows it. */
+ * be set. *ret is the object as the reply shows it. LOST also if the reply has no etag. */
 enum outcome s3_store_put(struct s3_store_conn *conn, const char *name,
 	struct s3_condition condition, const struct call_limits *limits, struct s3_object *ret,
 	struct problem *ret_problem);

@@ -88,7 +88,13 @@ enum outcome s3_store_put(struct s3_store_conn *conn, const char *name,
 		.checksum = checksum,
 		.condition = condition,
 		.limits = limits ? *limits : no_limits};
-	return s3_put_object(conn->s3, &put, ret, ret_problem);
+	const enum outcome o = s3_put_object(conn->s3, &put, ret, ret_problem);
+	/* The page of a portal, which has a status of 200 as well, has no etag. */
+	if (o == OUTCOME_OK && !*ret->etag)
+		return outcome_error(ret_problem, OUTCOME_LOST,
+			"the reply to PutObject has no etag, so it is not what S3 answers: check the "
+			"endpoint");
+	return o;
 }
 
 /* Reads a digit of add_escaped(); -1 if it is none. */

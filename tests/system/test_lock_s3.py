@@ -137,6 +137,14 @@ def test_a_write_whose_reply_is_lost_is_known_again(s3once, s3, bucket, wire):
     assert row(s3, bucket)["isReleased"] == {"S": "1"}
 
 
+def test_the_page_of_a_portal_is_no_lock(s3once, s3, bucket, wire):
+    """200 and HTML, where S3 would have stored the row."""
+    rule = wire.add(faults.page(200), "PutObject", times=None)
+    run = s3once(*ACQUIRE, "k")
+    assert run.code == 3 and rule.fired, run
+    assert "locks/lock/k" not in s3.objects(bucket)
+
+
 def test_renewed_by_two_at_once(s3once, wire):
     """The object changes between the read and the write of one: it reads again, and neither calls lost what is held."""
     handle = s3once(*ACQUIRE, "k").out.strip()
