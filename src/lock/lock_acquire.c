@@ -1,6 +1,7 @@
 /* Acquires locks. The row of another owner is observed until it is stale or free, and then our own
  * row is written. Each write is conditional, in the dialect's attributes. Observations are kept in
  * files, so that the next process does not have to wait for a whole lease again. */
+#include "aws/retry.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -532,10 +533,18 @@ static int check_replicas(struct acquisition *a)
 static int check_place(struct acquisition *a)
 {
 	const struct store_ops *ops = a->locks->store->ops;
-	const struct call_limits limits = limits_of(a, clock_boot_ns());
 	struct problem problem = {0};
-	if (ops->prepare && ops->prepare(a->conn, &limits, &problem) != OUTCOME_OK)
-		return fail_acquisition(a, &problem);
+	enum outcome o = ops->prepare ? OUTCOME_TRANSIENT : OUTCOME_OK;
+	/* While the wait lasts, a trial that has shown nothing is repeated, as a request is. */
+	while (o != OUTCOME_OK) {
+		const struct call_limits limits = limits_of(a, clock_boot_ns());
+		const struct call_limits pause = lock_limits(a->locks, a->deadline_ns);
+		o = ops->prepare(a->conn, &limits, &problem);
+		const bool may_repeat = outcome_is_ambiguous(o) || o == OUTCOME_THROTTLED;
+		if (o != OUTCOME_OK &&
+			(!may_repeat || wait_within(&pause, a->locks->poll_ms, NULL) != OUTCOME_OK))
+			return fail_acquisition(a, &problem);
+	}
 	return check_replicas(a);
 }
 

@@ -17,7 +17,7 @@
 #define PROBES     "probe" /* the partition of the objects that are tried */
 /* How long the result counts. A server may be upgraded, or its name may lead to a different one. */
 #define HOLDS_FOR_S (30 * 24 * 3600)
-#define TRY_NS      (60 * NS_PER_S)
+#define TRY_NS      (300 * NS_PER_S)
 #define TIDY_NS     (10 * NS_PER_S)
 #define ATTEMPTS    3
 /* Objects of one try: those of one writer, and one for each round of both races. */
@@ -32,6 +32,7 @@ struct trial {
 	char id[ID_CHARS + 1];
 	struct object_name names[OBJECTS_MAX]; /* those that may be there, to be removed */
 	unsigned n;
+	bool is_race;               /* several write at once */
 	bool replaces;              /* the race is about If-Match, else about If-None-Match */
 	char etag[S3_ETAG_MAX + 1]; /* of the object that is to be replaced */
 };
@@ -57,8 +58,14 @@ static enum outcome put(const struct trial *trial, struct s3_store_conn *conn, c
 	const struct s3_condition condition = {.if_none_match = !etag, .if_match = etag};
 	text_reset(&conn->body);
 	text_addf(&conn->body, "%s %u of %s tries out conditions\n", who, number, trial->id);
-	const enum outcome o =
-		s3_store_put(conn, name, condition, &trial->limits, &object, ret_problem);
+	bool maybe_applied = false;
+	struct call_limits limits = trial->limits;
+	limits.maybe_applied = &maybe_applied;
+	const enum outcome o = s3_store_put(conn, name, condition, &limits, &object, ret_problem);
+	/* Our own try before this one may be what has refused it, so it shows nothing. In a race
+	 * that shows by itself, since nobody wins then. */
+	if (o == OUTCOME_REFUSED && maybe_applied && !trial->is_race)
+		return OUTCOME_TRANSIENT;
 	if (o == OUTCOME_OK && ret_etag)
 		snprintf(ret_etag, S3_ETAG_MAX + 1, "%s", object.etag);
 	/* Gone, or changed at this moment: the put was refused as well. */
@@ -123,6 +130,7 @@ static enum outcome try_race(struct trial *trial, bool replaces, struct problem 
 		.prepare = prepare_round,
 		.write = write_round,
 		.arg = trial};
+	trial->is_race = true;
 	trial->replaces = replaces;
 	const unsigned winners = race_run(&race, ret_problem);
 	if (winners == 1)
@@ -131,7 +139,7 @@ static enum outcome try_race(struct trial *trial, bool replaces, struct problem 
 		problem_prefix(ret_problem,
 			"it could not be tried out whether s3://%s honours %s: try again",
 			trial->conn->of->bucket, header);
-		return OUTCOME_SETUP;
+		return OUTCOME_TRANSIENT;
 	}
 	return blame_server(trial, ret_problem,
 		"honours %s only when one writes after another (of %u that wrote at once, %u were told "
@@ -150,8 +158,8 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 		o = put(trial, conn, NULL, "put", 1, first, ret_problem);
 	if (o == OUTCOME_UNSUPPORTED) /* the header itself is refused */
 		return judge_refusal(trial, o, "If-None-Match", ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
+	if (o != OUTCOME_OK) /* nobody else knows the name */
+		return o == OUTCOME_REFUSED ? OUTCOME_TRANSIENT : o;
 	o = judge_refusal(trial, put(trial, conn, NULL, "put", 2, NULL, ret_problem),
 		"If-None-Match", ret_problem);
 	if (o != OUTCOME_OK)

@@ -39,7 +39,7 @@ struct store_ops {
 	/* Finds out whether the service keeps to the conditions of writes, unless that is known
 	 * already or is kept beside the items. Each write does this first, but a caller that counts
 	 * time from its write calls it before: several writers may have to try for some seconds.
-	 * Reading ends by the limits, and trying after a minute. SETUP with a sentence if the
+	 * Reading ends by the limits, and trying after five minutes. SETUP with a sentence if the
 	 * service does not keep to them. NULL in a store whose service surely does. */
 	enum outcome (*prepare)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);

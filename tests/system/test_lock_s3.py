@@ -64,6 +64,17 @@ def test_a_server_that_lets_two_win_is_refused(s3once, s3, bucket, place, tmp_pa
     assert s3.objects(bucket) == {} and not (tmp_path / "ran").exists()
 
 
+def test_a_reply_that_is_lost_while_a_bucket_is_tried_blames_no_server(s3once, s3, bucket, place):
+    """The same put, sent again, is refused by its own condition. The trial has shown nothing, and is repeated."""
+    with Proxy(s3, "s3") as wire:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        for _ in range(4):  # of the four puts of one writer, one after the other
+            wire.add(faults.drop_reply, "PutObject")
+        run = s3once("lock", "acquire", "--lease", "5m", "--wait", "1m", "k")
+        assert run.code == 0 and all(rule.fired for rule in wire.rules), run
+    assert json.loads(s3.get(bucket, "locks/store/conditions"))["etags"] == {"S": "bare"}
+
+
 @pytest.mark.parametrize("s3", ["s3rver", "swift"], indirect=True)
 def test_real_servers_that_are_refused(s3once, s3, bucket, place):
     run = s3once(*ACQUIRE, "k")
