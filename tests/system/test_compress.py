@@ -363,6 +363,20 @@ def test_looked_for_right_before_it_is_sent(s3once, s3, s3_wire, bucket, marks, 
     assert_round_trip(s3, bucket, tree, "zstd")
 
 
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("s3", ["s3rver"], indirect=True)
+def test_an_object_that_comes_before_it_is_sent_stays(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """This server ignores conditions, so that only the look right before the write sees it."""
+    tree = make_tree(tmp_path / "tree", {"a": text(100 * KIB)})
+    rule = s3_wire.add(faults.hold_reply, "HeadObject", key="p/a.zst")
+    run = s3once.start("push", tree, f"s3://{bucket}/p", "--compress", "zstd", "--json")
+    assert rule.reached.wait(60), run.output()
+    s3.client.put_object(Bucket=bucket, Key="p/a.zst", Body=b"of others")
+    rule.released.set()
+    result = run.wait()
+    assert result.code == 1 and s3.get(bucket, "p/a.zst") == b"of others", result
+
+
 PEAK = """import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
 print("peak:", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
