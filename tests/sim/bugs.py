@@ -215,11 +215,7 @@ BUGS = {
         '[ALL] = ENTRIES " ORDER BY',
         '[ALL] = ENTRIES " AND NOT (live AND kind = 3) ORDER BY',
     ),
-    "what-waits-has-no-log": (  # of a file that was emptied
-        "if (packed > 0 || known[i].is_there)",
-        "if (!logs[i])",
-    ),
-    "what-waits-has-every-log": (
+    "what-waits-has-every-log": (  # of a file that was emptied
         "if (packed > 0 || known[i].is_there)",
         "if (logs[i])",
     ),
@@ -406,7 +402,6 @@ WORLDS = {
     "a-name-that-rests-is-live": ZOO,
     "the-newest-one-is-finished": ZOO,
     "what-is-live-is-not-named": ZOO,
-    "what-waits-has-no-log": LIVE,
     "what-waits-has-every-log": LIVE + " rings=1",
     "a-ring-has-a-live-log": RINGS,
     "an-open-file-is-finished": RINGS,

@@ -531,6 +531,22 @@ def test_a_copy_waits_also_if_it_is_compressed(s3once, s3, bucket, tmp_path):
     assert counts(run) == {"uploaded": 1, "skipped": 2}, run
 
 
+@pytest.mark.parametrize("is_packed", [False, True], ids=["plain", "gzip"])
+def test_an_emptied_log_waits_for_its_copy(s3once, s3, bucket, tmp_path, is_packed):
+    """While the copy is still written to, its log keeps the row by which the copy is known."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    append(logs / "app.log", b"two\n")
+    copy = logs / ("app.log.1.gz" if is_packed else "app.log.1")
+    with open(copy, "wb", buffering=0) as file:
+        file.write(gzip.compress(b"one\ntwo\n") if is_packed else b"one\ntwo\n")
+        (logs / "app.log").write_bytes(b"three\n")
+        assert counts(push(s3once, logs, bucket, LIVE)) == {"waiting": 2}
+    assert push(s3once, logs, bucket, LIVE).code == 0
+    assert push(s3once, logs, bucket, LIVE).code == 0
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"three\n"])
+
+
 # --- nights of logrotate
 
 

@@ -405,14 +405,14 @@ def test_a_scan_that_stands_still(watched, s3, bucket, tmp_path):
     watched.write("lease = 1s", "give-up-after = 0")
     watched.start(env={"WATCHDOG_USEC": "60000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
     hung.touch()
-    watched.rename_in("a", 1)
+    watched.rename_in("new/a", 1)
     told_since = []
     while len(told_since) < 5:
         lines = watched.manager.next_message()
         told_since = [] if "WATCHDOG=1" in lines else [*told_since, lines]
     hung.unlink()
     watched.manager.pass_with(files=1)
-    assert set(s3.objects(bucket)) == {"p/a"}
+    assert set(s3.objects(bucket)) == {"p/new/a"}
 
 
 def test_reload(watched, s3, bucket):

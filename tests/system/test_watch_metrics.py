@@ -187,7 +187,7 @@ def test_it_is_not_healthy_when_it_hangs(watched, port, tmp_path):
     watched.write("lease = 1s", "give-up-after = 0", metrics_listen=port)
     watched.start(env={"WATCHDOG_USEC": "4000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
     hung.touch()
-    watched.rename_in("a", 1)
+    watched.rename_in("new/a", 1)
     wait_until(lambda: probe(port, "healthy") == (503, "The service has given no sign of life for too long.\n"), 60, "no sign of life")
     hung.unlink()
     watched.manager.pass_with(files=1)
