@@ -105,9 +105,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 	const char *name = name_of(event->type);
 	if (is_of_what_fails(event))
 		silences_said(task_process());
-	else if ((name && event->type != S3ONCE_EVENT_WAITING) || /* that one costs no request */
-		 event->type == S3ONCE_EVENT_SKIPPED)
+	else if (name && event->type != S3ONCE_EVENT_WAITING) /* that one costs no request */
 		silences_moved(task_process());
+	else if (event->type == S3ONCE_EVENT_SKIPPED) /* which is progress once it was queued */
+		task_process()->heard.silent_ns = 0;
 	if (name)
 		story("%s %s%s%s%s%s", name, event->path, *event->text ? ": " : "", event->text,
 			*event->code ? ", " : "", event->code);
