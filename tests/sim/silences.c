@@ -117,8 +117,8 @@ static bool leaves_first(const struct machine_process *process, const struct wir
 void silences_asked(struct machine_process *process, const struct wire_request *request)
 {
 	struct heard *heard = &process->heard;
-	if (leaves_first(process, request))
-		silences_moved(process);
+	if (leaves_first(process, request)) /* and may have said already what it waits for */
+		heard->silent_ns = 0;
 	if (heard->silent_ns)
 		return;
 	heard->silent_ns = world_now_ns();
