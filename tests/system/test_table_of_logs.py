@@ -197,16 +197,16 @@ ROWS = {
     "… and has new lines": of_live(renamed_with_new_lines),
     "… and has new lines, and is compressed": of_live(renamed_and_compressed),
     "`app.log` is copied to `app.log.1` and emptied (`copytruncate`)": of_live(copytruncate),
-    "… after a run has sent more than the copy has": of_live(copytruncate_after_a_run),
-    "… and is longer again, with the same first lines": of_live(copytruncate_alike),
-    "`app.log` is gone, and `app.log.1`, a copy (`renamecopy`) or another log, begins with all of it": of_live(replaced),
+    "… after a run has sent lines that the copy lacks": of_live(copytruncate_after_a_run),
+    "… and grows longer than before, with the same first lines": of_live(copytruncate_alike),
+    "`app.log` is gone, and `app.log.1` begins with all of its lines (`renamecopy`, or a different log)": of_live(replaced),
     "all numbers move up by one": of_rotated(numbers_move_up),
     "`app.log.1` is compressed": of_rotated(lambda w: w.gzip(w.log)),
-    "… without its time, and its name has the moment (`app.log.20260101-130559`, as of the kubelet)": of_rotated(
+    "… without its time, but its name contains that time (`app.log.20260101-130559`, as by the kubelet)": of_rotated(
         compressed_without_time, "app.log.20260101-130559"
     ),
     "… without its time, as Docker does it": of_rotated(compressed_as_docker_does),
-    "… in two ways": of_rotated(compressed_twice),
+    "… by two programs, to `.gz` and to `.xz`": of_rotated(compressed_twice),
     "… and decompressed again": of_rotated(compressed_and_decompressed),
     "`app.log.1` grows": of_rotated(lambda w: w.write(w.log, b"three\n")),
     "… and is compressed": of_rotated(grown_and_compressed),
