@@ -55,8 +55,10 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	if (url_parse(url, &o->url, problem) < 0) {
 		if (n > 1 && !url_is_s3(url) && url_is_s3(operands[0]))
 			return refuse(problem,
-				"s3once does not download: read objects with aws s3 cp "
-				"or rclone copy");
+				o->run.as ? "a command is written behind --: s3://BUCKET -- "
+					    "COMMAND..."
+					  : "s3once does not download: read objects with aws s3 "
+					    "cp or rclone copy");
 		if (!url_is_s3(url))
 			problem_prefix(problem, "the last argument says where to");
 		return -EINVAL;
