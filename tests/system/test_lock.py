@@ -151,6 +151,16 @@ def test_the_wait_bounds_how_often_a_request_is_tried(s3once, wire):
     assert run.code == 0 and rule.fired == 4, run
 
 
+def test_an_acquisition_that_is_stopped_leaves_no_lock(s3once, wire):
+    """Its row was written and the reply has not come: nobody has to wait until the lease expires."""
+    rule = wire.add(faults.hang_applied, "UpdateItem")
+    acquiring = s3once.start("lock", "run", "--lease", "1h", "k", "--", "true")
+    wait_until(lambda: rule.fired)
+    acquiring.popen.send_signal(signal.SIGTERM)
+    assert acquiring.wait(60).code == 143
+    assert s3once("lock", "status", "k").code == 0
+
+
 def test_a_setting_that_is_wrong(s3once, local):
     """3 and an event, as of all that is not in order; a place that is none is usage, for doctor too."""
     run = s3once("lock", "status", "--json", "--locks", "dynamodb:t", "k", env={"AWS_RETRY_MODE": "bogus"})
