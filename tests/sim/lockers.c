@@ -23,7 +23,8 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 static void act(struct s3once_lock *lock, const struct machine *machine, unsigned lease_s)
 {
 	struct chance chance = chance_of(world.seed + world.runs, "lock");
-	const struct machine *of = world.scenario.dynamodb ? NULL : machine;
+	const bool is_shared = world.scenario.dynamodb || world.scenario.s3_locks;
+	const struct machine *of = is_shared ? NULL : machine;
 	for (unsigned i = 0; i < ACTS; i++) {
 		const uint64_t token = s3once_lock_token(lock);
 		if (!s3once_lock_remaining_ms(lock)) {
@@ -38,17 +39,20 @@ static void act(struct s3once_lock *lock, const struct machine *machine, unsigne
 int locker_run(const struct machine *machine)
 {
 	const unsigned lease_s = run_lease_s();
-	const struct s3once_locks_options options = {.place = world.scenario.dynamodb
-								      ? "dynamodb:" WORLD_TABLE
-								      : "sqlite:/home/up/locks.db",
-		.key_name = world.scenario.dynamodb ? "pk" : NULL,
-		.sort_name = world.scenario.dynamodb ? "sk" : NULL,
+	const bool in_s3 = world.scenario.s3_locks, in_table = world.scenario.dynamodb && !in_s3;
+	const struct s3once_locks_options options = {
+		.place = in_s3      ? "s3://" WORLD_LOCKS "/of-night"
+			 : in_table ? "dynamodb:" WORLD_TABLE
+				    : "sqlite:/home/up/locks.db",
+		.key_name = in_table ? "pk" : NULL,
+		.sort_name = in_table ? "sk" : NULL,
+		.endpoint_url = run_endpoint(),
 		.lease_ms = lease_s * 1000,
 		.dynamodb_endpoint_url = RUN_DYNAMODB,
 		.region = "us-east-1",
 		.callback = on_event};
 	const struct s3once_lock_request request = {.key = "night",
-		.sort_key = world.scenario.dynamodb ? "-" : NULL,
+		.sort_key = in_table ? "-" : NULL,
 		.wait_ms = world.is_calm ? 4 * 3600 * 1000 : world.scenario.lease_s * 2000};
 	struct s3once_locks *locks;
 	struct s3once_lock *lock;

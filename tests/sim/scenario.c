@@ -371,6 +371,8 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	choose_writers(&writers, ret);
 	struct chance images = chance_of(seed, "images");
 	choose_images(&images, ret);
+	struct chance locks = chance_of(seed, "locks");
+	ret->s3_locks = ret->lockers ? chance_hits(&locks, 500) : 0;
 	struct chance silences = chance_of(seed, "silences");
 	ret->silences = may_be_night ? SOMETIMES(&silences, 1, 1, 2) : 0;
 }

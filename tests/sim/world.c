@@ -30,14 +30,22 @@ static bool is_over(void)
 	return world.is_over || story_broken();
 }
 
+/* Whether a request is about the bucket of locks, by its host or by its path. */
+static bool is_of_locks(const struct wire_request *request)
+{
+	return world.lock_bucket && (strncmp(request->host, WORLD_LOCKS ".", 6) == 0 ||
+					    strncmp(request->path, "/" WORLD_LOCKS, 6) == 0);
+}
+
 static void serve(void *arg, const struct wire_request *request, struct wire_reply *ret)
 {
 	const int64_t now_s = WORLD_EPOCH + (int64_t)(world_now_ns() / NS_PER_S);
 	if (wire_header(request, "x-amz-target"))
 		world_dynamodb_answer(world.db, request, now_s, ret);
 	else {
-		world_s3_tell_time(world.s3, world_now_ns());
-		world_s3_answer(world.s3, request, now_s, ret);
+		struct world_s3 *s3 = is_of_locks(request) ? world.lock_bucket : world.s3;
+		world_s3_tell_time(s3, world_now_ns());
+		world_s3_answer(s3, request, now_s, ret);
 	}
 }
 
@@ -99,6 +107,10 @@ static void make_servers(void)
 		.latency_least_ns = (s->slow ? 100 : 2) * NS_PER_MS,
 		.latency_most_ns = (s->slow ? 3000 : 60) * NS_PER_MS};
 	world.s3 = world_s3_new(world.seed, WORLD_BUCKET, &s3, &witness);
+	if (s->s3_locks)
+		world.lock_bucket = world_s3_new(world.seed + 1, WORLD_LOCKS,
+			&(struct s3_habits){.keeps_checksums = true, .etag_is_md5 = true},
+			&(struct s3_witness){0});
 	world.db = world_dynamodb_new(world.seed, WORLD_TABLE, &db, judge_item, NULL);
 	make_settings();
 	net_begin(world.seed, &net, serve, NULL);
@@ -477,6 +489,8 @@ static void clear(void)
 	judge_end();
 	zoo_end();
 	world_s3_free(world.s3);
+	world_s3_free(world.lock_bucket);
+	world.lock_bucket = NULL;
 	world_dynamodb_free(world.db);
 	disk_free(world.shared);
 	world = (struct world){0};

@@ -6,6 +6,7 @@
 #include "world_s3.h"
 
 #define WORLD_BUCKET    "logs"
+#define WORLD_LOCKS     "turns" /* the bucket of locks */
 #define WORLD_TABLE     "uploads"
 #define WORLD_PREFIX    "web"
 #define WORLD_LOGS      "logs"
@@ -18,6 +19,7 @@ struct world {
 	struct scenario scenario;
 	struct chance chance;
 	struct world_s3 *s3;
+	struct world_s3 *lock_bucket; /* another bucket, for locks alone; NULL: they are elsewhere */
 	struct world_dynamodb *db;
 	struct disk *shared;  /* a file server: see world_shared() */
 	unsigned busy;        /* tasks of the world that have something left to do */
