@@ -42,7 +42,7 @@ static const struct metric_kind oldest_waiting = {"s3once_oldest_waiting_timesta
 	"Time at which the oldest file was modified that waits for a later run, longer than "
 	"--min-age asks for. Missing if there is none."};
 static const struct metric_kind of_files = {
-	"s3once_last_run_files", "gauge", "Files that the last run found, by what became of them."};
+	"s3once_last_run_files", "gauge", "Files that the last run found, by their result."};
 static const struct metric_kind of_bytes = {"s3once_last_run_bytes", "gauge",
 	"Bytes of the files that the last run found, of those that need nothing more, and of what "
 	"it sent."};
