@@ -34,7 +34,7 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 }
 
 /* Compares the object with the file, part by part. `is_guess`: the size of the parts in the plan is
- * only a guess. Then the result is NO only if a checksum of the whole differs, and MISSING if
+ * only a guess. Then the result is NO only if a checksum of the whole differs, and UNKNOWN if
  * nothing but the guess may be wrong. */
 static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
