@@ -74,7 +74,7 @@
 	X(id_object)    /* 1: the bucket is known by an object */                                  \
 	X(lifecycle_h)  /* after which the bucket drops objects and uploads; 0: never */           \
 	X(lockers)      /* processes that take a lock, and work only while they hold it */         \
-	X(s3_locks)     /* 1: the lock is in a bucket */                                            \
+	X(s3_locks)     /* 1: the lock is in a bucket */                                           \
 	X(limit_s)      /* after which runs begin nothing new; 0: none */                          \
 	X(threads)      /* that a process may have; 0: any number */                               \
 	X(pipes)        /* runs that upload what another program writes */                         \
