@@ -19,7 +19,8 @@ struct world {
 	struct scenario scenario;
 	struct chance chance;
 	struct world_s3 *s3;
-	struct world_s3 *lock_bucket; /* another bucket, for locks alone; NULL: they are elsewhere */
+	struct world_s3
+		*lock_bucket; /* another bucket, for locks alone; NULL: they are elsewhere */
 	struct world_dynamodb *db;
 	struct disk *shared;  /* a file server: see world_shared() */
 	unsigned busy;        /* tasks of the world that have something left to do */
