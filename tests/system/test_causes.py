@@ -153,6 +153,7 @@ class NginxWrong(Server):
         start_nginx(self, CONFIGURATION.format(upstream=self.upstream.endpoint, **names))
 
 
+@pytest.mark.real_s3
 def test_a_proxy_that_rewrites_the_host(s3once, s3, bucket, tree, tmp_path):
     with NginxWrong(s3, "", tmp_path / "nginx") as proxy:
         run = s3once("push", tree, f"s3://{bucket}/p", *SOON, env={"AWS_ENDPOINT_URL_S3": proxy.endpoint})
@@ -162,6 +163,7 @@ def test_a_proxy_that_rewrites_the_host(s3once, s3, bucket, tree, tmp_path):
 CACHE = "proxy_set_header Host $http_host; proxy_cache cache; proxy_cache_valid any 1h;"
 
 
+@pytest.mark.real_s3
 def test_a_cache(s3once, s3, bucket, tree, tmp_path):
     """nginx makes a GET of a HEAD, and leaves Range out, so that S3 refuses both; and it keeps the refusal."""
     assert s3once("push", tree, f"s3://{bucket}/p").code == 0

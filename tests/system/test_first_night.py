@@ -65,6 +65,7 @@ def jobs(s3once, bucket, young, tmp_path):
     return folder
 
 
+@pytest.mark.real_s3
 def test_a_job_run_by_hand_has_the_keys_of_its_unit(s3once, s3, bucket, jobs):
     """Also beside another job, which has keys of its own."""
     for name, secret in (("one", s3.secret_key), ("two", "wrong")):

@@ -64,6 +64,7 @@ def test_a_server_that_lets_two_win_is_refused(s3once, s3, bucket, place, tmp_pa
     assert s3.objects(bucket) == {} and not (tmp_path / "ran").exists()
 
 
+@pytest.mark.real_s3
 def test_a_reply_that_is_lost_while_a_bucket_is_tried_blames_no_server(s3once, s3, bucket, place):
     """The same put, sent again, is refused by its own condition. The trial has shown nothing, and is repeated."""
     with Proxy(s3, "s3") as wire:

@@ -26,6 +26,7 @@ def shell(s3, bucket, tmp_path):
     return run
 
 
+@pytest.mark.real_s3
 def test_a_tree_comes_back_with_its_times(s3once, s3, bucket, shell, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a.log": b"one\n", "sub/ü b": b"", "sub/large": 9 << 20})
     for number, path in enumerate(sorted(path for path in tree.rglob("*") if path.is_file())):
@@ -44,6 +45,7 @@ def test_a_tree_comes_back_with_its_times(s3once, s3, bucket, shell, tmp_path):
     assert s3once(*words).code == 0
 
 
+@pytest.mark.real_s3
 def test_the_lines_of_a_log_come_back_in_order(s3once, s3, bucket, shell, tmp_path):
     """Two logs of that day, one compressed by logrotate, and one of the next day, which is another command's."""
     folder = make_tree(tmp_path / "nginx", {"access.log.2": b"1\n2\n", "access.log.1": b"3\n4\n", "access.log.3": b"0\n", "access.log.0": b"5\n"})
