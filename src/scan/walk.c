@@ -158,12 +158,16 @@ static int find_wanted(const struct walk *walk, int fd, const char *relative, st
 	const size_t below = *relative ? strlen(relative) + 1 : 0;
 	int r = names_add_found(ret, fd, follow, REMOVAL_FOLDER, strlen(REMOVAL_FOLDER));
 	const size_t first = *relative ? find_below(only, relative) : 0;
+	const char *last = ""; /* many paths may go on with the same name, one after the other */
 	for (size_t i = first; r == 0 && i < only->n; i++) {
 		const char *path = names_get(only, i);
 		if (*relative && compare_beginning(path, relative, below - 1) != 0)
 			break;
 		const char *name = path + below;
-		r = names_add_found(ret, fd, follow, name, strcspn(name, "/"));
+		const size_t n = strcspn(name, "/");
+		if (strncmp(name, last, n + 1) != 0)
+			r = names_add_found(ret, fd, follow, name, n);
+		last = name;
 	}
 	if (r == 0)
 		names_sort(ret);
@@ -172,11 +176,10 @@ static int find_wanted(const struct walk *walk, int fd, const char *relative, st
 	return r;
 }
 
-static int read_names(const struct walk *walk, int fd, const char *relative, struct names *ret)
+static int read_names(
+	const struct walk *walk, int fd, const char *relative, bool is_wanted, struct names *ret)
 {
-	const struct scan_options *options = walk->options;
-	const bool is_wanted = !options->folders || only_has(&walk->only, relative);
-	return is_wanted ? names_read(fd, options->follow, ret)
+	return is_wanted ? names_read(fd, walk->options->follow, ret)
 			 : find_wanted(walk, fd, relative, ret);
 }
 
@@ -184,19 +187,20 @@ static int read_names(const struct walk *walk, int fd, const char *relative, str
  * the files in that folder are put back under their names, and the names are read again, unless the
  * scan only looks. A file that cannot be put back is no error here: visit_name() tries once more,
  * and reports it. Returns as names_read(). */
-static int list_folder(const struct walk *walk, int fd, const char *relative, struct names *ret)
+static int list_folder(
+	const struct walk *walk, int fd, const char *relative, bool is_wanted, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
 	struct problem ignored;
 	bool has_removal_folder = false;
-	int r = read_names(walk, fd, relative, ret);
+	int r = read_names(walk, fd, relative, is_wanted, ret);
 	for (size_t i = 0; r == 0 && !has_removal_folder && i < ret->n; i++)
 		has_removal_folder = is_removal_folder(ret, i);
 	if (!has_removal_folder || options->only_looks)
 		return r;
 	removal_recover(fd, false, &ignored);
 	names_clear(ret);
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_names(walk, fd, relative, ret);
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_names(walk, fd, relative, is_wanted, ret);
 }
 
 /* Handles a directory that could not be opened or listed because of this -errno. -EDEADLK is a
@@ -247,8 +251,9 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 	}
 	/* walk.path is "." only for the open(2) of the top directory. */
 	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
+	const bool is_wanted = !walk->options->folders || only_has(&walk->only, relative);
 	if (r == 0)
-		r = list_folder(walk, fd, relative, &names);
+		r = list_folder(walk, fd, relative, is_wanted, &names);
 	if (r < 0) {
 		names_clear(&names);
 		close_directory(walk);
@@ -258,7 +263,7 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 		.path_len = strlen(relative),
 		.dev = st.st_dev,
 		.ino = st.st_ino,
-		.is_wanted = !walk->options->folders || only_has(&walk->only, relative)};
+		.is_wanted = is_wanted};
 	return 0;
 }
 

@@ -18,7 +18,7 @@ struct content {
 /* Whether the first bytes of an open file are those of a compressed one. Returns 1, 0 or -errno. */
 int content_seems_compressed(int fd);
 
-#define CONTENT_ID_CHARS 64
+#define CONTENT_ID_CHARS SHA256_HEX_CHARS
 
 /* Computes the id of a content: its SHA-256, in lower-case hex digits. If the bytes are gzip,
  * bzip2, xz, zstd or lz4 from the first to the last, the content is decompressed. The first bytes

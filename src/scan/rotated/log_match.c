@@ -266,8 +266,6 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		family->is_unsure = true;
 		return 0;
 	}
-	if (file->entry.kind == SCAN_WAITS)
-		entry_let_wait(&file->entry, file->entry.wait); /* the family has to know */
 	const int fd = open_file(family, file, &file->state);
 	if (fd < 0)
 		return fd;
@@ -491,11 +489,13 @@ static int begin_log(struct log_family *family, struct grown_file *file)
  * Returns 0 or -errno. */
 static int match_waiting(struct log_family *family, struct grown_file *file)
 {
+	if (file->entry.kind != SCAN_WAITS)
+		return 0;
 	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
 	size_t n = 0;
 	int r = known && logs ? 0 : -ENOMEM, packed = 0;
-	for (size_t k = 0; r == 0 && file->entry.kind == SCAN_WAITS && k < family->n_rows; k++)
+	for (size_t k = 0; r == 0 && k < family->n_rows; k++)
 		if (family->rows[k].state == LOG_TRUNCATED) {
 			known[n] = (struct content_prefix){
 				.bytes = family->rows[k].end, .id = family->rows[k].until};
