@@ -82,7 +82,6 @@ enum other_kind {
 };
 
 #define PUSH         "files are uploaded by s3once push SOURCE... s3://BUCKET[/PREFIX]"
-#define NO_DOWNLOADS "s3once does not download: read objects with aws s3 cp or rclone copy"
 #define ONLY_UPLOADS "s3once copies only from this host to S3: use aws s3 cp or rclone copyto"
 #define STATUS       "s3once status s3://BUCKET[/PREFIX] shows what was uploaded"
 

@@ -5,6 +5,7 @@
 #include "cli/push/push_options.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "cli/other_tools.h"
 #include "s3/s3_headers.h"
 #include "scan/key/key.h"
 #include <ctype.h>
@@ -57,8 +58,7 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 			return refuse(problem,
 				o->run.as ? "a command is written behind --: s3://BUCKET -- "
 					    "COMMAND..."
-					  : "s3once does not download: read objects with aws s3 "
-					    "cp or rclone copy");
+					  : NO_DOWNLOADS);
 		if (!url_is_s3(url))
 			problem_prefix(problem, "the last argument says where to");
 		return -EINVAL;

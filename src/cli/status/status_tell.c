@@ -39,9 +39,8 @@ void status_page_add(struct status_page *page, const char *line)
 	text_add_bytes(&page->lines, line, n);
 }
 
-/* Four rows of the page stay free: three
- * for the last lines, which status_page_add() adds (the sum of a table, how many lines had no room,
- * the time), and one for the newline behind them. */
+/* Four rows of the page stay free: three for the last lines, which status_page_add() adds (the sum
+ * of a table, how many lines had no room, the time), and one for the newline behind them. */
 void status_put(void *arg, const char *line)
 {
 	struct status_view *view = arg;
