@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from botocore.exceptions import ClientError
 
+from tests.faults import faults
 from tests.system.harness import BUILD, wait_until
 
 KEYS = {
@@ -258,3 +259,15 @@ class Probe:
 
     def await_event(self, name, key, seconds=20):
         wait_until(lambda: name in self.events(key), seconds, f"{name} of {key}")
+
+
+def assert_renewed_by_two_at_once(s3once, handle, wire, operation):
+    """The first renewal waits at the wire while the second one is done; the lock is released then."""
+    rule = wire.add(faults.hold_request, operation)
+    first = s3once.start("lock", "renew", handle)
+    assert rule.reached.wait(60)
+    assert s3once("lock", "renew", handle).code == 0
+    rule.released.set()
+    result = first.wait(60)
+    assert result.code == 0, result
+    assert s3once("lock", "release", handle).code == 0

@@ -16,7 +16,7 @@ from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
-from tests.system.locking import Probe, locks_in_s3
+from tests.system.locking import Probe, assert_renewed_by_two_at_once, locks_in_s3
 from tests.system.test_lock_terminal import blocks, state_of
 
 
@@ -116,14 +116,7 @@ def test_status_of_slots(s3once, local):
 def test_renewed_by_two_at_once(s3once, wire):
     """Neither calls lost what is held."""
     handle = s3once("lock", "acquire", "--lease", "5m", "k").out.strip()
-    rule = wire.add(faults.hold_request, "UpdateItem")
-    first = s3once.start("lock", "renew", handle)
-    assert rule.reached.wait(60)
-    assert s3once("lock", "renew", handle).code == 0
-    rule.released.set()
-    result = first.wait(60)
-    assert result.code == 0, result
-    assert s3once("lock", "release", handle).code == 0
+    assert_renewed_by_two_at_once(s3once, handle, wire, "UpdateItem")
 
 
 def test_the_lease_counts_from_before_it_was_asked_for(s3once, wire, tmp_path):

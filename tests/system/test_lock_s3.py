@@ -7,7 +7,7 @@ import pytest
 from tests.faults import faults
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
-from tests.system.locking import Probe, locks_in_s3
+from tests.system.locking import Probe, assert_renewed_by_two_at_once, locks_in_s3
 
 
 @pytest.fixture
@@ -160,14 +160,7 @@ def test_the_page_of_a_portal_is_no_lock(s3once, s3, bucket, wire):
 def test_renewed_by_two_at_once(s3once, wire):
     """The object changes between the read and the write of one: it reads again, and neither calls lost what is held."""
     handle = s3once(*ACQUIRE, "k").out.strip()
-    rule = wire.add(faults.hold_request, "PutObject")
-    first = s3once.start("lock", "renew", handle)
-    assert rule.reached.wait(60)
-    assert s3once("lock", "renew", handle).code == 0
-    rule.released.set()
-    result = first.wait(60)
-    assert result.code == 0, result
-    assert s3once("lock", "release", handle).code == 0
+    assert_renewed_by_two_at_once(s3once, handle, wire, "PutObject")
 
 
 def test_without_permission_to_list(s3once, s3, bucket, wire):
