@@ -1,13 +1,15 @@
 /* Locks for many hosts in a DynamoDB table or in an S3 bucket, or for all users of one host in an
  * SQLite file.
  *
- * A lock is a row with a lease. Its holder renews the row before the lease runs out. Whoever has
- * seen the row unchanged for a whole lease may take it over. Only elapsed time decides, and a
- * suspend counts. The holder counts from before it sent its last write, and others count from after
- * they read the row. No clock of any host matters, except with S3ONCE_LOCK_DLM.
+ * A lock is a row with a lease. Its holder renews the row before the lease runs out. A client that
+ * has seen the row unchanged for a whole lease may take it over. Only elapsed time decides, and
+ * time in which a host is suspended counts. The holder counts from before it sent its last write,
+ * and others count from after they read the row. No clock of any host matters, except with
+ * S3ONCE_LOCK_DLM.
  *
- * A lock protects only what checks it. Ask s3once_lock_remaining_ms() before each step that others
- * can see, and give the fencing token to what is changed, so that it can refuse an earlier holder.
+ * A lock protects a resource only if the lock is checked. Call s3once_lock_remaining_ms() before
+ * each step that others can see, and pass the fencing token to the resource, so that it can refuse
+ * an earlier holder.
  *
  * A function may be called from any thread unless it says otherwise. One handle is used by one
  * thread at a time, except by s3once_lock_remaining_ms(), s3once_lock_token() and
@@ -41,7 +43,7 @@ extern "C" {
 #define S3ONCE_PUBLIC __attribute__((visibility("default")))
 #endif
 
-/* What the rows of a table look like. A table has one dialect, whoever writes it. */
+/* The format of the rows of a table. All clients of a table use the same dialect. */
 enum s3once_lock_dialect {
 	/* awslabs amazon-dynamodb-lock-client. The key is "key", and there is no sort key. */
 	S3ONCE_LOCK_JAVA = 0,
@@ -50,18 +52,19 @@ enum s3once_lock_dialect {
 	/* python_dynamodb_lock. The keys are "lock_key" and "sort_key", whose default is "-". */
 	S3ONCE_LOCK_PYTHON,
 	/* dynamo-dlm. The keys are "resource_id" and "concurrency_id", the number of the slot. Its
-	 * leases end by the wall clock, as its users expect. Ours is the clock of the service;
-	 * theirs is that of their host. */
+	 * leases end by the wall clock, as its users expect. We read the service's clock; that
+	 * client reads its host's. */
 	S3ONCE_LOCK_DLM,
 };
 
-/* What is left when a lock is released. */
+/* How a lock is released: the state of its row afterwards. */
 enum s3once_lock_release_by {
 	/* As BY_MARK for go, SQLite and S3, and as BY_DELETE for all others. */
 	S3ONCE_LOCK_BY_DEFAULT = 0,
-	/* Nothing. */
+	/* The row is deleted. */
 	S3ONCE_LOCK_BY_DELETE,
-	/* The row with its data, marked as released. Java and go have this. S3 has nothing else. */
+	/* The row stays with its data, marked as released. Only java and go support this among the
+	 * tables. S3 always does it. */
 	S3ONCE_LOCK_BY_MARK,
 };
 
@@ -73,21 +76,21 @@ enum s3once_lock_tokens {
 	/* An attribute of the row, in the write that acquires it. This is for rows that are
 	 * released by mark, are written by this program alone, and have one slot. */
 	S3ONCE_LOCK_TOKENS_ROW,
-	/* An item beside the lock, which takes one more write. It grows whatever becomes of the
-	 * row. */
+	/* An item beside the lock, which takes one more write. Its count survives the deletion of
+	 * the row. */
 	S3ONCE_LOCK_TOKENS_COUNTER,
 	/* There are no tokens, and s3once_lock_token() is 0. */
 	S3ONCE_LOCK_TOKENS_NONE,
 };
 
-/* What went wrong. It holds its strings itself, and is owned by the caller. */
+/* Description of a failure. It holds its strings itself, and is owned by the caller. */
 struct s3once_lock_error {
 	/* A sentence without a full stop. */
 	char text[1000];
 	/* The error code ("AccessDeniedException") and the request id of the service, or "". */
 	char code[64];
 	char request_id[96];
-	/* For -EBUSY and -ESTALE: who has the lock, as far as its row says. */
+	/* For -EBUSY and -ESTALE: the holder's name, if the row has one. */
 	char holder[256];
 };
 
@@ -99,18 +102,19 @@ enum s3once_lock_event_type {
 	S3ONCE_LOCK_SUSPECT,
 	/* The lock was renewed after SUSPECT or EXPIRED. It was ours all the time. */
 	S3ONCE_LOCK_RECOVERED,
-	/* The row is another owner's, or is gone. The lock is lost for good. `text` says why, and
-	 * `owner` whose it is now. */
+	/* The row is another owner's, or is gone. The lock is lost for good. `text` is the reason,
+	 * and `owner` the new owner. */
 	S3ONCE_LOCK_LOST,
 	/* The lease ran out, and others may take the lock from now on. A SUSPECT came before. */
 	S3ONCE_LOCK_EXPIRED,
-	/* Two heartbeats in a row have failed, of any locks of the client. `lock` is NULL, and
-	 * `text` says why. The event is told again only after a heartbeat has got through. */
+	/* Two consecutive heartbeats have failed, of any locks of the client. `lock` is NULL, and
+	 * `text` is the reason. The event is reported again only after a heartbeat has got
+	 * through. */
 	S3ONCE_LOCK_OUTAGE,
 };
 
-/* One thing that happened. It is told once. The strings are never NULL, and are valid only during
- * the callback. Do not use `lock` if another thread may have freed it. */
+/* An event, which is reported once. The strings are never NULL, and are valid only during the
+ * callback. Do not use `lock` if another thread may have freed it. */
 struct s3once_lock_event {
 	enum s3once_lock_event_type type;
 	struct s3once_lock *lock;
@@ -125,52 +129,53 @@ struct s3once_lock_event {
  * except s3once_locks_free(). */
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
-/* What a client is opened with. Zero it, and set what differs from the default. */
+/* Options of a client. Zero the struct, and set the members that differ from the default. */
 struct s3once_locks_options {
 	/* "dynamodb:TABLE", "s3://BUCKET/PREFIX", "sqlite:PATH" or "local". NULL: "local", which is
 	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. To
-	 * exclude each other they use one of the other places.
+	 * share locks with each other, users and units need one of the other places.
 	 *
 	 * Locks in S3 need a service that honours conditional writes. The first lock that is
 	 * acquired tries that out, which may take some seconds, and the result is kept in the
-	 * bucket. On a service that does not, acquiring fails with -EIO. */
+	 * bucket. On a service that does not honour them, acquiring fails with -EIO. */
 	const char *place;
-	/* Of a DynamoDB table. With SQLite and S3 it has to be S3ONCE_LOCK_JAVA, which is the
-	 * default. */
+	/* The dialect of a DynamoDB table. With SQLite and S3 it has to be S3ONCE_LOCK_JAVA, which
+	 * is the default. */
 	enum s3once_lock_dialect dialect;
 	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
 	 * rows of java and go a sort key. */
 	const char *key_name, *sort_name;
-	/* Who holds the locks, as their rows say: at most 200 bytes. NULL: the host's name, the
-	 * process id and a random number. */
+	/* The owner's name in the rows, of at most 200 bytes. NULL: the host's name, the process id
+	 * and a random number. */
 	const char *owner;
 	/* The length of a lease, from 1 s to one day. 0: 20 s. */
 	uint64_t lease_ms;
 	/* The time from one heartbeat to the next, at most half of the lease. 0: a quarter of it.
 	 */
 	uint64_t heartbeat_ms;
-	/* Send no heartbeats except by s3once_lock_heartbeat(). So a holder that makes no progress
-	 * does not keep its lock. */
+	/* Send no heartbeats except by s3once_lock_heartbeat(). A holder that makes no progress
+	 * then loses its lock. */
 	int manual;
-	/* S3ONCE_LOCK_SUSPECT is told when less than this is left of a lease. It is less than
+	/* S3ONCE_LOCK_SUSPECT is reported when less than this is left of a lease. It is less than
 	 * lease_ms - heartbeat_ms, or with `manual` at most the lease. 0: half of lease_ms -
 	 * heartbeat_ms. */
 	uint64_t suspect_ms;
 	enum s3once_lock_release_by release_by;
 	enum s3once_lock_tokens tokens;
 	/* Acquire locks also in a global table whose replicas are not strongly consistent: each
-	 * Region judges by its own replica, so that a lock excludes only who uses the same Region.
-	 * Without this, such a table is refused (-EIO) where dynamodb:DescribeTable is allowed. */
+	 * Region judges by its own replica, so that a lock excludes only clients of the same
+	 * Region. Without this, such a table is refused (-EIO) where dynamodb:DescribeTable is
+	 * allowed. */
 	int allow_replicas;
-	/* The longest pause between two looks at a lock that is waited for. 0: 1 s. */
+	/* The longest pause between two reads of the row of a lock that is waited for. 0: 1 s. */
 	uint64_t poll_ms;
 	/* A directory that remembers for how long others' rows have not changed, so that programs
 	 * which run only for a moment can take over a lock whose holder died. It is made if it is
 	 * missing, but its parents are not. NULL: nothing is remembered. "": a directory in this
 	 * user's own state. */
 	const char *observations;
-	/* Access; endpoint_url is that of S3. NULL leaves each to the environment and the profile.
-	 */
+	/* Access to the services; endpoint_url is that of S3. NULL leaves each to the environment
+	 * and the profile. */
 	const char *dynamodb_endpoint_url, *endpoint_url, *region, *profile, *ca_bundle;
 	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
@@ -189,18 +194,18 @@ struct s3once_locks;
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
 /* Ends every wait and releases all locks, several at once. With `keep` only their heartbeats end,
- * and the locks run out or are resumed. It takes at most about timeout_ms. What could not be
- * released by then runs out, and -EIO is returned.
+ * and the locks run out or are resumed. It takes at most about timeout_ms. Locks that could not be
+ * released by then run out, and -EIO is returned.
  *
- * It may be called again, also to release what a first call kept. One thread calls it at a time,
- * and no handle is freed meanwhile. */
+ * It may be called again, also to release locks that a first call kept. One thread calls it at a
+ * time, and no handle is freed meanwhile. */
 S3ONCE_PUBLIC int s3once_locks_close(
 	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret);
-/* Closes the client, with `keep`, if that was not done. Then it frees the client with all its
- * handles. It is called once, when no other call is under way. NULL is ignored. */
+/* Closes the client, with `keep`, unless it was closed before. Then it frees the client with all
+ * its handles. It is called once, when no other call is under way. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_locks_free(struct s3once_locks *locks);
 
-/* How a table is made. Zero it, and set what differs from the default. */
+/* Options for making a table. Zero the struct, and set the members that differ from the default. */
 struct s3once_locks_table {
 	/* Provisioned capacity. If one of them is 0, it is 1. If both are 0, the table is on
 	 * demand. */
@@ -215,7 +220,7 @@ struct s3once_locks_table {
 };
 /* Makes the table and waits until it can be used. A table that is there already with these keys is
  * no failure, and *ret_created says whether this call made it. A server without time to live is no
- * failure either, and ret->text says so then. For S3 it is tried out whether the bucket honours
+ * failure either; ret->text mentions it. For S3, a trial finds out whether the bucket honours
  * conditional writes, and *ret_created stays 0. For SQLite nothing is done. */
 S3ONCE_PUBLIC int s3once_locks_init(struct s3once_locks *locks,
 	const struct s3once_locks_table *table, int *ret_created, struct s3once_lock_error *ret);
@@ -237,7 +242,8 @@ struct s3once_lock_attribute {
 	const char *name, *value;
 };
 
-/* What is to be acquired. Zero it, set the key, and what differs from the default. */
+/* A request for a lock. Zero the struct, set the key, and the members that differ from the
+ * default. */
 struct s3once_lock_request {
 	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:", and in an SQLite
 	 * file and in S3 it must not have a byte 1. In S3 the object's key has at most 1,024 bytes,
@@ -249,52 +255,52 @@ struct s3once_lock_request {
 	uint64_t wait_ms;
 	/* The length of this lock's lease. 0: the client's. */
 	uint64_t lease_ms;
-	/* Replaces the row's data. NULL keeps what the last holder left (java and go). */
+	/* New data of the row. NULL keeps the data of the last holder (java and go). */
 	const void *data;
 	size_t data_bytes;
-	/* At most 20 more attributes that the row gets. */
+	/* Further attributes for the row, at most 20. */
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
-	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key say
-	 * the same. The row of slot N > 0 is that of "KEY#N" (dlm: of the number), so that no
-	 * lock may be acquired by such a key. The tokens of all slots come from one counter. */
+	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key have
+	 * to pass the same number. The row of slot N > 0 is that of "KEY#N" (dlm: of the number),
+	 * so do not acquire a lock by such a key. The tokens of all slots come from one counter. */
 	unsigned slots;
 	/* If this client holds the lock already, it gets the same handle once more. */
 	int reentrant;
 };
-/* Acquires a lock. While another owner holds it, this looks at the row again after random pauses,
- * which grow to poll_ms, and once the holder's lease must have run out. A request that fails is
- * sent again until wait_ms is over, but for at least 5 s and for at most the lease. So the call may
+/* Acquires a lock. While another owner holds it, the row is read again after random pauses, which
+ * grow to poll_ms, and at the moment when the holder's lease must have run out. A failed request is
+ * retried until wait_ms is over, but for at least 5 s and for at most the lease. So the call may
  * take that much longer than wait_ms.
  *
  * *ret_lock is freed by s3once_lock_free(), or with the client. */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock **ret_lock,
 	struct s3once_lock_error *ret);
-/* Releases a lock. It is called once for each time the lock was acquired. The last call gives the
- * lock up: whatever it returns, the lock gets no more heartbeats. -ESTALE means that the lock had
- * been lost. -EIO means that it is not known whether the lock was released. Then its lease runs
- * out, and the call may be repeated. */
+/* Releases a lock. Call it once for each time the lock was acquired. The last call ends the
+ * heartbeats, whatever it returns. -ESTALE means that the lock had been lost. -EIO means that it is
+ * not known whether the lock was released. The call may be repeated; otherwise the lease runs
+ * out. */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Ends the heartbeats and frees the handle, without releasing the lock. To be called once, when no
  * other call on the handle is under way. All users of a lock that was acquired several times
  * (`reentrant`) have the same handle, and only the last of them may free it. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 
-/* How long the lock is surely held from now on, in ms. It is 0 if the lock is lost, expired or
+/* The time in ms for which the lock is surely still held. It is 0 if the lock is lost, expired or
  * released. Lock-free. */
 S3ONCE_PUBLIC uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock);
 /* Whether the lock is lost for good. Lock-free. */
 S3ONCE_PUBLIC int s3once_lock_is_lost(const struct s3once_lock *lock);
-/* The fencing token. It is greater than that of every earlier holder of this key whose tokens came
- * from the same place (enum s3once_lock_tokens). */
+/* The fencing token, which is greater than that of every earlier holder of this key whose tokens
+ * came from the same place (enum s3once_lock_tokens). */
 S3ONCE_PUBLIC uint64_t s3once_lock_token(const struct s3once_lock *lock);
 /* The strings are borrowed until s3once_lock_free(). Slots are counted from 0. */
 S3ONCE_PUBLIC const char *s3once_lock_key(const struct s3once_lock *lock);
 S3ONCE_PUBLIC const char *s3once_lock_owner(const struct s3once_lock *lock);
 S3ONCE_PUBLIC unsigned s3once_lock_slot(const struct s3once_lock *lock);
-/* The row's data, as it was acquired or last set; NULL if there is none. It is borrowed until it is
- * set or the handle is freed. */
+/* The row's data, as acquired or last set; NULL if there is none. It is borrowed until it is set or
+ * the handle is freed. */
 S3ONCE_PUBLIC const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes);
 
 /* One more attribute of the row as it was acquired, which this holder wrote or an earlier one left.
@@ -311,9 +317,9 @@ S3ONCE_PUBLIC int s3once_lock_ensure(
 S3ONCE_PUBLIC int s3once_lock_set_data(
 	struct s3once_lock *lock, const void *data, size_t bytes, struct s3once_lock_error *ret);
 
-/* Writes a text by which any process can go on with this lock. It has letters, digits, '-' and '_'
- * only. At most `size` bytes are written, and they are always terminated. -ENOSPC means that `size`
- * is too small; 3,200 is enough. */
+/* Writes a text from which any process can make a handle of this lock (s3once_lock_resume()). It
+ * has letters, digits, '-' and '_' only. At most `size` bytes are written, and they are always
+ * terminated. -ENOSPC means that `size` is too small; 3,200 is enough. */
 S3ONCE_PUBLIC int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size);
 /* Makes a handle from that text. It reads the row once, and returns -ESTALE if it is another
  * owner's. How much of the lease is left is not known until it is renewed. Heartbeats begin with
@@ -321,8 +327,8 @@ S3ONCE_PUBLIC int s3once_lock_handle(const struct s3once_lock *lock, char *ret, 
 S3ONCE_PUBLIC int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret);
 
-/* A row as it is. Its strings are never NULL; `data` may be. All are valid only during the call of
- * the visitor. */
+/* The content of a row. Its strings are never NULL; `data` may be. All are valid only during the
+ * call of the visitor. */
 struct s3once_lock_info {
 	const char *key, *sort_key, *owner, *version;
 	/* 0 if the row is marked as released. A row that cannot be understood counts as held. */
@@ -333,13 +339,13 @@ struct s3once_lock_info {
 	const char *why;
 	/* The length of the lease, or 0 if it is not known. */
 	uint64_t lease_ms;
-	/* For how long this client, or its observations, have seen this version. Only
-	 * s3once_lock_get() finds this out, and only of a row that is held and understood.
-	 * Otherwise it is 0. */
+	/* The time for which this client, or its observations, have seen this version. Only
+	 * s3once_lock_get() sets it, and only for a row that is held and understood. Otherwise it
+	 * is 0. */
 	uint64_t unchanged_ms;
 	/* The fencing token in the row, or 0 if there is none. */
 	uint64_t token;
-	/* When the row expires, as it says, in seconds since 1970, or 0 if it does not say. */
+	/* The row's own time of expiry, in seconds since 1970, or 0 if it has none. */
 	int64_t expires_s;
 	const void *data;
 	size_t data_bytes;
@@ -359,8 +365,8 @@ S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, c
  * rows. */
 S3ONCE_PUBLIC int s3once_lock_list(struct s3once_locks *locks, const char *prefix,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
-/* Takes a lock away from whoever holds it, as if its owner had released it, if its row still has
- * this version. -EAGAIN means that it has another version. */
+/* Releases the lock of another owner, provided that its row still has this version. -EAGAIN means
+ * that it has another version. */
 S3ONCE_PUBLIC int s3once_lock_break(struct s3once_locks *locks, const char *key,
 	const char *sort_key, const char *if_version, struct s3once_lock_error *ret);
 

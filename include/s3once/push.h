@@ -1,10 +1,11 @@
 /* s3once uploads files to S3 exactly once.
  *
- * One run is one struct s3once_push: it is configured by s3once_push_new(), runs once, is read, and
- * is freed. Strings are NUL-terminated. They are UTF-8, or the raw bytes of file names.
+ * A struct s3once_push is one run: s3once_push_new() configures it, s3once_push_run() runs it once,
+ * its results are read, and s3once_push_free() frees it. Strings are NUL-terminated. They are
+ * UTF-8, or the raw bytes of file names.
  *
- * A function may be called from any thread unless it says otherwise. Calls with the same object are
- * made one at a time. */
+ * A function may be called from any thread unless it says otherwise. Make calls with the same
+ * object one at a time. */
 #ifndef S3ONCE_PUSH_H
 #define S3ONCE_PUSH_H
 
@@ -17,35 +18,36 @@ extern "C" {
 
 #define S3ONCE_PUBLIC __attribute__((visibility("default")))
 
-/* What the caller knows of the bucket. */
+/* The caller's statement about the bucket. */
 enum s3once_bucket_is {
-	/* The marks are about it. S3 has to show one of their objects before they are believed. */
+	/* It is the bucket of these marks. S3 has to show one of their objects before they are
+	 * trusted. */
 	S3ONCE_BUCKET_KNOWN = 0,
-	/* The run begins with no marks if the bucket is not the one that the marks are about, or if
-	 * S3 refuses (AccessDenied) to show the objects by which the bucket is recognised. Each
-	 * file is then compared with what the bucket holds, and uploaded if it is not there. The
-	 * earlier marks are set aside, not deleted. */
+	/* It may be a new one: the run begins without marks if this is not the bucket of the marks,
+	 * or if S3 denies access to the objects by which the bucket is recognised. Each file is
+	 * then compared with what the bucket holds, and uploaded if it is not there. The earlier
+	 * marks are set aside, not deleted. */
 	S3ONCE_BUCKET_NEW,
-	/* It is the one that the marks are about, even if none of the objects that show it is there
-	 * any more. This needs bucket_id_object, by which the bucket is recognised from then on. */
+	/* It is surely the bucket of these marks, even if none of the objects that prove it is
+	 * left. This needs bucket_id_object, by which the bucket is recognised from then on. */
 	S3ONCE_BUCKET_SAME,
 };
 
-/* What is done with a file that was uploaded before and has changed since. */
+/* The policy for a file that has changed since it was uploaded. */
 enum s3once_if_changed {
 	/* It is reported, and the run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_FAIL = 0,
-	/* It is uploaded, in place of the version that these marks have uploaded. A version that
-	 * another client has uploaded, and that was found to be this file, stays: that is reported,
-	 * and the run ends with S3ONCE_EXIT_FILES. */
+	/* It replaces the version that was uploaded by these marks. A version that another client
+	 * has uploaded, and that was once found to be this file, stays: that is reported, and the
+	 * run ends with S3ONCE_EXIT_FILES. */
 	S3ONCE_CHANGED_REPLACE,
 	/* The uploaded version stays, and the file is counted as outdated. */
 	S3ONCE_CHANGED_SKIP,
-	/* It is uploaded, in place of the version that the marks know, whoever uploaded that. */
+	/* It replaces the version that the marks know, even if another client has uploaded that. */
 	S3ONCE_CHANGED_REPLACE_ANY,
 };
 
-/* Kinds of files that are in S3 and are not removed, unless that is asked for. */
+/* Kinds of files that are removed only if `remove_even` names them. */
 enum s3once_remove_even {
 	/* Files with several names (hard links). */
 	S3ONCE_REMOVE_LINKED = 1,
@@ -75,19 +77,19 @@ enum s3once_exit {
 	S3ONCE_EXIT_STOPPED = 128,
 };
 
-/* What kept a run from sending more requests at once. */
+/* The limit that kept a run from sending more requests at once. */
 enum s3once_limited_by {
 	/* Nothing did: there were too few files to need more. */
 	S3ONCE_LIMITED_BY_FILES = 0,
 	/* `concurrency` allows no more, which is 1,024 at most. */
 	S3ONCE_LIMITED_BY_CEILING,
-	/* With more at once, the services and the marks took longer to answer each. */
+	/* With more at once, each answer of the services or the marks took longer. */
 	S3ONCE_LIMITED_BY_LATENCY,
 	/* A service asked for fewer. */
 	S3ONCE_LIMITED_BY_THROTTLING,
 	/* Twice as many would need more CPU time than this host has. */
 	S3ONCE_LIMITED_BY_CPU,
-	/* The workers waited for the files to be read. */
+	/* The workers waited for the disk. */
 	S3ONCE_LIMITED_BY_DISK,
 	/* More would need more memory than memory_bytes allows. */
 	S3ONCE_LIMITED_BY_MEMORY,
@@ -124,15 +126,15 @@ enum s3once_wait {
 /* The files that wait for the same reason. */
 struct s3once_waiting {
 	uint64_t files;
-	/* When the one that was modified longest ago was modified, in ns since 1970. Nothing waits
-	 * with an empty file, so it does not count: INT64_MAX if all are empty. */
+	/* The earliest modification time among them, in ns since 1970. Empty files do not count,
+	 * since no data waits with them: INT64_MAX if all are empty. */
 	int64_t oldest_ns;
-	/* That file, or any one if all are empty. */
+	/* The path of that file, or of any of them if all are empty. */
 	const char *path;
 	/* The reason in a few words, such as "may still be written to". */
 	const char *text;
 };
-/* Whoever asks for errors alone should hear of a file that waits for longer than this. */
+/* A file that waits for longer than this is worth reporting even where only errors are. */
 #define S3ONCE_WAITS_LONG_S 86400
 
 /* One --exclude, --include or --exclude-from. Rules are in order, and the last one that matches
@@ -164,7 +166,7 @@ struct s3once_setting {
 	const char *name, *value;
 };
 
-/* What an event tells. The members of struct s3once_event that it fills are named in brackets; all
+/* Types of events. The members of struct s3once_event that each sets are named in brackets; all
  * others are "", 0 or NULL. */
 enum s3once_event_type {
 	/* The run begins. [key: the prefix; text: the name of the marks] */
@@ -178,28 +180,28 @@ enum s3once_event_type {
 	S3ONCE_EVENT_UPLOADED,
 	/* S3 already held exactly this content, which is now marked done. [path, key, bytes] */
 	S3ONCE_EVENT_ADOPTED,
-	/* The content is the one that is marked and only the modification time differs. The mark
-	 * was brought up to date. [path, key] */
+	/* The file has a new modification time, but the content that is marked done. The mark was
+	 * updated. [path, key] */
 	S3ONCE_EVENT_REFRESHED,
-	/* The file was done before. Told only with report_skipped. [path, key] */
+	/* The file was done before. Reported only with report_skipped. [path, key] */
 	S3ONCE_EVENT_SKIPPED,
 	/* The file has changed since it was uploaded, and the object was left as it is
 	 * (S3ONCE_CHANGED_SKIP). [path, key, text] */
 	S3ONCE_EVENT_OUTDATED,
 	/* The file would be uploaded (dry_run). [path, key, bytes] */
 	S3ONCE_EVENT_PLANNED,
-	/* A symbolic link was not followed. Told only with report_skipped. [path] */
+	/* A symbolic link was not followed. Reported only with report_skipped. [path] */
 	S3ONCE_EVENT_LINK,
-	/* The file is left for a later run. Told only with report_skipped. [path, text, wait,
+	/* The file is left for a later run. Reported only with report_skipped. [path, text, wait,
 	 * mtime_ns] */
 	S3ONCE_EVENT_WAITING,
-	/* The file is larger than max_bytes and was left out. Told only with report_skipped.
+	/* The file is larger than max_bytes and was skipped. Reported only with report_skipped.
 	 * [path, bytes] */
 	S3ONCE_EVENT_OVERSIZED,
-	/* The file is smaller than min_bytes and was left out. Told only with report_skipped.
+	/* The file is smaller than min_bytes and was skipped. Reported only with report_skipped.
 	 * [path, bytes] */
 	S3ONCE_EVENT_UNDERSIZED,
-	/* A socket, a named pipe or a device in a directory was left out. Told only with
+	/* A socket, a named pipe or a device in a directory was skipped. Reported only with
 	 * report_skipped. [path, text] */
 	S3ONCE_EVENT_SPECIAL,
 	/* The file has changed since it was uploaded, and its object was not replaced.
@@ -217,23 +219,23 @@ enum s3once_event_type {
 	 * since the server failed. [path, key, text, code, request_id] */
 	S3ONCE_EVENT_RETRY,
 
-	/* With `removes`, of a file that is in S3, after the event that says so: */
+	/* With `removes`, for a file that is in S3, after the event that reports it there: */
 
 	/* It was proven once more, and removed from this host.
 	 * [path, key, bytes, version_id, etag, checksum] */
 	S3ONCE_EVENT_REMOVED,
 	/* It was proven once more, and moved below move_to. [as REMOVED] */
 	S3ONCE_EVENT_MOVED,
-	/* It is due, but stays for now: remove_even does not have its kind, or it has
+	/* It is due for removal, but stays for now: remove_even does not name its kind, or it has
 	 * changed. [path, key, text] */
 	S3ONCE_EVENT_KEPT,
-	/* It is due, but could not be proven once more, or could not be removed. The run ends with
-	 * S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
+	/* It is due for removal, but could not be proven once more, or could not be removed. The
+	 * run ends with S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
 	S3ONCE_EVENT_NOT_REMOVED,
 	/* It would be removed or moved (dry_run). [as REMOVED] */
 	S3ONCE_EVENT_REMOVABLE,
 
-	/* Of s3once_push_prove(), which also tells FAILED and FATAL: */
+	/* Events of s3once_push_prove(), which also reports FAILED and FATAL: */
 
 	/* The file is done, and S3 shows its object.
 	 * [path, key, bytes, version_id, etag, checksum] */
@@ -262,12 +264,12 @@ enum s3once_event_type {
  * that are sent at once has a limit of its own. */
 #define S3ONCE_SMALL_BYTES_MAX (1U << 20)
 
-/* Counts of a run, as far as it got. Once the run has ended by itself, `found` is the sum of
- * uploaded, adopted, refreshed, skipped, outdated, changed, failed, held, waiting, oversized,
- * undersized, links and special, and in a dry run of planned. */
+/* The counts of a run so far. Once the run has ended by itself, `found` is the sum of uploaded,
+ * adopted, refreshed, skipped, outdated, changed, failed, held, waiting, oversized, undersized,
+ * links and special, and in a dry run of planned. */
 struct s3once_counts {
-	/* Files that were found, or that should be there, whatever became of them. Links and
-	 * special files count, too. */
+	/* Files that were found or expected, whatever became of them. Links and special files
+	 * count, too. */
 	uint64_t found;
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, waiting, links,
 		special, outdated, oversized, undersized;
@@ -275,7 +277,7 @@ struct s3once_counts {
 	/* With `final`: files that this run found and could not finish, and their content. */
 	uint64_t left, bytes_left;
 
-	/* What became of the files that are in S3 and were due for removal. */
+	/* Results for the files that are in S3 and were due for removal. */
 	uint64_t removed, moved, kept, not_removed;
 	uint64_t unproven;  /* those of not_removed that could not be proven to be in S3 */
 	uint64_t removable; /* in a dry run only */
@@ -284,10 +286,10 @@ struct s3once_counts {
 
 	/* The content of uploaded files. */
 	uint64_t bytes_uploaded;
-	/* The bodies of objects and parts, as they leave this host. What is sent again counts
+	/* The bodies of objects and parts, as they leave this host. Bytes that are sent again count
 	 * again. */
 	uint64_t bytes_sent;
-	/* The content that was sent in this run. What is sent again counts once. */
+	/* The content that was sent in this run. Bytes that are sent again count once. */
 	uint64_t bytes_moved;
 	/* The content of all files found so far, without those that max_bytes or min_bytes leaves
 	 * out. */
@@ -303,15 +305,16 @@ struct s3once_counts {
 
 	/* Files that are under way now. */
 	unsigned in_flight;
-	/* The same of large files alone, since their content takes the time, and of small files
-	 * the requests: those that were found, those that need nothing more in this run, and the
-	 * content that was sent. What is sent again counts once. */
+	/* The same for large files alone: found, finished in this run, and the content that was
+	 * sent. They are counted apart because large files cost time by their bytes, and small ones
+	 * by their number. Bytes that are sent again count once. */
 	struct {
 		uint64_t found, ended;
 		uint64_t bytes_found, bytes_ended, bytes_moved;
 		unsigned in_flight;
 	} large;
-	/* The most requests that were allowed at once so far, and why it was not more. */
+	/* The highest number of requests allowed at once so far, and the limit that kept it
+	 * there. */
 	unsigned concurrency;
 	enum s3once_limited_by limited_by;
 	/* Whether `found` and bytes_found are final. */
@@ -323,52 +326,51 @@ struct s3once_counts {
 	double seconds;
 	/* For how long nothing has moved while the run waits for a service. */
 	double still_seconds;
-#define S3ONCE_STILL_S 5 /* from then on, the time that is left is not known */
-	/* What left this host a second, over the last seconds. */
+#define S3ONCE_STILL_S 5 /* once nothing has moved for this long, the remaining time is unknown */
+	/* Bytes per second that left this host, over the last seconds. */
 	double bytes_per_second;
-	/* An estimate of the time that is left: for small files by their number, and for the
-	 * content of large ones by its bytes. Negative while it is not known. */
+	/* The estimated remaining time, by the number of small files and the bytes of large ones.
+	 * Negative while it is unknown. */
 	double seconds_left;
-	/* Of the files that wait, as in struct s3once_waiting. Those younger than min_age_ms do not
-	 * count, since they wait no longer than was asked for. */
+	/* The oldest_ns (struct s3once_waiting) of all files that wait. Those younger than
+	 * min_age_ms do not count, since they wait as the user asked. */
 	int64_t oldest_waiting_ns;
 	/* Claims that another uploader had made first. */
 	uint64_t claims_refused;
-	/* With `read`: when an earlier run has uploaded the object, in seconds since 1970, and how
-	 * long ago that was. This run has read nothing. 0: no earlier run has. */
+	/* With `read`, if an earlier run has uploaded the object, so that this run has read
+	 * nothing: the time of that upload, in seconds since 1970, and its age. Otherwise 0. */
 	int64_t repeats_s;
 	uint64_t repeats_age_s;
-	/* The modification time of the oldest file that was found and is to be in S3, but is not.
-	 * Such a file has failed, was refused, is held or waits, or was not reached. The time is in
-	 * ns since 1970, or INT64_MAX if there is no such file. It is set once the run has ended.
-	 */
+	/* The modification time of the oldest file that should be in S3 and is not: it has failed,
+	 * was refused, is held or waits, or was not reached. In ns since 1970, or INT64_MAX if
+	 * there is no such file. Set once the run has ended. */
 	int64_t oldest_unshipped_ns;
 };
 
-/* One thing that happened. All strings are valid only during the callback, and are never NULL.
- * `path` and `key` are raw bytes, which have to be escaped before they reach a terminal. `text`,
- * `code` and `request_id` are safe to print. */
+/* An event. All strings are valid only during the callback, and are never NULL. `path` and `key`
+ * are raw bytes, which have to be escaped before they reach a terminal. `text`, `code` and
+ * `request_id` are safe to print. */
 struct s3once_event {
 	enum s3once_event_type type;
-	/* The local file, as a person would name it. */
+	/* The path of the local file, for messages. */
 	const char *path;
 	/* The key of its object. */
 	const char *key;
 	/* The size of the file. */
 	uint64_t bytes;
-	/* Of PROGRESS: how much of that file has been sent, or needed no sending. */
+	/* For PROGRESS: bytes of that file that were sent, or did not have to be. */
 	uint64_t bytes_done;
 	/* Why it waits, and when it was modified, in ns since 1970. */
 	enum s3once_wait wait;
 	int64_t mtime_ns;
-	/* A sentence without a full stop, which says what happened and what to do. */
+	/* A sentence without a full stop: the event's cause, and its remedy if there is one. */
 	const char *text;
-	/* Of the object; "" where the service gives none. The etag has no quotes, and the checksum
-	 * is written as NAME:BASE64. */
+	/* Those of the object; "" where the service gives none. The etag has no quotes, and the
+	 * checksum is written as NAME:BASE64. */
 	const char *version_id, *etag, *checksum;
 	/* The error code and the request id of the service, or "". */
 	const char *code, *request_id;
-	/* Of PROGRESS and SUMMARY; otherwise NULL. */
+	/* Set for PROGRESS and SUMMARY; otherwise NULL. */
 	const struct s3once_counts *counts;
 };
 
@@ -376,10 +378,10 @@ struct s3once_event {
  * s3once_push_free(). */
 typedef void s3once_callback(void *arg, const struct s3once_event *event);
 
-/* Reads what a producer has written: up to n bytes into the buffer. The same thread makes all
- * calls. The first call comes once it is known that the bytes are wanted.
+/* Reads the output of a producer: up to n bytes into the buffer. The same thread makes all calls.
+ * The first call comes once it is known that the object is not in S3 yet.
  *
- * Returns how many bytes it has read, 0 at the end of an output that is whole, -EAGAIN if nothing
+ * Returns the number of bytes read, 0 at the end of an output that is whole, -EAGAIN if nothing
  * came within a second, or another -errno. With another -errno it also writes a sentence without a
  * full stop into ret_text, which has `size` bytes. After 0 or such an error it is not called any
  * more.
@@ -388,11 +390,10 @@ typedef void s3once_callback(void *arg, const struct s3once_event *event);
  * ignores the result. */
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
-/* Everything that a run needs. Zero the struct, and then set the members that are to differ from
- * their defaults: zero is the default of each. All pointers are borrowed until
- * s3once_push_free(). */
+/* Options of a run. Zero the struct, and set the members that differ from the default: zero is the
+ * default of each. All pointers are borrowed until s3once_push_free(). */
 struct s3once_options {
-	/* What is uploaded, and where to. */
+	/* Sources and target. */
 
 	/* Files or directories; at least one. */
 	const char *const *sources;
@@ -403,17 +404,17 @@ struct s3once_options {
 	const char *prefix;
 	/* The whole key of the one source, which is a file. NULL: PREFIX/basename. */
 	const char *as;
-	/* What this function reads becomes the object `as`, instead of a file. Nothing of the
-	 * object is visible before it is whole. If its mark is done, nothing is read. The one
-	 * source is not a file then, but what messages call the input. Options about the names,
-	 * sizes, times and removal of files do not go with it. NULL: files are uploaded. */
+	/* A function whose input becomes the object `as`, instead of a file. Nothing of the object
+	 * is visible before it is whole. If its mark is done, nothing is read. The one source is
+	 * then the name of the input in messages, not a file. Options about the names, sizes, times
+	 * and removal of files cannot be combined with it. NULL: files are uploaded. */
 	s3once_read *read;
 	void *read_arg;
 	/* With `read`: a directory in which the whole output is kept until its mark is done. A run
 	 * that finds it there reads nothing. NULL: it is in a file without a name in SQLITE_TMPDIR,
 	 * TMPDIR or /var/tmp. */
 	const char *spool;
-	/* Keys that are made of properties of each file, below the prefix, such as
+	/* A template for keys below the prefix, made of properties of each file, such as
 	 * "{family}/{mtime:%Y/%m/%d}/{host}-{name}" (s3once-push(1), KEY TEMPLATES). NULL: the keys
 	 * are the paths relative to the source. */
 	const char *key_template;
@@ -426,9 +427,9 @@ struct s3once_options {
 	int rotated;
 	/* With `rotated`: the live file of each family is uploaded up to the end of its last line,
 	 * and what is new of a log is uploaded by later runs, as objects of their own. It needs
-	 * marks in a file of this host, and directories as sources. It does not go with `removes`,
-	 * `min_bytes` and `max_bytes`. Without it, a rotated log that has grown is uploaded as a
-	 * whole, under another key. */
+	 * marks in a file of this host, and directories as sources. It cannot be combined with
+	 * `removes`, `min_bytes` and `max_bytes`. Without it, a rotated log that has grown is
+	 * uploaded as a whole, under another key. */
 	int live;
 	/* "zstd" or "gzip", with or without ":LEVEL". Files that are not compressed yet are
 	 * compressed on their way, and their keys get the suffix .zst or .gz. With a header
@@ -447,36 +448,36 @@ struct s3once_options {
 	size_t n_rules;
 	/* Follow symbolic links. */
 	int follow;
-	/* Leave out directories below a source where another file system is mounted. They are
-	 * reported as SPECIAL. */
+	/* Skip directories below a source where another file system is mounted. They are reported
+	 * as SPECIAL. */
 	int one_file_system;
 	/* Leave files that were modified less than this ago for the next run. */
 	uint64_t min_age_ms;
-	/* Leave larger files out. 0: no file is too large. */
+	/* Skip larger files. 0: no file is too large. */
 	uint64_t max_bytes;
-	/* Leave smaller files out. 0: no file is too small. */
+	/* Skip smaller files. 0: no file is too small. */
 	uint64_t min_bytes;
 
-	/* How objects are stored. A file is not uploaded again because these have changed. */
+	/* Properties of objects. A change here does not make a file be uploaded again. */
 
-	/* For all objects. They replace those of rules_file. */
+	/* Settings for all objects, which override those of rules_file. */
 	const struct s3once_setting *settings;
 	size_t n_settings;
 	/* Settings for all keys and for patterns of keys (s3once-push(1), RULES). NULL: none. */
 	const char *rules_file;
-	/* The key of a small object by which the bucket is told from another one of its name. It is
-	 * made if it is missing. NULL: none. */
+	/* The key of a small object that distinguishes the bucket from a later one of the same
+	 * name. It is made if it is missing. NULL: none. */
 	const char *bucket_id_object;
 	enum s3once_bucket_is bucket_is;
-	/* Look at the objects of files that are done, and upload those that are not there. */
+	/* Check the objects of files that are done, and upload those that are missing. */
 	int reupload;
-	/* Read files that are done. One whose content is not what was uploaded has changed,
-	 * whatever its size and modification time are. */
+	/* Read files that are done. A file counts as changed if its content differs from the
+	 * uploaded one, whatever its size and modification time are. */
 	int compare_content;
 
-	/* What becomes of files that are in S3. A file is removed only if its mark, read at
-	 * that moment, says that this very content is done, if a HEAD after that shows its object,
-	 * and if it is still the file that was read. */
+	/* Removal of files that are in S3. A file is removed only if its mark, read at that moment,
+	 * says that this very content is done, if a HEAD after that shows its object, and if it is
+	 * still the file that was read. */
 
 	/* Remove files, or move them if move_to is set. */
 	int removes;
@@ -489,7 +490,7 @@ struct s3once_options {
 	/* Also remove files of these kinds: a set of enum s3once_remove_even. */
 	unsigned remove_even;
 
-	/* How the run works. */
+	/* The way the run works. */
 
 	enum s3once_if_changed if_changed;
 	/* Do not wait for files that other uploaders hold. */
@@ -501,8 +502,8 @@ struct s3once_options {
 	int final;
 	/* Change nothing: neither S3, nor the marks, nor this host's directories. */
 	int dry_run;
-	/* The most requests at once. A run begins with fewer, and finds out how many are worth
-	 * while. 0: 1,024, which is also the most. */
+	/* The most requests at once. A run begins with fewer, and adds more as long as that makes
+	 * it faster. 0: 1,024, which is also the most. */
 	unsigned concurrency;
 	/* Memory for buffers and bodies. `compress` takes twice as much besides. 0: 24 MiB. */
 	uint64_t memory_bytes;
@@ -512,21 +513,21 @@ struct s3once_options {
 	/* Attempts at each request, with the first one counted. Throttling does not count as long
 	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or what the profile says, or 9. */
 	unsigned attempts;
-	/* How long the run goes on while nothing moves: no file is finished, and S3 gets nothing
-	 * that it had not got before. Then it ends with S3ONCE_EXIT_SETUP, whatever the reason. A
-	 * request under way may take request_timeout_ms longer.
+	/* The time after which a run without progress ends with S3ONCE_EXIT_SETUP, whatever the
+	 * reason. Progress means that a file is finished, or that S3 has got bytes that it did not
+	 * have before. A request under way may take request_timeout_ms longer.
 	 *
-	 * Also how long a file is tried again whose requests fail while others move. Before each
-	 * try, the files that were found meanwhile have their turn. The time counts from the file's
-	 * first failure. It includes the pauses between the tries, but not the time in which the
-	 * file waits for its turn. Each time that S3 has more parts of the file than ever before,
-	 * the time begins again. 0: 5 min. */
+	 * Also the time for which a file is retried while its requests fail and other files move.
+	 * Before each try, the files that were found meanwhile have their turn. The time counts
+	 * from the file's first failure. It includes the pauses between the tries, but not the time
+	 * in which the file waits for its turn. Each time that S3 has more parts of the file than
+	 * ever before, the time begins again. 0: 5 min. */
 	uint64_t give_up_after_ms;
 	/* How long the answer to a request may take once its body was sent. A body may take any
 	 * time as long as it moves: it fails when the connection has been silent for this time, or
 	 * for 30 s if that is longer. 0: 60 s. */
 	uint64_t request_timeout_ms;
-	/* How long what is under way may go on after a stop or at a limit. 0: 10 s. */
+	/* The time that files under way have to finish after a stop or at a limit. 0: 10 s. */
 	uint64_t grace_ms;
 	/* Begin nothing new once the run has lasted this long. 0: no limit. */
 	uint64_t max_duration_ms;
@@ -542,9 +543,9 @@ struct s3once_options {
 
 	/* The manifest. */
 
-	/* At the end, store one more object that lists each file that is in S3, also those that
-	 * were there before. Its key is PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz,
-	 * and each line is a JSON object (docs/json.md). A run that was stopped or could not do its
+	/* At the end, store one more object, which lists each file that is in S3, including those
+	 * uploaded before. Its key is PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz, and
+	 * each line is a JSON object (docs/json.md). A run that was stopped or could not do its
 	 * work stores none. */
 	int manifest;
 	/* A file with a private Ed25519 key in PEM, without a passphrase. There is a manifest then,
@@ -555,10 +556,10 @@ struct s3once_options {
 
 	/* "dynamodb:TABLE", "sqlite:PATH" or "local". NULL: "local". */
 	const char *marks;
-	/* The length of the lease of this run, in which it sends five heartbeats. 0: 30 s. */
+	/* The length of this run's lease. A heartbeat is sent every fifth of it. 0: 30 s. */
 	uint64_t lease_ms;
-	/* The name under which the marks keep how the last run on this host ended. NULL: one made
-	 * of the sources and the target. */
+	/* The name of the row in which the marks keep the result of the last run on this host.
+	 * NULL: a name made of the sources and the target. */
 	const char *job;
 
 	/* Access. NULL leaves each to the environment and the profile. */
@@ -570,17 +571,17 @@ struct s3once_options {
 	 * or the profile says when_required. NULL: S3ONCE_CHECKSUM, or "auto". */
 	const char *checksum;
 
-	/* What is told. */
+	/* Reports. */
 
-	/* NULL: nobody is told. */
+	/* NULL: no events. */
 	s3once_callback *callback;
 	void *callback_arg;
-	/* Also tell the events SKIPPED, LINK, WAITING, OVERSIZED, UNDERSIZED and SPECIAL. */
+	/* Also report the events SKIPPED, LINK, WAITING, OVERSIZED, UNDERSIZED and SPECIAL. */
 	int report_skipped;
 	/* The time from one PROGRESS event to the next. 0: no such events. */
 	uint64_t progress_interval_ms;
 	/* A file that the caller writes meanwhile, and may replace by a new one of the same name.
-	 * It is left out, and is not counted. NULL: none. */
+	 * The run skips it and does not count it. NULL: none. */
 	const char *log_file;
 };
 
@@ -600,20 +601,20 @@ S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s
  * unless the child execs at once. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 
-/* To be called instead of s3once_push_run(), with options that set dry_run. It uploads nothing.
- * `files` has the paths of n files or folders below the sources. An event tells of each file
- * whether its content is done. A folder stands for all files in it that the options would upload,
- * and a symbolic link in it is not done. The events come in no order.
+/* Finds out whether files are done. Call it instead of s3once_push_run(), with options that set
+ * dry_run. It uploads nothing. `files` has the paths of n files or folders below the sources. An
+ * event for each file reports whether its content is done. A folder means all files in it that the
+ * options would upload; a symbolic link in it counts as not done. The events come in no order.
  *
  * The content of a file is done if its mark says so, its checksum is that of the mark, and S3 shows
  * the object at this moment. Modification times do not matter.
  *
- * Returns S3ONCE_EXIT_OK if all files are done, S3ONCE_EXIT_SETUP if that could not be found out of
- * one, and otherwise S3ONCE_EXIT_FILES. */
+ * Returns S3ONCE_EXIT_OK if all files are done, S3ONCE_EXIT_SETUP if that could not be determined
+ * for one of them, and otherwise S3ONCE_EXIT_FILES. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
 	struct s3once_push *push, const char *const *files, size_t n);
 
-/* Asks a run to end. Nothing new is begun. What is under way may finish within grace_ms, and is
+/* Asks a run to end. Nothing new is begun. Files under way may finish within grace_ms, and are
  * abandoned then. Upload ids are kept, and the session is released. A second call ends the grace,
  * and so does a call after a limit has ended the run.
  *
@@ -642,8 +643,8 @@ S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once
 S3ONCE_PUBLIC const struct s3once_waiting *s3once_push_waiting(
 	const struct s3once_push *push, enum s3once_wait why);
 
-/* Returns how many of the files that were found the run has finished with, whatever became of them.
- * This is `found` when a run has ended by itself. The counts may also be those of an event. */
+/* Returns the number of files that the run has finished with, whatever became of them. It equals
+ * `found` when a run has ended by itself. The counts may also be those of an event. */
 S3ONCE_PUBLIC uint64_t s3once_counts_settled(const struct s3once_counts *counts);
 
 /* Frees a run that has ended or was never started. NULL is ignored. */
