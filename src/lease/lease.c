@@ -1,6 +1,6 @@
 /* Keeps the leases of sessions (marks/session.c) and of locks (src/lock). First comes the keeper: a
  * list of leases, sorted by the time at which something is due, one thread that watches the list,
- * and worker threads that send heartbeats. Then comes what the holder of a lease does with it:
+ * and worker threads that send heartbeats. Then come the functions for the holder of a lease:
  * starting it, renewing it at once, waiting for it and stopping it.
  *
  * The length of a lease counts from just before its last successful heartbeat was sent, never from
@@ -18,9 +18,10 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#define TRY_LEAST_NS (NS_PER_S / 2) /* the least time for a heartbeat, but see patience_ns() */
-#define SPREAD_FROM  8 /* if this many leases have started, first heartbeats are spread in time */
-#define WORKERS_MAX  64
+#define TRY_LEAST_NS                                                                               \
+	(NS_PER_S / 2) /* the least time for a heartbeat, but see heartbeat_timeout_ns() */
+#define SPREAD_FROM 8  /* if this many leases have started, first heartbeats are spread in time */
+#define WORKERS_MAX 64
 
 TAILQ_HEAD(lease_list, lease);
 
@@ -32,19 +33,19 @@ struct lease {
 	char loss[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX]; /* written once, before lost is set */
 	/* These belong to the thread that made the lease busy. */
 	char version[LEASE_VERSION_MAX];
-	/* A version that was sent and has no clear answer yet. It may be in the row, or come late.
-	 */
+	/* A version that was sent without a clear answer yet. It may be in the row already, or
+	 * arrive later. */
 	char pending[LEASE_VERSION_MAX];
 	uint64_t pending_sent_ns, pending_lease_ns;
-	/* Heartbeats in a row that were not sent or got no clear answer. */
+	/* Consecutive heartbeats that were not sent or got no clear answer. */
 	unsigned failures;
 	/* Guarded by the mutex of `keeper`. */
 	struct {
 		bool busy; /* a request of this lease is under way, or about to be */
-		bool beats, suspected, expired;
+		bool has_heartbeats, suspected, expired;
 		uint64_t due_ns;               /* when the next heartbeat is due */
 		uint64_t next_ns;              /* when something is due; sorts the list */
-		bool is_listed, waits;         /* it is in the list; it is in the queue */
+		bool is_listed, waits;         /* whether it is in the list, and in the queue */
 		TAILQ_ENTRY(lease) next, then; /* links of the list, and of the queue */
 	} locked;
 };
@@ -53,15 +54,15 @@ struct lease_keeper {
 	struct store *store;
 	unsigned workers_most;
 	uv_mutex_t mutex;
-	uv_cond_t due;     /* a lease came to the front of the list, or all is to end */
-	uv_cond_t work;    /* a lease came into the queue, or all is to end */
+	uv_cond_t due;     /* a lease came to the front of the list, or the keeper is ending */
+	uv_cond_t work;    /* a lease came into the queue, or the keeper is ending */
 	uv_cond_t changed; /* a lease was renewed, was lost, or is no longer busy */
 	struct {
 		bool stopping, keeping;
-		unsigned failures;       /* heartbeats in a row that failed, of any lease */
+		unsigned failures;       /* consecutive heartbeats that failed, of any lease */
 		struct lease_list list;  /* the earliest first */
 		struct lease_list queue; /* leases whose heartbeat is to be sent now */
-		unsigned waiting;        /* in the queue */
+		unsigned waiting;        /* the length of the queue */
 		unsigned count;          /* leases that were started */
 		unsigned workers, idle;
 		uv_thread_t thread, worker[WORKERS_MAX];
@@ -76,17 +77,16 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
 }
 
 /* Moves a lease to its place in the list, or out of the list if nothing will be due for it. The
- * search begins at the end. Leases mostly have the same length, so the one that was renewed last
+ * search begins at the end: leases mostly have the same length, so the one that was renewed last
  * belongs there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns), margin = lease->options.suspect_ns;
 	uint64_t next = UINT64_MAX;
 	remove_locked(keeper, lease);
-	/* What is due next is the heartbeat or an event: first SUSPECT, at the margin before the
-	 * end, and after that EXPIRED, at the end. Nothing is due for a lease that is lost or
-	 * stopped. */
-	if (lease->locked.beats && !lease->locked.busy)
+	/* Either the heartbeat is due next, or an event: SUSPECT at the margin before the end, and
+	 * later EXPIRED at the end. Nothing is due for a lease that is lost or stopped. */
+	if (lease->locked.has_heartbeats && !lease->locked.busy)
 		next = lease->locked.due_ns;
 	if (!lease->locked.expired && ends) {
 		uint64_t alarm = ends;
@@ -139,17 +139,17 @@ void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]
 		snprintf(ret, LEASE_VERSION_MAX, "%s", random);
 }
 
-/* Tells the holder an event, unless the holder has stopped the lease. */
-static void tell_locked(
+/* Reports an event to the holder, unless the holder has stopped the lease. */
+static void report_event_locked(
 	struct lease *lease, enum lease_event event, const char *text, const char *owner)
 {
-	if (lease->options.ops->tell && !atomic_load(&lease->stopping))
-		lease->options.ops->tell(lease->options.arg, event, text, owner);
+	if (lease->options.ops->on_event && !atomic_load(&lease->stopping))
+		lease->options.ops->on_event(lease->options.arg, event, text, owner);
 }
 
-/* Notes that the row has the pending version, by a request that was sent at sent_ns. The caller
+/* Notes that a request sent at sent_ns has written the pending version into the row. The caller
  * does not hold the mutex. */
-static void renewed(struct lease *lease, uint64_t sent_ns)
+static void note_renewal(struct lease *lease, uint64_t sent_ns)
 {
 	struct lease_keeper *keeper = lease->keeper;
 	memcpy(lease->version, lease->pending, sizeof lease->version);
@@ -159,45 +159,46 @@ static void renewed(struct lease *lease, uint64_t sent_ns)
 	atomic_store(&lease->lease_ns, lease->pending_lease_ns);
 	atomic_store(&lease->ends_ns, sent_ns + lease->pending_lease_ns);
 	if (lease->locked.suspected)
-		tell_locked(lease, LEASE_RECOVERED, "the lease is renewed", "");
+		report_event_locked(lease, LEASE_RECOVERED, "the lease is renewed", "");
 	lease->locked.suspected = lease->locked.expired = false;
 	uv_cond_broadcast(&keeper->changed);
 	uv_mutex_unlock(&keeper->mutex);
 }
 
 /* Judges the row that has refused a heartbeat, without holding the mutex. OK if the row has the
- * pending version, since an earlier try of ours was applied then. TRANSIENT if the row has the last
- * known version. REFUSED otherwise: the lease is lost. */
-static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
+ * pending version: an earlier try of ours was applied. TRANSIENT if the row has the last known
+ * version. REFUSED otherwise: the lease is lost. */
+static enum outcome judge_refusing_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
 	const char *version = lease->options.ops->row_version(lease->options.arg, row, why, owner);
 	if (version && strcmp(version, lease->pending) == 0) {
-		renewed(lease, lease->pending_sent_ns);
+		note_renewal(lease, lease->pending_sent_ns);
 		return OUTCOME_OK;
 	}
 	if (version && strcmp(version, lease->version) == 0)
-		return OUTCOME_TRANSIENT; /* the row changed after it had refused the write */
+		return OUTCOME_TRANSIENT; /* another write changed the row after it had refused ours
+					   */
 	uv_mutex_lock(&lease->keeper->mutex);
 	memcpy(lease->loss, why, sizeof lease->loss);
 	memcpy(lease->owner, owner, sizeof lease->owner);
 	atomic_store(&lease->lost, true);
-	tell_locked(lease, LEASE_LOST, why, owner);
+	report_event_locked(lease, LEASE_LOST, why, owner);
 	uv_cond_broadcast(&lease->keeper->changed);
 	uv_mutex_unlock(&lease->keeper->mutex);
 	return OUTCOME_REFUSED;
 }
 
-static bool is_beat_over(void *arg)
+static bool is_heartbeat_abandoned(void *arg)
 {
 	return atomic_load(&((struct lease *)arg)->stopping);
 }
 
-/* Returns how long a heartbeat may take. That is a tenth of the lease at first, so that a heartbeat
- * that hangs is sent again long before the lease is in danger. After two failures it is a quarter,
- * and after four half of the lease, in case that the store is slow: a write that is refused and a
- * read of the row have to fit in. It is never more than half of the lease. */
-static uint64_t patience_ns(const struct lease *lease)
+/* Returns the time limit of a heartbeat: at first a tenth of the lease, so that a heartbeat that
+ * hangs is sent again long before the lease is in danger. After two failures it is a quarter, and
+ * after four half of the lease, in case the store is slow: a refused write and a read of the row
+ * have to fit in. It is never more than half of the lease. */
+static uint64_t heartbeat_timeout_ns(const struct lease *lease)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
 	const unsigned share = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
@@ -210,7 +211,7 @@ static uint64_t patience_ns(const struct lease *lease)
 /* Sends the pending version, or a new one if none is pending. After an unclear answer the version
  * stays pending. The next try sends the same change again, and so finds out whether the change was
  * applied. OK if the lease is renewed, and REFUSED if it is lost. */
-static enum outcome try_once(struct lease *lease, struct store_conn *conn,
+static enum outcome try_heartbeat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
 	const uint64_t sent_ns = clock_boot_ns();
@@ -221,10 +222,10 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 			more && more->lease_ns ? more->lease_ns : lease_length_ns(lease);
 	}
 	struct call_limits limits = {
-		.deadline_ns = sent_ns + patience_ns(lease),
-		.abandon = is_beat_over,
+		.deadline_ns = sent_ns + heartbeat_timeout_ns(lease),
+		.abandon = is_heartbeat_abandoned,
 		.abandon_arg = lease,
-		.attempts = 2, /* few, since a heartbeat that has failed is sent anew anyway */
+		.attempts = 2, /* few, since a failed heartbeat is followed by another one anyway */
 	};
 	if (until_ns && until_ns < limits.deadline_ns)
 		limits.deadline_ns = until_ns;
@@ -242,32 +243,33 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	/* OK means that the row still had the old version. So no earlier try with the same new
 	 * version was applied, and the lease counts from this request. */
 	if (o == OUTCOME_OK)
-		renewed(lease, sent_ns);
+		note_renewal(lease, sent_ns);
 	else if (o == OUTCOME_REFUSED)
-		o = look_at_lease_row(lease, &row);
+		o = judge_refusing_row(lease, &row);
 	item_clear(&row);
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 		lease->failures++;
 	return o;
 }
 
-/* Sends one heartbeat. If a version is still pending, that version is settled first, without
- * `more`: OK may mean that an earlier heartbeat was applied, which did not have these changes. To
- * be called without the mutex, by the thread that made the lease busy. */
-static enum outcome beat(struct lease *lease, struct store_conn *conn,
+/* Sends one heartbeat. If a version is still pending, it is sent first, without `more`: OK may mean
+ * that an earlier heartbeat was applied, which did not have these changes. To be called without the
+ * mutex, by the thread that made the lease busy. */
+static enum outcome send_heartbeat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
 	const bool has_pending = *lease->pending;
-	enum outcome o = try_once(lease, conn, has_pending ? NULL : more, until_ns, ret_problem);
+	enum outcome o =
+		try_heartbeat(lease, conn, has_pending ? NULL : more, until_ns, ret_problem);
 	if (has_pending && more && o == OUTCOME_OK)
-		o = try_once(lease, conn, more, until_ns, ret_problem);
+		o = try_heartbeat(lease, conn, more, until_ns, ret_problem);
 	return o;
 }
 
 /* Marks the lease as no longer busy. The next heartbeat is due a period after the last successful
  * one was sent. If the last one got no clear answer, the next one is due after an eighth of a
  * period, so that several more are sent before the lease ends. */
-static void end_beat_locked(struct lease *lease)
+static void end_heartbeat_locked(struct lease *lease)
 {
 	lease->locked.busy = false;
 	const uint64_t period = lease->options.heartbeat_ns;
@@ -318,16 +320,16 @@ void lease_keeper_free(struct lease_keeper *keeper)
 	free(keeper);
 }
 
-/* Notes how a heartbeat has ended. Tells an outage after two failures in a row. */
-static void tell_outcome_locked(struct lease *lease, enum outcome o, const struct problem *problem)
+/* Notes how a heartbeat has ended. Reports an outage after two consecutive failures. */
+static void note_outcome_locked(struct lease *lease, enum outcome o, const struct problem *problem)
 {
 	struct lease_keeper *keeper = lease->keeper;
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) {
-		keeper->locked.failures = 0; /* a service that refuses is there */
+		keeper->locked.failures = 0; /* a service that refuses can be reached */
 	} else if (!atomic_load(&lease->stopping)) {
 		log_info("heartbeat: %s", problem->text);
 		if (++keeper->locked.failures == 2)
-			tell_locked(lease, LEASE_OUTAGE, problem->text, "");
+			report_event_locked(lease, LEASE_OUTAGE, problem->text, "");
 	}
 }
 
@@ -340,7 +342,7 @@ static void leave_queue_locked(struct lease *lease)
 
 /* Waits for a lease whose heartbeat is to be sent, and takes it. NULL: the keeper is being
  * freed. */
-static struct lease *take_work_locked(struct lease_keeper *keeper)
+static struct lease *take_due_lease_locked(struct lease_keeper *keeper)
 {
 	keeper->locked.idle++;
 	wait_until(!TAILQ_EMPTY(&keeper->locked.queue) || keeper->locked.stopping,
@@ -353,13 +355,13 @@ static struct lease *take_work_locked(struct lease_keeper *keeper)
 }
 
 /* A worker thread, which sends the heartbeats of the leases in the queue. */
-static void attend_due(void *arg)
+static void send_due_heartbeats(void *arg)
 {
 	struct lease_keeper *keeper = arg;
 	struct store_conn *conn = NULL;
 	struct lease *lease;
 	uv_mutex_lock(&keeper->mutex);
-	while ((lease = take_work_locked(keeper))) {
+	while ((lease = take_due_lease_locked(keeper))) {
 		uv_mutex_unlock(&keeper->mutex);
 		struct problem problem = {0};
 		enum outcome o = OUTCOME_LOCAL; /* no heartbeat was sent */
@@ -367,39 +369,39 @@ static void attend_due(void *arg)
 			problem_set(&problem, "no connection for a heartbeat: out of memory");
 			lease->failures++;
 		} else if (!atomic_load(&lease->stopping)) {
-			o = beat(lease, conn, NULL, 0, &problem);
+			o = send_heartbeat(lease, conn, NULL, 0, &problem);
 		}
 		uv_mutex_lock(&keeper->mutex);
-		tell_outcome_locked(lease, o, &problem);
-		end_beat_locked(lease);
+		note_outcome_locked(lease, o, &problem);
+		end_heartbeat_locked(lease);
 	}
 	uv_mutex_unlock(&keeper->mutex);
 	store_conn_free(conn);
 }
 
-/* Does what is due for the first lease of the list: tells an event, queues the heartbeat, or
+/* Handles the first lease of the list, which is due: reports an event, queues the heartbeat, or
  * both. */
-static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint64_t now_ns)
+static void handle_due_locked(struct lease_keeper *keeper, struct lease *lease, uint64_t now_ns)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns);
 	if (!lease->locked.suspected && ends && now_ns + lease->options.suspect_ns >= ends) {
 		lease->locked.suspected = true;
-		tell_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
+		report_event_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
 	} else if (!lease->locked.expired && ends && now_ns >= ends) {
-		/* If this thread is late, both SUSPECT and EXPIRED may be due. Then this call tells
-		 * SUSPECT alone, and the lease goes back into the list for EXPIRED. So the events
-		 * of all leases come in the order in which they were due. */
+		/* If this thread is late, both SUSPECT and EXPIRED may be due. Then this call
+		 * reports SUSPECT alone, and the lease goes back into the list for EXPIRED. So the
+		 * events of all leases come in the order in which they were due. */
 		lease->locked.expired = true;
-		tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
+		report_event_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
-	if (lease->locked.beats && !lease->locked.busy && lease->locked.due_ns <= now_ns) {
+	if (lease->locked.has_heartbeats && !lease->locked.busy && lease->locked.due_ns <= now_ns) {
 		/* If no worker is idle for this heartbeat, another worker starts. If that fails,
-		 * the heartbeat waits for one of those that there are. */
+		 * the heartbeat waits for an existing worker. */
 		const unsigned n = keeper->locked.workers;
 		lease->locked.busy = lease->locked.waits = true;
 		TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
 		if (++keeper->locked.waiting > keeper->locked.idle && n < keeper->workers_most &&
-			!thread_start(&keeper->locked.worker[n], attend_due, keeper))
+			!thread_start(&keeper->locked.worker[n], send_due_heartbeats, keeper))
 			keeper->locked.workers++;
 		uv_cond_signal(&keeper->work);
 	}
@@ -414,14 +416,14 @@ static uint64_t next_due_locked(const struct lease_keeper *keeper)
 }
 
 /* The keeper's thread, which waits until something is due for any lease. */
-static void keep_leases(void *arg)
+static void watch_leases(void *arg)
 {
 	struct lease_keeper *keeper = arg;
 	uv_mutex_lock(&keeper->mutex);
 	while (!keeper->locked.stopping) {
 		const uint64_t now_ns = clock_boot_ns(), due_ns = next_due_locked(keeper);
 		if (due_ns && due_ns <= now_ns)
-			attend_locked(keeper, TAILQ_FIRST(&keeper->locked.list), now_ns);
+			handle_due_locked(keeper, TAILQ_FIRST(&keeper->locked.list), now_ns);
 		else
 			wait_until(keeper->locked.stopping || next_due_locked(keeper) != due_ns,
 				.told = &keeper->due, .mutex = &keeper->mutex,
@@ -463,25 +465,26 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 	const uint64_t period_ns = lease->options.heartbeat_ns;
 	uv_mutex_lock(&keeper->mutex);
 	int error = 0;
-	/* The first worker is started here, so that the caller learns of a failure. attend_locked()
-	 * could not report that, and nobody would renew the lease. */
+	/* The first worker is started here, so that the caller learns of a failure. In
+	 * handle_due_locked() nobody would learn of it, and nobody would renew the lease. */
 	if (!keeper->locked.workers) {
-		error = thread_start_patiently(&keeper->locked.worker[0], attend_due, keeper);
+		error = thread_start_patiently(
+			&keeper->locked.worker[0], send_due_heartbeats, keeper);
 		keeper->locked.workers = !error;
 	}
 	if (!error && !keeper->locked.keeping) {
-		error = thread_start_patiently(&keeper->locked.thread, keep_leases, keeper);
+		error = thread_start_patiently(&keeper->locked.thread, watch_leases, keeper);
 		keeper->locked.keeping = !error;
 	}
 	if (!error) {
 		/* Many leases that start together should not send their heartbeats together. From
 		 * SPREAD_FROM leases on, the first heartbeat comes at a random time of the period.
-		 * Without sent_ns no heartbeat comes before lease_renew(). */
+		 * If sent_ns is 0, no heartbeat comes before lease_renew(). */
 		const bool is_spread = ++keeper->locked.count >= SPREAD_FROM;
 		snprintf(lease->version, sizeof lease->version, "%s", version);
 		if (sent_ns)
 			atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
-		lease->locked.beats = period_ns && sent_ns;
+		lease->locked.has_heartbeats = period_ns && sent_ns;
 		lease->locked.due_ns = sent_ns + (is_spread ? random_below(period_ns) : period_ns);
 		place_locked(keeper, lease);
 	}
@@ -504,13 +507,13 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	if (is_over)
 		return OUTCOME_REFUSED;
 	/* If a try has no clear answer, the next one finds out whether it was applied. After three
-	 * tries that is left to the heartbeats. */
+	 * tries the heartbeats continue with that. */
 	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
-		o = beat(lease, conn, more, until_ns, ret_problem);
+		o = send_heartbeat(lease, conn, more, until_ns, ret_problem);
 	uv_mutex_lock(&keeper->mutex);
-	/* A lease that lease_start() was given without sent_ns has heartbeats from now on. */
-	lease->locked.beats = lease->options.heartbeat_ns != 0;
-	end_beat_locked(lease);
+	/* A lease that was started with sent_ns 0 has heartbeats from now on. */
+	lease->locked.has_heartbeats = lease->options.heartbeat_ns != 0;
+	end_heartbeat_locked(lease);
 	uv_mutex_unlock(&keeper->mutex);
 	return o;
 }

@@ -21,46 +21,46 @@ int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_ke
 /* To be called after all leases of the keeper were freed. NULL is ignored. */
 void lease_keeper_free(struct lease_keeper *keeper);
 
-/* One heartbeat, as it is to be written. */
+/* The write of one heartbeat. */
 struct lease_try {
-	const char *version, *next; /* the row's present version, and the version that it gets */
+	const char *version, *next; /* the row's present version, and its next one */
 	uint64_t lease_ns;
 	const struct change *changes; /* further changes of the row */
 	size_t n_changes;
 	const struct call_limits *limits;
 };
 
-/* These have the order of enum s3once_lock_event_type, since lock_events.c turns the one into the
- * other by a cast. */
+/* Events, in the order of enum s3once_lock_event_type, since lock_events.c casts one into the
+ * other. */
 enum lease_event {
 	/* Less than suspect_ns is left. */
 	LEASE_SUSPECT,
 	/* It was renewed after LEASE_SUSPECT or LEASE_EXPIRED. */
 	LEASE_RECOVERED,
-	/* It is lost. `text` says why, and `owner` is the new owner. */
+	/* It is lost. `text` is the reason, and `owner` the new owner. */
 	LEASE_LOST,
-	/* Nothing of it is left. LEASE_SUSPECT came before. */
+	/* It has run out. LEASE_SUSPECT came before. */
 	LEASE_EXPIRED,
-	/* Two heartbeats in a row have failed, of any leases of the keeper. `text` says why. The
-	 * event is not told again before a heartbeat has succeeded. */
+	/* Two consecutive heartbeats have failed, of any leases of the keeper. `text` is the
+	 * reason. The event is not reported again before a heartbeat has succeeded. */
 	LEASE_OUTAGE,
 };
 
-/* How a lease handles its row. These are called from any thread. */
+/* Operations on the row of a lease. They are called from any thread. */
 struct lease_ops {
 	/* Changes the row's version from try->version to try->next. REFUSED if the row is not ours
-	 * or has another version. *ret_row is then the row that is there. */
+	 * or has another version. *ret_row is then the present row. */
 	enum outcome (*renew)(void *arg, struct store_conn *conn, const struct lease_try *try,
 		struct item *ret_row, struct problem *ret_problem);
 	/* Judges the row that has refused a heartbeat; `row` is empty if there is none. Returns the
-	 * row's version if everything else in the row may be ours, or NULL if the row is not ours.
-	 * Also sets ret_why to the reason, and ret_owner to the new owner of the row, for the case
-	 * that the lease turns out to be lost. */
+	 * row's version if the rest of the row may be ours, or NULL if the row is not ours. Also
+	 * sets ret_why to the reason, and ret_owner to the row's new owner; both are used if the
+	 * lease turns out to be lost. */
 	const char *(*row_version)(void *arg, const struct item *row,
 		char ret_why[static LEASE_TEXT_MAX], char ret_owner[static LEASE_TEXT_MAX]);
-	/* Is called once for each event. It must return at once, and must not call functions of the
+	/* Called once for each event. It must return at once, and must not call functions of the
 	 * lease. May be NULL. */
-	void (*tell)(void *arg, enum lease_event event, const char *text, const char *owner);
+	void (*on_event)(void *arg, enum lease_event event, const char *text, const char *owner);
 };
 struct lease_options {
 	const struct lease_ops *ops; /* borrowed */
@@ -71,9 +71,9 @@ struct lease_options {
 	/* The version is `id`, and never changes. */
 	bool version_is_fixed;
 	uint64_t lease_ns;
-	/* 0: there are no heartbeats except lease_renew(). */
+	/* The time between heartbeats. 0: there are none except by lease_renew(). */
 	uint64_t heartbeat_ns;
-	/* LEASE_SUSPECT is told when less than this is left. */
+	/* LEASE_SUSPECT is reported when less than this is left. */
 	uint64_t suspect_ns;
 };
 
@@ -85,7 +85,7 @@ int lease_new(struct lease_keeper *keeper, const struct lease_options *options, 
  * If sent_ns is 0, it is not known when the row was written, nor whether anything of the lease is
  * left. The heartbeats then begin after lease_renew(). */
 int lease_start(struct lease *lease, const char *version, uint64_t sent_ns);
-/* What else is changed when a lease is renewed. */
+/* Further changes that a renewal makes. */
 struct lease_more {
 	const struct change *changes;
 	size_t n_changes;
@@ -101,7 +101,7 @@ void lease_stop(struct lease *lease);
 /* Stops and frees the lease. NULL is ignored. */
 void lease_free(struct lease *lease);
 
-/* Makes a version for a row that is to be ours, as the options say. */
+/* Makes the version for a row that we are about to acquire, according to the options. */
 void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]);
 /* Returns the row's version. *ret_pending is a version that a heartbeat without a clear answer may
  * have written instead, or "". Both are borrowed. To be called after lease_stop(). */
@@ -114,8 +114,8 @@ uint64_t lease_ends_ns(const struct lease *lease);
 uint64_t lease_length_ns(const struct lease *lease);
 /* Whether the row is no longer ours. Lock-free. */
 bool lease_is_lost(const struct lease *lease);
-/* Why the row was lost, as a sentence, and the new owner. Both are "" if the row is not lost, and
- * the owner also if it is not known. Borrowed until lease_free(). */
+/* The reason why the row was lost, as a sentence, and the new owner. Both are "" if the row is not
+ * lost; the owner is "" also if unknown. Borrowed until lease_free(). */
 const char *lease_loss(const struct lease *lease);
 const char *lease_new_owner(const struct lease *lease);
 /* Waits until at least `need_ns` of the lease are left, and returns true then. Returns false if the

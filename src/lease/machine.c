@@ -1,6 +1,6 @@
-/* Finds out which machine this is, by what every user may read of it, and by what only root may
- * read. process.c asks for the rows of sessions, and the marks for the file that they are in.
- * Nothing is decided here but whether two machines differ. */
+/* Identifies this machine, by values that every user may read, and by values that only root may
+ * read. process.c uses it for the rows of sessions, and the marks use it for their file. The only
+ * decision here is whether two machines differ. */
 #include "lease/machine.h"
 #include "base/checksum.h"
 #include "base/text.h"
@@ -30,7 +30,7 @@ static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 }
 
 /* Adds the file's name, length and value, so that different sets of values never have the same
- * bytes. If reading fails, *values gets an error, since nobody knows then whether two machines
+ * bytes. If reading fails, *values gets an error, since it is then unknown whether two machines
  * differ in this file. Returns whether there is a value. */
 static bool add_file_value(struct text *values, const char *path)
 {
@@ -47,9 +47,9 @@ static bool add_file_value(struct text *values, const char *path)
 }
 
 /* For scandir(): selects the network cards that have the address they were made with. Interfaces
- * and addresses that people or containers set up are left out, since they come and go. If reading
- * how a card got its address fails, the card is selected. If that file is absent, or we may not
- * read it, the card is left out. */
+ * and addresses that people or containers set up are skipped, since they come and go. If reading
+ * the origin of a card's address fails, the card is selected. If that file is absent, or we may not
+ * read it, the card is skipped. */
 static int is_card(const struct dirent *entry)
 {
 	char path[SYS_PATH_MAX], value[VALUE_MAX];
@@ -75,8 +75,8 @@ static bool make_id(struct text *values, bool has_id, char ret[static MACHINE_CH
 	return good;
 }
 
-/* Makes process.machine. Returns false if what it is made of cannot be read. A machine without any
- * of these values has an id all the same, which says that it has none. */
+/* Makes process.machine. Returns false if a value that it is made of cannot be read. A machine
+ * without any of these values has an id all the same: that of having none. */
 static bool machine_id(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -97,8 +97,8 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 	return make_id(&values, true, ret);
 }
 
-/* Makes process.board, which is "" if neither value is known. Returns false if what it is made of
- * cannot be read. */
+/* Makes process.board, which is "" if neither value is known. Returns false if a value cannot be
+ * read. */
 static bool machine_board(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -147,7 +147,7 @@ void machine_self(struct known_machine *ret)
 		*ret->host = '\0';
 	const bool has_id = add_file_value(&values, "/etc/machine-id");
 	add_file_value(&values, "/sys/hypervisor/uuid");
-	/* Without an id nothing is concluded. */
+	/* A value could not be read: no machine counts as different from one without an id. */
 	if (!make_id(&values, has_id, ret->id) || !machine_board(ret->board) || !add_cards(ret))
 		*ret->id = '\0';
 }

@@ -1,4 +1,4 @@
-/* Which machine this is, so that a copy of it, or of its disk, is told from it. */
+/* The identity of this machine, by which a copy of it, or of its disk, is recognised. */
 #pragma once
 #include <stdbool.h>
 
@@ -6,21 +6,23 @@
 #define CARD_CHARS    16
 #define CARDS_BYTES   (15 * (CARD_CHARS + 1) + 1)
 
-/* A machine, as it may be compared with one of another time. Everything but the name is a hash, in
- * hexadecimal digits, since a machine id is confidential (machine-id(5)). "" is what is not there,
- * or what we may not read. */
+/* A machine, to be compared with one that was seen at another time. Everything but the name is a
+ * hash, in hexadecimal digits, since a machine id is confidential (machine-id(5)). A value that
+ * does not exist, or that we may not read, is "". */
 struct known_machine {
 	char host[256];
-	/* Of /etc/machine-id and the hypervisor's id. "" of a container that has no machine id, and
-	 * if anything else could not be read: then nothing is known of the machine. */
+	/* A hash of /etc/machine-id and the hypervisor's id. It is "" for a container without a
+	 * machine id, and if reading any of these values failed: then nothing is known of the
+	 * machine. */
 	char id[MACHINE_CHARS + 1];
 	char board[MACHINE_CHARS + 1]; /* as in struct process */
-	char cards[CARDS_BYTES];       /* of each network card's own address, with a blank behind */
+	char cards[CARDS_BYTES]; /* a hash of each network card's own address, each followed by a
+				    blank */
 };
 void machine_self(struct known_machine *ret);
 /* Whether these are surely two machines, or one that was renamed or got other hardware. Cards come
- * and go, so that one of them in common is enough. False if nothing is known of one of the two: the
- * name and the board of a container without a machine id change with each start. */
+ * and go, so one card in common makes them the same. False if nothing is known of one of the two:
+ * the name and the board of a container without a machine id change with each start. */
 bool machine_differs(const struct known_machine *a, const struct known_machine *b);
 
 /* Makes `machine` and `board` of struct process (process.h). False if anything cannot be read. */

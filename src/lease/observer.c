@@ -13,11 +13,10 @@
 
 #define FILE_MAX_BYTES (64U << 10)
 
-/* Whether `a` is to be forgotten rather than `b`. An observation of a session that is over, or one
+/* Whether `a` is to be evicted rather than `b`. An observation of a session that is over, or one
  * that has no version yet, is worth nothing. The row that has not changed for longest is worth
- * most, since the wait for it is nearest to its end. If the observation that was used least
- * recently were forgotten instead, too many rows would displace each other, and no wait would ever
- * end. */
+ * most, since the wait for it is nearest to its end. If the least recently used observation were
+ * evicted instead, too many rows would displace each other, and no wait would ever end. */
 static bool is_worth_less(const struct observation *a, const struct observation *b)
 {
 	const uint64_t a_since = (a->over || !a->since_ns) ? UINT64_MAX : a->since_ns;
@@ -44,14 +43,14 @@ struct observation *observer_of(struct observer *observer, const char *row)
 
 uint64_t observer_note(struct observation *o, const char *version, uint64_t now_ns)
 {
-	/* Whether a version was noted is seen by since_ns, since the version of a foreign row may
-	 * be "". */
+	/* since_ns shows whether a version was noted, since the version of a foreign row may be
+	 * "". */
 	if (!o->since_ns || strcmp(o->version, version) != 0) {
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}
-	/* since_ns may be later than now_ns if another process has noted the version and written
-	 * the file since our reply arrived. */
+	/* since_ns is later than now_ns if another process has noted the version and written the
+	 * file since our reply arrived. */
 	return now_ns > o->since_ns ? now_ns - o->since_ns : 0;
 }
 
@@ -101,7 +100,7 @@ void observer_save(const struct observer *observer, const char *path)
 		if (!o->over && *o->version)
 			text_addf(&lines, "%s %s %" PRIu64 "\n", o->row, o->version, o->since_ns);
 	}
-	if (!lines.error) /* it need not outlive this boot, so it is not synced */
+	if (!lines.error) /* the file need not outlive this boot, so it is not synced */
 		replace_file(path, lines.data, lines.len, 0600, false);
 	text_clear(&lines);
 }

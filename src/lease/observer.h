@@ -1,8 +1,8 @@
 /* The observer's side of a lease: for how long a row's version has not changed, by the elapsed time
  * of this host. Observations are kept on disk between runs of one boot. Without that, each of
- * several short runs would begin to wait anew.
+ * several short runs would begin to wait again.
  *
- * Nothing is concluded here: marks/session.c decides whether a session is over, and
+ * Nothing is decided here: marks/session.c decides whether a session is over, and
  * lock/lock_acquire.c whether a lock may be taken over. */
 #pragma once
 #include "base/random.h"

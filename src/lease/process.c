@@ -1,6 +1,6 @@
-/* Finds out which process this is. machine.c says on which machine. The row of a session keeps
- * both. Also finds out whether the process of another session, on the same host, is gone. A process
- * that is not surely gone counts as alive. */
+/* Identifies this process. machine.c identifies the machine. The row of a session keeps both. Also
+ * finds out whether the process of another session, on the same host, is gone. A process that is
+ * not surely gone counts as alive. */
 #include "lease/process.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -56,7 +56,7 @@ void process_self(struct process *ret)
 	clock_boot_id(ret->boot);
 	read_link("/proc/self/ns/pid", ret->pid_space, sizeof ret->pid_space);
 	read_link("/proc/self/ns/time", ret->time_space, sizeof ret->time_space);
-	/* Without an id of the machine, no process counts as near. */
+	/* Without an id of the machine, no process counts as local. */
 	if (!machine_ids(ret->machine, ret->board))
 		*ret->machine = 0;
 	ret->start = start_in_proc("self");
@@ -85,17 +85,18 @@ static bool is_same(const char *a, const char *b)
 	return *a && strcmp(a, b) == 0;
 }
 
-bool process_is_near(const struct process *self, const struct process *other)
+bool process_is_local(const struct process *self, const struct process *other)
 {
 	return is_same(self->boot, other->boot) && is_same(self->machine, other->machine) &&
 	       (!*self->board || !*other->board || strcmp(self->board, other->board) == 0) &&
 	       is_same(self->host, other->host) && is_same(self->pid_space, other->pid_space) &&
-	       strcmp(self->time_space, other->time_space) == 0; /* both "" without them */
+	       strcmp(self->time_space, other->time_space) ==
+		       0; /* both are "" without time namespaces */
 }
 
 bool process_is_gone(const struct process *self, const struct process *other)
 {
-	if (!process_is_near(self, other) || other->pid <= 0)
+	if (!process_is_local(self, other) || other->pid <= 0)
 		return false;
 	const uint64_t start = start_of(other->pid);
 	return (kill(other->pid, 0) && errno == ESRCH) || has_ended(other->pid) ||

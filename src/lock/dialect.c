@@ -146,13 +146,13 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 	       *ret_ms > 0;
 }
 
-/* Returns what is wrong with a row, as a clause, or "" if nothing is. Sets the lease and the expiry
- * time of *row. */
-static const char *fault_of(
+/* Returns the fault of a row, as a clause, or "" if it has none. Sets the lease and the expiry time
+ * of *row. */
+static const char *row_fault(
 	const struct dialect *dialect, const struct item *item, struct lock_row *row)
 {
-	/* In a released row isReleased is the string 1, and dialect_read() does not call this for
-	 * such a row. A row that is held does not have this attribute. */
+	/* A row that is held does not have the attribute isReleased. dialect_read() has dealt with
+	 * released rows, in which it is the string "1". */
 	if (dialect->released && item_find(item, dialect->released))
 		return "it is neither released nor held: isReleased is there and not the string 1";
 	if (dialect->owner && !item_string(item, dialect->owner))
@@ -185,7 +185,7 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 		row.state = ROW_FREE; /* nothing else in a released row is checked */
 		return row;
 	}
-	row.why = fault_of(dialect, item, &row);
+	row.why = row_fault(dialect, item, &row);
 	if (*row.why) {
 		row.state = ROW_UNREADABLE;
 		row.lease_ms = 0;
@@ -205,12 +205,11 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 		at++;
 	assert(at < LOCK_CHANGES_MAX);
 	changes->list[at] = (struct change){.name = name, .type = type, .value = value, .n = n};
-	changes->n += at == changes->n; /* unless it replaces another */
+	changes->n += at == changes->n; /* a new one, not a replacement */
 }
 
-/* The changes of strings and numbers are made without their length, which change_bytes() finds out.
- */
-void dialect_hold(
+/* Strings and numbers are passed without their length, which change_bytes() finds out. */
+void dialect_hold_changes(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
 {
 	const bool in_seconds = dialect->lease_form == LEASE_AS_SECONDS;
@@ -235,7 +234,7 @@ void dialect_hold(
 
 /* The lease becomes "0", which both the java client and the go client can read. Both read the lease
  * before isReleased, and neither can read a lease that the other client has written. */
-void dialect_release(const struct dialect *dialect, struct lock_changes *ret)
+void dialect_release_changes(const struct dialect *dialect, struct lock_changes *ret)
 {
 	ret->n = 0;
 	lock_change(ret, dialect->released, VALUE_STRING, "1", 0);

@@ -5,9 +5,9 @@
 #include "s3once/lock.h"
 #include "store/item.h"
 
-/* How the length of a lease is written: as milliseconds without a unit (java), as a duration with
- * units such as "1m30s" (go), or as a number of seconds (python). In a LEASE_AS_MS row a duration
- * with units can be read as well, since it is not ambiguous. */
+/* Notations of the length of a lease: milliseconds without a unit (java), a duration with units
+ * such as "1m30s" (go), or a number of seconds (python). In a LEASE_AS_MS row a duration with units
+ * can be read as well, since it is not ambiguous. */
 enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
 
 /* A dialect. Its strings are static. The name of an attribute that the dialect does not have is
@@ -43,12 +43,12 @@ bool dialect_owns(const struct dialect *dialect, const char *name);
 #define DIALECT_TOKEN "fencingToken"
 
 enum row_state {
-	ROW_FREE, /* it was released */
+	ROW_FREE, /* the row was released */
 	ROW_HELD,
-	ROW_UNREADABLE, /* it counts as held, and never as stale */
+	ROW_UNREADABLE, /* counts as held, and never as stale */
 };
-/* A row, as far as it can be read. Its strings are borrowed from the item, and are "" where the
- * item has none. */
+/* The readable content of a row. Its strings are borrowed from the item, and are "" where the item
+ * has none. */
 struct lock_row {
 	enum row_state state;
 	const char *owner, *version;
@@ -60,38 +60,38 @@ struct lock_row {
 	uint64_t token;
 	/* NULL if the row has none. */
 	const struct attribute *data;
-	/* Of an UNREADABLE row: a clause that says what is wrong with it. Static. */
+	/* For an UNREADABLE row: its fault, as a clause. Static. */
 	const char *why;
 };
 struct lock_row dialect_read(const struct dialect *dialect, const struct item *item);
 
-/* What a holder writes when it acquires a row, and at each heartbeat. At a heartbeat `owner` and
- * `data` are NULL. `data` is only for dialects that have an attribute for it. */
+/* The values that a holder writes when it acquires a row, and at each heartbeat. At a heartbeat
+ * `owner` and `data` are NULL. `data` is only for dialects that have an attribute for it. */
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
-	/* The latest time that the store's clock may show now, in seconds since 1970: the store's
-	 * time is known only roughly. The dialect's `expires` is counted from this time. The holder
-	 * counts its lease from the present moment, which is no later. So its lease is over when
-	 * `expires` has passed. */
+	/* The latest time that the store's clock may show now, in seconds since 1970; the store's
+	 * time is known only roughly. `expires` is counted from it. The holder counts its lease
+	 * from now, which is no later. So the holder's lease is over by the time that `expires` has
+	 * passed. */
 	int64_t now_s;
 	const void *data; /* NULL: none */
 	size_t data_bytes;
 };
-/* The changes that one write makes. A value points to what the struct lock_write or the caller has,
- * or to `lease` or `expires` below. So the struct must not be moved once it is filled. */
+/* The changes that one write makes. A value points into the struct lock_write, to the caller's
+ * data, or to `lease` or `expires` below. So the struct must not be moved once it is filled. */
 #define LOCK_CHANGES_MAX 40 /* those of the dialect, and at most 20 attributes of the request */
 struct lock_changes {
 	struct change list[LOCK_CHANGES_MAX];
 	size_t n;
 	char lease[40], expires[24];
 };
-/* Fill *ret with the changes of attributes, without the keys. dialect_hold() is for a row that is
- * acquired or renewed. dialect_release() is for a row that is released by mark, in a dialect that
- * has the attribute `released`. */
-void dialect_hold(
+/* Fill *ret with the changes of attributes, without the keys. dialect_hold_changes() is for a row
+ * that is acquired or renewed. dialect_release_changes() is for a row that is released by mark, in
+ * a dialect that has the attribute `released`. */
+void dialect_hold_changes(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret);
-void dialect_release(const struct dialect *dialect, struct lock_changes *ret);
+void dialect_release_changes(const struct dialect *dialect, struct lock_changes *ret);
 /* Adds a change, or replaces the change of the same attribute. A value of NULL removes the
  * attribute. If `name` is NULL, the dialect does not have the attribute, and nothing is done. */
 void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
@@ -99,7 +99,7 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 
 /* Writes a duration as Go does, such as "1m30s". */
 void go_duration(uint64_t ms, char ret[static 40]);
-/* Reads any duration that Go reads, and rounds it up to milliseconds. Returns -EINVAL for what is
- * not a duration, is negative, or is longer than a hundred years. A number needs a unit unless it
- * is "0". */
+/* Reads any duration that Go reads, and rounds it up to milliseconds. Returns -EINVAL for any other
+ * string, and for a duration that is negative or longer than a hundred years. A number needs a unit
+ * unless it is "0". */
 int go_duration_parse(const char *s, uint64_t *ret_ms);

@@ -1,6 +1,6 @@
-/* What the holder of a lock does with its handle: it renews the lock, asks about it, sets its data
- * and releases it. Also how errors are reported, and how a client is closed with all of its locks.
- * lock_acquire.c acquires locks. */
+/* The functions of a lock's handle: renewing the lock, asking about it, setting its data and
+ * releasing it. Also reporting errors, and closing a client with all of its locks. lock_acquire.c
+ * acquires locks. */
 #include "base/clock.h"
 #include "base/pool.h"
 #include "lock/lock_client.h"
@@ -24,7 +24,7 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem)
 {
-	/* DynamoDB's words for a key whose attributes are not those of the table. */
+	/* the message of DynamoDB for a key whose attributes are not those of the table */
 	const bool has_other_keys = strstr(problem->text, "does not match the schema");
 	lock_error(ret, r, "%s%s", problem->text,
 		has_other_keys ? ": the table's keys are not those of this dialect, or have other "
@@ -133,7 +133,7 @@ void s3once_lock_free(struct s3once_lock *lock)
 	uv_mutex_lock(&lock->locks->mutex);
 	while (*at && *at != lock)
 		at = &(*at)->next;
-	if (*at) /* else lock_begin() has not added it */
+	if (*at) /* otherwise lock_start() has not added it */
 		*at = lock->next;
 	uv_mutex_unlock(&lock->locks->mutex);
 	lock_events_forget(&lock->locks->events, lock);
@@ -142,7 +142,7 @@ void s3once_lock_free(struct s3once_lock *lock)
 	free(lock);
 }
 
-int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
+int lock_start(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
@@ -161,7 +161,7 @@ int lock_begin(struct s3once_lock *lock, struct item *item, const char *version,
 	return is_closed ? lock_error(ret, -ECANCELED, "the client was closed") : 0;
 }
 
-bool lock_owns(const struct s3once_locks *locks, const char *name)
+bool lock_reserves_attribute(const struct s3once_locks *locks, const char *name)
 {
 	const char *sk = locks->table.sk_name;
 	return dialect_owns(locks->dialect, name) || strcmp(name, locks->pk_name) == 0 ||
@@ -170,15 +170,15 @@ bool lock_owns(const struct s3once_locks *locks, const char *name)
 
 const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
 {
-	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
+	return lock_reserves_attribute(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
-/* Reports why a handle is no longer valid. Returns -ESTALE if the lock was released or lost, so
- * that somebody else may have it. Otherwise its heartbeats were stopped, which only closing the
- * client does: returns -ECANCELED. */
-static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
+/* Reports the reason why a handle is no longer valid. Returns -ESTALE if the lock was released or
+ * lost, so that another client may have it. Otherwise closing the client has stopped its
+ * heartbeats: returns -ECANCELED. */
+static int report_stale_handle(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
-	if (atomic_load(&lock->given_up))
+	if (atomic_load(&lock->release_begun))
 		return lock_error(ret, -ESTALE, "the lock was released");
 	if (!lease_is_lost(lock->lease))
 		return lock_error(ret, -ECANCELED, "the client was closed");
@@ -188,26 +188,26 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-/* Releases the row if it is still ours, and returns what s3once_lock_release() says. `settled` is
- * set unless the release may succeed if it is tried again. */
+/* Releases the row if it is still ours, with the results of s3once_lock_release(). Sets
+ * release_done unless another try may succeed. */
 static int release_row(
 	struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
 {
 	struct item present = {0};
 	struct problem problem = {0};
-	atomic_store(&lock->given_up, true);
+	atomic_store(&lock->release_begun, true);
 	lease_stop(lock->lease);
 	if (lease_is_lost(lock->lease)) {
-		atomic_store(&lock->settled, true);
+		atomic_store(&lock->release_done, true);
 		return lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
 	}
 	struct store_conn *conn;
 	if (store_conn_new(lock->locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	bool maybe_applied = false;
-	struct lock_giving giving = {
+	struct lock_release_target target = {
 		.locks = lock->locks, .key = lock->row_key.key, .id = lock->id};
-	giving.version = lease_row_version(lock->lease, &giving.or_version);
+	target.version = lease_row_version(lock->lease, &target.or_version);
 	const struct call_limits limits = {
 		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
 	/* Whether the lock is still ours when the request is sent. The end of the lease is not
@@ -215,14 +215,14 @@ static int release_row(
 	 * since its row was ours when it was resumed. */
 	const uint64_t ends_ns = lease_ends_ns(lock->lease);
 	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
-	giving.is_late = !is_ours;
-	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
+	target.is_late = !is_ours;
+	enum outcome o = lock_row_release(conn, &target, &limits, &present, &problem);
 	store_conn_free(conn);
 	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
-		atomic_store(&lock->let_go, true);
+		atomic_store(&lock->release_sent, true);
 	/* Another owner may have the row because we released it by a request whose reply was lost.
 	 */
-	if (o == OUTCOME_REFUSED && atomic_load(&lock->let_go))
+	if (o == OUTCOME_REFUSED && atomic_load(&lock->release_sent))
 		o = OUTCOME_OK;
 	int r = 0;
 	if (o == OUTCOME_REFUSED) {
@@ -237,7 +237,7 @@ static int release_row(
 	} else if (!own_files_are_there(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
-	atomic_store(&lock->settled, r != -EIO);
+	atomic_store(&lock->release_done, r != -EIO);
 	item_clear(&present);
 	return r;
 }
@@ -247,13 +247,13 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	uv_mutex_lock(&lock->locks->mutex);
 	const bool last = lock->count <= 1;
 	if (last)
-		atomic_store(&lock->given_up, true); /* acquire_again() finds it no more */
+		atomic_store(&lock->release_begun, true); /* acquire_again() no longer finds it */
 	else
 		lock->count--;
 	uv_mutex_unlock(&lock->locks->mutex);
 	if (!last)
 		return 0;
-	if (atomic_load(&lock->settled))
+	if (atomic_load(&lock->release_done))
 		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
 	return release_row(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
 }
@@ -261,7 +261,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock)
 {
 	const uint64_t now_ns = clock_boot_ns(), ends_ns = lease_ends_ns(lock->lease);
-	if (lease_is_lost(lock->lease) || atomic_load(&lock->given_up) || ends_ns <= now_ns)
+	if (lease_is_lost(lock->lease) || atomic_load(&lock->release_begun) || ends_ns <= now_ns)
 		return 0;
 	return (ends_ns - now_ns) / NS_PER_MS;
 }
@@ -298,26 +298,28 @@ const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes)
 	return data ? data->value : NULL;
 }
 
-/* Renews the lease now, with the changes in *more. 0, -ENOMEM, -EIO, or as stale(). */
+/* Renews the lease now, with the changes in *more. 0, -ENOMEM, -EIO, or as
+ * report_stale_handle(). */
 static int renew_lock(
 	struct s3once_lock *lock, const struct lease_more *more, struct s3once_lock_error *ret)
 {
 	struct problem problem = {0};
 	struct s3once_locks *locks = lock->locks;
-	if (atomic_load(&lock->given_up) || lease_is_lost(lock->lease))
-		return stale(lock, ret);
+	if (atomic_load(&lock->release_begun) || lease_is_lost(lock->lease))
+		return report_stale_handle(lock, ret);
 	struct store_conn *conn;
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	/* The lease counts from when the request is sent, however late the answer comes. So this
-	 * limit is mere patience: after half of a lease the caller is told of the failure, while
-	 * something of the lease may be left. */
+	/* The lease counts from when the request is sent, however late the answer comes. So the
+	 * limit is only there for the caller, who learns of a failure after half of a lease, while
+	 * some of the lease may be left. */
 	const uint64_t until_ns = clock_boot_ns() + lease_length_ns(lock->lease) / 2;
 	enum outcome o = lease_renew(lock->lease, conn, more, until_ns, &problem);
 	store_conn_free(conn);
 	if (o == OUTCOME_OK)
 		return 0;
-	return o == OUTCOME_REFUSED ? stale(lock, ret) : lock_failed(ret, -EIO, &problem);
+	return o == OUTCOME_REFUSED ? report_stale_handle(lock, ret)
+				    : lock_failed(ret, -EIO, &problem);
 }
 
 int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret)
@@ -331,10 +333,9 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 		return 0;
 	if (ms > ENSURE_MOST_MS)
 		return lock_error(ret, -EINVAL, "at most 21h can be ensured");
-	/* The time that the renewal takes is gone from the lease when its answer comes. A tenth of
-	 * the lease is kept for that, or if the lease becomes longer, an eighth of `ms` and 1 s.
-	 * renew_lock() waits for longer. If it has to, less than `ms` are left, which is an error.
-	 */
+	/* The renewal itself uses up time of the lease. So a tenth of the lease is allowed for it,
+	 * or if the lease becomes longer, an eighth of `ms` and 1 s. renew_lock() may wait for
+	 * longer than that. Then less than `ms` are left, which is an error. */
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
 	int r = renew_lock(lock, &more, ret);
@@ -357,13 +358,13 @@ int s3once_lock_set_data(
 	return r;
 }
 
-#define CLOSE_THREADS 16             /* as many releases run at once */
+#define CLOSE_THREADS 16             /* the most releases at once */
 #define LEAST_NS      (NS_PER_S / 2) /* the least limit of one release in the first round */
 
-/* A round of releases, of all locks of a client that is closed. Several releases run at once, so
+/* A round of releases: all locks of a client that is being closed. Several releases run at once, so
  * that one that hangs does not delay the others for long. */
 struct round {
-	struct pool pool;              /* its items are locks */
+	struct pool pool;              /* a pool whose items are locks */
 	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one release */
 	/* Guarded by the mutex of the client. */
 	int result;
@@ -371,7 +372,7 @@ struct round {
 };
 
 /* Releases one lock, in a thread of the round. It is no error if the lock was lost before. */
-static void give_up_one(struct round *round, struct s3once_lock *lock)
+static void release_one(struct round *round, struct s3once_lock *lock)
 {
 	struct s3once_lock_error error = {0};
 	const uint64_t until_ns = clock_boot_ns() + round->each_ns;
@@ -385,16 +386,15 @@ static void give_up_one(struct round *round, struct s3once_lock *lock)
 	uv_mutex_unlock(&lock->locks->mutex);
 }
 
-/* A thread of the round. */
-static void give_up_all(void *arg)
+/* A thread of the round, which releases lock after lock. */
+static void release_all(void *arg)
 {
 	struct round *round = arg;
 	for (struct s3once_lock *lock; (lock = pool_take(&round->pool));)
-		give_up_one(round, lock);
+		release_one(round, lock);
 }
 
-/* Releases all locks that are not settled, and returns the error of one that could not be
- * released. */
+/* Releases all locks whose release is not done, and returns the error of one that failed. */
 static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t each_ns,
 	struct s3once_lock_error *ret)
 {
@@ -402,9 +402,10 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 	if (pool_init(&round.pool, &(struct pool_options){.most = CLOSE_THREADS, .room = 1}))
 		return lock_error(ret, -ENOMEM, "out of memory");
 	for (struct s3once_lock *lock = first; lock; lock = lock->next)
-		if (!atomic_load(&lock->settled) &&
-			!pool_feed(&round.pool, give_up_all, &round, lock)) /* there is no thread */
-			give_up_one(&round, lock);
+		if (!atomic_load(&lock->release_done) &&
+			!pool_feed(&round.pool, release_all, &round,
+				lock)) /* no thread could be started */
+			release_one(&round, lock);
 	pool_end(&round.pool);
 	if (round.result && ret)
 		*ret = round.error;
@@ -429,11 +430,11 @@ int s3once_locks_close(
 			lease_stop(lock->lease);
 		return 0;
 	}
-	/* In the first round one release takes at most a sixteenth of the time. So the thread of
-	 * one that hangs goes on to other locks, and one that has failed can be tried again. This
-	 * number has nothing to do with CLOSE_THREADS. */
+	/* In the first round one release takes at most a sixteenth of the time. So a thread whose
+	 * release hangs soon goes on to other locks, and time is left to retry. The sixteenth is
+	 * unrelated to CLOSE_THREADS. */
 	const uint64_t each_ns = most_ns / 16 > LEAST_NS ? most_ns / 16 : LEAST_NS;
 	int r = run_round(first, deadline_ns, each_ns, ret);
-	/* Releases that have failed are tried once more, with all of the time that is left. */
+	/* Failed releases are retried once, with all of the time that is left. */
 	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, most_ns, ret) : r;
 }

@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #define DAY_S        (24 * 3600)
-#define OLD_S        (30 * DAY_S) /* a weekly job still finds what it saw last */
-#define SWEPT        "swept" /* the modification time of this file is when the folder was swept */
+#define OLD_S        (30 * DAY_S) /* long enough for a weekly job */
+#define SWEPT        "swept"      /* a file whose modification time is the time of the last sweep */
 #define NAME_LETTERS "0123456789abcdef"
-#define PATH_CHARS   4200 /* of the path of an observation's file */
+#define PATH_CHARS   4200 /* length of the path of an observation's file */
 
 /* Makes a name of fixed length from n strings: half of the SHA-256 of the strings, each with its
  * NUL. It is "" if it cannot be computed. */
-static void name_of(const char *const *strings, size_t n, char ret[static ID_CHARS + 1])
+static void hash_strings(const char *const *strings, size_t n, char ret[static ID_CHARS + 1])
 {
 	struct text bytes = TEXT(SIZE_MAX);
 	struct sums sums;
@@ -38,19 +38,18 @@ static void name_of(const char *const *strings, size_t n, char ret[static ID_CHA
 	text_clear(&bytes);
 }
 
-/* Makes the name that a row has in observations, and the path of the file for it. Each row has a
- * file of its own, so that a process never overwrites what another process has seen of a different
- * row. */
-static void row_name(const struct s3once_locks *locks, struct item_key key,
+/* Makes the name of a row in observations, and the path of its file. Each row has a file of its
+ * own, so that a process never overwrites another process's observation of a different row. */
+static void observation_name(const struct s3once_locks *locks, struct item_key key,
 	char ret[static ID_CHARS + 1], char ret_path[static PATH_CHARS])
 {
-	/* Tables of one name are different ones if their services are, or their files. */
+	/* Tables of the same name differ if their endpoints or their files do. */
 	const char *place = locks->is_s3 ? locks->aws->s3_endpoint
 			    : locks->aws ? locks->aws->dynamodb_endpoint
 					 : locks->files.path;
 	const char *const words[] = {locks->is_s3 ? locks->s3_place : locks->table_name,
 		place ? place : "", key.pk, key.sk ? key.sk : ""};
-	name_of(words, sizeof words / sizeof *words, ret);
+	hash_strings(words, sizeof words / sizeof *words, ret);
 	snprintf(ret_path, PATH_CHARS, "%s/%s", locks->observations, ret);
 }
 
@@ -58,11 +57,11 @@ uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns)
 {
 	char row[ID_CHARS + 1], hashed[ID_CHARS + 1], path[PATH_CHARS];
-	struct observer kept = {0}; /* what the file of this row has: one observation */
-	row_name(locks, key, row, path);
-	name_of(&version, 1, hashed); /* other clients' versions may be longer than an id */
+	struct observer kept = {0}; /* the content of this row's file: one observation */
+	observation_name(locks, key, row, path);
+	hash_strings(&version, 1, hashed); /* other clients' versions may be longer than an id */
 	if (!*row || !*hashed)
-		return 0; /* no memory: then nothing is known of the row, and it is not stale */
+		return 0; /* no memory: the row counts as new, so it is not stale */
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
 	/* This process has not seen the row yet, but an earlier process may have. */
@@ -84,10 +83,10 @@ uint64_t lock_observe(
 
 /* Forgets the observation of a row that is ours now. It becomes one without a version, which
  * is worth nothing, and which a full observer uses for another row. */
-static void unobserve(struct s3once_locks *locks, struct item_key key)
+static void forget_observation(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
-	row_name(locks, key, row, path);
+	observation_name(locks, key, row, path);
 	uv_mutex_lock(&locks->mutex);
 	*observer_of(&locks->locked.observer, row) = (struct observation){0};
 	uv_mutex_unlock(&locks->mutex);
@@ -112,11 +111,11 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	/* If the time cannot be noted in the file SWEPT, nothing is removed. */
 	bool may_sweep = noted >= 0 && !futimens(noted, NULL);
 	/* The age of a file is by the wall clock. If the clock is wrong, an observation may be
-	 * removed too early, and then somebody only waits for a whole lease again. */
+	 * removed too early, and its next reader only waits for a whole lease again. */
 	while (may_sweep && (entry = readdir(folder))) {
 		const char *name = entry->d_name;
 		const size_t n = strspn(name, NAME_LETTERS);
-		/* "NAME.XXXXXX" is what a process was writing when it was killed. */
+		/* "NAME.XXXXXX" is the unfinished file of a process that was killed. */
 		if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
 			!fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
 			now - st.st_mtime > OLD_S)
@@ -144,11 +143,11 @@ struct acquisition {
 	struct s3once_lock_error *error;
 };
 
-/* What may be done with a row: nothing, writing ours if it is free or absent, or writing ours in
- * place of a stale one. */
+/* The next step for a row: waiting, writing ours over a free or absent one, or writing ours over a
+ * stale one. */
 enum next { NEXT_BUSY, NEXT_TAKE_FREE, NEXT_TAKE_OVER };
 
-/* Says what may be done with a row that was read, or that has refused our write. Notes the version
+/* Decides the next step for a row that was read, or that has refused our write. Notes the version
  * of a row that is held, and when the row will be stale. */
 static enum next judge_lock_row(struct acquisition *a, struct item_key key, const struct item *item,
 	struct lock_row *ret_row)
@@ -175,8 +174,7 @@ static enum next judge_lock_row(struct acquisition *a, struct item_key key, cons
 	return NEXT_BUSY;
 }
 
-/* Ends the acquisition after a request whose outcome is none that its caller can go on with.
- * Returns -ECANCELED or -EIO, with a sentence. */
+/* Ends the acquisition after a request that failed. Returns -ECANCELED or -EIO, with a sentence. */
 static int fail_acquisition(struct acquisition *a, const struct problem *problem)
 {
 	if (atomic_load(&a->locks->closed))
@@ -184,10 +182,9 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->error, -EIO, problem);
 }
 
-/* The limits of a request that is sent at sent_ns. However often the request fails, it is tried
- * until the caller's wait is over, or for PATIENCE_NS if that is longer. It is never tried for
- * longer than the lease. */
-static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_ns)
+/* The limits of a request that is sent at sent_ns. A failing request is retried until the caller's
+ * wait is over, or for PATIENCE_NS if that is longer, but never for longer than the lease. */
+static struct call_limits acquire_limits(const struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
 		sent_ns + PATIENCE_NS > a->deadline_ns ? sent_ns + PATIENCE_NS : a->deadline_ns;
@@ -198,7 +195,7 @@ static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_n
 }
 
 /* Adds 1 to the token counter beside the lock, and sets *ret_token to the new count. */
-static enum outcome count_token(struct store_conn *conn, const struct s3once_lock *lock,
+static enum outcome next_token(struct store_conn *conn, const struct s3once_lock *lock,
 	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
 {
 	const struct item_write counting = {
@@ -225,32 +222,32 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 	return o;
 }
 
-/* Completes a lock whose row we have just written: sets its fencing token, gives it the row's item,
+/* Completes a lock whose row we have just written: sets its fencing token, hands it the row's item,
  * and starts its heartbeats. 0, or -errno with a sentence; then take_row() releases the row. */
-static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
+static int complete_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
-	const struct call_limits limits = limits_of(a, sent_ns);
+	const struct call_limits limits = acquire_limits(a, sent_ns);
 	const struct lock_row row = dialect_read(a->locks->dialect, item);
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
 	lock->token = row.token;
 	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
-		o = count_token(a->conn, lock, &limits, &lock->token, &problem);
+		o = next_token(a->conn, lock, &limits, &lock->token, &problem);
 	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
 		lock->token = 0;
 	if (o != OUTCOME_OK)
 		return fail_acquisition(a, &problem);
 	if (clock_boot_ns() >= sent_ns + a->lease_ns)
 		return lock_error(a->error, -EIO, "acquiring took longer than the lease");
-	return lock_begin(lock, item, version, sent_ns, a->error);
+	return lock_start(lock, item, version, sent_ns, a->error);
 }
 
 /* Writes our row with this version. If `seen` is not NULL, the row that is there must still have
  * the version `seen`. If it is NULL, the row must be absent or free.
  *
- * OK: the row is ours, and *ret is that row. REFUSED: it is not ours, and *ret is the row that is
- * there, or empty. */
+ * OK: the row is ours, and *ret is that row. REFUSED: it is not ours, and *ret is the present row,
+ * or empty. */
 static enum outcome write_row(const struct acquisition *a, const struct s3once_lock *lock,
 	const char *version, const char *seen, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
@@ -269,14 +266,14 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	struct lock_changes changes;
 	char now[24];
 	snprintf(now, sizeof now, "%lld", (long long)store_time_s(locks->store));
-	dialect_hold(dialect, &row, &changes);
+	dialect_hold_changes(dialect, &row, &changes);
 	for (size_t i = 0; i < request->n_attributes; i++)
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
 			request->attributes[i].value, 0);
-	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0); /* removes it */
+	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0); /* NULL removes it */
 	/* In a dialect that decides by the wall clock, versions never change, and the holder may
-	 * have moved `expires` since the row was read. So the write also requires that `expires`
-	 * has passed.
+	 * have postponed `expires` since the row was read. So the write also requires that
+	 * `expires` has passed.
 	 *
 	 * In a dialect without `released` a row is free only if it is absent. Then the write has no
 	 * condition, and with or_absent it can only create the row. */
@@ -298,7 +295,7 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 		a->conn, lock->row_key.key, &write, limits, ret, ret_problem);
 	const char *there = item_string(ret, dialect->version);
 	if (o == OUTCOME_REFUSED && there && strcmp(there, version) == 0)
-		o = OUTCOME_OK; /* our own write, whose reply was lost */
+		o = OUTCOME_OK; /* the present row is our own write, whose reply was lost */
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
 		o = outcome_error(ret_problem, OUTCOME_SETUP,
 			"%s: was removed or replaced meanwhile: run again",
@@ -308,7 +305,7 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 
 /* Tries to acquire a slot by one write. If `seen` is not NULL, the row must still have that
  * version. If it is NULL, the row must be absent or free. Returns 0 if the row is ours, and sets
- * a->lock. Returns -EBUSY if the write was refused, and *ret_item is then the row that is there, or
+ * a->lock. Returns -EBUSY if the write was refused, and *ret_item is then the present row, or
  * empty. Returns another -errno, with a sentence, if the slot could not be acquired for any other
  * reason. */
 static int take_row(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
@@ -327,28 +324,28 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 			       : a->locks->tokens;
 	lease_version(lock->lease, version);
 	const uint64_t sent_ns = clock_boot_ns();
-	const struct call_limits limits = limits_of(a, sent_ns);
+	const struct call_limits limits = acquire_limits(a, sent_ns);
 	item_clear(ret_item);
 	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
-	/* The lock takes over the item if it is acquired. */
-	int r = o == OUTCOME_OK        ? settle_lock(a, lock, version, sent_ns, ret_item)
+	/* If the lock is acquired, it owns the item. */
+	int r = o == OUTCOME_OK        ? complete_lock(a, lock, version, sent_ns, ret_item)
 		: o == OUTCOME_REFUSED ? -EBUSY
 				       : fail_acquisition(a, &problem);
 	if (r)
 		lease_stop(lock->lease);
 	if (r && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
 		/* The row may be ours. It is released, so that nobody has to wait until its lease
-		 * expires. If this fails, the lease expires. So the outcome does not matter, and
-		 * the caller does not wait for it for long. */
+		 * expires. The outcome does not matter, since otherwise the lease expires. So the
+		 * caller waits only briefly for it. */
 		struct item present = {0};
-		const struct lock_giving giving = {.locks = a->locks,
+		const struct lock_release_target target = {.locks = a->locks,
 			.key = lock->row_key.key,
 			.version = version,
 			.or_version = "",
 			.id = lock->id};
 		const struct call_limits soon = {
 			.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
-		lock_row_give(a->conn, &giving, &soon, &present, &problem);
+		lock_row_release(a->conn, &target, &soon, &present, &problem);
 		item_clear(&present);
 	}
 	if (r)
@@ -358,7 +355,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	return r;
 }
 
-/* What is sent first for a slot: a read of its row, or a write as if the row were free. */
+/* The first request for a slot: a read of its row, or a write as if the row were free. */
 enum first { FIRST_READ, FIRST_WRITE };
 
 /* Tries to acquire one slot. If its row may be taken, writes ours. The row that has refused the
@@ -369,13 +366,14 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 {
 	struct lock_key key;
 	struct item item = {0};
-	struct lock_row row = {.owner = "", .version = "", .why = ""}; /* of `item`, once judged */
+	struct lock_row row = {
+		.owner = "", .version = "", .why = ""}; /* the content of `item`, once judged */
 	struct problem problem = {0};
 	enum next next = NEXT_TAKE_FREE;
 	int r = -EBUSY; /* until the row is ours, or a request has failed */
 	lock_key_of(a->locks, a->request->key, a->sort, slot, &key);
 	if (first == FIRST_READ) {
-		const struct call_limits limits = limits_of(a, clock_boot_ns());
+		const struct call_limits limits = acquire_limits(a, clock_boot_ns());
 		enum outcome o =
 			a->conn->store->ops->get(a->conn, key.key, true, &limits, &item, &problem);
 		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
@@ -393,12 +391,12 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 	if (r == -EBUSY)
 		lock_held(a->error, r, &row);
 	else if (!r)
-		unobserve(a->locks, key.key);
+		forget_observation(a->locks, key.key);
 	item_clear(&item);
 	return r;
 }
 
-/* Makes a round: tries each slot until one is acquired, beginning with a random one. Returns as
+/* One round: tries the slots, beginning with a random one, until one is acquired. Returns as
  * try_slot(). */
 static int try_all(struct acquisition *a, enum first first)
 {
@@ -438,8 +436,8 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
-/* Acquires the lock once more, if the request is reentrant and this client holds the lock already.
- * Returns the handle, or NULL. */
+/* If the request is reentrant and this client holds the lock already, counts one more acquisition
+ * and returns its handle. Otherwise returns NULL. */
 static struct s3once_lock *acquire_again(const struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
@@ -449,7 +447,7 @@ static struct s3once_lock *acquire_again(const struct acquisition *a)
 	struct s3once_lock *lock = locks->locked.first;
 	while (lock &&
 		(strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) != 0 ||
-			atomic_load(&lock->given_up) || !s3once_lock_remaining_ms(lock)))
+			atomic_load(&lock->release_begun) || !s3once_lock_remaining_ms(lock)))
 		lock = lock->next;
 	if (lock)
 		lock->count++;
@@ -487,7 +485,7 @@ static int check_request(const struct s3once_locks *locks,
 		if (!utf8_valid(a->name, strlen(a->name)) ||
 			!utf8_valid(a->value, strlen(a->value)))
 			return lock_error(ret, -EINVAL, "attributes are UTF-8");
-		if (lock_owns(locks, a->name))
+		if (lock_reserves_attribute(locks, a->name))
 			return lock_error(
 				ret, -EINVAL, "the attribute %.200s is the lock's own", a->name);
 	}
@@ -495,7 +493,7 @@ static int check_request(const struct s3once_locks *locks,
 					   : 0;
 }
 
-int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
+int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
 	struct s3once_lock_error *ret)
 {
 	return lock_error(ret, error,
@@ -505,13 +503,12 @@ int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape 
 		locks->table_name, shape->replicas);
 }
 
-/* Looks once a client whether the table is split among Regions. What DescribeTable does not answer
- * is not known, and no reason to hold anybody up: it is a call of its own limits and permissions.
- */
+/* Checks once per client whether the table is split among Regions. If DescribeTable fails, the
+ * answer is unknown and the acquisition goes on: that call has its own limits and permissions. */
 static int check_replicas(struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
-	struct call_limits limits = limits_of(a, clock_boot_ns());
+	struct call_limits limits = acquire_limits(a, clock_boot_ns());
 	struct dynamodb_shape shape;
 	struct problem problem = {0};
 	if (locks->is_private || locks->allows_replicas || atomic_load(&locks->has_shape))
@@ -519,7 +516,7 @@ static int check_replicas(struct acquisition *a)
 	limits.attempts = 1;
 	const enum outcome o = dynamodb_describe_table(a->conn, &limits, &shape, &problem);
 	if (o == OUTCOME_OK && shape.is_split)
-		return lock_replicas(locks, &shape, -EIO, a->error);
+		return report_replicas(locks, &shape, -EIO, a->error);
 	atomic_store(&locks->has_shape, o == OUTCOME_OK || o == OUTCOME_DENIED);
 	if (o == OUTCOME_DENIED)
 		log_warning(
@@ -529,15 +526,15 @@ static int check_replicas(struct acquisition *a)
 	return 0;
 }
 
-/* Checks whether locks may be kept in this place, before the time of a lease counts. */
+/* Checks whether locks may be kept in this place, before the time of any lease counts. */
 static int check_place(struct acquisition *a)
 {
 	const struct store_ops *ops = a->locks->store->ops;
 	struct problem problem = {0};
 	enum outcome o = ops->prepare ? OUTCOME_TRANSIENT : OUTCOME_OK;
-	/* While the wait lasts, a trial that has shown nothing is repeated, as a request is. */
+	/* Within the caller's wait, an inconclusive trial is repeated, as a request is. */
 	while (o != OUTCOME_OK) {
-		const struct call_limits limits = limits_of(a, clock_boot_ns());
+		const struct call_limits limits = acquire_limits(a, clock_boot_ns());
 		const struct call_limits pause = lock_limits(a->locks, a->deadline_ns);
 		o = ops->prepare(a->conn, &limits, &problem);
 		const bool may_repeat = outcome_is_ambiguous(o) || o == OUTCOME_THROTTLED;

@@ -14,8 +14,8 @@
 #define OWNER_MAX    200
 #define INIT_MOST_MS (5ULL * 60 * 1000)
 
-/* fill_names(), fill_times() and fill_modes() set what the options say. Each returns NULL, or what
- * is wrong with the options. */
+/* fill_names(), fill_times() and fill_modes() apply the options. Each returns NULL, or a sentence
+ * about an invalid option. */
 static const char *fill_names(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
 	const struct dialect *dialect = locks->dialect;
@@ -23,7 +23,7 @@ static const char *fill_names(struct s3once_locks *locks, const struct s3once_lo
 	const char *sk = o->sort_name ? o->sort_name : dialect->sk_name;
 	if (!*pk || strlen(pk) > 255 || (sk && (!*sk || strlen(sk) > 255)))
 		return "a key attribute's name has 1 to 255 bytes";
-	if (locks->is_private) { /* which always has these names */
+	if (locks->is_private) { /* its keys always have these names */
 		pk = "pk";
 		sk = "sk";
 	}
@@ -45,7 +45,7 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 		return "a lease is at least 1s and at most a day";
 	if (heartbeat > lease / 2)
 		return "a heartbeat comes at least twice in a lease";
-	/* Without heartbeats of the client's own, the user decides when one comes. */
+	/* With `manual`, the user decides when a heartbeat comes. */
 	if (suspect > lease || (!o->manual && suspect + heartbeat >= lease))
 		return "a lease would be suspect before its first heartbeat";
 	locks->lease_ns = lease * NS_PER_MS;
@@ -73,13 +73,12 @@ static const char *fill_modes(struct s3once_locks *locks, const struct s3once_lo
 	return NULL;
 }
 
-/* Sets everything in *locks that the options alone decide. 0, or -EINVAL with a sentence. */
+/* Sets the members of *locks that depend on the options alone. 0, or -EINVAL with a sentence. */
 static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
 	const char *place = o->place ? o->place : "local";
-	/* What follows these words, at place + 9, + 7 and + 5, is the table's name, the path or the
-	 * bucket. */
+	/* The table's name, the path and the bucket begin at place + 9, + 7 and + 5. */
 	const bool is_table = strncmp(place, "dynamodb:", 9) == 0;
 	const bool is_named = strncmp(place, "sqlite:", 7) == 0;
 	const bool is_s3 = strncmp(place, STORE_S3_BEGIN, 5) == 0;
@@ -153,7 +152,7 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 	return 0;
 }
 
-/* Opens the SQLite file, the table or the bucket that the locks are in. 0 or -errno. */
+/* Opens the SQLite file, the table or the bucket of the locks. 0 or -errno. */
 static int open_store(
 	struct s3once_locks *locks, const struct s3once_locks_options *o, struct problem *problem)
 {
@@ -167,10 +166,11 @@ static int open_store(
 				"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
 		else
 			error = store_sqlite_open(path, false, &locks->store, problem);
-		/* If realpath() fails, nobody notices that the file is removed or replaced. */
+		/* If realpath() fails, the removal or replacement of the file goes unnoticed. */
 		char *real = error ? NULL : realpath(path, NULL);
 		if (real)
-			own_files_find(real, &locks->files); /* which takes over the string */
+			own_files_find(
+				real, &locks->files); /* own_files_find() takes over the string */
 		free(path);
 		return error;
 	}
@@ -197,7 +197,7 @@ static int open_store(
 			       locks->aws, locks->http, &locks->table, &locks->store, problem);
 }
 
-/* Frees what s3once_locks_open() has made so far, except for the events. */
+/* Frees the parts of a client that s3once_locks_open() has made so far, except for the events. */
 static void destroy_locks(struct s3once_locks *locks)
 {
 	lease_keeper_free(locks->keeper);
@@ -255,7 +255,8 @@ void s3once_locks_free(struct s3once_locks *locks)
 	destroy_locks(locks);
 }
 
-/* Tries out whether the place keeps to conditions, where that is not sure. 0, -ENOMEM or -EIO. */
+/* Tries out whether a bucket honours conditional writes. Other places surely do. 0, -ENOMEM or
+ * -EIO. */
 static int prepare_place(struct s3once_locks *locks, struct s3once_lock_error *ret)
 {
 	struct store_conn *conn;
@@ -295,9 +296,9 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 	if (table_make(locks->aws, locks->http, &making, &made, &problem) != OUTCOME_OK)
 		return lock_failed(ret, -EIO, &problem);
 	*ret_created = made.created;
-	/* These are no failures, and the user is told of them. */
+	/* These are no failures, but the user learns of them. */
 	if (made.shape.is_split)
-		lock_replicas(locks, &made.shape, 0, ret);
+		report_replicas(locks, &made.shape, 0, ret);
 	else if (table->ttl_name && !made.has_ttl)
 		lock_error(ret, 0, "this server has no time to live");
 	return 0;

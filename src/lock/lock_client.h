@@ -1,8 +1,8 @@
 /* A client of locks and its handles, as the files lock*.c share them.
  *
- * lock_client.c opens a client. lock_acquire.c acquires a lock. lock.c has what a holder does with
- * a lock, and closes a client. lock_row.c renews a row and releases it. lock_events.c tells the
- * user what happened. lock_info.c reads rows, and passes a lock on to another process. */
+ * lock_client.c opens a client. lock_acquire.c acquires a lock. lock.c has the functions of a
+ * handle, and closes a client. lock_row.c renews a row and releases it. lock_events.c reports
+ * events to the user. lock_info.c reads rows, and passes a lock on to another process. */
 #pragma once
 #include "aws/settings.h"
 #include "lease/lease.h"
@@ -14,10 +14,10 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-#define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
-#define LOCK_COUNTER_PREFIX "s3once-token:"       /* begins the keys of token counters in tables */
+#define LOCK_KEY_MAX        1000            /* the most bytes of a key, and of a sort key */
+#define LOCK_COUNTER_PREFIX "s3once-token:" /* prefix of the keys of token counters in tables */
 #define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
-#define LOCK_PLACE_MAX      1400                  /* of s3://BUCKET/PREFIX */
+#define LOCK_PLACE_MAX      1400                  /* the most bytes of s3://BUCKET/PREFIX */
 #define LOCK_BEATS          32                    /* the most heartbeats at once */
 
 struct lock_events {
@@ -40,8 +40,9 @@ int lock_events_init(
 void lock_events_stop(struct lock_events *events);
 /* Frees the events that still wait. It is called after lock_events_stop(). */
 void lock_events_clear(struct lock_events *events);
-/* Implements lease_ops.tell for a struct s3once_lock: queues an event. Called from any thread. */
-void lock_events_tell(void *lock, enum lease_event event, const char *text, const char *owner);
+/* Implements lease_ops.on_event for a struct s3once_lock: queues an event. Called from any
+ * thread. */
+void lock_events_add(void *lock, enum lease_event event, const char *text, const char *owner);
 /* Sets the handle to NULL in the waiting events of a lock that is about to be freed. The events
  * stay. */
 void lock_events_forget(struct lock_events *events, const struct s3once_lock *lock);
@@ -53,11 +54,11 @@ struct s3once_locks {
 	char s3_place[LOCK_PLACE_MAX];               /* "s3://BUCKET/PREFIX"; "": it is not S3 */
 	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns 0: the user sends heartbeats */
 	uint64_t poll_ms;
-	bool allows_replicas;  /* the user says that all holders use one Region */
+	bool allows_replicas;  /* the user asserts that all holders use one Region */
 	atomic_bool has_shape; /* the table is known not to be split among Regions */
-	bool by_mark;          /* a released row stays, and says that it is free */
-	/* No other client has rows in this place, an SQLite file or a bucket: the rows are those
-	 * that lock_key_of() says. Otherwise the place is a table. */
+	bool by_mark;          /* a released row stays, marked as free */
+	/* The place is an SQLite file or a bucket, where only this program has rows, with the keys
+	 * of lock_key_of(). Otherwise it is a table. */
 	bool is_private;
 	bool is_s3; /* it is a bucket */
 	enum s3once_lock_tokens tokens;
@@ -77,26 +78,26 @@ struct s3once_locks {
 	} locked;
 };
 
-/* The key of a lock's row, or of the counter beside it. The 40 bytes are for what is added to the
+/* The key of a lock's row, or of the counter beside it. The 40 bytes are for additions to the
  * user's keys: the number of a slot, a separator and LOCK_COUNTER_PREFIX. */
 struct lock_key {
 	char pk[LOCK_KEY_MAX + 40], sk[2 * LOCK_KEY_MAX + 40];
-	struct item_key key; /* points to both */
+	struct item_key key; /* points to the two arrays above */
 };
 
 struct s3once_lock {
 	struct s3once_locks *locks;
 	struct s3once_lock *next;
-	char id[ID_CHARS + 1]; /* of this acquisition; all versions of its row begin with it */
+	char id[ID_CHARS + 1]; /* id of this acquisition; all versions of its row begin with it */
 	char key[LOCK_KEY_MAX + 1], sort[LOCK_KEY_MAX + 1], owner[256];
 	unsigned slot;
 	struct lock_key row_key;
 	struct lease *lease;
-	atomic_bool given_up; /* released, or about to be */
+	atomic_bool release_begun; /* released, or about to be */
 	/* A release was sent while the lock was ours, and may have been applied. */
-	atomic_bool let_go;
-	/* No release has to be tried any more: the row was released, or is no longer ours. */
-	atomic_bool settled;
+	atomic_bool release_sent;
+	/* The row was released, or is no longer ours: no further release has to be tried. */
+	atomic_bool release_done;
 	enum s3once_lock_tokens tokens;
 	uint64_t token;
 	struct item row; /* as it was acquired, with the data that was set since */
@@ -112,11 +113,11 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 /* The limits of a request that ends at the deadline, or when the client is closed. */
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 
-/* Says in *ret that the table is split among Regions, and returns `error`. */
-int lock_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
+/* Reports in *ret that the table is split among Regions, and returns `error`. */
+int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
 	struct s3once_lock_error *ret);
-/* Both say in *ret what went wrong, if `ret` is not NULL, and return r. lock_error() takes a
- * format, and lock_failed() takes the problem of a request, with its code and request id. */
+/* Both describe a failure in *ret, if `ret` is not NULL, and return r. lock_error() takes a format,
+ * and lock_failed() takes the problem of a request, with its code and request id. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem);
@@ -132,33 +133,34 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
  *
  * 0, -ENOMEM, or -ECANCELED if the client is closed already. After an error the caller frees the
  * handle, which also ends the heartbeats. */
-int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
+int lock_start(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret);
-/* Whether the lock itself writes the attribute of this name. Then the user may not. */
-bool lock_owns(const struct s3once_locks *locks, const char *name);
+/* Whether the attribute of this name is reserved: the lock itself writes it, so the user may
+ * not. */
+bool lock_reserves_attribute(const struct s3once_locks *locks, const char *name);
 
 /* The requests on a row. */
 
 #define LOCK_FILE_GONE "the file of its row was removed or replaced"
-/* The row that lock_row_give() releases. */
-struct lock_giving {
+/* The row that lock_row_release() releases. */
+struct lock_release_target {
 	struct s3once_locks *locks;
 	struct item_key key;
-	/* The version that the row has, and another one that it may have instead, or "". */
+	/* The row's version, and another one that it may have instead, or "". */
 	const char *version, *or_version;
-	/* The id of our acquisition. A free row that has a version of this id was released by an
-	 * earlier try of ours. NULL: the row is not from an acquisition of ours. */
+	/* The id of our acquisition. A free row with a version of this id was released by an
+	 * earlier try of ours. NULL: another owner acquired the row. */
 	const char *id;
-	/* Our lease is over, so that somebody else may have held the lock since. Then
+	/* Our lease is over, so that another client may have held the lock since. Then
 	 * limits->maybe_applied must not be NULL. */
 	bool is_late;
 };
 /* Releases a row that has the given version, by deleting it or by marking it as free. OK also if
  * the row is gone already, unless is_late is set and no try of ours may have removed it. REFUSED:
- * *ret_present is the row that is there. */
-enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
+ * *ret_present is the present row. */
+enum outcome lock_row_release(struct store_conn *conn, const struct lock_release_target *target,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
-/* How a lease renews the row of a struct s3once_lock. */
+/* The operations by which a lease renews the row of a struct s3once_lock. */
 extern const struct lease_ops lock_lease_ops;
 /* Whether a version is one of the acquisition with this id. */
 bool lock_version_is_of(const char *version, const char *id);

@@ -22,7 +22,7 @@ _Static_assert(
 	(int)LEASE_OUTAGE == (int)S3ONCE_LOCK_OUTAGE && (int)LEASE_LOST == (int)S3ONCE_LOCK_LOST,
 	"the events of leases are those of locks");
 
-void lock_events_tell(void *arg, enum lease_event event, const char *text, const char *owner)
+void lock_events_add(void *arg, enum lease_event event, const char *text, const char *owner)
 {
 	struct s3once_lock *lock = arg;
 	struct lock_events *events = &lock->locks->events;
@@ -55,7 +55,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 }
 
 /* Takes out the first event, which the caller frees, or returns NULL. The descriptor is readable as
- * long as events wait, so it is read when the last one is taken. */
+ * long as events wait, so taking the last one reads it. */
 static struct lock_event *pop_locked(struct lock_events *events)
 {
 	struct lock_event *e = events->locked.first;
@@ -68,7 +68,7 @@ static struct lock_event *pop_locked(struct lock_events *events)
 }
 
 /* The thread that calls the callback with each event. */
-static void tell_all(void *arg)
+static void deliver_events(void *arg)
 {
 	struct lock_events *events = arg;
 	uv_mutex_lock(&events->mutex);
@@ -96,9 +96,9 @@ int lock_events_init(struct lock_events *events, s3once_lock_callback *callback,
 		events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		return events->fd < 0 ? -errno : 0;
 	}
-	int error = thread_start(&events->thread, tell_all, events);
+	int error = thread_start(&events->thread, deliver_events, events);
 	if (error)
-		events->callback = NULL; /* there is no thread to end */
+		events->callback = NULL; /* no thread was started */
 	return error;
 }
 
@@ -110,12 +110,13 @@ void lock_events_stop(struct lock_events *events)
 	uv_mutex_unlock(&events->mutex);
 	if (events->callback)
 		uv_thread_join(&events->thread);
-	events->callback = NULL; /* there is no thread any more */
+	events->callback = NULL; /* the thread has ended */
 }
 
 void lock_events_clear(struct lock_events *events)
 {
-	for (struct lock_event *e; (e = pop_locked(events));) /* no other thread is left */
+	for (struct lock_event *e;
+		(e = pop_locked(events));) /* no lock needed: no other thread is left */
 		free(e);
 	if (events->fd >= 0)
 		close(events->fd);

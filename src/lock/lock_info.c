@@ -1,5 +1,5 @@
-/* Reads the rows of locks, one or all of a table, and breaks a lock. Also makes a text of a lock,
- * its handle, by which another process goes on with the lock. */
+/* Reads the rows of locks, one or all of a table, and breaks a lock. Also writes a lock's handle as
+ * a text, from which another process resumes the lock. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
@@ -10,10 +10,12 @@
 /* The text of a handle is these fields, each followed by a NUL, in URL-safe base64 without padding.
  */
 enum handle_field { ID, SLOT, TOKEN, LEASE_MS, OWNER, KEY, SORT, FIELDS };
-#define BYTES_MAX (2 * LOCK_KEY_MAX + 400) /* of all fields; 400 are for those but KEY and SORT */
+#define BYTES_MAX                                                                                  \
+	(2 * LOCK_KEY_MAX +                                                                        \
+		400) /* the most bytes of all fields; 400 are for those other than KEY and SORT */
 
 /* Replaces each character of `s` that is in `from` by the one at the same place of `to`. */
-static void swap(char *s, const char *from, const char *to)
+static void replace_characters(char *s, const char *from, const char *to)
 {
 	for (; *s; s++) {
 		const char *at = strchr(from, *s);
@@ -35,7 +37,7 @@ int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size)
 	if (!r) {
 		base64_encode((const unsigned char *)bytes.data, bytes.len, encoded);
 		encoded[strcspn(encoded, "=")] = 0;
-		swap(encoded, "+/", "-_");
+		replace_characters(encoded, "+/", "-_");
 		if (size)
 			snprintf(ret, size, "%s", encoded);
 		r = strlen(encoded) < size ? 0 : -ENOSPC;
@@ -53,10 +55,10 @@ static bool decode_bytes(
 	const size_t n = strlen(handle);
 	if (!n || n > 4 * (size_t)BYTES_MAX / 3)
 		return false;
-	/* base64_decode() wants the padding that the text of a handle has not: as many '=' as
-	 * bring its length to a multiple of 4. */
+	/* base64_decode() needs padding, which a handle omits: '=' up to a multiple of 4
+	 * characters. */
 	snprintf(encoded, sizeof encoded, "%s%.*s", handle, (int)(3 - (n + 3) % 4), "===");
-	swap(encoded, "-_", "+/");
+	replace_characters(encoded, "-_", "+/");
 	const int decoded = base64_decode(encoded, (unsigned char *)bytes);
 	int at = 0;
 	for (int i = 0; i < FIELDS && at < decoded; i++) {
@@ -86,18 +88,17 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 }
 
 /* Begins to hold the lock, if its row is held and has a version of the handle's acquisition.
- * Returns 0, -ESTALE if it is not so, or another -errno, with a sentence. */
+ * Returns 0, -ESTALE if it has none, or another -errno, with a sentence. */
 static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
 	struct item item = {0};
 	int r = read_row(locks, lock->row_key.key, lease_length_ns(lock->lease), &item, ret);
-	/* If reading has failed, the item is empty, and what is found out of it here is not used.
-	 */
+	/* If reading has failed, the item is empty, and these values are not used. */
 	const struct lock_row row = dialect_read(locks->dialect, &item);
 	const bool is_its = lock_version_is_of(row.version, lock->id);
 	if (!r && row.state == ROW_HELD && is_its)
-		r = lock_begin(lock, &item, row.version, /* sent_ns */ 0, ret);
+		r = lock_start(lock, &item, row.version, /* sent_ns */ 0, ret);
 	else if (!r && row.state == ROW_UNREADABLE && is_its)
 		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
 	else if (r == -ENOENT || (!r && item_is_empty(&item)))
@@ -123,10 +124,9 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
 	const bool is_handle = decode_bytes(handle, bytes, fields);
-	/* lock_key_check() wants NULL for the sort key of a lock whose request had none. */
+	/* lock_key_check() expects NULL for the sort key of a lock whose request had none. */
 	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
-	/* The limits only refuse numbers that no handle has: a slot is at most 999, a lease at most
-	 * a day. */
+	/* Handles never exceed these limits: a slot is at most 999, and a lease at most a day. */
 	if (!is_handle || !decimal_read(fields[SLOT], 999, &slot) ||
 		!decimal_read(fields[TOKEN], UINT64_MAX, &token) ||
 		!decimal_read(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
@@ -148,8 +148,8 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 
 #define EXTRAS_MAX 64
 
-/* Calls the visitor with what a row says, and with the attributes of the row that are the user's.
- * The caller has set the keys and unchanged_ms in `info`. */
+/* Calls the visitor with the content of a row and with the user's own attributes of it. The caller
+ * has set the keys and unchanged_ms in `info`. */
 static int show_row(const struct s3once_locks *locks, struct s3once_lock_info info,
 	const struct item *item, s3once_lock_visitor *visitor, void *arg)
 {
@@ -168,7 +168,7 @@ static int show_row(const struct s3once_locks *locks, struct s3once_lock_info in
 	info.attributes = extras;
 	for (size_t i = 0; i < item->count && info.n_attributes < EXTRAS_MAX; i++) {
 		const struct attribute *a = &item->attributes[i];
-		if (a->type == VALUE_STRING && !lock_owns(locks, a->name))
+		if (a->type == VALUE_STRING && !lock_reserves_attribute(locks, a->name))
 			extras[info.n_attributes++] =
 				(struct s3once_lock_attribute){a->name, a->value};
 	}
@@ -197,8 +197,8 @@ static int find_key(const struct s3once_locks *locks, const char *key, const cha
 	return r;
 }
 
-/* How long a request about the row of any lock may take: a lease, but at least 10 s. */
-static uint64_t patience_ns(const struct s3once_locks *locks)
+/* The time limit of a request about the row of any lock: a lease, but at least 10 s. */
+static uint64_t row_timeout_ns(const struct s3once_locks *locks)
 {
 	return locks->lease_ns > 10 * NS_PER_S ? locks->lease_ns : 10 * NS_PER_S;
 }
@@ -210,8 +210,8 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 	struct item item = {0};
 	int r = find_key(locks, key, sort_key, &row_key, ret);
 	if (!r)
-		r = read_row(locks, row_key.key, patience_ns(locks), &item, ret);
-	const uint64_t now_ns = clock_boot_ns(); /* after the reply */
+		r = read_row(locks, row_key.key, row_timeout_ns(locks), &item, ret);
+	const uint64_t now_ns = clock_boot_ns(); /* taken after the reply */
 	if (!r) {
 		const struct lock_row row = dialect_read(locks->dialect, &item);
 		struct s3once_lock_info info = {
@@ -235,8 +235,8 @@ struct listing {
 	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was read */
 };
 
-/* An item_visitor that shows one row of the place, if it is a lock's and its key has the
- * prefix. Returns what the user's visitor returns: any value but 0 ends the listing. */
+/* An item_visitor that shows one row of the place, if it is a lock's and its key has the prefix.
+ * Returns the result of the user's visitor: any value but 0 ends the listing. */
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct listing *listing = arg;
@@ -245,8 +245,8 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	snprintf(key, sizeof key, "%s", pk);
 	snprintf(listing->after, sizeof listing->after, "%s", sort);
 	/* In a file and in a bucket the key and the sort key of a lock are one, with a byte 1
-	 * between them. The rows of token counters are left out. Those of a file or bucket have
-	 * another partition key, and are not read here. */
+	 * between them. The rows of token counters are skipped; those of a file or bucket have
+	 * another partition key and do not appear here. */
 	if (listing->locks->is_private) {
 		snprintf(key, sizeof key, "%s", sort);
 		const char *separator = strchr(sort, 1);
@@ -310,14 +310,15 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	/* The row is another owner's. So only the version that the caller has named is released,
 	 * and there is no id of an acquisition of ours. */
-	const struct lock_giving giving = {
+	const struct lock_release_target target = {
 		.locks = locks, .key = row_key.key, .version = if_version, .or_version = ""};
-	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns(locks));
-	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
+	const struct call_limits limits =
+		lock_limits(locks, clock_boot_ns() + row_timeout_ns(locks));
+	enum outcome o = lock_row_release(conn, &target, &limits, &present, &problem);
 	store_conn_free(conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
-	/* If the row that has refused is free, its holder has released the lock meanwhile, which is
-	 * as good. */
+	/* If the row has become free, its holder has released the lock meanwhile, which is just as
+	 * good. */
 	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
 		if (*row.version)
 			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",

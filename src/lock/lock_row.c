@@ -35,16 +35,16 @@ bool lock_version_is_of(const char *version, const char *id)
 	return strncmp(version, id, n) == 0 && (version[n] == '.' || !version[n]);
 }
 
-enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
+enum outcome lock_row_release(struct store_conn *conn, const struct lock_release_target *target,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
 {
-	const struct dialect *dialect = giving->locks->dialect;
-	const bool by_mark = giving->locks->by_mark;
+	const struct dialect *dialect = target->locks->dialect;
+	const bool by_mark = target->locks->by_mark;
 	struct condition as_seen = {
-		dialect->version, CONDITION_EQUALS, VALUE_STRING, giving->version};
+		dialect->version, CONDITION_EQUALS, VALUE_STRING, target->version};
 	struct lock_changes changes = {0};
 	if (by_mark)
-		dialect_release(dialect, &changes);
+		dialect_release_changes(dialect, &changes);
 	const struct item_write write = {.removes = !by_mark,
 		.changes = changes.list,
 		.n_changes = changes.n,
@@ -52,31 +52,31 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 		.n_conditions = 1};
 	for (;;) {
 		enum outcome o = conn->store->ops->write(
-			conn, giving->key, &write, limits, ret_present, ret_problem);
+			conn, target->key, &write, limits, ret_present, ret_problem);
 		if (o != OUTCOME_REFUSED)
 			return o;
 		/* If the row is gone, or is free with a version of our acquisition, an earlier try
-		 * of ours has released the row. But after the end of the lease, somebody else may
+		 * of ours has released the row. But after the end of the lease, another client may
 		 * have held the lock meanwhile, and released it. */
 		const struct lock_row row = dialect_read(dialect, ret_present);
 		const bool was_removed =
-			item_is_empty(ret_present) && (!giving->is_late || *limits->maybe_applied);
-		const bool was_marked = row.state == ROW_FREE && giving->id &&
-					lock_version_is_of(row.version, giving->id);
+			item_is_empty(ret_present) && (!target->is_late || *limits->maybe_applied);
+		const bool was_marked = row.state == ROW_FREE && target->id &&
+					lock_version_is_of(row.version, target->id);
 		if (was_removed || was_marked)
 			return OUTCOME_OK;
 		/* A heartbeat without an answer may have written or_version. If so, the release is
 		 * tried once more with that version. */
-		const bool was_first_try = as_seen.value == giving->version;
-		if (!was_first_try || !*giving->or_version ||
-			strcmp(row.version, giving->or_version) != 0)
+		const bool was_first_try = as_seen.value == target->version;
+		if (!was_first_try || !*target->or_version ||
+			strcmp(row.version, target->or_version) != 0)
 			return o;
-		as_seen.value = giving->or_version;
+		as_seen.value = target->or_version;
 		item_clear(ret_present);
 	}
 }
 
-/* lock_lease_ops: what a heartbeat writes, and whose the row is that has refused one. */
+/* lock_lease_ops: a heartbeat's write, and the judgement of a row that has refused one. */
 
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
 	struct item *ret_row, struct problem *ret_problem)
@@ -89,15 +89,15 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		.now_s = store_latest_time_s(locks->store),
 	};
 	struct lock_changes changes;
-	dialect_hold(locks->dialect, &write, &changes);
+	dialect_hold_changes(locks->dialect, &write, &changes);
 	for (size_t i = 0; i < try->n_changes; i++)
 		lock_change(&changes, try->changes[i].name, try->changes[i].type,
 			try->changes[i].value, try->changes[i].n);
 	/* The row must have our version, and meet one more condition. In a dialect whose versions
-	 * never change, a heartbeat that arrives late must not move `expires` back. If one is
-	 * refused for that, the row has a later `expires` already, and look_at_lease_row() in
-	 * lease.c takes the heartbeat for successful. In other dialects the row must not have been
-	 * released. If the dialect has no attribute for that, this condition is left out. */
+	 * never change, a heartbeat that arrives late must not move `expires` back. One that is
+	 * refused for this reason counts as successful (judge_refusing_row() in lease.c), since the
+	 * row has a later `expires` already. In other dialects the row must not have been released;
+	 * if the dialect has no attribute for that, there is no second condition. */
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
 		locks->dialect->version_is_fixed
@@ -112,7 +112,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			.n_conditions = ours[1].name ? 2 : 1},
 		try->limits, ret_row, ret_problem);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
-		o = OUTCOME_REFUSED; /* row_version() is asked next, which names the file */
+		o = OUTCOME_REFUSED; /* row_version() runs next, and names the file */
 	return o;
 }
 
@@ -122,8 +122,8 @@ static const char *own_row_version(void *arg, const struct item *item,
 	const struct s3once_lock *lock = arg;
 	const struct lock_row row = dialect_read(lock->locks->dialect, item);
 	const bool ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
-	/* These reasons count only if the lease is lost. The row of our acquisition is lost if it
-	 * has a version that this process has not written. */
+	/* These reasons are used only if the lease is lost. The row of our acquisition is lost if
+	 * it has a version that this process has not written. */
 	const char *why =
 		clock_boot_ns() >= lease_ends_ns(lock->lease)
 			? "another took it over: its row had not changed for a whole lease"
@@ -144,4 +144,4 @@ static const char *own_row_version(void *arg, const struct item *item,
 }
 
 const struct lease_ops lock_lease_ops = {
-	.renew = renew, .row_version = own_row_version, .tell = lock_events_tell};
+	.renew = renew, .row_version = own_row_version, .on_event = lock_events_add};

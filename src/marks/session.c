@@ -163,7 +163,7 @@ static void on_lease_event(void *arg, enum lease_event event, const char *text, 
 }
 
 static const struct lease_ops lease_ops = {
-	.renew = renew, .row_version = own_row_version, .tell = on_lease_event};
+	.renew = renew, .row_version = own_row_version, .on_event = on_lease_event};
 
 int session_new(const struct session_options *options, struct session **ret)
 {

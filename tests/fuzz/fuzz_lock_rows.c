@@ -41,13 +41,13 @@ static void write_again(const struct dialect *dialect, const struct lock_row *ro
 		.lease_ms = row->lease_ms ? row->lease_ms : 1000,
 		.now_s = 1};
 	struct lock_changes changes;
-	dialect_hold(dialect, &write, &changes);
+	dialect_hold_changes(dialect, &write, &changes);
 	ENSURE(item_apply(&item, changes.list, changes.n) == 0);
 	const struct lock_row again = dialect_read(dialect, &item);
 	ENSURE(again.state == ROW_HELD && strcmp(again.version, row->version) == 0);
 	ENSURE(!dialect->lease || again.lease_ms == row->lease_ms);
 	if (dialect->released) {
-		dialect_release(dialect, &changes);
+		dialect_release_changes(dialect, &changes);
 		ENSURE(item_apply(&item, changes.list, changes.n) == 0);
 		ENSURE(dialect_read(dialect, &item).state == ROW_FREE);
 	}

@@ -164,8 +164,8 @@ BUGS = {
         "conn, session->id, NULL, &write,",
     ),
     "lease-from-the-reply": (
-        "renewed(lease, sent_ns);",
-        "renewed(lease, clock_boot_ns());",
+        "note_renewal(lease, sent_ns);",
+        "note_renewal(lease, clock_boot_ns());",
     ),
     "lease-is-never-over": (  # who lost the lease goes on
         "return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
@@ -182,7 +182,7 @@ BUGS = {
         "\tenum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem);",
     ),
     "same-host-is-same-machine": (  # a process that is not here is gone, wherever it ran
-        "if (!process_is_near(self, other) || other->pid <= 0)\n\t\treturn false;",
+        "if (!process_is_local(self, other) || other->pid <= 0)\n\t\treturn false;",
         "if (other->pid <= 0)\n\t\treturn false;",
     ),
     "a-clone-is-the-same-machine": (
@@ -195,8 +195,8 @@ BUGS = {
         "return 0;\n\tconst ssize_t n = read(fd, ret, VALUE_MAX);\n\tclose(fd);\n\treturn n > 0 ? n : 0;",
     ),
     "lock-from-the-reply": (
-        "settle_lock(a, lock, version, sent_ns, ret_item)",
-        "settle_lock(a, lock, version, clock_boot_ns(), ret_item)",
+        "complete_lock(a, lock, version, sent_ns, ret_item)",
+        "complete_lock(a, lock, version, clock_boot_ns(), ret_item)",
     ),
     "lease-by-the-wall-clock": (
         "observer_note(seen, row->version, now_ns) <",

@@ -61,7 +61,8 @@ static void tell(void *arg, enum lease_event event, const char *text, const char
 	row.lost += event == LEASE_LOST;
 }
 
-static const struct lease_ops ops = {.renew = renew, .row_version = own_row_version, .tell = tell};
+static const struct lease_ops ops = {
+	.renew = renew, .row_version = own_row_version, .on_event = tell};
 static struct lease_keeper *keeper;
 
 static struct lease *begin(const struct row *as, uint64_t sent_ns)
@@ -215,7 +216,7 @@ static void note_end(void *arg, enum lease_event event, const char *text, const 
 static void test_each_ends_in_time(void)
 {
 	static const struct lease_ops noting = {
-		.renew = renew, .row_version = own_row_version, .tell = note_end};
+		.renew = renew, .row_version = own_row_version, .on_event = note_end};
 	/* Long enough from now that all of them are known before the first one ends. */
 	const uint64_t begin_ns = clock_boot_ns() + 2 * NS_PER_S;
 	struct lease *leases[MANY];
@@ -266,7 +267,7 @@ static void test_heartbeats_that_fail(void)
 {
 	enum { PERIOD_S = 4 };
 	static const struct lease_ops failing = {
-		.renew = fail_first, .row_version = own_row_version, .tell = tell};
+		.renew = fail_first, .row_version = own_row_version, .on_event = tell};
 	const struct lease_options options = {
 		.ops = &failing, .lease_ns = LEASE_NS, .heartbeat_ns = PERIOD_S * NS_PER_S};
 	struct store *store;

@@ -36,7 +36,7 @@ static void test_a_child(void)
 	process_self(&self);
 	CHECK(strlen(self.machine) == MACHINE_CHARS);
 	const pid_t pid = start_child(&child);
-	CHECK(process_is_near(&self, &child));
+	CHECK(process_is_local(&self, &child));
 	CHECK(!process_is_gone(&self, &child));
 	struct process before = child;
 	before.start -= 1; /* its pid is another's by now */

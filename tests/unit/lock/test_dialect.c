@@ -55,13 +55,13 @@ static void test_written(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct dialect *dialect = dialect_of(rows[i].kind);
 		struct lock_changes changes;
-		dialect_hold(dialect, &written, &changes);
+		dialect_hold_changes(dialect, &written, &changes);
 		check_json(&changes, rows[i].acquired);
-		dialect_hold(dialect, &beat, &changes);
+		dialect_hold_changes(dialect, &beat, &changes);
 		check_json(&changes, rows[i].renewed);
 		CHECK_INT(dialect->released != NULL, rows[i].released != NULL);
 		if (rows[i].released) {
-			dialect_release(dialect, &changes);
+			dialect_release_changes(dialect, &changes);
 			check_json(&changes, rows[i].released);
 		}
 	}
@@ -73,7 +73,7 @@ static void test_data(void)
 	struct lock_changes changes;
 	write.data = "hello";
 	write.data_bytes = 5;
-	dialect_hold(dialect_of(S3ONCE_LOCK_JAVA), &write, &changes);
+	dialect_hold_changes(dialect_of(S3ONCE_LOCK_JAVA), &write, &changes);
 	check_json(&changes,
 		"{\"ownerName\":{\"S\":\"host1\"},\"leaseDuration\":{\"S\":\"20000\"},"
 		"\"recordVersionNumber\":{\"S\":\"v1\"},\"data\":{\"B\":\"aGVsbG8=\"}}");
