@@ -436,6 +436,25 @@ def test_a_grown_log_is_read_from_where_it_ended(s3once, s3, bucket, tmp_path):
     assert 2 * len(more) <= read < len(before) / 4, read
 
 
+@pytest.mark.parametrize("time", [OLD, None], ids=["created", "copytruncate"])
+def test_a_first_pass_reads_a_live_log_twice(s3once, s3, bucket, tmp_path, time):
+    """Once to measure it and once to copy it, however many rotated logs there are that may be copies of it: it is newer than they
+    are (create), or begins otherwise (copytruncate)."""
+    each = [b"".join(b"%d %09d\n" % (log, number) for number in range(100_000)) for log in range(3)]
+    logs = logs_of(tmp_path, app_log=each[0], app_log_1=each[1], app_log_2=each[2])
+    subprocess.run(["gzip", "app.log.2"], cwd=logs, check=True)
+    for rotated in [path for path in logs.iterdir() if time and path.name != "app.log"]:
+        os.utime(rotated, (time, time))
+    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
+    wrap = ["strace", "-ff", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(tmp_path / "trace")]
+    run = push(s3once, logs, bucket, LIVE, wrap=wrap)
+    assert counts(run) == {"uploaded": 3}, run
+    assert contents(s3, bucket) == Counter(each)
+    lines = [line for trace in tmp_path.glob("trace.*") for line in trace.read_text(errors="replace").splitlines()]
+    read = sum(int(line.rsplit("= ", 1)[1]) for line in lines if f"<{logs}/app.log>" in line)
+    assert 2 * len(each[0]) <= read < 2.9 * len(each[0]), read
+
+
 def test_dry_run_keeps_nothing(s3once, s3, bucket, tmp_path):
     logs = logs_of(tmp_path, app_log=b"one\n")
     run = push(s3once, logs, bucket, [*LIVE, "--dry-run"])

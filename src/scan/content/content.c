@@ -29,6 +29,7 @@ struct reading {
 	bool has_enough;           /* the end of the range was reached */
 	struct sha256 whole, rest; /* whole: of the content, or of the range; rest: of
 				      what follows the last prefix that is there */
+	char first[CONTENT_ID_CHARS + 1]; /* of the first CONTENT_EDGE_BYTES of the content */
 };
 
 /* Reads all of the next chunk of the file, and moves `at` behind it. Returns its bytes, 0 at the
@@ -93,13 +94,16 @@ static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_
 }
 
 /* Takes the next n bytes of the content, in steps. A step ends where a prefix ends, so that the id
- * of the bytes so far can be compared with that of the prefix. */
+ * of the bytes so far can be compared with that of the prefix, and where the first bytes end. */
 static void measure_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	while (n) {
 		uint64_t step = n;
 		if (reading->next < reading->n_prefixes)
 			step = reading->prefixes[reading->next].bytes - reading->bytes;
+		if (reading->bytes < CONTENT_EDGE_BYTES &&
+			step > CONTENT_EDGE_BYTES - reading->bytes)
+			step = CONTENT_EDGE_BYTES - reading->bytes;
 		const size_t now = step < n ? (size_t)step : n;
 		sha256_add(&reading->whole, bytes, now);
 		if (reading->has_prefix)
@@ -107,6 +111,8 @@ static void measure_bytes(struct reading *reading, const unsigned char *bytes, s
 		reading->bytes += now;
 		bytes += now;
 		n -= now;
+		if (reading->bytes == CONTENT_EDGE_BYTES)
+			sha256_hex(&reading->whole, reading->first);
 		compare_prefixes(reading);
 	}
 }
@@ -205,8 +211,10 @@ int content_seems_compressed(int fd)
 	return n < 0 ? -errno : format_of(first, (size_t)n) != BARE;
 }
 
-int content_edges(
-	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1])
+/* Computes the id of the first bytes among the first `end` ones of the file, followed by the last
+ * ones if has_last is set. Returns as content_edges(). */
+static int read_edges(const struct content *content, uint64_t end, bool has_last,
+	char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	const size_t n = end < CONTENT_EDGE_BYTES ? (size_t)end : CONTENT_EDGE_BYTES;
 	struct sha256 edges;
@@ -215,16 +223,28 @@ int content_edges(
 		return -ENOMEM;
 	sha256_begin(&edges);
 	long r = read_at(content->fd, bytes, n, 0);
-	if (r >= 0) {
+	if (r >= 0)
 		sha256_add(&edges, bytes, n);
+	if (r >= 0 && has_last) {
 		r = read_at(content->fd, bytes, n, end - n);
+		sha256_add(&edges, bytes, r < 0 ? 0 : n);
 	}
-	if (r >= 0) {
-		sha256_add(&edges, bytes, n);
+	if (r >= 0)
 		sha256_hex(&edges, ret_id);
-	}
 	free(bytes);
 	return r < 0 ? (int)r : 0;
+}
+
+int content_edges(
+	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	return read_edges(content, end, true, ret_id);
+}
+
+int content_first(
+	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	return read_edges(content, end, false, ret_id);
 }
 
 /* Sets *ret after the reading has succeeded. Returns 0 or -errno. */
@@ -233,6 +253,8 @@ static int tell_measured(const struct reading *reading, struct content_measured 
 	ret->bytes = reading->bytes;
 	ret->sha256 = sha256_keep(&reading->whole);
 	sha256_hex(&reading->whole, ret->id);
+	memcpy(ret->first, reading->bytes < CONTENT_EDGE_BYTES ? ret->id : reading->first,
+		sizeof ret->first);
 	sha256_hex(reading->has_prefix ? &reading->rest : &reading->whole, ret->rest);
 	*ret->edges = '\0';
 	return reading->was_decompressed

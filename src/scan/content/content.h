@@ -44,10 +44,12 @@ struct content_measured {
 	uint64_t bytes;             /* how many the content has */
 	struct sha256_state sha256; /* after its whole steps */
 	char edges[CONTENT_ID_CHARS +
-		   1];                 /* content_edges() of all of it; "" if it was decompressed */
-	char id[CONTENT_ID_CHARS + 1]; /* of the whole content */
-	char rest[CONTENT_ID_CHARS + 1]; /* of what follows the longest prefix that is there; of
-					    the whole content if no prefix is there */
+		   1]; /* content_edges() of all of it; "" if it was decompressed */
+	char first[CONTENT_ID_CHARS + 1]; /* content_first() of it; "" if it was measured from
+					     behind these bytes on */
+	char id[CONTENT_ID_CHARS + 1];    /* of the whole content */
+	char rest[CONTENT_ID_CHARS + 1];  /* of what follows the longest prefix that is there; of
+					     the whole content if no prefix is there */
 };
 /* Measures a content, and finds out in the same reading which of n prefixes it begins with. The
  * prefixes come in rising order of bytes. Returns as content_id(). */
@@ -64,6 +66,10 @@ int content_measure_more(const struct content *content, const struct sha256_stat
  * `end`, or another -errno. */
 #define CONTENT_EDGE_BYTES ((uint64_t)64 << 10)
 int content_edges(
+	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
+
+/* Computes an id of the first of these bytes alone, and returns as content_edges(). */
+int content_first(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 
 /* Copies the bytes from `from` to `to` of the content into an open file, over what is in it, and

@@ -109,17 +109,22 @@ static bool ends_with_a_line(const struct grown_file *file)
 	return file->is_live || file->is_being_written;
 }
 
-/* Measures what follows the log in its own file, if its edges show that the file still begins with
- * it. */
-static int measure_grown(const struct content *content, const struct log_row *row,
-	struct content_prefix *prefix, struct content_measured *ret)
+/* Sets *ret to whether the edges of the log show that its own file still begins with it. Returns 0
+ * or -errno. */
+static int has_edges(const struct content *content, const struct log_row *row, bool *ret)
 {
 	char edges[CONTENT_ID_CHARS + 1];
 	const int r = content->size < row->end ? -ESTALE : content_edges(content, row->end, edges);
-	prefix->is_there = r == 0 && strcmp(edges, row->edges) == 0;
-	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret)
-	       : r == -ESTALE   ? 0
-				: r;
+	*ret = r == 0 && strcmp(edges, row->edges) == 0;
+	return r == -ESTALE ? 0 : r;
+}
+
+/* Measures what follows the log in its own file, if the file still begins with it. */
+static int measure_grown(const struct content *content, const struct log_row *row,
+	struct content_prefix *prefix, struct content_measured *ret)
+{
+	const int r = has_edges(content, row, &prefix->is_there);
+	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret) : r;
 }
 
 /* Measures what may be uploaded of the file: all of it, or of a file that is being written what is
@@ -393,6 +398,24 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
+/* Sets *ret to whether a look at the live file shows what reading it would show: it begins with its
+ * own log, if it has one, but not with this content. Almost all logs differ in their first bytes.
+ * Returns 0 or -errno. */
+static int begins_otherwise(const struct content *in_live, const struct grown_file *live,
+	const struct content_measured *content, bool *ret)
+{
+	char first[CONTENT_ID_CHARS + 1];
+	bool has_own = true;
+	*ret = false;
+	if (live->is_packed) /* its first bytes are not those of its content */
+		return 0;
+	int r = live->row ? has_edges(in_live, live->row, &has_own) : 0;
+	if (r == 0 && has_own)
+		r = content_first(in_live, content->bytes, first);
+	*ret = r == 0 && has_own && strcmp(first, content->first) != 0;
+	return r == -ESTALE ? 0 : r;
+}
+
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
  * the live file is emptied, such a copy cannot be told from a new log. So it has to wait until
  * then. A run that takes what is still written to does not wait. `content` is all that the file
@@ -428,10 +451,12 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 		return fd;
 	const struct content in_live = {fd, now.size, options->is_over, options->is_over_arg};
 	struct content_measured found;
-	const int r = content_measure(&in_live, known, 2, &found, &file->entry.problem);
-	const bool was_emptied = live->row && !known[own].is_there;
-	*ret = r == 0 && (known[copy].is_there || was_emptied) &&
-	       file->state.mtime_ns >= file_made_ns(fd);
+	bool is_no_copy = file->state.mtime_ns < file_made_ns(fd);
+	int r = is_no_copy ? 0 : begins_otherwise(&in_live, live, content, &is_no_copy);
+	if (r == 0 && !is_no_copy) {
+		r = content_measure(&in_live, known, 2, &found, &file->entry.problem);
+		*ret = r == 0 && (known[copy].is_there || (live->row && !known[own].is_there));
+	}
 	close(fd);
 	return r;
 }
@@ -453,6 +478,19 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 	return NULL;
 }
 
+/* Computes the id of the first bytes of a file that is not compressed. Returns 0 or -errno. */
+static int look_at_first(const struct log_family *family, const struct grown_file *file,
+	char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	struct file_state ignored;
+	const int fd = open_file(family, file, &ignored);
+	const struct content content = {.fd = fd, .size = file->state.size};
+	const int r = fd < 0 ? fd : content_first(&content, content.size, ret_id);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 /* Begins a new log with the file. The file is left to a later run if it may be a copy of the live
  * file, or if it is itself live and has no whole line yet or is compressed. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
@@ -460,11 +498,12 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	const bool must_be_read = ends_with_a_line(file) || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live = false;
-	/* A rotated file that is not compressed is not read here: the id of its content is known,
-	 * and all of it is new. */
+	/* Of a rotated file that is not compressed only the first bytes are read here: the id of
+	 * its content is known, and all of it is new. */
 	memcpy(found.id, file->entry.content_id, sizeof found.id);
 	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
-	int r = must_be_read ? measure(family, file, NULL, NULL, 0, &found) : 0;
+	int r = must_be_read ? measure(family, file, NULL, NULL, 0, &found)
+			     : look_at_first(family, file, found.first);
 	if (r == 0)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)

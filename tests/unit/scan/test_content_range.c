@@ -79,6 +79,7 @@ static void check_prefixes(const struct content *content)
 		CHECK_INT(content_measure(content, prefixes, n, &found, &problem), 0);
 		CHECK_INT(found.bytes, PLAIN_BYTES);
 		check_id(found.id, 0, PLAIN_BYTES);
+		check_id(found.first, 0, CONTENT_EDGE_BYTES);
 		for (size_t i = 0; i < n; i++) {
 			const bool is_there = i % 3 != 1 && at[i] <= PLAIN_BYTES;
 			CHECK_INT(prefixes[i].is_there, is_there);
@@ -157,6 +158,10 @@ static void test_measured_further(void)
 		known.size = ends[i];
 		CHECK_INT(content_measure(&known, NULL, 0, &before, &problem), 0);
 		CHECK_INT((long long)before.sha256.bytes, (long long)(ends[i] / 64 * 64));
+		char first[CONTENT_ID_CHARS + 1];
+		CHECK_INT(content_first(&content, ends[i], first), 0);
+		check_id(first, 0, ends[i] < CONTENT_EDGE_BYTES ? ends[i] : CONTENT_EDGE_BYTES);
+		CHECK_STRING(before.first, first);
 		struct content_prefix prefix = {.bytes = ends[i], .id = before.id};
 		CHECK_INT(content_measure_more(&content, &before.sha256, &prefix, &after), 0);
 		CHECK(prefix.is_there && after.bytes == PLAIN_BYTES);
