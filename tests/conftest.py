@@ -15,7 +15,7 @@ import pytest
 
 from tests.faults.proxy import Proxy
 from tests.servers.nginx_count import NginxCount
-from tests.system.harness import QUICK, S3, DynamoDB, Program, S3OfS3rver, SharedServers, fresh_name
+from tests.system.harness import IN_TURN, QUICK, S3, DynamoDB, Program, S3OfS3rver, SharedServers, fresh_name
 from tests.system.pushing import DynamoDBMarks, SqliteMarks
 
 
@@ -33,20 +33,36 @@ def pytest_configure(config):
         config.servers = SharedServers(Path(tempfile.mkdtemp(prefix="s3once-tests-")), os.getpid())
 
 
+SERVERS = {"rgw", "swift", "s3rver", "aws", "simulated", "dynoxide", "dynalite"}
 OTHER_SERVERS = {"rgw", "swift", "s3rver", "dynoxide", "dynalite", "dynamodb", "table", "s3_proxy", "s3_wire", "marks"}
 
 
 def pytest_collection_modifyitems(config, items):
-    """./check --quick: what needs the simulated S3 alone, or no server."""
+    """./check --quick plays the cases that need the simulated S3 alone, or no server. Of a test that has
+    several cases and several servers, ./check plays each case on one server, and the next case on the next one; --full, and
+    pytest itself, play each case on all of them."""
+
+    def values(item):
+        return {name: str(value) for name, value in getattr(getattr(item, "callspec", None), "params", {}).items()}
 
     def is_quick(item):
-        values = {str(value) for value in getattr(getattr(item, "callspec", None), "params", {}).values()}
         marked = item.get_closest_marker("full") or item.get_closest_marker("real_s3")
-        return not OTHER_SERVERS & (set(item.fixturenames) | values) and not marked
+        return not OTHER_SERVERS & (set(item.fixturenames) | set(values(item).values())) and not marked
+
+    def leave(which):
+        config.hook.pytest_deselected(items=[item for item in items if item not in which])
+        items[:] = [item for item in items if item in which]
 
     if QUICK:
-        config.hook.pytest_deselected(items=[item for item in items if not is_quick(item)])
-        items[:] = [item for item in items if is_quick(item)]
+        leave({item for item in items if is_quick(item)})
+    if IN_TURN:
+        cases = {}
+        for item in items:
+            others = tuple(sorted((name, value) for name, value in values(item).items() if value not in SERVERS))
+            is_matrix = 0 < len(others) < len(values(item))
+            cases.setdefault((item.path, item.originalname, others) if is_matrix else item, []).append(item)
+        in_turn = {case[n % len(case)] for n, case in enumerate(cases.values())}
+        leave(in_turn | {item for item in items if item.get_closest_marker("threaded") or item.get_closest_marker("smoke")})
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -243,7 +243,8 @@ BESIDE = [
     ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Db_ndebug=false")),
     ("source: shape", True, lambda: executables("shape")),
     ("model of the protocol", False, models),
-    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS), fuzzed_worlds())),
+    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS))),
+    *([("simulation: worlds by libFuzzer", False, fuzzed_worlds)] if FULL else []),
 ]
 TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),

@@ -35,6 +35,7 @@ BUILD = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build")
 PROGRAM = REPOSITORY / os.environ.get("S3ONCE_PROGRAM", BUILD / "src" / "cli" / "s3once")  # what is tested; its probes are those of BUILD
 WRAP = shlex.split(os.environ.get("S3ONCE_WRAP", ""))
 FULL = os.environ.get("S3ONCE_FULL") == "1"
+IN_TURN = os.environ.get("S3ONCE_FULL") == "0"  # as ./check without --full says
 QUICK = os.environ.get("S3ONCE_QUICK") == "1"  # SQLite marks, and the simulated S3 as the only server
 # For runs that leave a resolver behind.
 RESOLVER_IS_LEFT = {"LSAN_OPTIONS": f"suppressions={Path(__file__).parent / 'lsan-suppressions'}:print_suppressions=0"}
