@@ -15,8 +15,8 @@ uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n)
 	return hash;
 }
 
-/* KIND makes a row of the table by the name of the field in struct sums. KEPT makes the row of a
- * kind that S3 keeps, and takes the kind's name in capitals, too. */
+/* KIND makes a row of the table from the name of the field in struct sums. KEPT makes the row of a
+ * kind that S3 keeps, and takes the kind's name in capitals as well. */
 #define KIND(small)                                                                                \
 	.name = #small, .bytes = sizeof((struct sums){0}.small), .at = offsetof(struct sums, small)
 #define KEPT(kind, small)                                                                          \
@@ -107,13 +107,13 @@ int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
 	for (size_t i = 0; i < n && !error; i++) {
 		digest_update(&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
 		if (!(parts[i].kinds & DIGEST_OF(kind)))
-			error = -ENOENT; /* what was added just now is not used */
+			error = -ENOENT; /* the result of this combination is not used */
 	}
 	if (!error) {
 		digest_finish(&digest, &sums);
 		memcpy(ret, sums_bytes(&sums, kind), checksum_kinds[kind].bytes);
 	}
-	digest_clear(&digest); /* after an error of digest_init(), it does nothing */
+	digest_clear(&digest); /* does nothing after an error of digest_init() */
 	return error;
 }
 
@@ -142,8 +142,8 @@ int checksum_from_base64(
  * or -ENOTSUP. After an error, too, *context is freed by digest_clear(). */
 static int start_hash(void **context, enum checksum kind)
 {
-	/* A context that is there was made for this kind. Without an algorithm, OpenSSL takes the
-	 * one that the context has, and need not look it up again. */
+	/* An existing context was made for this kind. If no algorithm is given, OpenSSL uses that
+	 * of the context, and need not look it up again. */
 	if (*context)
 		return EVP_DigestInit_ex(*context, NULL, NULL) ? 0 : -ENOTSUP;
 	*context = EVP_MD_CTX_new();
@@ -181,8 +181,8 @@ int digest_restart(struct digest *d, unsigned kinds)
 	return error;
 }
 
-/* A hash that was started does not fail later, so the results of OpenSSL are not looked at here and
- * in digest_finish(). */
+/* A hash that was started does not fail later, so the results of OpenSSL are ignored here and in
+ * digest_finish(). */
 void digest_update(struct digest *d, const void *bytes, size_t n)
 {
 	d->sums.bytes += n;

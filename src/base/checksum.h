@@ -9,7 +9,7 @@
  * kind that comes first here is preferred. */
 enum checksum {
 	CHECKSUM_CRC32C,    /* Castagnoli; RFC 3720 */
-	CHECKSUM_CRC32,     /* of zip, PNG and Ethernet; RFC 1952 */
+	CHECKSUM_CRC32,     /* that of zip, PNG and Ethernet; RFC 1952 */
 	CHECKSUM_CRC64NVME, /* NVM Express NVM Command Set Specification, "64b CRC" */
 	CHECKSUM_CRCS,
 	CHECKSUM_SHA1 = CHECKSUM_CRCS,
@@ -22,14 +22,14 @@ enum checksum {
 
 /* Source: Amazon S3 User Guide, "Checking object integrity". */
 struct checksum_kind {
-	const char *name;    /* "crc32c": of the option and in marks */
+	const char *name;    /* "crc32c": in the option and in marks */
 	const char *s3_name; /* "CRC32C": x-amz-checksum-algorithm; NULL for MD5 */
 	const char *header;  /* "x-amz-checksum-crc32c"; NULL for MD5 */
 	const char *element; /* "ChecksumCRC32C"; NULL for MD5 */
 	size_t bytes;
-	bool combines; /* the checksum of a whole object can be computed from those of its parts
-			  (FULL_OBJECT); otherwise an object that was sent in parts has the
-			  checksum of its parts' checksums (COMPOSITE) */
+	bool combines; /* the checksum of an object can be computed from those of its parts
+			  (FULL_OBJECT); if not, an object sent in parts has the checksum of its
+			  parts' checksums (COMPOSITE) */
 	size_t at;     /* offset of its bytes in struct sums */
 };
 extern const struct checksum_kind checksum_kinds[CHECKSUMS];
@@ -50,7 +50,7 @@ enum checksum checksum_named(const char *name, size_t n);
 /* The checksums of `bytes` bytes. A field is valid if its kind is in `kinds`. CRCs are big endian,
  * as S3 writes them. */
 struct sums {
-	unsigned kinds; /* a set */
+	unsigned kinds; /* the set of valid fields */
 	uint64_t bytes;
 	unsigned char crc32c[4], crc32[4], crc64nvme[8], sha1[20], sha256[32], md5[16];
 };

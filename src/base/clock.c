@@ -1,6 +1,5 @@
-/* The only source of time in the program. What is measured or waited for goes by the time since the
- * host booted, which counts suspend. What people and services read has the time of the wall clock.
- */
+/* The only source of time in the program. Durations and deadlines use the time since boot, which
+ * counts suspend. Times for people and services use the wall clock. */
 #include "base/clock.h"
 #include "base/files.h"
 #include <ctype.h>
@@ -102,15 +101,15 @@ int64_t clock_parse_iso(const char *s)
 		const size_t digits = strspn(s + 1, "0123456789");
 		s = digits ? s + 1 + digits : NULL;
 	}
-	/* "Z", "+01:00" or "-0530". strptime(3) would accept spaces before the offset, which are
-	 * refused here. */
+	/* The offset is "Z", "+01:00" or "-0530". strptime(3) would accept spaces before it, which
+	 * are refused here. */
 	s = s && !isspace((unsigned char)*s) ? strptime_l(s, "%z", &tm, clock_c_locale()) : NULL;
 	const bool is_time = s && !*s && labs(tm.tm_gmtoff) < 24L * 3600;
 	return is_time ? time_of(&tm, tm.tm_gmtoff) : -EINVAL;
 }
 
 /* Returns the fields of a time in UTC. A time whose year does not have four digits becomes
- * 1970-01-01: the formats have room for four, and nobody means such a time. */
+ * 1970-01-01, since the formats have room for four digits. */
 static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;

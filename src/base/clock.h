@@ -1,4 +1,4 @@
-/* Time. Whether a lease has expired is decided by clock_boot_ns() alone. The wall clock is for
+/* The clocks. clock_boot_ns() alone decides whether a lease has expired. The wall clock is for
  * signatures and for people. */
 #pragma once
 #include <locale.h>
@@ -15,14 +15,14 @@
 uint64_t clock_boot_ns(void);
 /* CLOCK_MONOTONIC in ns, for interfaces that take this clock. It stands still during suspend. */
 uint64_t clock_monotonic_ns(void);
-/* Returns by how many ns clock_boot_ns() is ahead of the host's CLOCK_BOOTTIME. Outside of a time
- * namespace that is 0. */
+/* Returns the offset in ns of clock_boot_ns() from the host's CLOCK_BOOTTIME, which is 0 outside of
+ * a time namespace. */
 int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch, and in s. */
 int64_t clock_wall_ns(void);
 int64_t clock_wall_s(void);
-/* The nanoseconds since the epoch. A file may have any time: one that is too far away for 64 bits,
- * before 1677 or after 2262, becomes INT64_MIN or INT64_MAX. Pure. */
+/* Converts to nanoseconds since the epoch. A file may have any time: one that does not fit into 64
+ * bits, before 1677 or after 2262, becomes INT64_MIN or INT64_MAX. Pure. */
 static inline int64_t clock_to_ns(struct timespec t)
 {
 	int64_t ns;

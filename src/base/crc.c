@@ -1,4 +1,4 @@
-/* Computes CRCs with the fastest means that is there: isa-l, zlib, the processor's carry-less
+/* Computes CRCs with the fastest means available: isa-l, zlib, the processor's carry-less
  * multiplication, or portable C. Also computes the CRC of two pieces together from the CRC of each.
  * checksum.c calls it. */
 #include "base/checksum.h"
@@ -14,18 +14,18 @@
 #if defined __x86_64__
 #include <immintrin.h>
 #define HAVE_CRC64_FOLD 1
-#define CRC64_FOLD_MIN  64 /* bytes: four registers */
+#define CRC64_FOLD_MIN  64 /* in bytes: four registers */
 
-/* The folding multiplies by constants x^n, modulo the polynomial and reflected. These are the
- * exponents n. The first two constants move a register on by four registers (512 bits), the last
- * two by one register (128 bits). The first of each pair is for the half of a register that has the
+/* The exponents n of the constants x^n by which the folding multiplies, modulo the polynomial and
+ * reflected. The first two constants move a register on by four registers (512 bits), the last two
+ * by one register (128 bits). The first of each pair is for the half of a register that has the
  * higher powers, and so moves 64 bits further. Each exponent is one less than these distances,
  * since the product of two reflected halves is one bit short. */
 static const uint64_t crc64_powers[4] = {512 + 63, 512 - 1, 128 + 63, 128 - 1};
 
-/* Moves the register x on by the distance that the constants `by` stand for, and adds `next`, the
- * 16 bytes at that place. The constant for the low half of x has the higher power, since bits and
- * bytes are reflected. */
+/* Shifts the register x by the distance of the constants `by`, and adds `next`, the 16 bytes at
+ * that place. The constant for the low half of x has the higher power, since bits and bytes are
+ * reflected. */
 __attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m128i by, __m128i next)
 {
 	const __m128i low = _mm_clmulepi64_si128(x, by, 0x00);
@@ -33,8 +33,8 @@ __attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m12
 	return _mm_xor_si128(next, _mm_xor_si128(low, high));
 }
 
-/* Folds n bytes, a multiple of 16 and at least CRC64_FOLD_MIN, into the 16 bytes of ret. A raw
- * CRC is one that is not inverted at its beginning and its end. `crc` is the raw CRC of what comes
+/* Folds n bytes, a multiple of 16 and at least CRC64_FOLD_MIN, into the 16 bytes of ret. A raw CRC
+ * is one that is not inverted at its beginning and its end. `crc` is the raw CRC of the bytes
  * before. The raw CRC of ret, begun with 0, is the raw CRC of everything so far.
  *
  * The method is from Gopal and others, "Fast CRC Computation for Generic Polynomials Using
@@ -122,7 +122,7 @@ static void fill_tables(void)
 			for (int bit = 0; bit < 8; bit++)
 				byte[0][i] = times_x((enum checksum)kind, byte[0][i]);
 		}
-		/* To go from a row of the table to the next one, a zero byte is added. */
+		/* Each row is the one before with one more zero byte. */
 		for (int i = 256; i < 8 * 256; i++) {
 			const uint64_t before = byte[i / 256 - 1][i % 256];
 			byte[i / 256][i % 256] = (before >> 8) ^ byte[0][before & 0xFF];
@@ -163,8 +163,8 @@ uint64_t crc_add_portable(enum checksum kind, uint64_t crc, const void *bytes, s
 }
 
 #ifdef HAVE_ISAL
-/* Adds n bytes by crc32_iscsi() of isa-l, which does not invert the CRC before or after, and takes
- * the length as an int and the bytes without const. */
+/* Adds n bytes with crc32_iscsi() of isa-l, which never inverts the CRC, and takes the length as an
+ * int and the bytes without const. */
 static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
 {
 	unsigned char *s = (unsigned char *)(uintptr_t)bytes;
@@ -181,7 +181,7 @@ static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
 
 uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 {
-	if (!n) /* if `bytes` is NULL, too, crc32_z() would return 0 instead of `crc` */
+	if (!n) /* with `bytes` NULL, crc32_z() would return 0 instead of `crc` */
 		return crc;
 #ifdef HAVE_ISAL
 	if (kind == CHECKSUM_CRC32C)

@@ -1,5 +1,5 @@
-/* What several rooms need of files: reading a file that a user has named, making a file without a
- * name, reading and writing a whole buffer, replacing a file, and paths. */
+/* File functions that several rooms use: reading a file that a user has named, making a file
+ * without a name, reading and writing a whole buffer, replacing a file, and paths. */
 #include "base/files.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -23,7 +23,7 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 {
 	char buf[4096];
 	struct stat status = {0};
-	ssize_t n = -1; /* 0 is the end of the file */
+	ssize_t n = -1; /* as read(2) returns: 0 at the end of the file */
 	/* With O_NONBLOCK a FIFO is opened at once, and then refused by its kind. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -35,7 +35,7 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 		error = n < 0 && errno != EINTR ? -errno : ret->error;
 	}
 	close(fd);
-	OPENSSL_cleanse(buf, sizeof buf); /* ret keeps the only copy */
+	OPENSSL_cleanse(buf, sizeof buf); /* now ret has the only copy */
 	if (ret_status)
 		*ret_status = status;
 	return error == -EMSGSIZE ? -EFBIG : error;
@@ -87,8 +87,8 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset)
 {
 	for (size_t at = 0; at < n;) {
 		const ssize_t got = pread(fd, (char *)buffer + at, n - at, (off_t)(offset + at));
-		/* The caller asks for bytes that the file had when its size was read. So the file
-		 * is shorter by now, and another version than the one that the caller knows. */
+		/* The caller asks for bytes within the size that it has seen. So the file has
+		 * become shorter, and is no longer that version. */
 		if (got == 0)
 			return -ESTALE;
 		if (got < 0 && errno != EINTR)

@@ -1,4 +1,4 @@
-/* Small things about files that the rooms share. */
+/* Functions about files that several rooms use. */
 #pragma once
 #include "base/text.h"
 #include <stdbool.h>
@@ -22,11 +22,11 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
  * most. */
 const char *named_file_error(int error);
 
-/* Whether two paths end in the same name and lead to the same existing file. The file system is
+/* Whether two paths end in the same name and point to the same existing file. The file system is
  * asked only if the names are the same. */
 bool same_file(const char *a, const char *b);
 
-/* Temporary files without a name: what they contain is gone when they are closed.
+/* Temporary files without a name: their content is gone when they are closed.
  *
  * Makes such a file in this folder, which only this user may read and write. If the file system
  * cannot make a file without a name, the file has one for an instant. Returns its descriptor, which
@@ -36,14 +36,15 @@ int unnamed_file(const char *folder);
  * Borrowed from the environment. */
 const char *temporary_folder(void);
 
-/* Sets ret to what the symbolic link leads to, cut to fit and always terminated; "" if the link
+/* Sets ret to the target of the symbolic link, cut to fit and always terminated; "" if the link
  * cannot be read. */
 void read_link(const char *path, char *ret, size_t size);
 
-/* When the open file was made, by the clock of its file system; 0 if that does not tell it. */
+/* Returns the creation time of the open file, by the clock of its file system; 0 if that does not
+ * record it. */
 int64_t file_made_ns(int fd);
 
-/* Reading and writing what may take several calls.
+/* Reading and writing whole buffers.
  *
  * Reads as pread(2), but all of the n bytes. Returns n, -ESTALE if the file ends before that, or
  * another -errno. Thread-safe. */
@@ -53,7 +54,7 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset);
 int write_all(int fd, const void *bytes, size_t n);
 
 /* Replaces a file, or makes it, with this mode. The new file is written beside its place, under a
- * name with another ending, and then renamed, so that nobody reads a file that is half written.
+ * name with another ending, and then renamed, so that no reader sees a file that is half written.
  * With `is_durable` the file is whole after a power cut, too. Returns 0 or -errno. */
 int replace_file(const char *path, const void *bytes, size_t n, mode_t mode, bool is_durable);
 

@@ -1,5 +1,5 @@
 /* Finds out the names of this host, as `hostname -s` and `hostname -f` print them. They are {host}
- * and {fqdn} of keys, and gc and the metrics name the host by the short one. */
+ * and {fqdn} in keys. gc and the metrics use the short one. */
 #include "base/host_name.h"
 #include <errno.h>
 #include <netdb.h>
@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-/* Sets ret to the name that the kernel has. Returns 0, or -ENOENT with a sentence. */
+/* Sets ret to the kernel's host name. Returns 0, or -ENOENT with a sentence. */
 static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
 	size_t n = HOST_NAME_BYTES;
-	/* The kernel calls a host without a name "(none)". A name that begins with a dot has
-	 * nothing before it that could be the short name. */
+	/* The kernel calls a host without a name "(none)". A name that begins with a dot has no
+	 * short name. */
 	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(')
 		return problem_error(
 			ret_problem, -ENOENT, "this host has no name; set it, as with hostnamectl");

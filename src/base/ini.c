@@ -14,14 +14,14 @@ struct ini {
 	struct text text; /* the file, cut into strings in place; the entries point into it */
 	struct ini_entry *entries;
 	size_t n;
-	size_t indent; /* of the last section or key; what is deeper belongs to that key */
+	size_t indent; /* that of the last section or key; a line indented deeper belongs to it */
 };
 
 void ini_free(struct ini *ini)
 {
 	if (!ini)
 		return;
-	text_wipe(&ini->text); /* it may contain secret keys */
+	text_wipe(&ini->text); /* the file may contain secret keys */
 	free(ini->entries);
 	free(ini);
 }
@@ -57,8 +57,8 @@ static int read_section(struct ini *ini, char *line)
 }
 
 /* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space and
- * outside of quotes, is cut off. A quote has to begin the value or a word of it, and to be closed.
- * Any other one is an apostrophe. */
+ * outside of quotes, is cut off. A quote counts only if it begins the value or a word of it, and is
+ * closed. Any other is an apostrophe. */
 static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
 {
 	char *value = strpbrk(line, "=:");
@@ -84,8 +84,8 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 }
 
 /* Reads one line. A line that is indented deeper than the key above it belongs to that key. If the
- * key has no value, the line is a sub-key. Otherwise the line continues the value: it is moved
- * behind the value, which ends earlier in the same buffer. */
+ * key has no value, the line is a sub-key. Otherwise the line continues the value: it is moved up
+ * to the end of the value, which lies earlier in the same buffer. */
 static int read_line(struct ini *ini, char *line)
 {
 	const char *start = line;
@@ -121,10 +121,10 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 	char *next = ini->text.data, *const end = next ? next + ini->text.len : NULL;
 	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
 		next += 3;
-	/* After an error, line_number is not increased any more, so it stays that of the line. */
+	/* After an error, line_number stays that of the faulty line. */
 	for (char *line; !error && (line = strsep(&next, "\n")); line_number += !error)
-		/* strsep() ends at a NUL, and sets `next` to NULL. If that NUL is not the end of
-		 * the file, the file contains a NUL, and is refused. */
+		/* At a NUL, strsep() sets `next` to NULL. If that NUL is not the end of the file,
+		 * the file contains one, and is refused. */
 		error = next || line + strlen(line) == end ? read_line(ini, line) : -EBADMSG;
 	if (error == -EBADMSG && ret_line)
 		*ret_line = line_number;
@@ -139,7 +139,7 @@ const char *ini_get(const struct ini *ini, const char *section, const char *key)
 {
 	for (size_t i = ini->n; i-- > 0;) {
 		const struct ini_entry *entry = &ini->entries[i];
-		/* 0: the entry is no sub-key. */
+		/* The length of the key above a sub-key; 0 if the entry is no sub-key. */
 		const size_t n = entry->parent ? strlen(entry->parent) : 0;
 		if (!entry->key || strcmp(entry->section, section) != 0)
 			continue;

@@ -1,8 +1,8 @@
 /* INI files as AWS's tools write them: [section], key = value (or key: value), and one level of
  * indented sub-keys below a key without value. A line that begins with # or ; is a comment. Within
  * a value, a comment begins with # or ; after a space, but not within quotes. Source: "Shared
- * config and credentials files" (AWS SDKs and Tools Reference Guide), and what botocore does where
- * the guide says nothing. */
+ * config and credentials files" (AWS SDKs and Tools Reference Guide), and botocore's behaviour
+ * where the guide is silent. */
 #pragma once
 #include <stdbool.h>
 
@@ -12,12 +12,12 @@ struct ini;
  * or -EBADMSG for a file that is no INI; then *ret_line, if not NULL, is the line (from 1). The
  * result is immutable; free with ini_free. */
 int ini_load(const char *path, struct ini **ret, int *ret_line);
-/* Overwrites what was read, which may hold secrets, and frees it. */
+/* Overwrites the content, which may hold secrets, and frees it. */
 void ini_free(struct ini *ini);
 
 /* Returns the value of `key` in [section], or NULL. Borrowed until ini_free. If the key or the
- * section is repeated, the last value counts. A sub-key is asked for as "key.subkey". A value that
- * is continued on deeper indented lines has a newline before each of them.
+ * section is repeated, the last value counts. A sub-key is named as "key.subkey". A value that
+ * continues on deeper indented lines has a newline before each of them.
  *
  * Section names are compared after trimming, folding inner spaces and dropping quotes: [profile "a
  * b"] is "profile a b". Keys are compared without regard to case. */
@@ -32,5 +32,5 @@ struct ini_entry {
 /* Calls `each` for every line in order, until it returns nonzero. Returns that value, or 0. */
 int ini_each(
 	const struct ini *ini, int (*each)(void *arg, const struct ini_entry *entry), void *arg);
-/* Whether [section] stands in the file. */
+/* Whether the file has this section. */
 bool ini_has_section(const struct ini *ini, const char *section);

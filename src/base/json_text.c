@@ -1,6 +1,6 @@
 /* Strings in JSON objects, for all JSON that the program writes or reads: events, manifests, the
  * output of commands, and the replies of DynamoDB. A name or path that is not UTF-8 is written
- * twice: escaped for reading, and in base64 as it is. */
+ * twice: escaped for reading, and in base64 for its exact bytes. */
 #include "base/json_text.h"
 #include "base/text.h"
 #include <stdio.h>

@@ -67,7 +67,7 @@ void log_message(enum log_level level, const char *format, ...)
 		return;
 	va_list ap;
 	va_start(ap, format);
-	/* The 32 bytes are for what stands before and behind the message. */
+	/* The 32 bytes are for the prefix and the newline. */
 	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 32];
 	int n = vsnprintf(message, sizeof message, format, ap);
 	va_end(ap);
@@ -84,7 +84,7 @@ void log_message(enum log_level level, const char *format, ...)
 		n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level),
 			names[level], message);
 		const size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-		/* Nobody can be told that stderr is gone. */
+		/* A failure of stderr cannot be reported anywhere. */
 		const ssize_t written = write(STDERR_FILENO, line, len);
 		(void)written;
 	}

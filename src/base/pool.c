@@ -9,7 +9,7 @@ int pool_init(struct pool *ret, const struct pool_options *options)
 {
 	*ret = (struct pool){.options = *options};
 	ret->threads = calloc(options->most, sizeof *ret->threads);
-	/* One more than the room, which may be 0: then calloc() might return NULL. */
+	/* One more than the room: for 0 items calloc() might return NULL. */
 	ret->queue.items = calloc(options->room + 1, sizeof *ret->queue.items);
 	if (!ret->threads || !ret->queue.items) {
 		free(ret->threads);
@@ -23,7 +23,7 @@ int pool_init(struct pool *ret, const struct pool_options *options)
 	return 0;
 }
 
-/* Counts a thread that has ended, or did not start. If it was the last one, the owner is told. */
+/* Counts a thread that has ended, or did not start. If it was the last one, calls all_ended(). */
 static void count_end(struct pool *pool)
 {
 	if (atomic_fetch_sub(&pool->at_work, 1) == 1 && pool->options.all_ended)
@@ -44,7 +44,8 @@ bool pool_start(struct pool *pool, uv_thread_cb run, void *arg)
 		return false;
 	struct pool_thread *thread = &pool->threads[pool->n];
 	*thread = (struct pool_thread){.pool = pool, .run = run, .arg = arg};
-	atomic_fetch_add(&pool->at_work, 1); /* before it starts, since it may end at once */
+	atomic_fetch_add(
+		&pool->at_work, 1); /* counted before it starts, since it may end at once */
 	const bool is_started = !thread_start(&thread->thread, run_thread, thread);
 	if (is_started)
 		pool->n++;
@@ -87,7 +88,7 @@ bool pool_add(struct pool *pool, void *item)
 
 bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item)
 {
-	/* If no thread can be started, those that are there take the item. */
+	/* If no thread can be started, an existing one takes the item. */
 	pool_start(pool, run, arg);
 	return pool->n && pool_add(pool, item);
 }

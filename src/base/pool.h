@@ -25,10 +25,10 @@ struct pool_thread {
 };
 
 struct pool_options {
-	unsigned most; /* threads */
-	size_t room;   /* of the queue, in items; 0: there is no queue */
-	/* Called whenever no thread is at work any more: in the thread that ended last, or by
-	 * pool_start() if the only thread could not be started. May be NULL. */
+	unsigned most; /* the most threads */
+	size_t room;   /* capacity of the queue, in items; 0: there is no queue */
+	/* Called whenever the last thread has ended: in that thread, or by pool_start() if the only
+	 * thread could not be started. May be NULL. */
 	void (*all_ended)(void *arg);
 	void *arg;
 };
@@ -37,7 +37,7 @@ struct pool_options {
 struct pool {
 	struct pool_options options;
 	struct pool_thread *threads;
-	unsigned n;          /* threads that were started and are not joined */
+	unsigned n;          /* threads that were started and not joined yet */
 	atomic_uint at_work; /* threads that have not ended */
 	struct {
 		uv_mutex_t mutex;
@@ -63,9 +63,9 @@ void pool_end(struct pool *pool);
 /* Waits for room in the queue, and adds the item, which must not be NULL. Returns false if the
  * queue is closed; then the item stays the caller's. */
 bool pool_add(struct pool *pool, void *item);
-/* Starts another thread if there are fewer than `most`, and adds the item. Returns false if nobody
- * will take it, since there is no thread or the queue is closed. Only the thread that starts and
- * joins may call it. */
+/* Starts another thread if there are fewer than `most`, and adds the item. Returns false if no
+ * worker will take it, since there is no thread or the queue is closed. Only the thread that starts
+ * and joins may call it. */
 bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item);
 /* Waits for the next item. Returns NULL if the queue is closed and empty. */
 void *pool_take(struct pool *pool);

@@ -1,5 +1,5 @@
-/* What went wrong, as a sentence that can be copied and kept, and names as part of such a sentence.
- */
+/* Problems: sentences about a failure that can be copied and kept, and names as part of such a
+ * sentence. */
 #include "base/problem.h"
 #include "base/text.h"
 #include <stdarg.h>
@@ -84,7 +84,7 @@ struct quoted quote_bytes(const char *s, size_t n)
 	uint32_t code;
 	for (size_t i = 0, length; i < n && !escaped.error; i += length) {
 		length = utf8_next(s + i, n - i, &code);
-		length = length ? length : 1; /* a byte that is not UTF-8 */
+		length = length ? length : 1; /* 0 for a byte that is not UTF-8 */
 		text_add_escaped(&escaped, s + i, length);
 		if (!escaped.error)
 			whole = escaped.len;
@@ -105,9 +105,10 @@ struct quoted quote_url(const char *url)
 	const char *scheme = strstr(url, "://");
 	const char *begin = scheme ? scheme + 3 : url, *at = strrchr(begin, '@');
 	const char *host = at ? at + 1 : begin, *query = begin + strcspn(begin, "?#");
-	struct text shown = TEXT(strlen(url) + 16); /* 16: for the stars and what is beside them */
+	struct text shown =
+		TEXT(strlen(url) + 16); /* 16: for the stars and the characters beside them */
 	text_add_bytes(&shown, url, (size_t)(begin - url));
-	if (at) /* a user and a password are before it */
+	if (at) /* a user and a password come before it */
 		text_add(&shown, "***@");
 	/* If the '?' is before the '@', it may belong to the password, and no host is shown. */
 	if (host <= query)

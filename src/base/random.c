@@ -23,7 +23,7 @@ uint64_t random_below(uint64_t bound)
 {
 	if (bound < 2)
 		return 0;
-	/* The values from the last whole multiple of bound on would favour the small results. There
+	/* The values above the last whole multiple of bound would favour the small results. There
 	 * are 2^64 modulo bound of them, and they are thrown away. */
 	uint64_t uneven = (UINT64_MAX % bound + 1) % bound, value;
 	do

@@ -1,5 +1,5 @@
-/* SHA-256 whose state can be kept. The functions of OpenSSL that this needs are declared as
- * deprecated, since they go by no provider; there are no others that give the state out. */
+/* SHA-256 whose state can be kept. This needs functions of OpenSSL that are marked as deprecated,
+ * since they bypass its providers; no others expose the state. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/sha256.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
-/* SHA-256 as a value: it may be copied while it is computed, and its state may be kept, so that
- * what follows can be added by another process. OpenSSL's functions for digests in general
+/* SHA-256 as a value: it may be copied while it is computed, and its state may be saved, so that
+ * another process can add the bytes that follow. OpenSSL's general functions for digests
  * (checksum.c) cannot do that. */
 #pragma once
 #include <openssl/sha.h>
@@ -18,10 +18,10 @@ void sha256_hex(const struct sha256 *sha256, char ret[static SHA256_HEX_CHARS + 
 /* The state after the first SHA256_STEP bytes, or a multiple of that. */
 #define SHA256_STEP SHA256_CBLOCK
 struct sha256_state {
-	uint64_t bytes; /* 0: nothing is known */
+	uint64_t bytes; /* the number of bytes added so far; 0: no state is known */
 	unsigned char state[SHA256_DIGEST_LENGTH];
 };
-/* Returns the state after as many of the bytes as make whole steps. */
+/* Returns the state after the largest number of bytes that is a multiple of SHA256_STEP. */
 struct sha256_state sha256_keep(const struct sha256 *sha256);
-/* Begins as if the bytes of the state had been added. */
+/* Continues from a state, as if its bytes had been added. */
 void sha256_resume(struct sha256 *ret, const struct sha256_state *state);

@@ -1,5 +1,5 @@
 /* A growing string with a cap, and functions on strings: UTF-8, hex, base64, decimal numbers, and
- * which of several names a mistyped name is most like. */
+ * the name that is most like a mistyped one. */
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -10,15 +10,15 @@
 
 #define NEAR 2 /* names that differ by more changes than this are not alike */
 
-/* Returns Levenshtein's distance of two names if it is at most `most`, else a number that is not
- * less than the distance. */
+/* Returns the Levenshtein distance of two names if it is at most `most`, and otherwise any number
+ * greater than `most`. */
 static unsigned distance(const char *a, const char *b, unsigned most)
 {
 	for (; *a && *a == *b; a++)
 		b++;
 	if (!*a || !*b || !most)
 		return (unsigned)(strlen(a) + strlen(b));
-	/* The first character of a was changed or left out in b, or b has one more before it. */
+	/* The first character of a was changed or dropped in b, or b has one more before it. */
 	const unsigned changed = distance(a + 1, b + 1, most - 1);
 	const unsigned less = distance(a + 1, b, most - 1), more = distance(a, b + 1, most - 1);
 	const unsigned least = less < more ? less : more;
@@ -31,9 +31,9 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 	const size_t len = strlen(given);
 	unsigned best = NEAR + 1; /* the distance of `nearest`; at first, one that is too large */
 	for (size_t i = 0; i < n; i++) {
-		/* A name that begins with what was given counts as the same name, unless less than
-		 * three characters were given, with which too many names begin. A name in which
-		 * every character would have to change is not like it. */
+		/* A name that begins with the given characters has distance 0, provided that they
+		 * are at least three: too many names share fewer. A name in which every character
+		 * would have to change is not like it. */
 		const bool begins = len >= 3 && strncmp(names[i], given, len) == 0;
 		const unsigned d = begins ? 0 : distance(given, names[i], NEAR);
 		if (d < best && d < strlen(names[i])) {
@@ -44,7 +44,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 	return nearest;
 }
 
-/* The first allocation. Headers, keys and marks hardly ever need more than twice as many. */
+/* Size of the first allocation. Headers, keys and marks hardly ever need more than twice as
+ * much. */
 #define LEAST_BYTES 256
 
 void text_clear(struct text *t)
@@ -68,7 +69,7 @@ void text_reset(struct text *t)
 		t->data[0] = 0;
 }
 
-/* Allocates anew instead of using realloc(), which would leave copies of secrets behind that
+/* Allocates and copies instead of using realloc(), which would leave copies of secrets behind that
  * text_wipe() cannot reach. */
 bool text_reserve(struct text *t, size_t n)
 {
@@ -125,8 +126,8 @@ void text_addf(struct text *t, const char *format, ...)
 	va_end(ap);
 }
 
-/* Formats straight into the free memory of t. Only if that was too small, which is rare, it makes
- * room and formats again. */
+/* Formats straight into the free memory of t. In the rare case that this is too small, makes room
+ * and formats again. */
 void text_addfv(struct text *t, const char *format, va_list ap)
 {
 	va_list again;
@@ -154,11 +155,11 @@ const char *text_string(const struct text *t)
 size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
-	/* By length, the lowest code point that may have this length. */
+	/* The lowest code point of each length, indexed by length. */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	/* Except for ASCII, the first byte begins with as many ones as there are bytes, and then a
-	 * 0. A byte that says neither 1, 2 nor 3 bytes is taken for the first of 4, and the next
-	 * line refuses it if it is not. */
+	 * 0. A byte that means neither 1, 2 nor 3 bytes is taken for the first of 4; the next line
+	 * refuses it if it is not. */
 	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : 4;
 	if ((len == 4 && s[0] >> 3 != 30) || len > n)
 		return 0;
@@ -184,7 +185,7 @@ bool utf8_valid(const char *bytes, size_t n)
 }
 
 /* Whether a terminal would act on the character instead of showing it: C0, DEL, C1, line and
- * paragraph separators, and what changes the direction of the text. */
+ * paragraph separators, and characters that change the direction of the text. */
 static bool is_control(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E ||
@@ -251,7 +252,7 @@ void text_add_base64(struct text *t, const void *bytes, size_t n)
 	t->len += chars;
 }
 
-/* EVP_DecodeBlock() also accepts what base64_encode() would never write. So each group of four
+/* EVP_DecodeBlock() also accepts text that base64_encode() would never write. So each group of four
  * characters is encoded again, and has to come out the same. */
 int base64_decode(const char *s, unsigned char *ret)
 {

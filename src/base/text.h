@@ -12,7 +12,7 @@
 struct text {
 	char *data; /* NUL-terminated once anything was added; NULL before */
 	size_t len; /* bytes without the NUL */
-	size_t cap; /* bytes allocated */
+	size_t cap; /* allocated bytes */
 	size_t max; /* len never exceeds this */
 	int error;  /* 0, -ENOMEM, or -EMSGSIZE when the cap was hit; nothing is added after it */
 };
@@ -42,7 +42,7 @@ void text_addfv(struct text *t, const char *format, va_list ap)
  * bytes become \xNN, \n or \t, and a backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 void text_add_escaped_string(struct text *t, const char *s);
-/* The same for text that its writer should have escaped already: a backslash stays as it is. */
+/* Likewise for text that its writer should have escaped already: a backslash stays a single one. */
 void text_add_escaped_again(struct text *t, const char *s);
 
 /* The string so far, "" if empty: never NULL. Valid until the next change. */

@@ -1,6 +1,6 @@
-/* What libuv does not offer for threads: starting a thread that receives no signals, waiting until
- * the host has room for another thread, and the scheduling policy for batch work. No other file
- * calls pthread or the scheduler. */
+/* Thread functions that libuv lacks: starting a thread that receives no signals, waiting until the
+ * host has room for another thread, and the scheduling policy for batch work. No other file calls
+ * pthread or the scheduler. */
 #include "base/thread.h"
 #include <sched.h>
 
@@ -22,7 +22,7 @@ int thread_start(uv_thread_t *ret, uv_thread_cb run, void *arg)
 int thread_start_patiently(uv_thread_t *ret, uv_thread_cb run, void *arg)
 {
 	int error = thread_start(ret, run, arg);
-	for (int i = 0; error == UV_EAGAIN && i < 200; i++) { /* two seconds */
+	for (int i = 0; error == UV_EAGAIN && i < 200; i++) { /* for two seconds */
 		uv_sleep(10);
 		error = thread_start(ret, run, arg);
 	}

@@ -39,7 +39,7 @@ static bool read_number(const char **s, int least, int most, int *ret)
 	return true;
 }
 
-/* Skips c if it comes next. Returns whether it did. */
+/* Skips c if it is the next character. Returns whether it was. */
 static bool pass_char(const char **s, char c)
 {
 	const bool is_there = **s == c;
@@ -96,18 +96,19 @@ bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 		       pass_char(&s, ',') && read_day(&s, &ret->summer_ends) && !*s);
 }
 
-/* Returns when the change of this day comes in a year (counted from 1900), in seconds since the
- * epoch, as if local time were UTC. timegm(3) accepts days before and after those of the month, and
- * sets the day of the week. */
+/* Returns the time of this change in a year (counted from 1900), in seconds since the epoch, as if
+ * local time were UTC. timegm(3) accepts days before and after those of the month, and sets the day
+ * of the week. */
 static int64_t change_in(const struct time_zone_day *day, int year)
 {
-	/* In January, whose days count on beyond the 31st. The form '0' counts from 0. */
+	/* A day of the year is a day of January that goes on beyond the 31st. The form '0' counts
+	 * from 0. */
 	struct tm tm = {.tm_year = year, .tm_mday = day->day + (day->form == '0')};
 	if (day->form == 'M') {
 		tm.tm_mon = day->month - 1;
 		tm.tm_mday = 1;
 		timegm(&tm);
-		/* From the 1st to the first such day of the week, and then on by weeks. */
+		/* the first such day of the week from the 1st on, plus the weeks */
 		tm.tm_mday += (day->day - tm.tm_wday + 7) % 7 + 7 * (day->week - 1);
 		timegm(&tm);
 		if (tm.tm_mon != day->month - 1) /* week 5 is the last week of the month */
@@ -129,23 +130,25 @@ const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *ru
 	const int64_t begins =
 		change_in(&rule->summer_begins, now.tm_year) - rule->standard.offset_s;
 	const int64_t ends = change_in(&rule->summer_ends, now.tm_year) - rule->summer.offset_s;
-	/* In the south, summer lasts over the turn of the year. */
+	/* In the southern hemisphere, summer includes the turn of the year. */
 	const bool is_summer =
 		begins < ends ? utc_s >= begins && utc_s < ends : utc_s >= begins || utc_s < ends;
 	return is_summer ? &rule->summer : &rule->standard;
 }
 
 #define FOLDER         "/usr/share/zoneinfo"
-#define FILE_BYTES_MAX (64U << 10) /* the largest of today has 4 KiB */
+#define FILE_BYTES_MAX (64U << 10) /* the largest file at present has 4 KiB */
 #define HEADER_BYTES   44
 #define KIND_BYTES     6
 #define OFFSET_S_MAX   93599 /* RFC 9636, 3.2 */
 
 struct time_zone {
-	/* These pointers point into `bytes`, which is the file. */
-	const unsigned char *times;    /* n_times, each of 8 bytes, at which another kind begins */
-	const unsigned char *kinds_at; /* n_times, each the index of that kind */
-	const unsigned char *kinds;    /* each of 6 bytes: offset, is it summer, index into names */
+	/* Pointers into `bytes`, which is the file. */
+	const unsigned char
+		*times; /* n_times of 8 bytes each: the moments at which another kind begins */
+	const unsigned char *kinds_at; /* n_times bytes: the index of the kind that begins */
+	const unsigned char
+		*kinds; /* of 6 bytes each: offset, whether it is summer, index into names */
 	const char *names;
 	size_t n_times;
 	struct time_zone_rule rule; /* for the time after the last of `times`, if has_rule */
@@ -172,7 +175,7 @@ static size_t read_header(
 {
 	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2') /* p[4] is the version */
 		return 0;
-	/* The numbers stand behind "TZif", the version and 15 bytes that are reserved. */
+	/* The numbers follow "TZif", the version and 15 reserved bytes. */
 	for (size_t i = 0; i < COUNTS; i++)
 		c[i] = big_endian(p + 20 + 4 * i, 4);
 	const uint64_t bytes = HEADER_BYTES + c[TIMES] * (time_bytes + 1) + c[KINDS] * KIND_BYTES +
@@ -185,7 +188,7 @@ static size_t read_header(
 static bool read_file(struct time_zone *zone, size_t n)
 {
 	uint64_t c[COUNTS] = {0};
-	/* The first block, with times of 32 bits, is for old readers, and is passed over. */
+	/* The first block, with times of 32 bits, is for old readers, and is skipped. */
 	const size_t old = read_header(zone->bytes, n, 4, c);
 	const size_t block = old ? read_header(zone->bytes + old, n - old, 8, c) : 0;
 	if (!block || c[LEAPS] || !c[KINDS] || !c[NAMES])
@@ -207,7 +210,7 @@ static bool read_file(struct time_zone *zone, size_t n)
 		if (kind[5] >= c[NAMES] || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
 			return false;
 	}
-	/* The rule stands between two newlines; it may be empty. */
+	/* The rule is between two newlines; it may be empty. */
 	char *rule = (char *)zone->bytes + old + block;
 	char *newline = *rule == '\n' ? strchr(rule + 1, '\n') : NULL;
 	if (!newline)
@@ -242,7 +245,7 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 	if (!folder || !*folder)
 		folder = FOLDER;
 	const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-	/* The name must not lead out of the folder: it does not begin with a slash, and has no
+	/* The name must not point outside of the folder: it does not begin with a slash, and has no
 	 * dots. */
 	if (*name && *name != '/' && !name[strspn(name, LETTERS DIGITS "+-_/")] && n >= 0 &&
 		(size_t)n < sizeof path)
@@ -263,10 +266,10 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 		quote(name).text, quote(folder).text, named_file_error(error));
 }
 
-/* Returns the offset from UTC at wall_s, and the name that the time has then. */
+/* Returns the offset from UTC at wall_s, and the name of the period. */
 static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
 {
-	/* How many of the times are at or before wall_s. Mostly it is all of them. */
+	/* The number of times at or before wall_s. Mostly it is all of them. */
 	size_t n = zone->n_times;
 	while (n && (int64_t)big_endian(zone->times + 8 * (n - 1), 8) > wall_s)
 		n--;

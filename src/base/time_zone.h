@@ -15,12 +15,12 @@ struct time_zone_period {
 	int32_t offset_s;                /* east of UTC */
 };
 
-/* A day in every year, and the second of it at which the period changes. */
+/* A day of each year, and the second of it at which the period changes. */
 struct time_zone_day {
 	char form; /* 'M': month, week, day; 'J': day of the year from 1, where February 29 does not
 		      count; '0': day of the year from 0 */
 	int month, week, day; /* M: 1 to 12, 1 to 5 (last), 0 (Sunday) to 6; else only day */
-	int32_t time_s;       /* may lie outside of the day */
+	int32_t time_s;       /* may lie outside the day */
 };
 
 struct time_zone_rule {

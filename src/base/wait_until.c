@@ -1,10 +1,11 @@
-/* Waits in short sleeps, for two reasons: the clock of a sleep stands still while the host is
- * suspended, and nobody signals when the answer of abandon() changes. */
+/* Waits in short sleeps, for two reasons: the clock of a sleep stops while the host is suspended,
+ * and no signal comes when the answer of abandon() changes. */
 #include "base/wait_until.h"
 #include "base/clock.h"
 
-#define ASK_NS  (100 * NS_PER_MS) /* between two calls of abandon() */
-#define LOOK_NS (200 * NS_PER_MS) /* between two looks at a condition that is signalled */
+#define ASK_NS  (100 * NS_PER_MS) /* the time between two calls of abandon() */
+#define LOOK_NS (200 * NS_PER_MS) /* the time between two tests of a condition that is signalled   \
+				   */
 
 bool wait_goes_on(struct waiting *waiting)
 {
@@ -12,7 +13,7 @@ bool wait_goes_on(struct waiting *waiting)
 		uv_cond_wait(waiting->told, waiting->mutex);
 		return true;
 	}
-	/* WAIT_MET: nothing has ended the wait so far. After WAIT_ABANDONED the caller looks at the
+	/* WAIT_MET: nothing has ended the wait so far. After WAIT_ABANDONED the caller tests the
 	 * condition once more, and the next call returns false. */
 	const uint64_t now_ns = clock_boot_ns();
 	if (waiting->ended == WAIT_MET && waiting->deadline_ns && now_ns >= waiting->deadline_ns)
@@ -34,7 +35,7 @@ bool wait_goes_on(struct waiting *waiting)
 		most_ns = waiting->ask_ns - now_ns;
 	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < most_ns)
 		most_ns = waiting->deadline_ns - now_ns;
-	/* The caller looks at the condition after each sleep. */
+	/* The caller tests the condition after each sleep. */
 	if (waiting->told)
 		uv_cond_timedwait(waiting->told, waiting->mutex, most_ns);
 	else
@@ -59,7 +60,7 @@ void bell_ring(struct bell *bell)
 {
 	uv_mutex_lock(&bell->mutex);
 	bell->has_rung = true;
-	uv_cond_signal(&bell->rung); /* before the unlock: after it, the bell may be gone */
+	uv_cond_signal(&bell->rung); /* before the unlock: after it, the wakeup may be gone */
 	uv_mutex_unlock(&bell->mutex);
 }
 

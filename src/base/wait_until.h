@@ -13,8 +13,8 @@ enum waited { WAIT_MET, WAIT_LATE, WAIT_ABANDONED };
 
 struct waiting {
 	/* `told` is signalled when the condition may have become true, and `mutex` guards the
-	 * condition. The caller holds the mutex before and after the wait. If both are NULL, nobody
-	 * signals, and the condition is tested every 100 ms. */
+	 * condition. The caller holds the mutex before and after the wait. If both are NULL, there
+	 * is no signal, and the condition is tested every 100 ms. */
 	uv_cond_t *told;
 	uv_mutex_t *mutex;
 	/* The clock_boot_ns() at which the wait ends; it counts suspend. 0: no deadline. With a
@@ -46,8 +46,8 @@ struct waiting {
 /* Sleeps, or calls abandon(). Returns false if the wait is over. Only wait_until() calls it. */
 bool wait_goes_on(struct waiting *waiting);
 
-/* One thread rings the bell, and another one waits until it has rung. The thread that has waited
- * may destroy the bell right away, or wait for it to ring again. */
+/* A signal from one thread to another that waits for it. The thread that has waited may destroy it
+ * right away, or wait for the next one. */
 struct bell {
 	uv_mutex_t mutex;
 	uv_cond_t rung;
@@ -56,6 +56,6 @@ struct bell {
 void bell_init(struct bell *bell);
 void bell_clear(struct bell *bell);
 void bell_ring(struct bell *bell);
-/* Waits until the bell has rung, and silences it for the next time. Returns false if the deadline
+/* Waits until the wakeup was sent, and resets it for the next time. Returns false if the deadline
  * has passed, or the wait was abandoned, as in struct waiting. */
 bool bell_await(struct bell *bell, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg);
