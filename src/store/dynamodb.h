@@ -1,4 +1,4 @@
-/* A table of DynamoDB as a store, and the calls about the table itself. Each function sends one
+/* A DynamoDB table as a store, and the calls about the table itself. Each function sends one
  * request, with its retries, unless it says otherwise. The source is the Amazon DynamoDB API
  * Reference. Strings are borrowed for each call. */
 #pragma once
@@ -7,7 +7,7 @@
 /* A table and its key attributes. sk_name is NULL if it has no sort key. */
 struct table {
 	const char *name, *pk_name, *sk_name;
-	bool sk_is_number; /* else a string */
+	bool sk_is_number; /* otherwise it is a string */
 };
 /* Describes a table of this name with the keys of our own tables, pk and sk. */
 struct table store_dynamodb_table(const char *name);
@@ -18,10 +18,9 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 
 /* The calls below are about the table of the store that a connection belongs to. */
 
-/* How a new table is paid for and tagged. Zeroed, it is on demand (PAY_PER_REQUEST) and has no
- * tags. */
+/* Capacity and tags of a new table. Zeroed, it is on demand (PAY_PER_REQUEST) and has no tags. */
 struct table_terms {
-	uint64_t read_units, write_units; /* provisioned, if one of them is not 0 */
+	uint64_t read_units, write_units; /* provisioned capacity, if one of them is not 0 */
 	const char *const *tags;          /* name, value, …, NULL; or NULL */
 };
 /* CreateTable. REFUSED if the table exists already (ResourceInUseException). */
@@ -42,31 +41,32 @@ struct dynamodb_shape {
 /* DescribeTable. ABSENT if there is no such table. */
 enum outcome dynamodb_describe_table(struct store_conn *conn, const struct call_limits *limits,
 	struct dynamodb_shape *ret, struct problem *ret_problem);
-/* Turns time to live on for an attribute. OK also if it was on. UNSUPPORTED from a server without
- * time to live. */
+/* Turns time to live on for an attribute. OK also if it was on already. UNSUPPORTED from a server
+ * without time to live. */
 enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 	const struct call_limits *limits, struct problem *ret_problem);
 /* Whether time to live is on for that attribute. UNSUPPORTED as above. */
 enum outcome dynamodb_describe_ttl(struct store_conn *conn, const char *attribute,
 	const struct call_limits *limits, bool *ret_on, struct problem *ret_problem);
 
-/* Compares the keys that a table has, by `shape`, with those that it needs, by `table`. OK, or
- * SETUP with a sentence that says that the table is not one for `what`. */
+/* Compares the keys that a table has (`shape`) with those that it needs (`table`). OK, or SETUP
+ * with a sentence that the table is not one for `what`. */
 enum outcome table_check_shape(const struct table *table, const char *what,
 	const struct dynamodb_shape *shape, struct problem *ret_problem);
 
-/* What table_make() makes. */
+/* The argument of table_make(). */
 struct table_making {
 	struct table table;
 	struct table_terms terms;
-	const char *what;     /* what the table is for ("marks"), in messages */
+	const char *what;     /* the purpose of the table in messages ("marks") */
 	const char *ttl_name; /* or NULL */
 	uint64_t timeout_ms;
 };
 /* The table that table_make() has found or made. */
 struct table_made {
-	bool created; /* by this call */
-	bool has_ttl; /* time to live is on: not if none was asked for, or on a server without it */
+	bool created; /* created by this call */
+	bool has_ttl; /* time to live is on: false if none was requested, or on a server without it
+		       */
 	struct dynamodb_shape shape;
 };
 /* Creates a table unless it is there, waits until it can be used (for timeout_ms at most), and

@@ -1,6 +1,6 @@
 /* Sends marks in batches (docs/protocol.md, "Marks in batches"). The store sends every put, update
  * and removal through dynamodb_write(). A caller gets the outcome that its write would have had
- * alone. So the answer of a request is never taken for the answer of a statement. */
+ * alone. So the outcome of a whole request is never taken for that of one statement. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/json_text.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define HOLD_NS  (50 * NS_PER_MS) /* the longest wait for the request under way to end */
-#define LEAVE_NS (5 * NS_PER_S)   /* the longest wait for the answer to one's own batch */
+#define LEAVE_NS (5 * NS_PER_S)   /* the longest wait of a caller for the answer to its batch */
 
 static struct batch_ticket *batch_ticket_of(struct ticket *ticket)
 {
@@ -20,7 +20,7 @@ void dynamodb_use_batches(struct store *store, const char *how)
 {
 	struct batches *batches = &((struct dynamodb *)store)->batches;
 
-	/* The word for DIALECT_NONE changes nothing, since batches begin by being off. */
+	/* The word for DIALECT_NONE changes nothing, since batches are off at first. */
 	for (int i = DIALECT_NONE + 1; i < DIALECTS; i++)
 		if (strcmp(how, dynamodb_dialects[i]) == 0)
 			atomic_store(&batches->dialect, i);
@@ -33,7 +33,7 @@ static bool may_wait(const struct batch_write *w)
 	const struct item_write *what = w->what;
 	if (w->limits->deadline_ns || what->removes || what->shows)
 		return false;
-	if (what->item) /* INSERT can express only this kind of put */
+	if (what->item) /* the only put that INSERT can express */
 		return write_puts_if_absent(what, w->db->table->pk_name);
 	for (size_t i = 0; i < what->n_conditions; i++)
 		if (what->conditions[i].test != CONDITION_EQUALS &&
@@ -65,25 +65,26 @@ static void turn_batches_off(
 			write->db->table->name, outcome_name(why));
 }
 
-/* Whether the writes that wait may be sent now: no request is under way, or they are enough for a
- * full batch. */
+/* Whether the waiting writes may be sent now: no request is under way, or they fill a batch. */
 static bool may_go_locked(const struct batches *batches)
 {
 	return batches->locked.waiting.n &&
 	       (batches->locked.under_way == 0 || batches->locked.waiting.n >= STATEMENTS_MAX);
 }
 
-/* Makes a waiting ticket the leader of the next request. `leaders` is the list of those whose bells
- * are rung next, or NULL if the ticket's own caller asks. The request counts as under way from now
- * on, so that the other writes that wait are left to this leader. */
+/* Makes a waiting ticket the leader, whose caller sends the next request. `leaders` is the list of
+ * tickets that the caller of this function wakes next, or NULL if it is the ticket's own caller.
+ * The request counts as under way from now on, so that the other waiting writes are left to this
+ * leader. */
 static void let_lead_locked(struct batches *batches, struct ticket *ticket, struct tickets *leaders)
 {
 	ticket_move(ticket, leaders, TICKET_LEADS);
 	batches->locked.under_way++;
 }
 
-/* Notes that a request has ended. If writes wait that may be sent now, the first of them leads the
- * next request, and its ticket is added to *called, whose bells the caller rings. */
+/* Notes that a request has ended. If waiting writes may be sent now, the first of them leads the
+ * next request, and its ticket is added to *woken, whose callers the caller of this function
+ * wakes. */
 static void end_request_locked(struct batches *batches, struct tickets *called)
 {
 	batches->locked.under_way--;
@@ -106,7 +107,7 @@ static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket
 	return strcmp(x->sk ? x->sk : "", y->sk ? y->sk : "") == 0 && strcmp(x->pk, y->pk) == 0;
 }
 
-/* Begins a request with the leader's statement, and adds the statements of those that wait, as far
+/* Begins a request with the leader's statement, and adds the statements of waiting tickets, as far
  * as they fit. Their tickets are moved to *ret. A caller that stops waiting takes its ticket out of
  * *ret and uses it again, so the statements are copied. Returns the number of statements. */
 static size_t fill_locked(
@@ -139,9 +140,9 @@ static size_t fill_locked(
  * outcome of its own in `answers`, which is final if it is OK or REFUSED.
  *
  * SETUP, THROTTLED and TRANSIENT are final for each statement of the request, since the statement
- * alone would have failed in the same way, after as many attempts. Any other failure need not come
- * from the statements: the leader may have stopped waiting, batches may be denied, or the answer
- * was lost. The caller of a ticket without a final outcome repeats its write alone. */
+ * alone would have failed in the same way, after as many attempts. Any other failure may have a
+ * cause outside of the statements: the leader has stopped waiting, batches are denied, or the
+ * answer was lost. The caller of a ticket without a final outcome repeats its write alone. */
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
@@ -157,8 +158,8 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	ticket->ticket.state = TICKET_ANSWERED;
 }
 
-/* Repeats a write alone, after an outcome `before` that is not final. After throttling or an error
- * of the server it waits first, since the table cannot perform the write at the moment. */
+/* Repeats a write alone, after an outcome `before` that is not final. Waits first after throttling
+ * or an error of the server, since the table cannot perform the write at the moment. */
 static enum outcome repeat_alone(
 	struct batches *batches, const struct batch_write *write, enum outcome before)
 {
@@ -174,8 +175,8 @@ static enum outcome repeat_alone(
 			return waited;
 	}
 	enum outcome outcome = dynamodb_write_alone(write);
-	/* The write itself is valid, but the statement made of it was not. So this server does not
-	 * take the statements that the probe has found to work. */
+	/* The write is valid, but its statement was not. So this server does not accept the
+	 * statements that worked in the probe. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
 		turn_batches_off(batches, write, before);
 	return outcome;
@@ -213,19 +214,19 @@ void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
 }
 
 /* Returns the outcome of a statement by its answer, {"TableName":"…"}, perhaps with an Item, or
- * {"Error":{"Code":"…","Message":"…"},…}. What any other answer means is not known: LOST. */
+ * {"Error":{"Code":"…","Message":"…"},…}. Any other answer means LOST. */
 static enum outcome answer_of(const json_t *response)
 {
 	const json_t *error = json_object_get(response, "Error");
 	const char *code = json_text(error, "Code");
 	const size_t n_table = json_object_get(response, "TableName") ? 1 : 0;
 	const size_t n_item = json_object_get(response, "Item") ? 1 : 0;
-	/* Any other member may be an error of a form that is not known. */
+	/* Any further member may be an error in an unknown form. */
 	if (json_is_object(response) && !error && json_object_size(response) == n_table + n_item)
 		return OUTCOME_OK;
 	if (!*code)
 		return OUTCOME_LOST;
-	/* A request of one's own that DynamoDB answers with this code has the status 400. */
+	/* The outcome is that of a single request with this code, which has the status 400. */
 	const struct attempt attempt = {.status = 400, .code = code, .is_write = true};
 	const enum outcome outcome = classify(&attempt).outcome;
 	if (outcome != OUTCOME_REFUSED)
@@ -242,7 +243,8 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_BATCH_EXECUTE, limits, &reply, ret_problem);
 	const json_t *responses = json_object_get(reply, "Responses");
-	/* Unless there is one answer for each statement, nothing shows which answer is whose. */
+	/* Unless there is one answer for each statement, answers cannot be matched with
+	 * statements. */
 	const bool is_whole = json_array_size(responses) == n;
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
 		ret_answers[i] = is_whole ? answer_of(json_array_get(responses, i)) : OUTCOME_LOST;
@@ -250,16 +252,18 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	return outcome;
 }
 
-/* Sends the leader's write and all that wait as a batch. If none waits, the write is sent alone. */
+/* Sends the leader's write and all waiting writes as a batch. If none waits, the write is sent
+ * alone. */
 static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 {
 	const struct batch_write *write = leader->write;
 	enum outcome answers[STATEMENTS_MAX], outcome;
 	struct problem problem = {0};
-	struct tickets others = {0}; /* those that this request answers, unless they leave */
+	struct tickets others = {0}; /* tickets that this request answers, unless they leave */
 
-	/* If the caller has stopped waiting, its request is never sent. It has counted as under way
-	 * since the ticket was made the leader, so it is ended, and another ticket leads. */
+	/* If the caller has stopped waiting, its request is never sent. The request has counted as
+	 * under way since the ticket was made the leader, so it is ended here, and another ticket
+	 * leads. */
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
 		return give_up(write);
@@ -280,7 +284,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	uv_mutex_lock(&batches->mutex);
 	for (struct ticket *t = others.first; t; t = t->next)
 		answer_locked(batch_ticket_of(t), outcome, answers, &problem);
-	end_request_locked(batches, &others); /* adds the next leader to those who are called */
+	end_request_locked(batches, &others); /* adds the next leader to the tickets to be woken */
 	uv_mutex_unlock(&batches->mutex);
 	tickets_call(&others);
 	/* The leader itself has given up, so only the other writes are repeated. */
@@ -291,15 +295,15 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	return outcome_of(batches, leader);
 }
 
-/* Waits until the ticket's bell rings, but only until wait_ns after the ticket began to wait, or
- * until the caller's abandon() returns true. Returns whether the bell rang. */
+/* Waits until the ticket is woken, but only until wait_ns after the ticket began to wait, or until
+ * the caller's abandon() returns true. Returns whether it was woken. */
 static bool await_call(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
 {
 	return bell_await(
 		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
 }
 
-/* Makes the ticket a leader if nobody has taken it so far. Returns whether it is one now. */
+/* Makes the ticket a leader if no other leader has taken it. Returns whether it is one now. */
 static bool try_to_lead(struct batches *batches, struct ticket *ticket)
 {
 	uv_mutex_lock(&batches->mutex);
@@ -311,7 +315,7 @@ static bool try_to_lead(struct batches *batches, struct ticket *ticket)
 }
 
 /* Takes the ticket out of the queue or of its batch. Returns false if it was answered or made the
- * leader just now, so that its bell is about to ring. */
+ * leader just now, so that it is about to be woken. */
 static bool try_to_leave(struct batches *batches, struct ticket *ticket)
 {
 	uv_mutex_lock(&batches->mutex);
@@ -323,9 +327,9 @@ static bool try_to_leave(struct batches *batches, struct ticket *ticket)
 }
 
 /* Waits until the ticket is answered or made the leader, and then returns its outcome or leads. A
- * ticket that nobody has taken after HOLD_NS leads by itself. A ticket that is not answered after
- * LEAVE_NS leaves its batch, and its write is repeated alone, as after a reply that was lost: the
- * batch may be applied all the same. A caller whose limits end gives up. */
+ * ticket that no leader has taken after HOLD_NS leads by itself. A ticket that is not answered
+ * after LEAVE_NS leaves its batch, and its write is repeated alone, as after a reply that was lost:
+ * the batch may be applied all the same. A caller whose limits end gives up. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
@@ -341,7 +345,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *own)
 	if (!called && try_to_leave(batches, ticket))
 		return limits_are_over(limits) ? give_up(own->write)
 					       : dynamodb_write_alone(own->write);
-	/* The ticket could not leave, since its bell is about to ring. This wait is short. */
+	/* The ticket could not leave, since it is about to be woken. This wait is short. */
 	if (!called)
 		bell_await(&ticket->called, 0, NULL, NULL);
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
@@ -379,7 +383,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	else
 		statement_update(
 			&own->statement, (enum dynamodb_dialect)dialect, db->table, key, what);
-	if (own->statement.error) /* it is too long, or there was no memory for it */
+	if (own->statement.error) /* too long, or out of memory */
 		return dynamodb_write_alone(&write);
 	own->ticket.since_ns = clock_boot_ns();
 	uv_mutex_lock(&batches->mutex);

@@ -1,6 +1,6 @@
-/* Finds out whether a server keeps to the conditions of statements in a batch, and in which
- * dialect. That it answers is not enough: there are servers that overwrite an item with INSERT, or
- * ignore what WHERE says beyond the key. doctor sends this probe, and so does the first run that
+/* Finds out whether a server honours the conditions of statements in a batch, and in which dialect.
+ * An answer alone is not enough: some servers overwrite an item with INSERT, or ignore the
+ * conditions of WHERE beyond the key. doctor sends this probe, and so does the first run that
  * writes to a table. */
 #include "base/clock.h"
 #include "store/dynamodb_request.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define PROBE_LIVES_S  (24 * 3600)
-#define PROBE_ATTEMPTS 3 /* few, since some servers answer 500 to what they do not know */
+#define PROBE_ATTEMPTS 3 /* few, since some servers answer 500 to an unknown operation */
 
 struct probe {
 	struct dynamodb_conn *db;
@@ -44,16 +44,16 @@ static const struct trial trials[] = {
 		.n_conditions = 2,
 		.last_may_apply = true},
 };
-#define INSERTS 2 /* how many of the trials insert: the first ones */
+#define INSERTS 2 /* the number of trials that insert, which come first */
 #define TRIALS  (sizeof trials / sizeof *trials)
 
-/* Sends one request of the probe. OK if the answers are those of a server that keeps to the
- * conditions, INVALID if they are not. Any other outcome says that nothing was learnt. A statement
- * that may be applied may be refused, too, since the request may have been sent twice. */
+/* Sends one request of the probe. OK if the answers are those of a server that honours the
+ * conditions, INVALID if they are not. Any other outcome is inconclusive. A statement that may be
+ * applied may also be refused, since the request may have been sent twice. */
 static enum outcome try_one(struct probe *probe, const struct trial *trial)
 {
 	/* Two attributes are set and two, which have no value here, are removed: the dialects
-	 * differ in how several are written. */
+	 * differ in writing several changes. */
 	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
 		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
 	const struct item_write update = {.changes = changes,
@@ -61,7 +61,7 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		.conditions = trial->conditions,
 		.n_conditions = trial->n_conditions};
 	char expires[24];
-	/* What an INSERT writes. "kept" is the attribute that no update changes. */
+	/* The attributes of an INSERT. "kept" is the one that no update changes. */
 	const struct change fresh[] = {{"expires", VALUE_NUMBER, expires},
 		{"state", VALUE_STRING, "first"}, {"gone", VALUE_STRING, "1"},
 		{"also-gone", VALUE_STRING, "1"}, {"kept", VALUE_STRING, "1"}};
@@ -97,7 +97,7 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 }
 
 /* Sends the trials that are updates, in this dialect, and then reads the item. Only the last update
- * may be applied, so the outcome is INVALID unless the item is as that update leaves it. */
+ * may be applied, so the outcome is INVALID unless the item is in the state after that update. */
 static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
 	static const struct condition changed[] = {

@@ -1,6 +1,6 @@
 /* Begins, sends and reads requests to DynamoDB, for the calls in dynamodb*.c. Also reads and writes
  * single items, and makes expressions of the conditions and changes of a write. classify() of
- * aws/retry.h decides what an answer means, as for all services. */
+ * aws/retry.h decides the outcome of an answer, as for all services. */
 #include "store/dynamodb_request.h"
 #include "base/json_text.h"
 #include <assert.h>
@@ -126,7 +126,7 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 		"the server's reply is not what DynamoDB answers to this request");
 }
 
-/* Adds an object of the collected members. DynamoDB refuses an empty one, so it is left out. */
+/* Adds an object of the collected members. DynamoDB refuses an empty object, so that is omitted. */
 static void add_collected(struct text *body, const char *name, const struct text *members)
 {
 	if (members->error)
@@ -174,7 +174,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 		return outcome_no_memory(ret_problem);
 	enum outcome outcome = call_perform(service_conn, &call, ret_reply, ret_problem);
 	service_conn_give_back(service_conn);
-	/* Only the table can be absent: a request about an absent item succeeds. */
+	/* Only an absent table causes ABSENT: a request about an absent item succeeds. */
 	return outcome == OUTCOME_ABSENT ? OUTCOME_SETUP : outcome;
 }
 
@@ -196,8 +196,8 @@ enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 }
 
 /* Adds a placeholder for a name or a value to the body: "#a0" or ":a1". Names and values are
- * numbered together. It is not made by snprintf(), since most of what is written are placeholders.
- */
+ * numbered together. snprintf() would be too slow, since requests consist mostly of
+ * placeholders. */
 static void add_placeholder(struct dynamodb_conn *db, char sigil, char ret[static 4])
 {
 	const unsigned n = db->n_placeholders++;
@@ -243,17 +243,16 @@ static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 		dynamodb_add_value(db, c->type, c->value, strlen(c->value));
 }
 
-/* Adds the conditions of a write as a ConditionExpression, where C AND D are those of the caller:
- * - of a put or a removal: C AND D
- * - of an update: attribute_exists(pk) AND C AND D
- * - of an update that may create the item: attribute_not_exists(pk) OR (C AND D)
- * - of an update that can only create the item: attribute_not_exists(pk) */
+/* Adds the conditions of a write as a ConditionExpression, where C AND D are the caller's
+ * conditions: - of a put or a removal: C AND D - of an update: attribute_exists(pk) AND C AND D -
+ * of an update that may create the item: attribute_not_exists(pk) OR (C AND D) - of an update that
+ * can only create the item: attribute_not_exists(pk) */
 static void add_conditions(struct dynamodb_conn *db, const struct item_write *write)
 {
 	const bool is_update = !write->item && !write->removes;
 	const bool must_exist = is_update && !write->or_absent;
-	/* An update that does nothing but count is applied whether or not the item exists, so it
-	 * has no condition. */
+	/* An update that only counts is applied whether or not the item exists, so it has no
+	 * condition. */
 	const bool may_be_absent =
 		is_update && write->or_absent && (write->n_conditions || write_only_creates(write));
 	const struct condition of_key = {
@@ -327,7 +326,7 @@ enum outcome dynamodb_present(const struct batch_write *write)
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
 		return OUTCOME_REFUSED;
 	*write->ret_problem = problem;
-	/* THROTTLED would say that the write was not applied, and TRANSIENT says that it may have
+	/* THROTTLED would mean that the write was not applied; TRANSIENT means that it may have
 	 * been. */
 	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
 }
@@ -348,9 +347,8 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	/* The functions of jansson take a reply that is NULL for one without members. If a refusal
-	 * does not bring the item along, there is no item, or the server does not know ALL_OLD. A
-	 * read finds out which. */
+	/* jansson treats a NULL reply as one without members. A refusal without an item means that
+	 * there is none, or that the server ignores ALL_OLD. A read finds out which. */
 	const json_t *item = json_object_get(reply, "Item");
 	if (outcome == OUTCOME_OK && what->shows) {
 		item = json_object_get(reply, "Attributes");

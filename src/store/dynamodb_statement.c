@@ -1,4 +1,4 @@
-/* Makes PartiQL statements of conditional writes, in the dialect that the server reads.
+/* Turns conditional writes into PartiQL statements, in the dialect that the server reads.
  * dynamodb_batch.c sends them, and dynamodb_probe.c finds out the dialect. */
 #include "store/dynamodb_request.h"
 #include <string.h>
@@ -104,7 +104,7 @@ void statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 			text_add(ret, "=?");
 			add_parameter(&parameters, condition->type, condition->value,
 				strlen(condition->value));
-		} else { /* CONDITION_ABSENT: there are no others (see may_wait()) */
+		} else { /* CONDITION_ABSENT: no others come here (see may_be_batched()) */
 			text_add(ret, " IS MISSING");
 		}
 	}

@@ -1,8 +1,8 @@
 /* The store for many hosts: a table of DynamoDB, its connections, and reading several items by
  * their keys, by a range, or all of a table. Single items are read and written in
- * dynamodb_request.c. store.c and the locks open it. Keys that a reply leaves unprocessed are asked
- * for again, and an empty page is not taken for the last one. Pages of items are cut out of the
- * reply while they are handed out, so that no tree of them is built. */
+ * dynamodb_request.c. store.c and the locks open it. Unprocessed keys of a reply are requested
+ * again, and an empty page is not taken for the last one. Pages of items are cut out of the reply
+ * while they are handed out, so that no tree of them is built. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "store/dynamodb_request.h"
@@ -13,8 +13,8 @@
 /* The most bytes of a request: 100 keys of 3 KB, or an item of 400 KB, with each byte as \u00XX. */
 #define BODY_MAX_BYTES (4 << 20)
 #define BATCH_KEYS_MAX 100
-/* A round that leaves all keys unprocessed is idle. Reading fails after more idle rounds in a row
- * than this, but not before the patience is over. */
+/* A round that leaves all keys unprocessed is idle. Reading fails after more consecutive idle
+ * rounds than this, but not before the patience is over. */
 #define IDLE_ROUNDS_MAX 8
 
 enum outcome dynamodb_visit(
@@ -42,13 +42,13 @@ enum outcome dynamodb_visit(
  * the rest as UnprocessedKeys, which have the form of the RequestItems of the next request. */
 struct batch {
 	struct item_visit visit;
-	char *unprocessed;    /* the RequestItems to send next, owned; NULL: all were answered */
-	size_t left;          /* keys that were not answered yet */
+	char *unprocessed; /* the RequestItems to send next, owned; NULL: all keys were answered */
+	size_t left;       /* keys that were not answered yet */
 	unsigned idle_rounds; /* rounds since `left` last became less */
 	uint64_t answered_ns; /* when `left` last became less */
 };
 
-/* Hands out the items of a reply, and keeps the request for the keys that it left unprocessed. */
+/* Hands out the items of a reply, and keeps the request for its unprocessed keys. */
 static enum outcome take_batch(
 	struct batch *batch, const json_t *reply, struct problem *ret_problem)
 {
@@ -68,8 +68,8 @@ static enum outcome take_batch(
 	size_t left = json_array_size(
 		json_object_get(json_object_get(unprocessed, batch->visit.table->name), "Keys"));
 	batch->idle_rounds++;
-	/* If left is 0, the reply has unprocessed keys but none of this table, and nothing is known
-	 * to be answered. */
+	/* If left is 0, the reply has unprocessed keys but none of this table: no key counts as
+	 * answered. */
 	if (left && left < batch->left) {
 		batch->left = left;
 		batch->idle_rounds = 0;
@@ -79,7 +79,7 @@ static enum outcome take_batch(
 	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
 }
 
-/* Waits before the unprocessed keys are asked for again. It does not wait if some keys were
+/* Waits before the unprocessed keys are requested again. It does not wait if some keys were
  * answered, since the reply was full then. Otherwise it waits as after throttling. */
 static enum outcome wait_for_keys(
 	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
@@ -95,7 +95,7 @@ static enum outcome wait_for_keys(
 	return wait_within(limits, ms, ret_problem);
 }
 
-/* Reads up to BATCH_KEYS_MAX items. It asks until no keys are left unprocessed. */
+/* Reads up to BATCH_KEYS_MAX items. It repeats the request until no keys are left unprocessed. */
 static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
 	const struct item_key *keys, size_t n, const struct call_limits *limits,
 	struct problem *ret_problem)
@@ -175,7 +175,7 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 	struct item_visit *visit, struct problem *ret_problem)
 {
 	const char *begin = reply->data ? find_items(reply->data) : NULL;
-	if (!begin) /* there are no items; the caller finds out whether this is a reply at all */
+	if (!begin) /* no items; the caller checks whether this is a reply at all */
 		return OUTCOME_OK;
 	const char *next = skip_space(begin + 1);
 	bool has_more = *next != ']';
@@ -247,8 +247,8 @@ static void add_term(struct dynamodb_conn *db, const char *before, const char *n
 static void add_query(struct dynamodb_conn *db, const struct store_range *range, const char *start)
 {
 	const char *sk_name = db->table->sk_name;
-	/* DynamoDB refuses an empty key. No item has one, so that the range has no beginning then.
-	 */
+	/* DynamoDB refuses an empty key. No item has one, so such a range begins at the first
+	 * item. */
 	const char *begin = range->from && *range->from ? range->from : NULL;
 	const char *from = range->after ? NULL : begin, *after = range->after ? begin : NULL;
 	struct text *body = dynamodb_begin(db);
@@ -283,7 +283,7 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct item_visit visit = {db->table, each, arg};
-	/* How the beginning of the range compares with its end: -1 without an end. */
+	/* The beginning of the range compared with its end: -1 if there is no end. */
 	const int order = range->to ? strcmp(range->from ? range->from : "", range->to) : -1;
 	char *start = NULL;
 	enum outcome outcome;
@@ -293,8 +293,8 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 		*ret_more = false;
 		return OUTCOME_OK;
 	}
-	/* A page may be empty and not the last one. The caller could not go on from it, since the
-	 * caller goes on from the last item that was visited. */
+	/* A page that is empty need not be the last one. The caller could not continue from it,
+	 * since it continues from the last item visited. So empty pages are skipped here. */
 	do {
 		add_query(db, range, start);
 		outcome = perform_page(db, DYNAMODB_QUERY, limits, &visit, &start, ret_problem);
@@ -413,7 +413,7 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 		.sk_name = table->sk_name ? strdup(table->sk_name) : NULL,
 		.sk_is_number = table->sk_is_number};
 	const bool is_whole = db->table.name && db->table.pk_name &&
-			      (db->table.sk_name || !table->sk_name); /* all were copied */
+			      (db->table.sk_name || !table->sk_name); /* all strings were copied */
 	const int r = is_whole ? service_new(&options, &db->store.service, NULL) : -ENOMEM;
 	if (r) {
 		close_store(&db->store);

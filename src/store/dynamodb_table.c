@@ -35,7 +35,7 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 		text_addf(body,
 			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
 			",\"WriteCapacityUnits\":%" PRIu64 "}",
-			/* DynamoDB takes no capacity of 0, so the one that is not given is 1. */
+			/* DynamoDB refuses a capacity of 0, so a missing one is 1. */
 			terms->read_units ? terms->read_units : 1,
 			terms->write_units ? terms->write_units : 1);
 	if (terms->tags && *terms->tags) {
@@ -57,7 +57,7 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_CREATE_TABLE, limits, &reply, ret_problem);
 	json_decref(reply);
-	return outcome; /* classify() makes REFUSED of ResourceInUseException */
+	return outcome; /* REFUSED if the code is ResourceInUseException (classify()) */
 }
 
 /* Returns the type of a key attribute, 'S', 'N' or 'B', or NUL if it is not defined. */
@@ -142,7 +142,8 @@ enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_ENABLE_TTL, limits, &reply, ret_problem);
 	json_decref(reply);
-	/* Time to live that is on already is OK. DynamoDB says so only in words, not by a code. */
+	/* Time to live that is on already is OK. DynamoDB reports it only by its message, not by a
+	 * code. */
 	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ValidationException") == 0 &&
 		strstr(ret_problem->text, "already enabled"))
 		outcome = OUTCOME_OK;
@@ -221,8 +222,8 @@ static enum outcome wait_while(
 	return OUTCOME_OK;
 }
 
-/* Creates the table if it is absent, and waits until it can be used. OK only if its keys are those
- * that it needs. */
+/* Creates the table if it is absent, and waits until it can be used. OK only if it has the required
+ * keys. */
 static enum outcome make_ready(struct creation *creation, struct problem *ret_problem)
 {
 	const struct table_making *making = creation->making;
@@ -236,8 +237,8 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 			outcome = dynamodb_create_table(
 				creation->conn, &making->terms, &creation->limits, ret_problem);
 			creation->made.created |= outcome == OUTCOME_OK;
-			/* REFUSED: another process creates the table, or the table is there and not
-			 * shown yet. */
+			/* REFUSED: another process is creating the table, or the table exists but
+			 * is not visible yet. */
 			if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
 				outcome = wait_while(creation, "not visible", ret_problem);
 			continue;

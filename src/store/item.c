@@ -1,5 +1,5 @@
-/* Items in memory: their attributes, whether they meet conditions, and what changes make of them.
- * Both stores and the dialects of locks use them. No I/O. */
+/* Items in memory: their attributes, testing their conditions, and applying changes. Both stores
+ * and the dialects of locks use them. No I/O. */
 #include "store/item.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_LEAST 16 /* attributes; a power of two */
+#define ROOM_LEAST 16 /* capacity for attributes; a power of two */
 
 static void free_attribute(struct attribute *attribute)
 {
@@ -33,15 +33,15 @@ struct attribute *item_find(const struct item *item, const char *name)
 {
 	for (size_t i = 0; i < item->count; i++) {
 		const char *other = item->attributes[i].name;
-		/* Most names differ in their first byte, which spares the call. */
+		/* Most names differ in their first byte, which avoids the call. */
 		if (*other == *name && strcmp(other, name) == 0)
 			return &item->attributes[i];
 	}
 	return NULL;
 }
 
-/* Returns how many attributes there is room for in an item of n attributes, which is at least
- * ROOM_LEAST and a power of two. Since it follows from n, no item keeps its capacity. */
+/* Returns the capacity of an item of n attributes, which is at least ROOM_LEAST and a power of two.
+ * Since it follows from n, no item stores its capacity. */
 static size_t room_of(size_t n)
 {
 	size_t room = ROOM_LEAST;
@@ -60,7 +60,7 @@ int item_reserve(struct item *item, size_t n)
 }
 
 /* The name and the value are in one piece of memory, the value behind the name. They are copied
- * first of all, since they may be borrowed from the attribute that is replaced. */
+ * first, since they may be borrowed from the attribute that is replaced. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
 {
 	const size_t name_bytes = strlen(name) + 1;
@@ -115,7 +115,7 @@ const char *item_string(const struct item *item, const char *name)
 	return found && found->type == VALUE_STRING ? found->value : NULL;
 }
 
-/* Reads a decimal number. strtoll() alone would also take space and a plus sign before it. */
+/* Reads a decimal number. strtoll() alone would also accept leading space and a plus sign. */
 static int parse_number(const char *s, int64_t *ret)
 {
 	if (s[strspn(s, "-0123456789")] || !*s)
@@ -187,7 +187,7 @@ int item_apply(struct item *item, const struct change *changes, size_t n)
 	return 0;
 }
 
-/* An update that does nothing but count is applied to an item that is there, too. */
+/* An update that only counts is applied to an existing item as well. */
 bool write_only_creates(const struct item_write *write)
 {
 	return write->or_absent && !write->n_conditions && (write->n_changes || !write->count);
@@ -203,7 +203,7 @@ bool write_puts_if_absent(const struct item_write *write, const char *pk_name)
 bool write_is_met(const struct item_write *write, const struct item *present, bool found)
 {
 	const bool is_update = !write->item && !write->removes;
-	if (is_update && !found) /* conditions are about an item that is there */
+	if (is_update && !found) /* the conditions of an update require an existing item */
 		return write->or_absent;
 	if (is_update && write_only_creates(write))
 		return false;

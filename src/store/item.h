@@ -8,13 +8,14 @@
 enum value_type { VALUE_STRING = 'S', VALUE_NUMBER = 'N', VALUE_BYTES = 'B', VALUE_OTHER = '?' };
 
 /* One attribute. Strings and numbers are NUL-terminated text. Bytes are raw. OTHER is the JSON text
- * of an attribute of another type, so that it can be written back. */
+ * of an attribute of any other type, kept so that it can be written back. */
 struct attribute {
 	char *name;
 	char *value;
-	size_t n; /* bytes of `value`, without the NUL */
+	size_t n; /* length of `value`, without the NUL */
 	enum value_type type;
-	bool is_in_block; /* name and value are in the item's block, else in memory of their own */
+	bool is_in_block; /* name and value are in the item's block, otherwise in memory of their
+			     own */
 };
 struct item {
 	struct attribute *attributes;
@@ -43,13 +44,13 @@ int attribute_number(const struct attribute *attribute, int64_t *ret);
 /* Likewise, for the attribute with this name. -ENOENT if it is absent. */
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
-/* A condition on one attribute. If a write has several, the item has to meet all of them. An item
- * that is not there is judged as one without attributes. */
+/* A condition on one attribute. If a write has several, the item has to meet all of them. An absent
+ * item is judged as one without attributes. */
 enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS, CONDITION_AT_MOST };
 struct condition {
 	const char *name;
 	enum condition_test test;
-	enum value_type type; /* of EQUALS: STRING or NUMBER; of AT_MOST: NUMBER */
+	enum value_type type; /* for EQUALS: STRING or NUMBER; for AT_MOST: NUMBER */
 	const char *value;
 };
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n);
@@ -59,15 +60,15 @@ struct change {
 	const char *name;
 	enum value_type type; /* STRING, NUMBER or BYTES */
 	const char *value;
-	size_t n; /* bytes of a BYTES value. Others may leave it 0: change_bytes() */
+	size_t n; /* length of a BYTES value; may be 0 for others (change_bytes()) */
 };
-/* The bytes of the value of a change that sets one. */
+/* Returns the length of the new value. */
 size_t change_bytes(const struct change *change);
-/* 0, or -ENOMEM with an item that may be half changed. */
+/* Applies n changes. Returns 0, or -ENOMEM with an item that may be half changed. */
 int item_apply(struct item *item, const struct change *changes, size_t n);
 
-/* The key of an item. sk is NULL if the table has no sort key. A sort key that is a number is given
- * as decimal text. */
+/* The key of an item. sk is NULL if the table has no sort key. A numeric sort key is decimal
+ * text. */
 struct item_key {
 	const char *pk, *sk;
 };
@@ -78,7 +79,7 @@ struct item_write {
 	const struct item *item; /* the whole item, without its keys */
 	const struct change *changes;
 	size_t n_changes;
-	/* All of them have to be met by the item that is there. */
+	/* Conditions that the present item has to meet, all of them. */
 	const struct condition *conditions;
 	size_t n_conditions;
 	/* Only for an update: the name of a number to which 1 is added, or NULL. An absent number
@@ -86,21 +87,20 @@ struct item_write {
 	const char *count;
 	bool removes;
 	/* Only for an update: it creates the item if the item is absent. Without conditions it can
-	 * only create: it is refused if the item is there, unless it does nothing but count. */
+	 * only create: it is refused if the item exists, unless it only counts. */
 	bool or_absent;
-	/* The caller gets the item also after OK, as the write has left it. */
+	/* The caller gets the item also after OK: its new state. */
 	bool shows;
-	/* The write may be synced later, and until then a failure of power may undo it (store.h).
-	 */
+	/* The write may be synced later, and until then a power failure may undo it (store.h). */
 	bool may_sync_later;
 };
-/* Whether the write is an update that is refused wherever the item is there already. */
+/* Whether the write is an update that is refused if the item exists. */
 bool write_only_creates(const struct item_write *write);
-/* For stores that judge the conditions themselves: whether the item that is present, or its
- * absence, meets the conditions of the write. Without `found`, `present` is empty. */
+/* For stores that test the conditions themselves: whether the present item, or its absence, meets
+ * the conditions of the write. If `found` is false, `present` is empty. */
 bool write_is_met(const struct item_write *write, const struct item *present, bool found);
-/* Turns the present item into the one that an update leaves. 0, -ENOMEM, or -EBADMSG if what is to
- * be counted is not a number. After an error the item may be half changed. */
+/* Turns the present item into the one that an update leaves. 0, -ENOMEM, or -EBADMSG if the
+ * attribute to be counted is not a number. After an error the item may be half changed. */
 int write_update(const struct item_write *write, struct item *item);
 /* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
@@ -108,17 +108,17 @@ bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
 /* A range of the items of one partition. */
 struct store_range {
 	const char *pk;
-	/* The range begins at this sort key, or after it if `after` is set. NULL: at the first of
-	 * all. */
+	/* The first sort key; excluded if `after` is set. NULL: the range begins at the first
+	 * item. */
 	const char *from;
 	bool after;
-	/* The last sort key. NULL: the last of all. */
+	/* The last sort key. NULL: the range ends at the last item. */
 	const char *to;
-	/* The most items. 0: as many as a page holds. */
+	/* The most items. 0: a full page. */
 	unsigned most;
 	bool consistent;
 };
 
-/* Is given one item at a time, which is borrowed during the call. Any value but 0 ends the reading
- * call, which then returns OUTCOME_LOCAL. */
+/* Called with one item at a time, which is borrowed during the call. Any result but 0 ends the
+ * reading call, which then returns OUTCOME_LOCAL. */
 typedef int item_visitor(void *arg, const char *pk, const char *sk, const struct item *item);

@@ -1,13 +1,12 @@
 /* Items as JSON. Both stores write their requests and rows by these functions, and read replies and
- * rows by them. Most items that a run reads are of a usual form, and these are read without
- * building a tree. */
+ * rows by them. Most items have a plain form, and these are read without building a tree. */
 #include "store/item_json.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAIN_MAX 32 /* attributes of an item that is read without a tree */
-#define NOT_PLAIN 1  /* read_plain() cannot read the item, which may be a good one */
+#define PLAIN_MAX 32 /* the most attributes of an item that is read without a tree */
+#define NOT_PLAIN 1  /* read_plain() cannot read the item, which may still be valid */
 
 void json_add_string(struct text *ret, const char *s, size_t n)
 {
@@ -96,7 +95,7 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 	return error;
 }
 
-/* The bytes that json_read_some() hands out next, and how many values it has counted so far. */
+/* The state of json_read_some(): the bytes to hand out next, and the number of values so far. */
 struct json_source {
 	const char *bytes;
 	size_t left, n_values;
@@ -105,8 +104,8 @@ struct json_source {
 
 /* Implements json_load_callback_t: hands out the next bytes, at most n, and returns their number,
  * or -1 to end the reading with an error. Also counts the values. Each value except the first
- * follows a comma or an opening bracket. Commas and brackets inside of strings are counted, too:
- * only a page that consists of little else would be refused for them. */
+ * follows a comma or an opening bracket. Commas and brackets inside strings count as well; only a
+ * page that consists of little else would be refused for that. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;
@@ -149,7 +148,7 @@ int item_from_json(const json_t *json, struct item *ret)
 	return 0;
 }
 
-/* Sets *at behind `what` if the text goes on with it. Returns false if it does not. */
+/* If the text at *at begins with `what`, moves *at behind it. Returns whether it does. */
 static bool skip(const char **at, const char *what)
 {
 	const size_t n = strlen(what);
@@ -159,12 +158,13 @@ static bool skip(const char **at, const char *what)
 	return true;
 }
 
-/* Returns the string that begins at *at, as it stands in the text, and sets *at behind it. NULL if
- * there is none, or if it has escapes or is not UTF-8. The string ends at its closing quote. */
+/* Returns a pointer to the string that begins at *at, in the text itself, and moves *at behind it.
+ * NULL if there is none, or if it has escapes or is not UTF-8. The string ends at its closing
+ * quote. */
 static char *take_string(const char **at, size_t *ret_n)
 {
 	const char *begin = *at + 1, *end = begin;
-	unsigned char bits = 0; /* of all bytes: below 0x80 if all of them are ASCII */
+	unsigned char bits = 0; /* all bytes, or-ed: below 0x80 if all of them are ASCII */
 	if (**at != '"')
 		return NULL;
 	for (; (unsigned char)*end >= 0x20 && *end != '"' && *end != '\\'; end++)
@@ -175,8 +175,8 @@ static char *take_string(const char **at, size_t *ret_n)
 	return is_whole ? (char *)(uintptr_t)begin : NULL;
 }
 
-/* Reads one attribute, "name":{"S":"text"} or the same with N, and sets *at behind it. Its strings
- * are still those of the text. Returns false if it is not plain. */
+/* Reads one attribute, "name":{"S":"text"} or the same with N, and moves *at behind it. Its strings
+ * point into the text. Returns false if it is not plain. */
 static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_bytes)
 {
 	*ret = (struct attribute){.name = take_string(at, ret_name_bytes), .is_in_block = true};
@@ -193,8 +193,8 @@ static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_
 }
 
 /* Reads a plain item, as nearly all are: it has only strings and numbers without escapes, and no
- * space between them. It is made of a copy of its text, with a NUL in place of each closing quote.
- * Returns 0, -ENOMEM, or NOT_PLAIN, also if two attributes have one name. */
+ * space between them. The item points into a copy of its text, with a NUL in place of each closing
+ * quote. Returns 0, -ENOMEM, or NOT_PLAIN, also if two attributes have one name. */
 static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 {
 	struct attribute attributes[PLAIN_MAX];
@@ -217,7 +217,8 @@ static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 		memcpy(item.block, text, *ret_bytes);
 	for (size_t i = 0; i < n && !error; i++) {
 		struct attribute *a = &item.attributes[i];
-		*a = attributes[i]; /* its strings point into `text`, and are moved to the copy */
+		*a = attributes[i]; /* its strings point into `text`; now they are moved to the copy
+				     */
 		a->name = item.block + (a->name - text);
 		a->value = item.block + (a->value - text);
 		a->name[name_bytes[i]] = a->value[a->n] = '\0';
@@ -238,13 +239,13 @@ int item_read(const char *text, size_t n, const struct call_limits *limits, stru
 {
 	size_t bytes;
 	int error = read_plain(text, ret, &bytes);
-	if (error == NOT_PLAIN) { /* jansson reads any item, or says that it is none */
+	if (error == NOT_PLAIN) { /* jansson reads any item, or reports that it is none */
 		struct json_source source = {text, n, 0, limits};
 		json_error_t told;
 		json_t *json = json_load_callback(
 			json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);
 		error = json ? item_from_json(json, ret) : -EBADMSG;
-		/* Without the check for an end, jansson tells how many bytes the object has. */
+		/* With JSON_DISABLE_EOF_CHECK, `position` is the length of the object. */
 		bytes = json ? (size_t)told.position : 0;
 		json_decref(json);
 	}
@@ -274,7 +275,7 @@ int item_from_doc(struct item_key key, const char *doc, struct item *ret)
 	const size_t n = strlen(doc);
 	size_t bytes;
 	int error = item_read(doc, n, NULL, ret, &bytes);
-	if (!error && bytes != n) /* something follows the item's object */
+	if (!error && bytes != n) /* the text goes on after the item's object */
 		error = -EBADMSG;
 	if (!error)
 		error = item_set_string(ret, "pk", key.pk);

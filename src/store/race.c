@@ -1,5 +1,5 @@
-/* A race of several writers, which shows whether a server checks a condition and writes in one
- * step. doctor runs it with marks and with objects, and the store in S3 before its first write. */
+/* A race of several writers, which shows whether a server tests a condition and writes in one step.
+ * doctor runs it with marks and with objects, and the store in S3 before its first write. */
 #include "store/race.h"
 #include "base/pool.h"
 #include "base/wait_until.h"
@@ -9,7 +9,7 @@
 /* The writers of a race. In each round they wait for each other, and write once all are ready. */
 struct contest {
 	const struct race *race;
-	struct pool pool; /* a thread for each writer */
+	struct pool pool; /* one thread for each writer */
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t all_are_ready;
@@ -36,11 +36,11 @@ static void write_once(void *arg)
 	struct racer *racer = arg;
 	const struct race *race = racer->contest->race;
 	racer->outcome = race->write(race->arg, racer, &racer->problem);
-	if (!racer->is_ready) /* the writer failed before its write, and the others wait for it */
+	if (!racer->is_ready) /* the writer failed before its write: the others still wait for it */
 		racer_ready(racer);
 }
 
-/* Runs one round, and returns how many writers have won. 0 with a sentence: nobody has, or one has
+/* Runs one round, and returns how many writers have won. 0 with a sentence: none has, or one has
  * but not all got an answer, so that another one may have won as well. */
 static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 {
@@ -52,7 +52,7 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 	for (unsigned i = 0; i < RACE_WRITERS; i++) {
 		struct racer *racer = &contest->racers[i];
 		racer->is_ready = false;
-		racer->outcome = OUTCOME_LOCAL; /* stays if its thread cannot be started */
+		racer->outcome = OUTCOME_LOCAL; /* the outcome if its thread cannot be started */
 		racer->problem = (struct problem){0};
 		if (pool_start(&contest->pool, write_once, racer))
 			continue;
@@ -83,7 +83,8 @@ unsigned race_run(const struct race *race, struct problem *ret_problem)
 	struct contest *contest = calloc(1, sizeof *contest);
 	const struct pool_options options = {.most = RACE_WRITERS};
 	bool is_open = true;
-	unsigned winners = 1; /* of the last round; a round begins only if this is 1 */
+	unsigned winners =
+		1; /* the winners of the last round; the next one begins only if this is 1 */
 	if (!contest || pool_init(&contest->pool, &options)) {
 		free(contest);
 		outcome_no_memory(ret_problem);

@@ -1,13 +1,13 @@
 /* The store for locks of many hosts without a database: each item is a small object in S3, whose
- * content is its JSON. Locks alone are kept here. Marks are not: each would cost two requests, and
- * a listing and a GET to read again.
+ * content is its JSON. Only locks are kept here. For marks it would be too expensive: two requests
+ * to write each, and a listing and a GET to read it.
  *
- * S3 has no conditions but on the etag. So a write reads the object, judges its conditions by the
+ * S3 has conditions only on the etag. So a write reads the object, judges its conditions by the
  * item that it has read, and puts the new object on condition that the old one still has the same
  * etag (If-Match), or that there still is none (If-None-Match). If that is refused, another writer
  * was faster, and everything begins again with a fresh read. The etag changes with the content, so
- * the conditions hold at the moment of the put, as they did for what was read. The objects are in
- * s3_store_object.c. */
+ * the conditions, which held for the object that was read, still hold at the moment of the put. The
+ * objects are in s3_store_object.c. */
 #include "store/s3_store.h"
 #include "aws/retry.h"
 #include "base/random.h"
@@ -18,8 +18,8 @@
 #include <string.h>
 
 #define PAGE_MAX_BYTES (1 << 20) /* a page of query() ends after so many bytes */
-/* How often a write begins again because another writer was faster. Each time one of them is done,
- * so this is more than there are writers of one row. */
+/* The most times that a write begins again because another writer was faster. Each time one of them
+ * finishes, so this is more than one row ever has writers. */
 #define ROUNDS_MAX 64
 #define PAUSE_MS   20U /* the longest pause before the second round; it doubles five times */
 
@@ -28,14 +28,15 @@ static struct s3_store_conn *conn_of(struct store_conn *conn)
 	return (struct s3_store_conn *)conn;
 }
 
-/* Puts the item that the write leaves, if the object is still the row that was read. `row` becomes
- * what is there then. OK also if there is nothing to do. REFUSED if the object is another one. */
+/* Puts the new state of the item, if the object is still the row that was read. `row` becomes the
+ * new row. OK also if there is nothing to do. REFUSED if the object has changed. */
 static enum outcome put_next(struct s3_store_conn *conn, const char *name, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
 	struct problem *ret_problem)
 {
 	struct s3_object object;
-	/* Without conditions whatever is there is replaced, also what is there by now. */
+	/* Without conditions any object is replaced, even one that has changed since it was
+	 * read. */
 	const bool is_free = !write->n_conditions && (write->item || write->removes);
 	const struct s3_condition condition = {.if_none_match = !is_free && !*row->etag,
 		.if_match = !is_free && *row->etag ? row->etag : NULL};
@@ -57,7 +58,7 @@ static enum outcome put_next(struct s3_store_conn *conn, const char *name, struc
 			: error == -EILSEQ ? "would have text that is not UTF-8"
 					   : "has something else than a number where it counts");
 	enum outcome o = s3_store_put(conn, name, condition, limits, &object, ret_problem);
-	/* A condition on the etag of an object that is gone by now is answered by 404. */
+	/* S3 answers a condition on the etag of an object that is gone with 404. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_CONFLICT)
 		o = OUTCOME_REFUSED;
 	if (o == OUTCOME_UNSUPPORTED)
@@ -71,7 +72,7 @@ static enum outcome put_next(struct s3_store_conn *conn, const char *name, struc
 }
 
 /* Reads, judges and puts, once. REFUSED with is_met: another writer was faster. REFUSED without it:
- * the conditions are not met. In both cases *row is what was read. */
+ * the conditions are not met. In both cases *row is the row that was read. */
 static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
 	bool *ret_met, struct problem *ret_problem)
@@ -94,7 +95,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	struct problem *ret_problem)
 {
 	struct s3_store_row row = {0};
-	bool is_met = true; /* so that there is a next round */
+	bool is_met = true; /* true, so that there is a next round */
 	enum outcome o = s3_store_prepare(conn, limits, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
@@ -114,8 +115,8 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 		s3_store_row_clear(&row);
 		row = (struct s3_store_row){0};
 		o = write_once(conn_of(conn), key, write, limits, &row, &is_met, ret_problem);
-		/* A refusal may hide an earlier try of ours that was applied. So a later read that
-		 * is throttled does not say that the write was not applied. */
+		/* A refusal may hide an earlier try of ours that was applied. So if a later read is
+		 * throttled, the write may have been applied. */
 		if (round && o == OUTCOME_THROTTLED)
 			o = OUTCOME_TRANSIENT;
 	}
@@ -139,7 +140,7 @@ static enum outcome get(struct store_conn *conn, struct item_key key, bool consi
 	return o == OUTCOME_OK && !row.is_there ? OUTCOME_ABSENT : o;
 }
 
-/* Reads one item and hands it to the visitor. An item that is not there is left out. */
+/* Reads one item and hands it to the visitor. An absent item is skipped. */
 static enum outcome visit(struct s3_store_conn *conn, struct item_key key,
 	const struct call_limits *limits, item_visitor *each, void *arg, size_t *ret_bytes,
 	struct problem *ret_problem)
@@ -220,8 +221,8 @@ static enum outcome sort(
 	return OUTCOME_OK;
 }
 
-/* Makes the prefix of the names of a range: those of the partition, and of what both ends of the
- * range have in common. *ret_n is the length of the former. */
+/* Makes the prefix of the names of a range: the prefix of the partition, and the beginning that
+ * both ends of the range share. *ret_n is the length of the former. */
 static enum outcome prefix_of(struct s3_store_conn *conn, const struct store_range *range,
 	struct object_name *ret, size_t *ret_n, struct problem *ret_problem)
 {
@@ -321,7 +322,8 @@ static const struct store_ops s3_ops = {
 	.close = close_store,
 };
 
-/* Cuts s3://BUCKET/PREFIX into both. The prefix gets one '/' at its end, unless it is empty. */
+/* Splits s3://BUCKET/PREFIX into bucket and prefix. The prefix gets one '/' at its end, unless it
+ * is empty. */
 static int cut(struct s3_store *store, const char *place)
 {
 	const char *bucket = place + strlen(STORE_S3_BEGIN);

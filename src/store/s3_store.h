@@ -1,4 +1,4 @@
-/* What the files s3_store*.c share, and no other file of src/ includes. */
+/* Internal header of the files s3_store*.c. */
 #pragma once
 #include "base/text.h"
 #include "s3/s3.h"
@@ -9,14 +9,14 @@ struct s3_store {
 	struct store store;
 	struct s3 *s3;
 	char *bucket;
-	char *prefix;          /* of all keys: "" or "locks/" */
-	atomic_bool is_proven; /* the server honours conditions, and it is known in which form */
+	char *prefix;          /* prefix of all keys: "" or "locks/" */
+	atomic_bool is_proven; /* the server honours conditions, in a known form */
 };
 struct s3_store_conn {
 	struct store_conn conn;
 	struct s3_store *of;
 	struct s3_conn *s3;
-	struct text body; /* of the object that is being put */
+	struct text body; /* body of the object that is being put */
 };
 
 /* A key of the store as the key of an object: PREFIX/PK/SK. In PK and SK everything but ASCII
@@ -29,15 +29,16 @@ struct object_name {
 enum outcome s3_store_name(const struct s3_store *store, struct item_key key,
 	struct object_name *ret, struct problem *ret_problem);
 
-/* Adds the sort key that is the last part of a name, with its NUL; nothing if the name is none of
- * this store. 0 or -ENOMEM. */
+/* Adds the sort key that is the last part of a name, with its NUL; nothing if the name does not
+ * belong to this store. 0 or -ENOMEM. */
 int s3_store_add_key(const char *name, struct text *ret);
 
-#define S3_STORE_MAX_BYTES (400 << 10) /* of an object, as of an item in DynamoDB */
-/* An object as a GET shows it. Zeroed before, cleared by s3_store_row_clear(). */
+#define S3_STORE_MAX_BYTES (400 << 10) /* the most bytes of an object, as of an item in DynamoDB   \
+					*/
+/* The result of a GET. Zeroed before, cleared by s3_store_row_clear(). */
 struct s3_store_row {
-	bool is_there;              /* there is an item: an empty object is a removed one */
-	struct item item;           /* with its keys; empty if it is not there */
+	bool is_there;              /* there is an item; an empty object means a removed one */
+	struct item item;           /* with its keys; empty if there is none */
 	char etag[S3_ETAG_MAX + 1]; /* "": there is no object */
 };
 /* OK also if there is no item. SETUP if the object is not an item's. */
@@ -46,7 +47,7 @@ enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
 void s3_store_row_clear(struct s3_store_row *row);
 
 /* Puts an object, whose content is conn->body. Only if_none_match or if_match of the condition may
- * be set. *ret is the object as the reply shows it. LOST also if the reply has no etag. */
+ * be set. *ret is the object according to the reply. LOST also if the reply has no etag. */
 enum outcome s3_store_put(struct s3_store_conn *conn, const char *name,
 	struct s3_condition condition, const struct call_limits *limits, struct s3_object *ret,
 	struct problem *ret_problem);

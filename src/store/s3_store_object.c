@@ -89,7 +89,7 @@ enum outcome s3_store_put(struct s3_store_conn *conn, const char *name,
 		.condition = condition,
 		.limits = limits ? *limits : no_limits};
 	const enum outcome o = s3_put_object(conn->s3, &put, ret, ret_problem);
-	/* The page of a portal, which has a status of 200 as well, has no etag. */
+	/* A captive portal also answers 200, but without an etag. */
 	if (o == OUTCOME_OK && !*ret->etag)
 		return outcome_error(ret_problem, OUTCOME_LOST,
 			"the reply to PutObject has no etag, so it is not what S3 answers: check the "
@@ -115,7 +115,7 @@ int s3_store_add_key(const char *name, struct text *ret)
 		at += low >= 0 ? 2 : 0;
 	}
 	add_escaped(&again, text_string(&key));
-	/* What add_escaped() cannot have written is the name of somebody else's object. */
+	/* A name that add_escaped() cannot have written belongs to an object of another program. */
 	if (key.error == -ENOMEM || again.error == -ENOMEM)
 		ret->error = -ENOMEM;
 	else if (*name && strcmp(text_string(&again), name) == 0)

@@ -1,7 +1,7 @@
 /* Finds out whether a bucket honours the conditions of writes, before the first write to it. Each
- * condition is tried by one writer, and then by several at the same moment. What was found is kept
- * in an item beside the locks, (STORE, CONDITIONS), so that each bucket is tried once. AWS is not
- * tried: it documents that only one of several writers wins. */
+ * condition is tried by one writer, and then by several at the same moment. The result is kept in
+ * an item beside the locks, (STORE, CONDITIONS), so that each bucket is tried once. AWS is not
+ * tried: its documentation promises that only one of several writers wins. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -14,27 +14,28 @@
 
 #define STORE      "store"
 #define CONDITIONS "conditions"
-#define PROBES     "probe" /* the partition of the objects that are tried */
-/* How long the result counts. A server may be upgraded, or its name may lead to a different one. */
+#define PROBES     "probe" /* the partition of the probe's objects */
+/* The lifetime of the result. A server may be upgraded, or its name may point to a different
+ * one. */
 #define HOLDS_FOR_S (30 * 24 * 3600)
 #define TRY_NS      (300 * NS_PER_S)
 #define TIDY_NS     (10 * NS_PER_S)
 #define ATTEMPTS    3
-/* Objects of one try: those of one writer, and one for each round of both races. */
+/* The most objects of a trial: one for the single writer, and one for each round of both races. */
 #define OBJECTS_MAX (1 + 2 * RACE_ROUNDS)
 
 static const struct item_key kept_key = {STORE, CONDITIONS};
 
-/* A bucket that is tried out. */
+/* The trial of a bucket. */
 struct trial {
 	struct s3_store_conn *conn;
 	struct call_limits limits;
 	char id[ID_CHARS + 1];
-	struct object_name names[OBJECTS_MAX]; /* those that may be there, to be removed */
+	struct object_name names[OBJECTS_MAX]; /* objects that may exist, to be removed */
 	unsigned n;
-	bool is_race;               /* several write at once */
-	bool replaces;              /* the race is about If-Match, else about If-None-Match */
-	char etag[S3_ETAG_MAX + 1]; /* of the object that is to be replaced */
+	bool is_race;               /* several writers at once */
+	bool replaces;              /* the race is about If-Match, otherwise about If-None-Match */
+	char etag[S3_ETAG_MAX + 1]; /* etag of the object to be replaced */
 };
 
 /* Chooses the next object. */
@@ -48,7 +49,7 @@ static enum outcome choose_object(struct trial *trial, struct problem *ret_probl
 	return o;
 }
 
-/* Puts content that no other put of this trial has, since an etag changes only with the content. An
+/* Puts content that is unique within the trial, since an etag changes only with the content. An
  * etag of NULL means If-None-Match. */
 static enum outcome put(const struct trial *trial, struct s3_store_conn *conn, const char *etag,
 	const char *who, unsigned number, char *ret_etag, struct problem *ret_problem)
@@ -62,13 +63,13 @@ static enum outcome put(const struct trial *trial, struct s3_store_conn *conn, c
 	struct call_limits limits = trial->limits;
 	limits.maybe_applied = &maybe_applied;
 	const enum outcome o = s3_store_put(conn, name, condition, &limits, &object, ret_problem);
-	/* Our own try before this one may be what has refused it, so it shows nothing. In a race
-	 * that shows by itself, since nobody wins then. */
+	/* An earlier try of ours may have caused the refusal, so it is inconclusive. In a race this
+	 * shows by itself, since nobody wins then. */
 	if (o == OUTCOME_REFUSED && maybe_applied && !trial->is_race)
 		return OUTCOME_TRANSIENT;
 	if (o == OUTCOME_OK && ret_etag)
 		snprintf(ret_etag, S3_ETAG_MAX + 1, "%s", object.etag);
-	/* Gone, or changed at this moment: the put was refused as well. */
+	/* The object is gone, or changed at this moment: the put counts as refused. */
 	return (o == OUTCOME_ABSENT || o == OUTCOME_CONFLICT) ? OUTCOME_REFUSED : o;
 }
 
@@ -89,7 +90,7 @@ static enum outcome write_round(void *arg, struct racer *racer, struct problem *
 		trial->replaces ? trial->etag : NULL, "writer", racer->number, NULL, ret_problem);
 }
 
-/* Sets a sentence that says what is wrong with the server, and what to do instead. */
+/* Sets a sentence about the fault of the server, and an alternative. */
 static enum outcome blame_server(const struct trial *trial, struct problem *ret_problem,
 	const char *format, ...) __attribute__((format(printf, 3, 4)));
 static enum outcome blame_server(
@@ -109,8 +110,9 @@ static enum outcome blame_server(
 		wrong);
 }
 
-/* Says that the server does not honour a condition, if that is what the outcome of a put whose
- * condition does not hold means. Returns OK if the put was refused, as it has to be. */
+/* Judges the outcome of a put whose condition is not met. OK if the put was refused, as it has to
+ * be. Otherwise a sentence that the server does not honour the condition, if the outcome means
+ * that. */
 static enum outcome judge_refusal(
 	const struct trial *trial, enum outcome o, const char *header, struct problem *ret_problem)
 {
@@ -122,7 +124,7 @@ static enum outcome judge_refusal(
 		trial, ret_problem, "%s %s", o == OUTCOME_OK ? "ignores" : "refuses", header);
 }
 
-/* Lets several write at once. */
+/* Runs a race of several writers. */
 static enum outcome try_race(struct trial *trial, bool replaces, struct problem *ret_problem)
 {
 	const char *header = replaces ? "If-Match" : "If-None-Match";
@@ -156,9 +158,9 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 	enum outcome o = choose_object(trial, ret_problem);
 	if (o == OUTCOME_OK)
 		o = put(trial, conn, NULL, "put", 1, first, ret_problem);
-	if (o == OUTCOME_UNSUPPORTED) /* the header itself is refused */
+	if (o == OUTCOME_UNSUPPORTED) /* the server refuses the header itself */
 		return judge_refusal(trial, o, "If-None-Match", ret_problem);
-	if (o != OUTCOME_OK) /* nobody else knows the name */
+	if (o != OUTCOME_OK) /* no other client knows the name */
 		return o == OUTCOME_REFUSED ? OUTCOME_TRANSIENT : o;
 	o = judge_refusal(trial, put(trial, conn, NULL, "put", 2, NULL, ret_problem),
 		"If-None-Match", ret_problem);
@@ -174,14 +176,14 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 		o = OUTCOME_UNSUPPORTED;
 	if (o == OUTCOME_UNSUPPORTED)
 		return judge_refusal(trial, o, "If-Match", ret_problem);
-	/* By now the etag is not that of the object any more. */
+	/* By now the object has another etag. */
 	return o != OUTCOME_OK
 		       ? o
 		       : judge_refusal(trial, put(trial, conn, first, "put", 4, NULL, ret_problem),
 				 "If-Match", ret_problem);
 }
 
-/* Tries out the bucket, and removes the objects, whatever has come out. */
+/* Tries out the bucket, and removes the objects, whatever the result. */
 static enum outcome try_conditions(
 	struct s3_store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -217,7 +219,7 @@ static bool recall(struct s3 *s3, const struct item *item)
 	return true;
 }
 
-/* Keeps what was found. That it cannot be kept is no failure: the next client tries it, too. */
+/* Saves the result. An error is no failure: the next client tries again. */
 static void keep(struct s3_store_conn *conn, const struct call_limits *limits)
 {
 	struct s3 *s3 = conn->of->s3;

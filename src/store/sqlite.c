@@ -1,7 +1,7 @@
 /* The store for one host: the operations of store.h on an SQLite file, and the one thread that
  * performs them. Writes that wait together are one transaction and at most one sync
  * (docs/protocol.md, "Marks that are synced later"). store.c and the locks open it. No caller
- * touches the connection itself, and nothing is acknowledged that was not committed. */
+ * touches the connection itself, and no write is acknowledged before it is committed. */
 #include "store/sqlite.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -15,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_BYTES    (ITEMS_BATCH * (DOC_BYTES + 4096)) /* of one op; 4,096 are for the keys */
-#define SYNC_LATER_NS NS_PER_S /* how long a write that may_sync_later waits for its sync */
-#define LOOK_NS       (100 * NS_PER_MS) /* how often a caller that must end tries to withdraw */
+#define ROWS_BYTES                                                                                 \
+	(ITEMS_BATCH *                                                                             \
+		(DOC_BYTES + 4096)) /* the most bytes of rows of one op; 4,096 are for the keys */
+#define SYNC_LATER_NS NS_PER_S /* the longest that a write with may_sync_later waits for its sync  \
+				*/
+#define LOOK_NS (100 * NS_PER_MS) /* the time between two tries of a caller to withdraw */
 
 static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_PUT] = "Put",
@@ -31,16 +34,17 @@ static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_COMPACT] = "Compact",
 };
 
-/* All writes that wait become one transaction. If one of them has to be synced at once, a single
- * sync acknowledges them all. If all of them may_sync_later, they are acknowledged before the sync,
+/* All waiting writes become one transaction. If one of them has to be synced at once, a single sync
+ * acknowledges them all. If all of them may_sync_later, they are acknowledged before the sync,
  * which follows within a second. */
 struct sqlite_store {
 	struct store store;
-	char *name; /* of the file, in messages */
-	/* Once there is a thread, it alone uses these four. */
+	char *name; /* name of the file, in messages */
+	/* Once the thread has started, it alone uses these four. */
 	sqlite3 *db;
 	struct items *items;
-	uint64_t unsynced_since_ns; /* 0: all is synced */
+	uint64_t unsynced_since_ns; /* time of the first commit since the last sync; 0: all is
+				       synced */
 	/* The first I/O error of a write or a sync, or 0. It is kept here, since the kernel reports
 	 * each error only once. */
 	int failed_rc;
@@ -52,10 +56,10 @@ struct sqlite_store {
 		struct tickets waiting;
 		bool closing;
 	} locked;
-	atomic_ulong counts[ITEMS_KINDS]; /* of ops that were asked for */
+	atomic_ulong counts[ITEMS_KINDS]; /* number of ops requested, by kind */
 };
 
-/* A caller that waits for the thread, and the op that it asks for. */
+/* A caller that waits for the thread, and the op that it requests. */
 struct sqlite_ticket {
 	struct ticket ticket;
 	struct items_op op;
@@ -86,8 +90,8 @@ static bool is_write(struct ticket *ticket)
 	return op_of(ticket)->kind <= ITEMS_SYNC;
 }
 
-/* Which tickets to take off the queue. OVERDUE are those that have waited for as long as the file
- * may be locked. */
+/* The tickets to take off the queue. OVERDUE are those that have waited for as long as the file may
+ * be locked. */
 enum choice { READS, WRITES, OVERDUE };
 
 /* Moves the chosen tickets from the queue to *ret, in order. */
@@ -119,7 +123,7 @@ static void answer_tickets(struct sqlite_store *store, struct tickets *list, int
 }
 
 /* Answers a list of tickets, or puts them back into the queue if the file was locked. Returns
- * whether it was locked. The low byte of rc is the primary result code; the rest only says more. */
+ * whether it was locked. The low byte of rc is the primary result code; the rest is detail. */
 static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
 	if ((rc & 0xff) != SQLITE_BUSY) {
@@ -148,7 +152,7 @@ static bool perform_reads(struct sqlite_store *store)
 	return locked;
 }
 
-/* Keeps an I/O error, after which it is not known what of the log is on the disk. All later writes
+/* Remembers an I/O error, after which the state of the log on the disk is unknown. All later writes
  * of this process fail. The next process that opens the file writes the log over itself. So when
  * this process closes the file, SQLite must not write the log back into the file and remove it. */
 static void keep_failure(struct sqlite_store *store, int rc)
@@ -159,7 +163,7 @@ static void keep_failure(struct sqlite_store *store, int rc)
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
-/* Syncs what was committed. If that fails, it is not tried again, since a later sync would seem to
+/* Syncs the committed writes. A failed sync is not retried, since a later sync would seem to
  * succeed (see items_sync()). */
 static int sync_file(struct sqlite_store *store)
 {
@@ -174,7 +178,7 @@ static int sync_file(struct sqlite_store *store)
  * until then their callers may withdraw them. */
 static bool perform_writes(struct sqlite_store *store)
 {
-	/* Once an I/O error was kept, all writes fail with it. */
+	/* After an I/O error, all writes fail with it. */
 	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
 	struct tickets list = {0};
 	bool may_wait = true; /* all of the writes may be synced later; an ITEMS_SYNC may not */
@@ -201,7 +205,7 @@ static bool perform_writes(struct sqlite_store *store)
 
 /* Waits until there are tickets, a sync is due, or the store is closing. Returns false if it is
  * closing and no ticket waits. A sync that is due is done here, and the last one at the end. No
- * caller waits for such a sync: if it fails, sync_file() keeps that for the writes to come. */
+ * caller waits for such a sync: if it fails, sync_file() remembers that for later writes. */
 static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 {
 	const uint64_t since_ns = store->unsynced_since_ns;
@@ -220,18 +224,18 @@ static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 	return more;
 }
 
-/* The thread of the store. It removes old sessions once, and then performs what the callers ask for
- * until the store is closed. */
+/* The thread of the store. It removes old sessions once, and then performs the callers' ops until
+ * the store is closed. */
 static void run_thread(void *arg)
 {
 	struct sqlite_store *store = arg;
 	char boot[37];
 	bool has_writes;
 
-	thread_be_batch(); /* it is woken often, and does little each time */
+	thread_be_batch(); /* this thread is woken often, and does little each time */
 	clock_boot_id(boot);
 	int rc = items_sweep(store->items, clock_wall_s(), boot);
-	if (rc) /* only housekeeping: when the file is locked, the next run does it */
+	if (rc) /* only housekeeping: if the file is locked, the next run does it */
 		log_debug("%s: old sessions not swept: %s", store->name, sqlite3_errstr(rc));
 	while (wait_for_work(store, &has_writes)) {
 		bool locked = perform_reads(store);
@@ -239,8 +243,8 @@ static void run_thread(void *arg)
 			locked |= perform_writes(store);
 		if (!locked)
 			continue;
-		/* Another process has locked the file. Tickets that have waited too long fail, and
-		 * the rest wait a moment. */
+		/* Another process has locked the file. Tickets that have waited too long fail; the
+		 * rest wait a moment. */
 		struct tickets overdue = {0};
 		take_chosen(store, OVERDUE, &overdue);
 		answer_tickets(store, &overdue, SQLITE_BUSY);
@@ -257,13 +261,14 @@ static bool await_answer(
 		return false;
 	uv_mutex_lock(&store->mutex);
 	ticket->since_ns = clock_boot_ns();
-	if (!store->locked.waiting.n) /* else the thread is not asleep, or was woken */
+	if (!store->locked.waiting.n) /* otherwise the thread is awake, or being woken */
 		uv_cond_signal(&store->work);
 	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
 	uv_mutex_unlock(&store->mutex);
 	/* The body of the loop runs once the limits have ended. A ticket that the thread has taken
-	 * cannot be withdrawn, unless the thread puts it back into the queue because another
-	 * process has locked the file. So this is tried every LOOK_NS until it is answered. */
+	 * can be withdrawn only if the thread puts it back into the queue because another process
+	 * has locked the file. So withdrawing is tried every LOOK_NS until the ticket is
+	 * answered. */
 	while (!bell_await(
 		&ticket->called, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
 		uv_mutex_lock(&store->mutex);
@@ -279,8 +284,8 @@ static bool await_answer(
 	return true;
 }
 
-/* Has the thread perform a copy of the op, in the connection's ticket. That copy has what came of
- * it, and its rows, if there are any, are the caller's to free. */
+/* Has the thread perform a copy of the op, in the connection's ticket. The copy gets the results;
+ * the caller frees its rows. */
 static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -303,8 +308,8 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 	return op->outcome;
 }
 
-/* Performs an op that answers with at most one item: the one that a get has found, or the one that
- * has refused a write or that the write `shows`. */
+/* Performs an op that yields at most one item: the result of a get, the present item of a refused
+ * write, or the new one of a write that `shows`. */
 static enum outcome perform_single(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
@@ -321,8 +326,8 @@ static enum outcome perform_single(struct store_conn *conn, const struct items_o
 	return outcome;
 }
 
-/* Performs an op that answers with many items, and hands them out. The visitor may use the
- * connection, so the rows are taken out of its op first. */
+/* Performs an op that yields many items, and hands them out. The visitor may use the connection, so
+ * the rows are taken out of its op first. */
 static enum outcome perform_many(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
@@ -332,7 +337,7 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	struct text rows = op->rows;
 	struct items_row row;
 
-	op->rows = TEXT(0); /* the visitor may have another op performed */
+	op->rows = TEXT(0); /* the visitor may perform another op */
 	if (outcome == OUTCOME_OK)
 		*ret_more = op->more;
 	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
@@ -349,7 +354,7 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	return outcome;
 }
 
-/* All four kinds of writes are performed alike. They differ only in how they are counted. */
+/* All four kinds of writes are performed alike, but counted apart. */
 static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
@@ -365,7 +370,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	return perform_single(conn, &op, limits, ret, ret_problem);
 }
 
-/* Every read of an SQLite file is consistent, whether or not that is asked for. */
+/* Every read of an SQLite file is consistent, whether or not that is requested. */
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
@@ -379,7 +384,7 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 	struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
-	bool unused_more; /* the thread finds all keys of one op, however many bytes that are */
+	bool unused_more; /* one op finds all of its keys, however many bytes that are */
 
 	for (size_t done = 0; done < n && outcome == OUTCOME_OK; done += ITEMS_BATCH) {
 		const size_t batch = n - done < ITEMS_BATCH ? n - done : ITEMS_BATCH;
@@ -441,7 +446,7 @@ static const char *kind(const struct store *store, size_t i, unsigned long *ret_
 	return kinds[i];
 }
 
-/* Frees a store that may be half made. The thread ends once it has performed all that waits. */
+/* Frees a store that may be half made. The thread ends once it has performed all waiting ops. */
 static void close_store(struct store *store)
 {
 	struct sqlite_store *sqlite = store_of(store);
@@ -475,8 +480,8 @@ static const struct store_ops sqlite_ops = {
 	.close = close_store,
 };
 
-/* Makes a file ready that was just opened. sqlite_patiently() repeats this while the file is
- * locked. The log is written anew, since another process may have failed to sync it. */
+/* Prepares a file that was just opened. sqlite_retry_busy() repeats this while the file is locked.
+ * The log is written over itself, since another process may have failed to sync it. */
 static int prepare_store(void *arg)
 {
 	struct sqlite_store *store = arg;

@@ -1,13 +1,13 @@
-/* What the files of the SQLite store share: how an item is kept in its row, and the operations on
- * an SQLite connection. */
+/* Internal header of the SQLite store: the encoding of an item in its row, and the operations on an
+ * SQLite connection. */
 #pragma once
 #include "store/store.h"
 #include <sqlite3.h>
 
-/* How an item is kept in its row (pk, sk, doc): doc is the text of DynamoDB's JSON, without its
+/* The encoding of an item in its row (pk, sk, doc): doc is DynamoDB's JSON as text, without the
  * keys, so that json_extract reads it. */
 #define DOC_BYTES 400000 /* of one item at most, as DynamoDB's */
-/* Decodes a row's doc into a zeroed item, with its keys. OK, or what is wrong with a sentence. */
+/* Decodes a row's doc into a zeroed item, with its keys. OK, or the fault with a sentence. */
 enum outcome doc_decode(
 	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem);
 /* Encodes an item as a doc, without its keys. The caller frees *ret_doc. INVALID with a sentence if
@@ -28,50 +28,50 @@ enum items_kind {
 	ITEMS_COMPACT
 };
 #define ITEMS_KINDS 9
-#define ITEMS_BATCH 100               /* keys of one GET_MANY at most */
-#define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a QUERY ends, as DynamoDB's */
+#define ITEMS_BATCH 100               /* the most keys of one GET_MANY */
+#define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a page of QUERY ends, as in DynamoDB */
 
 /* An operation, and its outcome. All pointers are borrowed. */
 struct items_op {
 	enum items_kind kind;
-	struct item_key key;            /* of a write, GET */
-	const struct item_write *write; /* of a write but SYNC */
-	const struct item_key *keys;    /* GET_MANY */
+	struct item_key key;            /* for a write and for GET */
+	const struct item_write *write; /* for a write, except SYNC */
+	const struct item_key *keys;    /* for GET_MANY */
 	size_t n_keys;
-	const struct store_range *range; /* QUERY */
+	const struct store_range *range; /* for QUERY */
 
 	enum outcome outcome;
-	struct problem problem; /* set unless the outcome is OK, ABSENT or REFUSED */
-	/* Owned: the rows that were found, or the row that is present after REFUSED or that a write
+	struct problem problem; /* set for outcomes other than OK, ABSENT and REFUSED */
+	/* Owned: the rows found, the present row after REFUSED, or the new row of a write that
 	 * `shows`. Each row is pk, sk and doc, each with its NUL. */
 	struct text rows;
-	bool more; /* of QUERY and COMPACT: they have not come to their end */
+	bool more; /* for QUERY and COMPACT: there is more to do */
 };
 /* One of the rows of an op. */
 struct items_row {
 	struct item_key key;
 	const char *doc;
 };
-/* Returns the row whose pk begins here. It borrows its texts. */
+/* Returns the row that begins at this pk. It borrows its texts. */
 struct items_row items_row_at(const char *pk);
 
 /* Prepared statements on a connection. */
 struct items;
-int items_new(sqlite3 *db, struct items **ret); /* an SQLite result code */
+int items_new(sqlite3 *db, struct items **ret); /* Returns an SQLite result code. */
 void items_free(struct items *items);
 
 /* Performs the op. Returns SQLITE_OK with the outcome set, or the result code of an SQLite failure.
- * After a failure nothing is decided. A transaction that is open has to be rolled back, and the op
- * may be applied again. */
+ * After a failure the op has no outcome: roll back an open transaction, and apply the op again if
+ * wanted. */
 int items_apply(struct items *items, struct items_op *op);
 int items_begin(struct items *items);  /* BEGIN IMMEDIATE */
-int items_commit(struct items *items); /* without a sync */
-/* Syncs the log. What any process has committed so far then outlives a failure of power, unless an
+int items_commit(struct items *items); /* COMMIT, without a sync */
+/* Syncs the log. All commits so far, of any process, then survive a power failure, unless an
  * earlier sync has failed. After a failure Linux counts the bytes that it could not write as
  * written, so that a later sync succeeds without them. */
 int items_sync(struct items *items);
-/* Writes each byte of SQLite's log (WAL) over itself, and syncs the log. So what an earlier sync
- * failed to write reaches the disk, too. Whatever is read afterwards is on the disk, or was written
+/* Writes each byte of SQLite's log (WAL) over itself, and syncs the log. So bytes that an earlier
+ * sync failed to write reach the disk. Data that is read afterwards is on the disk, or was written
  * after this call. */
 int items_write_anew(struct items *items);
 void items_rollback(struct items *items);

@@ -1,5 +1,5 @@
-/* Opening the SQLite file of a mark store: where it may be, whose it may be, and what it has to be.
- * The store, the locks and the rows of growing logs open it by these functions. What is not ours is
+/* Opens the SQLite file of a mark store, after checking its place, its owner and its content. The
+ * store, the locks and the rows of growing logs use these functions. A file of another program is
  * refused and never written to. */
 #include "store/sqlite_file.h"
 #include "base/clock.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define APPLICATION_ID 0x73336f6e /* "s3on" */
+#define APPLICATION_ID 0x73336f6e /* "s3on" in ASCII */
 #define LAYOUT         1
 #define NAME_MAX_BYTES 160
 #define TO_STRING_(x)  #x
@@ -66,8 +66,8 @@ bool sqlite_path_is_remote(unsigned long type)
 	return false;
 }
 
-/* Says whose a file or folder is. It names the user id, since the user of the systemd units
- * (DynamicUser=) has a name only while one of them runs. */
+/* Sets a sentence about the owner of a file or folder. It has the user id, since the user of the
+ * systemd units (DynamicUser=) has a name only while one of them runs. */
 static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
 {
 	const bool is_units =
@@ -106,8 +106,8 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	return -EPERM;
 }
 
-/* Makes the file if it is missing and is to be ours, and checks it. It is made by mknodat() and
- * examined by fstatat(), and never opened here: closing a descriptor of our own would drop the
+/* Checks the file, and makes it first if it is missing and is to be ours. It is made by mknodat()
+ * and examined by fstatat(), and never opened here: closing a descriptor of our own would drop the
  * POSIX locks of every SQLite connection that this process has on the file. */
 static int check_file(
 	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
@@ -118,7 +118,7 @@ static int check_file(
 	if (owner == geteuid() && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
 		r = errno == EEXIST ? 0 : -errno;
 	else if (owner == geteuid() && fchmodat(folder, base, 0600, 0) < 0)
-		r = -errno; /* of the file just made, whose mode the umask may have changed */
+		r = -errno; /* the mode of a new file, which the umask may have changed */
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r)
@@ -135,14 +135,15 @@ static int check_file(
 	else if (st.st_mode & 022)
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
-	else if (st.st_size == 1) /* SQLite would take it for an empty one and write over it */
+	else if (st.st_size == 1) /* SQLite would treat such a file as empty and write over it */
 		problem_set(ret_problem, "%s: %s", name, not_sqlite);
 	else
 		return 0;
 	return -EPERM;
 }
 
-/* Whether the log with this suffix is absent, or a plain file of the owner with a single name. */
+/* Whether the log with this suffix is absent, or a regular file of the owner with no other hard
+ * link. */
 static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t owner)
 {
 	char name[NAME_MAX + 1];
@@ -178,7 +179,7 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	if (!r)
 		r = check_file(fd, base, owner, name, ret_problem);
 	/* SQLite gives the log and its index to the owner of the file if root runs it. So they must
-	 * not be other files that the owner has linked there. */
+	 * not be hard links to other files. */
 	if (!r && ret->is_anothers &&
 		!(is_safe_log(fd, base, "-wal", owner) && is_safe_log(fd, base, "-shm", owner)))
 		r = problem_error(ret_problem, -EPERM,
@@ -188,7 +189,7 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	close(fd);
 	if (r)
 		return r;
-	/* SQLITE_OPEN_NOFOLLOW wants a path without symlinks. */
+	/* SQLITE_OPEN_NOFOLLOW needs a path without symlinks. */
 	char *real = realpath(folder, NULL);
 	if (!real)
 		r = -errno;
@@ -207,7 +208,7 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 {
 	const char *base = path_name(path);
 	char *folder = path_folder(path), own[4096];
-	int r = -EINVAL; /* if the path names no file */
+	int r = -EINVAL; /* for a path that names no file */
 
 	if (!folder)
 		return -ENOMEM;
@@ -226,7 +227,7 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 	return r;
 }
 
-/* Makes the name of the file for messages: its path, escaped. Of a long path it is the end, cut
+/* Makes the name of the file for messages: its path, escaped. A long path is cut at its beginning,
  * between two characters of UTF-8. NULL if there is no memory. */
 static char *shown_name(const char *path)
 {
@@ -244,8 +245,8 @@ static char *shown_name(const char *path)
 	return shown.data;
 }
 
-/* Whether this process may write files up to a certain size only. SQLite does not always keep the
- * error number of a write that has failed for that. */
+/* Whether this process has a limit on the size of files. SQLite does not always keep the error
+ * number of a write that has failed because of it. */
 static bool has_size_limit(void)
 {
 	struct rlimit limit;
@@ -256,7 +257,7 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 {
 	int e = db ? sqlite3_system_errno(db) : 0;
 	const char *because = e ? strerror(e) : sqlite3_errstr(rc);
-	const char *what = NULL; /* a sentence without values; other sentences are set at once */
+	const char *what = NULL; /* a constant sentence; sentences with values are set directly */
 
 	/* If there is no room for the index of the log, SQLite returns an I/O error. */
 	if ((rc & 0xff) == SQLITE_IOERR && (e == ENOSPC || e == EDQUOT))
@@ -301,7 +302,8 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 				ret_problem, "%s: I/O error (%s): check the disk", name, because);
 		break;
 	case SQLITE_CANTOPEN:
-		/* The file was found or made before, so it is the log beside it that is missing. */
+		/* The file itself was found or made before, so the missing file is the log beside
+		 * it. */
 		if (e == ENOENT)
 			what = "no file can be made in its folder: it is read-only, or was "
 			       "removed; make it writable, or give another place (--marks, "
@@ -345,16 +347,17 @@ static void roll_back(sqlite3 *db)
 		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* A file that is being opened, and what it says that it is. */
+/* A file that is being opened, and its identity according to its content. */
 struct preparation {
 	sqlite3 *db;
-	bool is_anothers; /* read only */
+	bool is_anothers; /* another user's: opened read only */
 	int application, layout, tables;
 	bool is_ours; /* s3once has made its tables */
-	bool is_new;  /* nobody has made anything in it */
+	bool is_new;  /* it is blank */
 };
 
-/* Reads what the file is, in one transaction, since another process may be making the tables. */
+/* Reads the identity of the file, in one transaction, since another process may be making the
+ * tables. */
 static int identify_database(struct preparation *p)
 {
 	int rc = sqlite3_exec(p->db, "BEGIN", NULL, NULL, NULL);
@@ -397,7 +400,7 @@ static int prepare_file(void *arg)
 	int rc = identify_database(p);
 
 	if (rc || (!p->is_ours && !p->is_new) || p->layout > LAYOUT)
-		return rc; /* open_path() refuses the file by what *p says of it */
+		return rc; /* open_path() refuses the file, according to *p */
 	/* auto_vacuum is set before anything is written: in a file that has a page already, it
 	 * takes effect only with the next VACUUM. */
 	if (!p->is_anothers && p->is_new)
@@ -418,7 +421,7 @@ int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
 	int rc = attempt(arg);
 
-	/* Each pause has a random length, so that processes that wait do not try all at once. */
+	/* Each pause has a random length, so that waiting processes do not all try at once. */
 	for (; (rc & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline; rc = attempt(arg))
 		uv_sleep(1 + (unsigned)random_below(10));
 	return rc;
@@ -433,14 +436,14 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
 			  SQLITE_OPEN_EXRESCODE;
 	struct preparation file = {.is_anothers = path->is_anothers};
-	/* Every error that sets nothing but a sentence is -EBADMSG. */
+	/* Errors below that only set a sentence return -EBADMSG. */
 	int r = -EBADMSG, rc = sqlite3_open_v2(path->real, &file.db, flags, NULL);
 
 	if (!rc)
 		rc = sqlite_patiently(prepare_file, &file);
 	/* If this process may not write to the file, SQLite opens it read only, without an error.
 	 * That is an error here. A file of another program or of a newer s3once is refused below
-	 * instead, with a sentence that says more. */
+	 * instead, with a more precise sentence. */
 	if (!rc && !file.is_anothers && file.is_ours && file.layout <= LAYOUT &&
 		sqlite3_db_readonly(file.db, "main") == 1)
 		rc = SQLITE_READONLY;

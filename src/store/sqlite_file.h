@@ -5,11 +5,11 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-#define SQLITE_LOCKED_MAX_S 30 /* a file that is locked for longer is an error */
+#define SQLITE_LOCKED_MAX_S 30 /* after this time, a locked file is an error */
 
-/* Opens the file as store_sqlite_open() promises, and makes it first if it is missing. *ret_name is
- * the path as messages show it (escaped, and perhaps shortened); the caller frees it. Returns 0, or
- * -errno with a sentence. The connection belongs to one thread at a time. */
+/* Opens the file as described at store_sqlite_open(), and makes it first if it is missing.
+ * *ret_name is the path for messages (escaped, and perhaps shortened); the caller frees it. Returns
+ * 0, or -errno with a sentence. The connection belongs to one thread at a time. */
 int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
 	struct problem *ret_problem);
 
@@ -23,9 +23,8 @@ int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_prob
 int sqlite_read_number(sqlite3 *db, const char *sql, int *ret);
 
 /* Repeats the attempt as long as it returns SQLITE_BUSY, for 30 s at most, and returns its last
- * result code. SQLite's busy handler does not suffice: the change to WAL, a log that is being
- * recovered, and a file that another process is just closing return SQLITE_BUSY without asking it.
- */
+ * result code. SQLite's busy handler does not suffice: it is not called for the change to WAL, for
+ * a log that is being recovered, or for a file that another process is just closing. */
 int sqlite_patiently(int (*attempt)(void *arg), void *arg);
 
 /* Whether a statfs(2) type is a file system of the network, where SQLite's locks and shared memory

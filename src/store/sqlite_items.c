@@ -1,6 +1,6 @@
 /* The operations on an SQLite connection: SQL and JSON, without threads. The thread of sqlite.c
- * performs them, and begins a transaction before it writes. A write is judged by the row as it is
- * in that transaction. */
+ * performs them, and begins a transaction before it writes. The conditions of a write are tested on
+ * the row within that transaction. */
 #include "store/item_json.h"
 #include "store/sqlite.h"
 #include "store/sqlite_file.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPACT_PAGES "500" /* at a time: 2 MiB */
+#define COMPACT_PAGES "500" /* freed at a time: 2 MiB */
 #define INSERT_ROW    "INSERT INTO items(pk, sk, doc) VALUES(?1, ?2, ?3)"
 
 enum items_statement {
@@ -130,11 +130,11 @@ int items_sync(struct items *items)
 	return (rc || !log) ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
-/* Writes each byte of the log over itself, and syncs the log. Otherwise a sync would leave out what
- * an earlier sync has failed to write, since Linux counts these bytes as written. */
+/* Writes each byte of the log over itself, and syncs the log. Otherwise a sync would skip bytes
+ * that an earlier sync has failed to write, since Linux counts them as written. */
 static int write_over_itself(sqlite3_file *log)
 {
-	static const int piece_bytes = 1 << 16; /* SQLite's files take less than 128 KiB at once */
+	static const int piece_bytes = 1 << 16; /* SQLite accepts less than 128 KiB at once */
 	char *piece = malloc((size_t)piece_bytes);
 	sqlite3_int64 size = 0;
 	int rc = piece ? log->pMethods->xFileSize(log, &size) : SQLITE_NOMEM;
@@ -150,7 +150,7 @@ static int write_over_itself(sqlite3_file *log)
 }
 
 /* While the log is written over itself, the transaction keeps other processes from writing to it or
- * beginning it anew. */
+ * restarting it. */
 int items_write_anew(struct items *items)
 {
 	sqlite3_file *log = NULL;
@@ -233,8 +233,8 @@ static int add_op_row(struct items_op *op, const char *pk, const char *sk, const
 	return op->rows.error ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-/* Finds one row and adds it to the op's rows. Returns an SQLite result code; a row that is not
- * there is no error. */
+/* Finds one row and adds it to the op's rows. Returns an SQLite result code; an absent row is no
+ * error. */
 static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
 {
 	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
@@ -296,15 +296,15 @@ static int query(struct items *items, struct items_op *op)
 	return rc ? rc : reset;
 }
 
-/* Performs a write whose conditions are met. For an update, `item` is the item that was found, or
- * empty, and becomes what is written. `found` is false also if the row was not looked for.
+/* Performs a write whose conditions are met. For an update, `item` is the item found, or empty, and
+ * becomes the new item. `found` is false also if no search was made.
  *
- * A put if absent comes here although it is not known whether its condition is met: the INSERT
- * refuses it if the row is there. That saves one of two searches for each new file. If it is
- * refused, or if the write `shows`, the row is left in op->rows.
+ * A put if absent comes here with its condition untested: the INSERT fails if the row exists. That
+ * saves one of two searches for each new file. If it is refused, or if the write `shows`, the row
+ * is left in op->rows.
  *
- * Returns an SQLite result code. An item that cannot be written is no failure of SQLite:
- * op->outcome says what is wrong with it. */
+ * Returns an SQLite result code. An item that cannot be written is no failure of SQLite;
+ * op->outcome has its fault. */
 static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
 	const struct item_write *write = op->write;
@@ -340,8 +340,8 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
-	/* The present row is needed only for updates and for conditions. Of a put if absent, INSERT
-	 * itself checks the condition. */
+	/* The present row is needed only for updates and for conditions. For a put if absent,
+	 * INSERT itself tests the condition. */
 	const bool is_update = !write->item && !write->removes;
 	const bool has_to_look =
 		is_update || (write->n_conditions && !write_puts_if_absent(write, "pk"));
@@ -357,7 +357,7 @@ static int write_if(struct items *items, struct items_op *op)
 	if (op->outcome == OUTCOME_OK && !write_is_met(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else
-		text_reset(&op->rows); /* only a refusal or `shows` brings a row along */
+		text_reset(&op->rows); /* only a refusal or `shows` returns a row */
 	if (op->outcome == OUTCOME_OK)
 		rc = write_row(items, op, &item, found);
 	item_clear(&item);
@@ -382,7 +382,7 @@ static int compact(struct items *items, struct items_op *op)
 	if (!rc)
 		rc = sqlite_read_number(items->db, "PRAGMA freelist_count", &left);
 	op->more = !rc && left > 0;
-	if (!rc && !op->more) /* if it fails, the log is written back later, as said above */
+	if (!rc && !op->more) /* a failure only delays that, see above */
 		sqlite3_exec(items->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
 	return rc;
 }

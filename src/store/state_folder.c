@@ -1,6 +1,6 @@
 /* The folder of this host's own marks and notes, and the SQLite files that this process has open. A
- * run asks for these before it opens a file that the scan has found (src/upload/feed.c). Nothing
- * here reads or writes marks. */
+ * run compares a found file with these before it opens it (src/upload/feed.c). Nothing here reads
+ * or writes marks. */
 #include "store/state_folder.h"
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +19,7 @@ int state_make_folders(const char *path)
 		*slash = '\0';
 		if (mkdir(copy, 0700))
 			r = errno == EEXIST ? 0 : -errno;
-		else if (chmod(copy, 0700)) /* the umask may have taken bits */
+		else if (chmod(copy, 0700)) /* the umask may have removed bits */
 			r = -errno;
 		*slash = '/';
 	}
@@ -42,7 +42,8 @@ int state_path(const char *name, char *ret, size_t size)
 		below = "/.local/state/s3once";
 	}
 	if (!directory || *directory != '/')
-		/* With a relative path each working directory would have marks of its own. */
+		/* Because of a relative path, each working directory would have marks of its
+		 * own. */
 		return -ENOENT;
 	int n = snprintf(
 		ret, size, "%.*s%s/%s", (int)strcspn(directory, ends), directory, below, name);
@@ -79,14 +80,14 @@ void own_files_clear(struct own_files *own)
 
 bool own_files_are_there(const struct own_files *own)
 {
-	struct own_files now; /* it borrows the path of `own`, so it is not cleared */
+	struct own_files now; /* borrows the path of `own`, so it is not cleared */
 	if (!own->path)
 		return true;
 	own_files_find(own->path, &now);
 	for (size_t i = 0; i < own->n; i++)
 		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
 			return false;
-	return own->n > 0; /* if none was found, the SQLite file was gone already */
+	return own->n > 0; /* n is 0 if the SQLite file was gone from the start */
 }
 
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino)

@@ -1,4 +1,4 @@
-/* Where this host keeps what is its own: $STATE_DIRECTORY, else $XDG_STATE_HOME/s3once, else
+/* The folder for this host's own state: $STATE_DIRECTORY, else $XDG_STATE_HOME/s3once, else
  * ~/.local/state/s3once. */
 #pragma once
 #include <stdbool.h>
@@ -8,18 +8,18 @@
 /* Makes the path of a file in this folder. With the name "" it is the path of the folder, with a
  * slash behind it. 0, -ENOENT if the environment names no place, or -ENAMETOOLONG. */
 int state_path(const char *name, char *ret, size_t size);
-/* Likewise, and makes the folder (0700) if it is missing. If that fails, it returns the error. */
+/* Likewise, and makes the folder (0700) if it is missing. Also returns the error of that. */
 int state_file(const char *name, char *ret, size_t size);
 
 /* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0
  * or -errno. */
 int state_make_folders(const char *path);
 
-/* The SQLite files that this process has open. They must never be opened as files to be uploaded.
- * Closing any descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the
- * same process, and then another process damages it. */
+/* The SQLite files that this process has open. They must never be opened as files to upload:
+ * closing any descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the
+ * same process, and then another process may damage it. */
 struct own_files {
-	char *path; /* of the SQLite file; NULL: none */
+	char *path; /* path of the SQLite file; NULL: none */
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -31,9 +31,9 @@ struct own_files {
  * the path, which own_files_clear() frees. */
 void own_files_find(char *sqlite_path, struct own_files *ret);
 void own_files_clear(struct own_files *own);
-/* Whether the path still leads to the files that own_files_find() has found. If it does not, the
- * SQLite file was removed or replaced: nobody finds what this process writes, and other processes
- * write into a different file. True if there is no path. */
+/* Whether the path still points to the files that own_files_find() has found. If not, the SQLite
+ * file was removed or replaced: the writes of this process are lost to others, who use a different
+ * file. True if there is no path. */
 bool own_files_are_there(const struct own_files *own);
 /* Whether the file with this device and inode is one of them. */
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);

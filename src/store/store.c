@@ -1,5 +1,5 @@
-/* Opening a store by the name that people give it, and what both stores share. The command line and
- * the run open their marks here. */
+/* Opens a store by its name in the options, and has the functions that both stores share. The
+ * command line and the run open their marks here. */
 #include "store/store.h"
 #include "base/clock.h"
 #include "store/state_folder.h"
@@ -36,7 +36,7 @@ int64_t store_time_s(const struct store *store)
 	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_s();
 }
 
-/* clock_wall_s() leaves out the fraction of the second. So the time may be almost 1 s later. */
+/* clock_wall_s() drops the fraction of the second. So the time may be almost 1 s later. */
 int64_t store_latest_time_s(const struct store *store)
 {
 	return store->service ? service_latest_time_s(store->service) : clock_wall_s() + 1;
@@ -52,15 +52,14 @@ int store_sqlite_default_path(char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Returns what stands behind the word at the beginning of `spec`. NULL if `spec` begins otherwise.
- */
+/* If `spec` begins with this word, returns the rest of it, and otherwise NULL. */
 static const char *rest_after(const char *spec, const char *word)
 {
 	size_t n = strlen(word);
 	return strncmp(spec, word, n) == 0 ? spec + n : NULL;
 }
 
-/* What is wrong with a table's name, or NULL (CreateTable, Amazon DynamoDB API Reference). */
+/* Returns the fault of a table's name, or NULL (CreateTable, Amazon DynamoDB API Reference). */
 static const char *table_fault(const char *name)
 {
 	static const char allowed[] =

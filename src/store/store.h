@@ -1,29 +1,29 @@
-/* The conditional item store that marks, sessions and locks are kept in. It has three
- * implementations, which one conformance suite tests: DynamoDB, SQLite and, for locks alone, S3.
+/* The conditional item store that keeps marks, sessions and locks. It has three implementations,
+ * which one conformance suite tests: DynamoDB, SQLite and, for locks alone, S3.
  *
  * Every write is one atomic step on one item. If a condition is not met, the outcome is
- * OUTCOME_REFUSED, and the caller gets the item as it is. Since a request may be sent twice, the
- * first of them may have changed the item and caused the refusal. The caller recognises this by the
+ * OUTCOME_REFUSED, and the caller gets the present item. Since a request may be sent twice, the
+ * first try may have changed the item and caused the refusal. The caller recognises this by the
  * unique values that it has written. After an ambiguous outcome (outcome_is_ambiguous()) the same
  * write may be repeated, except one that counts, which would count twice. Keys are compared as
  * bytes (memcmp).
  *
- * A write outlives the process and a failure of power. A write that may_sync_later outlives a
- * failure of power only once it is synced: by the next write without may_sync_later, by
- * store_sync(), after a second, or when the store is closed. A failure of power undoes the last
- * writes: if one write is lost, so are all that came after it.
+ * A write survives a crash of the process and a power failure. A write with may_sync_later survives
+ * a power failure only once it is synced: by the next write without may_sync_later, by
+ * store_sync(), after a second, or when the store is closed. A power failure undoes the last
+ * writes: if one write is lost, so are all later ones.
  *
- * What was in the store when it was opened to write is on the disk. What another process has
- * written since then is surely on the disk only after store_sync(). Once a sync has failed, all
- * later writes and syncs of the store fail. */
+ * Opening a store for writing puts its content on the disk. Later writes of other processes are
+ * surely on the disk only after store_sync(). Once a sync has failed, all later writes and syncs of
+ * the store fail. */
 #pragma once
 #include "aws/call.h"
 #include "store/item.h"
 
-#define STORE_BATCHES_MAX 16 /* bytes of the word for how batches are written, with its NUL */
-/* The word if no batches may be sent: the server ignores their conditions, or has no batches. */
+#define STORE_BATCHES_MAX 16 /* size of the word for the dialect of batches, with its NUL */
+/* The word for no batches: the server ignores their conditions, or has none. */
 #define STORE_BATCHES_NONE "none"
-/* The sort keys of the two items with which try_batches() finds out how a server writes batches. */
+/* The sort keys of the two items of try_batches(). */
 #define STORE_PROBE_FIRST  "1"
 #define STORE_PROBE_SECOND "2"
 
@@ -36,22 +36,22 @@ struct store_ops {
 	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
-	/* Finds out whether the service keeps to the conditions of writes, unless that is known
-	 * already or is kept beside the items. Each write does this first, but a caller that counts
-	 * time from its write calls it before: several writers may have to try for some seconds.
-	 * Reading ends by the limits, and trying after five minutes. SETUP with a sentence if the
-	 * service does not keep to them. NULL in a store whose service surely does. */
+	/* Finds out whether the service honours the conditions of writes, unless that is known
+	 * already or recorded beside the items. Each write does this first. But a caller that
+	 * counts time from its write calls this before, since a trial may take some seconds. The
+	 * limits end the reading of a record, and five minutes the trial. SETUP with a sentence if
+	 * the service does not honour them. NULL in a store whose service surely does. */
 	enum outcome (*prepare)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);
-	/* One write of one item. REFUSED fills *ret, which the caller has zeroed, with the item as
-	 * it is, or leaves it empty if there is none. ret may be NULL. */
+	/* One write of one item. REFUSED fills *ret, which the caller has zeroed, with the present
+	 * item, or leaves it empty if there is none. ret may be NULL. */
 	enum outcome (*write)(struct store_conn *conn, struct item_key key,
 		const struct item_write *write, const struct call_limits *limits, struct item *ret,
 		struct problem *ret_problem);
 	/* ABSENT if there is no such item. */
 	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent,
 		const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
-	/* Eventually consistent. Items are visited in any order. Missing items are left out. */
+	/* Eventually consistent. Items are visited in any order. Missing items are skipped. */
 	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
 		const struct call_limits *limits, item_visitor *each, void *arg,
 		struct problem *ret_problem);
@@ -64,43 +64,42 @@ struct store_ops {
 	 * have such tables: then the caller uses query. */
 	enum outcome (*scan)(struct store_conn *conn, const struct call_limits *limits,
 		item_visitor *each, void *arg, struct problem *ret_problem);
-	/* Finds out whether writes of several connections may be sent together. It does so by what
-	 * the server does with two items in a partition that nobody else uses: (pk,
-	 * STORE_PROBE_FIRST) and (pk, STORE_PROBE_SECOND). The items stay there, and expire after a
-	 * day.
+	/* Finds out whether writes of several connections may be sent together. It tries this with
+	 * two items in a partition of their own: (pk, STORE_PROBE_FIRST) and (pk,
+	 * STORE_PROBE_SECOND). The items stay there, and expire after a day.
 	 *
-	 * OK: *ret_how is what use_batches takes, in this store or another one of the same table.
-	 * After any other outcome nothing was learnt. try_batches and use_batches are NULL in a
-	 * store that always groups its writes. */
+	 * OK: *ret_how is the argument for use_batches, in this store or another one of the same
+	 * table. Any other outcome is inconclusive. try_batches and use_batches are NULL in a store
+	 * that always groups its writes. */
 	enum outcome (*try_batches)(struct store_conn *conn, const char *pk,
 		const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 		struct problem *ret_problem);
-	/* Lets puts and updates of several callers be sent together from now on, in the way that
-	 * the word `how` names. An unknown word changes nothing. The names of all attributes must
-	 * consist of letters, digits and '_', as those of the tables of fields do. Callers notice
-	 * one difference: the item of a refusal may have been read right after the refusal.
+	/* From now on, puts and updates of several callers are sent together, in the dialect named
+	 * `how`. An unknown word changes nothing. The names of all attributes must consist of
+	 * letters, digits and '_', as those of the tables of fields do. Callers notice one
+	 * difference: the item of a refusal may have been read right after the refusal.
 	 * Thread-safe. */
 	void (*use_batches)(struct store *store, const char *how);
-	/* Returns the space of removed items to the file system, a piece at a time, so that nobody
-	 * waits long. *ret_more says that there is more. NULL if the service does this by itself.
-	 */
+	/* Returns the space of removed items to the file system, a piece at a time, so that other
+	 * users need not wait long. *ret_more is set if there is more. NULL if the service does
+	 * this by itself. */
 	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
 		bool *ret_more, struct problem *ret_problem);
-	/* Syncs all that was read or written before, so that it outlives a failure of power. NULL
-	 * in a store whose writes outlive one anyway. */
+	/* Syncs all data that was read or written before, so that it survives a power failure. NULL
+	 * in a store whose writes survive one anyway. */
 	enum outcome (*sync)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);
 	/* The store's own time in seconds since 1970. NULL: this host's. */
 	int64_t (*time_s)(const struct store *store);
 	/* Returns the name of the i-th kind of operation, or NULL if there are no more kinds. Sets
-	 * *ret_count to how often the kind was performed so far. */
+	 * *ret_count to the number of times that it was performed so far. */
 	const char *(*kind)(const struct store *store, size_t i, unsigned long *ret_count);
 	void (*close)(struct store *store);
 };
 struct store {
 	const struct store_ops *ops;
-	struct service *service; /* the service that the store asks, owned; NULL: there is none,
-				    since the store is on this host */
+	struct service
+		*service; /* the service behind the store, owned; NULL: the store is on this host */
 };
 struct store_conn {
 	struct store *store;
@@ -113,8 +112,8 @@ void store_close(struct store *store);         /* after every connection; NULL i
 enum outcome store_sync(
 	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 int64_t store_time_s(const struct store *store); /* as ops->time_s */
-/* The store's time is known only roughly, since a reply takes a while (see service_time_s()).
- * store_time_s() is the earliest that it may be now, and this is the latest. */
+/* The latest time that the store's clock may show now. It is known only roughly, since a reply
+ * takes a while (see service_time_s()); store_time_s() is the earliest. */
 int64_t store_latest_time_s(const struct store *store);
 
 /* Opens a store for many hosts. The table exists already (see store_settings.h). Limits and retries
@@ -137,9 +136,9 @@ int store_s3_open(const struct aws_settings *settings, struct http_shared *http,
  * whatever the umask is. Its directory has to exist, unless the path is that of a file in the
  * folder of state_folder.h. Then missing directories are made, too, with mode 0700.
  *
- * These are refused with a sentence: a symbolic link, a file of another owner, one that its group
- * or others may write, one on a network file system, one that is not a store, has a newer layout,
- * is damaged, or is locked for longer than 30 s.
+ * Refused with a sentence: a symbolic link, a file of another owner, one that its group or others
+ * may write, one on a network file system, one that is not a store, has a newer layout, is damaged,
+ * or is locked for longer than 30 s.
  *
  * `only_read` is for a command that writes nothing. Root may then read a file of another user if
  * its directory is that user's or root's. Such a file is opened read only, and its owner may write
@@ -154,12 +153,12 @@ int store_sqlite_open(
  * environment names no place for the folder, or another -errno. */
 int store_sqlite_default_path(char **ret);
 
-/* Where marks are, as people name it: dynamodb:TABLE, sqlite:PATH or local, which is the file
- * marks.db in the folder of state_folder.h. */
+/* The place of marks, by its name in the options: dynamodb:TABLE, sqlite:PATH or local, which is
+ * the file marks.db in the folder of state_folder.h. */
 struct marks_place {
 	bool is_dynamodb;
-	const char *table; /* of dynamodb:TABLE; borrowed */
-	char *path;        /* of sqlite:PATH and local; owned */
+	const char *table; /* for dynamodb:TABLE; borrowed */
+	char *path;        /* for sqlite:PATH and local; owned */
 	bool only_read;    /* nothing is written; marks_place_parse() sets it to false */
 };
 

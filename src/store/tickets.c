@@ -1,5 +1,6 @@
 /* The lists of tickets of callers that wait for a store. The batches of DynamoDB and the thread of
- * SQLite move tickets from one list to another. The operations themselves are not known here. */
+ * SQLite move tickets from one list to another. This file does not know the operations
+ * themselves. */
 #include "store/tickets.h"
 
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state)
@@ -23,9 +24,9 @@ void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state st
 	to->n++;
 }
 
-/* Nobody else uses these tickets and their list any more, since each caller only waits for its
- * bell. As soon as its bell rings, the caller may use a ticket again, or free it. So the bell is
- * the last thing of each ticket that is touched. */
+/* No other thread uses these tickets and their list now, since each caller only waits to be woken.
+ * Once woken, the caller may reuse its ticket, or free it. So sending the wakeup is the last access
+ * to each ticket. */
 void tickets_call(struct tickets *answered)
 {
 	for (struct ticket *next, *t = answered->first; t; t = next) {
