@@ -329,7 +329,7 @@ static struct verify_task *append_locked(
 	task->key = memcpy(task->strings, key, key_bytes);
 	if (before)
 		task->before = memcpy(task->strings + key_bytes, before, before_bytes);
-	wait_until(tasks->locked.n < TASKS_MAX, .told = &tasks->locked.shorter,
+	wait_until(tasks->locked.n < TASKS_MAX, .cond = &tasks->locked.shorter,
 		.mutex = &tasks->locked.mutex);
 	*tasks->locked.last = task;
 	tasks->locked.last = &task->next;

@@ -14,7 +14,7 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 	/* The wait has no deadline: a call that has one does not wait. */
 	const bool may_send =
 		wait_until(limits->deadline_ns || pace->locked.in_flight + 1 <= pace->locked.limit,
-			.told = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
+			.cond = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
 			.arg = limits->abandon_arg) == WAIT_MET;
 	pace->locked.in_flight += may_send ? 1 : 0;
 	*ret_cuts = atomic_load(&pace->cuts);

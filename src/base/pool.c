@@ -75,7 +75,7 @@ bool pool_add(struct pool *pool, void *item)
 {
 	const size_t room = pool->options.room;
 	uv_mutex_lock(&pool->queue.mutex);
-	wait_until(pool->queue.is_closed || pool->queue.n < room, .told = &pool->queue.has_room,
+	wait_until(pool->queue.is_closed || pool->queue.n < room, .cond = &pool->queue.has_room,
 		.mutex = &pool->queue.mutex);
 	const bool is_open = !pool->queue.is_closed;
 	if (is_open) {
@@ -97,7 +97,7 @@ void *pool_take(struct pool *pool)
 {
 	void *item = NULL;
 	uv_mutex_lock(&pool->queue.mutex);
-	wait_until(pool->queue.is_closed || pool->queue.n, .told = &pool->queue.has_item,
+	wait_until(pool->queue.is_closed || pool->queue.n, .cond = &pool->queue.has_item,
 		.mutex = &pool->queue.mutex);
 	if (pool->queue.n) {
 		item = pool->queue.items[pool->queue.at];

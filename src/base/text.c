@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 2 /* names that differ by more changes than this are not alike */
+#define CHANGES_MAX 2 /* names that differ by more changes than this are not alike */
 
 /* Returns the Levenshtein distance of two names if it is at most `most`, and otherwise any number
  * greater than `most`. */
@@ -29,13 +29,14 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 {
 	const char *nearest = NULL;
 	const size_t len = strlen(given);
-	unsigned best = NEAR + 1; /* the distance of `nearest`; at first, one that is too large */
+	unsigned best =
+		CHANGES_MAX + 1; /* the distance of `nearest`; at first, one that is too large */
 	for (size_t i = 0; i < n; i++) {
 		/* A name that begins with the given characters has distance 0, provided that they
 		 * are at least three: too many names share fewer. A name in which every character
 		 * would have to change is not like it. */
 		const bool begins = len >= 3 && strncmp(names[i], given, len) == 0;
-		const unsigned d = begins ? 0 : distance(given, names[i], NEAR);
+		const unsigned d = begins ? 0 : distance(given, names[i], CHANGES_MAX);
 		if (d < best && d < strlen(names[i])) {
 			best = d;
 			nearest = names[i];

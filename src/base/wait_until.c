@@ -3,14 +3,15 @@
 #include "base/wait_until.h"
 #include "base/clock.h"
 
-#define ASK_NS  (100 * NS_PER_MS) /* the time between two calls of abandon() */
-#define LOOK_NS (200 * NS_PER_MS) /* the time between two tests of a condition that is signalled   \
-				   */
+#define ASK_NS (100 * NS_PER_MS) /* the time between two calls of abandon() */
+#define LOOK_NS                                                                                    \
+	(200 * NS_PER_MS) /* the time between two tests of a condition that is signalled           \
+			   */
 
 bool wait_goes_on(struct waiting *waiting)
 {
-	if (waiting->told && !waiting->deadline_ns && !waiting->abandon) {
-		uv_cond_wait(waiting->told, waiting->mutex);
+	if (waiting->cond && !waiting->deadline_ns && !waiting->abandon) {
+		uv_cond_wait(waiting->cond, waiting->mutex);
 		return true;
 	}
 	/* WAIT_MET: nothing has ended the wait so far. After WAIT_ABANDONED the caller tests the
@@ -30,47 +31,48 @@ bool wait_goes_on(struct waiting *waiting)
 			uv_mutex_lock(waiting->mutex);
 		return true; /* the condition may have been met meanwhile */
 	}
-	uint64_t most_ns = waiting->told ? LOOK_NS : ASK_NS;
+	uint64_t most_ns = waiting->cond ? LOOK_NS : ASK_NS;
 	if (waiting->abandon && waiting->ask_ns - now_ns < most_ns)
 		most_ns = waiting->ask_ns - now_ns;
 	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < most_ns)
 		most_ns = waiting->deadline_ns - now_ns;
 	/* The caller tests the condition after each sleep. */
-	if (waiting->told)
-		uv_cond_timedwait(waiting->told, waiting->mutex, most_ns);
+	if (waiting->cond)
+		uv_cond_timedwait(waiting->cond, waiting->mutex, most_ns);
 	else
 		uv_sleep((unsigned)((most_ns + NS_PER_MS - 1) / NS_PER_MS));
 	return true;
 }
 
-void bell_init(struct bell *bell)
+void wakeup_init(struct wakeup *wakeup)
 {
-	bell->has_rung = false;
-	uv_mutex_init(&bell->mutex);
-	uv_cond_init(&bell->rung);
+	wakeup->is_sent = false;
+	uv_mutex_init(&wakeup->mutex);
+	uv_cond_init(&wakeup->sent);
 }
 
-void bell_clear(struct bell *bell)
+void wakeup_clear(struct wakeup *wakeup)
 {
-	uv_cond_destroy(&bell->rung);
-	uv_mutex_destroy(&bell->mutex);
+	uv_cond_destroy(&wakeup->sent);
+	uv_mutex_destroy(&wakeup->mutex);
 }
 
-void bell_ring(struct bell *bell)
+void wakeup_send(struct wakeup *wakeup)
 {
-	uv_mutex_lock(&bell->mutex);
-	bell->has_rung = true;
-	uv_cond_signal(&bell->rung); /* before the unlock: after it, the wakeup may be gone */
-	uv_mutex_unlock(&bell->mutex);
+	uv_mutex_lock(&wakeup->mutex);
+	wakeup->is_sent = true;
+	uv_cond_signal(&wakeup->sent); /* before the unlock: after it, the wakeup may be gone */
+	uv_mutex_unlock(&wakeup->mutex);
 }
 
-bool bell_await(struct bell *bell, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg)
+bool wakeup_await(
+	struct wakeup *wakeup, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg)
 {
-	uv_mutex_lock(&bell->mutex);
+	uv_mutex_lock(&wakeup->mutex);
 	const bool has_rung =
-		wait_until(bell->has_rung, .told = &bell->rung, .mutex = &bell->mutex,
+		wait_until(wakeup->is_sent, .cond = &wakeup->sent, .mutex = &wakeup->mutex,
 			.deadline_ns = deadline_ns, .abandon = abandon, .arg = arg) == WAIT_MET;
-	bell->has_rung = false;
-	uv_mutex_unlock(&bell->mutex);
+	wakeup->is_sent = false;
+	uv_mutex_unlock(&wakeup->mutex);
 	return has_rung;
 }

@@ -1,7 +1,7 @@
 /* The one way to wait: until a condition is met, a deadline has passed, or the wait is abandoned.
  *
  *	uv_mutex_lock(&queue->mutex);
- *	enum waited waited = wait_until(queue->first || queue->closed, .told = &queue->work,
+ *	enum waited waited = wait_until(queue->first || queue->closed, .cond = &queue->work,
  *		.mutex = &queue->mutex, .deadline_ns = end_ns, .abandon = is_over, .arg = run);
  */
 #pragma once
@@ -12,10 +12,10 @@
 enum waited { WAIT_MET, WAIT_LATE, WAIT_ABANDONED };
 
 struct waiting {
-	/* `told` is signalled when the condition may have become true, and `mutex` guards the
+	/* `cond` is signalled when the condition may have become true, and `mutex` guards the
 	 * condition. The caller holds the mutex before and after the wait. If both are NULL, there
 	 * is no signal, and the condition is tested every 100 ms. */
-	uv_cond_t *told;
+	uv_cond_t *cond;
 	uv_mutex_t *mutex;
 	/* The clock_boot_ns() at which the wait ends; it counts suspend. 0: no deadline. With a
 	 * deadline, the condition is tested at least every 200 ms, so that it may also depend on
@@ -48,14 +48,15 @@ bool wait_goes_on(struct waiting *waiting);
 
 /* A signal from one thread to another that waits for it. The thread that has waited may destroy it
  * right away, or wait for the next one. */
-struct bell {
+struct wakeup {
 	uv_mutex_t mutex;
-	uv_cond_t rung;
-	bool has_rung;
+	uv_cond_t sent;
+	bool is_sent;
 };
-void bell_init(struct bell *bell);
-void bell_clear(struct bell *bell);
-void bell_ring(struct bell *bell);
+void wakeup_init(struct wakeup *wakeup);
+void wakeup_clear(struct wakeup *wakeup);
+void wakeup_send(struct wakeup *wakeup);
 /* Waits until the wakeup was sent, and resets it for the next time. Returns false if the deadline
  * has passed, or the wait was abandoned, as in struct waiting. */
-bool bell_await(struct bell *bell, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg);
+bool wakeup_await(
+	struct wakeup *wakeup, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg);

@@ -134,7 +134,7 @@ static void give(struct read_ahead *ahead, struct ahead_task *task)
 static void await_task(struct read_ahead *ahead, const struct ahead_task *task)
 {
 	uv_mutex_lock(&ahead->mutex);
-	wait_until(task->is_done, .told = &ahead->done, .mutex = &ahead->mutex);
+	wait_until(task->is_done, .cond = &ahead->done, .mutex = &ahead->mutex);
 	uv_mutex_unlock(&ahead->mutex);
 }
 

@@ -196,7 +196,7 @@ static void write_lines(void *arg)
 	struct output_writer *writer = arg;
 	uv_mutex_lock(&writer->mutex);
 	for (;;) {
-		wait_until(writer->locked.first || writer->locked.finishes, .told = &writer->added,
+		wait_until(writer->locked.first || writer->locked.finishes, .cond = &writer->added,
 			.mutex = &writer->mutex);
 		if (!writer->locked.first)
 			break;
@@ -224,7 +224,7 @@ static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms
 	/* With a deadline, which never comes here, wait_until() tests the condition several times a
 	 * second. The condition needs that, since it depends on the time. */
 	wait_until(writer->locked.bytes <= bytes || stands_still(writer, ms),
-		.told = &writer->taken, .mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
+		.cond = &writer->taken, .mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
 	return writer->locked.bytes <= bytes;
 }
 

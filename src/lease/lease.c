@@ -346,7 +346,7 @@ static struct lease *take_due_lease_locked(struct lease_keeper *keeper)
 {
 	keeper->locked.idle++;
 	wait_until(!TAILQ_EMPTY(&keeper->locked.queue) || keeper->locked.stopping,
-		.told = &keeper->work, .mutex = &keeper->mutex);
+		.cond = &keeper->work, .mutex = &keeper->mutex);
 	keeper->locked.idle--;
 	struct lease *lease = keeper->locked.stopping ? NULL : TAILQ_FIRST(&keeper->locked.queue);
 	if (lease)
@@ -426,7 +426,7 @@ static void watch_leases(void *arg)
 			handle_due_locked(keeper, TAILQ_FIRST(&keeper->locked.list), now_ns);
 		else
 			wait_until(keeper->locked.stopping || next_due_locked(keeper) != due_ns,
-				.told = &keeper->due, .mutex = &keeper->mutex,
+				.cond = &keeper->due, .mutex = &keeper->mutex,
 				.deadline_ns = due_ns);
 	}
 	uv_mutex_unlock(&keeper->mutex);
@@ -498,7 +498,7 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	struct lease_keeper *keeper = lease->keeper;
 	enum outcome o = OUTCOME_TRANSIENT;
 	uv_mutex_lock(&keeper->mutex);
-	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .told = &keeper->changed,
+	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .cond = &keeper->changed,
 		.mutex = &keeper->mutex);
 	const bool is_over = lease_is_lost(lease) || atomic_load(&lease->stopping);
 	/* A lease that is over is left as it is: another thread may have made it busy. */
@@ -524,7 +524,7 @@ bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *ar
 	uv_mutex_lock(&keeper->mutex);
 	const bool is_met = wait_until(lease_is_lost(lease) ||
 					       clock_boot_ns() + need_ns <= lease_ends_ns(lease),
-				    .told = &keeper->changed, .mutex = &keeper->mutex,
+				    .cond = &keeper->changed, .mutex = &keeper->mutex,
 				    .abandon = abandon, .arg = arg) == WAIT_MET;
 	uv_mutex_unlock(&keeper->mutex);
 	return is_met && !lease_is_lost(lease);
@@ -540,7 +540,7 @@ void lease_stop(struct lease *lease)
 		lease->locked.busy = false;
 	}
 	uv_cond_broadcast(&keeper->changed);
-	wait_until(!lease->locked.busy, .told = &keeper->changed, .mutex = &keeper->mutex);
+	wait_until(!lease->locked.busy, .cond = &keeper->changed, .mutex = &keeper->mutex);
 	remove_locked(keeper, lease);
 	/* Only lease_start() sets the version, and it has counted the lease. */
 	if (is_first_stop && *lease->version)

@@ -234,7 +234,7 @@ static int release_row(
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
 		r = lock_failed(ret, -EIO, &problem);
-	} else if (!own_files_are_there(&lock->locks->files)) {
+	} else if (!own_files_are_in_place(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
 	atomic_store(&lock->release_done, r != -EIO);

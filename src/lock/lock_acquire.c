@@ -296,7 +296,7 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	const char *there = item_string(ret, dialect->version);
 	if (o == OUTCOME_REFUSED && there && strcmp(there, version) == 0)
 		o = OUTCOME_OK; /* the present row is our own write, whose reply was lost */
-	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
+	if (o == OUTCOME_OK && !own_files_are_in_place(&locks->files))
 		o = outcome_error(ret_problem, OUTCOME_SETUP,
 			"%s: was removed or replaced meanwhile: run again",
 			quote(locks->files.path).text);
@@ -430,7 +430,7 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 		ns = a->deadline_ns > now_ns ? a->deadline_ns - now_ns : 0;
 	uv_mutex_lock(&locks->mutex);
 	const bool is_closed =
-		wait_until(atomic_load(&locks->closed), .told = &locks->closing,
+		wait_until(atomic_load(&locks->closed), .cond = &locks->closing,
 			.mutex = &locks->mutex, .deadline_ns = now_ns + ns) == WAIT_MET;
 	uv_mutex_unlock(&locks->mutex);
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;

@@ -73,7 +73,7 @@ static void deliver_events(void *arg)
 	struct lock_events *events = arg;
 	uv_mutex_lock(&events->mutex);
 	for (;;) {
-		wait_until(events->locked.first || events->locked.stopping, .told = &events->came,
+		wait_until(events->locked.first || events->locked.stopping, .cond = &events->came,
 			.mutex = &events->mutex);
 		if (events->locked.stopping)
 			break;

@@ -111,7 +111,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			.conditions = ours,
 			.n_conditions = ours[1].name ? 2 : 1},
 		try->limits, ret_row, ret_problem);
-	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
+	if (o == OUTCOME_OK && !own_files_are_in_place(&locks->files))
 		o = OUTCOME_REFUSED; /* row_version() runs next, and names the file */
 	return o;
 }
@@ -129,7 +129,7 @@ static const char *own_row_version(void *arg, const struct item *item,
 			? "another took it over: its row had not changed for a whole lease"
 			: "another holds it, although its lease had not ended: its row was "
 			  "deleted or overwritten";
-	if (!own_files_are_there(&lock->locks->files))
+	if (!own_files_are_in_place(&lock->locks->files))
 		why = LOCK_FILE_GONE;
 	else if (item_is_empty(item))
 		why = "its row was deleted";

@@ -28,7 +28,7 @@ void dynamodb_use_batches(struct store *store, const char *how)
 
 /* Whether a write may wait for a batch: it has no deadline, unlike a heartbeat, and a statement can
  * express it. */
-static bool may_wait(const struct batch_write *w)
+static bool may_be_batched(const struct batch_write *w)
 {
 	const struct item_write *what = w->what;
 	if (w->limits->deadline_ns || what->removes || what->shows)
@@ -43,7 +43,7 @@ static bool may_wait(const struct batch_write *w)
 }
 
 /* Sets the sentence of a write whose caller has stopped waiting, and returns its outcome. */
-static enum outcome give_up(const struct batch_write *write)
+static enum outcome abandon_write(const struct batch_write *write)
 {
 	return outcome_error(write->ret_problem, OUTCOME_ABANDONED,
 		"it was given up before the table had answered");
@@ -66,39 +66,40 @@ static void turn_batches_off(
 }
 
 /* Whether the waiting writes may be sent now: no request is under way, or they fill a batch. */
-static bool may_go_locked(const struct batches *batches)
+static bool may_send_locked(const struct batches *batches)
 {
 	return batches->locked.waiting.n &&
 	       (batches->locked.under_way == 0 || batches->locked.waiting.n >= STATEMENTS_MAX);
 }
 
-/* Makes a waiting ticket the leader, whose caller sends the next request. `leaders` is the list of
+/* Makes a waiting ticket the leader, whose caller sends the next request. `woken` is the list of
  * tickets that the caller of this function wakes next, or NULL if it is the ticket's own caller.
  * The request counts as under way from now on, so that the other waiting writes are left to this
  * leader. */
-static void let_lead_locked(struct batches *batches, struct ticket *ticket, struct tickets *leaders)
+static void appoint_leader_locked(
+	struct batches *batches, struct ticket *ticket, struct tickets *woken)
 {
-	ticket_move(ticket, leaders, TICKET_LEADS);
+	ticket_move(ticket, woken, TICKET_LEADS);
 	batches->locked.under_way++;
 }
 
 /* Notes that a request has ended. If waiting writes may be sent now, the first of them leads the
  * next request, and its ticket is added to *woken, whose callers the caller of this function
  * wakes. */
-static void end_request_locked(struct batches *batches, struct tickets *called)
+static void end_request_locked(struct batches *batches, struct tickets *woken)
 {
 	batches->locked.under_way--;
-	if (may_go_locked(batches))
-		let_lead_locked(batches, batches->locked.waiting.first, called);
+	if (may_send_locked(batches))
+		appoint_leader_locked(batches, batches->locked.waiting.first, woken);
 }
 
 static void end_request(struct batches *batches)
 {
-	struct tickets called = {0};
+	struct tickets woken = {0};
 	uv_mutex_lock(&batches->mutex);
-	end_request_locked(batches, &called);
+	end_request_locked(batches, &woken);
 	uv_mutex_unlock(&batches->mutex);
-	tickets_call(&called);
+	tickets_wake(&woken);
 }
 
 static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket *b)
@@ -110,7 +111,7 @@ static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket
 /* Begins a request with the leader's statement, and adds the statements of waiting tickets, as far
  * as they fit. Their tickets are moved to *ret. A caller that stops waiting takes its ticket out of
  * *ret and uses it again, so the statements are copied. Returns the number of statements. */
-static size_t fill_locked(
+static size_t collect_statements_locked(
 	struct batches *batches, const struct batch_ticket *leader, struct tickets *ret)
 {
 	struct dynamodb_conn *db = leader->write->db;
@@ -143,7 +144,7 @@ static size_t fill_locked(
  * alone would have failed in the same way, after as many attempts. Any other failure may have a
  * cause outside of the statements: the leader has stopped waiting, batches are denied, or the
  * answer was lost. The caller of a ticket without a final outcome repeats its write alone. */
-static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
+static void set_outcome_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
 	const enum outcome own = whole == OUTCOME_OK ? answers[ticket->number] : whole;
@@ -184,7 +185,7 @@ static enum outcome repeat_alone(
 
 /* Returns the outcome of an answered ticket, in its caller's thread. The answer of a batch does not
  * bring along the item of a refusal, so the item is read. */
-static enum outcome outcome_of(struct batches *batches, struct batch_ticket *ticket)
+static enum outcome final_outcome(struct batches *batches, struct batch_ticket *ticket)
 {
 	const struct batch_write *write = ticket->write;
 	const enum outcome outcome = ticket->outcome;
@@ -215,7 +216,7 @@ void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
 
 /* Returns the outcome of a statement by its answer, {"TableName":"…"}, perhaps with an Item, or
  * {"Error":{"Code":"…","Message":"…"},…}. Any other answer means LOST. */
-static enum outcome answer_of(const json_t *response)
+static enum outcome statement_outcome(const json_t *response)
 {
 	const json_t *error = json_object_get(response, "Error");
 	const char *code = json_text(error, "Code");
@@ -247,14 +248,15 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	 * statements. */
 	const bool is_whole = json_array_size(responses) == n;
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
-		ret_answers[i] = is_whole ? answer_of(json_array_get(responses, i)) : OUTCOME_LOST;
+		ret_answers[i] =
+			is_whole ? statement_outcome(json_array_get(responses, i)) : OUTCOME_LOST;
 	json_decref(reply);
 	return outcome;
 }
 
 /* Sends the leader's write and all waiting writes as a batch. If none waits, the write is sent
  * alone. */
-static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
+static enum outcome send_batch(struct batches *batches, struct batch_ticket *leader)
 {
 	const struct batch_write *write = leader->write;
 	enum outcome answers[STATEMENTS_MAX], outcome;
@@ -266,10 +268,10 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	 * leads. */
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
-		return give_up(write);
+		return abandon_write(write);
 	}
 	uv_mutex_lock(&batches->mutex);
-	const size_t n = fill_locked(batches, leader, &others);
+	const size_t n = collect_statements_locked(batches, leader, &others);
 	uv_mutex_unlock(&batches->mutex);
 	if (n == 1) { /* no other ticket waits or fits */
 		outcome = dynamodb_write_alone(write);
@@ -280,27 +282,27 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	/* The leader's ticket is in no list, so that only this thread uses it, without the mutex.
 	 */
 	leader->number = 0;
-	answer_locked(leader, outcome, answers, &problem);
+	set_outcome_locked(leader, outcome, answers, &problem);
 	uv_mutex_lock(&batches->mutex);
 	for (struct ticket *t = others.first; t; t = t->next)
-		answer_locked(batch_ticket_of(t), outcome, answers, &problem);
+		set_outcome_locked(batch_ticket_of(t), outcome, answers, &problem);
 	end_request_locked(batches, &others); /* adds the next leader to the tickets to be woken */
 	uv_mutex_unlock(&batches->mutex);
-	tickets_call(&others);
+	tickets_wake(&others);
 	/* The leader itself has given up, so only the other writes are repeated. */
 	if (outcome == OUTCOME_ABANDONED) {
 		*write->ret_problem = problem;
 		return outcome;
 	}
-	return outcome_of(batches, leader);
+	return final_outcome(batches, leader);
 }
 
 /* Waits until the ticket is woken, but only until wait_ns after the ticket began to wait, or until
  * the caller's abandon() returns true. Returns whether it was woken. */
-static bool await_call(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
+static bool await_wakeup(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
 {
-	return bell_await(
-		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
+	return wakeup_await(
+		&ticket->wakeup, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
 }
 
 /* Makes the ticket a leader if no other leader has taken it. Returns whether it is one now. */
@@ -309,7 +311,7 @@ static bool try_to_lead(struct batches *batches, struct ticket *ticket)
 	uv_mutex_lock(&batches->mutex);
 	const bool leads = ticket->state == TICKET_WAITS;
 	if (leads)
-		let_lead_locked(batches, ticket, NULL);
+		appoint_leader_locked(batches, ticket, NULL);
 	uv_mutex_unlock(&batches->mutex);
 	return leads;
 }
@@ -330,25 +332,25 @@ static bool try_to_leave(struct batches *batches, struct ticket *ticket)
  * ticket that no leader has taken after HOLD_NS leads by itself. A ticket that is not answered
  * after LEAVE_NS leaves its batch, and its write is repeated alone, as after a reply that was lost:
  * the batch may be applied all the same. A caller whose limits end gives up. */
-static enum outcome await(struct batches *batches, struct batch_ticket *own)
+static enum outcome await_outcome(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
 	const struct call_limits *limits = own->write->limits;
-	bool called = await_call(ticket, HOLD_NS, limits);
+	bool woken = await_wakeup(ticket, HOLD_NS, limits);
 
 	/* If HOLD_NS is not over, abandon() has ended the wait. Then the next wait ends at once. */
-	if (!called && clock_boot_ns() >= ticket->since_ns + HOLD_NS &&
-		try_to_lead(batches, ticket))
-		return lead(batches, own);
-	if (!called)
-		called = await_call(ticket, LEAVE_NS, limits);
-	if (!called && try_to_leave(batches, ticket))
-		return limits_are_over(limits) ? give_up(own->write)
+	if (!woken && clock_boot_ns() >= ticket->since_ns + HOLD_NS && try_to_lead(batches, ticket))
+		return send_batch(batches, own);
+	if (!woken)
+		woken = await_wakeup(ticket, LEAVE_NS, limits);
+	if (!woken && try_to_leave(batches, ticket))
+		return limits_are_over(limits) ? abandon_write(own->write)
 					       : dynamodb_write_alone(own->write);
 	/* The ticket could not leave, since it is about to be woken. This wait is short. */
-	if (!called)
-		bell_await(&ticket->called, 0, NULL, NULL);
-	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
+	if (!woken)
+		wakeup_await(&ticket->wakeup, 0, NULL, NULL);
+	return ticket->state == TICKET_ANSWERED ? final_outcome(batches, own)
+						: send_batch(batches, own);
 }
 
 enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
@@ -363,7 +365,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 
 	own->write = &write;
 	const int dialect = atomic_load(&batches->dialect);
-	if (dialect == DIALECT_NONE || !may_wait(&write))
+	if (dialect == DIALECT_NONE || !may_be_batched(&write))
 		return dynamodb_write_alone(&write);
 	/* If no request is under way, this write is sent at once. It counts as a request under way,
 	 * for which later writes wait. */
@@ -388,9 +390,9 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	own->ticket.since_ns = clock_boot_ns();
 	uv_mutex_lock(&batches->mutex);
 	ticket_move(&own->ticket, &batches->locked.waiting, TICKET_WAITS);
-	const bool leads = may_go_locked(batches);
+	const bool leads = may_send_locked(batches);
 	if (leads)
-		let_lead_locked(batches, &own->ticket, NULL);
+		appoint_leader_locked(batches, &own->ticket, NULL);
 	uv_mutex_unlock(&batches->mutex);
-	return leads ? lead(batches, own) : await(batches, own);
+	return leads ? send_batch(batches, own) : await_outcome(batches, own);
 }

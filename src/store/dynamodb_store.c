@@ -336,7 +336,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 
 	if (!db)
 		return -ENOMEM;
-	bell_init(&db->ticket.ticket.called);
+	wakeup_init(&db->ticket.ticket.wakeup);
 	db->conn.store = store;
 	db->db = (struct dynamodb *)store;
 	db->table = &db->db->table;
@@ -353,7 +353,7 @@ static void conn_free(struct store_conn *conn)
 	text_clear(&db->body);
 	text_clear(&db->names);
 	text_clear(&db->values);
-	bell_clear(&db->ticket.ticket.called);
+	wakeup_clear(&db->ticket.ticket.wakeup);
 	text_clear(&db->ticket.statement);
 	free(conn);
 }

@@ -42,7 +42,7 @@ struct attribute *item_find(const struct item *item, const char *name)
 
 /* Returns the capacity of an item of n attributes, which is at least ROOM_LEAST and a power of two.
  * Since it follows from n, no item stores its capacity. */
-static size_t room_of(size_t n)
+static size_t capacity_for(size_t n)
 {
 	size_t room = ROOM_LEAST;
 	while (room < n)
@@ -52,7 +52,7 @@ static size_t room_of(size_t n)
 
 int item_reserve(struct item *item, size_t n)
 {
-	void *grown = reallocarray(item->attributes, room_of(n), sizeof *item->attributes);
+	void *grown = reallocarray(item->attributes, capacity_for(n), sizeof *item->attributes);
 	if (!grown)
 		return -ENOMEM;
 	item->attributes = grown;
@@ -72,7 +72,7 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 		memcpy(copy + name_bytes, value, n);
 	copy[name_bytes + n] = '\0';
 	/* An item without attributes may have no memory yet. */
-	const bool is_full = !item->count || item->count == room_of(item->count);
+	const bool is_full = !item->count || item->count == capacity_for(item->count);
 	struct attribute *set = item_find(item, name);
 	if (set) {
 		free_attribute(set);
@@ -200,7 +200,7 @@ bool write_puts_if_absent(const struct item_write *write, const char *pk_name)
 	       strcmp(write->conditions->name, pk_name) == 0;
 }
 
-bool write_is_met(const struct item_write *write, const struct item *present, bool found)
+bool write_conditions_met(const struct item_write *write, const struct item *present, bool found)
 {
 	const bool is_update = !write->item && !write->removes;
 	if (is_update && !found) /* the conditions of an update require an existing item */

@@ -98,7 +98,7 @@ struct item_write {
 bool write_only_creates(const struct item_write *write);
 /* For stores that test the conditions themselves: whether the present item, or its absence, meets
  * the conditions of the write. If `found` is false, `present` is empty. */
-bool write_is_met(const struct item_write *write, const struct item *present, bool found);
+bool write_conditions_met(const struct item_write *write, const struct item *present, bool found);
 /* Turns the present item into the one that an update leaves. 0, -ENOMEM, or -EBADMSG if the
  * attribute to be counted is not a number. After an error the item may be half changed. */
 int write_update(const struct item_write *write, struct item *item);

@@ -149,7 +149,7 @@ int item_from_json(const json_t *json, struct item *ret)
 }
 
 /* If the text at *at begins with `what`, moves *at behind it. Returns whether it does. */
-static bool skip(const char **at, const char *what)
+static bool skip_text(const char **at, const char *what)
 {
 	const size_t n = strlen(what);
 	if (strncmp(*at, what, n) != 0)
@@ -171,7 +171,7 @@ static char *take_string(const char **at, size_t *ret_n)
 		bits |= (unsigned char)*end;
 	*at = end;
 	*ret_n = (size_t)(end - begin);
-	const bool is_whole = skip(at, "\"") && (bits < 0x80 || utf8_valid(begin, *ret_n));
+	const bool is_whole = skip_text(at, "\"") && (bits < 0x80 || utf8_valid(begin, *ret_n));
 	return is_whole ? (char *)(uintptr_t)begin : NULL;
 }
 
@@ -182,14 +182,14 @@ static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_
 	*ret = (struct attribute){.name = take_string(at, ret_name_bytes), .is_in_block = true};
 	if (!ret->name)
 		return false;
-	if (skip(at, ":{\"S\":"))
+	if (skip_text(at, ":{\"S\":"))
 		ret->type = VALUE_STRING;
-	else if (skip(at, ":{\"N\":"))
+	else if (skip_text(at, ":{\"N\":"))
 		ret->type = VALUE_NUMBER;
 	else
 		return false;
 	ret->value = take_string(at, &ret->n);
-	return ret->value && skip(at, "}");
+	return ret->value && skip_text(at, "}");
 }
 
 /* Reads a plain item, as nearly all are: it has only strings and numbers without escapes, and no
@@ -207,8 +207,8 @@ static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 		if (n == PLAIN_MAX || !take_plain(&at, &attributes[n], &name_bytes[n]))
 			return NOT_PLAIN;
 		n++;
-	} while (skip(&at, ","));
-	if (!skip(&at, "}"))
+	} while (skip_text(&at, ","));
+	if (!skip_text(&at, "}"))
 		return NOT_PLAIN;
 	*ret_bytes = (size_t)(at - text);
 	item.block = malloc(*ret_bytes);

@@ -25,7 +25,7 @@ void racer_ready(struct racer *racer)
 	uv_mutex_lock(&contest->locked.mutex);
 	if (++contest->locked.ready == RACE_WRITERS)
 		uv_cond_broadcast(&contest->locked.all_are_ready);
-	wait_until(contest->locked.ready == RACE_WRITERS, .told = &contest->locked.all_are_ready,
+	wait_until(contest->locked.ready == RACE_WRITERS, .cond = &contest->locked.all_are_ready,
 		.mutex = &contest->locked.mutex);
 	uv_mutex_unlock(&contest->locked.mutex);
 }

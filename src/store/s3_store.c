@@ -30,7 +30,7 @@ static struct s3_store_conn *conn_of(struct store_conn *conn)
 
 /* Puts the new state of the item, if the object is still the row that was read. `row` becomes the
  * new row. OK also if there is nothing to do. REFUSED if the object has changed. */
-static enum outcome put_next(struct s3_store_conn *conn, const char *name, struct item_key key,
+static enum outcome put_new_state(struct s3_store_conn *conn, const char *name, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
 	struct problem *ret_problem)
 {
@@ -84,10 +84,10 @@ static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 		o = s3_store_read(conn, key, limits, row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	*ret_met = write_is_met(write, &row->item, row->is_there);
+	*ret_met = write_conditions_met(write, &row->item, row->is_there);
 	if (!*ret_met)
 		return OUTCOME_REFUSED;
-	return put_next(conn, name.text, key, write, limits, row, ret_problem);
+	return put_new_state(conn, name.text, key, write, limits, row, ret_problem);
 }
 
 static enum outcome write_item(struct store_conn *conn, struct item_key key,
@@ -141,7 +141,7 @@ static enum outcome get(struct store_conn *conn, struct item_key key, bool consi
 }
 
 /* Reads one item and hands it to the visitor. An absent item is skipped. */
-static enum outcome visit(struct s3_store_conn *conn, struct item_key key,
+static enum outcome visit_item(struct s3_store_conn *conn, struct item_key key,
 	const struct call_limits *limits, item_visitor *each, void *arg, size_t *ret_bytes,
 	struct problem *ret_problem)
 {
@@ -163,7 +163,7 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 	enum outcome o = OUTCOME_OK;
 	size_t bytes = 0;
 	for (size_t i = 0; i < n && o == OUTCOME_OK; i++)
-		o = visit(conn_of(conn), keys[i], limits, each, arg, &bytes, ret_problem);
+		o = visit_item(conn_of(conn), keys[i], limits, each, arg, &bytes, ret_problem);
 	return o;
 }
 
@@ -201,7 +201,7 @@ static int by_bytes(const void *a, const void *b)
 
 /* Sorts the keys that are in the range. Escaped names have another order than the keys, so the
  * server cannot do it. */
-static enum outcome sort(
+static enum outcome sort_keys_in_range(
 	struct sort_keys *keys, const struct store_range *range, struct problem *ret_problem)
 {
 	const char *end = keys->all.data + keys->all.len;
@@ -223,7 +223,7 @@ static enum outcome sort(
 
 /* Makes the prefix of the names of a range: the prefix of the partition, and the beginning that
  * both ends of the range share. *ret_n is the length of the former. */
-static enum outcome prefix_of(struct s3_store_conn *conn, const struct store_range *range,
+static enum outcome range_prefix(struct s3_store_conn *conn, const struct store_range *range,
 	struct object_name *ret, size_t *ret_n, struct problem *ret_problem)
 {
 	char common[KEY_BYTES_MAX + 1] = "";
@@ -248,16 +248,16 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 	struct sort_keys keys = {.all = TEXT(SIZE_MAX)};
 	struct object_name prefix;
 	size_t partition_n, bytes = 0, i = 0;
-	enum outcome o = prefix_of(s3, range, &prefix, &partition_n, ret_problem);
+	enum outcome o = range_prefix(s3, range, &prefix, &partition_n, ret_problem);
 	if (o == OUTCOME_OK)
 		o = list_names(s3, prefix.text, partition_n, limits, &keys.all, ret_problem);
 	if (o == OUTCOME_OK)
-		o = sort(&keys, range, ret_problem);
+		o = sort_keys_in_range(&keys, range, ret_problem);
 	for (; i < keys.n && o == OUTCOME_OK; i++) {
 		if ((range->most && i == range->most) || bytes >= PAGE_MAX_BYTES)
 			break;
 		const struct item_key key = {range->pk, keys.list[i]};
-		o = visit(s3, key, limits, each, arg, &bytes, ret_problem);
+		o = visit_item(s3, key, limits, each, arg, &bytes, ret_problem);
 	}
 	*ret_more = i < keys.n;
 	free(keys.list);
@@ -324,7 +324,7 @@ static const struct store_ops s3_ops = {
 
 /* Splits s3://BUCKET/PREFIX into bucket and prefix. The prefix gets one '/' at its end, unless it
  * is empty. */
-static int cut(struct s3_store *store, const char *place)
+static int split_place(struct s3_store *store, const char *place)
 {
 	const char *bucket = place + strlen(STORE_S3_BEGIN);
 	const size_t n = strcspn(bucket, "/");
@@ -350,7 +350,7 @@ int store_s3_open(const struct aws_settings *settings, struct http_shared *http,
 	if (!s3)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	s3->store.ops = &s3_ops;
-	int error = cut(s3, place);
+	int error = split_place(s3, place);
 	if (error)
 		problem_set(ret_problem, "out of memory");
 	else

@@ -51,8 +51,9 @@ static enum outcome choose_object(struct trial *trial, struct problem *ret_probl
 
 /* Puts content that is unique within the trial, since an etag changes only with the content. An
  * etag of NULL means If-None-Match. */
-static enum outcome put(const struct trial *trial, struct s3_store_conn *conn, const char *etag,
-	const char *who, unsigned number, char *ret_etag, struct problem *ret_problem)
+static enum outcome put_probe(const struct trial *trial, struct s3_store_conn *conn,
+	const char *etag, const char *who, unsigned number, char *ret_etag,
+	struct problem *ret_problem)
 {
 	struct s3_object object;
 	const char *name = trial->names[trial->n - 1].text;
@@ -78,7 +79,7 @@ static enum outcome prepare_round(void *arg, unsigned round, struct problem *ret
 	struct trial *trial = arg;
 	enum outcome o = choose_object(trial, ret_problem);
 	if (o == OUTCOME_OK && trial->replaces)
-		o = put(trial, trial->conn, NULL, "round", round, trial->etag, ret_problem);
+		o = put_probe(trial, trial->conn, NULL, "round", round, trial->etag, ret_problem);
 	return o;
 }
 
@@ -86,7 +87,7 @@ static enum outcome write_round(void *arg, struct racer *racer, struct problem *
 {
 	const struct trial *trial = arg;
 	racer_ready(racer);
-	return put(trial, (struct s3_store_conn *)racer->store,
+	return put_probe(trial, (struct s3_store_conn *)racer->store,
 		trial->replaces ? trial->etag : NULL, "writer", racer->number, NULL, ret_problem);
 }
 
@@ -157,30 +158,30 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 	char first[S3_ETAG_MAX + 1] = "";
 	enum outcome o = choose_object(trial, ret_problem);
 	if (o == OUTCOME_OK)
-		o = put(trial, conn, NULL, "put", 1, first, ret_problem);
+		o = put_probe(trial, conn, NULL, "put", 1, first, ret_problem);
 	if (o == OUTCOME_UNSUPPORTED) /* the server refuses the header itself */
 		return judge_refusal(trial, o, "If-None-Match", ret_problem);
 	if (o != OUTCOME_OK) /* no other client knows the name */
 		return o == OUTCOME_REFUSED ? OUTCOME_TRANSIENT : o;
-	o = judge_refusal(trial, put(trial, conn, NULL, "put", 2, NULL, ret_problem),
+	o = judge_refusal(trial, put_probe(trial, conn, NULL, "put", 2, NULL, ret_problem),
 		"If-None-Match", ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	/* The etag is the right one. A server that refuses it may want it without quotes. */
-	o = put(trial, conn, first, "put", 3, NULL, ret_problem);
+	o = put_probe(trial, conn, first, "put", 3, NULL, ret_problem);
 	if (o == OUTCOME_REFUSED) {
 		s3_learn(s3, S3_IF_MATCH_QUOTES, false);
-		o = put(trial, conn, first, "put", 3, NULL, ret_problem);
+		o = put_probe(trial, conn, first, "put", 3, NULL, ret_problem);
 	}
 	if (o == OUTCOME_REFUSED)
 		o = OUTCOME_UNSUPPORTED;
 	if (o == OUTCOME_UNSUPPORTED)
 		return judge_refusal(trial, o, "If-Match", ret_problem);
 	/* By now the object has another etag. */
-	return o != OUTCOME_OK
-		       ? o
-		       : judge_refusal(trial, put(trial, conn, first, "put", 4, NULL, ret_problem),
-				 "If-Match", ret_problem);
+	return o != OUTCOME_OK ? o
+			       : judge_refusal(trial,
+					 put_probe(trial, conn, first, "put", 4, NULL, ret_problem),
+					 "If-Match", ret_problem);
 }
 
 /* Tries out the bucket, and removes the objects, whatever the result. */
@@ -207,7 +208,7 @@ static enum outcome try_conditions(
 }
 
 /* Whether the item says that this server honours conditions. Learns how it compares etags. */
-static bool recall(struct s3 *s3, const struct item *item)
+static bool load_result(struct s3 *s3, const struct item *item)
 {
 	const char *server = item_string(item, "server"), *etags = item_string(item, "etags");
 	const int64_t now_s = service_time_s(s3_service(s3));
@@ -220,7 +221,7 @@ static bool recall(struct s3 *s3, const struct item *item)
 }
 
 /* Saves the result. An error is no failure: the next client tries again. */
-static void keep(struct s3_store_conn *conn, const struct call_limits *limits)
+static void save_result(struct s3_store_conn *conn, const struct call_limits *limits)
 {
 	struct s3 *s3 = conn->of->s3;
 	struct s3_object object;
@@ -256,12 +257,12 @@ enum outcome s3_store_prepare(
 	if (s3_is_aws(store->s3) || atomic_load(&store->is_proven))
 		return OUTCOME_OK;
 	enum outcome o = s3_store_read(own, kept_key, limits, &row, ret_problem);
-	const bool is_kept = o == OUTCOME_OK && recall(store->s3, &row.item);
+	const bool is_kept = o == OUTCOME_OK && load_result(store->s3, &row.item);
 	s3_store_row_clear(&row);
 	if (o == OUTCOME_OK && !is_kept) {
 		o = try_conditions(own, limits, ret_problem);
 		if (o == OUTCOME_OK)
-			keep(own, limits);
+			save_result(own, limits);
 	}
 	if (o == OUTCOME_OK)
 		atomic_store(&store->is_proven, true);

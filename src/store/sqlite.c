@@ -18,8 +18,9 @@
 #define ROWS_BYTES                                                                                 \
 	(ITEMS_BATCH *                                                                             \
 		(DOC_BYTES + 4096)) /* the most bytes of rows of one op; 4,096 are for the keys */
-#define SYNC_LATER_NS NS_PER_S /* the longest that a write with may_sync_later waits for its sync  \
-				*/
+#define SYNC_LATER_NS                                                                              \
+	NS_PER_S /* the longest that a write with may_sync_later waits for its sync                \
+		  */
 #define LOOK_NS (100 * NS_PER_MS) /* the time between two tries of a caller to withdraw */
 
 static const char *const kinds[ITEMS_KINDS] = {
@@ -95,7 +96,7 @@ static bool is_write(struct ticket *ticket)
 enum choice { READS, WRITES, OVERDUE };
 
 /* Moves the chosen tickets from the queue to *ret, in order. */
-static void take_chosen(struct sqlite_store *store, enum choice choice, struct tickets *ret)
+static void take_tickets(struct sqlite_store *store, enum choice choice, struct tickets *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
 
@@ -119,12 +120,12 @@ static void answer_tickets(struct sqlite_store *store, struct tickets *list, int
 		text_clear(&op->rows);
 		op->outcome = sqlite_failure(store->db, rc, store->name, &op->problem);
 	}
-	tickets_call(list);
+	tickets_wake(list);
 }
 
 /* Answers a list of tickets, or puts them back into the queue if the file was locked. Returns
  * whether it was locked. The low byte of rc is the primary result code; the rest is detail. */
-static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int rc)
+static bool answer_or_requeue(struct sqlite_store *store, struct tickets *list, int rc)
 {
 	if ((rc & 0xff) != SQLITE_BUSY) {
 		answer_tickets(store, list, rc);
@@ -144,10 +145,10 @@ static bool perform_reads(struct sqlite_store *store)
 	bool locked = false;
 	struct tickets list = {0}, one = {0};
 
-	take_chosen(store, READS, &list);
+	take_tickets(store, READS, &list);
 	for (struct ticket *t = list.first; t; t = list.first) {
 		ticket_move(t, &one, TICKET_TAKEN);
-		locked |= settle_tickets(store, &one, items_apply(store->items, op_of(t)));
+		locked |= answer_or_requeue(store, &one, items_apply(store->items, op_of(t)));
 	}
 	return locked;
 }
@@ -155,7 +156,7 @@ static bool perform_reads(struct sqlite_store *store)
 /* Remembers an I/O error, after which the state of the log on the disk is unknown. All later writes
  * of this process fail. The next process that opens the file writes the log over itself. So when
  * this process closes the file, SQLite must not write the log back into the file and remove it. */
-static void keep_failure(struct sqlite_store *store, int rc)
+static void remember_failure(struct sqlite_store *store, int rc)
 {
 	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
 		return;
@@ -169,7 +170,7 @@ static int sync_file(struct sqlite_store *store)
 {
 	store->unsynced_since_ns = 0;
 	const int rc = items_sync(store->items);
-	keep_failure(store, rc);
+	remember_failure(store, rc);
 	return rc;
 }
 
@@ -185,7 +186,7 @@ static bool perform_writes(struct sqlite_store *store)
 
 	if ((rc & 0xff) == SQLITE_BUSY)
 		return true;
-	take_chosen(store, WRITES, &list);
+	take_tickets(store, WRITES, &list);
 	for (struct ticket *t = list.first; t && !rc; t = t->next) {
 		const struct item_write *write = op_of(t)->write;
 		may_wait &= write && write->may_sync_later;
@@ -197,10 +198,10 @@ static bool perform_writes(struct sqlite_store *store)
 		store->unsynced_since_ns = clock_boot_ns();
 	if (!rc && !may_wait)
 		rc = sync_file(store);
-	keep_failure(store, rc);
+	remember_failure(store, rc);
 	if (rc)
 		items_rollback(store->items);
-	return settle_tickets(store, &list, rc);
+	return answer_or_requeue(store, &list, rc);
 }
 
 /* Waits until there are tickets, a sync is due, or the store is closing. Returns false if it is
@@ -212,7 +213,7 @@ static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 	const uint64_t due_ns = since_ns ? since_ns + SYNC_LATER_NS : 0;
 
 	uv_mutex_lock(&store->mutex);
-	wait_until(store->locked.waiting.n || store->locked.closing, .told = &store->work,
+	wait_until(store->locked.waiting.n || store->locked.closing, .cond = &store->work,
 		.mutex = &store->mutex, .deadline_ns = due_ns);
 	bool more = store->locked.waiting.n || !store->locked.closing;
 	*ret_has_writes = false;
@@ -246,7 +247,7 @@ static void run_thread(void *arg)
 		/* Another process has locked the file. Tickets that have waited too long fail; the
 		 * rest wait a moment. */
 		struct tickets overdue = {0};
-		take_chosen(store, OVERDUE, &overdue);
+		take_tickets(store, OVERDUE, &overdue);
 		answer_tickets(store, &overdue, SQLITE_BUSY);
 		uv_sleep(1 + (unsigned)random_below(3));
 	}
@@ -269,8 +270,8 @@ static bool await_answer(
 	 * can be withdrawn only if the thread puts it back into the queue because another process
 	 * has locked the file. So withdrawing is tried every LOOK_NS until the ticket is
 	 * answered. */
-	while (!bell_await(
-		&ticket->called, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
+	while (!wakeup_await(
+		&ticket->wakeup, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
 		uv_mutex_lock(&store->mutex);
 		const bool waits = ticket->state == TICKET_WAITS;
 		if (waits)
@@ -278,7 +279,7 @@ static bool await_answer(
 		uv_mutex_unlock(&store->mutex);
 		if (waits)
 			return false;
-		if (bell_await(&ticket->called, clock_boot_ns() + LOOK_NS, NULL, NULL))
+		if (wakeup_await(&ticket->wakeup, clock_boot_ns() + LOOK_NS, NULL, NULL))
 			break;
 	}
 	return true;
@@ -426,7 +427,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 
 	if (!conn)
 		return -ENOMEM;
-	bell_init(&conn->ticket.ticket.called);
+	wakeup_init(&conn->ticket.ticket.wakeup);
 	conn->conn.store = store;
 	*ret = &conn->conn;
 	return 0;
@@ -434,7 +435,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 
 static void conn_free(struct store_conn *conn)
 {
-	bell_clear(&ticket_of(conn)->ticket.called);
+	wakeup_clear(&ticket_of(conn)->ticket.wakeup);
 	free(conn);
 }
 
@@ -504,7 +505,7 @@ int store_sqlite_open(
 	store->store.ops = &sqlite_ops;
 	/* r is 0 or -errno, and rc a result code of SQLite. */
 	int r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
-	const int rc = r ? SQLITE_OK : sqlite_patiently(prepare_store, store);
+	const int rc = r ? SQLITE_OK : sqlite_retry_busy(prepare_store, store);
 	if (rc) {
 		r = sqlite_error(store->db, rc, store->name, ret_problem);
 	} else if (!r) {

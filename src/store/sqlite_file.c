@@ -68,7 +68,8 @@ bool sqlite_path_is_remote(unsigned long type)
 
 /* Sets a sentence about the owner of a file or folder. It has the user id, since the user of the
  * systemd units (DynamicUser=) has a name only while one of them runs. */
-static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
+static void describe_owner(
+	const char *name, const char *what, uid_t uid, struct problem *ret_problem)
 {
 	const bool is_units =
 		strstr(name, "/var/lib/s3once/") || strstr(name, "/var/lib/private/s3once/");
@@ -90,7 +91,7 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
 		return problem_error(ret_problem, -errno, "%s: %s", name, strerror(errno));
 	if (st.st_uid != owner && st.st_uid != 0)
-		say_whose(name, "its folder belongs", st.st_uid, ret_problem);
+		describe_owner(name, "its folder belongs", st.st_uid, ret_problem);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem,
 			"%s: others can write to its folder (mode %04o): use a folder of your own, "
@@ -131,7 +132,7 @@ static int check_file(
 	else if (!S_ISREG(st.st_mode))
 		problem_set(ret_problem, "%s: is not a regular file: give another path", name);
 	else if (st.st_uid != owner)
-		say_whose(name, "belongs", st.st_uid, ret_problem);
+		describe_owner(name, "belongs", st.st_uid, ret_problem);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
@@ -416,7 +417,7 @@ static int prepare_file(void *arg)
 	return rc ? rc : sqlite3_exec(p->db, settings_sql, NULL, NULL, NULL);
 }
 
-int sqlite_patiently(int (*attempt)(void *arg), void *arg)
+int sqlite_retry_busy(int (*attempt)(void *arg), void *arg)
 {
 	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
 	int rc = attempt(arg);
@@ -440,7 +441,7 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 	int r = -EBADMSG, rc = sqlite3_open_v2(path->real, &file.db, flags, NULL);
 
 	if (!rc)
-		rc = sqlite_patiently(prepare_file, &file);
+		rc = sqlite_retry_busy(prepare_file, &file);
 	/* If this process may not write to the file, SQLite opens it read only, without an error.
 	 * That is an error here. A file of another program or of a newer s3once is refused below
 	 * instead, with a more precise sentence. */

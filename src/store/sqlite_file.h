@@ -25,7 +25,7 @@ int sqlite_read_number(sqlite3 *db, const char *sql, int *ret);
 /* Repeats the attempt as long as it returns SQLITE_BUSY, for 30 s at most, and returns its last
  * result code. SQLite's busy handler does not suffice: it is not called for the change to WAL, for
  * a log that is being recovered, or for a file that another process is just closing. */
-int sqlite_patiently(int (*attempt)(void *arg), void *arg);
+int sqlite_retry_busy(int (*attempt)(void *arg), void *arg);
 
 /* Whether a statfs(2) type is a file system of the network, where SQLite's locks and shared memory
  * cannot be relied on. */

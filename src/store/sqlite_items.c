@@ -354,7 +354,7 @@ static int write_if(struct items *items, struct items_op *op)
 	if (found)
 		op->outcome =
 			doc_decode(op->key, items_row_at(op->rows.data).doc, &item, &op->problem);
-	if (op->outcome == OUTCOME_OK && !write_is_met(write, &item, found))
+	if (op->outcome == OUTCOME_OK && !write_conditions_met(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else
 		text_reset(&op->rows); /* only a refusal or `shows` returns a row */

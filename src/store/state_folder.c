@@ -78,19 +78,19 @@ void own_files_clear(struct own_files *own)
 	*own = (struct own_files){0};
 }
 
-bool own_files_are_there(const struct own_files *own)
+bool own_files_are_in_place(const struct own_files *own)
 {
 	struct own_files now; /* borrows the path of `own`, so it is not cleared */
 	if (!own->path)
 		return true;
 	own_files_find(own->path, &now);
 	for (size_t i = 0; i < own->n; i++)
-		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
+		if (!own_files_contain(&now, own->files[i].dev, own->files[i].ino))
 			return false;
 	return own->n > 0; /* n is 0 if the SQLite file was gone from the start */
 }
 
-bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino)
+bool own_files_contain(const struct own_files *own, dev_t dev, ino_t ino)
 {
 	for (size_t i = 0; i < own->n; i++)
 		if (own->files[i].ino == ino && own->files[i].dev == dev)

@@ -34,6 +34,6 @@ void own_files_clear(struct own_files *own);
 /* Whether the path still points to the files that own_files_find() has found. If not, the SQLite
  * file was removed or replaced: the writes of this process are lost to others, who use a different
  * file. True if there is no path. */
-bool own_files_are_there(const struct own_files *own);
+bool own_files_are_in_place(const struct own_files *own);
 /* Whether the file with this device and inode is one of them. */
-bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);
+bool own_files_contain(const struct own_files *own, dev_t dev, ino_t ino);

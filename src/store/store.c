@@ -53,14 +53,14 @@ int store_sqlite_default_path(char **ret)
 }
 
 /* If `spec` begins with this word, returns the rest of it, and otherwise NULL. */
-static const char *rest_after(const char *spec, const char *word)
+static const char *rest_after_prefix(const char *spec, const char *word)
 {
 	size_t n = strlen(word);
 	return strncmp(spec, word, n) == 0 ? spec + n : NULL;
 }
 
 /* Returns the fault of a table's name, or NULL (CreateTable, Amazon DynamoDB API Reference). */
-static const char *table_fault(const char *name)
+static const char *table_name_fault(const char *name)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -74,8 +74,9 @@ static const char *table_fault(const char *name)
 
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem)
 {
-	const char *table = rest_after(spec, "dynamodb:"), *path = rest_after(spec, "sqlite:");
-	const char *fault = table ? table_fault(table) : NULL;
+	const char *table = rest_after_prefix(spec, "dynamodb:"),
+		   *path = rest_after_prefix(spec, "sqlite:");
+	const char *fault = table ? table_name_fault(table) : NULL;
 	*ret = (struct marks_place){.is_dynamodb = table != NULL, .table = table};
 	if (strcmp(spec, "local") == 0) {
 		int r = store_sqlite_default_path(&ret->path);

@@ -27,12 +27,12 @@ void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state st
 /* No other thread uses these tickets and their list now, since each caller only waits to be woken.
  * Once woken, the caller may reuse its ticket, or free it. So sending the wakeup is the last access
  * to each ticket. */
-void tickets_call(struct tickets *answered)
+void tickets_wake(struct tickets *answered)
 {
 	for (struct ticket *next, *t = answered->first; t; t = next) {
 		next = t->next;
 		t->list = NULL;
-		bell_ring(&t->called);
+		wakeup_send(&t->wakeup);
 	}
 	*answered = (struct tickets){0};
 }

@@ -23,7 +23,7 @@ struct ticket {
 	uint64_t since_ns; /* clock_boot_ns() at which it began to wait */
 	/* Sent each time that another thread has answered the ticket, or has made it lead. The
 	 * owner of the ticket initializes and clears it. */
-	struct bell called;
+	struct wakeup wakeup;
 };
 
 /* A list of tickets, in order of arrival. A zeroed one is empty. */
@@ -36,4 +36,4 @@ struct tickets {
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state);
 /* Empties a list of tickets that were answered or are to lead, and wakes their callers. Called
  * without the mutex. */
-void tickets_call(struct tickets *answered);
+void tickets_wake(struct tickets *answered);

@@ -286,7 +286,7 @@ static int gather(struct feed *feed)
 		return 1;
 	}
 	if (entry.kind == SCAN_FILE &&
-		own_files_hold(&run->files.own_files, entry.dev, entry.ino)) {
+		own_files_contain(&run->files.own_files, entry.dev, entry.ino)) {
 		entry.kind = SCAN_PROBLEM;
 		problem_set(&entry.problem,
 			"contains the marks of this run; exclude it with --exclude '%s', or keep "

@@ -169,7 +169,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	 * the files are in S3. */
 	if (push->is_set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
 		run_fail(run, &problem);
-	if (push->is_set_up && !own_files_are_there(&run->files.own_files))
+	if (push->is_set_up && !own_files_are_in_place(&run->files.own_files))
 		run_fail(run,
 			PROBLEM("%s: was removed or replaced while this run had it open, so that "
 				"marks may be lost: run again; files without a mark are compared "

@@ -171,7 +171,7 @@ static void keep_credentials(void *arg)
 		}
 		/* Sleeps until the next load is due, or the files have to be looked at again. */
 		const uint64_t look_ns = now_ns + LOOK_NS, next_ns = chain->locked.next_ns;
-		wait_until(chain->locked.wanted || chain->locked.stopping, .told = &chain->changed,
+		wait_until(chain->locked.wanted || chain->locked.stopping, .cond = &chain->changed,
 			.mutex = &chain->mutex,
 			.deadline_ns = next_ns < look_ns ? next_ns : look_ns);
 	}
@@ -217,7 +217,7 @@ static bool await_load_locked(
 	struct credentials_chain *chain, unsigned number, const struct call_limits *limits)
 {
 	/* The difference is right even after the numbers have begun again at 0. */
-	return wait_until((int)(chain->locked.ended - number) >= 0, .told = &chain->changed,
+	return wait_until((int)(chain->locked.ended - number) >= 0, .cond = &chain->changed,
 		       .mutex = &chain->mutex, .deadline_ns = limits->deadline_ns,
 		       .abandon = limits->abandon, .arg = limits->abandon_arg) == WAIT_MET;
 }
@@ -266,7 +266,7 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 	 * the end of the patience needs. */
 	const enum waited waited =
 		wait_until(usable_locked(chain) || is_patience_over_locked(chain),
-			.told = &chain->changed, .mutex = &chain->mutex,
+			.cond = &chain->changed, .mutex = &chain->mutex,
 			.deadline_ns = limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
 			.abandon = limits->abandon, .arg = limits->abandon_arg);
 	if (waited != WAIT_MET)

@@ -391,7 +391,7 @@ int encoders_take(
 	uv_mutex_lock(&encoders->locked.mutex);
 	const enum waited waited =
 		wait_until(encoders->locked.n_free || encoders->locked.n_made < encoders->most,
-			.told = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
+			.cond = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
 			.abandon = is_over, .arg = arg);
 	int error = waited == WAIT_MET ? 0 : -ECANCELED;
 	if (!error && encoders->locked.n_free)

@@ -249,12 +249,12 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	/* Waits at the end of the queue until all threads that came before have left it. */
 	*bandwidth->locked.end = &self;
 	bandwidth->locked.end = &self.next;
-	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.called,
+	enum waited waited = wait_until(bandwidth->locked.first == &self, .cond = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
 	/* This thread is the first one, and asks until bytes may leave. The condition `false` makes
 	 * it sleep until the deadline, unless the wait is abandoned. */
 	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
-		waited = wait_until(false, .told = &self.called, .mutex = &bandwidth->locked.mutex,
+		waited = wait_until(false, .cond = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
 	/* Leaves the queue. A thread whose wait was abandoned may leave it from the middle. */

@@ -345,7 +345,7 @@ static bool has_room(struct queue *queue, size_t n)
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
 {
 	uv_mutex_lock(&queue->mutex);
-	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room(queue, n), .told = &queue->room,
+	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room(queue, n), .cond = &queue->room,
 		.mutex = &queue->mutex);
 	const bool is_open = queue->locked.phase != QUEUE_CLOSED;
 	if (is_open) {
@@ -424,7 +424,7 @@ void queue_take(struct queue *queue, struct task *ret)
 		seat.next = queue->locked.seats;
 		seat.was_called = false;
 		queue->locked.seats = &seat;
-		wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
+		wait_until(seat.was_called, .cond = &seat.called, .mutex = &queue->mutex);
 	}
 	/* If there is no task, and the queue has not ended, queue_retire() wants workers to end. */
 	if (ret->kind == TASK_END && !is_ended(queue)) {

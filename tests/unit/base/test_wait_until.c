@@ -36,7 +36,7 @@ static void tell(void *arg)
 
 static void test_a_condition_that_is_met_is_not_waited_for(struct place *place)
 {
-	CHECK_INT(wait_until(true, .told = &place->told, .mutex = &place->mutex, .deadline_ns = 1,
+	CHECK_INT(wait_until(true, .cond = &place->told, .mutex = &place->mutex, .deadline_ns = 1,
 			  .abandon = count, .arg = place),
 		WAIT_MET);
 	CHECK_INT(place->asked, 0);
@@ -46,7 +46,7 @@ static void test_another_thread_meets_it(struct place *place)
 {
 	uv_thread_t thread;
 	CHECK_INT(thread_start(&thread, tell, place), 0);
-	CHECK_INT(wait_until(place->told_times, .told = &place->told, .mutex = &place->mutex),
+	CHECK_INT(wait_until(place->told_times, .cond = &place->told, .mutex = &place->mutex),
 		WAIT_MET);
 	uv_mutex_unlock(&place->mutex);
 	uv_thread_join(&thread);
@@ -56,7 +56,7 @@ static void test_another_thread_meets_it(struct place *place)
 static void test_a_deadline(struct place *place)
 {
 	const uint64_t begun_ns = clock_boot_ns(), end_ns = begun_ns + 250 * NS_PER_MS;
-	CHECK_INT(wait_until(place->looks++ < 0, .told = &place->told, .mutex = &place->mutex,
+	CHECK_INT(wait_until(place->looks++ < 0, .cond = &place->told, .mutex = &place->mutex,
 			  .deadline_ns = end_ns, .abandon = count, .arg = place),
 		WAIT_LATE);
 	CHECK(clock_boot_ns() >= end_ns);
@@ -67,12 +67,12 @@ static void test_a_deadline(struct place *place)
 
 static void test_abandoned(struct place *place)
 {
-	CHECK_INT(wait_until(false, .told = &place->told, .mutex = &place->mutex, .abandon = stop,
+	CHECK_INT(wait_until(false, .cond = &place->told, .mutex = &place->mutex, .abandon = stop,
 			  .arg = place),
 		WAIT_ABANDONED);
 	CHECK_INT(place->asked, 1);
 	/* What is met while it is asked counts. */
-	CHECK_INT(wait_until(place->asked == 2, .told = &place->told, .mutex = &place->mutex,
+	CHECK_INT(wait_until(place->asked == 2, .cond = &place->told, .mutex = &place->mutex,
 			  .abandon = stop, .arg = place),
 		WAIT_MET);
 }
@@ -82,27 +82,27 @@ static void test_nobody_tells(struct place *place)
 {
 	const uint64_t end_ns = clock_boot_ns() + 20 * NS_PER_MS;
 	CHECK_INT(wait_until(clock_boot_ns() >= end_ns), WAIT_MET);
-	CHECK_INT(wait_until(clock_boot_ns() >= end_ns + 20 * NS_PER_MS, .told = &place->told,
+	CHECK_INT(wait_until(clock_boot_ns() >= end_ns + 20 * NS_PER_MS, .cond = &place->told,
 			  .mutex = &place->mutex, .deadline_ns = UINT64_MAX),
 		WAIT_MET);
 }
 
-static void ring(void *bell)
+static void send_wakeup(void *wakeup)
 {
-	bell_ring(bell);
+	wakeup_send(wakeup);
 }
 
 static void test_bell(void)
 {
-	struct bell bell;
+	struct wakeup wakeup;
 	uv_thread_t thread;
-	bell_init(&bell);
-	CHECK(!bell_await(&bell, clock_boot_ns(), NULL, NULL));
-	CHECK_INT(thread_start(&thread, ring, &bell), 0);
-	CHECK(bell_await(&bell, 0, NULL, NULL));
-	CHECK(!bell_await(&bell, clock_boot_ns(), NULL, NULL));
+	wakeup_init(&wakeup);
+	CHECK(!wakeup_await(&wakeup, clock_boot_ns(), NULL, NULL));
+	CHECK_INT(thread_start(&thread, send_wakeup, &wakeup), 0);
+	CHECK(wakeup_await(&wakeup, 0, NULL, NULL));
+	CHECK(!wakeup_await(&wakeup, clock_boot_ns(), NULL, NULL));
 	uv_thread_join(&thread);
-	bell_clear(&bell);
+	wakeup_clear(&wakeup);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 static char folder[] = "/tmp/s3once-metrics-XXXXXX", path[64];
 static uv_thread_t other;
 static bool is_other_begun;
-static struct bell is_other_written;
+static struct wakeup is_other_written;
 
 static void write_metrics(int exit_code)
 {
@@ -27,7 +27,7 @@ static void write_metrics(int exit_code)
 static void succeed(void *arg)
 {
 	write_metrics(S3ONCE_EXIT_OK);
-	bell_ring(&is_other_written);
+	wakeup_send(&is_other_written);
 }
 
 /* Instead of libc's. When the failed run is about to replace the file, one that succeeded wants to.
@@ -37,7 +37,7 @@ int rename(const char *from, const char *to)
 	if (!is_other_begun) {
 		is_other_begun = true;
 		CHECK_INT(thread_start(&other, succeed, NULL), 0);
-		bell_await(&is_other_written, clock_boot_ns() + 500 * NS_PER_MS, NULL, NULL);
+		wakeup_await(&is_other_written, clock_boot_ns() + 500 * NS_PER_MS, NULL, NULL);
 	}
 	return renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
@@ -57,13 +57,13 @@ int main(void)
 	snprintf(path, sizeof path, "%s/s3once.prom", folder);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(SUCCESS "1000\n", file) >= 0 && fclose(file) == 0);
-	bell_init(&is_other_written);
+	wakeup_init(&is_other_written);
 	const long long before = clock_wall_s();
 	write_metrics(S3ONCE_EXIT_FILES);
 	CHECK(is_other_begun);
 	uv_thread_join(&other);
 	CHECK(last_success() >= before);
-	bell_clear(&is_other_written);
+	wakeup_clear(&is_other_written);
 	unlink(path);
 	CHECK_INT(rmdir(folder), 0);
 	return check_result();
