@@ -83,6 +83,7 @@ enum other_kind {
 
 #define PUSH         "files are uploaded by s3once push SOURCE... s3://BUCKET[/PREFIX]"
 #define ONLY_UPLOADS "s3once copies only from this host to S3: use aws s3 cp or rclone copyto"
+#define PUSH_PIPE    "s3once push - s3://BUCKET/KEY uploads its standard input"
 #define STATUS       "s3once status s3://BUCKET[/PREFIX] shows what was uploaded"
 
 static const struct {
@@ -104,7 +105,9 @@ static const struct {
 	{"mirror", OTHER_INTO, PUSH},
 	{"move", OTHER_ANSWERED, PUSH ", and stay on this host"},
 	{"mv", OTHER_ANSWERED, PUSH ", and stay on this host"},
+	{"pipe", OTHER_ANSWERED, PUSH_PIPE},
 	{"put", OTHER_TO, PUSH},
+	{"rcat", OTHER_ANSWERED, PUSH_PIPE},
 	{"restore", OTHER_ANSWERED, NO_DOWNLOADS},
 	{"rm", OTHER_ANSWERED, NEVER_DELETES},
 	{"sync", OTHER_INTO, PUSH},
@@ -137,8 +140,9 @@ static bool add_push(struct text *t, enum other_kind kind, const char *source, c
 	const size_t n = strlen(url.key);
 	const bool is_key = n && url.key[n - 1] != '/' && is_file && kind == OTHER_TO;
 	text_add(t, "s3once push");
-	if (!is_key)
-		return !is_stdin && add_shell_word(t, source) && add_shell_word(t, target);
+	if (is_stdin || !is_key)
+		return (is_key || !is_stdin) && add_shell_word(t, source) &&
+		       add_shell_word(t, target);
 	snprintf(bucket, sizeof bucket, "s3://%s", url.bucket);
 	text_add(t, " --as");
 	return add_shell_word(t, url.key) && add_shell_word(t, source) && add_shell_word(t, bucket);

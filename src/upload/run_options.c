@@ -67,12 +67,12 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 				 "as the SOURCE"
 			       : NULL;
 	if (!o->as || o->n_sources != 1)
-		return "what comes through a pipe has no name: give its key by --as KEY";
-	if (o->rotated || o->files_from || o->follow || o->min_age_ms || o->max_bytes ||
-		o->min_bytes || o->final || o->removes || o->compare_content || o->if_changed ||
-		o->n_rules)
-		return "what comes through a pipe is no file: the options that choose files, and "
-		       "--if-changed, --compare-content, --delete-after and --move-to, do not go "
+		return "what comes through a pipe has no name: give its key";
+	if (o->rotated || o->key_template || o->files_from || o->follow || o->min_age_ms ||
+		o->max_bytes || o->min_bytes || o->final || o->removes || o->compare_content ||
+		o->if_changed || o->n_rules)
+		return "what comes through a pipe is no file: the options that choose files or make "
+		       "keys, and --if-changed, --compare-content, --delete-after and --move-to, do not go "
 		       "with it";
 	return NULL;
 }

@@ -129,7 +129,7 @@ class Stage:
         target = [source or self.tree, f"s3://{self.arena.bucket}/{self.prefix}"]
         if self.piped:
             name, own = self.piped
-            target = ["--as", self.key(name), *own, f"s3://{self.arena.bucket}", "--", "cat", str(self.folder / name)]
+            target = [*own, f"s3://{self.arena.bucket}/{self.key(name)}", "--", "cat", str(self.folder / name)]
         if elsewhere:  # only its lease tells that it lives
             how["elsewhere"] = True
         return self.program.start("push", *QUICK, "--concurrency", str(concurrency), *options, *target, **how)

@@ -180,7 +180,7 @@ def test_no_process_can_be_started(s3once, s3, bucket, tmp_path, who):
     touch = ["touch", str(tmp_path / "was-run")]
     commands = {
         "push --on-success": ["push", tmp_path / "a", f"s3://{bucket}", "--on-success", " ".join(touch)],
-        "push -- COMMAND": ["push", "--as", "k", f"s3://{bucket}", "--", *touch],
+        "push -- COMMAND": ["push", f"s3://{bucket}/k", "--", *touch],
         "lock run": ["lock", "run", "k", "--", *touch],
         "credential_process": ["push", tmp_path / "a", f"s3://{bucket}"],
     }

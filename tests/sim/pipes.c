@@ -1,5 +1,5 @@
-/* Programs whose output is uploaded (push --as KEY), and the folders in which it is kept (--spool).
- * Each output is another one, as dumps are. */
+/* Programs whose output is uploaded (push s3://BUCKET/KEY -- COMMAND), and the folders in which it
+ * is kept (--spool). Each output is another one, as dumps are. */
 #include "pipes.h"
 #include "judge.h"
 #include "story.h"

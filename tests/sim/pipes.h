@@ -1,4 +1,4 @@
-/* What a program writes into push --as, while push reads it. See world.h. */
+/* What a program writes into the pipe of a push, while push reads it. See world.h. */
 #pragma once
 #include "machines.h"
 #include "s3once/push.h"

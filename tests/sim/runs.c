@@ -221,7 +221,7 @@ static int push(struct run *run)
 	}
 	struct producer *producer =
 		run->kind == RUN_PIPE ? producer_new(run->machine, &options) : NULL;
-	story("push begins%s%s%s%s", producer ? " --as " : "", producer ? options.as : "",
+	story("push begins%s%s%s%s", producer ? " the output " : "", producer ? options.as : "",
 		options.final ? " --final" : "",
 		options.bucket_is == S3ONCE_BUCKET_NEW ? " --bucket new" : "");
 	const unsigned reads_failed = run->process->reads_failed;

@@ -476,9 +476,9 @@ def test_nothing_is_stored_as_the_id_object(s3once, s3, bucket, marks, tmp_path)
     assert run.code == 1 and f"{tree}/id: has the key of --bucket-id-object" in run.err, run
     before = s3.get(bucket, "id")
     assert before.startswith(b"This object lets s3once tell"), before
-    run = s3once("push", "--as", "id", *identified, "-", f"s3://{bucket}", stdin=b"output")
+    run = s3once("push", *identified, "-", f"s3://{bucket}/id", stdin=b"output")
     assert run.code == 1 and "has the key of --bucket-id-object" in run.err, run
-    for command in (["push", tree, f"s3://{bucket}", "--if-changed", "replace"], ["push", "--as", "id", "-", f"s3://{bucket}"]):
+    for command in (["push", tree, f"s3://{bucket}", "--if-changed", "replace"], ["push", "-", f"s3://{bucket}/id"]):
         run = s3once(*command, stdin=b"output")  # the marks know it
         assert run.code == 1 and "has the key of --bucket-id-object" in run.err, run
     assert s3.get(bucket, "id") == before and set(s3.objects(bucket)) == {"id", "other"}

@@ -43,7 +43,7 @@ def test_of_a_lock(s3once, dynamodb, table, tmp_path, wrap):
 
 def test_of_a_producer(s3once, s3, bucket, tmp_path, wrap):
     command = SHOW.replace("OUT", str(tmp_path / "out")) + "; echo output"
-    run = s3once("push", "--as", "key", f"s3://{bucket}", "--", "sh", "-c", command, wrap=wrap)
+    run = s3once("push", f"s3://{bucket}/key", "--", "sh", "-c", command, wrap=wrap)
     assert run.code == 0, run
     assert_inherits(tmp_path / "out", tmp_path, [])
 

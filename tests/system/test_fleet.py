@@ -236,7 +236,7 @@ def test_folders_whose_paths_end_alike_are_two(s3once, s3, bucket, tmp_path, mar
 def test_outputs_of_a_folder_are_one_job(s3once, s3, bucket, marks):
     """Each night's output has another name. What another folder gets is another job, so that its success hides no failure."""
     for key, code in (("one/1", 0), ("one/2", 3), ("two/1", 0), ("top", 0)):
-        run = s3once("push", "--as", key, f"s3://{bucket}", "--", "sh", "-c", f"echo a line; exit {code}")
+        run = s3once("push", f"s3://{bucket}/{key}", "--", "sh", "-c", f"echo a line; exit {code}")
         assert (run.code == 0) == (code == 0), run
     jobs, _ = fleet(s3once, code=1)
     assert {job: each["failed"] for job, each in jobs.items()} == {

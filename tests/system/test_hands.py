@@ -143,6 +143,7 @@ def test_each_command_of_the_table_is_answered(answer):
         (["cp", "f", "s3://{}/new"], "push --as new f s3://{}", ["new"]),
         (["cp", "f", "s3://{}/p/"], "push f s3://{}/p/", ["p/f"]),
         (["copy", "f", "s3://{}/p"], "push f s3://{}/p", ["p/f"]),
+        (["s3", "cp", "-", "s3://{}/p/x y"], "push - 's3://{}/p/x y'", ["p/x y"]),
         (["cp", "a b", "s3://{}/x y"], "push --as 'x y' 'a b' s3://{}", ["x y"]),
     ],
 )
@@ -153,7 +154,7 @@ def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path
     told = re.search(r": type s3once ([^;]+)", said)[1]
     assert told == line.format(bucket), said
     assert ("its options are in s3once push --help" in said) == ("--recursive" in typed)
-    run = s3once(*shlex.split(told), cwd=tmp_path)
+    run = s3once(*shlex.split(told), cwd=tmp_path, stdin=b"input")
     assert run.code == 0 and sorted(s3.objects(bucket)) == keys, run
 
 

@@ -27,11 +27,11 @@ def producer(tmp_path):
 
 
 def pushed(bucket, *options, key="db.dump"):
-    return ("push", "--as", key, "--lease", "2s", *options, f"s3://{bucket}")
+    return ("push", "--lease", "2s", *options, f"s3://{bucket}/{key}")
 
 
 def from_stdin(bucket, *options, key="db.dump"):
-    return ("push", "--as", key, *options, "-", f"s3://{bucket}")
+    return ("push", *options, "-", f"s3://{bucket}/{key}")
 
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
@@ -103,19 +103,19 @@ def test_a_night_without_a_backup_is_no_success_for_those_who_watch(s3once, s3, 
 
 def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):
     (tmp_path / "rules").write_text('[rule "printf"]\ncontent-type = text/x-command\n[rule "db/*.json"]\ncontent-type = application/x-key\n')
-    run = s3once("push", "--as", "db/x.json", "--rules", tmp_path / "rules", f"s3://{bucket}", "--", "printf", "{}")
+    run = s3once("push", "--rules", tmp_path / "rules", f"s3://{bucket}/db/x.json", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/x.json")["ContentType"] == "application/x-key", run
     options = ("--rules", tmp_path / "rules", "--compress", "gzip", "--header", "Content-Encoding: gzip")
-    run = s3once("push", "--as", "db/y.json", *options, f"s3://{bucket}", "--", "printf", "{}")
+    run = s3once("push", *options, f"s3://{bucket}/db/y.json", "--", "printf", "{}")
     assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/y.json")["ContentType"] == "application/x-key", run
 
 
 def test_words_behind_the_command_are_its_own(s3once, s3, bucket, tmp_path):
     """Behind "--", -n is not --dry-run, and a second "--" is a word like others."""
     (tmp_path / "list").write_text("10\n9\n")
-    run = s3once("push", "-q", "--as", "k", f"s3://{bucket}", "--", "sort", "-n", str(tmp_path / "list"))
+    run = s3once("push", "-q", f"s3://{bucket}/k", "--", "sort", "-n", str(tmp_path / "list"))
     assert run.code == 0 and s3.get(bucket, "k") == b"9\n10\n", run
-    run = s3once("push", "--as", "k2", f"s3://{bucket}", "--", "echo", "--", "--help", "-q")
+    run = s3once("push", f"s3://{bucket}/k2", "--", "echo", "--", "--help", "-q")
     assert run.code == 0 and s3.get(bucket, "k2") == b"-- --help -q\n", run
 
 
@@ -296,10 +296,13 @@ def test_a_key_without_room_for_the_suffix(s3once, s3, bucket, producer, key_byt
     assert run.code == 0 and len(s3.objects(bucket)) == 1, run
 
 
-def test_the_last_as_counts(s3once, s3, bucket, producer):
-    """As for every other option that is given twice."""
-    run = s3once("push", "--as", "first", "--part-size", "1G", "--as", "second", "--part-size", "8M", f"s3://{bucket}", *producer("printf x"))
-    assert run.code == 0 and list(s3.objects(bucket)) == ["second"], run
+@pytest.mark.parametrize("key", ["k", "a/b.c", "x//y z", "%2F+ä?", "-", "- -"])
+def test_the_url_has_the_whole_key(s3once, s3, bucket, producer, key):
+    """Byte for byte, as for cp of other tools."""
+    assert s3once("push", "-", f"s3://{bucket}/{key}", stdin=b"in").code == 0
+    assert s3.get(bucket, key) == b"in" and len(s3.objects(bucket)) == 1
+    assert s3once("push", f"s3://{bucket}/{key}2", *producer("printf out")).code == 0
+    assert s3.get(bucket, key + "2") == b"out" and len(s3.objects(bucket)) == 2
 
 
 @pytest.mark.parametrize("sig, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -363,14 +366,19 @@ def test_a_full_disk(s3once, s3, bucket, producer, tmp_path):
 
 
 def test_what_makes_no_sense_is_refused(s3once, bucket):
-    for options in (["--min-age", "1m"], ["--if-changed", "replace"], ["--delete-after"], ["--rotated"], ["--exclude", "x"]):
+    for options in (["--min-age", "1m"], ["--if-changed", "replace"], ["--delete-after"], ["--rotated"], ["--exclude", "x"], ["--key", "{name}"]):
         for line in (from_stdin(bucket, *options), (*pushed(bucket, *options), "--", "true")):
             run = s3once(*line)
-            assert run.code == 2 and ("pipe" in run.err or "--as" in run.err), run
-    assert "give its key by --as" in s3once("push", "-", f"s3://{bucket}").err
-    run = s3once("push", "--as", "k", f"s3://{bucket}", "--")
-    assert run.code == 2 and "no COMMAND follows --: write s3://BUCKET -- COMMAND..." in run.err, run
-    run = s3once("push", "--as", "k", f"s3://{bucket}", "touch", "file")
+            assert run.code == 2 and "what comes through a pipe is no file" in run.err, run
+    for target in (f"s3://{bucket}", f"s3://{bucket}/", f"s3://{bucket}/db/"):
+        for line in (("push", "-", target), ("push", target, "--", "true")):
+            run = s3once(*line)
+            assert run.code == 2 and "the input has no name of its own: end the URL with the name of the object" in run.err, run
+    run = s3once("push", "--as", "k", f"s3://{bucket}", "--", "true")
+    assert run.code == 2 and "a pipe has its key in the URL: write s3://BUCKET/KEY without --as" in run.err, run
+    run = s3once("push", f"s3://{bucket}/k", "--")
+    assert run.code == 2 and "no COMMAND follows --: write s3://BUCKET/KEY -- COMMAND..." in run.err, run
+    run = s3once("push", f"s3://{bucket}/k", "touch", "file")
     assert run.code == 2 and "a command is written behind --" in run.err and not os.path.exists("file"), run
     assert "through a pipe" in s3once("push", "--spool", "/tmp", "/etc/hostname", f"s3://{bucket}").err
 

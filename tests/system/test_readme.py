@@ -21,9 +21,9 @@ def test_the_commands_of_the_readme(s3once, s3, dynamodb, table, bucket, tmp_pat
         (tmp_path / folder[1:] / "error.log.1").write_bytes(b"one line\n")
 
     def named(text):
-        for name, instead in sorted(names.items(), key=lambda both: -len(both[0])):
-            if name in text and (name != "nginx" or text == name):
-                return text.replace(name, instead)
+        for name, instead in names.items():
+            if name != "nginx" or text == name:
+                text = text.replace(name, instead)
         return text
 
     (tmp_path / "nginx.conf").write_text("".join(" ".join(map(named, line.split())) + "\n" for line in JOB.splitlines()))

@@ -204,7 +204,7 @@ def test_a_root_like_that_of_alpine(native, s3, s3_wire, bucket, tmp_path):
     push_killed_resumed_verified(root, s3_wire, s3_wire.endpoint, bucket)
     named = root.run("/bin/s3once", "push", "/data", f"s3://{bucket}/p", endpoint=s3_wire.endpoint.replace("127.0.0.1", "storage.example"))
     assert "NoSuchBucket" in named.stderr, named  # the server was found, and takes its name for that of a bucket
-    script = f"s3once push --as piped s3://{bucket} -- cat /etc/alpine-release"
+    script = f"s3once push s3://{bucket}/piped -- cat /etc/alpine-release"
     piped = root.run("/bin/sh", "-c", script, endpoint=s3_wire.endpoint)
     assert piped.returncode == 0 and s3.get(bucket, "piped") == b"3.22.0\n", piped
 
@@ -325,5 +325,5 @@ def test_the_image_runs_with_a_read_only_root(image, s3, bucket, tmp_path):
     refused = run("push", "--metrics", "/data/s3once.prom", "/data", f"s3://{bucket}/p")
     assert refused.returncode == 1 and "Read-only file system" in refused.stderr, refused
     del environment["S3ONCE_EXCLUDE"]
-    piped = run("push", "--as", "piped", "-", f"s3://{bucket}", input="from another container")
+    piped = run("push", "-", f"s3://{bucket}/piped", input="from another container")
     assert piped.returncode == 0 and "piped" in s3.objects(bucket), piped

@@ -244,7 +244,7 @@ def test_settings_of_the_receiver_stay_behind_the_path(s3once, bucket, receiver,
 
 
 def test_a_producer_that_fails_is_told(s3once, bucket, receiver):
-    command = ("push", "--as", "dump", "--ping-url", receiver.url, f"s3://{bucket}", "--", "sh", "-c")
+    command = ("push", "--ping-url", receiver.url, f"s3://{bucket}/dump", "--", "sh", "-c")
     run = s3once(*command, "echo some; exit 3")
     assert run.code == 1 and receiver.paths == [("GET", "/start"), ("POST", "/fail")], run
     assert receiver.told[1].json["failures"], receiver.told[1].json

@@ -1,4 +1,4 @@
-/* The input of `s3once push --as KEY -`: standard input, or the output of a command.
+/* The input of `s3once push - s3://BUCKET/KEY`: standard input, or the output of a command.
  * pipe_input_read() is the s3once_read of a run. */
 #pragma once
 #include <signal.h>

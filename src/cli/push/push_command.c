@@ -181,7 +181,7 @@ static void say_repeat(struct push_view *view, const struct push_options *option
 		options->is_command ? "the command was not started"
 				    : "nothing was read from standard input",
 		is_old ? ", and nothing new was stored; for one object a night, put the date into "
-			 "the key, such as --as \"db/$(date +%F).dump\""
+			 "the key, such as db/$(date +%F).dump"
 		       : "");
 }
 
@@ -299,7 +299,7 @@ int push_main(int argc, char **argv)
 	push_options_check_variables();
 	if (goes_on) {
 		note_taken(&frame, argc, &options);
-		/* s3://BUCKET -- COMMAND... */
+		/* s3://BUCKET/KEY -- COMMAND... */
 		options.is_command = frame.before_dashes == 1 && url_is_s3(argv[0]);
 	}
 	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0) {

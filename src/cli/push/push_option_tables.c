@@ -279,8 +279,8 @@ const struct command push_own_command = {
 	.name = "push",
 	.has_first_screen = true,
 	.operands = "SOURCE... s3://BUCKET[/PREFIX]\n"
-		    "       s3once push [OPTION]... --as KEY - s3://BUCKET\n"
-		    "       s3once push [OPTION]... --as KEY s3://BUCKET -- COMMAND...",
+		    "       s3once push [OPTION]... - s3://BUCKET/KEY\n"
+		    "       s3once push [OPTION]... s3://BUCKET/KEY -- COMMAND...",
 	.about = "Uploads each file exactly once. The files of a SOURCE directory go below\n"
 		 "PREFIX, and a SOURCE file becomes PREFIX/NAME. A file that was uploaded before\n"
 		 "is skipped. DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
@@ -291,7 +291,7 @@ const struct command push_own_command = {
 		"  s3once push /srv/photos s3://my-bucket/photos\n"
 		"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
 		"  s3once push --marks dynamodb:s3once /data s3://my-bucket\n"
-		"  s3once push --as db.dump s3://my-bucket -- pg_dump db\n\n"
+		"  s3once push s3://my-bucket/db.dump -- pg_dump db\n\n"
 		"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
 		"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
 		"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n",

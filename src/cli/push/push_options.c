@@ -43,22 +43,40 @@ static int refuse_lack_of_source(const struct push_options *o, struct problem *p
 	return -EINVAL;
 }
 
-/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or s3://BUCKET -- COMMAND..., with which
- * o->pipe is set. Returns 0, or -EINVAL with a sentence. */
+/* Makes the run read the pipe. Its input has no name, so the URL has the whole key. Returns 0, or
+ * -EINVAL with a sentence. */
+static int read_pipe(struct push_options *o, struct problem *problem)
+{
+	const char *key = o->url.key;
+	if (o->run.as)
+		return refuse(problem,
+			"a pipe has its key in the URL: write s3://BUCKET/KEY without --as");
+	if (!*key || key[strlen(key) - 1] == '/')
+		return refuse(problem,
+			"the input has no name of its own: end the URL with the name of the "
+			"object, such as s3://my-backups/db/2026-07-01.dump");
+	o->run.read = pipe_input_read;
+	o->run.read_arg = o->pipe;
+	o->run.as = key;
+	o->run.prefix = "";
+	return 0;
+}
+
+/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or - s3://BUCKET/KEY, or s3://BUCKET/KEY --
+ * COMMAND..., with which o->pipe is set. Returns 0, or -EINVAL with a sentence. */
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
 {
 	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
 	if (o->is_command && n < 2)
-		return refuse(problem, "no COMMAND follows --: write s3://BUCKET -- COMMAND...");
+		return refuse(
+			problem, "no COMMAND follows --: write s3://BUCKET/KEY -- COMMAND...");
 	if (n == 0)
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
 	const char *url = operands[o->is_command ? 0 : n - 1];
 	if (url_parse(url, &o->url, problem) < 0) {
 		if (n > 1 && !url_is_s3(url) && url_is_s3(operands[0]))
-			return refuse(problem,
-				o->run.as ? "a command is written behind --: s3://BUCKET -- "
-					    "COMMAND..."
-					  : NO_DOWNLOADS);
+			return refuse(problem, NO_DOWNLOADS
+				"; a command is written behind --: s3://BUCKET/KEY -- COMMAND...");
 		if (!url_is_s3(url))
 			problem_prefix(problem, "the last argument says where to");
 		return -EINVAL;
@@ -72,10 +90,6 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 			return refuse(problem, "a SOURCE is on this host, and only the last "
 					       "argument is s3://BUCKET[/PREFIX]");
 	}
-	if (o->is_command || is_stdin) {
-		o->run.read = pipe_input_read;
-		o->run.read_arg = o->pipe;
-	}
 	if (o->is_command) {
 		/* argv has room for it, since its first word was no operand. */
 		operands[n] = NULL;
@@ -86,7 +100,7 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	o->run.n_sources = o->is_command ? 1 : (size_t)n - 1;
 	o->run.bucket = o->url.bucket;
 	o->run.prefix = o->url.key;
-	return 0;
+	return o->is_command || is_stdin ? read_pipe(o, problem) : 0;
 }
 
 /* Checks what one option demands of another. Options that exclude each other are in the table of
@@ -150,7 +164,7 @@ static int check_values(struct push_options *o, struct problem *problem)
 			listen_address_parse(o->metrics_listen, &address, problem) < 0))
 		return -EINVAL;
 	if (run->as && !key_valid(run->as, strlen(run->as), problem)) {
-		problem_prefix(problem, "--as");
+		problem_prefix(problem, run->read ? "the key" : "--as");
 		return -EINVAL;
 	}
 	return o->bwlimit ? bandwidth_value(o->bwlimit, o->rates, &o->run.n_rates, problem) : 0;
