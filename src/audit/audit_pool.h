@@ -21,7 +21,7 @@ struct audit_place {
 	/* For bucket_is_known(): a list that ends in NULL. Each of its headers has a key of the
 	 * caller's own that objects may be encrypted with. NULL: there is no such key. */
 	const struct s3_headers *const *keys;
-	struct call_limits limits; /* of each request */
+	struct call_limits limits; /* limits of each request */
 	/* The caller's connections, with which it works on items if no thread can be started. */
 	struct audit_hand own;
 };
@@ -50,7 +50,7 @@ bool audit_mark_key(const char *object_key, size_t n,
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
 	struct problem *ret_problem);
 
-/* What audit_pool_init() and audit_pool_walk() need to know about the items. */
+/* The work on each item, for audit_pool_init() and audit_pool_walk(). */
 struct audit_pool_work {
 	/* Works on an item, in any thread of the pool or in the thread of the caller. An outcome
 	 * other than OK ends the pool. */

@@ -1,14 +1,15 @@
 /* The state of the jobs of all hosts, for `s3once fleet` and for the last runs in `s3once status`.
- * It reads a page of rows of jobs, and then the sessions of the jobs whose last run has not said
- * how it ended. Each job is judged by its row and its session alone. Nothing is printed here. */
+ * It reads a page of rows of jobs, and then the sessions of the jobs whose last run has not
+ * reported its end. Each job is judged by its row and its session alone. Nothing is printed
+ * here. */
 #include "audit/fleet.h"
 #include "base/clock.h"
 #include "s3once/push.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE   500 /* rows of jobs that are read at once */
-#define LATE_S 2   /* times in whole seconds may be wrong by so much */
+#define PAGE   500 /* the number of rows read at once */
+#define LATE_S 2   /* the error of times in whole seconds */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -21,7 +22,8 @@ const char *fleet_state_name(enum fleet_state state)
 	return names[state];
 }
 
-/* Returns whether the row of the job says how its last run ended, or names no session at all. */
+/* Whether the last run has reported its end in the row of the job, or the row names no session at
+ * all. */
 static bool has_reported(const struct job_row *row)
 {
 	return !*row->session || strcmp(row->session, row->ended_session) == 0;
@@ -81,10 +83,10 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
  * has_reported() is false. Several rows may name the same session. */
 struct page {
 	struct job_row rows[PAGE];
-	size_t id_of[PAGE];              /* of these rows: the index of the session in `ids` */
-	const char *ids[PAGE];           /* of the sessions */
-	struct session_info infos[PAGE]; /* of the session with the same index in `ids` */
-	bool known[PAGE]; /* this session's info is set; false: it has no row any more */
+	size_t id_of[PAGE];              /* for these rows: the index of their session in `ids` */
+	const char *ids[PAGE];           /* the ids of the sessions */
+	struct session_info infos[PAGE]; /* the session with the same index in `ids` */
+	bool known[PAGE]; /* whether this session's info is set; otherwise its row is gone */
 	size_t n, n_ids;
 };
 
@@ -100,7 +102,7 @@ static size_t place_id(struct page *page, const char *id)
 	return at;
 }
 
-/* Returns the length of HOST and sources in the key of a job that has no name; 0: it has one. */
+/* Returns the length of HOST and sources in the key of a job without a name; 0 if it has a name. */
 static size_t sources_of(const struct job_row *row)
 {
 	const char *target = NULL;
@@ -135,7 +137,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome o = OUTCOME_OK;
 	if (!page)
 		return outcome_no_memory(ret_problem);
-	/* NULL: both calls for a page go on until their retries are used up. */
+	/* Limits NULL: both calls for a page go on until their retries are used up. */
 	do {
 		o = job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
 		page->n_ids = 0;

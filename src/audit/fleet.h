@@ -9,8 +9,8 @@ enum fleet_state {
 	FLEET_RUNNING, /* the session of a run was renewed within its lease */
 	FLEET_SILENT,  /* the session of a run is open, but was not renewed within its lease, or its
 			  process is gone: another uploader may take its files over */
-	FLEET_LOST     /* the last run is over and did not say how it ended: it was killed, or could
-			  not reach the marks */
+	FLEET_LOST /* the last run is over without having reported its end: it was killed, or could
+		      not reach the marks */
 };
 const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
 
@@ -25,8 +25,8 @@ struct fleet_job {
 	bool is_overdue; /* the job has not succeeded for expect_s */
 	bool waits_long; /* a file waits for more than S3ONCE_WAITS_LONG_S */
 	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
-	/* It has no name, never succeeded, and failed by its setup; the same files were uploaded to
-	 * another target since. Its target was mistyped, so that it is fine all the same. */
+	/* The job has no name, never succeeded, and failed by its setup, and the same files were
+	 * uploaded to another target since: its target was mistyped. Such a job is fine. */
 	bool is_replaced;
 	int64_t now_s; /* the store's time at which the job is judged */
 };
@@ -40,7 +40,7 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
 /* Hands all jobs to `each`, in the order of hosts and jobs. An outcome of `each` other than OK ends
  * the walk. It takes one request for 500 rows, and one for a hundred sessions of jobs whose last
- * run has not said how it ended. Memory does not grow with the rows. */
+ * run has not reported its end. Memory does not grow with the rows. */
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
 	void *arg, struct problem *ret_problem);

@@ -1,6 +1,6 @@
-/* What `s3once forget` does about the mark of a key, or about each mark below a prefix. The mark is
- * read, judged, and forgotten only if it has not changed since it was read. So nothing that a
- * running uploader has written is lost. No object is changed. Unlike gc, forget never takes over a
+/* Forgets the mark of a key, or each mark below a prefix, for `s3once forget`. The mark is read,
+ * judged, and forgotten only if it has not changed since it was read. So nothing that a running
+ * uploader has written is lost. No object is changed. Unlike gc, forget never takes over a
  * claim. */
 #include "audit/forget.h"
 #include <stdio.h>
@@ -35,7 +35,8 @@ enum outcome subject_forget(const struct subject *subject, struct problem *ret_p
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Returns why this mark may not be forgotten, as a clause. NULL: it may be forgotten. */
+/* Returns the reason that protects this mark from being forgotten, as a clause; NULL: there is
+ * none. */
 static const char *reason_protected(const struct mark *mark)
 {
 	switch (mark->state) {
@@ -54,7 +55,7 @@ static const char *reason_protected(const struct mark *mark)
 		       : NULL;
 }
 
-/* Returns why the options do not select this mark, as a clause. NULL: they select it. */
+/* Returns the reason why the options do not select this mark, as a clause; NULL: they select it. */
 static const char *reason_not_selected(
 	const struct forget_options *options, const struct mark *mark)
 {
@@ -66,7 +67,7 @@ static const char *reason_not_selected(
 	return NULL;
 }
 
-/* How the user has named the mark: by its key, or by a prefix that many marks have. */
+/* The user has named the mark by its key, or by a prefix that many marks have. */
 enum named { BY_KEY, BY_PREFIX };
 
 /* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
@@ -109,7 +110,7 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 		return OUTCOME_OK;
 	if (options->only_missing) {
 		const enum outcome o = look_for_object(subject, named, ret_problem);
-		if (o != OUTCOME_ABSENT) /* only then the mark may be forgotten */
+		if (o != OUTCOME_ABSENT) /* only ABSENT allows the mark to be forgotten */
 			return o;
 	}
 	const enum outcome o = subject_forget(subject, ret_problem);
@@ -130,7 +131,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
-	/* The object that may be there is that of the version that was done last. */
+	/* The object in question is that of the last done version. */
 	subject.suffix = mark->has_done ? mark->done.suffix : "";
 	const bool has_other_suffix = *suffix && strcmp(mark->suffix, suffix) != 0;
 	if (o == OUTCOME_OK)
@@ -164,7 +165,7 @@ static enum outcome forget_row(
 	if (mark.state == MARK_FORGOTTEN || reason_not_selected(options, &mark))
 		return OUTCOME_OK;
 	const enum outcome o = forget_exactly(options, hand, row->key, "", BY_PREFIX, ret_problem);
-	return o == OUTCOME_ABSENT ? OUTCOME_OK : o; /* somebody else has removed it meanwhile */
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o; /* another client has removed it meanwhile */
 }
 
 enum outcome forget_prefix(

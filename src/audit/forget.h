@@ -1,45 +1,45 @@
 /* Removing marks. `s3once forget` removes a mark only if the mark has not changed since it was read
- * (docs/protocol.md, "Marks are forgotten"). `s3once gc` clears away what ended runs have left
- * behind. No object is changed. */
+ * (docs/protocol.md, "Marks are forgotten"). `s3once gc` clears away the remains of ended runs. No
+ * object is changed. */
 #pragma once
 #include "audit/audit_pool.h"
 #include "marks/session.h"
 #include <stdatomic.h>
 
-/* What `forget` and `gc` did about a mark, for the caller to report. */
+/* The result of `forget` or `gc` for one mark, for the caller to report. */
 enum mark_fate {
 	FATE_FORGOTTEN,   /* the mark is forgotten */
 	FATE_FORGETTABLE, /* it would be forgotten, but nothing was to be changed */
 	FATE_ABORTED,     /* the upload that the mark names was aborted, or was gone already */
 	FATE_ABORTABLE,   /* its upload would be aborted */
-	FATE_KEPT,        /* nothing was done, and `why` says why */
-	FATE_DAMAGED,     /* its row is not understood, and stays as it is */
-	FATE_FAILED,      /* a service did not answer as it should: see `problem` */
+	FATE_KEPT,        /* nothing was done, for the reason `why` */
+	FATE_DAMAGED,     /* its row cannot be understood, and stays */
+	FATE_FAILED,      /* a request failed: see `problem` */
 	FATES
 };
 
 /* The `why` of a KEPT mark that could not be forgotten or taken over. */
 #define FATE_KEPT_CHANGED "another uploader has changed it meanwhile"
 
-/* What is reported about a mark. It is valid during the call of tell(). */
+/* The report about one mark. It is valid during the call of report(). */
 struct mark_told {
 	enum mark_fate fate;
-	const char *key;               /* of the mark */
-	const char *suffix;            /* of compression, which the object's key has behind the
-					  mark's key; mostly "" */
+	const char *key;    /* key of the mark */
+	const char *suffix; /* suffix of compression, by which the object's key is longer than the
+			       mark's; mostly "" */
 	const char *upload_id;         /* for ABORTED and ABORTABLE */
-	enum mark_state state;         /* of the mark as it was read */
-	const char *why;               /* for KEPT a clause, otherwise "" */
+	enum mark_state state;         /* state of the mark when it was read */
+	const char *why;               /* for KEPT the reason as a clause, otherwise "" */
 	const struct problem *problem; /* for FAILED, otherwise NULL */
 };
 
-/* `tell` is called from several threads. */
+/* The callback `report` is called from several threads. */
 struct mark_teller {
 	void (*tell)(void *arg, const struct mark_told *told);
 	void *arg;
 };
 
-/* What forget and gc both work with. */
+/* The parameters that forget and gc have in common. */
 struct clearing {
 	struct audit_place place; /* forget needs its s3 only with only_missing */
 	bool only_show;           /* nothing is changed */
@@ -64,8 +64,8 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
 
-/* What gc needs. Like an uploader, gc has a session and takes marks over under it. So gc takes
- * nothing away from an uploader that may be running. */
+/* The parameters of gc. Like an uploader, gc has a session and takes marks over under it. So gc
+ * takes nothing away from an uploader that may be running. */
 struct collect_options {
 	struct clearing clearing;
 	struct session *session; /* made with reads_only if clearing.only_show */
@@ -77,7 +77,7 @@ struct collect_options {
 };
 
 /* Aborts old uploads, forgets old marks and reports damaged ones, below a prefix. A mark claimed by
- * a session that may live is looked at again at the end, until that session is over or a lease has
+ * a session that may live is checked again at the end, until that session is over or a lease has
  * passed. OK also if something failed about some marks, which was reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
@@ -90,7 +90,7 @@ struct subject {
 	struct mark mark;
 	const char *suffix; /* as in struct mark_told */
 };
-/* Reports what was done about the mark. */
+/* Reports the fate of the mark. */
 void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem);
 /* Forgets the mark if it has not changed since it was read, and reports that. With only_show, it

@@ -1,8 +1,8 @@
-/* What `s3once gc` does about each mark below a prefix. The pool reads the marks. This file chooses
- * what may be done about each mark, and does it.
+/* Cleans up each mark below a prefix, for `s3once gc`. The pool reads the marks. This file chooses
+ * the chore for each mark, and performs it.
  *
  * A claimed mark is changed only if the session that claimed it is over. A claim whose session may
- * live is looked at again at the end, until the session is over or a lease has passed.
+ * live is checked again at the end, until the session is over or a lease has passed.
  *
  * Before gc aborts an open upload, it claims the mark, as an uploader does that takes over a file.
  * After the abort, the mark no longer names the upload. An upload that no mark names is never
@@ -16,13 +16,14 @@
 #include <string.h>
 #include <uv.h>
 
-#define WAITED_FOR_MAX 1000 /* claims that are looked at again; others count as kept */
-#define ABORTS_MAX     5    /* of one upload: a part under way may arrive after an abort */
+#define WAITED_FOR_MAX 1000 /* the most claims that are checked again; others count as kept */
+/* the most aborts of one upload: a part under way may arrive after an abort */
+#define ABORTS_MAX 5
 
 /* A claim whose session may still live. At the end of gc, look_again() reads its mark again, until
  * the session is over or until_ns has passed. */
 struct waited_for {
-	char *key;         /* of the mark, owned */
+	char *key;         /* key of the mark, owned */
 	uint64_t until_ns; /* by clock_boot_ns() */
 };
 
@@ -35,15 +36,15 @@ struct collection {
 	} locked;
 };
 
-/* What is to be done about a mark. NONE: the mark is too young, or there is nothing to do. */
+/* The chore for a mark. NONE: the mark is too young, or there is nothing to do. */
 enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
 /* Chooses the chore by the state and the age of a mark. Whether the session of a claimed mark is
- * over is asked later. */
+ * over is checked later. */
 static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
-	/* What is done about a mark once it is keep_s old. */
+	/* the chore for a mark that is keep_s old */
 	enum chore chore = CHORE_FORGET;
 	uint64_t keep_s = options->keep_marks_s;
 	if (mark->state == MARK_UNREADABLE)
@@ -56,8 +57,8 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 		chore = CHORE_ABORT;
 		keep_s = options->keep_uploads_s;
 	}
-	/* keep_s is UINT64_MAX if marks are kept for ever. Such a number has no place in an
-	 * int64_t, and must not be subtracted from a time. */
+	/* keep_s is UINT64_MAX if marks are kept for ever, which does not fit into an int64_t, and
+	 * must not be subtracted from a time. */
 	const bool is_old =
 		keep_s < (uint64_t)INT64_MAX / 2 && mark->at_s <= now_s - (int64_t)keep_s;
 	return (is_old && mark->state != MARK_ABSENT) ? chore : CHORE_NONE;
@@ -84,14 +85,14 @@ static bool has_lost_claim(void *arg)
 	       clock_boot_ns() >= session_lease_ends_ns(options->session);
 }
 
-/* GO_ON: nothing keeps the upload from being aborted, or it is gone now. LEAVE: the upload has to
- * stay. ERROR: a service did not answer, with a sentence. */
+/* GO_ON: the upload may be aborted, or is gone now. LEAVE: the upload has to stay. ERROR: a service
+ * did not answer, with a sentence. */
 enum abort_choice { GO_ON, LEAVE, ERROR };
 
 /* Looks at the object under the key of the upload. Returns LEAVE if the upload may have become this
  * object, since on some servers an abort then damages the object. That is possible if the object
- * has the size of the file, and is not the done version of the mark. If the upload is compressed,
- * its size is not known before, so any size counts. */
+ * has the size of the file, and is not the done version of the mark. The size of a compressed
+ * upload is unknown, so any size counts. */
 static enum abort_choice look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
@@ -122,7 +123,7 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 }
 
 /* Aborts the upload, up to ABORTS_MAX times, until S3 lists no part of it. GO_ON: the upload is
- * gone. ERROR: the upload may still be there, with a sentence. */
+ * gone. ERROR, with a sentence: the upload may still exist. */
 static enum abort_choice abort_and_await(struct abortion *a)
 {
 	const struct subject *subject = a->subject;
@@ -143,7 +144,8 @@ static enum abort_choice abort_and_await(struct abortion *a)
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
 			return GO_ON;
 		if (o == OUTCOME_OK && n + 1 < ABORTS_MAX)
-			o = wait_within(&a->limits, 200U << n, &a->problem); /* 0.2 s to 1.6 s */
+			o = wait_within(
+				&a->limits, 200U << n, &a->problem); /* waits 0.2 s to 1.6 s */
 	}
 	if (o == OUTCOME_OK)
 		problem_set(&a->problem,
@@ -180,7 +182,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 			NULL);
 	else if (o == OUTCOME_OK)
 		subject_tell(subject, FATE_FAILED, "", &a->problem);
-	return o; /* of the marks: what S3 did not answer was reported */
+	return o; /* an outcome of the marks: errors of S3 were reported */
 }
 
 /* Claims a mark that says failed, or whose session is over, and aborts its open upload. With
@@ -216,7 +218,7 @@ static enum outcome collect_upload(
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
 	claim_clear(&a.claim);
-	return o == OUTCOME_REFUSED ? OUTCOME_OK : o; /* REFUSED was reported as KEPT */
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o; /* a REFUSED one was reported as KEPT */
 }
 
 /* Forgets a mark. A row that says only that its mark is forgotten is removed without a report. */
@@ -231,9 +233,9 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
 	return o == OUTCOME_REFUSED || o == OUTCOME_DENIED ? OUTCOME_OK : o;
 }
 
-/* Adds a claim whose session may live to the list that look_again() goes through. The claim is
- * waited for during a lease of that session, and two seconds more, so that a look follows when the
- * lease has passed. If the list is full, the mark is reported as kept. */
+/* Adds a claim whose session may live to the list that look_again() goes through. gc waits for the
+ * claim during one lease of that session and two seconds more, so that one check comes after the
+ * end of the lease. If the list is full, the mark is reported as kept. */
 static void add_waited_for(struct collection *collection, const struct subject *subject)
 {
 	struct session_info info; /* collect_key() has just asked for this session */
@@ -252,8 +254,8 @@ static void add_waited_for(struct collection *collection, const struct subject *
 }
 
 /* Reads the mark of a key, and does its chore. If the mark is claimed by a session that may live,
- * nothing is done yet: *ret_waits says so, or, if ret_waits is NULL, the claim is added to the list
- * of look_again(). Any outcome but OK ends gc, and has a sentence. */
+ * nothing is done yet: *ret_waits is set or, if ret_waits is NULL, the claim is added to the list
+ * of check_claims_again(). Any outcome but OK ends gc, and has a sentence. */
 static enum outcome collect_key(struct collection *collection, const struct audit_hand *hand,
 	const char *key, bool *ret_waits, struct problem *ret_problem)
 {
@@ -262,13 +264,13 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 		.hand = hand,
 		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
-	bool is_over = true; /* the session of the claim, if the mark is claimed */
+	bool is_over = true; /* whether the session of the claim is over, if the mark is claimed */
 	uint64_t unused_ns;
 	/* Both suffixes point to arrays in `mark`, so that they are those that mark_get() reads. */
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;
-	subject.ref.suffix = mark->suffix; /* gc's claim is for the object that the mark had */
+	subject.ref.suffix = mark->suffix; /* gc's claim is for the object of the mark */
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	const enum chore chore = o == OUTCOME_OK ? chore_of(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
@@ -304,9 +306,9 @@ static enum outcome collect_row(
 	return collect_key(collection, hand, row->key, NULL, ret_problem);
 }
 
-/* Looks again at each claim of the list, every half second, until its session is over or its time
- * has passed. If its session is over, collect_key() does the chore; otherwise the mark is reported
- * as kept. `o` is the outcome so far: if it is not OK, only the list is freed. Returns `o`, or the
+/* Checks each claim of the list again, every half second, until its session is over or its time has
+ * passed. If its session is over, collect_key() does the chore; otherwise the mark is reported as
+ * kept. `o` is the outcome so far: if it is not OK, only the list is freed. Returns `o`, or the
  * outcome that ended the waiting. */
 static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
@@ -317,8 +319,8 @@ static enum outcome look_again(
 		const struct waited_for *claim = &collection->locked.list[i];
 		bool waits = true, is_last = false;
 		while (waits && o == OUTCOME_OK && !is_last) {
-			/* If the limits end this wait, the mark is looked at a last time, and a
-			 * request that they end, too, returns ABANDONED. */
+			/* If the limits end this wait, the mark is checked a last time, and the
+			 * request returns ABANDONED if they end that, too. */
 			is_last = clock_boot_ns() > claim->until_ns ||
 				  wait_within(&options->clearing.place.limits, 500, ret_problem) !=
 					  OUTCOME_OK;

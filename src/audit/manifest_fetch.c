@@ -52,7 +52,7 @@ enum outcome manifest_list(const struct manifest_place *place, const char *since
 /* The run whose manifest is sought. */
 struct sought {
 	const char *run;
-	struct text *key; /* of its manifest; empty until it is found */
+	struct text *key; /* key of its manifest; empty until it is found */
 };
 
 /* Takes the key of a manifest if it is the first manifest of the run. */
@@ -97,8 +97,8 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 }
 
 /* Checks the signature of a manifest. *ret_is_wrong is set with ABSENT if the signature is missing,
- * and with LOCAL if it was not made of this manifest by this key. Any other outcome but OK says why
- * the signature could not be read. */
+ * and with LOCAL if it was not made of this manifest by this key. Any other outcome but OK means
+ * that the signature could not be read. */
 static enum outcome check_signature(const struct manifest_place *place,
 	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
 	struct problem *ret_problem)
@@ -143,7 +143,7 @@ enum outcome manifest_open(const struct manifest_place *place, const char *key,
 		.limits = &place->limits,
 		.digest = &digest,
 		.fd = manifest_open_file(ret_problem)};
-	bool is_replaced; /* not asked for: the problem has the sentence */
+	bool is_replaced; /* unused: the problem has the sentence */
 	*ret_is_wrong = false;
 	if (reading.fd < 0)
 		return OUTCOME_LOCAL;

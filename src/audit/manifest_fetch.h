@@ -3,7 +3,7 @@
 #include "manifest/manifest_signature.h"
 #include "s3/s3.h"
 
-/* Where the manifests are. All pointers are borrowed. */
+/* The place of the manifests. All pointers are borrowed. */
 struct manifest_place {
 	struct s3_conn *s3;
 	const struct s3_headers *headers; /* prepared, with the key for SSE-C; NULL: none */
@@ -17,9 +17,9 @@ struct manifest_place {
 enum outcome manifest_list(const struct manifest_place *place, const char *since,
 	enum outcome (*each)(void *arg, const char *key, struct problem *ret_problem), void *arg,
 	struct problem *ret_problem);
-/* Finds a manifest by what a user has given: the name of a run, or the key of its manifest, which
- * may be written as s3://BUCKET/KEY. Adds the key to *ret_key. It is not checked that a given key
- * is there. ABSENT with a sentence: there is no manifest of a run with this name. */
+/* Finds a manifest by the user's argument: the name of a run, or the key of its manifest, which may
+ * be written as s3://BUCKET/KEY. Adds the key to *ret_key. The existence of a given key is not
+ * checked. ABSENT with a sentence: there is no manifest of a run with this name. */
 enum outcome manifest_find(const struct manifest_place *place, const char *given,
 	struct text *ret_key, struct problem *ret_problem);
 

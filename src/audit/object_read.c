@@ -4,7 +4,7 @@
 #include "manifest/manifest_file.h"
 #include <string.h>
 
-/* How many bytes of an object are in memory at once. */
+/* The number of bytes of an object in memory at once. */
 #define RANGE_BYTES (4U << 20)
 
 enum outcome object_read(

@@ -2,9 +2,9 @@
  * sorted by the objects' keys, and verify_manifest() goes through the entries of a manifest. The
  * third, one mark alone, is verify_one() in verify_tasks.c.
  *
- * What the listing settles is reported at once. All else, such as an object that the listing lacks,
- * becomes a task for verify_tasks.c. Only such a task finds that an object is missing. Nothing is
- * written. */
+ * Findings that follow from the listing alone are reported at once. Anything else, such as an
+ * object that the listing lacks, becomes a task for verify_tasks.c. Only such a task finds that an
+ * object is missing. Nothing is written. */
 #include "audit/verify.h"
 #include "aws/retry.h"
 #include "base/checksum.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The clock is read only once in so many keys, to see whether progress() is due. */
+/* The clock is read only once in this many keys, to see whether progress() is due. */
 #define KEYS_PER_GLANCE 100
 /* If a subset is given in bytes, its share of all keys is counted in thousand-millionths. This is
  * the `of` of such a subset. */
@@ -86,7 +86,7 @@ struct merging {
 	bool object_has_mark;           /* a mark of the next object was met */
 	struct verify_tasks tasks;
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* all keys up to this one were merged */
-	uint64_t told_ns;                           /* of the last call of progress() */
+	uint64_t told_ns;                           /* time of the last call of progress() */
 };
 
 /* Reads the next mark, and skips those that say forgotten. */
@@ -100,7 +100,7 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 			problem_prefix(ret_problem, "the marks cannot be read");
 			return o;
 		}
-		merging->mark = mark_unpack(merging->row); /* NULL gives an absent mark */
+		merging->mark = mark_unpack(merging->row); /* mark_unpack(NULL) is an absent mark */
 	} while (merging->mark.state == MARK_FORGOTTEN);
 	return OUTCOME_OK;
 }
@@ -115,8 +115,8 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	if (o == OUTCOME_OK && merging->object)
 		verify_tasks_count_listed(&merging->tasks);
 	if (o == OUTCOME_UNSUPPORTED) {
-		/* What was compared so far is right all the same: if the listing lacked an object
-		 * at its place, the object was not reported as missing without a HEAD. */
+		/* The findings so far are right all the same: an object that the listing lacked at
+		 * its place was reported as missing only after a HEAD. */
 		merging->object = NULL;
 		visitor->warned(visitor->arg,
 			PROBLEM("%s, and calls itself '%s'; from there on each file is compared by a "
@@ -146,8 +146,8 @@ static bool is_as_listed(const struct version *done, const struct s3_listed *lis
 }
 
 /* Compares the next mark with its object in the listing. If that is enough, the finding is
- * reported. Otherwise a task is added, which looks more closely. `object` is NULL if the listing
- * does not have the object. False: the run has ended. */
+ * reported. Otherwise a task is added for a closer look. `object` is NULL if the listing does not
+ * have the object. False: the run has ended. */
 static bool merge_mark(
 	struct merging *merging, const struct s3_listed *object, const char *object_key)
 {
@@ -171,8 +171,8 @@ static bool merge_mark(
 	return true;
 }
 
-/* Passes over the next object of the listing, whose key is less than that of the next mark's
- * object. If no mark of it was met, a task looks for its mark. False: the run has ended. */
+/* Skips the next object of the listing, whose key is less than that of the next mark's object. If
+ * no mark of it was met, a task looks for its mark. False: the run has ended. */
 static bool merge_object(struct merging *merging, const char *key)
 {
 	const struct verify *verify = merging->verify;
@@ -193,13 +193,14 @@ static bool merge_object(struct merging *merging, const char *key)
 }
 
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
- * another one in its place. If both keys are equal, it takes the mark. A later step passes over the
- * object, since more than one mark may be of this object. False: the run has ended. The reason is
- * *ret_outcome with the sentence *ret or, if both are left as they are, the pool has it. */
+ * another one in its place. If both keys are equal, it takes the mark. A later step skips the
+ * object, since several marks may belong to it. False: the run has ended. The reason is in
+ * *ret_outcome and *ret or, if both are untouched, in the pool. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct s3_listed *object = merging->object;
-	/* As strcmp(): greater than 0 if the object is first, 0 if the mark is of this object. */
+	/* As strcmp(): greater than 0 if the object is first, 0 if the mark belongs to this
+	 * object. */
 	const int order = !merging->row ? 1
 			  : !object     ? -1
 					: strcmp(merging->row->object_key, object->key);
@@ -247,7 +248,7 @@ enum outcome verify_run(
 	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
 		goes_on = !limits_are_over(&place->limits) &&
 			  merge_next_key(merging, &o, ret_problem);
-		/* 0: the clock is not read after this key. */
+		/* 0: the clock is not read after this key */
 		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
 		if (now_ns >= merging->told_ns + NS_PER_S) {
 			merging->told_ns = now_ns;

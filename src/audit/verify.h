@@ -2,8 +2,8 @@
  *
  * The bucket's listing and the marks, both sorted, are merged. If a mark and the listing disagree,
  * a HEAD of the object is sent. If the HEAD confirms the difference, the mark is read again,
- * consistently. The difference is reported only if the mark is still the same. So what a running
- * uploader has just changed is not reported.
+ * consistently. The difference is reported only if the mark is still the same. So the changes of a
+ * running uploader are not reported as differences.
  *
  * A listing that is not in byte order is read only up to the point where the order is wrong. From
  * there on the marks are compared by HEAD, and objects without a mark are no longer looked for. */
@@ -25,7 +25,7 @@ enum finding {
 	FINDING_UNSENT,     /* the mark is failed, or its uploader has ended; with a sentence */
 	FINDING_AGED,       /* an object without a mark, which is older than marks are kept */
 	FINDING_UNFINISHED, /* the mark is claimed by an uploader at work */
-	FINDING_NOTHING,    /* there is no mark any more; nothing is reported */
+	FINDING_NOTHING,    /* the mark is gone; nothing is reported */
 	FINDINGS
 };
 
@@ -43,14 +43,15 @@ struct verify_visitor {
 	 * `problem` is the sentence of the finding; NULL: it has none. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
-	/* Gets a property of the server that limits what can be compared. The run goes on. */
+	/* Gets a sentence about a property of the server that limits the comparison. The run goes
+	 * on. */
 	void (*warned)(void *arg, const struct problem *problem);
 	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
 	void *arg;
 };
 
-/* The part of the keys that is looked at more closely than the rest: the keys whose hash modulo
- * `of` is from `from` to `to` - 1. They are the same keys each time. `of` is 0: all keys. */
+/* The part of the keys that is compared more closely than the rest: the keys whose hash modulo `of`
+ * is from `from` to `to` - 1. They are the same keys each time. `of` is 0: all keys. */
 struct verify_subset {
 	uint64_t from, to, of;
 	/* The size of the subset, if it is given in bytes: a run first adds up the sizes of all
@@ -60,7 +61,7 @@ struct verify_subset {
 };
 bool verify_subset_has(const struct verify_subset *subset, const char *key);
 
-/* What is compared, and how. All pointers are borrowed. */
+/* The parameters of a comparison. All pointers are borrowed. */
 struct verify {
 	/* The limits of the place say when the run is stopped. If the place has no store, the
 	 * objects are compared with a manifest, not with marks. */
@@ -76,17 +77,17 @@ struct verify {
 	struct verify_visitor visitor;
 };
 #define VERIFY_WORKERS_MAX  64
-#define VERIFY_FAILURES_MAX 8 /* a run ends once so many tasks in a row got no answer */
+#define VERIFY_FAILURES_MAX 8 /* a run ends after this many consecutive tasks without an answer */
 
 struct verify_end {
 	struct verify_counts counts;
-	bool is_complete; /* everything was looked at */
-	/* If is_complete is false, everything up to this key was looked at. "": nothing was. */
+	bool is_complete; /* everything was compared */
+	/* If is_complete is false, everything up to this key was compared. "": nothing was. */
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 };
 
 /* Compares all marks of the range with the bucket. OK also if the run was stopped; then *ret is not
- * complete. Any other outcome says why the run had to end, and *ret is set as well. */
+ * complete. Any other outcome is the reason why the run had to end; *ret is set as well. */
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
 /* Compares one mark with its object, without a listing. `key` is the key of the mark or of the
@@ -113,8 +114,8 @@ struct verify_tasks {
 		uv_cond_t shorter;         /* signalled when the list gets shorter */
 		struct verify_task *first; /* the tasks that were not reported yet; NULL: none */
 		struct verify_task **last; /* where the next task is added */
-		size_t n;                  /* how many are in the list */
-		unsigned failures;         /* tasks in a row that got no answer */
+		size_t n;                  /* the length of the list */
+		unsigned failures;         /* consecutive tasks without an answer */
 		bool is_left;              /* a task was left undone */
 		/* The least `before` of the tasks that were left. The next run begins after it. */
 		char left_after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -137,13 +138,13 @@ void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const c
 /* One more object was listed. */
 void verify_tasks_count_listed(struct verify_tasks *tasks);
 void verify_tasks_progress(struct verify_tasks *tasks);
-/* Waits until all tasks are done or left, and frees everything. Sets *ret, and returns how the run
- * ended; OK also if it was stopped.
+/* Waits until all tasks are done or left, and frees everything. Sets *ret, and returns the outcome
+ * of the run; OK also if it was stopped.
  *
- * `o` says how the caller's adding of tasks ended, and if it is not OK, *ret_problem has the
- * sentence. `is_all`: the caller has gone through everything. Before the call, the caller has set
- * ret->after to the key up to which it has added tasks or reported findings. If tasks were left
- * undone, ret->after becomes the key before the first of them. */
+ * `o` is the outcome of adding the tasks; if it is not OK, *ret_problem has the sentence. `is_all`:
+ * the caller has gone through everything. Before the call, the caller has set ret->after to the key
+ * up to which it has added tasks or reported findings. If tasks were left undone, ret->after
+ * becomes the key before the first of them. */
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 

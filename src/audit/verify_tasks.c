@@ -1,13 +1,13 @@
 /* The closer looks of verify: by HEAD, by download, and by reading the mark again. This file sends
- * the requests and makes the sentences about differences. src/marks/judge_object.c decides what is
- * the same. Nothing is written.
+ * the requests and makes the sentences about differences. src/marks/judge_object.c decides whether
+ * two things are the same. Nothing is written.
  *
  * verify.c adds a task for each object that needs a closer look, and the threads of the pool take
  * the tasks. A finding waits in the list until all findings before it were reported. So the
  * findings are reported in the order of the keys.
  *
- * If too many tasks in a row fail, or the run is stopped, the remaining tasks are left undone. The
- * key after which the next run has to begin is kept. */
+ * If too many consecutive tasks fail, or the run is stopped, the remaining tasks are left undone.
+ * The key after which the next run has to begin is kept. */
 #include "audit/object_read.h"
 #include "audit/verify.h"
 #include "base/checksum.h"
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mark that changes this often while it is compared counts as unfinished. */
+/* A mark that changes this many times while it is compared counts as unfinished. */
 #define TRIES_MAX 5
 /* The most tasks and findings in the list, which bounds the memory. If it is full, the thread that
  * adds one waits. */
@@ -29,8 +29,9 @@
 /* One closer look: what it works with, and its result. All pointers are borrowed. */
 struct inspection {
 	const struct verify *verify;
-	const struct audit_hand *hand; /* of this thread; its marks are NULL for a manifest */
-	uint64_t bytes_read;           /* downloaded so far */
+	/* connections of this thread; its marks are NULL for a manifest */
+	const struct audit_hand *hand;
+	uint64_t bytes_read; /* downloaded so far */
 	enum finding finding;
 	struct problem problem; /* the sentence of the finding or of an outcome other than OK */
 };
@@ -90,7 +91,8 @@ enum finding verify_state(
 	return FINDING_UNFINISHED;
 }
 
-/* Returns what the object is compared with, as the subject of a clause. */
+/* Returns "its mark" or the like: the thing that the object is compared with, as the subject of a
+ * clause. */
 static const char *compared_with(const struct inspection *look)
 {
 	return look->verify->place.store ? "its mark" : "the manifest";
@@ -104,8 +106,7 @@ static void tell_other_sum(
 		checksum_kinds[told->kind].name, told->text, compared_with(look), kept->text);
 }
 
-/* Compares what HEAD shows with what was kept of the object. If they are not the same, it makes a
- * sentence. */
+/* Compares the HEAD with the values kept of the object. If they differ, sets a sentence. */
 static enum proof compare_shown(
 	struct inspection *look, const struct kept *kept, const struct s3_object *object)
 {
@@ -167,7 +168,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 		return o;
 	const bool is_same = !is_replaced && judge_bytes(kept, &sums) == PROOF_YES;
 	look->finding = is_same ? FINDING_SAME : FINDING_DIFFERS;
-	if (is_same || is_replaced) /* the sentence that it was replaced is there already */
+	if (is_same || is_replaced) /* that it was replaced is in the sentence already */
 		return OUTCOME_OK;
 	const struct s3_sum kept_sum = mark_sum_told(kept->sum);
 	struct s3_sum read_sum = {.kind = kept_sum.kind};
@@ -177,7 +178,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 		tell_other_sum(look, &read_sum, &kept_sum);
 		return OUTCOME_OK;
 	}
-	/* No kept checksum differs, so it is the etag that differs, which is an MD5. */
+	/* No kept checksum differs, so the difference is in the etag, which is an MD5. */
 	hex_encode(sums.md5, sizeof sums.md5, md5);
 	return outcome_error(problem, OUTCOME_OK,
 		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
@@ -206,7 +207,7 @@ static enum outcome compare_with_head(
 		if (is_same != PROOF_NO && look->verify->by == VERIFY_BY_DOWNLOAD)
 			o = download(look, &kept, &target, &object);
 	}
-	if (o == OUTCOME_ABSENT) { /* to the HEAD, or to the download after it */
+	if (o == OUTCOME_ABSENT) { /* ABSENT from the HEAD, or from the download after it */
 		look->finding = FINDING_MISSING;
 		return OUTCOME_OK;
 	}
@@ -237,8 +238,8 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
 			!look->hand->marks)
 			break;
-		/* If the mark cannot be read, look->problem says why. Otherwise it becomes the
-		 * sentence of the difference again. */
+		/* If the mark cannot be read, look->problem has the reason. Otherwise it becomes
+		 * the sentence of the difference again. */
 		const struct problem difference = look->problem;
 		look->problem = (struct problem){0};
 		o = read_packed(look, row->key, &now);
@@ -294,7 +295,7 @@ static enum outcome inspect_key(struct inspection *look, const char *given, enum
 struct verify_task {
 	struct verify_task *next;
 	struct packed_mark *row; /* owned; NULL: an object without a mark */
-	const char *key;         /* of the object */
+	const char *key;         /* key of the object */
 	const char *before;      /* see verify_tasks_add(); NULL: a finding that needs no look */
 	bool is_known;           /* `finding` is set */
 	enum finding finding;    /* FINDINGS: the task was left, and nothing is reported */

@@ -39,7 +39,7 @@ struct call_run {
 	bool retried[RETRY_REGION + 1]; /* by retry_class: such a retry was made, since some are
 					 made only once */
 	bool maybe_applied;             /* a request before the last one may have been applied */
-	int64_t date_s;                 /* of the last reply, -1 if it has none */
+	int64_t date_s;                 /* date of the last reply, -1 if it has none */
 	/* The error code, message and region of the last reply, as they came. Each of them may be
 	 * "". */
 	char code[64], message[256], region[64];
@@ -396,7 +396,7 @@ static struct verdict send_signed(struct call_run *run)
 	struct verdict verdict = judge_reply(run, &built, error);
 	log_debug("%s %s: %s (status %d)", run->conn->service->options.kinds[run->call->kind],
 		run->call->path, outcome_name(verdict.outcome), error ? 0 : run->reply->status);
-	if (error) /* What came of a reply that is not whole does not count. */
+	if (error) /* A reply that is not whole does not count. */
 		http_reply_clear(run->reply);
 	return verdict;
 }
@@ -416,7 +416,7 @@ static struct verdict try_once(struct call_run *run)
 {
 	struct service *service = run->conn->service;
 	const struct http_body *body = &run->call->body;
-	unsigned cuts; /* what pace_enter() tells pace_leave() */
+	unsigned cuts; /* passed from pace_enter() to pace_leave() */
 	/* If some of the body may have left before, may_leave_again() first waits until the body
 	 * may leave once more, as for bandwidth. It returns false if that wait is given up. */
 	if (run->has_sent && body->may_leave_again && !body->may_leave_again(body->arg))

@@ -42,7 +42,7 @@ struct call_limits {
 };
 extern const struct call_limits no_limits; /* all zero: they end nothing */
 
-#define CALL_KINDS_MAX 24 /* of the operations of a service */
+#define CALL_KINDS_MAX 24 /* the most operations of a service */
 
 /* A service at an endpoint, shared by all threads: settings, learned region, clock offset, retry
  * quota, counters. */
@@ -50,8 +50,8 @@ struct service;
 struct service_options {
 	const struct aws_settings *settings; /* borrowed until service_free */
 	struct http_shared *http;            /* borrowed until service_free */
-	bool is_s3;                          /* else DynamoDB */
-	const char *bucket; /* of S3: the bucket that all calls are about; borrowed likewise */
+	bool is_s3;                          /* otherwise it is DynamoDB */
+	const char *bucket; /* for S3: the bucket of all calls; borrowed likewise */
 	/* The names of the operations, indexed by call.kind, NULL-terminated; static. */
 	const char *const *kinds;
 };

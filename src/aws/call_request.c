@@ -45,7 +45,7 @@ static int write_lines(
 	}
 	if (lines->error)
 		return lines->error;
-	const char *line = lines->data; /* which does not move any more */
+	const char *line = lines->data; /* `data` no longer moves */
 	for (size_t i = 0; i < n; i++, line += strlen(line) + 1)
 		ret->headers[i] = line;
 	ret->n_headers = n;

@@ -23,8 +23,9 @@ bool is_graphic(const char *s);
  * The sources are "Amazon S3 endpoints and quotas", "Bucket naming rules", "Virtual hosting of
  * buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS endpoints"
  * (AWS SDKs and Tools Reference Guide), and the rules in botocore. */
-#define REGION_MAX   63
-#define ENDPOINT_MAX 767 /* of an endpoint's URL with its bucket; a longer one is refused */
+#define REGION_MAX 63
+/* the longest URL of an endpoint with its bucket; a longer one is refused */
+#define ENDPOINT_MAX 767
 
 enum endpoint_style {
 	STYLE_AUTO,    /* virtual host at AWS, path at a custom endpoint */
@@ -32,7 +33,7 @@ enum endpoint_style {
 	STYLE_PATH,
 };
 
-/* What the settings say about all endpoints. */
+/* The settings that apply to all endpoints. */
 struct endpoint_terms {
 	bool fips, dualstack; /* without effect on a custom endpoint */
 	bool s3_dualstack;    /* instead of `dualstack`, for S3 */

@@ -8,7 +8,8 @@
 
 #define LOOK_NS   (20 * NS_PER_MS) /* the time is counted at most so often */
 #define PASSED_NS NS_PER_S         /* the most that counts between two looks */
-#define PAUSE_NS  (60 * NS_PER_S)  /* what fails is tried again within this time and two requests */
+/* a failed request is retried within this time and two requests */
+#define PAUSE_NS (60 * NS_PER_S)
 
 void progress_init(struct progress_clock *clock)
 {

@@ -8,7 +8,7 @@
 /* A reply whose outcome is not OK. All is borrowed for the call. */
 struct refusal {
 	enum outcome outcome;
-	bool is_s3; /* else DynamoDB */
+	bool is_s3; /* otherwise it is DynamoDB */
 	const char *method, *url;
 	const char *request; /* the name of the request, such as PutObject */
 	const struct http_reply *reply;

@@ -1,6 +1,6 @@
-/* What a reply means, and how long a call waits before its next attempt. classify() is the one
- * place that decides what a reply means. How often and for how long a call is tried is decided by
- * call_goes_on() in call.c. */
+/* The outcome of a reply, and the wait of a call before its next attempt. Only classify() decides
+ * the outcome of a reply. call_goes_on() in call.c decides how often and for how long a call is
+ * tried. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -43,14 +43,14 @@ bool outcome_is_ambiguous(enum outcome o)
 	return o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_ABANDONED;
 }
 
-/* What each known error code means. A code that is not here goes by the status of the reply.
+/* The outcome of each known error code. For any other code, the status of the reply decides.
  * Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. */
 #define CODES_MOST 20
 #define NO_ROOM    "the server has no room left: free some there"
 static const struct known {
 	struct verdict verdict;
-	const char *sentence; /* what happened and what to do, where the code alone says it */
+	const char *sentence; /* cause and remedy, where the code alone is enough; or NULL */
 	const char *codes[CODES_MOST];
 } known[] = {
 	/* DynamoDB's codes without "Exception" are about one statement of a BatchExecuteStatement.
@@ -149,7 +149,7 @@ const char *code_sentence(const char *code)
 struct verdict_on {
 	int number;
 	struct verdict verdict;
-	const char *sentence; /* of a status that says enough, whoever has sent it; or NULL */
+	const char *sentence; /* for a status that is enough, whichever host has sent it; or NULL */
 };
 
 /* The verdict on an attempt without a reply, by the error of http_perform(). For an error that is

@@ -1,4 +1,4 @@
-/* What a reply means, how long to wait before the next attempt, and the wait itself. */
+/* The outcome of a reply, the time to wait before the next attempt, and the wait itself. */
 #pragma once
 #include "aws/call.h"
 #include "aws/outcome.h"
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What to do with an attempt's result. */
+/* Whether a result is retried, and on what terms. */
 enum retry_class {
 	RETRY_NONE,        /* do not try again: return the outcome */
 	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
@@ -25,21 +25,21 @@ struct attempt {
 	int error; /* 0 if there is a reply, else http_perform's -errno */
 	int status;
 	const char *code;        /* the error code in the reply, "" if none */
-	bool is_s3;              /* else DynamoDB */
+	bool is_s3;              /* otherwise it is DynamoDB */
 	bool is_write;           /* may change something */
 	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or any whose
 				    crc32 is wrong */
-	bool names_other_region; /* the reply names another region than the request was signed for
-				  */
-	bool signature_is_good;  /* the service has accepted a request with these credentials */
-	bool clock_is_off;       /* the server's, by its Date: call_request_clock_is_off() */
+	/* the reply names another region than the request was signed for */
+	bool names_other_region;
+	bool signature_is_good; /* the service has accepted a request with these credentials */
+	bool clock_is_off;      /* the server's, by its Date: call_request_clock_is_off() */
 };
 
 #define SIGNATURE_REFUSED "SignatureDoesNotMatch" /* the code of S3 */
 
 struct verdict {
 	enum retry_class retry;
-	enum outcome outcome; /* what to return if it is not tried again */
+	enum outcome outcome; /* the outcome of the call if it is not retried */
 };
 /* Returns the verdict on an attempt. Only this function decides. Unit tests check it as a table. */
 struct verdict classify(const struct attempt *attempt);

@@ -37,10 +37,10 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result);
 
 struct service {
 	struct service_options options;
-	atomic_ulong counts[CALL_KINDS_MAX]; /* of attempts that were sent, by kind */
+	atomic_ulong counts[CALL_KINDS_MAX]; /* numbers of attempts that were sent, by kind */
 	/* As the settings say. Only `endpoint` has a region that was learned. Borrowed strings. */
 	struct endpoint_question question;
-	atomic_int quota; /* of retries: retry.h */
+	atomic_int quota; /* quota of retries: retry.h */
 	struct pace pace;
 	_Atomic int64_t clock_offset_s; /* added to our wall clock to sign */
 	/* How far the server's time is ahead of clock_boot_ns(): at least, and at most. NO_TIME
@@ -58,12 +58,13 @@ struct service {
 };
 #define NO_TIME INT64_MIN
 
-/* What a request is signed with, and the texts of the last request. */
+/* The means of signing a request, and the texts of the last request. */
 struct signer {
 	struct endpoint endpoint;
 	struct credentials credentials;
 	struct sigv4_cache cache;
-	struct text url, lines, authorization; /* of the last request; kept for their memory */
+	struct text url, lines,
+		authorization; /* texts of the last request; kept for their memory */
 };
 /* Returns an empty signer, which limits the size of its requests. */
 struct signer signer_new(void);
@@ -73,7 +74,7 @@ struct service_conn {
 	struct service *service;
 	struct http *http;
 	struct signer signer;
-	unsigned credentials_generation; /* of the signer's copy, if it has one */
+	unsigned credentials_generation; /* generation of the signer's copy, if it has one */
 	struct service_conn *next;       /* while it is idle */
 	/* The last Date that was parsed, and its value. */
 	char date[32];
@@ -100,7 +101,7 @@ struct call_request {
 	size_t n_headers;
 	int64_t signed_s;      /* the time it was signed at */
 	uint64_t signed_ns;    /* clock_boot_ns() then */
-	char payload_hash[65]; /* of the body, if the call gives none */
+	char payload_hash[65]; /* hash of the body, if the caller gives none */
 	char date[17];         /* signed_s, as x-amz-date has it */
 };
 

@@ -16,8 +16,8 @@ int aws_global_init(void);
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */
 struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
-	unsigned attempts;    /* of each request, with the first one. 0: as AWS_MAX_ATTEMPTS or the
-				 profile says, or else 9 */
+	unsigned attempts;    /* attempts of each request, including the first. 0: AWS_MAX_ATTEMPTS,
+				 the value of the profile, or 9 */
 	const char *checksum; /* "auto", or of checksum_kinds[].name */
 	uint64_t request_timeout_ms; /* for each attempt with a small body as a whole, and for the
 					silence in other attempts (stall_timeout_ms). 0: 60 s */
@@ -32,8 +32,9 @@ struct aws_settings {
 	const char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
 	struct endpoint_terms terms;
-	enum checksum checksum;     /* of uploads. If none was chosen, it is checksum_default(), or
-				       MD5 if request_checksum_calculation is "when_required" */
+	/* checksum of uploads. If none was chosen, it is checksum_default(), or MD5 if
+	 * request_checksum_calculation is "when_required" */
+	enum checksum checksum;
 	bool checksum_is_automatic; /* nobody chose it, so it may be left out for a server that
 				       refuses it */
 	bool signs_payload;         /* the SHA-256 of bodies is signed over TLS too */

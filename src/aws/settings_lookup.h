@@ -1,4 +1,4 @@
-/* What the user has configured, in the environment and in a profile of AWS's shared files. */
+/* The user's configuration, in the environment and in a profile of AWS's shared files. */
 #pragma once
 #include "base/ini.h"
 #include "base/problem.h"
@@ -12,7 +12,7 @@ const char *lookup_variable(const char *name);
 struct profile {
 	const char *name;                 /* borrowed */
 	struct ini *config, *credentials; /* owned; NULL where the file is missing */
-	char section[256];                /* of the config file */
+	char section[256];                /* the profile's section of the config file */
 };
 
 /* Reads the profile from both files. A file that is missing, or whose path is NULL, counts as
@@ -53,8 +53,8 @@ struct setting_rows {
 int setting_rows_add(
 	struct setting_rows *rows, const char *name, const char *value, const char *from);
 
-/* What lookup_value() looks in, and the first error. After an error all later looks find nothing,
- * so that the caller checks the error once, at the end. */
+/* The sources of lookup_value(), and the first error. After an error all later lookups find
+ * nothing, so that the caller checks the error once, at the end. */
 struct lookup {
 	struct profile profile;
 	/* Borrowed from the rows. The paths are NULL if HOME is needed and not set. */
@@ -78,7 +78,7 @@ struct lookup_key {
 	const char *name;
 	const char *option;      /* "--region"; NULL: there is none */
 	const char *variable[2]; /* the first that is set counts; NULL: none */
-	const char *key[2];      /* of the profile; "s3.addressing_style" is a sub-key */
+	const char *key[2];      /* keys in the profile; "s3.addressing_style" is a sub-key */
 	const char *standard;    /* shown as the value if it is set nowhere */
 	/* "s3" if the setting is the URL of this service. Then endpoint_url of the service in the
 	 * profile's `services` section comes before the profile's own key. NULL for other settings.

@@ -105,8 +105,8 @@ struct quoted quote_url(const char *url)
 	const char *scheme = strstr(url, "://");
 	const char *begin = scheme ? scheme + 3 : url, *at = strrchr(begin, '@');
 	const char *host = at ? at + 1 : begin, *query = begin + strcspn(begin, "?#");
-	struct text shown =
-		TEXT(strlen(url) + 16); /* 16: for the stars and the characters beside them */
+	/* 16: for the stars and the characters beside them */
+	struct text shown = TEXT(strlen(url) + 16);
 	text_add_bytes(&shown, url, (size_t)(begin - url));
 	if (at) /* a user and a password come before it */
 		text_add(&shown, "***@");

@@ -29,8 +29,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 {
 	const char *nearest = NULL;
 	const size_t len = strlen(given);
-	unsigned best =
-		CHANGES_MAX + 1; /* the distance of `nearest`; at first, one that is too large */
+	/* the distance of `nearest`; at first, one that is too large */
+	unsigned best = CHANGES_MAX + 1;
 	for (size_t i = 0; i < n; i++) {
 		/* A name that begins with the given characters has distance 0, provided that they
 		 * are at least three: too many names share fewer. A name in which every character

@@ -4,9 +4,8 @@
 #include "base/clock.h"
 
 #define ASK_NS (100 * NS_PER_MS) /* the time between two calls of abandon() */
-#define LOOK_NS                                                                                    \
-	(200 * NS_PER_MS) /* the time between two tests of a condition that is signalled           \
-			   */
+/* the time between two tests of a condition that is signalled */
+#define LOOK_NS (200 * NS_PER_MS)
 
 bool wait_goes_on(struct waiting *waiting)
 {

@@ -16,18 +16,18 @@
 
 #define LENGTH_UNKNOWN UINT64_MAX
 
-/* What an object has of its log. */
+/* The part of its log that an object has. */
 struct log_range {
 	uint64_t start, end;         /* end may be LENGTH_UNKNOWN */
 	char id[S3_CONTENT_MAX + 1]; /* the SHA-256 of these bytes in hex digits; "": not known */
-	char table[S3_ID_MAX + 1];   /* of the marks of the run that has uploaded it */
+	char table[S3_ID_MAX + 1];   /* id of the marks of the run that has uploaded it */
 };
 
 /* The ranges follow each other without a gap. The object of each was printed, or comes before the
  * first that is. */
 struct known_log {
 	uint64_t start, end;       /* end may be LENGTH_UNKNOWN */
-	char table[S3_ID_MAX + 1]; /* of the last range */
+	char table[S3_ID_MAX + 1]; /* that of the last range */
 	struct log_range *ranges;  /* owned */
 	size_t n;
 };

@@ -21,15 +21,15 @@ struct printing {
 	struct log_cat *cat;
 	struct read_ahead *ahead;
 	struct known_logs known;
-	struct log_object *objects; /* of the window */
+	struct log_object *objects; /* the objects of the window */
 	size_t n, room;
-	/* Of the object that is printed: */
+	/* State of the object that is being printed: */
 	uint64_t skip;         /* bytes that are still to be skipped */
-	struct digest content; /* of all bytes, if `proof` is PROOF_CONTENT */
+	struct digest content; /* digest of all bytes, if `proof` is PROOF_CONTENT */
 	bool wants_content;
 	unsigned char *held; /* the last bytes, which are printed once the object is verified */
 	size_t n_held, held_room;
-	bool is_cut; /* what was printed last does not end a line */
+	bool is_cut; /* the last printed bytes do not end a line */
 };
 
 /* Tells about an object. */
@@ -102,7 +102,7 @@ static int print_content(void *arg, const unsigned char *bytes, size_t n)
 	return 0;
 }
 
-/* What an object is verified by. */
+/* The value that verifies an object. */
 enum verified_by {
 	PROOF_NONE,
 	PROOF_META,    /* a checksum of the bytes that s3once has sent, in the metadata */

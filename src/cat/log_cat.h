@@ -16,8 +16,8 @@ struct log_cat {
 	void (*tell)(void *arg, bool is_error, const char *sentence);
 	void *arg;
 	/* Counted: */
-	uint64_t objects; /* that were selected */
-	uint64_t missing; /* of which tell() was called with an error */
+	uint64_t objects; /* the number of selected objects */
+	uint64_t missing; /* the number of them with an error */
 	int64_t last_s;   /* the time of the last object, selected or not; -1: there is none */
 	bool is_closed;   /* the reader has gone away (EPIPE), which is OUTCOME_OK */
 };

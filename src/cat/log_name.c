@@ -92,7 +92,7 @@ bool log_family_of_object(const char *base_name, struct text *family)
 		text_reset(&found);
 		text_add_bytes(&found, base_name, (size_t)(dash - base_name));
 		text_add_bytes(&found, end, (size_t)(ext_end - end));
-		/* Of "a.b-…" the family would be "a.b", whose objects are called "a-….b". */
+		/* "a.b-…" would belong to the family "a.b", whose objects are called "a-….b". */
 		struct log_name name;
 		is_object = log_name_set(&name, text_string(&found)) == 0 &&
 			    log_key_read(&name, base_name, &read);

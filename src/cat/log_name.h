@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct log_name {
-	struct text prefix; /* of all keys: "web1/nginx/access-" */
+	struct text prefix; /* prefix of all keys: "web1/nginx/access-" */
 	const char *ext;    /* ".log", or ""; borrowed from the family */
 };
 /* Sets *ret to the name of a family, which is borrowed. Returns 0 or -ENOMEM. Call log_name_clear()
@@ -19,11 +19,11 @@ struct log_name {
 int log_name_set(struct log_name *ret, const char *family);
 void log_name_clear(struct log_name *name);
 
-/* What the key of an object says. */
+/* The parts of an object's key. */
 struct log_key {
 	int64_t time_s;     /* since 1970 */
 	uint64_t offset;    /* bytes of the log before those of the object */
-	const char *suffix; /* of compression, or ""; borrowed from the key */
+	const char *suffix; /* suffix of compression, or ""; borrowed from the key */
 };
 /* Reads a key. Returns false if it is not that of an object of this log. */
 bool log_key_read(const struct log_name *name, const char *key, struct log_key *ret);

@@ -9,11 +9,11 @@ struct log_object {
 	uint64_t size;          /* by the listing */
 	bool is_before;         /* it comes before the first object that is printed */
 	/* Set by read_ahead_heads(): */
-	enum outcome outcome; /* of the HEAD */
+	enum outcome outcome; /* outcome of the HEAD */
 	struct problem problem;
 	struct s3_object head;
 	/* Set by log_plan(): */
-	struct log_range range; /* what it has of its log */
+	struct log_range range; /* the part of the log that it has */
 	uint64_t lacks_from;    /* the bytes of the log from here to range.start are missing */
 	/* Bytes at its beginning that other objects have. LENGTH_UNKNOWN: they have all of it. */
 	uint64_t skipped;

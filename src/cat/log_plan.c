@@ -13,7 +13,7 @@ struct comparison {
 	size_t next;          /* the range of the log that is compared now */
 	size_t compared;      /* ranges with the same bytes */
 	uint64_t at;          /* in the log */
-	struct digest digest; /* of the range, or of what follows the log */
+	struct digest digest; /* digest of the range, or of the bytes after the log */
 };
 
 /* Where in the log the bytes that are taken next have to be divided. */
@@ -159,8 +159,8 @@ static int compare_order(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/* Of the objects of one time, puts one that continues a known log before the others: the last piece
- * of a log comes before the next log. */
+/* Among the objects of the same time, puts one that continues a known log before the others: the
+ * last piece of a log comes before the next log. */
 static void choose_first(struct known_logs *known, struct log_object *objects, size_t n)
 {
 	for (size_t i = 0; i < n && objects[i].by_name.time_s == objects->by_name.time_s &&

@@ -14,7 +14,7 @@
 struct ahead_task {
 	struct read_ahead *ahead;
 	struct log_object *head_of;      /* NULL: it is a range */
-	const struct log_object *object; /* of the range */
+	const struct log_object *object; /* the object of the range */
 	uint64_t at;
 	size_t n;
 	struct http_reply reply; /* its memory is used again */
@@ -33,7 +33,7 @@ struct read_ahead {
 	struct ahead_task ring[READ_AHEAD];
 	size_t first, n; /* tasks that were given and not dropped */
 	bool is_lent;    /* the first task is what read_ahead_next() has returned */
-	/* What comes next: */
+	/* The next range: */
 	const struct log_object *next, *end;
 	uint64_t at;
 };

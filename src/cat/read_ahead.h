@@ -9,7 +9,7 @@
 /* Where the objects are. Borrowed. */
 struct read_place {
 	struct s3 *s3;
-	struct s3_conn *conn;             /* of the caller, used if no thread can be started */
+	struct s3_conn *conn; /* the caller's connection, used if no thread can be started */
 	const struct s3_headers *headers; /* with the key for SSE-C; NULL: none */
 	struct call_limits limits;        /* without `abandon` */
 };

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 60000 /* of each request */
+#define PATIENCE_MS 60000 /* the limit of each request */
 
 struct catting {
 	struct access access;

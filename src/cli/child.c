@@ -1,4 +1,4 @@
-/* What happens to the process before main.c chooses a command: startup_prepare() sets limits,
+/* Preparation of the process before main.c chooses a command: startup_prepare() sets limits,
  * ignored signals and standard descriptors.
  *
  * This file also starts commands. A command ends with this process, and finds the limits and
@@ -20,12 +20,12 @@
 #include <sys/select.h>
 #include <unistd.h>
 
-/* What startup_prepare() found before it changed it: soft limits, whether signals were ignored, and
- * the descriptors that a command inherits from whoever started this process. */
+/* The state before startup_prepare(): soft limits, whether signals were ignored, and the
+ * descriptors that a command inherits from the parent of this process. */
 static struct {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz; /* 0 or 1 */
-	bool descriptors[FD_SETSIZE];   /* what has a higher number is not passed on */
+	bool descriptors[FD_SETSIZE];   /* descriptors with higher numbers are not passed on */
 } given;
 
 /* Sets the soft limit, at most to the hard one. Returns what it was, or 0 if it cannot be read. */

@@ -22,8 +22,8 @@ command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main
 struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
-	void *values;                  /* what the options are read into */
-	struct job_asked *job;         /* what --job names; NULL: the command has no --job */
+	void *values;                  /* the struct that the options are read into */
+	struct job_asked *job;         /* the argument of --job; NULL: the command has no --job */
 	struct access *access;         /* where its marks and services are; NULL: it has none */
 	bool speaks_itself; /* it prints by itself: `output` is never begun, and must not be used */
 	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
@@ -38,7 +38,7 @@ struct command_frame {
 	/* Where each option was set (enum said_by). With --job, only the command line is looked at.
 	 */
 	unsigned given[OPTIONS_MAX];
-	const char *topic; /* that of --help TOPIC; NULL: none */
+	const char *topic; /* the TOPIC of --help; NULL: none */
 	int before_dashes; /* operands before "--"; 0 also if there is no "--" */
 	char **words;      /* argv as it was */
 	int n;             /* operands */
@@ -46,7 +46,7 @@ struct command_frame {
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */
 	struct marks_place place;
-	bool disk_is_full;      /* that of the marks, so that they may lack how runs have ended */
+	bool disk_is_full; /* the disk of the marks, so that they may lack the results of runs */
 	struct text marks_name; /* "dynamodb:TABLE" or "sqlite:PATH", as messages show it */
 	struct services services;
 	struct open_marks marks;

@@ -44,7 +44,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 				   NULL, &settings, problem);
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
-	/* What was set up before has kept its number of shards. */
+	/* A table that was set up before keeps its number of shards. */
 	if (shards && shards != settings.shards)
 		return problem_error(problem, S3ONCE_EXIT_SETUP,
 			"%s has %s, which cannot be changed: leave --shards out, or name another",

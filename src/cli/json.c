@@ -1,6 +1,6 @@
-/* What the events of --json of all commands share: how they begin, how members are set, and how
- * they are printed. Which members an event has is decided where it is made: in push/run_events.c
- * for a run, in status/status_tell.c for status, and in the files of the other commands. */
+/* Functions for the events of --json of all commands: beginning an event, setting members, and
+ * printing it. The members of each event are chosen where it is made: in push/run_events.c for a
+ * run, in status/status_print.c for status, and in the files of the other commands. */
 #include "cli/json.h"
 #include "base/clock.h"
 #include <stdlib.h>

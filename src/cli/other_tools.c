@@ -74,7 +74,7 @@ const struct option_elsewhere other_tools_options[] = {
 	{NULL},
 };
 
-/* What a command of another tool does with its two operands. */
+/* The meaning of the two operands of another tool's command. */
 enum other_kind {
 	OTHER_ANSWERED, /* something that push does not do */
 	OTHER_INTO,     /* it copies the first one into the second one, which is a prefix */

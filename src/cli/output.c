@@ -50,7 +50,7 @@ struct log_file {
 	ino_t ino;
 	bool is_cut;   /* the last line may be there in part */
 	bool is_wrong; /* the last line could not be written, and that was said */
-	int error;     /* of the first line that could not be written */
+	int error;     /* errno of the first line that could not be written */
 };
 
 /* The lines on their way, and the thread that writes them. If a reader hangs at the end, they are
@@ -60,15 +60,16 @@ struct output_writer {
 	/* Once the thread runs, only the thread uses it, but for the path, which never changes. */
 	struct log_file log;
 	uv_thread_t thread;
-	bool has_thread;            /* else whoever adds a line writes it */
+	bool has_thread;            /* otherwise the thread that adds a line writes it */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
 	uv_mutex_t mutex;
 	/* `added` tells the thread of a line, or of `finishes`; `taken` tells of more room. */
 	uv_cond_t added, taken;
 	struct {
 		struct line *first, **end;
-		size_t bytes; /* of all lines in the list, and of the line that is being written */
-		uint64_t stalled_ns; /* what taken_ns was when a wait for room last failed */
+		size_t bytes;        /* bytes of all lines in the list and of the line that is being
+					written */
+		uint64_t stalled_ns; /* taken_ns at the time of the last failed wait for room */
 		uint64_t lost;       /* lines that found no room or no memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
 		unsigned drawn;      /* how many lines of progress are on the terminal */

@@ -28,7 +28,7 @@ static const struct option which_options[] = {
 
 /* The options of push that say which files are meant, where their marks and objects are, and what
  * is printed. All others are of no use here, or they are rare, and a job has them. */
-#define PICKED_MAX 8 /* of one title */
+#define PICKED_MAX 8 /* the most paths of one title */
 static const struct picked {
 	const char *title; /* NULL: they continue the group before */
 	const char *names[PICKED_MAX];
@@ -85,7 +85,7 @@ static const struct command proven_command = {
 struct view {
 	struct people people;
 	const struct push_options *options;
-	bool lists_proven;                        /* else only what is not in S3 */
+	bool lists_proven;                        /* otherwise only files that are not in S3 */
 	uint64_t proven, unproven, failed, links; /* files, and symbolic links beside them */
 };
 

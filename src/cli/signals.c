@@ -15,7 +15,7 @@
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* What the signal handlers use. It is static, since a handler can reach nothing else.
+/* The state of the signal handlers. It is static, since a handler can reach nothing else.
  *
  * uv_signal is not used, for two reasons. The loop belongs to the library, which leaves signals to
  * the program that uses it. And a second signal has to end a process whose loop hangs. */
@@ -28,7 +28,7 @@ static struct {
 	volatile sig_atomic_t first, came, toggled, reload;
 	bool serves; /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
-	/* What signals did before: the stop signals, for signals_restore(), and SIGALRM. */
+	/* The former actions of signals: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 

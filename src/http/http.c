@@ -84,7 +84,7 @@ void http_shared_free(struct http_shared *shared)
  * request before the body is on its way. */
 #define EXPECT_MIN_BYTES   (1U << 20)
 #define HEADERS_BYTES      (8U << 10)  /* room for the headers in the send buffer */
-#define BUFFER_LEAST_BYTES (16U << 10) /* of curl's buffers */
+#define BUFFER_LEAST_BYTES (16U << 10) /* the least size of curl's buffers */
 
 /* Opens a socket as curl itself does, except that child processes do not inherit it. Notes the
  * error, for http_explain(). */

@@ -11,8 +11,8 @@
  * may be called again. 0 or -errno. */
 int http_global_init(void);
 
-/* What all handles of a process share: DNS answers, TLS sessions and the trusted certificates, but
- * never connections. Thread-safe. */
+/* The state that all handles of a process share: DNS answers, TLS sessions and the trusted
+ * certificates, but never connections. Thread-safe. */
 struct http_shared;
 struct http_options {
 	const char *ca_bundle; /* PEM file, or NULL for the system's; borrowed for the call */

@@ -35,7 +35,7 @@ struct exchange {
 	bool had_socket;                 /* bytes_waiting() has found a socket of this request */
 	bool has_header;                 /* a header line has come since the last look */
 	bool answers;                    /* the reply has begun, and not with 100 Continue */
-	size_t header_bytes;             /* of all header lines, also those of interim replies */
+	size_t header_bytes; /* bytes of all header lines, including those of interim replies */
 	bool headers_ended;
 	bool is_sent;   /* some bytes of the request may have left */
 	bool is_resent; /* the request was sent before, perhaps as a whole */
@@ -51,7 +51,7 @@ struct http {
 	/* The -errno for which the last request got no socket, or could not open the file of CA
 	 * certificates. 0 if neither has happened. */
 	int socket_error;
-	struct exchange exchange; /* of the last request */
+	struct exchange exchange; /* the exchange of the last request */
 };
 
 /* Sets curl's callbacks, once for each handle. */

@@ -177,8 +177,8 @@ static enum outcome judge_refusing_row(struct lease *lease, const struct item *r
 		return OUTCOME_OK;
 	}
 	if (version && strcmp(version, lease->version) == 0)
-		return OUTCOME_TRANSIENT; /* another write changed the row after it had refused ours
-					   */
+		/* another write changed the row after it had refused ours */
+		return OUTCOME_TRANSIENT;
 	uv_mutex_lock(&lease->keeper->mutex);
 	memcpy(lease->loss, why, sizeof lease->loss);
 	memcpy(lease->owner, owner, sizeof lease->owner);

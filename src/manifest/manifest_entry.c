@@ -128,7 +128,7 @@ static bool take_sums(
 static bool take_entry(
 	const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
 {
-	/* Of a value that is missing or of another type, Jansson returns NULL or 0. Such values are
+	/* For a value that is missing or of another type, Jansson returns NULL or 0, which is
 	 * refused below. */
 	const json_t *size = json_object_get(object, "size");
 	*ret = (struct manifest_entry){.size = (uint64_t)json_integer_value(size),

@@ -3,20 +3,22 @@
 #include "marks/mark.h"
 #include <jansson.h>
 
-/* What a line says of one object, and of the file that it was made of. All strings are borrowed. */
+/* A line: one object, and the file that it was made of. All strings are borrowed. */
 struct manifest_entry {
-	const char *event;   /* what the run did with the file: "uploaded", "adopted",
-				"refreshed" or "skipped" */
+	const char *event;   /* the run's event for the file: "uploaded", "adopted", "refreshed" or
+				"skipped" */
 	const char *bucket;  /* without a '/' */
-	const char *key;     /* of the object */
-	const char *path;    /* of the file, raw bytes */
+	const char *key;     /* key of the object */
+	const char *path;    /* path of the file, raw bytes */
 	uint64_t file_size;  /* bytes of the file; differs from `size` if it was compressed */
-	int64_t mtime_ns;    /* of the file */
+	int64_t mtime_ns;    /* modification time of the file */
 	const char *content; /* id of its content, or "" */
-	const char *version_id, *etag; /* of the object, or "" */
-	bool etag_is_md5;              /* of the object's content, or of the MD5s of its parts */
-	uint64_t size;                 /* of the object, bytes */
-	char sums[CHECKSUMS][S3_SUM_MAX + 1]; /* of the object, as S3 writes them; "" if unknown */
+	const char *version_id, *etag; /* those of the object, or "" */
+	bool etag_is_md5; /* the etag is the MD5 of the object's content, or of the MD5s of its
+			     parts */
+	uint64_t size;    /* size of the object in bytes */
+	char sums[CHECKSUMS]
+		 [S3_SUM_MAX + 1]; /* checksums of the object, as S3 writes them; "" if unknown */
 };
 /* Sets the fields that are known from the version in the file's mark. Strings are borrowed from the
  * version. */

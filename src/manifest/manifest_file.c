@@ -20,9 +20,9 @@
 #define GZIP_MEMORY  8         /* zlib's default for memLevel */
 
 struct manifest_spool {
-	int fd;              /* of the temporary file; or, while the spool is made, an -errno */
+	int fd; /* descriptor of the temporary file, or an -errno while the spool is made */
 	uint64_t sent_bytes; /* the offset at which the body is read next */
-	struct sums sums;    /* of the compressed bytes, when the manifest is finished */
+	struct sums sums;    /* checksums of the compressed bytes, once the manifest is finished */
 	struct {
 		uv_mutex_t mutex;
 		z_stream deflate;
@@ -105,7 +105,7 @@ void manifest_spool_free(struct manifest_spool *spool)
 static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
 	z_stream *z = &spool->locked.deflate;
-	int rc = Z_OK; /* of zlib; Z_STREAM_END: with Z_FINISH, nothing is left */
+	int rc = Z_OK; /* result of zlib; Z_STREAM_END: with Z_FINISH, nothing is left */
 	z->next_in = (const unsigned char *)bytes;
 	z->avail_in = (uInt)n;
 	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && rc != Z_STREAM_END))) {
@@ -197,8 +197,8 @@ struct manifest_reader {
 	char out[BUFFER_BYTES];
 	size_t at, n; /* the bytes of out that are not yet read: from `at` to before `n` */
 	struct text line;
-	uint64_t line_number; /* of the line that was read last; 0: none was */
-	json_t *owner;        /* of the last entry */
+	uint64_t line_number; /* number of the line that was read last; 0: none was */
+	json_t *owner;        /* the JSON that owns the last entry */
 };
 
 int manifest_reader_new(int fd, struct manifest_reader **ret, struct problem *ret_problem)

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FOLDER    "_s3once/runs/"
-#define RUN_CHARS (16 + 1 + ID_CHARS) /* of the name of a run: its time, '-', its session's id */
+#define FOLDER "_s3once/runs/"
+/* length of the name of a run: its time, '-', its session's id */
+#define RUN_CHARS (16 + 1 + ID_CHARS)
 
 void manifest_add_folder(struct text *key, const char *prefix)
 {

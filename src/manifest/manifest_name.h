@@ -11,7 +11,7 @@ void manifest_add_folder(struct text *key, const char *prefix);
 
 /* The run that a manifest belongs to. All strings are borrowed. */
 struct manifest_run {
-	const char *prefix;  /* of the run */
+	const char *prefix;  /* prefix of the run */
 	const char *host;    /* on which it ran */
 	const char *session; /* its session's id, which makes the name unique */
 	int64_t started_s;   /* since 1970, UTC */

@@ -28,7 +28,7 @@ int signing_key_read(
 /* The properties of a manifest that are signed. All are borrowed. */
 struct signed_manifest {
 	const char *bucket, *key;
-	const struct sums *sums; /* of the object: its bytes and SHA-256 */
+	const struct sums *sums; /* checksums of the object: its bytes and SHA-256 */
 };
 /* Signs a manifest, and adds the whole signature object to *ret. Returns false with a sentence if
  * the key cannot sign. If memory runs out, it returns false, and may set no sentence. */

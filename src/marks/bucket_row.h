@@ -7,7 +7,7 @@
 /* Zero is a row that is not there. */
 struct bucket_row {
 	char version[ID_CHARS + 1]; /* random, changes with each write; "": no row */
-	int generation;             /* of the marks: 0, and 1 more after each --bucket new */
+	int generation; /* generation of the marks: 0, and 1 more after each --bucket new */
 	/* The witness: an object that a run proved to be there. "": none. */
 	char last_key[KEY_BYTES_MAX + 1];
 	char last_etag[S3_ETAG_MAX + 1];

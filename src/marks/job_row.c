@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define JOBS_PK   "jobs"
-#define TAG_CHARS 16 /* of the hash of a name that was cut */
+#define TAG_CHARS 16 /* length of the hash of a name that was cut */
 
 /* Copies a string. If it has more than `most` bytes, its middle is replaced by "...", since long
  * names mostly differ at their ends. The string was escaped before, so that it is UTF-8. It is cut

@@ -34,9 +34,10 @@ enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
 struct job_end {
 	const char *target;   /* "s3://BUCKET/PREFIX" */
 	const char *session;  /* NULL: the run had begun none */
-	const char *error;    /* what ended the run, or else the last error of a file; "": none */
+	const char *error;    /* the error that ended the run, or else the last error of a file; "":
+				 none */
 	const char *failures; /* a line for each; "": none */
-	int exit;             /* of enum s3once_exit */
+	int exit;             /* an enum s3once_exit */
 	bool repeats; /* an earlier run has uploaded what this run was to read from a pipe */
 	/* How many files were uploaded, how many failed, and the content of the former. */
 	uint64_t uploaded, failed, bytes;
@@ -56,7 +57,7 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 /* A row as it was read. Times are seconds of the store's time, 0 where there is none. */
 struct job_row {
 	struct job_key key;
-	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1]; /* of the key */
+	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1]; /* parts of the key */
 	char version[ID_CHARS + 1];                         /* random, changes with each write */
 	char target[JOB_TARGET_MAX + 1], error[JOB_ERROR_MAX + 1];
 	char session[ID_CHARS + 1]; /* the session that was begun last, or "" */
@@ -65,7 +66,7 @@ struct job_row {
 	int64_t began_s;              /* when `session` began */
 	int64_t ended_s, succeeded_s; /* when the last run ended, and the last one with exit 0 */
 	int64_t shipped_s;            /* when the last run ended that has uploaded something */
-	int exit;                     /* of the last run that ended; -1: none has */
+	int exit;                     /* exit status of the last run that ended; -1: none has */
 	uint64_t uploaded, failed, bytes, waiting; /* as in struct job_end */
 	int64_t waiting_since_s;
 };

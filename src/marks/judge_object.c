@@ -314,7 +314,7 @@ static bool was_sent_of_this(const struct judged *j)
 enum fact {
 	IS_THE_FILE = 1 << 0,    /* comparing the bytes has proven it */
 	IS_OTHER_BYTES = 1 << 1, /* comparing the bytes has shown that they differ */
-	IS_TO_GO = 1 << 2,       /* what is to be replaced, and may be */
+	IS_TO_GO = 1 << 2,       /* the object that is to be replaced, and may be */
 	IS_OURS = 1 << 3,        /* judge_is_ours() */
 	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, as it shows itself */
 	IS_NOT_AS_SENT = 1 << 5, /* it holds other bytes than were sent */
@@ -327,7 +327,8 @@ enum fact {
 static unsigned facts_of(const struct judged *j)
 {
 	const enum proof sent = proof_sent(j->object);
-	/* What others uploaded is not replaced, although its content was adopted once. */
+	/* An object that another client uploaded is not replaced, although its content was adopted
+	 * once. */
 	const bool is_to_go = *j->replaces && strcmp(j->replaces, j->object->etag) == 0 &&
 			      (j->replaces_any || judge_is_ours(j));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT

@@ -5,7 +5,7 @@
 #pragma once
 #include "marks/mark.h"
 
-/* What is known of a statement, such as that an object holds the bytes that were read. */
+/* The truth of a statement, such as that an object holds the bytes that were read. */
 enum proof {
 	PROOF_YES,
 	PROOF_NO,
@@ -47,8 +47,8 @@ unsigned proof_etag_parts(const char *etag);
 
 /* 2. Whether an object, or a content, is the one that was proven when its mark was set. */
 
-/* What a mark or a manifest keeps of an object or a content. The strings are borrowed. One that the
- * mark or the manifest does not have is "". */
+/* The values that a mark or a manifest keeps of an object or a content. The strings are borrowed. A
+ * missing one is "". */
 struct kept {
 	uint64_t bytes;
 	const char *sum, *parts_sum; /* as in struct version */
@@ -86,7 +86,7 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 
 enum judgement {
 	JUDGED_THE_FILE,    /* the bytes that this file is sent as */
-	JUDGED_THE_CONTENT, /* what a log that is known by its content contains, compressed
+	JUDGED_THE_CONTENT, /* the content of a log that is known by its content, compressed
 			       otherwise */
 	JUDGED_UNPROVEN,    /* its metadata say that it is that content, and nothing proves it */
 	JUDGED_REPLACED,    /* exactly what is to be replaced, and may be */
@@ -98,14 +98,14 @@ enum judgement {
 /* All of it is borrowed. */
 struct judged {
 	const struct s3_object *object; /* as HEAD shows it */
-	/* What comparing the object with the file has shown. UNKNOWN if the file was not read. */
+	/* The result of comparing the object with the file. UNKNOWN if the file was not read. */
 	enum proof proof;
 	struct asked file; /* as it was opened */
-	/* What the key of the object has behind the mark's key. Compressing the file on its way
-	 * adds it; "" if it is sent as it is. */
+	/* The suffix of the object's key behind the mark's key, which compressing the file on its
+	 * way adds; "" if it is sent as it is. */
 	const char *suffix;
 	const char *table;         /* the id of our store of marks */
-	const struct claim *claim; /* of the file's mark */
+	const struct claim *claim; /* claim of the file's mark */
 	const char *replaces;      /* the etag of what is to be replaced, or "" */
 	bool replaces_any;         /* also if these marks did not upload it */
 };

@@ -28,13 +28,13 @@ struct known {
 	bool sparse;        /* so few of the marks are wanted that single reads are cheaper */
 };
 
-/* What the threads that read the first pages share. */
+/* The state that the threads share that read the first pages. */
 struct beginning {
 	struct known *known;
 	const char *from, *to;
 	atomic_uint next; /* shard to be read */
 	atomic_bool has_failed;
-	enum outcome outcome; /* of the first read that failed, like `problem` */
+	enum outcome outcome; /* outcome of the first read that failed, like `problem` */
 	struct problem problem;
 };
 

@@ -22,20 +22,21 @@ struct version {
 	bool mtime_is_shared; /* the file has had other content, too, with this size and mtime: only
 				 the content tells them apart */
 	char sum[SUM_MAX + 1];      /* "crc32c:…" of the file's whole content; "" if not read */
-	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
-	bool etag_is_md5;           /* of the content, or of the MD5s of its parts */
+	char etag[S3_ETAG_MAX + 1]; /* etag of the object, without quotes; "" if unknown */
+	bool etag_is_md5;    /* the etag is the MD5 of the content, or of the MD5s of its parts */
 	uint64_t part_bytes; /* each part was made of this many bytes of the file; 0: sent whole, or
 				unknown */
 	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of the parts' checksums, if
 					      these do not combine to that of the whole; or "" */
 	char content[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; "" of a
 					  file that is known by size and mtime */
-	char suffix[SUFFIX_MAX + 1];   /* of compression: the object's key is the mark's key and
-					  this behind it; mostly "" */
-	uint64_t object_bytes; /* of its object, if that is encoded; 0: the file is the object */
+	char suffix[SUFFIX_MAX + 1];   /* suffix of compression: the object's key is the mark's key
+					  followed by it; mostly "" */
+	/* size of its object, if that is encoded; 0: the file is the object */
+	uint64_t object_bytes;
 	char object_sum[SUM_MAX + 1];     /* likewise, of the object; "" if unknown */
-	char version_id[VERSION_MAX + 1]; /* of the object; "" where the bucket keeps no versions,
-					     or unknown */
+	char version_id[VERSION_MAX + 1]; /* version of the object; "" where the bucket keeps no
+					     versions, or if unknown */
 };
 /* The size and the checksum of the version's object, which HEAD shows unless the object has
  * changed. */
@@ -68,18 +69,19 @@ struct s3_sum mark_sum_told(const char *sum);
  * It has one owner at a time: the mark that was read, and then the claim that took the mark over.
  * An upload that is begun under a claim belongs to that claim once it is recorded. */
 struct open_upload {
-	char *id;               /* the upload id, owned; NULL: none is recorded */
-	bool is_open;           /* S3 still has it, as far as is known */
-	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
-	/* What its object is encrypted with: the MD5 of the caller's key (SSE-C), what sse says, or
-	 * "". */
+	char *id;     /* the upload id, owned; NULL: none is recorded */
+	bool is_open; /* S3 still has it, as far as is known */
+	/* checksum of its parts; CHECKSUMS for an algorithm that is not ours */
+	enum checksum checksum;
+	/* The encryption of its object: the MD5 of the caller's key (SSE-C), the value of the
+	 * setting sse, or "". */
 	char encryption[S3_KEY_MD5_CHARS + 1];
-	char suffix[SUFFIX_MAX + 1]; /* of the object's key, as in struct mark */
+	char suffix[SUFFIX_MAX + 1]; /* suffix of the object's key, as in struct mark */
 	/* The encoding of its parts, each of which is made of part_bytes of the file. "" if they
 	 * are sent as they are. */
 	char encoding[UPLOAD_ENCODING_MAX + 1];
-	uint64_t part_bytes; /* of the file in all parts but the last */
-	uint64_t size;       /* of the version of the file that it was begun for */
+	uint64_t part_bytes; /* bytes of the file in all parts but the last */
+	uint64_t size;       /* size of the version of the file that it was begun for */
 	int64_t mtime_ns;    /* likewise */
 	/* The id of the content of that version of the file, as the metadata of the upload has it;
 	 * "" if the metadata has none. */
@@ -108,18 +110,18 @@ struct mark {
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
 	bool has_done; /* a version was done once; `done` is the last one */
 	struct version done;
-	char suffix[SUFFIX_MAX + 1]; /* of the object of the claim or of the version that is done */
+	char suffix[SUFFIX_MAX + 1]; /* suffix of the object of the claim or of the done version */
 	/* The state is done, and a run saw that the file has changed since, and left it alone. Then
 	 * these are the size and the mtime that the file had. */
 	bool has_newer;
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
-	struct open_upload upload; /* of a claim or failure */
+	struct open_upload upload; /* the upload of a claim or failure */
 	char *source;              /* "host:directory" that wrote the mark last, or NULL */
 	int64_t tries;
 	char *error;       /* why it failed, or NULL */
 	int64_t at_s;      /* store time of the last change */
-	int64_t expires_s; /* of a forgotten one: when the store may remove the row */
+	int64_t expires_s; /* for a forgotten one: the time at which the store may remove the row */
 };
 void mark_clear(struct mark *mark);
 /* Reads a mark. 0 or -ENOMEM. An item that is not understood becomes MARK_UNREADABLE, and an empty
@@ -131,7 +133,7 @@ int mark_from_item(const struct item *item, struct mark *ret);
 struct packed_mark {
 	const char *key;
 	const char *object_key; /* the same pointer, unless the object's key has a suffix */
-	size_t bytes;           /* of the packed row; both keys stand behind it */
+	size_t bytes;           /* size of the packed row; both keys follow it */
 	char row[];
 };
 /* NULL: out of memory. */
@@ -147,7 +149,7 @@ struct mark mark_unpack(const struct packed_mark *packed);
 struct mark_space {
 	char service[256]; /* aws_settings_service() */
 	char bucket[256];
-	int generation; /* of bucket_row.h; 0: the first */
+	int generation; /* generation (bucket_row.h); 0: the first */
 	struct store_settings settings;
 };
 #define PARTITION_MAX 560
@@ -159,7 +161,7 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 struct item_key mark_key(
 	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX]);
 
-/* What a mark says about a file. What comes through a pipe is done if its mark says done. If both
+/* The verdict of a mark about a file. The input of a pipe is done if its mark says done. If both
  * the mark and the file have the id of a content, only these ids are compared, and not size and
  * mtime. Pure. */
 enum mark_says {
@@ -180,10 +182,10 @@ struct mark_ref {
 	const char *key;
 	const char *session; /* ours */
 	const char *source;  /* "host:directory" */
-	const char *suffix;  /* of the object that a claim is for */
+	const char *suffix;  /* suffix of the object that a claim is for */
 	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
 			 it is now */
-	bool may_sync_later; /* of store.h; set for mark_claim() and mark_done() only */
+	bool may_sync_later; /* as in store.h; set for mark_claim() and mark_done() only */
 	struct call_limits limits;
 };
 

@@ -20,7 +20,7 @@ struct row_field {
 	unsigned groups; /* bits, by which the functions below are told which fields are meant */
 	bool is_always;  /* 0 or "" is written as a value; in other fields it means no value */
 	size_t at, size; /* in the struct */
-	const char *const *words; /* of a FIELD_WORD, else NULL */
+	const char *const *words; /* for a FIELD_WORD, otherwise NULL */
 };
 #define ROW_FIELD(type, member, attribute, how, ...)                                               \
 	{                                                                                          \
@@ -60,7 +60,7 @@ enum row_write_kind {
  * it was made of, and must not be copied, since it refers to the texts of its own numbers. */
 struct row_write {
 	enum row_write_kind kind;
-	bool may_sync_later;  /* of store.h */
+	bool may_sync_later;  /* as in store.h */
 	bool removes_nothing; /* row_set() leaves out fields that have no value: the row has none
 				 of them */
 	struct change changes[32]; /* room for all fields of a mark, which has the most */

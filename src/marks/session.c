@@ -19,7 +19,7 @@
 
 struct session {
 	struct session_options options;
-	struct call_limits limits; /* of the requests of this session */
+	struct call_limits limits; /* limits of the requests of this session */
 	struct process self;
 	char id[ID_CHARS + 1];
 	struct lease_keeper *keeper;

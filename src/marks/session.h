@@ -80,13 +80,13 @@ struct session_info {
 	struct process process;
 	int64_t lease_ms, started_s, expires_s;
 	struct session_so_far so_far; /* as the last heartbeat said */
-	/* What follows from these. */
+	/* Conclusions from these. */
 	bool is_open;    /* the state is not "ended"; it may be one that is not understood */
 	bool is_gone;    /* open by its row, but its process ran on this host and has ended */
 	int64_t heard_s; /* store time of its last heartbeat; 0 if unknown */
 	uint64_t lease_ns;
 };
-/* What is known of a session, for `status`. ABSENT: swept. */
+/* Describes a session, for `status`. ABSENT: its row is gone. */
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);
 /* Likewise, for many sessions by their ids, which differ, for `fleet`. ret[i] is about ids[i].

@@ -8,19 +8,20 @@
 #define SHARDS_OF_FILE  1  /* so that SQLite has marks of neighbouring files in one page */
 #define SHARDS_MAX      1024
 #define LAYOUT_VERSION  1
-#define EARLIER_BYTES   (16 * 33 + 1) /* of so many ids, each with a blank behind it */
+#define EARLIER_BYTES   (16 * 33 + 1) /* size of 16 ids, each followed by a blank */
 
 struct store_settings {
 	int layout;
-	char table_id[33];               /* random: names the store in the metadata of objects */
-	unsigned shards;                 /* fixed for the life of the store */
-	char batches[STORE_BATCHES_MAX]; /* what try_batches of store.h found once, "": not yet */
-	/* Of a file, whose marks are about one machine. A table has none of these. */
-	struct known_machine machine; /* that used the file last */
-	char earlier[EARLIER_BYTES];  /* ids that the file had on other machines, the last one first
-				       */
-	char copied_from[256];        /* the host name of the machine before; "": there was none */
-	int64_t copied_s;             /* when this machine used the file first */
+	char table_id[33]; /* random: names the store in the metadata of objects */
+	unsigned shards;   /* fixed for the life of the store */
+	/* the result of try_batches (store.h), "": not tried yet */
+	char batches[STORE_BATCHES_MAX];
+	/* For a file, whose marks are about one machine. A table has none of these. */
+	struct known_machine machine; /* the machine that used the file last */
+	/* ids that the file had on other machines, the last one first */
+	char earlier[EARLIER_BYTES];
+	char copied_from[256]; /* the host name of the machine before; "": there was none */
+	int64_t copied_s;      /* when this machine used the file first */
 };
 
 /* Reads the settings item. If it is absent and `create` is set, it is written first, with `shards`.
@@ -53,9 +54,9 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, struct store_settings *settings,
 	struct problem *ret_problem);
 
-/* What `s3once init` does. It creates the table, waits at most timeout_ms until the table is
+/* Makes a table for marks, for `s3once init`: creates it, waits at most timeout_ms until it is
  * ACTIVE, turns time to live on for "expires", and writes the settings. It may be run again, and by
- * several at once. It refuses a table of another shape. *ret_made says what table_make() says. */
+ * several at once. It refuses a table of another shape. *ret_made is set as by table_make(). */
 struct table_setup {
 	const char *table;
 	unsigned shards;

@@ -20,7 +20,7 @@
 
 /* An object that a mark of the bucket says is there. */
 struct done_sample {
-	char key[KEY_BYTES_MAX + 1]; /* of the object */
+	char key[KEY_BYTES_MAX + 1]; /* key of the object */
 	char etag[S3_ETAG_MAX + 1];
 	int64_t at_s; /* when the mark was changed last */
 };
@@ -153,7 +153,7 @@ static enum witness_look look_once(const struct witness_asking *asking,
 			"HEAD says that there is no object %s, and GET is refused: check the proxy "
 			"and the policy",
 			quote(wanted->key).text);
-	if (!*ret_problem->code) /* what answers here names no reason, so it need not be S3 */
+	if (!*ret_problem->code) /* this answer gives no code, so it may not come from S3 */
 		return LOOK_NO_ANSWER;
 	return o == OUTCOME_ABSENT    ? LOOK_GONE
 	       : o == OUTCOME_DENIED  ? (is_denied ? LOOK_REFUSED : LOOK_NO_ANSWER)
@@ -192,7 +192,8 @@ enum witness_look witness_look(const struct witness_asking *asking,
 struct missed {
 	struct text keys;
 	unsigned n;
-	struct problem encrypted; /* of an object that may be there, and is encrypted; or "" */
+	/* the problem of an object that may exist and is encrypted; or "" */
+	struct problem encrypted;
 };
 
 /* Asks for one object. If it is gone, or another stands in its place, the answer is NOTHING, and

@@ -17,7 +17,7 @@ struct witness_asking {
 };
 
 enum witness_answer {
-	WITNESS_NO_ANSWER, /* of S3 or of the marks, with a sentence */
+	WITNESS_NO_ANSWER, /* S3 or the marks did not answer, with a sentence */
 	WITNESS_NOTHING,   /* there is nothing to ask for: no mark says done */
 	WITNESS_SHOWN,
 	WITNESS_BEGUN_ANEW, /* another uploader has begun anew with --bucket new since the row was
@@ -38,10 +38,10 @@ struct witness_shown {
 enum witness_answer witness_ask(const struct witness_asking *asking, const struct bucket_row *row,
 	struct witness_shown *ret, struct problem *ret_problem);
 
-/* What S3 shows of one key. */
+/* The answer of S3 about one key. */
 enum witness_look {
 	LOOK_NO_ANSWER, /* with a sentence */
-	LOOK_THERE,     /* what was asked for */
+	LOOK_THERE,     /* the object in question */
 	LOOK_ANOTHER,   /* S3 itself has shown another object */
 	LOOK_REFUSED,   /* HEAD and GET were refused (403), with a sentence */
 	LOOK_ENCRYPTED, /* S3 itself said that the request is wrong (400), as for an object that is

@@ -23,8 +23,8 @@ bool s3_is_aws(const struct s3 *s3);
  * account. requester_pays says that the requester accepts the costs. */
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays);
 
-/* What a run learns about a server, or knows of AWS from the start. It is lock-free, and several
- * threads may learn the same. */
+/* Abilities of a server, which a run learns, or knows of AWS from the start. It is lock-free, and
+ * several threads may learn the same. */
 enum s3_ability {
 	/* Replies to writes have x-amz-checksum-*, so that no MD5 is needed as proof. */
 	S3_ECHOES_CHECKSUM,
@@ -84,7 +84,7 @@ struct s3_meta {
 	/* The id of the mark store that has the claim. "": s3once did not write the object. */
 	char table[S3_ID_MAX + 1];
 	char claim[S3_ID_MAX + 1];
-	/* Of HEAD only. */
+	/* Set by HEAD only. */
 	enum s3_written_for written_for;
 	/* The times of the file as it was sent, in ns since 1970. 0: not known. */
 	int64_t mtime_ns, ctime_ns;
@@ -94,7 +94,7 @@ struct s3_meta {
 	char content[S3_CONTENT_MAX + 1];
 	/* In requests only: how many bytes of the log come before those of this object; or 0. */
 	uint64_t log_offset;
-	/* What s3once compressed the file with. "": it did not. */
+	/* The encoding that s3once compressed the file with; "": none. */
 	char encoding[S3_ENCODING_MAX + 1];
 	/* Only with an encoding: the suffix that it gives the key, and the size of the file. */
 	char suffix[S3_SUFFIX_MAX + 1];
@@ -113,7 +113,7 @@ struct s3_target {
 	/* Sent if `headers` has no content type. NULL: none. */
 	const char *content_type;
 	const char *content_encoding;
-	/* Of HEAD and GET: which version of it. NULL or "": the current one. */
+	/* For HEAD and GET: the version. NULL or "": the current one. */
 	const char *version_id;
 };
 
@@ -136,7 +136,7 @@ struct s3_object {
 	bool etag_is_opaque;
 	/* The target asks for an encryption that the reply to PUT or HEAD does not confirm. */
 	bool lacks_encryption;
-	/* Of HEAD only. */
+	/* Set by HEAD only. */
 	struct s3_meta meta;
 	/* Set by HEAD only: seconds since the object was written, by the server's own clock. -1:
 	 * not known. */

@@ -30,8 +30,8 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem);
  * true, the request stores an object (PutObject or CreateMultipartUpload) and has all headers.
  * Otherwise it has only those of a customer-provided key (SSE-C). NULL headers: none. */
 size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret);
-/* What a setting was set to, for people to read. NULL if it was not set, and "" if its value is
- * secret or there are several. NULL headers: NULL. Borrowed. */
+/* Returns the value of a setting, for people. NULL if it was not set or `headers` is NULL, and ""
+ * if it is secret or has several values. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
 /* Whether a reply confirms the encryption that was asked for, if any was. NULL headers: yes. */
 bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply);

@@ -37,7 +37,7 @@ struct s3_document {
 	/* Reads the document into `arg`, whose type the document defines. Returns 0, 1 if a page's
 	 * function ends the reading, or -errno. */
 	int (*read)(void *arg, const xmlNode *root);
-	size_t max_bytes; /* of the reply; 0: 1 MiB */
+	size_t max_bytes; /* the most bytes of the reply; 0: 1 MiB */
 	/* The request is not repeated if a successful reply is not XML: some servers do not know
 	 * this request, and answer it as if it were another one. */
 	bool may_be_other;
@@ -62,10 +62,10 @@ extern const struct s3_document s3_reply_tags;
  * three functions is set, and says which listing it is. If it returns anything but 0, the reading
  * ends and returns 1. */
 struct s3_page {
-	/* Of <ListPartsResult>. */
+	/* For <ListPartsResult>. */
 	int (*part)(void *arg, const struct s3_part *part);
-	/* Of <ListMultipartUploadsResult>, and of <ListBucketResult>. Keys are decoded where the
-	 * reply says that they are encoded. */
+	/* For <ListMultipartUploadsResult>, and for <ListBucketResult>. Keys are decoded if the
+	 * reply declares them as encoded. */
 	int (*upload)(void *arg, const struct s3_upload *upload);
 	int (*object)(void *arg, const struct s3_listed *object);
 	void *arg;

@@ -65,7 +65,7 @@ enum s3_server_is { S3_SERVER_UNKNOWN, S3_SERVER_BEING_NOTED, S3_SERVER_KNOWN };
 struct s3_conn {
 	struct s3 *s3;
 	struct service_conn *service;
-	struct text path, query, body; /* of the request under way */
+	struct text path, query, body; /* texts of the request under way */
 	struct digest digest;          /* for hashes of keys */
 };
 

@@ -1,5 +1,5 @@
-/* What a setting of objects is called, in which header it goes, and which values it takes. It is a
- * part of s3_headers.h, which collects the values. */
+/* The settings of objects: their names, headers and valid values. This is a part of s3_headers.h,
+ * which collects the values. */
 #pragma once
 #include "base/text.h"
 #include "s3/s3_headers.h"

@@ -7,7 +7,7 @@
 
 /* Zero-initialised is empty. */
 struct names {
-	char *bytes; /* of each name: its tag, the name, a NUL */
+	char *bytes; /* for each name: its tag, the name, a NUL */
 	size_t len, cap;
 	uint32_t *at; /* the offset of each name's tag in bytes */
 	size_t n, at_cap;

@@ -37,7 +37,7 @@ const char *path_below(const char *directory, const char *path)
 {
 	size_t n = strlen(directory);
 	if (n && directory[n - 1] == '/')
-		n--; /* of the root, whose path is a slash alone */
+		n--; /* without the slash of the root, whose path is a slash alone */
 	if (strncmp(path, directory, n) != 0 || (path[n] && path[n] != '/'))
 		return NULL;
 	return path + n + (path[n] == '/');

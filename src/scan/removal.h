@@ -17,12 +17,13 @@
 
 struct removal {
 	int directory_fd; /* the folder that the file is in; O_PATH is enough; borrowed */
-	const char *name; /* of the file in this folder */
+	const char *name; /* name of the file in this folder */
 	int fd; /* the file, open for reading only: what was proven is its content; borrowed */
-	struct file_state state; /* of the file when its content was read. Its ctime, too, must not
-				    change before the file is renamed, unless ctime_ns is 0 */
-	uid_t owner; /* of the SOURCE; the file must belong to this user or to the owner of its
-			folder */
+	/* state of the file when its content was read. Its ctime must not change either before the
+	 * file is renamed, unless ctime_ns is 0 */
+	struct file_state state;
+	uid_t owner; /* owner of the SOURCE; the file must belong to this user or to the owner of
+			its folder */
 	bool linked, open, foreign; /* also remove what is kept otherwise: a file with several
 				       names, one that is open for writing, one of another owner */
 	int target_fd; /* a directory of the same file system to move the file to; -1: remove it */

@@ -31,7 +31,8 @@ struct scan_options {
 			       and without log_rows a live log, too */
 	bool template_is_of_rotated; /* only rotated files have keys of the template; the keys of
 					others are relative paths */
-	struct identity_cache *identities; /* of contents; borrowed. NULL: all are read */
+	/* cache of content ids; borrowed. NULL: all contents are read */
+	struct identity_cache *identities;
 	const char *files_from;     /* a file of paths relative to the one SOURCE, in lines or each
 				       with a NUL behind it, "-" for stdin, or NULL */
 	const char *const *folders; /* borrowed: absolute paths without links. Of SOURCE
@@ -74,8 +75,8 @@ enum scan_kind {
 /* Valid until the next scan_next() of the same scan. */
 struct scan_entry {
 	enum scan_kind kind;
-	const char *key; /* of a FILE; of another entry the key that it would have, or "" if that is
-			    not known */
+	const char *key;  /* key of a FILE; for another entry the key that it would have, or "" if
+			     that is unknown */
 	const char *path; /* SOURCE/relative, as a person would name it; raw bytes: escape before
 			     showing */
 	size_t source;    /* index into sources */
@@ -84,23 +85,24 @@ struct scan_entry {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	enum s3once_wait wait; /* of WAITS; else NONE */
-	const char *suffix; /* of compression, which the object's key has behind the key; or "" */
-	bool is_rotated;    /* it is a finished log, or a live one that is taken as it is now; only
-			       with options.rotated */
-	bool may_grow;      /* with is_rotated: only its rest says that it is finished. It is never
-			       removed, since its writer may have been quiet */
+	enum s3once_wait wait; /* for WAITS; otherwise NONE */
+	const char *suffix;    /* suffix of compression, by which the object's key is longer than
+				  `key`; or "" */
+	bool is_rotated; /* it is a finished log, or a live one that is taken as it is now; only
+			    with options.rotated */
+	bool may_grow;   /* with is_rotated: only its rest says that it is finished. It is never
+			    removed, since its writer may have been quiet */
 	bool is_piece;   /* the entry is a range of what the file contains, from offset on: size and
 			    content_id are those of the range, and mtime_ns is that of the file when
 			    the range was cut. It is opened by scan_open_piece() */
-	uint64_t offset; /* of a piece */
+	uint64_t offset; /* offset of a piece */
 	bool is_new;     /* a piece that this scan has cut behind an earlier piece of the same log,
 			    so that no earlier run has sent it */
-	bool is_from_future; /* of FILE and WAITS: min_age_ms was counted from the ctime, since the
+	bool is_from_future; /* for FILE and WAITS: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 	bool collides;       /* another file has the same key; problem says which */
 	char content_id[65]; /* see content.h; "" unless the key stands for a content */
-	struct problem problem; /* of PROBLEM */
+	struct problem problem; /* for PROBLEM */
 };
 
 /* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of
@@ -117,11 +119,11 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
 void scan_close(struct scan *scan);
 
-/* What the scan would make of one file, which is named by a path. Returns 1 and its entry, with the
- * key that a run with these options would use; 0 if the file is in none of the SOURCEs, or the
- * filter leaves it out; or -errno with a sentence. The list of files_from is not read, and a
- * collision with another file is not noticed. It must not be called while scan_next() runs, and the
- * entry that scan_next() gave last is no longer valid. */
+/* Makes the entry that the scan would make of one file, which is named by a path. Returns 1 and its
+ * entry, with the key that a run with these options would use; 0 if the file is in none of the
+ * SOURCEs, or the filter leaves it out; or -errno with a sentence. The list of files_from is not
+ * read, and a collision with another file is not noticed. It must not be called while scan_next()
+ * runs, and the entry that scan_next() gave last is no longer valid. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
 

@@ -1,7 +1,6 @@
-/* What one name in a folder is: a file to be uploaded, one that is too young, or something else,
- * and the sentence that says why. The walk, lists of paths and single SOURCEs all judge names here,
- * so that a file is judged alike however it was found. A name is looked at by one stat(2), and
- * nothing is opened. */
+/* Judges one name in a folder: a file to be uploaded, one that is too young, or something else,
+ * with the sentence for it. The walk, lists of paths and single SOURCEs all use this, so that a
+ * file is judged alike however it was found. Judging takes one stat(2), and nothing is opened. */
 #include "scan/scan_entry.h"
 #include "base/clock.h"
 #include "scan/open.h"

@@ -15,13 +15,13 @@ struct source {
 	size_t index;
 	char *directory;  /* absolute path without links of the directory that relative paths are
 			     below; NULL if the SOURCE could not be reached */
-	int directory_fd; /* of a SOURCE directory, else -1 */
+	int directory_fd; /* descriptor of a SOURCE directory, otherwise -1 */
 	int error;        /* -errno with which the SOURCE could not be reached, or 0 */
 	struct walk *walk;
 	struct files_from *list;
 	char *file;            /* base name in directory, of a SOURCE file that could be reached */
-	struct text key, path; /* of the head */
-	struct text relative;  /* of the head, if neither the walk nor the list keeps it */
+	struct text key, path; /* those of the head */
+	struct text relative;  /* that of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
 	bool ended; /* without a walk and a list: the SOURCE itself was the head, or was left out */
 	struct scan_entry head; /* the entry that source_read() moved to */
@@ -59,7 +59,7 @@ const char *source_given(const struct source *source);
  * rotated. For a pipe it is the whole name that was given. */
 const char *source_name(const struct source *source);
 
-/* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
+/* The names of an entry of a SOURCE, in S3 and for people (source_key.c). */
 
 /* Makes the next entry the head, with its key and path. Returns 1, 0 at the end, or -errno with a
  * sentence. */

@@ -16,7 +16,8 @@
 void source_set_path(const struct source *source, const char *relative, struct text *path)
 {
 	const bool is_tree = source->directory_fd >= 0;
-	const bool is_absolute = is_tree && *relative == '/'; /* of a list, and shown alone */
+	/* from a list of paths: shown without the SOURCE */
+	const bool is_absolute = is_tree && *relative == '/';
 	text_reset(path);
 	if (!is_absolute)
 		text_add(path, source_given(source));

@@ -77,7 +77,7 @@ bool only_leads_to(const struct names *only, const char *relative)
 struct frame {
 	struct names names;
 	size_t next;     /* the next name to look at */
-	size_t path_len; /* of the directory in walk.path; 0 for the top */
+	size_t path_len; /* length of the directory's part of walk.path; 0 for the top */
 	dev_t dev;
 	ino_t ino;
 	bool is_wanted; /* all files directly in it are wanted */
@@ -86,7 +86,7 @@ struct frame {
 struct walk {
 	int directory_fd; /* borrowed */
 	const struct scan_options *options;
-	struct names only; /* of options->folders */
+	struct names only; /* the wanted paths of options->folders */
 	struct frame *frames;
 	size_t n_frames;
 	int fd;           /* the last frame's directory, or -1 while it is closed */

@@ -65,8 +65,8 @@ struct table_making {
 /* The table that table_make() has found or made. */
 struct table_made {
 	bool created; /* created by this call */
-	bool has_ttl; /* time to live is on: false if none was requested, or on a server without it
-		       */
+	/* time to live is on: false if none was requested, or on a server without it */
+	bool has_ttl;
 	struct dynamodb_shape shape;
 };
 /* Creates a table unless it is there, waits until it can be used (for timeout_ms at most), and

@@ -217,8 +217,8 @@ static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 		memcpy(item.block, text, *ret_bytes);
 	for (size_t i = 0; i < n && !error; i++) {
 		struct attribute *a = &item.attributes[i];
-		*a = attributes[i]; /* its strings point into `text`; now they are moved to the copy
-				     */
+		/* its strings point into `text`; now they are moved to the copy */
+		*a = attributes[i];
 		a->name = item.block + (a->name - text);
 		a->value = item.block + (a->value - text);
 		a->name[name_bytes[i]] = a->value[a->n] = '\0';

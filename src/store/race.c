@@ -83,8 +83,8 @@ unsigned race_run(const struct race *race, struct problem *ret_problem)
 	struct contest *contest = calloc(1, sizeof *contest);
 	const struct pool_options options = {.most = RACE_WRITERS};
 	bool is_open = true;
-	unsigned winners =
-		1; /* the winners of the last round; the next one begins only if this is 1 */
+	/* the winners of the last round; the next one begins only if this is 1 */
+	unsigned winners = 1;
 	if (!contest || pool_init(&contest->pool, &options)) {
 		free(contest);
 		outcome_no_memory(ret_problem);

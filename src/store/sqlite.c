@@ -18,10 +18,9 @@
 #define ROWS_BYTES                                                                                 \
 	(ITEMS_BATCH *                                                                             \
 		(DOC_BYTES + 4096)) /* the most bytes of rows of one op; 4,096 are for the keys */
-#define SYNC_LATER_NS                                                                              \
-	NS_PER_S /* the longest that a write with may_sync_later waits for its sync                \
-		  */
-#define LOOK_NS (100 * NS_PER_MS) /* the time between two tries of a caller to withdraw */
+/* the longest that a write with may_sync_later waits for its sync */
+#define SYNC_LATER_NS NS_PER_S
+#define LOOK_NS       (100 * NS_PER_MS) /* the time between two tries of a caller to withdraw */
 
 static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_PUT] = "Put",

@@ -98,8 +98,8 @@ struct store_ops {
 };
 struct store {
 	const struct store_ops *ops;
-	struct service
-		*service; /* the service behind the store, owned; NULL: the store is on this host */
+	/* the service behind the store, owned; NULL: the store is on this host */
+	struct service *service;
 };
 struct store_conn {
 	struct store *store;

@@ -192,7 +192,7 @@ bool push_set_up(struct s3once_push *push)
 			  open_session(push, &problem) && run_manifest_open(run, &problem);
 	if (!push->is_set_up)
 		run_look_at_progress(run);
-	/* What a request to stop has ended is no error. */
+	/* An end by a request to stop is no error. */
 	if (!push->is_set_up && !run_is_stopping(run))
 		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 	if (!push->is_set_up)

@@ -1,4 +1,5 @@
-/* What is behind include/s3once/push.h: one run, and the loop of the main thread around it. */
+/* The implementation of include/s3once/push.h: one run, and the loop of the main thread around
+ * it. */
 #pragma once
 #include "base/pool.h"
 #include "upload/queue/level.h"
@@ -29,7 +30,7 @@ struct s3once_push {
 		uint64_t ns, cpu_ns, waited_ns;
 		uint64_t large_moved;   /* bytes of large bodies */
 		unsigned cuts;          /* by throttling; of the large level: large bodies cut */
-		struct queue_seen seen; /* of small files */
+		struct queue_seen seen; /* seen of small files */
 	} began, large_began;
 	unsigned most_workers;        /* the most workers that were allowed so far */
 	uint64_t bytes_before_worker; /* resident memory before the first worker */

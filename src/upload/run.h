@@ -24,13 +24,13 @@ struct run;
 struct run_files {
 	struct scan *scan;
 	struct filter *filter;
-	struct family_rules *families;     /* of key_template, and of rotated files */
-	struct log_rows *log_rows;         /* of logs that grow; NULL: none do */
-	struct identity_cache *identities; /* of contents; NULL: all are read */
+	struct family_rules *families;     /* rules for key_template and for rotated files */
+	struct log_rows *log_rows;         /* rows of growing logs; NULL: no log grows */
+	struct identity_cache *identities; /* cache of content ids; NULL: all contents are read */
 	struct key_template *key_template; /* NULL: keys are relative paths */
 	char **sources_of_marks;           /* "host:directory" of each source; NULL at the end */
 	struct own_files own_files;
-	int move_to_fd; /* of options.move_to; -1: there is none */
+	int move_to_fd; /* descriptor of options.move_to; -1: there is none */
 };
 
 /* Opens the scan and everything else that it needs. The caller has set run->files.filter before,
@@ -86,8 +86,9 @@ void liveness_sign(struct liveness *liveness, int tasks);
  * Members that several threads change have locks of their own. */
 struct run_bodies {
 	struct object_rules *rules;
-	struct encoding encoding; /* of files that are not compressed yet; name "": none */
-	struct encoders encoders; /* that compress with `encoding` */
+	/* encoding for files that are not compressed yet; name "": none */
+	struct encoding encoding;
+	struct encoders encoders; /* the encoders of `encoding` */
 	struct buffers buffers;
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 };
@@ -138,7 +139,7 @@ struct run {
 		 * objects sent in parts. */
 		atomic_uint settings[2];
 		atomic_uint lacks; /* a bit for each setting that was reported as ignored */
-	} stored; /* what a server other than AWS has done in this run: see file_done.c */
+	} stored; /* observations of a server other than AWS in this run: see file_done.c */
 	struct {
 		uv_mutex_t mutex;
 		bool begun;               /* run_begin() has succeeded */
@@ -267,9 +268,10 @@ void run_manifest_free(struct run *run); /* frees run->manifest */
 /* A file that is in S3. Borrowed. */
 struct in_s3 {
 	const struct candidate *file;
-	const struct version *version; /* what its mark says, or will say; NULL: not known */
-	const struct sums *sums;       /* more checksums of its object; NULL: not known */
-	enum s3once_event_type event;  /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
+	/* the version of its mark, present or future; NULL: not known */
+	const struct version *version;
+	const struct sums *sums;      /* more checksums of its object; NULL: not known */
+	enum s3once_event_type event; /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
 };
 /* Reports a file of `bytes` bytes that is in S3, and adds its line to the manifest if there is one.
  * The reported key is that of the object, whose suffix may differ from the one that this run would

@@ -17,7 +17,7 @@ struct credentials {
 void credentials_wipe(struct credentials *c); /* overwrites, frees the token, zeroes */
 int credentials_copy(const struct credentials *c, struct credentials *ret); /* 0 or -ENOMEM */
 
-/* What says where credentials are, and how they are loaded. The strings are borrowed until
+/* The sources of credentials, and the options for loading them. The strings are borrowed until
  * credentials_chain_free(). NULL: not set. */
 struct credentials_options {
 	const char *profile;          /* the profile's name; never NULL */

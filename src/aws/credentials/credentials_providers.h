@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* What the providers share. One thread at a time uses it, except for the atomic fields. */
+/* The state that the providers share. One thread at a time uses it, except for the atomic
+ * fields. */
 struct credentials_providers {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* the first request makes this and `http` */
@@ -79,7 +80,8 @@ int secret_file_read(const char *path, struct text *ret, struct problem *ret_pro
 struct profile_source {
 	struct credentials_providers *loader;
 	struct profile profile;
-	const struct profile_source *parent; /* whose source_profile is this profile; or NULL */
+	/* the profile whose source_profile is this one; or NULL */
+	const struct profile_source *parent;
 };
 
 /* A way in which a profile can be configured to yield credentials. Returns -ENODATA without a
@@ -121,10 +123,10 @@ int sts_assume(struct credentials_providers *loader, const struct sts_request *r
  * 0, -ENOMEM, or -EINVAL with *ret_why if the line cannot be cut. */
 int shell_words(const char *line, char ***ret, const char **ret_why);
 
-/* What a program has written, and how it ended. */
+/* The output of a program, and its exit status. */
 struct process_output {
 	struct text out, err; /* owned; the caller sets their max */
-	int status;           /* of waitpid(2) */
+	int status;           /* as waitpid(2) returns it */
 };
 
 /* Runs argv[0], which is found in PATH, until it ends. It has this process's environment, and
@@ -139,7 +141,8 @@ struct process_output {
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret);
 
-/* What shows that a file was written. This and the chain are for credentials.c and a unit test. */
+/* The stamp of a file, which changes when the file is written. This and the chain are for
+ * credentials.c and a unit test. */
 struct stamp {
 	int64_t mtime_ns, size;
 	uint64_t inode;
@@ -153,7 +156,7 @@ struct credentials_chain {
 	/* Only the keeper writes these two, also without the mutex. Other threads use only the
 	 * atomic fields of `loader`, and set `stopped`. */
 	struct credentials_providers loader;
-	struct stamp stamps[2]; /* of the profile's files at the last load */
+	struct stamp stamps[2]; /* those of the profile's files at the last load */
 	uv_mutex_t mutex;
 	uv_cond_t changed; /* something in `locked` has changed */
 	struct {
@@ -167,7 +170,7 @@ struct credentials_chain {
 		uint64_t ended_ns;      /* clock_boot_ns() at the end of the last load */
 		unsigned failures;      /* loads since the last good one: they have failed, or have
 					   brought only keys that a server had refused */
-		int error;              /* of the last load */
+		int error;              /* error of the last load */
 		struct problem problem; /* the problem of the last load */
 		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
 		uint64_t paused_ns;     /* since when there are no usable credentials, or 0 */

@@ -1,6 +1,6 @@
-/* What the providers of credentials share: copies of credentials, a file with a secret, JSON with
- * credentials, and a small request with retries. The providers are the other files of this folder.
- */
+/* Functions that the providers of credentials share: copies of credentials, a file with a secret,
+ * JSON with credentials, and a small request with retries. The providers are the other files of
+ * this folder. */
 #include "aws/credentials/credentials_providers.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
@@ -90,7 +90,7 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 
 int secret_file_read(const char *path, struct text *ret, struct problem *ret_problem)
 {
-	const size_t before = ret->len; /* what the caller has put there stays as it is */
+	const size_t before = ret->len; /* the caller's text before it stays */
 	int error = named_file_read(path, ret, NULL);
 	while (ret->len > before && strchr("\r\n\t ", ret->data[ret->len - 1]))
 		ret->data[--ret->len] = 0;

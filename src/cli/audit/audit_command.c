@@ -1,6 +1,6 @@
-/* What forget, gc, verify and manifest share, besides the frame of all commands: they open a
- * bucket, together with its marks or for its manifests. forget and gc also print a line or an event
- * for each mark that they did something about. src/audit decides what is done about a mark. */
+/* Functions that forget, gc, verify and manifest share, besides the frame of all commands: they
+ * open a bucket, together with its marks or for its manifests. forget and gc also print a line or
+ * an event for each mark that they handled. src/audit decides about a mark. */
 #include "cli/audit/audit_command.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"

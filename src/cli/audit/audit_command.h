@@ -1,5 +1,5 @@
-/* What the commands about marks and their objects share: they open a bucket, and report what was
- * done about marks. */
+/* Functions that the commands about marks and their objects share: opening a bucket, and reporting
+ * the fates of marks. */
 #pragma once
 #include "audit/fleet.h"
 #include "audit/forget.h"
@@ -12,11 +12,11 @@
 #define MANIFEST_PATIENCE_MS 60000 /* patience_ms of each request for a manifest */
 /* A bucket, and what is known of it. Zero it to start. */
 struct audit_bucket {
-	struct mark_space space;          /* of the marks */
+	struct mark_space space;          /* the space of the marks */
 	struct s3_headers *headers;       /* with the key for SSE-C; NULL: none was given */
 	const struct s3_headers *keys[2]; /* the same as a list, which ends in NULL */
 	struct audit_place place; /* its s3 is NULL without needs_s3, its store without marks */
-	EVP_PKEY *public_key;     /* that checks manifests; NULL: none was given */
+	EVP_PKEY *public_key;     /* the key that checks manifests; NULL: none was given */
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
 	struct manifest_place manifests;
 };
@@ -72,8 +72,8 @@ struct fleet_view {
 	void *put_arg;
 	int json, only_wrong; /* only_wrong: jobs that are fine are counted, but not shown,
 				   unless files of theirs wait for long */
-	/* What failed in the last run of the job, line by line. Set it before each job. NULL: only
-	 * the last error of the run is shown. */
+	/* The failures of the job's last run, one a line. Set it before each job. NULL: only the
+	 * last error of the run is shown. */
 	const char *failures;
 	/* Counted by fleet_tell_job(). Zero them to start. */
 	uint64_t jobs, sums[FLEET_SUMS];

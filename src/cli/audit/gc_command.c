@@ -11,7 +11,7 @@
 #include "store/state_folder.h"
 #include <sys/stat.h>
 
-#define LEASE_MS        30000                     /* of gc's session */
+#define LEASE_MS        30000                     /* the lease of gc's session */
 #define KEEP_UPLOADS_MS (7ULL * 24 * 3600 * 1000) /* if --keep-uploads is not given */
 
 struct gc {
@@ -24,8 +24,9 @@ struct gc {
 	struct audit_bucket bucket;
 	struct session *session;
 	struct fates fates;
-	atomic_bool has_mark;               /* there is a mark below the prefix */
-	uint64_t bytes_before, bytes_after; /* of the SQLite file; 0: the marks are in DynamoDB */
+	atomic_bool has_mark; /* there is a mark below the prefix */
+	uint64_t bytes_before,
+		bytes_after; /* sizes of the SQLite file; 0: the marks are in DynamoDB */
 };
 
 static const struct option what_options[] = {

@@ -172,7 +172,7 @@ static int print_all(struct printing *printing, const char *run)
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
 		return printing->is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
-	*problem = (struct problem){0}; /* of a manifest that was reported already */
+	*problem = (struct problem){0}; /* the problem of a manifest that was reported already */
 	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 

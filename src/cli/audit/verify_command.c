@@ -28,7 +28,7 @@ struct verification {
 	struct command_frame *frame;
 	struct s3_url url;
 	struct audit_prefix prefix;
-	const char *named; /* what the output names: the prefix, or the only key */
+	const char *named; /* the name in the output: the prefix, or the only key */
 	bool draws;        /* progress is drawn on a terminal */
 	uint64_t until_ns; /* the clock_boot_ns() at which --max-duration has passed; 0: never */
 	struct verify verify;
@@ -341,7 +341,7 @@ static int tell_end(struct verification *v, int failure, const struct problem *w
 	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
-	/* Of several reasons for a code, the last one here counts. */
+	/* If there are several reasons for a code, the last one here counts. */
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
 		of[FINDING_ERROR] || of[FINDING_UNSENT])
 		code = S3ONCE_EXIT_FILES;

@@ -140,7 +140,7 @@ int doctor_main(int argc, char **argv)
 			doctor_marks(&doctor);
 		stopped_by = signals_restore();
 	}
-	frame.problem = (struct problem){0}; /* what it says is a finding already */
+	frame.problem = (struct problem){0}; /* its sentence is a finding already */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by
 		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
 						     : S3ONCE_EXIT_OK;

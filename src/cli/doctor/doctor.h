@@ -1,4 +1,5 @@
-/* What the checks of `s3once doctor` share. Each finding of a check is one line. For one thread. */
+/* The state that the checks of `s3once doctor` share. Each finding of a check is one line. For one
+ * thread. */
 #pragma once
 #include "cli/commands.h"
 #include "cli/options/values.h"
@@ -18,7 +19,7 @@ struct doctor {
 	struct command_frame *frame; /* borrowed, with its output, access and services */
 	bool is_json;
 	unsigned counts[3];        /* findings by enum doctor_finding */
-	struct call_limits limits; /* of each request of the checks; a signal ends it */
+	struct call_limits limits; /* limits of each request of the checks; a signal ends it */
 	uint64_t tidy_until_ns;    /* the clock_boot_ns() at which the clean-up has to end; 0: no
 				      signal was noticed yet */
 	bool is_tidying;           /* the clean-up is under way: it reports even after a signal */
@@ -51,7 +52,7 @@ struct doctor_bucket {
 	struct doctor *doctor;
 	struct s3 *s3;
 	struct s3_conn *conn;
-	char prefix[1200]; /* of all these keys */
+	char prefix[1200]; /* prefix of all these keys */
 	char keys[DOCTOR_KEYS_MAX][1300];
 	unsigned n_keys; /* handed out so far */
 };
@@ -68,7 +69,7 @@ struct doctor_probe {
 	/* The key has no object yet. Such a probe is sent with If-None-Match, since a policy may
 	 * demand it, unless the server is known to refuse that header. */
 	bool is_new;
-	struct s3_condition condition; /* of a probe that is not new */
+	struct s3_condition condition; /* for a probe that replaces another one */
 	unsigned kinds;                /* the digests to send; 0: those that push sends */
 	unsigned spoil;                /* the digests that are made wrong */
 };

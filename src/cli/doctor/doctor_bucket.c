@@ -286,7 +286,8 @@ static bool remove_probes(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
 	struct problem problem = {0};
-	enum outcome failed = OUTCOME_OK; /* of the first object that could not be removed */
+	/* the outcome for the first object that could not be removed */
+	enum outcome failed = OUTCOME_OK;
 	bucket->doctor->is_tidying = true;
 	/* Without a signal, each check has ended its own uploads. */
 	if (signals_came())
@@ -352,8 +353,8 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "out of memory or descriptors");
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
-		/* What follows needs objects. A signal makes the checks that are under way, and all
-		 * that follow, end at once. */
+		/* The following checks need objects. A signal makes the checks that are under way,
+		 * and all later ones, end at once. */
 		const bool works = doctor_puts(&bucket);
 		bool is_removed = false;
 		if (works) {

@@ -22,8 +22,8 @@ static int ignore(void *arg, const char *pk, const char *sk, const struct item *
 	return 0;
 }
 
-/* What the tries of operations on items share: where they are tried, on which item, and how many
- * have failed. */
+/* The state that the trials of operations on items share: the store, the item, and the number of
+ * failures. */
 struct tries {
 	struct doctor *doctor;
 	struct store_conn *conn;
@@ -194,8 +194,8 @@ static void try_table(struct doctor *doctor, struct store_conn *conn, const char
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
 	try_operations(&tries);
 	if (!tries.failures && !doctor->frame->services.aws->dynamodb_is_aws) {
-		try_race(&tries, false); /* of puts */
-		try_race(&tries, true);  /* of updates */
+		try_race(&tries, false); /* a race of puts */
+		try_race(&tries, true);  /* a race of updates */
 	}
 	remove_item(doctor, conn, tries.key);
 	if (!tries.failures)

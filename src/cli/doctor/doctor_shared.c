@@ -1,5 +1,5 @@
-/* What all checks of `s3once doctor` use. doctor_find() prints a finding, which is one line.
- * doctor_put() sends a small probe object, whose key comes from doctor_key(). */
+/* Functions that all checks of `s3once doctor` use. doctor_find() prints a finding, which is one
+ * line. doctor_put() sends a small probe object, whose key comes from doctor_key(). */
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
 #include "cli/json.h"

@@ -247,7 +247,7 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	struct trial_upload upload = {
 		.bucket = contested->bucket, .conn = racer->s3, .target = {.key = contested->key}};
 	char content[64];
-	struct problem ignored; /* of the abort: the race is decided by then */
+	struct problem ignored; /* the problem of the abort: the race is decided by then */
 	if (!contested->write->completes) {
 		snprintf(content, sizeof content, "writer %u of s3once doctor\n", racer->number);
 		racer_ready(racer);

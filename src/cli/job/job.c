@@ -193,7 +193,7 @@ static struct option_variable said_as(const struct job *job, const char *option)
 static void check_whole(struct job *job)
 {
 	struct problem problem;
-	char name[64] = ""; /* of an option; "" is none */
+	char name[64] = ""; /* name of an option; "" is none */
 	const struct option_conflict *c = job->command.conflicts;
 	for (; (c = options_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
@@ -216,7 +216,7 @@ static void check_whole(struct job *job)
 		struct s3once_options checked = job->options.run;
 		struct s3once_push *push;
 		checked.files_from = NULL;
-		checked.dry_run = 1; /* which makes neither marks nor other files */
+		checked.dry_run = 1; /* a dry run makes neither marks nor other files */
 		error = s3once_push_new(&checked, &push, problem.text, sizeof problem.text);
 		if (!error)
 			s3once_push_free(push);

@@ -60,7 +60,7 @@ char *job_own_path(const char *name);
  * It must not move while it is open: `command` has the address of `options`. */
 struct job {
 	char *name; /* "nginx" of nginx.conf */
-	char *path; /* of the file */
+	char *path; /* path of the file */
 	struct job_file file;
 	struct job_variables variables;
 	struct push_options options; /* borrows from the file, the variables and argv */
@@ -105,7 +105,7 @@ bool job_is_overridden(const struct job *job, const char *option);
  * overrides it. */
 const struct job_line *job_line_of(const struct job *job, const char *option);
 
-/* What the commands run and watch share, which take the names of jobs. */
+/* Functions for the commands run and watch, which take names of jobs. */
 
 /* Does what the command does with n jobs of these names. argv is the whole command line as it was
  * given, for job_open(). Returns the exit code. */
@@ -126,7 +126,7 @@ bool jobs_share_metrics(const char *command, const struct job *a, const struct j
  * Zero the struct to start, and close its job in any case. The struct must not move while the job
  * is open. */
 struct job_asked {
-	const char *name; /* of --job; NULL: none was given, and the rest is unused */
+	const char *name; /* the argument of --job; NULL: none was given, and the rest is unused */
 	struct job job;
 };
 

@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define HANDLE_MAX  3200 /* what s3once_lock_handle() says is enough */
-#define TAGS_MAX    50   /* of a table, in DynamoDB */
+#define HANDLE_MAX  3200 /* enough according to s3once_lock_handle() */
+#define TAGS_MAX    50   /* the most tags of a table in DynamoDB */
 #define FIELD(name) offsetof(struct lock_use, name)
 
 /* Prints the handle of a lock that is held. */
@@ -435,7 +435,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	/* Heartbeats are for `lock run`, which holds its lock for as long as it runs. `lock init`
 	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;
-	client->observations = ""; /* what is seen of others' locks is kept in this user's state */
+	client->observations = ""; /* observations of others' locks are kept in this user's state */
 	client->endpoint_url = aws->endpoint_url;
 	client->region = aws->region;
 	client->profile = aws->profile;

@@ -23,7 +23,7 @@ struct lock_run {
 	struct lock_use *use;
 	char **command;
 	struct s3once_lock *lock;
-	int acquired;    /* what s3once_lock_acquire() returned */
+	int acquired;    /* the result of s3once_lock_acquire() */
 	int acquired_fd; /* an eventfd that is readable once `acquired` is set */
 	int signals;     /* a signalfd */
 	sigset_t before; /* the signal mask that the command gets */
@@ -31,7 +31,7 @@ struct lock_run {
 	/* The process of the command, or 0 once it has ended, and its process group, which may have
 	 * other processes even then. */
 	pid_t child, group;
-	int status; /* of waitpid(), for a command that has stopped or ended */
+	int status; /* as waitpid() returns it, for a command that has stopped or ended */
 	/* The end for writing of a pipe to which nobody writes. It is closed when the lock is lost,
 	 * so that the command reads end of file from the other end. */
 	int hold;
@@ -282,7 +282,7 @@ static void watch_command(struct lock_run *run)
 		const int n = poll(fds, 2, poll_timeout_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
 			signal_command(run, SIGKILL);
-			if (!run->child) /* what is left of the group is not waited for */
+			if (!run->child) /* the rest of the process group is not waited for */
 				break;
 			/* The command is killed once more if it has not ended in a second. */
 			run->kill_ns += NS_PER_S;

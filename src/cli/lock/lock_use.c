@@ -1,6 +1,6 @@
-/* What the commands of `s3once lock` have in common: the options about locks, the client that they
- * open by include/s3once/lock.h, their exit codes, and how they print. What a command does with the
- * client is in lock_command.c, and in lock_run.c for `lock run`. */
+/* The common part of the commands of `s3once lock`: the options about locks, the client that they
+ * open by include/s3once/lock.h, their exit codes, and printing. The commands themselves are in
+ * lock_command.c, and `lock run` is in lock_run.c. */
 #include "cli/lock/lock_use.h"
 #include "cli/json.h"
 #include <errno.h>

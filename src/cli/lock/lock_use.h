@@ -1,5 +1,5 @@
-/* What the commands of `s3once lock` share: their options, the client, the exit codes, and what is
- * printed. */
+/* The common part of the commands of `s3once lock`: their options, the client, the exit codes, and
+ * printing. */
 #pragma once
 #include "cli/options/access.h"
 #include "s3once/lock.h"

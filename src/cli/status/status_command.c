@@ -143,8 +143,9 @@ struct walk {
 	struct status_view *view;
 	unsigned open;              /* the level of the deepest open folder; 0: the prefix itself */
 	size_t ends[DEPTH_MAX + 1]; /* where the prefix and each open folder end in `key` */
-	struct status_counts sums[DEPTH_MAX + 1]; /* of the prefix and of each open folder */
-	char key[KEY_BYTES_MAX + 1];              /* of the last mark */
+	/* the sums of the prefix and of each open folder */
+	struct status_counts sums[DEPTH_MAX + 1];
+	char key[KEY_BYTES_MAX + 1]; /* key of the last mark */
 	size_t n_sessions;
 	struct {
 		char id[ID_CHARS + 1];

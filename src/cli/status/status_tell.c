@@ -250,7 +250,7 @@ void status_tell_unfinished(struct status_view *view, const char *key, const str
 	/* Claims are told by their sessions, and damaged marks by their number. */
 	if ((!has_changed && mark->state != MARK_FAILED) || (*told >= LISTED_MAX && !view->verbose))
 		return;
-	++*told; /* what is not counted here, status_tell_omitted() tells */
+	++*told; /* status_print_omitted() reports the rest */
 	tell(view, "%s: %s", has_changed ? "changed" : "failed", escaped(key).text);
 	if (has_changed)
 		tell(view, "         the file is of %s now and was of %s when it was uploaded",

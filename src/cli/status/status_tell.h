@@ -1,4 +1,4 @@
-/* What `s3once status` found out, told to people or as JSON. */
+/* Prints the findings of `s3once status`, for people or as JSON. */
 #pragma once
 #include "base/text.h"
 #include "cli/output.h"
@@ -42,7 +42,7 @@ struct status_view {
 	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
 	struct store_conn *conn;  /* to the marks, once they are open */
 	struct mark_space *space;
-	const char *job; /* of --job; NULL: none */
+	const char *job; /* the argument of --job; NULL: none */
 	int json;
 	bool watches;      /* it looks again and again (--watch) */
 	bool knows_bucket; /* the marks have a row of the bucket */

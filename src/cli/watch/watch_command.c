@@ -17,13 +17,13 @@
 #include <string.h>
 #include <time.h>
 
-#define STATUS_BYTES_MAX 1024   /* of what the status says of jobs that fail */
+#define STATUS_BYTES_MAX 1024   /* size of the list of failing jobs in the status */
 #define WATCHDOG_MS      450000 /* without a watchdog: half of the unit's WatchdogSec=15min */
 
 struct watch {
 	struct watched **jobs;
 	size_t n;
-	char *const *names; /* of the jobs */
+	char *const *names; /* names of the jobs */
 	int argc;           /* argc and argv: the options that win over the files of the jobs */
 	char *const *argv;
 	struct pollfd *fds; /* the inotify descriptor of each job */
@@ -255,7 +255,8 @@ static void reload(struct watch *watch)
 static void wait_for_work(struct watch *watch)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	uint64_t due_ns = now_ns + watch->watchdog_ms * NS_PER_MS; /* of the sign of life */
+	/* time of the next sign of life */
+	uint64_t due_ns = now_ns + watch->watchdog_ms * NS_PER_MS;
 	for (size_t i = 0; i < watch->n; i++) {
 		const uint64_t job_ns = watched_due_ns(watch->jobs[i]);
 		due_ns = job_ns < due_ns ? job_ns : due_ns;

@@ -127,11 +127,11 @@ struct watch_folders {
 	void (*moves)(void *arg);
 	void *arg;
 	struct filter *filter; /* the rules of the job; NULL: none */
-	int fd;                /* of inotify; -1: there is none */
+	int fd;                /* descriptor of inotify; -1: there is none */
 	struct watch_table table;
 	struct root *roots; /* one for each source */
 	size_t n_unwatched; /* folders without a watch, since the kernel allows no more */
-	/* What was reported, so that it is not reported again while it lasts. */
+	/* Conditions that were reported, so that each is reported once while it lasts. */
 	bool said_refused, said_unwatched, said_overflow, said_remote;
 	bool has_overflowed; /* the queue of inotify has overflowed since the last renewal */
 	bool knows_all; /* watch_folders_read() has seen no loss of events or of a SOURCE so far */

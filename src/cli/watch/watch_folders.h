@@ -42,7 +42,7 @@ struct watch_folder {
 
 /* All folders that are watched. Zero it to start. */
 struct watch_table {
-	void *tree; /* of tsearch(3), in the order of wd */
+	void *tree; /* tree of tsearch(3), in the order of wd */
 	size_t n;
 };
 

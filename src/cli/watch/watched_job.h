@@ -44,7 +44,7 @@ struct touched {
 	size_t n;
 };
 
-/* What the run of a pass has stored so far, and when. */
+/* The amount that the run of a pass has stored so far, and the time of the last change. */
 struct stored {
 	uint64_t files, kept_bytes; /* kept_bytes: see bytes_kept of struct s3once_counts */
 	/* When it last stored something, in seconds since it began, and the longest time in which
@@ -74,7 +74,7 @@ struct watched {
 				  a pass over all files succeeded */
 	int whole_code;        /* the exit code of the last pass over all files */
 	int64_t began_wall_ns; /* when the current pass began */
-	struct stored stored;  /* what the current pass has stored */
+	struct stored stored;  /* the amount that the current pass has stored */
 	bool is_unfinished;    /* a pass gave way and has to go on: over the paths in `left`, or,
 				  if next_whole_ns is 0, over all files */
 	bool rested_go_first;  /* before the pass that gave way goes on, files at rest get a pass */

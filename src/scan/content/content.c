@@ -1,4 +1,4 @@
-/* What a file contains, whatever it is compressed with. It reads the content, and makes the ids of
+/* The content of a file, whatever it is compressed with. Reads the content, and makes the ids of
  * all of it, of its first bytes and of a range, and a copy of a range. decompress.c decompresses.
  *
  * The scan and the removal of a file call it with a file that they have opened; nothing here opens
@@ -15,7 +15,7 @@
 /* One reading of a content. The content is measured, or a range of it is copied. */
 struct reading {
 	const struct content *content;
-	const struct content_range *range; /* that is copied; NULL: the content is measured */
+	const struct content_range *range; /* the range to copy; NULL: the content is measured */
 	struct content_prefix *prefixes;
 	size_t n_prefixes;
 	unsigned char *in, *out;
@@ -23,13 +23,13 @@ struct reading {
 	bool was_decompressed;        /* from the first byte to the last */
 
 	uint64_t at;               /* offset in the file of what is read next */
-	uint64_t bytes;            /* of the content that were taken so far */
+	uint64_t bytes;            /* bytes of the content that were taken so far */
 	size_t next;               /* the first prefix that is not shorter than these bytes */
 	bool has_prefix;           /* the content begins with one of the prefixes */
 	bool has_enough;           /* the end of the range was reached */
-	struct sha256 whole, rest; /* whole: of the content, or of the range; rest: of
-				      what follows the last prefix that is there */
-	char first[CONTENT_ID_CHARS + 1]; /* of the first CONTENT_EDGE_BYTES of the content */
+	struct sha256 whole, rest; /* `whole` hashes the content or the range, `rest` the bytes
+				      after the last matching prefix */
+	char first[CONTENT_ID_CHARS + 1]; /* id of the first CONTENT_EDGE_BYTES of the content */
 };
 
 /* Reads all of the next chunk of the file, and moves `at` behind it. Returns its bytes, 0 at the

@@ -1,4 +1,4 @@
-/* What a file contains, decompressed: reading it, its id, the ids of parts of it, and a copy of a
+/* The content of a file, decompressed: reading it, its id, the ids of parts of it, and a copy of a
  * part. */
 #pragma once
 #include "base/problem.h"
@@ -37,19 +37,19 @@ int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHAR
 /* The first bytes of a content, by their number and their id. */
 struct content_prefix {
 	uint64_t bytes;
-	const char *id; /* of them; borrowed */
+	const char *id; /* id of these bytes; borrowed */
 	bool is_there;  /* returned: the content begins with them */
 };
 struct content_measured {
-	uint64_t bytes;             /* how many the content has */
+	uint64_t bytes;             /* length of the content */
 	struct sha256_state sha256; /* after its whole steps */
 	char edges[CONTENT_ID_CHARS +
 		   1]; /* content_edges() of all of it; "" if it was decompressed */
 	char first[CONTENT_ID_CHARS + 1]; /* content_first() of it; "" if it was measured from
 					     behind these bytes on */
-	char id[CONTENT_ID_CHARS + 1];    /* of the whole content */
-	char rest[CONTENT_ID_CHARS + 1];  /* of what follows the longest prefix that is there; of
-					     the whole content if no prefix is there */
+	char id[CONTENT_ID_CHARS + 1];    /* id of the whole content */
+	char rest[CONTENT_ID_CHARS + 1];  /* id of the bytes after the longest matching prefix; of
+					     the whole content if none matches */
 };
 /* Measures a content, and finds out in the same reading which of n prefixes it begins with. The
  * prefixes come in rising order of bytes. Returns as content_id(). */

@@ -8,7 +8,7 @@
 /* The most memory that decompressing may take, since the bytes may come from anyone. `zstd --ultra`
  * asks for this much, and xz for half of it. */
 #define MEMORY_MAX     (128U << 20)
-#define WINDOW_LOG_MAX 27 /* of zstd, as a power of two: 1 << 27 is MEMORY_MAX */
+#define WINDOW_LOG_MAX 27 /* the largest window of zstd, a power of two: 1 << 27 is MEMORY_MAX */
 
 /* Moves input and output on by what the library has used and written. */
 static void advance_io(struct decompress *d, size_t used, size_t written)

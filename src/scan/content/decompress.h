@@ -22,7 +22,7 @@ enum format format_of(const unsigned char *first, size_t n);
 struct decompress {
 	enum format format; /* BARE: it has not begun */
 	bool has_ended;     /* a member or frame has ended, and no other has begun */
-	/* What is left of the input, and of the room for output. */
+	/* The rest of the input, and of the room for output. */
 	const unsigned char *in;
 	unsigned char *out;
 	unsigned in_bytes, out_bytes;

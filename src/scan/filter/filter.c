@@ -177,10 +177,10 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 	return match(pattern, path, true);
 }
 
-#define FILE_MAX_BYTES (16U << 20) /* of patterns */
+#define FILE_MAX_BYTES (16U << 20) /* the largest file of patterns */
 
 struct rule {
-	size_t said; /* which call has added it, from 0 on */
+	size_t said; /* index of the call that has added it */
 	bool include;
 	bool directory; /* matches a directory and so all that is in it */
 	bool base_name; /* the pattern is for the last component only */
@@ -273,7 +273,7 @@ static int add_file(struct filter *filter, const char *path, struct problem *ret
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
 	const char *wrong = NULL;
-	unsigned number = 0; /* of the line that was read last, from 1 */
+	unsigned number = 0; /* number of the line that was read last, from 1 */
 	int error = named_file_read(path, &text, NULL);
 	if (error && error != -ENOMEM)
 		error = problem_error(ret_problem, -EINVAL, "the patterns in %s cannot be read: %s",

@@ -1,6 +1,6 @@
-/* What every key is checked against, whether it comes from a path, a template or the command line,
- * and the sentence about two files that have the same key. source_key.c makes the key. Nothing here
- * reads files or asks services. */
+/* Checks every key, whether it comes from a path, a template or the command line, and makes the
+ * sentence about two files that have the same key. source_key.c makes the key. Nothing here reads
+ * files or sends requests. */
 #include "scan/key/key.h"
 #include <string.h>
 

@@ -21,7 +21,8 @@
  * NAMESPACE, POD and UID have no underscores. The groups 2, 3 and 4 are the fields NAMESPACE, POD
  * and CONTAINER. */
 #define POD_PATH "(^|/)([^_/]+)_([^_/]+)_[^_/]+/([^/]+)/[^/]+$"
-/* What may follow a % in {mtime:…}: the conversions of C99 that no locale changes, s and %. */
+/* The characters allowed after a % in {mtime:…}: the conversions of C99 that no locale changes, s
+ * and %. */
 #define CONVERSIONS "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
 
 enum key_field {
@@ -45,7 +46,7 @@ enum key_field {
 struct template_part {
 	enum key_field field;
 	char *text;   /* the text as it is, or the format of MTIME; owned */
-	int id_chars; /* of ID */
+	int id_chars; /* for ID */
 };
 
 struct key_template {
@@ -230,7 +231,7 @@ static int add_field(
 		return problem_error(ret_problem, -EINVAL,
 			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
 			quote(argument).text, CONTENT_ID_CHARS);
-	template->parts[template->n - 1].id_chars = (int)chars; /* of the part just added */
+	template->parts[template->n - 1].id_chars = (int)chars; /* that of the part just added */
 	return 0;
 }
 

@@ -12,11 +12,11 @@
 
 struct key_template_options {
 	const char *text;                    /* the template */
-	const char *time_zone;               /* of {mtime:…}; NULL: UTC */
+	const char *time_zone;               /* time zone of {mtime:…}; NULL: UTC */
 	bool zone_has_other_use;             /* a zone without {mtime:…} is not a mistake */
-	const struct family_rules *families; /* of {family}; borrowed until key_template_free */
-	bool names_families; /* {stem} and {ext} are those of the family's name, not of the file's
-			      */
+	const struct family_rules *families; /* for {family}; borrowed until key_template_free */
+	/* {stem} and {ext} are those of the family's name, not of the file's */
+	bool names_families;
 };
 
 /* Read-only once made: any thread may use it. */
@@ -34,7 +34,7 @@ bool key_template_has_id(const struct key_template *template);
  * version of the file that it was made for. */
 bool key_template_is_of_version(const struct key_template *template);
 
-/* What a key is made of. Borrowed for the call. */
+/* The properties of a file that its key is made of. Borrowed for the call. */
 struct key_subject {
 	const char *relative; /* to the SOURCE; of a SOURCE file its base name */
 	int64_t mtime_ns;

@@ -65,16 +65,18 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* Exactly four numbers with dots between them at the end of a name: an IPv4 address, whose last
  * number is not a counter. */
 #define FOUR_NUMBERS "(^|[^0-9.]|(^|[^0-9])[.])([0-9]+[.]){3}[0-9]+$"
-/* What logrotate adds to a live log that it puts aside: date and hour, see find_put_aside(). */
+/* The ending that logrotate adds to a live log that it puts aside: date and hour, see
+ * find_put_aside(). */
 #define BACKUP "-[0-9]{10}[.]backup$"
 
-/* Of log4j, only before an extension: programs that write beside each other have such names, too.
- */
+/* log4j's numbers, only before an extension: logs of programs that run side by side also have such
+ * names. */
 #define BEFORE_EXTENSION "[^0-9]-[0-9]{1,3}$"
-/* Of IIS, only before an extension: the year without its century, month, day, and perhaps hour. */
+/* IIS's dates, only before an extension: the year without its century, month, day, and perhaps
+ * hour. */
 #define IIS_DATE   "_ex[0-9]{2}" MONTH DAY HOUR "?$"
 #define IIS_BEFORE 3 /* bytes that precede the date */
-/* Of Serilog and log4net: a date behind a letter, perhaps with hour and minute, and a counter. */
+/* Dates of Serilog and log4net: behind a letter, perhaps with hour and minute, and a counter. */
 #define UNBROKEN_DATE   "[A-Za-z]" YEAR MONTH DAY "(" HOUR "(" SIXTY ")?)?(_[0-9]{3,7})?$"
 #define UNBROKEN_BEFORE 1 /* the letter */
 /* A name, without its extension, that is nothing but a date or a number. */
@@ -234,7 +236,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 	const size_t n = suffix_at(base_name, whole);
 	struct span rotation = {.at = n}; /* if there is none, it is empty at the end */
 	enum family_form form = FAMILY_PLAIN;
-	const char *head = NULL; /* of a name that is nothing but its rotation */
+	const char *head = NULL; /* the constant head of a name that is nothing but its rotation */
 	if (find_match(rules, TAI64N, base_name, n, &rotation)) {
 		head = tai64n_family;
 	} else {
@@ -283,7 +285,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 
 int64_t family_moment(const struct family *family)
 {
-	int64_t digits = 0; /* of more than 18 digits, the last ones: so many have room */
+	int64_t digits = 0; /* the last 18 digits, which fit */
 	size_t n = 0;
 	const char *const end = family->rotation + family->rotation_bytes;
 	for (const char *p = family->rotation; p < end; p++)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What compression adds to a name: ".gz" and so on. */
+/* The suffixes that compression adds to a name: ".gz" and so on. */
 #define FAMILY_SUFFIXES 5
 extern const char *const family_suffixes[FAMILY_SUFFIXES];
 /* The suffix with this number: "" is number 0, and then come family_suffixes. */
@@ -16,8 +16,8 @@ static inline const char *family_suffix(size_t number)
 	return number ? family_suffixes[number - 1] : "";
 }
 
-/* What stands in a name beside the family, and so who gives such names. None of them says that a
- * file is finished: see rotation_table.c. */
+/* The form of a name beside the family, and the programs that give such names. No form proves that
+ * a file is finished: see rotation_table.c. */
 enum family_form {
 	FAMILY_PLAIN,   /* nothing: the name is that of the family, and perhaps a suffix */
 	FAMILY_DATED,   /* a date, a time or a long number: also programs give such names to the log
@@ -37,7 +37,7 @@ struct family {
 	bool is_unfinished; /* by its ending (".tmp", ".backup") the file is not finished yet, or
 			       is an unfinished copy that was put aside; its form is FAMILY_PLAIN */
 	bool was_packed;    /* it was rotated once more after it had been compressed */
-	const char *suffix; /* of compression: one of family_suffixes, or "" */
+	const char *suffix; /* suffix of compression: one of family_suffixes, or "" */
 };
 
 /* How names are taken apart. Read-only once made: any thread may use it. */

@@ -17,7 +17,7 @@ struct grown_file {
 	char *relative;          /* owned */
 	enum scan_kind found;    /* the kind that the listing gave it */
 	bool is_live;            /* it may be written to, and ends at its last line for now */
-	int64_t moment;          /* of its name, see family_moment() */
+	int64_t moment;          /* moment of its name, see family_moment() */
 	struct file_identity identity; /* n: 0 if it has none */
 	struct file_state state;       /* when it was opened */
 	bool is_packed;                /* the file begins as a compressed one does */
@@ -25,7 +25,7 @@ struct grown_file {
 			      if its file system does not tell when it was made */
 	bool is_being_written; /* by a program that may be in the middle of a line; only where such
 				  files are taken at all */
-	bool has_rest;         /* what follows the end of its last line was left out */
+	bool has_rest;         /* the beginning of an unfinished line was left out */
 	struct log_row *row;   /* the log that the file has, or NULL; within the family's rows */
 	bool is_whole;         /* the log's only piece is what the file contains */
 };
@@ -51,10 +51,10 @@ struct growing_logs {
 	struct source *sources;       /* borrowed */
 	bool is_stable;               /* the listing has missed no file */
 	struct log_family family;
-	char *name;              /* of the family */
+	char *name;              /* name of the family */
 	struct scan_entry ahead; /* the first entry of the next family */
 	bool has_ahead;          /* there is a next family */
-	size_t file, piece;      /* what comes next of the family */
+	size_t file, piece;      /* the next entry of the family */
 };
 /* Makes the next entry. Returns as rotation_table_next(). Before the first call, the caller sets
  * the first three fields, and all others are zero. */

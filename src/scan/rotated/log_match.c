@@ -140,7 +140,7 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	const uint64_t from = n ? prefixes[0].bytes : 0;
 	struct file_state ignored;
 	const int fd = open_file(family, file, &ignored);
-	/* What was written since match_by_identity() looked at the file is left to the next run. */
+	/* Lines written since match_by_identity() are left to the next run. */
 	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
 	int r = fd < 0 ? fd : 0;
 	if (r == 0 && ends_with_a_line(file) && content.size > from)
@@ -508,8 +508,8 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)
 		return r;
-	/* What is being written may have no whole line yet. A live file that is compressed is no
-	 * log. */
+	/* A file that is being written may have no whole line yet. A live file that is compressed
+	 * is no log. */
 	if (is_copy_of_live || (ends_with_a_line(file) && !found.bytes) ||
 		(file->is_live && file->is_packed)) {
 		entry_let_wait(&file->entry, is_copy_of_live   ? S3ONCE_WAIT_COPY

@@ -13,7 +13,7 @@
 /* The bytes from start to end of a log. */
 struct log_piece {
 	uint64_t start, end;
-	int64_t mtime_ns; /* of the file when the piece was cut */
+	int64_t mtime_ns; /* modification time of the file when the piece was cut */
 	char id[CONTENT_ID_CHARS + 1];
 };
 
@@ -35,7 +35,7 @@ enum log_change {
 struct log_row {
 	int64_t number;                /* 0: the row is not in the database yet */
 	int64_t version;               /* as it was read; each change of the row adds 1 */
-	struct file_identity identity; /* of the file that has the log now */
+	struct file_identity identity; /* identity of the file that has the log now */
 	/* Size and modification time of that file when it was last compared with the row. The size
 	 * is LOG_SIZE_UNSETTLED if the file may have been written to since without another
 	 * modification time. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What identify() returns if the name of a file is gone, or leads to another version by now. */
+/* Result of identify() if the name of a file is gone, or points to another version by now. */
 #define HAS_MOVED 1
 /* By how many first bytes two files are compared. */
 #define BEGINNING_BYTES 4096

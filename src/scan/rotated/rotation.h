@@ -5,7 +5,7 @@
 
 #define ROTATION_ROUNDS 5 /* how often the sources are listed again, at most */
 
-/* What rotation_next() works on. Before its first call, the caller sets the first three fields, and
+/* The state of rotation_next(). Before its first call, the caller sets the first three fields, and
  * all others are zero. */
 struct rotation {
 	struct source *sources; /* borrowed; their options name the rules of rotated files */
@@ -15,8 +15,8 @@ struct rotation {
 	struct rotation_table *table;
 	struct growing_logs logs; /* hands out the entries of the table where logs grow. logs.table
 				     is NULL until the sources were listed */
-	bool keeps_changing;  /* the listings did not settle, and rotation_next() has yet to tell it
-			       */
+	/* the listings did not settle, and rotation_next() has yet to tell it */
+	bool keeps_changing;
 	bool has_told_packed; /* see tell_packed_twice() */
 	bool is_listed_again; /* there was one more listing after all entries were handed out */
 };

@@ -25,7 +25,7 @@ struct rotation_table {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
 	int listing;              /* the number of the listing whose names are being added */
-	struct text family, bare; /* of the name being added */
+	struct text family, bare; /* parts of the name being added */
 	struct text packed_twice; /* the first name that was rotated after it had been compressed */
 };
 
@@ -58,7 +58,7 @@ enum log_liveness { FINISHED, IS_LIVE, UNFINISHED };
 	" AND peer.live <> 2 AND peer.relative <> names.relative"
 /* ?2 is how much later a file has to be written to than the one that has the family's name. */
 #define HAS_LATER "EXISTS (" PEERS " AND peer.form IN (1, 2) AND peer.mtime >= names.mtime + ?2)"
-/* What is compared of two listings. Size and time are compared only for files that are to be
+/* The columns by which two listings are compared. Size and time count only for files that are to be
  * uploaded (kind 0), since a file that waits may be written to. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
@@ -89,9 +89,9 @@ static const char *const sql[STATEMENTS] = {
 		 " OR (form = 1 AND NOT EXISTS (" PEERS " AND (peer.form = 0 OR"
 		 "  (peer.form = 1 AND (peer.mtime, peer.relative) > (names.mtime,"
 		 "   names.relative))))))",
-	/* What was not written to since ?2 is finished. But what has the family's own name waits until
-	 * it is renamed or emptied: its writer may be quiet for weeks, and goes on behind what was
-	 * there. */
+	/* A file that was not written to since ?2 is finished. But the file with the family's own
+	 * name waits until it is renamed or emptied: its writer may be quiet for weeks, and then
+	 * append to it. */
 	[REST] = "UPDATE names SET live = 0, rested = 1 WHERE listing = ?1 AND live = 1 AND size"
 		 " AND mtime < ?2 AND form <> 0",
 	/* With ?2, live files are taken, however young they are. */

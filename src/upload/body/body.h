@@ -12,12 +12,12 @@ struct encoding;
 struct range {
 	int fd;
 	uint64_t offset, bytes;
-	const struct encoding *encoding; /* what the range is compressed with before it is sent;
-					    NULL: it is sent as it is */
-	uint64_t least_bytes; /* what compressing makes is padded to this length if it is shorter */
+	/* the encoding in which the range is sent; NULL: it is sent as it is */
+	const struct encoding *encoding;
+	uint64_t least_bytes; /* the compressed bytes are padded to at least this length */
 };
 
-/* What one thread reads and digests ranges with, one range after the other. */
+/* The means of one thread to read and digest ranges, one after the other. */
 struct reader {
 	struct digest digest; /* initialised by reader_init() */
 	void *buffer; /* ranges are read through this: own_buffer, or a larger one that is lent */
@@ -58,8 +58,8 @@ int body_unchanged(int fd, const struct file_state *state);
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {
-	size_t most_bytes; /* of one buffer */
-	/* What may still be lent. It is below 0 for a moment while a thread tries to take more. */
+	size_t most_bytes; /* the largest buffer */
+	/* Bytes that may still be lent; below 0 for a moment while a thread tries to take more. */
 	_Atomic int64_t left_bytes;
 };
 /* Shares half of memory_bytes among the n_bodies (> 0) large bodies that may be sent at once. The

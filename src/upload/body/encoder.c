@@ -28,7 +28,7 @@
  * end, has up to 65,535 bytes and consists of subfields (RFC 1952). */
 #define MEMBER_HEADER_BYTES 12
 #define MEMBER_END_BYTES    10
-#define SUBFIELD_BYTES      4 /* what a subfield begins with */
+#define SUBFIELD_BYTES      4 /* the header of a subfield */
 #define MEMBER_LEAST_BYTES  (MEMBER_HEADER_BYTES + SUBFIELD_BYTES + MEMBER_END_BYTES)
 #define MEMBER_MOST_BYTES   (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
 
@@ -43,7 +43,7 @@
 struct encoder {
 	struct range range;
 	struct digest input;
-	struct sums read; /* what `input` has computed, once all output is made */
+	struct sums read; /* the checksums of `input`, once all output is made */
 	ZSTD_CCtx *zstd;
 	struct gzip *gzip;
 	uint64_t taken, made;     /* bytes of input and output so far */
@@ -135,8 +135,8 @@ int encoding_named(const char *name, struct encoding *ret)
 			continue;
 		if (name[n])
 			encoding = encoding_in_parts(&encoding, strtoull(name + n + 1, NULL, 10));
-		/* Of a length such as "=007" or "=8x", which strtoull() reads too, the name would
-		 * be another one. */
+		/* strtoull() also reads a length such as "=007" or "=8x", whose name would
+		 * differ. */
 		if (strcmp(encoding.name, name) != 0 || (name[n] && !encoding.part_bytes))
 			return -ENOENT;
 		*ret = encoding;

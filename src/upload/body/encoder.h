@@ -9,7 +9,7 @@
 enum codec { CODEC_ZSTD, CODEC_GZIP, CODECS };
 struct codec_info {
 	const char *name;   /* as --compress, and HTTP's Content-Encoding, have it */
-	const char *suffix; /* of the object's key */
+	const char *suffix; /* suffix of the object's key */
 	int least_level, level, most_level; /* `level` is the default */
 };
 extern const struct codec_info codecs[CODECS];

@@ -16,11 +16,12 @@
 
 /* zlib needs 2^(windowBits+2) + 2^(memLevel+9) bytes (zconf.h), and some KiB for small objects.
  * With 15 and 8, as in gzip_begin(), that is a little more than 256 KiB. */
-#define ZLIB_MEMORY  (288U << 10)
-#define SAMPLE_BYTES (64U << 10) /* of the sample by which gzip_name() tells versions of isa-l */
+#define ZLIB_MEMORY (288U << 10)
+/* size of the sample by which gzip_name() distinguishes versions of isa-l */
+#define SAMPLE_BYTES (64U << 10)
 
 struct gzip {
-	int level;         /* of the last member, whose state is kept; 0: there is none */
+	int level;         /* level of the last member, whose state is kept; 0: there is none */
 	struct isal *isal; /* the state of a level that isa-l makes, or NULL */
 	z_stream zlib;     /* the state of any other level */
 };
@@ -28,7 +29,7 @@ struct gzip {
 #ifdef HAVE_ISAL
 struct isal {
 	struct isal_zstream stream;
-	unsigned char buffer[]; /* of level_bytes */
+	unsigned char buffer[]; /* has level_bytes bytes */
 };
 
 /* The size of the buffer that isa-l wants at each level. */

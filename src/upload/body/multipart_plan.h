@@ -10,7 +10,7 @@
 #define OBJECT_BYTES_MAX   (PARTS_MAX * PART_BYTES_MAX)
 
 struct plan {
-	uint64_t part_bytes; /* of all parts but the last */
+	uint64_t part_bytes; /* size of all parts but the last */
 	unsigned n_parts;    /* 0: the file is sent by one PutObject */
 };
 

@@ -16,7 +16,7 @@
 /* The settings of the files that `filter` wants. The first rule has no filter: it is for the files
  * that no other rule wants. */
 struct rule {
-	const char *section; /* of the rules file; NULL: the first rule */
+	const char *section; /* section of the rules file; NULL: the first rule */
 	struct filter *filter;
 	struct s3_headers *headers;
 };

@@ -67,7 +67,7 @@ struct checking {
 	struct problem *problem;
 };
 
-/* What is under the key of an id object that is written: nothing, or this id object. */
+/* State of the key before we write the id object: absent, or this very id object. */
 enum id_before { ID_IS_NEW, ID_IS_THERE };
 
 /* Writes the id object: `content`, with the id and the table id in its metadata. With ID_IS_NEW,

@@ -24,7 +24,7 @@ struct listing {
 	struct run *run;
 	struct s3_conn *s3;
 	struct text prefix;
-	struct object_stream *stream; /* of the present page; NULL: no page was read */
+	struct object_stream *stream; /* stream of the present page; NULL: no page was read */
 	const struct s3_listed *next; /* the first object whose key is greater than `passed` */
 	char passed[KEY_BYTES_MAX + 1];
 	bool is_refused; /* the server lists nothing, or not in order */
@@ -171,7 +171,7 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 		settled += !wanted[i].suffix;
 		wanted[i].file->in_bucket = BUCKET_LISTED;
 	}
-	/* Of the files that come after the last key that was found out, something is not known. */
+	/* The rest of the files, after the last key that was looked up: the answer is unknown. */
 	for (; i < n_wanted; i++)
 		wanted[i].file->in_bucket = BUCKET_UNLISTED;
 	free(wanted);

@@ -11,7 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TRIES_MAX 20 /* of judging a mark in one turn: others may write it each time */
+/* the most tries of judging a mark in one turn: others may write it each time */
+#define TRIES_MAX 20
 
 /* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
  * other step needs the note, so an error is only logged. If the mark has changed meanwhile

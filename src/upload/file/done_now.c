@@ -119,7 +119,7 @@ static enum proof ask_s3(struct worker *worker, const struct file *file, const s
 	const enum proof is_same = judge_kept(&kept, &ret->object);
 	if (is_same == PROOF_NO)
 		return no(ret_problem, "S3 holds another object under its key than was uploaded");
-	/* What Complete told of an object in parts may be another etag. */
+	/* For an object in parts, the reply to Complete may have had another etag. */
 	if (is_same == PROOF_YES ||
 		(proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object)))
 		return PROOF_YES;

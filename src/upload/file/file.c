@@ -44,7 +44,8 @@ void file_free(struct file *file)
 	free(file);
 }
 
-/* What the answers of steps make of the state of a file. An answer that has no row leaves it. */
+/* The changes of a file's state by the answers of steps. An answer without a row leaves the
+ * state. */
 #define FROM(state)    (1U << (state))
 #define FROM_CLAIMED   (FROM(FILE_CLAIMED) | FROM(FILE_UNSEEN) | FROM(FILE_CLEAR))
 #define FROM_BEGINNING (FROM(FILE_UNCLAIMED) | FROM_CLAIMED)

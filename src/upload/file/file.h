@@ -8,7 +8,7 @@
 
 struct worker;
 
-#define FILE_RESTARTS_MAX 8 /* of one file in one turn */
+#define FILE_RESTARTS_MAX 8 /* the most restarts of one file in one turn */
 /* How often a file is sent again because S3 holds other bytes than were sent. */
 #define FILE_DAMAGES_MAX 3
 
@@ -48,14 +48,14 @@ struct file {
 	enum file_life life;
 	struct s3_target target; /* the object's key, and how it is to be stored */
 	int fd;                  /* -1: not open */
-	struct file_state state; /* of what is open: the file, or the copy of a piece */
+	struct file_state state; /* state of the open file, which may be the copy of a piece */
 	/* Size and times need not show a change of what is open. So the content is read once more,
 	 * after all of it was read and before it becomes visible in S3. */
 	bool is_reread;
 	/* Its file system tells another inode or ctime each time it is asked, although the file has
 	 * the same size and modification time. Implies is_reread. */
 	bool stat_is_unsteady;
-	int64_t mtime_ns; /* of the version being sent; of a piece, when it was cut */
+	int64_t mtime_ns; /* that of the version being sent; for a piece, at the time it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
 	 * kept here also if it does not count in `state`. */
 	int64_t opened_ns;
@@ -65,19 +65,21 @@ struct file {
 	 * Nothing changes them until the sending has ended. */
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;
-	struct plan plan; /* of the file itself, not of what compressing makes */
+	struct plan plan; /* plan for the file itself, not for its compressed form */
 	/* The largest ranges of the file to try where compressed parts must have one length, since
 	 * larger ones did not fit into a part. 0: no limit. */
 	uint64_t range_most;
-	struct sums sums; /* of the whole content of what is open; no kinds: not read yet */
-	/* Of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */
+	/* checksums of the whole content of the open file; no kinds: not read yet */
+	struct sums sums;
+	/* Checksums of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */
 	struct sums stored;
 	/* The size of the parts in which the object that S3 holds was sent. 0: it was sent whole,
 	 * or nobody knows. */
 	uint64_t sent_part_bytes;
-	char parts_sum[PARTS_SUM_MAX + 1]; /* of the sums of those parts, as in struct version */
-	struct mark seen;                  /* the mark as it was last seen while it was not ours */
-	struct claim claim;                /* of the mark, from CLAIMED to CLEAR */
+	char parts_sum[PARTS_SUM_MAX +
+		       1];  /* checksum of those parts' checksums, as in struct version */
+	struct mark seen;   /* the mark as it was last seen while it was not ours */
+	struct claim claim; /* claim of the mark, from CLAIMED to CLEAR */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
@@ -128,7 +130,7 @@ struct report_file file_about(const struct file *file);
 /* Reports an event about the file. problem may be NULL. */
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
 	const struct problem *problem);
-/* What the mark is compared with (mark_says()): the version that was opened. Borrows. */
+/* Returns the opened version for comparison with a mark (mark_says()). Borrows. */
 struct asked file_asks(const struct file *file);
 /* The metadata of the object that this file becomes. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);

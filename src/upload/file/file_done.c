@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS 3 /* of a look at settings alone, which is not worth a long wait */
+#define ATTEMPTS 3 /* attempts of a check of settings alone, which is not worth a long wait */
 
 /* The rule of first looks. A server other than AWS may do three things otherwise than S3. When one
  * of them may happen for the first time in a run, a HEAD looks at the object that was uploaded,
@@ -219,7 +219,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	if (step != STEP_NEXT)
 		return step;
 	run_tell_in_s3(worker->run, &done, file->state.size);
-	/* What a dry run finds has no mark, so nothing more is said of it. */
+	/* Files found by a dry run have no mark, so nothing more is reported about them. */
 	return worker->run->dry ? STEP_LEFT_OUT : STEP_IN_S3;
 }
 

@@ -275,7 +275,7 @@ enum step file_sum(
 		return STEP_NEXT;
 	const struct range range = file_range(file, encoding, NULL, 0);
 	const int error = file_digest(worker, file, kinds, &range, sums);
-	if (error) /* what was read before may be of another version */
+	if (error) /* the bytes read before may belong to another version */
 		*sums = (struct sums){0};
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
@@ -338,7 +338,7 @@ static enum step open_anew(struct worker *worker, struct file *file)
 				"does (/sys): copy it to a file, or exclude it"));
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return give_up_reading(worker, file, change);
-	/* Of a file whose identity is unsteady nobody can say that it has changed. */
+	/* A file whose identity is unsteady cannot be shown to have changed. */
 	if (change == UNSTEADY_SEEN || file->stat_is_unsteady)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("changed while it was read, starting again with what it is now"));

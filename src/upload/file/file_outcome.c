@@ -127,7 +127,8 @@ void refusals_settle(struct worker *worker, bool at_end)
 	}
 	for (struct refused *next; all; all = next) {
 		next = all->next;
-		if (!run_is_over(run)) /* else the end of the run is told, and not each file */
+		if (!run_is_over(
+			    run)) /* otherwise the end of the run is reported, and not each file */
 			file_fail(worker, all->file, &all->problem);
 		file_free(all->file);
 		free(all);
@@ -151,8 +152,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	struct candidate *c = file->candidate;
 	const uint64_t now = clock_boot_ns();
 	struct problem said = *problem;
-	/* Of the first turn only the time in which the service failed counts, since the file may be
-	 * a large one. */
+	/* In the first turn, only the time in which the service failed counts, since the file may
+	 * be a large one. */
 	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms &&
 		!is_of_all(worker->run, c, problem)) {

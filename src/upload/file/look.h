@@ -1,4 +1,4 @@
-/* What S3 holds under the key of a file: step 4, and what has to be known right before and after a
+/* Checks of the object under the key of a file: step 4, and those right before and after a
  * write. */
 #pragma once
 #include "upload/file/file.h"

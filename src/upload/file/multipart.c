@@ -386,7 +386,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 			return STEP_DOUBT;
 		break;
 	case OUTCOME_CONFLICT:
-		/* What it is in conflict with may be the request before. */
+		/* The conflict may be with our own earlier request. */
 		if (file->candidate->is_completing)
 			return multipart_is_gone(worker, file);
 		/* An object of this key was written or deleted since the upload was begun, so S3

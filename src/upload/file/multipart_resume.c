@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAMPLES      3 /* of SAMPLE_BYTES each; a file that is sent in parts is larger than all */
+/* number of samples of SAMPLE_BYTES each; a file that is sent in parts is larger than all */
+#define SAMPLES      3
 #define SAMPLE_BYTES (512ULL << 10)
 
 void multipart_keeps(struct file *file, uint64_t bytes)
@@ -179,7 +180,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	return plan_by_sample(worker, file);
 }
 
-/* What note_part() fills by the parts that the server lists. */
+/* The parts that the server lists, as note_part() notes them. */
 struct recorded_parts {
 	struct s3_part *done;
 	unsigned n;

@@ -224,7 +224,7 @@ int payload_confirm(struct worker *worker, const struct file *file, const struct
 	while (kind < CHECKSUMS && !(first->kinds & DIGEST_OF(kind)))
 		kind++;
 	assert(kind < CHECKSUMS);
-	/* What the kernel has kept of a file of another host is read from there again. */
+	/* Cached pages of a file on a network file system are read from the server again. */
 	posix_fadvise(plain.fd, (off_t)plain.offset, (off_t)plain.bytes, POSIX_FADV_DONTNEED);
 	reader->buffer = buffer;
 	reader->buffer_bytes = sizeof buffer;

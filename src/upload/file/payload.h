@@ -11,8 +11,8 @@ struct payload_asked {
 	unsigned read_kinds; /* digests of the range itself, if it is encoded */
 };
 struct payload {
-	struct sums sums;      /* of the body */
-	struct sums read;      /* of the range itself, if it is encoded */
+	struct sums sums;      /* checksums of the body */
+	struct sums read;      /* checksums of the range itself, if it is encoded */
 	struct body body;      /* its transfer and its error */
 	struct http_body http; /* to be sent; points into this struct */
 	/* Only payload.c uses what follows. */

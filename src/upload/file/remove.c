@@ -1,7 +1,7 @@
-/* What --delete-after and --move-to ask for once a file is in S3. A file that is due, kept by no
- * rule and proven once more (done_now.c) is removed or moved (src/scan/removal.h). worker.c calls
- * remove_file() for a file that has been settled. What became of the file before is reported and
- * counted already, and does not change here. */
+/* Removes or moves a file once it is in S3, for --delete-after and --move-to. A file that is due,
+ * kept by no rule and proven once more (done_now.c) is removed or moved (src/scan/removal.h).
+ * worker.c calls remove_file() for a file that has been settled. The upload of the file is reported
+ * and counted already, and does not change here. */
 #include "base/clock.h"
 #include "base/wait_until.h"
 #include "scan/removal.h"
@@ -107,8 +107,8 @@ void remove_file(struct worker *worker, struct file *file)
 	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;
 	if (!is_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) || run_is_stopping(run))
 		return;
-	/* What this turn has read counts only if the file had not changed for QUIET_NS when it was
-	 * opened, and if its times show each change. */
+	/* The content read in this turn counts only if the file had not changed for QUIET_NS when
+	 * it was opened, and if its times show each change. */
 	bool is_read = is_proven && !file->is_reread &&
 		       file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	struct file_state now;

@@ -1,5 +1,5 @@
-/* What comes through a pipe becomes a file before it is sent. Once the key is claimed,
- * s3once_options.read is asked for all of it, and the output goes into a file without a name. That
+/* The input of a pipe becomes a file before it is sent. Once the key is claimed,
+ * s3once_options.read is called for all of it, and the bytes go into a file without a name. That
  * file is sent like any other.
  *
  * So nothing reaches S3 before the producer has ended well, the size is known when the parts are

@@ -16,7 +16,7 @@ struct worker {
 	bool has_begun;            /* run_begin() has returned true to it */
 	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
 	uint64_t read_ns;          /* how long its task has opened and read the file so far */
-	struct call_limits limits; /* of any request: run_limits() */
+	struct call_limits limits; /* limits of every request: run_limits() */
 	struct call_limits visible_limits; /* run_visible_limits() */
 	/* Members of the run that nearly every step uses, borrowed. */
 	const struct s3once_options *options;

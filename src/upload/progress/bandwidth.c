@@ -194,7 +194,7 @@ static uint64_t take_shared(
 		if (!wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
 			fault = strerror(errno);
 	} else if (fd >= 0 && !is_busy) {
-		fault = strerror(errno); /* of flock() or pread() */
+		fault = strerror(errno); /* the error of flock() or pread() */
 	}
 	if (fd >= 0)
 		close(fd); /* ends the lock */

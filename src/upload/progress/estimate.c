@@ -4,7 +4,7 @@
 #include "upload/progress/estimate.h"
 #include <stdbool.h>
 
-/* What is older than so many seconds counts little in a rate. The rate of the line shows what
+/* Times older than this many seconds count little in a rate. The rate of the line shows what
  * happens now. The rate of large files makes an estimate, which must not jump. */
 #define LINE_MEMORY_S  4.0
 #define LARGE_MEMORY_S 20.0

@@ -3,9 +3,9 @@
 #include "s3once/push.h"
 #include <stdbool.h>
 
-/* What was seen before, for rates. Zero it to start. */
+/* Earlier counts, for rates. Zero it to start. */
 struct estimate {
-	double seconds;                         /* of the last counts */
+	double seconds;                         /* time of the last counts */
 	uint64_t sent, large_moved, small_sent; /* the counts before */
 	double line;    /* bytes a second that left this host, of the last seconds */
 	double large;   /* bytes a second of large files' content, while any was under way */

@@ -1,5 +1,5 @@
-/* What a run reports and counts. All threads of the run call these functions. The mutex serialises
- * the events, and the caller's callback gets them in that order. */
+/* The reports and counts of a run. All threads of the run call these functions. The mutex
+ * serialises the events, and the caller's callback gets them in that order. */
 #include "upload/progress/report.h"
 #include "base/clock.h"
 #include <inttypes.h>
@@ -48,7 +48,7 @@ void report_clear(struct report *report)
 }
 
 #define COUNT(field) offsetof(struct s3once_counts, field)
-/* What the events count. `settles`: the file needs nothing more, and its bytes are added to
+/* The counters of events. `settles`: the file needs nothing more, and its bytes are added to
  * bytes_settled. Files that are too large or too small do not have it, since feed.c does not count
  * their bytes as found. `ends`: the run does nothing more with the file, although it needs more.
  * `is_quiet`: the event is passed on only if report.skipped_too is set. */
@@ -109,7 +109,7 @@ static void keep_error_locked(
 	else
 		text_addf(failures, "%s%s", failures->len ? "\n" : "", text_string(&line));
 	text_clear(&line);
-	if (report->locked.error_is_fatal) /* what has ended the run stays the error */
+	if (report->locked.error_is_fatal) /* the error that has ended the run stays */
 		return;
 	report->locked.error_is_fatal = is_fatal;
 	problem_set(&report->locked.error, "%s%s%s", name ? quote(name).text : "", name ? ": " : "",
@@ -361,8 +361,8 @@ void transfer_moved(void *arg, uint64_t bytes)
 	if (!share)
 		return;
 	transfer->bytes += bytes;
-	/* What has left is converted from bytes of the body, which may be compressed, into bytes of
-	 * the content. A body that has left wholly counts as all of its content. */
+	/* Sent bytes of the body, which may be compressed, are converted into bytes of the content.
+	 * A body that was sent completely counts as all of its content. */
 	uint64_t content = transfer->bytes;
 	if (transfer->content_bytes != transfer->whole_bytes)
 		content = transfer->bytes >= transfer->whole_bytes

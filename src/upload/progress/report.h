@@ -55,16 +55,16 @@ struct report {
 void report_init(struct report *report, const struct s3once_options *options);
 void report_clear(struct report *report);
 
-/* What a file event is about. Strings may be NULL, and are borrowed for the call. */
+/* The subject of a file event. Strings may be NULL, and are borrowed for the call. */
 struct report_file {
 	const char *path, *key;
 	uint64_t bytes;
-	const char *version_id, *etag, *checksum; /* of its object */
+	const char *version_id, *etag, *checksum; /* those of its object */
 	bool is_waited_for; /* another uploader holds it: the event is not counted yet */
 	/* Only report_counts() sets these. */
 	const struct s3once_counts *counts;
 	uint64_t bytes_done;
-	enum s3once_wait wait; /* of WAITING, with the modification time in ns since 1970 */
+	enum s3once_wait wait; /* for WAITING, with the modification time in ns since 1970 */
 	int64_t mtime_ns;
 };
 /* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
@@ -105,9 +105,9 @@ const struct s3once_waiting *report_waiting(const struct report *report, enum s3
 /* How much of a file under way has been sent, or needed no sending. Thread-safe. */
 struct share {
 	struct report *report;
-	/* Of a file above S3ONCE_SMALL_BYTES_MAX, its path; of any other file NULL. */
+	/* The path of a file above S3ONCE_SMALL_BYTES_MAX; NULL for any other file. */
 	char *large_path;
-	uint64_t size;               /* of the file, as it was found */
+	uint64_t size;               /* size of the file, as it was found */
 	struct share *next, **back;  /* in report.locked.large, whose mutex guards both */
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 	struct bandwidth_user user;
@@ -124,7 +124,8 @@ void share_has(struct share *share, uint64_t bytes);
 struct transfer {
 	struct share *share;
 	uint64_t whole_bytes, bytes; /* the body's length, and how much of it has left */
-	uint64_t content_bytes; /* of the file in the body; not whole_bytes if it is compressed */
+	uint64_t content_bytes; /* bytes of the file in the body; differs from whole_bytes if it is
+				   compressed */
 	uint64_t share_bytes;   /* how much of content_bytes counts as moved */
 	bool is_large;          /* a large body: above S3ONCE_SMALL_BYTES_MAX */
 };

@@ -19,11 +19,12 @@
 #define LEVEL_FIRST 16 /* workers that a run begins with; a fall leaves at least as many */
 
 struct level {
-	unsigned now, most;         /* how many may be under way */
-	enum s3once_limited_by why; /* what keeps it from rising further; only of workers */
-	unsigned least;             /* a fall does not lower it below this */
+	unsigned now, most; /* how many may be under way */
+	/* the limit that keeps it from rising further; only for workers */
+	enum s3once_limited_by why;
+	unsigned least; /* a fall does not lower it below this */
 	/* Only level.c uses what follows. */
-	enum s3once_limited_by most_why; /* what sets `most` */
+	enum s3once_limited_by most_why; /* the limit that sets `most` */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in files or bytes a second */
 	bool had_first;     /* the first window of this trial is over: the next slow one ends it */
@@ -38,7 +39,7 @@ struct level_window {
 	unsigned under_way;        /* workers with a task, or large bodies, of those allowed */
 	bool has_fallen;           /* a service throttled, or a large body was cut */
 	uint64_t bytes;            /* bytes of large bodies that have moved or needed no sending */
-	/* Of small files alone. */
+	/* Of small files alone: */
 	uint64_t files, files_ns; /* files that ended, and how long they took, added up */
 	double cpus_used, cpus; /* CPUs that the whole process has used (1 is one CPU all the time);
 				   CPUs of the host */

@@ -50,13 +50,13 @@ struct queue {
 		 * The scan's blocks are due at once, in an order that is random for each process,
 		 * so that many uploaders over one tree do not compete for the same files. */
 		struct block waiting;
-		/* Of each block whose leading file is not claimed yet, the other files. */
+		/* The other files of each block whose leading file is not claimed yet. */
 		struct block *rests;
 		size_t n_rests;     /* files in all `rests` */
 		unsigned checking;  /* blocks whose marks a worker is reading again */
 		unsigned begun;     /* blocks begun so far, counted up to BLOCKS_FIRST */
-		unsigned serial;    /* of the last block that was added */
-		struct turns turns; /* what may be begun */
+		unsigned serial;    /* serial number of the last block that was added */
+		struct turns turns; /* the tasks that may be begun */
 		struct seat *seats; /* workers without a task; the last one that came is first */
 		unsigned busy;      /* tasks handed out and not done */
 		unsigned retiring;  /* workers that are to end */

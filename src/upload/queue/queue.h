@@ -19,7 +19,7 @@
 
 #define BLOCK_FILES 50
 
-/* What is known of a file's objects before the file is begun. */
+/* Knowledge of a file's objects before the file is begun. */
 enum in_bucket {
 	BUCKET_UNASKED,  /* the marks know the files around it, so nothing is looked for */
 	BUCKET_UNLISTED, /* S3 may hold an object of it, and a HEAD will show that */
@@ -30,8 +30,9 @@ enum in_bucket {
 struct candidate {
 	struct candidate *next;
 	char *key, *path, *relative; /* all in one allocation with the struct */
-	char *object; /* the object's key: `key`, and the suffix of compression if there is one */
-	char *suffix; /* that suffix, at the end of `object`, with room for SUFFIX_MAX characters */
+	char *object;  /* the object's key: `key`, and the suffix of compression if there is one */
+	char *suffix;  /* that suffix, at the end of `object`; there is room for SUFFIX_MAX
+			  characters */
 	char *content; /* the content's id, or "" */
 	size_t source;
 	uint64_t size;
@@ -53,7 +54,7 @@ struct candidate {
 	bool is_rotated;      /* it is a log, which may have been renamed by now */
 	bool may_grow;        /* it is a log that is not removed: its writer may only be quiet */
 	bool is_piece;        /* a range of a log that grows, from offset on: see scan_open_piece */
-	bool is_piped;        /* what options.read gives, not a file: see spool.c */
+	bool is_piped;        /* the input of options.read, not a file: see spool.c */
 	bool is_new;          /* if is_piece: no earlier run knew of the range */
 	uint64_t offset;      /* if is_piece: where the range begins in the log */
 	bool said_held;       /* it was reported as held */
@@ -77,7 +78,7 @@ struct block {
 	size_t n;
 	uint64_t read_ns; /* when its marks were read; 0 if it came back: they are read again */
 	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
-	uint64_t rank;    /* of blocks that are due at the same time, the lowest goes first */
+	uint64_t rank;    /* among blocks that are due at the same time, the lowest goes first */
 	bool came_back;   /* a worker gave its files back */
 };
 
@@ -99,15 +100,15 @@ enum task_kind {
 	TASK_PART,   /* a part of an open upload is to be sent */
 	TASK_RETIRE, /* this worker is not needed any more */
 };
-/* What a worker takes from the queue. */
+/* The work that a worker takes from the queue. */
 struct task {
 	enum task_kind kind;
-	/* Of FILE: the file, which the worker owns now. */
+	/* For FILE: the file, which the worker owns now. */
 	struct candidate *file;
-	/* Of CHECK: the block, which the worker owns now. The worker reads the marks again, gives
+	/* For CHECK: the block, which the worker owns now. The worker reads the marks again, gives
 	 * files back by queue_later() and queue_shared(), and ends with queue_ready(). */
 	struct block *block;
-	/* Of PART: an upload, and which part of it. */
+	/* For PART: an upload, and the number of the part. */
 	struct parts *parts;
 	unsigned index;
 	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
@@ -127,10 +128,10 @@ struct file_line {
 };
 enum { LINE_SMALL, LINE_WHOLE, LINE_SPLIT, LINES }; /* WHOLE: large; SPLIT: sent in parts */
 
-/* What is ready to be taken from the queue, and whose turn it is. Small files, large files and the
- * parts of open uploads take turns, so that no kind waits until another is finished. While small
- * files wait, half of the workers are for small files. Not thread-safe: the mutex of the queue
- * guards it. */
+/* The tasks that are ready to be taken from the queue, and the turns of their kinds. Small files,
+ * large files and the parts of open uploads take turns, so that no kind waits until another is
+ * finished. While small files wait, half of the workers are for small files. Not thread-safe: the
+ * mutex of the queue guards it. */
 struct turns {
 	unsigned workers;    /* how many may be at work at once; may change */
 	unsigned large_most; /* how many of these may send large bodies; may change */
@@ -204,7 +205,7 @@ void queue_set_level(struct queue *queue, unsigned workers, unsigned large);
 /* Makes n workers end as soon as they ask for a task. They get TASK_RETIRE, which needs no
  * queue_done(). */
 void queue_retire(struct queue *queue, unsigned n);
-/* What has happened so far, and what is under way. */
+/* Events so far, and the work under way. */
 struct queue_seen {
 	/* Small files that ended, how long they took, and how long they were read. The first file
 	 * of a worker does not count, since it waits for connections. Nor does a file that was
