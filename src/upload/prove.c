@@ -3,6 +3,7 @@
  * reports an event for each. It writes nothing, neither to S3 nor to the marks. */
 #include "base/pool.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/feed.h"
 #include "upload/file/done_now.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"

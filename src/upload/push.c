@@ -4,9 +4,12 @@
  * calls these functions. */
 #include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/feed.h"
 #include "upload/file/multipart.h"
 #include "upload/file/spool.h"
 #include "upload/push_struct.h"
+#include "upload/run_manifest.h"
+#include "upload/run_options.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "upload/feed.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
 #include <limits.h>

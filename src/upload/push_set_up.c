@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 #include "upload/push_struct.h"
+#include "upload/run_manifest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

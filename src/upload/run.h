@@ -2,73 +2,16 @@
 #pragma once
 #include "marks/bucket_row.h"
 #include "marks/session.h"
-#include "scan/scan.h"
-#include "store/state_folder.h"
 #include "upload/body/encoder.h"
 #include "upload/body/object_rules.h"
+#include "upload/file/refusals.h"
 #include "upload/progress/report.h"
 #include "upload/queue/queue.h"
+#include "upload/run_files.h"
 
 #define CONCURRENCY_MAX 1024
 
-/* Copies the options and fills in every default. Returns 0, or -EINVAL with a sentence about a
- * limit or a contradiction. Pure. */
-int run_options_complete(const struct s3once_options *given, struct s3once_options *ret,
-	struct problem *ret_problem);
-
 struct run;
-
-/* The scan of a run, all that the scan needs, and the folder that files are moved to. The main
- * thread makes this before all other threads begin, and frees it after they have ended. Only the
- * thread of the scan uses `scan`, except that any thread may open files by it. */
-struct run_files {
-	struct scan *scan;
-	struct filter *filter;
-	struct family_rules *families;     /* rules for key_template and for rotated files */
-	struct log_rows *log_rows;         /* rows of growing logs; NULL: no log grows */
-	struct identity_cache *identities; /* cache of content ids; NULL: all contents are read */
-	struct key_template *key_template; /* NULL: keys are relative paths */
-	char **sources_of_marks;           /* "host:directory" of each source; NULL at the end */
-	struct own_files own_files;
-	int move_to_fd; /* descriptor of options.move_to; -1: there is none */
-};
-
-/* Opens the scan and everything else that it needs. The caller has set run->files.filter before,
- * and closes run->files also after an error. Returns 0, -EINVAL with a sentence for options that
- * contradict each other, or another -errno with a sentence. */
-int run_files_open(struct run *run, struct problem *ret_problem);
-/* Opens the folder of options.move_to, if that is given. Returns false with a sentence. */
-bool run_files_open_move_to(
-	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem);
-void run_files_close(struct run_files *files);
-
-/* Files that S3 refused before it had stored anything in this run. Whether S3 refuses one file or
- * all of them shows only by what becomes of the others, so refused files are kept here.
- *
- * Once something is stored, each kept file fails by itself. If several files were refused and no
- * other file can still be stored, the run ends. Thread-safe. */
-struct worker;
-struct refused; /* a file and what S3 said; owned by the list */
-
-struct refusals {
-	struct {
-		uv_mutex_t mutex;
-		struct refused *refused; /* refused since refusals_settle() emptied the list */
-	} locked;
-	atomic_uint n_refused;  /* length of that list, to be read without the mutex */
-	atomic_bool has_stored; /* S3 took an object or a part, or let an upload begin */
-};
-/* Frees the files that are left. To be called after the last worker has ended. */
-void refusals_clear(struct refusals *refusals);
-/* To be called after each task of a worker, once liveness.tasks does not count the task any more.
- * Fails the kept files if something was stored.
- *
- * If many files are kept and this task kept one of them, the worker waits until something is stored
- * or no other task is under way. If nothing was stored then, the run ends.
- *
- * `at_end`: this worker gets no more tasks. The last worker to call it so ends the run if several
- * files are kept, and fails a single one. */
-void refusals_settle(struct worker *worker, bool at_end);
 
 /* Whether threads of a run make progress. A heartbeat does not show that, since a thread of its own
  * sends it. If all workers hang, because of a file system that does not answer or a callback that
@@ -243,41 +186,3 @@ bool run_begin(struct run *run, struct store_conn *marks);
  * folders only (options.folders) writes no row, since its end is not that of the job. */
 void run_job_end(
 	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit);
-
-/* The thread of the scan. It puts files into the queue in key order, after it has read their marks.
- * With options.final, it first sorts each chunk of files by candidate_rank() (queue.h). */
-
-/* Runs until the scan has ended or the queue is closed. Then it sets report.scan_complete if the
- * whole scan was read, and the phase of the queue to complete. */
-void feed_run(struct run *run);
-
-/* Makes the candidate of a file that the scan found. The caller frees it by free(). Returns NULL if
- * there is no memory. */
-struct candidate *feed_candidate(const struct scan_entry *entry);
-/* Frees a candidate that the run has not begun, and notes that its file is not in S3. */
-void feed_drop_candidate(struct run *run, struct candidate *file);
-
-/* The manifest of a run (--manifest): a line for each file that is in S3, and at the end of the run
- * one object of them. */
-
-/* To be called once the services and the session are open. Returns true also without --manifest and
- * in a dry run, or false with a sentence. */
-bool run_manifest_open(struct run *run, struct problem *ret_problem);
-void run_manifest_free(struct run *run); /* frees run->manifest */
-
-/* A file that is in S3. Borrowed. */
-struct in_s3 {
-	const struct candidate *file;
-	/* the version of its mark, present or future; NULL: not known */
-	const struct version *version;
-	const struct sums *sums;      /* more checksums of its object; NULL: not known */
-	enum s3once_event_type event; /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
-};
-/* Reports a file of `bytes` bytes that is in S3, and adds its line to the manifest if there is one.
- * The reported key is that of the object, whose suffix may differ from the one that this run would
- * give it. Thread-safe. */
-void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
-
-/* To be called after the last worker has ended. Stores the object and reports it. Returns false if
- * that failed, which was reported. A dry run reports where the object would be. */
-bool run_manifest_put(struct run *run);

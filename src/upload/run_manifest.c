@@ -1,6 +1,7 @@
 /* The manifest of a run. Workers and the scan add a line for each file that is in S3; the main
  * thread opens it before they begin, and stores it as one object after they have ended. No file
  * fails because of the manifest: what goes wrong with it is an error of the run. */
+#include "upload/run_manifest.h"
 #include "base/clock.h"
 #include "lease/process.h"
 #include "manifest/manifest_entry.h"

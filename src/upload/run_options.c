@@ -1,6 +1,7 @@
 /* The options of a run: their defaults, their limits, and which contradict each other.
  * s3once_push_new() calls run_options_complete() before anything is opened, and refuses the run
  * with its sentence. Pure. */
+#include "upload/run_options.h"
 #include "base/checksum.h"
 #include "store/store.h"
 #include "upload/body/multipart_plan.h"

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "marks/witness.h"
+#include "upload/run_manifest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

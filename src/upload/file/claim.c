@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/done_now.h"
+#include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/steps.h"
 #include "upload/file/worker.h"

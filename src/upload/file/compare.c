@@ -3,6 +3,7 @@
  * for that. look.c, claim.c and the proof of an upload call these functions. They write nothing.
  * The checksums that they have computed stay in struct file, for its mark. */
 #include "upload/file/file.h"
+#include "upload/file/file_open.h"
 #include "upload/file/worker.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * is written. */
 #include "upload/file/done_now.h"
 #include "scan/content/content.h"
+#include "upload/file/file_open.h"
 #include "upload/file/worker.h"
 #include <errno.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "upload/file/worker.h"
+#include "upload/run_manifest.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

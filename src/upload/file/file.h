@@ -1,6 +1,6 @@
 /* A file that is under way: its states, and what its steps share about it. file.c has what is
- * derived from it and how its turn ends, file_outcome.c decides where an error leads, and
- * file_open.c reads it. All functions may block, in the thread of the worker. */
+ * derived from it and how its turn ends, and file_outcome.c decides where an error leads. All
+ * functions may block, in the thread of the worker. */
 #pragma once
 #include "marks/judge_object.h"
 #include "upload/body/multipart_plan.h"
@@ -171,59 +171,3 @@ enum step file_marks_outcome(struct worker *worker, struct file *file, enum outc
 /* Handles an error that may pass. Reports it, and begins the file once more after a pause. Fails
  * the file if this has gone on for give_up_after_ms. Returns LATER or SETTLED. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
-
-/* The file is read. */
-
-/* Opens the file that is under the name now, plans it by its size, and chooses how it is
- * compressed. Forgets the sums of what was open before. Output that is still to come through the
- * pipe is not opened: fd stays -1. Returns NEXT, or AGAIN or DOUBT if the file changed meanwhile
- * and was opened once more, or why not. */
-enum step file_open(struct worker *worker, struct file *file);
-/* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
- * Returns NEXT, or why not: the key would be too long. */
-enum step file_add_suffix(struct worker *worker, struct file *file);
-/* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
- * `encoding` is what the range is compressed with, or NULL. */
-struct range file_range(const struct file *file, const struct encoding *encoding,
-	const struct plan *plan, unsigned index);
-/* Computes the digests `kinds` of the body that a range of the opened file becomes. Returns 0,
- * -ESTALE if the file has changed, or another error of body_digest(). */
-int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
-	const struct range *range, struct sums *ret);
-/* Computes file->sums of the whole content if `encoding` is NULL, or else file->stored of what the
- * encoding makes of it. They have at least these kinds then. Returns NEXT, or why not. */
-enum step file_sum(
-	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
-/* Decides what an error of opening or reading the file (-errno) leads to. A file that has changed
- * (-ESTALE) is opened as it is now, for which this returns AGAIN, DOUBT if it was to replace an
- * object, or why not. After -ECANCELED,
- * with which this run has ended the reading, and if no descriptor is left, which ends the run, this
- * returns OVER. If another process holds a lease on the file, it is tried later. Any other error
- * fails it. */
-enum step file_read_error(struct worker *worker, struct file *file, int error);
-/* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
- * that. Returns NEXT, or why not. */
-enum step file_compare(
-	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* As file_compare(), but compares the object with the content as it is on the disk, whatever
- * encoding the file is sent with. */
-enum step file_compare_content(
-	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-
-/* The file is done. */
-
-/* Returns the version that an object of ours has, as its metadata says. */
-struct version file_version_of(const struct worker *worker, const struct s3_object *object);
-/* Step 6 for an object that is proven: marks this version done and reports the event. Returns
- * PROVEN, or LEFT_OUT in a dry run, or why not. */
-enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
-	enum s3once_event_type event);
-/* Does the same for an object that holds the content of the file, but may be compressed otherwise.
- * Its key is the mark's key with `suffix`. First aborts the upload that the mark records. Returns
- * IN_S3, or LEFT_OUT in a dry run, or why not. */
-enum step file_done_otherwise(struct worker *worker, struct file *file,
-	const struct s3_object *object, const char *suffix);
-/* Sets the mark to done with this version. Returns NEXT once the mark is written, or why not. */
-enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
-/* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */
-enum step file_is_nowhere(struct worker *worker, struct file *file);

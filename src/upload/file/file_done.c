@@ -1,10 +1,12 @@
 /* Step 6 of docs/protocol.md, once an object is proven. The first objects that a server other than
  * AWS gets are looked at. Then the mark is set to done under its fence. The steps that send and the
  * steps that adopt call file_done(). What an object is to a file is not judged here. */
+#include "upload/file/file_done.h"
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
 #include "upload/file/worker.h"
+#include "upload/run_manifest.h"
 #include <ctype.h>
 #include <openssl/crypto.h>
 #include <stdio.h>

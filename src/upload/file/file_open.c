@@ -1,6 +1,7 @@
 /* Opens a file as it is now, chooses whether it is compressed on its way, and reads it for
  * checksums. worker.c opens each file. A step that finds that the file changed while it was read
  * opens it anew by file_read_error(). Only the version that is open can become visible in S3. */
+#include "upload/file/file_open.h"
 #include "base/clock.h"
 #include "scan/content/content.h"
 #include "scan/key/key.h"

@@ -3,13 +3,10 @@
  * the reason, the sentence names it. Every step calls file_outcome() for outcomes that it does not
  * handle itself. A condition that S3 refused (412) is no error: look_after_write() handles it. */
 #include "base/clock.h"
-#include "base/wait_until.h"
 #include "upload/file/file.h"
 #include "upload/file/worker.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The pause before a file is tried again. It doubles with each failure. */
 #define AGAIN_FIRST_NS NS_PER_S
@@ -18,9 +15,6 @@
 #define NOT_FOUND_AGAIN 2 /* how often a file is tried again after 404 */
 
 #define SUSPECTS_MAX_BYTES 500 /* a longer list of settings is left out of the sentence */
-
-#define SEVERAL_AT_END 2  /* so many refused files end the run once all files were tried */
-#define SEVERAL        10 /* so many end it earlier, as soon as nothing else is under way */
 
 /* Which setting an error code is about. The setting has its name on the command line. A code that
  * ends in "." stands for all codes that begin so. */
@@ -71,70 +65,6 @@ static bool is_vague(const struct problem *problem)
 	       strcmp(problem->code, "NotImplemented") == 0;
 }
 
-struct refused {
-	struct refused *next;
-	struct file *file;
-	struct problem problem;
-};
-
-void refusals_clear(struct refusals *refusals)
-{
-	for (struct refused *next, *each = refusals->locked.refused; each; each = next) {
-		next = each->next;
-		file_free(each->file);
-		free(each);
-	}
-	uv_mutex_destroy(&refusals->locked.mutex);
-}
-
-/* Whether this worker has to decide now what becomes of the refused files, even if nothing was
- * stored. Either all files were tried and no task is left. Or this worker has put one of at least
- * SEVERAL files aside: then it waits here until something is stored or no task is left. Returns
- * false if the run is stopped meanwhile. */
-static bool has_to_decide(struct worker *worker, bool at_end)
-{
-	struct run *run = worker->run;
-	struct refusals *refusals = &run->refusals;
-	const bool is_one_of_several =
-		worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL;
-	worker->has_put_aside = false;
-	if (!is_one_of_several)
-		return at_end && !atomic_load(&run->liveness.tasks);
-	return wait_until(!atomic_load(&run->liveness.tasks) || atomic_load(&refusals->has_stored),
-		       .abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
-}
-
-void refusals_settle(struct worker *worker, bool at_end)
-{
-	struct run *run = worker->run;
-	struct refusals *refusals = &run->refusals;
-	struct refused *all = NULL;
-	const bool decides = has_to_decide(worker, at_end);
-	uv_mutex_lock(&refusals->locked.mutex);
-	const bool has_stored = atomic_load(&refusals->has_stored);
-	const unsigned n = atomic_load(&refusals->n_refused);
-	if (has_stored || decides) { /* this worker takes the list */
-		all = refusals->locked.refused;
-		refusals->locked.refused = NULL;
-		atomic_store(&refusals->n_refused, 0);
-	}
-	uv_mutex_unlock(&refusals->locked.mutex);
-	/* If only one file was refused, the reason may be that file. It fails below, and the run
-	 * goes on. */
-	if (all && !has_stored && n >= SEVERAL_AT_END) { /* the last one stands for all */
-		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
-		run_fail(run, &all->problem);
-	}
-	for (struct refused *next; all; all = next) {
-		next = all->next;
-		if (!run_is_over(
-			    run)) /* otherwise the end of the run is reported, and not each file */
-			file_fail(worker, all->file, &all->problem);
-		file_free(all->file);
-		free(all);
-	}
-}
-
 /* Whether the run ends soon for the same reason for which this file fails: nothing is answered, and
  * nothing else has moved since the file began to fail. Then it is the run that fails, and not the
  * files that happened to be under way. A limit below that of the clock is of the file alone. */
@@ -178,8 +108,6 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
  * ASIDE or SETTLED. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	struct refusals *refusals = &worker->run->refusals;
-	struct refused *refused = malloc(sizeof *refused);
 	struct problem said = *problem;
 	if (is_vague(problem))
 		count_suspects(file, &said);
@@ -192,23 +120,7 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 		if (value && strncmp(said.code, code, code[n - 1] == '.' ? n : n + 1) == 0)
 			problem_prefix(&said, "--%s%s%s", name, *value ? " " : "", value);
 	}
-	uv_mutex_lock(&refusals->locked.mutex);
-	/* Without memory for `refused`, the file fails at once, too. */
-	const bool takes = refused && !atomic_load(&refusals->has_stored);
-	if (takes) {
-		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
-			close(file->fd);
-		file->fd = -1;
-		*refused = (struct refused){refusals->locked.refused, file, said};
-		refusals->locked.refused = refused;
-		atomic_fetch_add(&refusals->n_refused, 1);
-		worker->has_put_aside = true;
-	}
-	uv_mutex_unlock(&refusals->locked.mutex);
-	if (takes)
-		return STEP_ASIDE;
-	free(refused);
-	return file_fail(worker, file, &said);
+	return refusals_keep(worker, file, &said) ? STEP_ASIDE : file_fail(worker, file, &said);
 }
 
 /* Handles 404 to a request that writes. If the bucket does not exist, the run ends. If it exists,

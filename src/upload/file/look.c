@@ -6,6 +6,8 @@
 #include "upload/file/look.h"
 #include "aws/retry.h"
 #include "scan/key/rotated_name.h"
+#include "upload/file/file_done.h"
+#include "upload/file/file_open.h"
 #include "upload/file/multipart.h"
 #include "upload/file/worker.h"
 #include <stdio.h>

@@ -6,6 +6,8 @@
  * for multipart_resume.c. */
 #include "upload/file/multipart.h"
 #include "base/log.h"
+#include "upload/file/file_done.h"
+#include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/payload.h"
 #include "upload/file/worker.h"

@@ -5,6 +5,7 @@
  * multipart.c sends by that plan. A step that finds the file in S3 already aborts the recorded
  * upload. No part is sent here. */
 #include "base/log.h"
+#include "upload/file/file_open.h"
 #include "upload/file/multipart.h"
 #include "upload/file/worker.h"
 #include <stdio.h>

@@ -2,6 +2,8 @@
  * PutObject, from reading it to the proof. A large one is left to multipart.c. worker.c calls
  * send_file() once nothing is known to be in the way. */
 #include "base/clock.h"
+#include "upload/file/file_done.h"
+#include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/multipart.h"
 #include "upload/file/payload.h"

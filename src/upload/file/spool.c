@@ -5,6 +5,7 @@
 #include "upload/file/spool.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/worker.h"
 #include <errno.h>

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/multipart.h"
 #include "upload/file/spool.h"

@@ -1,0 +1,96 @@
+/* The files of a run that S3 refused before it had stored anything, and when it is decided whether
+ * each of them fails or the run does. */
+#include "upload/file/refusals.h"
+#include "base/wait_until.h"
+#include "upload/file/file.h"
+#include "upload/file/worker.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SEVERAL_AT_END 2  /* so many refused files end the run once all files were tried */
+#define SEVERAL        10 /* so many end it earlier, as soon as nothing else is under way */
+
+struct refused {
+	struct refused *next;
+	struct file *file;
+	struct problem problem;
+};
+
+void refusals_clear(struct refusals *refusals)
+{
+	for (struct refused *next, *each = refusals->locked.refused; each; each = next) {
+		next = each->next;
+		file_free(each->file);
+		free(each);
+	}
+	uv_mutex_destroy(&refusals->locked.mutex);
+}
+
+bool refusals_keep(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct refusals *refusals = &worker->run->refusals;
+	struct refused *refused = malloc(sizeof *refused);
+	uv_mutex_lock(&refusals->locked.mutex);
+	const bool takes = refused && !atomic_load(&refusals->has_stored);
+	if (takes) {
+		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
+			close(file->fd);
+		file->fd = -1;
+		*refused = (struct refused){refusals->locked.refused, file, *problem};
+		refusals->locked.refused = refused;
+		atomic_fetch_add(&refusals->n_refused, 1);
+		worker->has_put_aside = true;
+	}
+	uv_mutex_unlock(&refusals->locked.mutex);
+	if (!takes)
+		free(refused);
+	return takes;
+}
+
+/* Whether this worker has to decide now what becomes of the refused files, even if nothing was
+ * stored. Either all files were tried and no task is left. Or this worker has put one of at least
+ * SEVERAL files aside: then it waits here until something is stored or no task is left. Returns
+ * false if the run is stopped meanwhile. */
+static bool has_to_decide(struct worker *worker, bool at_end)
+{
+	struct run *run = worker->run;
+	struct refusals *refusals = &run->refusals;
+	const bool is_one_of_several =
+		worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL;
+	worker->has_put_aside = false;
+	if (!is_one_of_several)
+		return at_end && !atomic_load(&run->liveness.tasks);
+	return wait_until(!atomic_load(&run->liveness.tasks) || atomic_load(&refusals->has_stored),
+		       .abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
+}
+
+void refusals_settle(struct worker *worker, bool at_end)
+{
+	struct run *run = worker->run;
+	struct refusals *refusals = &run->refusals;
+	struct refused *all = NULL;
+	const bool decides = has_to_decide(worker, at_end);
+	uv_mutex_lock(&refusals->locked.mutex);
+	const bool has_stored = atomic_load(&refusals->has_stored);
+	const unsigned n = atomic_load(&refusals->n_refused);
+	if (has_stored || decides) { /* this worker takes the list */
+		all = refusals->locked.refused;
+		refusals->locked.refused = NULL;
+		atomic_store(&refusals->n_refused, 0);
+	}
+	uv_mutex_unlock(&refusals->locked.mutex);
+	/* If only one file was refused, the reason may be that file. It fails below, and the run
+	 * goes on. */
+	if (all && !has_stored && n >= SEVERAL_AT_END) { /* the last one stands for all */
+		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
+		run_fail(run, &all->problem);
+	}
+	for (struct refused *next; all; all = next) {
+		next = all->next;
+		/* If the run is over, its end is reported, and not each file. */
+		if (!run_is_over(run))
+			file_fail(worker, all->file, &all->problem);
+		file_free(all->file);
+		free(all);
+	}
+}
