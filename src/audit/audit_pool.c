@@ -14,9 +14,9 @@
 #define WALKERS 15 /* threads of audit_pool_walk(), besides the caller, which reads the marks */
 
 struct mark_ref audit_ref(
-	const struct audit_place *place, const struct audit_hand *hand, const char *key)
+	const struct audit_place *place, const struct audit_conns *conns, const char *key)
 {
-	return (struct mark_ref){.conn = hand->marks,
+	return (struct mark_ref){.conn = conns->marks,
 		.space = place->space,
 		.key = key,
 		.session = "",
@@ -39,19 +39,19 @@ bool audit_mark_key(const char *object_key, size_t n,
 	return true;
 }
 
-enum outcome bucket_is_known(
-	const struct audit_place *place, const struct audit_hand *hand, struct problem *ret_problem)
+enum outcome bucket_is_known(const struct audit_place *place, const struct audit_conns *conns,
+	struct problem *ret_problem)
 {
 	struct bucket_row row;
 	struct witness_shown unused;
 	const struct mark_space *space = place->space;
-	const struct witness_asking asking = {.marks = hand->marks,
-		.s3 = hand->s3,
+	const struct witness_asking asking = {.marks = conns->marks,
+		.s3 = conns->s3,
 		.space = space,
 		.keys = place->keys,
 		.limits = place->limits};
 	const enum outcome o =
-		bucket_row_read(hand->marks, space, &place->limits, &row, ret_problem);
+		bucket_row_read(conns->marks, space, &place->limits, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	const enum witness_answer shown = witness_ask(&asking, &row, &unused, ret_problem);
@@ -84,7 +84,7 @@ void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct
 }
 
 /* Returns whether no outcome has ended the pool yet. */
-static bool goes_on(struct audit_pool *pool)
+static bool is_running(struct audit_pool *pool)
 {
 	uv_mutex_lock(&pool->locked.mutex);
 	const bool is_ok = pool->locked.outcome == OUTCOME_OK;
@@ -94,14 +94,14 @@ static bool goes_on(struct audit_pool *pool)
 
 /* Works on an item, or leaves it if the pool has ended. The pool ends here if the limits of the
  * place are over, or if the work has an outcome other than OK. */
-static void work_on_item(struct audit_pool *pool, const struct audit_hand *hand, void *item)
+static void work_on_item(struct audit_pool *pool, const struct audit_conns *conns, void *item)
 {
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
 	if (limits_are_over(&pool->place.limits))
 		audit_pool_stop(pool, OUTCOME_ABANDONED, PROBLEM("it was stopped"));
-	if (goes_on(pool))
-		o = pool->work.each(pool->work.arg, hand, item, &problem);
+	if (is_running(pool))
+		o = pool->work.each(pool->work.arg, conns, item, &problem);
 	else if (pool->work.leave)
 		pool->work.leave(pool->work.arg, item);
 	/* Without leave(), the pool owns the item. Otherwise each() or leave() does. */
@@ -117,15 +117,15 @@ static void work_on_items(void *arg)
 {
 	struct audit_pool *pool = arg;
 	const struct audit_place *place = &pool->place;
-	struct audit_hand hand = {0};
+	struct audit_conns conns = {0};
 	void *item;
-	if ((place->store && store_conn_new(place->store, &hand.marks)) ||
-		(place->s3 && s3_conn_new(place->s3, &hand.s3)))
+	if ((place->store && store_conn_new(place->store, &conns.marks)) ||
+		(place->s3 && s3_conn_new(place->s3, &conns.s3)))
 		audit_pool_stop(pool, OUTCOME_LOCAL, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	while ((item = pool_take(&pool->threads)))
-		work_on_item(pool, &hand, item);
-	store_conn_free(hand.marks);
-	s3_conn_free(hand.s3);
+		work_on_item(pool, &conns, item);
+	store_conn_free(conns.marks);
+	s3_conn_free(conns.s3);
 }
 
 bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
@@ -139,13 +139,13 @@ bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
 	       problem_error(ret_problem, false, "out of memory");
 }
 
-bool audit_pool_give(struct audit_pool *pool, void *item)
+bool audit_pool_add(struct audit_pool *pool, void *item)
 {
 	/* If there is no thread, the caller works on the item itself. If the queue is closed, since
 	 * the pool has ended, work_on_item() leaves it. */
 	if (!pool_feed(&pool->threads, work_on_items, pool, item))
 		work_on_item(pool, &pool->place.own, item);
-	return goes_on(pool);
+	return is_running(pool);
 }
 
 enum outcome audit_pool_end(struct audit_pool *pool, enum outcome o, struct problem *ret_problem)
@@ -173,10 +173,10 @@ enum outcome audit_pool_walk(const struct audit_place *place, const struct mark_
 	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)
 		problem_set(ret_problem, "out of memory");
 	else
-		/* audit_pool_give() takes the row in any case, so no row is freed here. */
+		/* audit_pool_add() takes the row in any case, so no row is freed here. */
 		do
 			o = mark_stream_next(stream, &row, ret_problem);
-		while (o == OUTCOME_OK && row && audit_pool_give(&pool, row));
+		while (o == OUTCOME_OK && row && audit_pool_add(&pool, row));
 	o = audit_pool_end(&pool, o, ret_problem);
 	mark_stream_free(stream);
 	return o;

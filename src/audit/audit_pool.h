@@ -8,7 +8,7 @@
 #include "scan/key/rotated_name.h"
 
 /* The connections of one thread. */
-struct audit_hand {
+struct audit_conns {
 	struct store_conn *marks; /* NULL if the place has no store */
 	struct s3_conn *s3;       /* NULL if the place has no s3 */
 };
@@ -23,13 +23,13 @@ struct audit_place {
 	const struct s3_headers *const *keys;
 	struct call_limits limits; /* limits of each request */
 	/* The caller's connections, with which it works on items if no thread can be started. */
-	struct audit_hand own;
+	struct audit_conns own;
 };
 
 /* Returns a reference to the mark of a key. Session, source and suffix are "" in it, so a caller
  * that claims the mark has to set them. */
 struct mark_ref audit_ref(
-	const struct audit_place *place, const struct audit_hand *hand, const char *key);
+	const struct audit_place *place, const struct audit_conns *conns, const char *key);
 /* The mark of an object may have one of several keys: the key of the object or, if the file was
  * compressed on its way, that key without its suffix of compression. This writes the nth of these
  * keys, for n from 0 to AUDIT_MARK_KEYS - 1, and sets *ret_suffix to the suffix that was cut off
@@ -47,15 +47,15 @@ bool audit_mark_key(const char *object_key, size_t n,
  * OK: it is that bucket. ABSENT: no mark says done, so there is no object to ask for. SETUP: it is
  * another bucket, or S3 does not show which one. ABANDONED: the limits of the place ended it. Any
  * other outcome is that of reading the row of the bucket. All but OK have a sentence. */
-enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
+enum outcome bucket_is_known(const struct audit_place *place, const struct audit_conns *conns,
 	struct problem *ret_problem);
 
 /* The work on each item, for audit_pool_init() and audit_pool_walk(). */
 struct audit_pool_work {
 	/* Works on an item, in any thread of the pool or in the thread of the caller. An outcome
 	 * other than OK ends the pool. */
-	enum outcome (*each)(
-		void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem);
+	enum outcome (*each)(void *arg, const struct audit_conns *conns, void *item,
+		struct problem *ret_problem);
 	/* Takes back an item that was not worked on before the pool ended. If this is NULL, the
 	 * pool frees each item with free(), whether the item was worked on or not. */
 	void (*leave)(void *arg, void *item);
@@ -80,7 +80,7 @@ bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
 /* Gives the item to the pool, after waiting for room in its queue. False: the pool has ended, by an
  * outcome or by the limits of the place (ABANDONED); the item is taken all the same. Only one
  * thread may call this. Between two calls, that thread may use place.own. */
-bool audit_pool_give(struct audit_pool *pool, void *item);
+bool audit_pool_add(struct audit_pool *pool, void *item);
 /* Ends the pool with an outcome other than OK. The first outcome counts. Thread-safe. */
 void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct problem *problem);
 /* Waits until each item was worked on or left, and frees the pool. `o` says how the caller's part

@@ -30,7 +30,7 @@ static bool has_reported(const struct job_row *row)
 }
 
 /* Returns the state that follows from the row, the session and now_s. */
-static enum fleet_state state_of(const struct fleet_job *job)
+static enum fleet_state fleet_state_of(const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
 	const struct session_info *session = &job->session;
@@ -69,7 +69,7 @@ static bool is_overdue(uint64_t expect_s, const struct fleet_job *job)
 
 void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 {
-	job->state = state_of(job);
+	job->state = fleet_state_of(job);
 	job->has_failed = fleet_is_failure(job->row.exit);
 	job->is_overdue = is_overdue(expect_s, job);
 	job->waits_long = job->row.waiting && job->row.waiting_since_s &&
@@ -92,7 +92,7 @@ struct page {
 
 /* Returns the index of an id in `ids`, and adds the id if it is missing. No id is added twice,
  * since rows may name the same session, and DynamoDB refuses a request that names an item twice. */
-static size_t place_id(struct page *page, const char *id)
+static size_t index_of_id(struct page *page, const char *id)
 {
 	size_t at = 0;
 	while (at < page->n_ids && strcmp(page->ids[at], id) != 0)
@@ -103,7 +103,7 @@ static size_t place_id(struct page *page, const char *id)
 }
 
 /* Returns the length of HOST and sources in the key of a job without a name; 0 if it has a name. */
-static size_t sources_of(const struct job_row *row)
+static size_t unnamed_length(const struct job_row *row)
 {
 	const char *target = NULL;
 	for (const char *at = row->key.text; (at = strstr(at, " s3://")); at++)
@@ -115,12 +115,12 @@ static size_t sources_of(const struct job_row *row)
 static bool is_replaced(const struct page *page, size_t i)
 {
 	const struct job_row *row = &page->rows[i];
-	const size_t n = sources_of(row);
+	const size_t n = unnamed_length(row);
 	if (!n || row->succeeded_s || row->exit != S3ONCE_EXIT_SETUP)
 		return false;
 	for (size_t j = 0; j < page->n; j++) {
 		const struct job_row *other = &page->rows[j];
-		if (sources_of(other) == n && other->succeeded_s >= row->ended_s &&
+		if (unnamed_length(other) == n && other->succeeded_s >= row->ended_s &&
 			strncmp(other->key.text, row->key.text, n) == 0)
 			return true;
 	}
@@ -143,7 +143,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 		page->n_ids = 0;
 		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++)
 			if (!has_reported(&page->rows[i]))
-				page->id_of[i] = place_id(page, page->rows[i].session);
+				page->id_of[i] = index_of_id(page, page->rows[i].session);
 		if (o == OUTCOME_OK)
 			o = session_describe_many(conn, page->ids, page->n_ids, NULL, page->infos,
 				page->known, ret_problem);

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
+void subject_report(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem)
 {
 	const struct mark *mark = &subject->mark;
-	const struct mark_teller *teller = &subject->clearing->teller;
-	const struct mark_told told = {
+	const struct mark_reporter *reporter = &subject->clearing->reporter;
+	const struct mark_report report = {
 		.fate = fate,
 		.key = subject->ref.key,
 		.suffix = subject->suffix,
@@ -20,7 +20,7 @@ void subject_tell(const struct subject *subject, enum mark_fate fate, const char
 		.why = why,
 		.problem = problem,
 	};
-	teller->tell(teller->arg, &told);
+	reporter->report(reporter->arg, &report);
 }
 
 enum outcome subject_forget(const struct subject *subject, struct problem *ret_problem)
@@ -29,9 +29,9 @@ enum outcome subject_forget(const struct subject *subject, struct problem *ret_p
 	const enum outcome o =
 		only_show ? OUTCOME_OK : mark_forget(&subject->ref, &subject->mark, ret_problem);
 	if (o == OUTCOME_OK)
-		subject_tell(subject, only_show ? FATE_FORGETTABLE : FATE_FORGOTTEN, "", NULL);
+		subject_report(subject, only_show ? FATE_FORGETTABLE : FATE_FORGOTTEN, "", NULL);
 	else if (o == OUTCOME_REFUSED)
-		subject_tell(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
+		subject_report(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
@@ -81,15 +81,15 @@ static enum outcome look_for_object(
 	const struct s3_target target = {.key = object};
 	struct s3_object now = {0};
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
-	const enum outcome o =
-		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, ret_problem);
+	const enum outcome o = s3_head_object(
+		subject->conns->s3, &target, &subject->ref.limits, &now, ret_problem);
 	/* These are failures that all other objects would have, too. */
 	if (o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED)
 		return o;
 	if (o == OUTCOME_OK && named == BY_KEY)
-		subject_tell(subject, FATE_KEPT, "its object is there", NULL);
+		subject_report(subject, FATE_KEPT, "its object is there", NULL);
 	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
-		subject_tell(subject, FATE_FAILED, "", ret_problem);
+		subject_report(subject, FATE_FAILED, "", ret_problem);
 	return o == OUTCOME_ABSENT ? o : OUTCOME_OK;
 }
 
@@ -103,9 +103,9 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 	const char *not_selected = reason_not_selected(options, mark);
 	const char *protected = reason_protected(mark);
 	if (not_selected && named == BY_KEY)
-		subject_tell(subject, FATE_KEPT, not_selected, NULL);
+		subject_report(subject, FATE_KEPT, not_selected, NULL);
 	else if (!not_selected && protected)
-		subject_tell(subject, FATE_KEPT, protected, NULL);
+		subject_report(subject, FATE_KEPT, protected, NULL);
 	if (not_selected || protected)
 		return OUTCOME_OK;
 	if (options->only_missing) {
@@ -115,7 +115,7 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 	}
 	const enum outcome o = subject_forget(subject, ret_problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED)
-		subject_tell(subject, FATE_FAILED, "", ret_problem);
+		subject_report(subject, FATE_FAILED, "", ret_problem);
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
@@ -123,12 +123,12 @@ static enum outcome forget_if_selected(const struct forget_options *options,
  * "", the mark's object has to have this suffix of compression. ABSENT: there is no such mark, or
  * it is forgotten already. */
 static enum outcome forget_exactly(const struct forget_options *options,
-	const struct audit_hand *hand, const char *key, const char *suffix, enum named named,
+	const struct audit_conns *conns, const char *key, const char *suffix, enum named named,
 	struct problem *ret_problem)
 {
 	struct subject subject = {.clearing = &options->clearing,
-		.hand = hand,
-		.ref = audit_ref(&options->clearing.place, hand, key)};
+		.conns = conns,
+		.ref = audit_ref(&options->clearing.place, conns, key)};
 	struct mark *mark = &subject.mark;
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	/* The object in question is that of the last done version. */
@@ -142,7 +142,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	return o;
 }
 
-enum outcome forget_key(const struct forget_options *options, const struct audit_hand *hand,
+enum outcome forget_key(const struct forget_options *options, const struct audit_conns *conns,
 	const char *key, struct problem *ret_problem)
 {
 	char plain[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -150,21 +150,21 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	enum outcome o = OUTCOME_ABSENT;
 	for (size_t i = 0; o == OUTCOME_ABSENT && i < AUDIT_MARK_KEYS; i++)
 		if (audit_mark_key(key, i, plain, &suffix))
-			o = forget_exactly(options, hand, plain, suffix, BY_KEY, ret_problem);
+			o = forget_exactly(options, conns, plain, suffix, BY_KEY, ret_problem);
 	return o;
 }
 
 /* Forgets the mark of a row that audit_pool_walk() has read, if the options select it. The row may
  * be out of date by now. So the mark is read again first, and has to be selected then, too. */
 static enum outcome forget_row(
-	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
+	void *arg, const struct audit_conns *conns, void *item, struct problem *ret_problem)
 {
 	const struct forget_options *options = arg;
 	const struct packed_mark *row = item;
 	const struct mark mark = mark_unpack(row);
 	if (mark.state == MARK_FORGOTTEN || reason_not_selected(options, &mark))
 		return OUTCOME_OK;
-	const enum outcome o = forget_exactly(options, hand, row->key, "", BY_PREFIX, ret_problem);
+	const enum outcome o = forget_exactly(options, conns, row->key, "", BY_PREFIX, ret_problem);
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o; /* another client has removed it meanwhile */
 }
 

@@ -22,7 +22,7 @@ enum mark_fate {
 #define FATE_KEPT_CHANGED "another uploader has changed it meanwhile"
 
 /* The report about one mark. It is valid during the call of report(). */
-struct mark_told {
+struct mark_report {
 	enum mark_fate fate;
 	const char *key;    /* key of the mark */
 	const char *suffix; /* suffix of compression, by which the object's key is longer than the
@@ -34,8 +34,8 @@ struct mark_told {
 };
 
 /* The callback `report` is called from several threads. */
-struct mark_teller {
-	void (*tell)(void *arg, const struct mark_told *told);
+struct mark_reporter {
+	void (*report)(void *arg, const struct mark_report *report);
 	void *arg;
 };
 
@@ -43,7 +43,7 @@ struct mark_teller {
 struct clearing {
 	struct audit_place place; /* forget needs its s3 only with only_missing */
 	bool only_show;           /* nothing is changed */
-	struct mark_teller teller;
+	struct mark_reporter reporter;
 };
 
 struct forget_options {
@@ -57,7 +57,7 @@ struct forget_options {
 /* Forgets one mark. `key` is the key of the mark or of its object, which may have a suffix of
  * compression. OK: the fate of the mark was reported. ABSENT: the mark does not exist, and nothing
  * was reported. A mark that is not selected (only_missing, older_than_s) is reported as KEPT. */
-enum outcome forget_key(const struct forget_options *options, const struct audit_hand *hand,
+enum outcome forget_key(const struct forget_options *options, const struct audit_conns *conns,
 	const char *key, struct problem *ret_problem);
 /* Forgets all marks whose keys have this prefix. Marks that are not selected are not reported. OK
  * also if some marks could not be forgotten. */
@@ -85,13 +85,13 @@ enum outcome collect(
 /* For forget.c and gc.c only: the mark that is worked on, as it was just read. */
 struct subject {
 	const struct clearing *clearing;
-	const struct audit_hand *hand;
+	const struct audit_conns *conns;
 	struct mark_ref ref;
 	struct mark mark;
-	const char *suffix; /* as in struct mark_told */
+	const char *suffix; /* as in struct mark_report */
 };
 /* Reports the fate of the mark. */
-void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
+void subject_report(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem);
 /* Forgets the mark if it has not changed since it was read, and reports that. With only_show, it
  * only reports that the mark would be forgotten. OK also if another uploader has changed the mark,

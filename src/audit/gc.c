@@ -20,8 +20,8 @@
 /* the most aborts of one upload: a part under way may arrive after an abort */
 #define ABORTS_MAX 5
 
-/* A claim whose session may still live. At the end of gc, look_again() reads its mark again, until
- * the session is over or until_ns has passed. */
+/* A claim whose session may still live. At the end of gc, check_claims_again() reads its mark
+ * again, until the session is over or until_ns has passed. */
 struct waited_for {
 	char *key;         /* key of the mark, owned */
 	uint64_t until_ns; /* by clock_boot_ns() */
@@ -31,24 +31,24 @@ struct collection {
 	const struct collect_options *options;
 	struct {
 		uv_mutex_t mutex;
-		struct waited_for list[WAITED_FOR_MAX]; /* for look_again() */
+		struct waited_for list[WAITED_FOR_MAX]; /* for check_claims_again() */
 		size_t n;
 	} locked;
 };
 
 /* The chore for a mark. NONE: the mark is too young, or there is nothing to do. */
-enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
+enum chore { CHORE_NONE, CHORE_REPORT_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
 /* Chooses the chore by the state and the age of a mark. Whether the session of a claimed mark is
  * over is checked later. */
-static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
+static enum chore choose_chore(const struct collect_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
 	/* the chore for a mark that is keep_s old */
 	enum chore chore = CHORE_FORGET;
 	uint64_t keep_s = options->keep_marks_s;
 	if (mark->state == MARK_UNREADABLE)
-		return CHORE_TELL_DAMAGE;
+		return CHORE_REPORT_DAMAGE;
 	if (mark->state == MARK_FORGOTTEN) {
 		/* mark_forget() removes a row that says forgotten only when it is older than
 		 * MARK_FORGOTTEN_KEEP_S. */
@@ -93,12 +93,12 @@ enum abort_choice { GO_ON, LEAVE, ERROR };
  * object, since on some servers an abort then damages the object. That is possible if the object
  * has the size of the file, and is not the done version of the mark. The size of a compressed
  * upload is unknown, so any size counts. */
-static enum abort_choice look_at_result(struct abortion *a)
+static enum abort_choice judge_uploaded_object(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
 	struct s3_object now = {0};
 	const enum outcome o =
-		s3_head_object(a->subject->hand->s3, &target, &a->limits, &now, &a->problem);
+		s3_head_object(a->subject->conns->s3, &target, &a->limits, &now, &a->problem);
 	if (o == OUTCOME_ABSENT)
 		return GO_ON;
 	if (o != OUTCOME_OK)
@@ -118,7 +118,7 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
 	*ret_parts = 0;
-	return s3_list_parts(a->subject->hand->s3, &target, a->claim.upload.id, &a->limits,
+	return s3_list_parts(a->subject->conns->s3, &target, a->claim.upload.id, &a->limits,
 		count_part, ret_parts, &a->problem);
 }
 
@@ -133,12 +133,12 @@ static enum abort_choice abort_and_await(struct abortion *a)
 		/* S3 does not know the upload id. That proves that the upload is gone only if this
 		 * is the bucket that the marks know. ABSENT: no mark says done, so there is no
 		 * object to ask S3 for, and the bucket is taken for the right one. */
-		o = bucket_is_known(&subject->clearing->place, subject->hand, &a->problem);
+		o = bucket_is_known(&subject->clearing->place, subject->conns, &a->problem);
 		return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
 	}
 	for (unsigned n = 0; n < ABORTS_MAX && o == OUTCOME_OK; n++) {
 		o = s3_abort_upload(
-			subject->hand->s3, a->object, a->claim.upload.id, &a->limits, &a->problem);
+			subject->conns->s3, a->object, a->claim.upload.id, &a->limits, &a->problem);
 		if (o == OUTCOME_OK)
 			o = list_uploaded_parts(a, &parts);
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
@@ -164,24 +164,24 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	const char *reason =
 		before->error ? before->error : "its uploader ended before it was done";
 	snprintf(a->object, sizeof a->object, "%s%s", subject->ref.key, a->claim.upload.suffix);
-	enum abort_choice choice = look_at_result(a);
+	enum abort_choice choice = judge_uploaded_object(a);
 	if (choice == GO_ON)
 		choice = abort_and_await(a);
 	if (choice != GO_ON)
 		ref.at_s = before->at_s;
 	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
-	/* mark_claim() has moved the upload from the mark to the claim. subject_tell() reads it,
+	/* mark_claim() has moved the upload from the mark to the claim. subject_report() reads it,
 	 * and the state, from the mark. */
 	open_upload_move(&subject->mark.upload, &a->claim.upload);
 	subject->mark.state = before->state;
 	if (o == OUTCOME_OK && choice == GO_ON)
-		subject_tell(subject, FATE_ABORTED, "", NULL);
+		subject_report(subject, FATE_ABORTED, "", NULL);
 	else if (o == OUTCOME_OK && choice == LEAVE)
-		subject_tell(subject, FATE_KEPT,
+		subject_report(subject, FATE_KEPT,
 			"an object is there that its upload may have become: the next run looks",
 			NULL);
 	else if (o == OUTCOME_OK)
-		subject_tell(subject, FATE_FAILED, "", &a->problem);
+		subject_report(subject, FATE_FAILED, "", &a->problem);
 	return o; /* an outcome of the marks: errors of S3 were reported */
 }
 
@@ -196,10 +196,10 @@ static enum outcome collect_upload(
 		.limits = {.abandon = has_lost_claim, .abandon_arg = (void *)(uintptr_t)options}};
 	const struct call_limits *limits = &options->clearing.place.limits;
 	if (options->clearing.only_show) {
-		subject_tell(subject, FATE_ABORTABLE, "", NULL);
+		subject_report(subject, FATE_ABORTABLE, "", NULL);
 		return OUTCOME_OK;
 	}
-	enum outcome o = session_begin(options->session, subject->hand->marks, ret_problem);
+	enum outcome o = session_begin(options->session, subject->conns->marks, ret_problem);
 	if (o == OUTCOME_OK &&
 		!session_may_begin(options->session, limits->abandon, limits->abandon_arg))
 		o = outcome_error(ret_problem, OUTCOME_ABANDONED,
@@ -213,7 +213,7 @@ static enum outcome collect_upload(
 		o = mark_claim(&ref, &subject->mark, &a.claim, &seen, ret_problem);
 		mark_clear(&seen);
 		if (o == OUTCOME_REFUSED)
-			subject_tell(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
+			subject_report(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
 	}
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
@@ -233,9 +233,9 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
 	return o == OUTCOME_REFUSED || o == OUTCOME_DENIED ? OUTCOME_OK : o;
 }
 
-/* Adds a claim whose session may live to the list that look_again() goes through. gc waits for the
- * claim during one lease of that session and two seconds more, so that one check comes after the
- * end of the lease. If the list is full, the mark is reported as kept. */
+/* Adds a claim whose session may live to the list that check_claims_again() goes through. gc waits
+ * for the claim during one lease of that session and two seconds more, so that one check comes
+ * after the end of the lease. If the list is full, the mark is reported as kept. */
 static void add_waited_for(struct collection *collection, const struct subject *subject)
 {
 	struct session_info info; /* collect_key() has just asked for this session */
@@ -250,19 +250,19 @@ static void add_waited_for(struct collection *collection, const struct subject *
 	if (has_room)
 		return;
 	free(key);
-	subject_tell(subject, FATE_KEPT, "its uploader may live: run gc again", NULL);
+	subject_report(subject, FATE_KEPT, "its uploader may live: run gc again", NULL);
 }
 
 /* Reads the mark of a key, and does its chore. If the mark is claimed by a session that may live,
  * nothing is done yet: *ret_waits is set or, if ret_waits is NULL, the claim is added to the list
  * of check_claims_again(). Any outcome but OK ends gc, and has a sentence. */
-static enum outcome collect_key(struct collection *collection, const struct audit_hand *hand,
+static enum outcome collect_key(struct collection *collection, const struct audit_conns *conns,
 	const char *key, bool *ret_waits, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
 	struct subject subject = {.clearing = &options->clearing,
-		.hand = hand,
-		.ref = audit_ref(&options->clearing.place, hand, key)};
+		.conns = conns,
+		.ref = audit_ref(&options->clearing.place, conns, key)};
 	struct mark *mark = &subject.mark;
 	bool is_over = true; /* whether the session of the claim is over, if the mark is claimed */
 	uint64_t unused_ns;
@@ -272,17 +272,17 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	subject.ref.source = options->source;
 	subject.ref.suffix = mark->suffix; /* gc's claim is for the object of the mark */
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
-	const enum chore chore = o == OUTCOME_OK ? chore_of(options, mark) : CHORE_NONE;
+	const enum chore chore = o == OUTCOME_OK ? choose_chore(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
-		o = session_is_over(options->session, hand->marks, mark->session, &is_over,
+		o = session_is_over(options->session, conns->marks, mark->session, &is_over,
 			&unused_ns, ret_problem);
 	const bool waits = o == OUTCOME_OK && !is_over, is_due = o == OUTCOME_OK && is_over;
 	if (ret_waits)
 		*ret_waits = waits;
 	else if (waits)
 		add_waited_for(collection, &subject);
-	if (is_due && chore == CHORE_TELL_DAMAGE)
-		subject_tell(&subject, FATE_DAMAGED, "", NULL);
+	if (is_due && chore == CHORE_REPORT_DAMAGE)
+		subject_report(&subject, FATE_DAMAGED, "", NULL);
 	else if (is_due && chore == CHORE_ABORT)
 		o = collect_upload(options, &subject, ret_problem);
 	else if (is_due && chore == CHORE_FORGET)
@@ -294,27 +294,27 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 /* Does the chore of the mark of a row that audit_pool_walk() has read. The row may be out of date,
  * so the mark is read again if the row asks for a chore. */
 static enum outcome collect_row(
-	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
+	void *arg, const struct audit_conns *conns, void *item, struct problem *ret_problem)
 {
 	struct collection *collection = arg;
 	const struct packed_mark *row = item;
 	const struct mark mark = mark_unpack(row);
 	if (collection->options->has_mark)
 		atomic_store(collection->options->has_mark, true);
-	if (chore_of(collection->options, &mark) == CHORE_NONE)
+	if (choose_chore(collection->options, &mark) == CHORE_NONE)
 		return OUTCOME_OK;
-	return collect_key(collection, hand, row->key, NULL, ret_problem);
+	return collect_key(collection, conns, row->key, NULL, ret_problem);
 }
 
 /* Checks each claim of the list again, every half second, until its session is over or its time has
  * passed. If its session is over, collect_key() does the chore; otherwise the mark is reported as
  * kept. `o` is the outcome so far: if it is not OK, only the list is freed. Returns `o`, or the
  * outcome that ended the waiting. */
-static enum outcome look_again(
+static enum outcome check_claims_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
-	const struct audit_hand *hand = &options->clearing.place.own;
+	const struct audit_conns *conns = &options->clearing.place.own;
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		const struct waited_for *claim = &collection->locked.list[i];
 		bool waits = true, is_last = false;
@@ -324,15 +324,15 @@ static enum outcome look_again(
 			is_last = clock_boot_ns() > claim->until_ns ||
 				  wait_within(&options->clearing.place.limits, 500, ret_problem) !=
 					  OUTCOME_OK;
-			o = collect_key(collection, hand, claim->key, &waits, ret_problem);
+			o = collect_key(collection, conns, claim->key, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
-			/* subject_tell() needs no more of a subject than this. */
+			/* subject_report() needs no more of a subject than this. */
 			const struct subject subject = {.clearing = &options->clearing,
 				.ref.key = claim->key,
 				.mark.state = MARK_CLAIMED,
 				.suffix = ""};
-			subject_tell(&subject, FATE_KEPT, "its uploader lives", NULL);
+			subject_report(&subject, FATE_KEPT, "its uploader lives", NULL);
 		}
 		free(claim->key);
 	}
@@ -350,7 +350,7 @@ enum outcome collect(
 	collection->options = options;
 	uv_mutex_init(&collection->locked.mutex);
 	enum outcome o = audit_pool_walk(&options->clearing.place, &range, &work, ret_problem);
-	o = look_again(collection, o, ret_problem);
+	o = check_claims_again(collection, o, ret_problem);
 	uv_mutex_destroy(&collection->locked.mutex);
 	free(collection);
 	return o;

@@ -158,7 +158,7 @@ static bool merge_mark(
 	if (mark->state != MARK_DONE) {
 		/* Such a mark has a finding of its own, whatever the listing shows. */
 		const enum finding finding = verify_state(verify->place.own.marks, mark, &problem);
-		verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
+		verify_tasks_report(&merging->tasks, finding, object_key, &problem);
 		return true;
 	}
 	const bool wants_more =
@@ -167,7 +167,7 @@ static bool merge_mark(
 		merging->row = NULL; /* the task owns the row, and frees it */
 		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 	}
-	verify_tasks_tell(&merging->tasks, FINDING_SAME, object_key, &problem);
+	verify_tasks_report(&merging->tasks, FINDING_SAME, object_key, &problem);
 	return true;
 }
 
@@ -188,7 +188,7 @@ static bool merge_object(struct merging *merging, const char *key)
 	const bool is_aged = verify->keep_marks_s && modified_s >= 0 && age_s > 0 &&
 			     (uint64_t)age_s >= verify->keep_marks_s;
 	if (is_aged)
-		verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
+		verify_tasks_report(&merging->tasks, FINDING_AGED, key, NULL);
 	return is_aged || verify_tasks_add(&merging->tasks, NULL, key, merging->after);
 }
 
@@ -326,7 +326,7 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 		verify_tasks_count_listed(&tasks);
 		goes_on = !limits_are_over(&verify->place.limits);
 		if (goes_on && strcmp(entry.bucket, bucket) != 0) {
-			verify_tasks_tell(&tasks, FINDING_ERROR, entry.key,
+			verify_tasks_report(&tasks, FINDING_ERROR, entry.key,
 				PROBLEM("it is an object of bucket %s", quote(entry.bucket).text));
 		} else if (goes_on && verify_subset_has(&sized.subset, entry.key)) {
 			struct packed_mark *row = row_of_entry(verify, &entry);

@@ -92,8 +92,8 @@ enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
 /* Compares one mark with its object, without a listing. `key` is the key of the mark or of the
  * object. Returns as verify_run(), or ABSENT if there is no such mark. */
-enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
-	struct verify_end *ret, struct problem *ret_problem);
+enum outcome verify_one(const struct verify *verify, const struct audit_conns *conns,
+	const char *key, struct verify_end *ret, struct problem *ret_problem);
 
 /* Compares the objects that a manifest lists with the bucket, without marks. `fd` is the manifest,
  * an open file. verify->by is HEAD or DOWNLOAD; the store, the space, the range and the id_object
@@ -133,7 +133,7 @@ bool verify_tasks_init(
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before);
 /* Reports a finding. problem is NULL if the finding does not have a sentence. */
-void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
+void verify_tasks_report(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem);
 /* One more object was listed. */
 void verify_tasks_count_listed(struct verify_tasks *tasks);

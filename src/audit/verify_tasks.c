@@ -30,7 +30,7 @@
 struct inspection {
 	const struct verify *verify;
 	/* connections of this thread; its marks are NULL for a manifest */
-	const struct audit_hand *hand;
+	const struct audit_conns *conns;
 	uint64_t bytes_read; /* downloaded so far */
 	enum finding finding;
 	struct problem problem; /* the sentence of the finding or of an outcome other than OK */
@@ -41,7 +41,7 @@ struct inspection {
 static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
-	const struct mark_ref ref = audit_ref(&look->verify->place, look->hand, key);
+	const struct mark_ref ref = audit_ref(&look->verify->place, look->conns, key);
 	const enum outcome o = mark_get(&ref, &mark, &look->problem);
 	if (o != OUTCOME_OK) {
 		problem_prefix(&look->problem, "its mark cannot be read");
@@ -93,17 +93,17 @@ enum finding verify_state(
 
 /* Returns "its mark" or the like: the thing that the object is compared with, as the subject of a
  * clause. */
-static const char *compared_with(const struct inspection *look)
+static const char *counterpart(const struct inspection *look)
 {
 	return look->verify->place.store ? "its mark" : "the manifest";
 }
 
 /* Makes the sentence that S3 has the checksum `told`, which differs from the kept one. */
-static void tell_other_sum(
+static void explain_other_sum(
 	struct inspection *look, const struct s3_sum *told, const struct s3_sum *kept)
 {
 	problem_set(&look->problem, "its content differs: S3 has the %s %s, and %s %s",
-		checksum_kinds[told->kind].name, told->text, compared_with(look), kept->text);
+		checksum_kinds[told->kind].name, told->text, counterpart(look), kept->text);
 }
 
 /* Compares the HEAD with the values kept of the object. If they differ, sets a sentence. */
@@ -118,7 +118,7 @@ static enum proof compare_shown(
 			" bytes when it was uploaded",
 			object->size, kept->bytes);
 	else if (is_same == PROOF_NO)
-		tell_other_sum(look, &object->sum, &kept_sum);
+		explain_other_sum(look, &object->sum, &kept_sum);
 	else if (is_same == PROOF_UNKNOWN && *kept->etag)
 		problem_set(&look->problem,
 			"its etag differs: %s in S3, and %s when it was uploaded; --download "
@@ -128,7 +128,7 @@ static enum proof compare_shown(
 		problem_set(&look->problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
 			"--download compares the content",
-			compared_with(look));
+			counterpart(look));
 	return is_same;
 }
 
@@ -139,7 +139,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 {
 	struct problem *problem = &look->problem;
 	struct digest digest;
-	const struct object_reading reading = {.conn = look->hand->s3,
+	const struct object_reading reading = {.conn = look->conns->s3,
 		.target = target,
 		.object = object,
 		.limits = &look->verify->place.limits,
@@ -155,7 +155,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	if (!kinds)
 		return outcome_error(problem, OUTCOME_OK,
 			"%s has no checksum that its content can be compared with",
-			compared_with(look));
+			counterpart(look));
 	const int error = digest_init(&digest, kinds);
 	if (error)
 		return outcome_error(problem, OUTCOME_OK, "its checksum cannot be computed: %s",
@@ -175,7 +175,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	if (*kept_sum.text)
 		checksum_to_base64(kept_sum.kind, sums_bytes(&sums, kept_sum.kind), read_sum.text);
 	if (strcmp(read_sum.text, kept_sum.text) != 0) {
-		tell_other_sum(look, &read_sum, &kept_sum);
+		explain_other_sum(look, &read_sum, &kept_sum);
 		return OUTCOME_OK;
 	}
 	/* No kept checksum differs, so the difference is in the etag, which is an MD5. */
@@ -198,7 +198,7 @@ static enum outcome compare_with_head(
 		.version_id = look->verify->place.store ? "" : done->version_id};
 	struct s3_object object;
 	enum outcome o = s3_head_object(
-		look->hand->s3, &target, &look->verify->place.limits, &object, &look->problem);
+		look->conns->s3, &target, &look->verify->place.limits, &object, &look->problem);
 	if (o == OUTCOME_OK) {
 		const enum proof is_same = compare_shown(look, &kept, &object);
 		look->finding = is_same == PROOF_YES                      ? FINDING_SAME
@@ -230,13 +230,13 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
 		struct packed_mark *now = NULL;
-		look->finding = verify_state(look->hand->marks, &mark, &look->problem);
+		look->finding = verify_state(look->conns->marks, &mark, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
 		/* Only a difference has to be confirmed, and only for marks: a manifest does not
 		 * change meanwhile. */
 		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
-			!look->hand->marks)
+			!look->conns->marks)
 			break;
 		/* If the mark cannot be read, look->problem has the reason. Otherwise it becomes
 		 * the sentence of the difference again. */
@@ -304,7 +304,7 @@ struct verify_task {
 };
 
 /* Counts a finding, and reports it unless findings of its kind are only counted. */
-static void verify_tell(const struct verify *verify, struct verify_counts *counts,
+static void verify_report(const struct verify *verify, struct verify_counts *counts,
 	enum finding finding, const char *key, const struct problem *problem)
 {
 	const struct verify_visitor *visitor = &verify->visitor;
@@ -350,7 +350,7 @@ static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *t
 		*task->problem = *problem;
 	for (struct verify_task *first; (first = tasks->locked.first) && first->is_known;) {
 		if (first->finding != FINDINGS)
-			verify_tell(tasks->verify, &tasks->locked.counts, first->finding,
+			verify_report(tasks->verify, &tasks->locked.counts, first->finding,
 				first->key, first->problem);
 		tasks->locked.first = first->next;
 		if (!first->next)
@@ -378,7 +378,7 @@ static void leave_task(void *arg, void *item)
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
-void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const char *key,
+void verify_tasks_report(struct verify_tasks *tasks, enum finding finding, const char *key,
 	const struct problem *problem)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
@@ -388,7 +388,7 @@ void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const c
 	if (task)
 		set_finding_locked(tasks, task, finding, problem);
 	else
-		verify_tell(tasks->verify, &tasks->locked.counts, finding, key, problem);
+		verify_report(tasks->verify, &tasks->locked.counts, finding, key, problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
@@ -409,11 +409,11 @@ void verify_tasks_progress(struct verify_tasks *tasks)
 
 /* Looks at the object of a task, in a thread of the pool. */
 static enum outcome perform_task(
-	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
+	void *arg, const struct audit_conns *conns, void *item, struct problem *ret_problem)
 {
 	struct verify_tasks *tasks = arg;
 	struct verify_task *task = item;
-	struct inspection look = {.verify = tasks->verify, .hand = hand};
+	struct inspection look = {.verify = tasks->verify, .conns = conns};
 	struct packed_mark *row = task->row;
 	task->row = NULL; /* inspect_mark() frees it */
 	const enum outcome o =
@@ -458,7 +458,7 @@ bool verify_tasks_add(
 	struct verify_task *task = append_locked(tasks, row, key, before);
 	uv_mutex_unlock(&tasks->locked.mutex);
 	if (task)
-		return audit_pool_give(&tasks->pool, task);
+		return audit_pool_add(&tasks->pool, task);
 	audit_pool_stop(&tasks->pool, OUTCOME_LOCAL, PROBLEM("out of memory"));
 	return false;
 }
@@ -478,10 +478,10 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }
 
-enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
-	struct verify_end *ret, struct problem *ret_problem)
+enum outcome verify_one(const struct verify *verify, const struct audit_conns *conns,
+	const char *key, struct verify_end *ret, struct problem *ret_problem)
 {
-	struct inspection look = {.verify = verify, .hand = hand};
+	struct inspection look = {.verify = verify, .conns = conns};
 	*ret = (struct verify_end){0};
 	const enum outcome o = inspect_key(&look, key, KEY_OF_EITHER);
 	if (o == OUTCOME_OK && look.finding == FINDING_UNKNOWN)
@@ -490,7 +490,7 @@ enum outcome verify_one(const struct verify *verify, const struct audit_hand *ha
 	ret->counts.bytes_read = look.bytes_read;
 	ret->is_complete = o == OUTCOME_OK;
 	if (o == OUTCOME_OK)
-		verify_tell(verify, &ret->counts, look.finding, key, &look.problem);
+		verify_report(verify, &ret->counts, look.finding, key, &look.problem);
 	*ret_problem = look.problem;
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o; /* a stop is no error */
 }

@@ -441,7 +441,7 @@ static struct verdict try_once(struct call_run *run)
 }
 
 /* Tells the clock of the run how an attempt has ended. */
-static void tell_progress(const struct call_run *run, struct verdict verdict)
+static void report_progress(const struct call_run *run, struct verdict verdict)
 {
 	const struct call_limits *limits = &run->call->limits;
 	const char *kind = run->conn->service->options.kinds[run->call->kind];
@@ -470,7 +470,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	progress_wait(progress, kind);
 	do {
 		verdict = try_once(&run);
-		tell_progress(&run, verdict);
+		report_progress(&run, verdict);
 	} while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
 	progress_end_wait(progress);
 	if (verdict.outcome == OUTCOME_OK) {

@@ -33,7 +33,7 @@ struct printing {
 };
 
 /* Tells about an object. */
-static void tell_object(
+static void report_object(
 	const struct log_cat *cat, bool is_error, const char *key, const char *sentence)
 {
 	struct text t = TEXT(4096);
@@ -42,10 +42,10 @@ static void tell_object(
 	text_clear(&t);
 }
 
-static void miss(struct log_cat *cat, const char *key, const char *sentence)
+static void report_missing(struct log_cat *cat, const char *key, const char *sentence)
 {
 	cat->missing++;
-	tell_object(cat, true, key, sentence);
+	report_object(cat, true, key, sentence);
 }
 
 /* Whether an outcome is about this one object, so that the others are printed. Sets the sentence.
@@ -212,7 +212,7 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 }
 
 /* Tells which piece is missing before the object. */
-static void tell_gap(struct log_cat *cat, const struct log_object *object)
+static void report_gap(struct log_cat *cat, const struct log_object *object)
 {
 	char name[32] = "";
 	struct problem problem;
@@ -223,7 +223,7 @@ static void tell_gap(struct log_cat *cat, const struct log_object *object)
 		" are missing before it: there is no object %s…%s%s",
 		object->lacks_from, object->range.start,
 		quote(text_string(&cat->name->prefix)).text, cat->name->ext, name);
-	miss(cat, object->key, problem.text);
+	report_missing(cat, object->key, problem.text);
 }
 
 /* Prints one object. Returns OK also if something is missing that was told. */
@@ -236,7 +236,7 @@ static enum outcome print_object(
 	if (object->is_before)
 		return OUTCOME_OK;
 	if (object->lacks_from < object->range.start)
-		tell_gap(cat, object);
+		report_gap(cat, object);
 	if (object->skipped) {
 		problem_set(ret_problem,
 			object->skipped == LENGTH_UNKNOWN
@@ -244,7 +244,7 @@ static enum outcome print_object(
 				: "its first %" PRIu64
 				  " bytes are in objects before it, and are not repeated",
 			object->skipped);
-		tell_object(cat, false, object->key, ret_problem->text);
+		report_object(cat, false, object->key, ret_problem->text);
 	}
 	if (o != OUTCOME_OK)
 		*ret_problem = object->problem;
@@ -263,7 +263,7 @@ static enum outcome print_object(
 		problem_prefix(ret_problem, "s3://%s/%s", cat->bucket, quote(object->key).text);
 		return o;
 	}
-	miss(cat, object->key, ret_problem->text);
+	report_missing(cat, object->key, ret_problem->text);
 	return OUTCOME_OK;
 }
 

@@ -278,7 +278,7 @@ static bool choose_of_url(struct catting *catting, const char *url, struct probl
 	return is_log;
 }
 
-static void tell_sentence(void *arg, bool is_error, const char *sentence)
+static void report_sentence(void *arg, bool is_error, const char *sentence)
 {
 	if (is_error)
 		log_error("%s", sentence);
@@ -287,7 +287,7 @@ static void tell_sentence(void *arg, bool is_error, const char *sentence)
 }
 
 /* Says why no object was selected. */
-static void tell_nothing(
+static void report_nothing(
 	const struct catting *catting, const struct log_cat *cat, struct problem *ret_problem)
 {
 	char last[21];
@@ -317,7 +317,7 @@ static int print_log(
 		.from_s = catting->from_s,
 		.to_s = catting->to_s,
 		.fd = STDOUT_FILENO,
-		.tell = tell_sentence};
+		.tell = report_sentence};
 	const enum outcome o =
 		catting->list ? log_cat_list(&cat, ret_problem) : log_cat_print(&cat, ret_problem);
 	if (o == OUTCOME_LOCAL)
@@ -328,7 +328,7 @@ static int print_log(
 		return S3ONCE_EXIT_OK;
 	*ret_problem = (struct problem){0};
 	if (!cat.objects)
-		tell_nothing(catting, &cat, ret_problem);
+		report_nothing(catting, &cat, ret_problem);
 	return cat.missing || !cat.objects ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 

@@ -103,7 +103,7 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 
 /* Returns whether the disk of the marks is full, and says so: the runs that met this could not
  * record that they have failed, so that the marks show an earlier success. */
-static bool tell_full_disk(const char *path)
+static bool report_full_disk(const char *path)
 {
 	struct statfs fs;
 	if (statfs(path, &fs) || (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= FULL_BYTES)
@@ -136,7 +136,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 				: "");
 		return false;
 	}
-	frame->disk_is_full = !place->is_dynamodb && tell_full_disk(there);
+	frame->disk_is_full = !place->is_dynamodb && report_full_disk(there);
 	if (services_open(frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;

@@ -68,8 +68,8 @@ static const char *option_of(const struct setting_row *row)
 	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
 }
 
-/* Returns whether this option sets the value of any row. If so, tell_all() prints that row, and the
- * option needs no line of its own. */
+/* Returns whether this option sets the value of any row. If so, print_all() prints that row, and
+ * the option needs no line of its own. */
 static bool has_row(const struct setting_rows *rows, const char *option)
 {
 	for (size_t i = 0; i < rows->n; i++)
@@ -80,7 +80,7 @@ static bool has_row(const struct setting_rows *rows, const char *option)
 
 /* Prints the options of a job that set no row. First come those that the environment sets, then
  * those that the job's file sets, then the defaults of options that are set nowhere. */
-static void tell_job(const struct config_view *view, const struct setting_rows *rows)
+static void print_job(const struct config_view *view, const struct setting_rows *rows)
 {
 	const struct job *job = view->job;
 	struct option_variable from;
@@ -106,11 +106,11 @@ static void tell_job(const struct config_view *view, const struct setting_rows *
 
 /* Prints each row, and with a job also the settings that have no row. If the value of a row comes
  * from an option that the job's file or the environment sets, the line or the variable is named. */
-static void tell_all(const struct config_view *view, const struct setting_rows *rows)
+static void print_all(const struct config_view *view, const struct setting_rows *rows)
 {
 	const struct job *job = view->job;
 	if (job)
-		tell_job(view, rows);
+		print_job(view, rows);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct setting_row *row = &rows->rows[i];
 		const char *option = option_of(row);
@@ -205,7 +205,7 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	add_row(rows, "locks", has_locks ? locks : "local", has_locks ? "S3ONCE_LOCKS" : "default");
 	add_proxies(rows);
 	const int error = add_credentials(rows, aws->credentials, problem);
-	tell_all(view, rows);
+	print_all(view, rows);
 	return error < 0 ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_OK;
 }
 

@@ -255,7 +255,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		/* After a failure, bytes of a large body that were still in the socket have not
 		 * left this host, so they are not reported. Small bodies are always reported. */
 		if (code == CURLE_OK || request->body.bytes <= HTTP_SMALL_BODY_BYTES)
-			exchange_tell_moved(exchange, (uint64_t)uploaded);
+			exchange_report_moved(exchange, (uint64_t)uploaded);
 	}
 	long status = 0; /* after an error it means nothing */
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);

@@ -125,7 +125,7 @@ static bool bytes_waiting(struct http *http, curl_off_t *ret)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
 }
 
-void exchange_tell_moved(struct exchange *exchange, uint64_t bytes)
+void exchange_report_moved(struct exchange *exchange, uint64_t bytes)
 {
 	const struct http_body *body = &exchange->request->body;
 	/* curl counts from 0 again when it sends the body again. */
@@ -150,7 +150,7 @@ static void note_progress(
 		if (now_ns - exchange->looked_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
 			return;
 		uploaded = uploaded > waiting ? uploaded - waiting : 0;
-		exchange_tell_moved(exchange, (uint64_t)uploaded);
+		exchange_report_moved(exchange, (uint64_t)uploaded);
 	}
 	if (uploaded != exchange->uploaded)
 		exchange->taken_ns = now_ns;

@@ -60,7 +60,7 @@ void exchange_set_up(struct http *http);
  * answer. A large body that moves never stalls. */
 bool exchange_is_stalled(const struct http *http, uint64_t now_ns);
 /* Calls body.moved() with what has left since the last call. `bytes` is the total so far. */
-void exchange_tell_moved(struct exchange *exchange, uint64_t bytes);
+void exchange_report_moved(struct exchange *exchange, uint64_t bytes);
 
 /* Explains why there is no reply, by curl's verdict. Returns the -errno that http_perform()
  * documents, and sets *ret_problem to match. */

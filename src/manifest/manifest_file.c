@@ -48,7 +48,7 @@ int manifest_open_file(struct problem *ret_problem)
 	return fd;
 }
 
-void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem)
+void manifest_explain_unwritten(int fd, int error, struct problem *ret_problem)
 {
 	char link[64], path[4096];
 	/* The file has no name, but the link of its descriptor names the folder that it is in. */
@@ -146,7 +146,7 @@ bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_pro
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	else if (error)
-		manifest_tell_unwritten(spool->fd, error, ret_problem);
+		manifest_explain_unwritten(spool->fd, error, ret_problem);
 	return !error;
 }
 
@@ -157,7 +157,7 @@ const struct sums *manifest_spool_sums(const struct manifest_spool *spool)
 
 /* Reads up to n bytes at the offset *at, and moves *at on. Returns how many were read, 0 at the end
  * of the file, or -errno. */
-static ssize_t read_on(int fd, void *buffer, size_t n, uint64_t *at)
+static ssize_t read_more(int fd, void *buffer, size_t n, uint64_t *at)
 {
 	ssize_t got;
 	do
@@ -172,7 +172,7 @@ static ssize_t read_on(int fd, void *buffer, size_t n, uint64_t *at)
 static long read_body(void *arg, void *buffer, size_t n)
 {
 	struct manifest_spool *spool = arg;
-	return read_on(spool->fd, buffer, n, &spool->sent_bytes);
+	return read_more(spool->fd, buffer, n, &spool->sent_bytes);
 }
 
 static int rewind_body(void *arg, uint64_t offset)
@@ -244,7 +244,7 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 	while (z->avail_out == BUFFER_BYTES) {
 		if (!z->avail_in) {
 			const ssize_t n =
-				read_on(reader->fd, reader->in, BUFFER_BYTES, &reader->offset);
+				read_more(reader->fd, reader->in, BUFFER_BYTES, &reader->offset);
 			if (n < 0)
 				return problem_error(ret_problem, (int)n, "it cannot be read: %s",
 					strerror((int)-n));

@@ -9,7 +9,7 @@
  * in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
 /* Sets the sentence which says that writing to such a file failed with this -errno. */
-void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem);
+void manifest_explain_unwritten(int fd, int error, struct problem *ret_problem);
 
 /* The manifest of a run while it is written. Its lines are compressed into a temporary file. Memory
  * does not grow with the number of lines. Any thread may call manifest_spool_add(); all other

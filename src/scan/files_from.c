@@ -201,23 +201,23 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	struct problem ignored;
 	/* The parent is what stands before the last slash, or the SOURCE if there is no slash. */
 	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
-	if (open_cannot_go_on(r, ret_problem))
+	if (open_error_is_fatal(r, ret_problem))
 		return r;
 	if (r == -ELOOP)
 		return problem_error(&ret->problem, 1,
 			"lies behind a symbolic link, and links are not followed; use --follow");
 	if (r < 0) { /* if a folder of the path is a file, nothing is at this path */
-		look_refused(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
+		entry_set_unreadable(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
 			"does not exist", ret);
 		return 1;
 	}
-	look_at(list->parent_fd, name, list->options, absent, ret);
+	entry_look(list->parent_fd, name, list->options, absent, ret);
 	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. It
 	 * is put back if it is there, and looked at again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
 		removal_recover(list->parent_fd, false, &ignored) == 0)
-		look_at(list->parent_fd, name, list->options, absent, ret);
-	look_was_named(ret);
+		entry_look(list->parent_fd, name, list->options, absent, ret);
+	require_file(ret);
 	return 1;
 }
 

@@ -44,8 +44,8 @@ struct order {
 /* Hands the entry out. A file becomes a PROBLEM if the file before it or the next file has the same
  * key. next_path is the path of the next file if that one has the same key, else NULL. Returns 1.
  */
-static int hand_out(struct order *order, const struct scan_entry *entry, const char *next_path,
-	struct scan_entry *ret)
+static int hand_out_entry(struct order *order, const struct scan_entry *entry,
+	const char *next_path, struct scan_entry *ret)
 {
 	const bool is_as_before = order->repeats_key, is_as_next = next_path != NULL;
 	*ret = *entry;
@@ -59,7 +59,7 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 	if (is_as_before)
 		ret->problem = order->collision;
 	if (is_as_next)
-		collision_tell(entry->key, entry->path, next_path,
+		collision_explain(entry->key, entry->path, next_path,
 			order->db ? "exclude one, or make --key distinguish them, for instance by "
 				    "{path} or {mtime:…}"
 				  : "exclude one, or upload them below different prefixes",
@@ -141,7 +141,7 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 	/* If there is another file with this key, compare_heads() makes it the second. */
 	const bool are_same = second && entry_is_file(first) && entry_is_file(second) &&
 			      strcmp(first->key, second->key) == 0;
-	return hand_out(order, first, are_same ? second->path : NULL, ret);
+	return hand_out_entry(order, first, are_same ? second->path : NULL, ret);
 }
 
 /* The database is a file without a name, which SQLite makes when its cache is full, and which is
@@ -168,7 +168,7 @@ static int sorting_failed(const struct order *order, int rc, struct problem *ret
 	const int usual = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
 			  : (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
 								      : 0;
-	if (open_cannot_go_on(usual, ret_problem))
+	if (open_error_is_fatal(usual, ret_problem))
 		return usual;
 	const int error = sqlite3_system_errno(order->db);
 	return problem_error(ret_problem, -EIO,
@@ -296,7 +296,7 @@ static int take_row(struct order *order, struct source *source, struct problem *
 /* Whether the present row has this key and is of an empty log, as the entry before it is, which has
  * the content id `before`. Nothing tells two such logs apart, and nothing of the second one is
  * missing in S3. So one of them stands for both. */
-static bool is_empty_again(const struct order *order, const char *key, const char *before)
+static bool repeats_empty_log(const struct order *order, const char *key, const char *before)
 {
 	static const char empty[] = SHA256_OF_NOTHING;
 	const size_t at = offsetof(struct scan_entry, content_id), n = sizeof empty - 1;
@@ -318,7 +318,7 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 	r = take_row(order, source, ret_problem);
 	if (r == 0)
 		r = step_sorted(order, ret_problem);
-	while (r == 0 && is_empty_again(order, source->head.key, source->head.content_id))
+	while (r == 0 && repeats_empty_log(order, source->head.key, source->head.content_id))
 		r = step_sorted(order, ret_problem);
 	if (r < 0)
 		return r;
@@ -330,7 +330,8 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 	if (next_path.error || (next_key && !*next_key)) /* a key is empty if memory ran out */
 		r = scan_no_memory(ret_problem);
 	else
-		r = hand_out(order, &source->head, are_same ? text_string(&next_path) : NULL, ret);
+		r = hand_out_entry(
+			order, &source->head, are_same ? text_string(&next_path) : NULL, ret);
 	text_clear(&next_path);
 	return r;
 }

@@ -106,7 +106,7 @@ static char look_for_tag(int fd, const char *name, bool follow)
 }
 
 /* Returns the tag of a name in the folder. The type in `entry` mostly tells the tag, so that most
- * names cost no stat(2). If the name is gone again, look_at() will say so. */
+ * names cost no stat(2). If the name is gone again, entry_look() will say so. */
 static char tag_of(int fd, const struct dirent *entry, bool follow)
 {
 	if (entry->d_type == DT_DIR)

@@ -113,7 +113,7 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow)
 	return fd < 0 ? -errno : fd;
 }
 
-bool open_cannot_go_on(int error, struct problem *ret_problem)
+bool open_error_is_fatal(int error, struct problem *ret_problem)
 {
 	if (error == -ECANCELED)
 		problem_set(ret_problem, "stopped while the files were listed");
@@ -136,9 +136,9 @@ void open_explain(int error, const char *done, struct problem *ret)
 						    : "");
 }
 
-int open_tell_unread(int error, struct problem *why, struct problem *ret_problem)
+int open_report_unread(int error, struct problem *why, struct problem *ret_problem)
 {
-	if (open_cannot_go_on(error, ret_problem))
+	if (open_error_is_fatal(error, ret_problem))
 		return error;
 	if (!*why->text)
 		open_explain(error, "read", why);
@@ -169,7 +169,7 @@ bool file_is_being_written(int fd)
 	return lease == LEASE_REFUSED;
 }
 
-bool file_times_tell(int fd)
+bool file_times_show_changes(int fd)
 {
 	struct statfs fs = {0};
 	const bool is_known = fstatfs(fd, &fs) == 0;

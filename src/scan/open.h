@@ -23,14 +23,14 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow);
  * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
  * file. After any other error the scan goes on. */
 struct problem;
-bool open_cannot_go_on(int error, struct problem *ret_problem);
+bool open_error_is_fatal(int error, struct problem *ret_problem);
 /* Sets the sentence "cannot be …" of a file. `done` is what cannot be done with it ("read", for
  * instance) because of this -errno. */
 void open_explain(int error, const char *done, struct problem *ret);
 /* Sets *why to the sentence of a file that cannot be opened or read, unless *why has a sentence
  * already. Returns 0. If the scan cannot go on after this error, it returns the error instead, with
  * the sentence in ret_problem. */
-int open_tell_unread(int error, struct problem *why, struct problem *ret_problem);
+int open_report_unread(int error, struct problem *why, struct problem *ret_problem);
 
 /* A read lease on an open file (fcntl(2)). It is refused if somebody has the file open for writing.
  * While this process holds it, whoever opens the file for writing has to wait until it is given
@@ -51,4 +51,4 @@ bool file_is_being_written(int fd);
  * such a file are written back, after which the next store is noticed, except in memory (tmpfs).
  *
  * The caller reads the state before it calls this, and the content after it. */
-bool file_times_tell(int fd);
+bool file_times_show_changes(int fd);

@@ -159,7 +159,7 @@ int removal_recover(int directory_fd, bool only_looks, struct problem *ret_probl
 }
 
 /* Whether this name still leads to the open file. */
-static bool is_named(int directory_fd, const char *name, const struct stat *file)
+static bool still_has_name(int directory_fd, const char *name, const struct stat *file)
 {
 	struct stat named;
 	return fstatat(directory_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -184,7 +184,7 @@ static enum removal_end check_file(
 	if (!file_state_equal(&now, &removal->state))
 		return problem_error(
 			ret, REMOVAL_KEPT, "it has changed since its content was proven");
-	if (!is_named(removal->directory_fd, removal->name, &file))
+	if (!still_has_name(removal->directory_fd, removal->name, &file))
 		return problem_error(
 			ret, REMOVAL_KEPT, "its name is gone, or is another file's by now");
 	if (file.st_nlink > 1 && !removal->linked)
@@ -219,7 +219,7 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 	file_state_from(&file, &now);
 	now.ctime_ns = removal->state.ctime_ns;
 	return file_state_equal(&now, &removal->state) && (file.st_nlink == 1 || removal->linked) &&
-	       is_named(folder_fd, removal->name, &file) &&
+	       still_has_name(folder_fd, removal->name, &file) &&
 	       (lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK);
 }
 
@@ -240,7 +240,7 @@ static enum removal_end put_back(
 }
 
 /* Removes the file from our folder, or moves it to its target. Returns 0 or -errno. */
-static int take_away(const struct removal *removal, int folder_fd)
+static int remove_or_move(const struct removal *removal, int folder_fd)
 {
 	if (removal->target_fd < 0)
 		return unlinkat(folder_fd, removal->name, 0) < 0 ? -errno : 0;
@@ -259,9 +259,9 @@ static int take_away(const struct removal *removal, int folder_fd)
 	return error;
 }
 
-/* Sets the sentence for a file in our folder that take_away() could not remove or move. Returns
- * REMOVAL_FAILED. */
-static enum removal_end tell_not_taken(
+/* Sets the sentence for a file in our folder that remove_or_move() could not remove or move.
+ * Returns REMOVAL_FAILED. */
+static enum removal_end explain_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {
 	if (removal->target_fd < 0)
@@ -280,7 +280,7 @@ static enum removal_end tell_not_taken(
 
 /* Sets the sentence for a file that take_to_folder() could not rename because of this -errno.
  * Returns REMOVAL_KEPT or REMOVAL_FAILED. */
-static enum removal_end tell_not_aside(int error, struct problem *ret)
+static enum removal_end explain_not_aside(int error, struct problem *ret)
 {
 	if (error == -EWOULDBLOCK)
 		return problem_error(
@@ -310,23 +310,23 @@ static enum removal_end remove_leased(
 	enum removal_end end = check_file(removal, lease == LEASE_REFUSED, ret);
 	if (end != REMOVAL_DONE)
 		return end;
-	/* take_away() would find the same, but the file would have left its folder by then, which
-	 * s3once watch would take for a new file. */
+	/* remove_or_move() would find the same, but the file would have left its folder by then,
+	 * which s3once watch would take for a new file. */
 	if (removal->target_fd >= 0 && !fstatat(removal->target_fd, removal->target,
 					       &(struct stat){0}, AT_SYMLINK_NOFOLLOW))
-		return tell_not_taken(removal, -EEXIST, ret);
+		return explain_not_taken(removal, -EEXIST, ret);
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
-		return tell_not_aside(folder_fd, ret);
+		return explain_not_aside(folder_fd, ret);
 	/* The file is in our folder: from there it leaves for good, or goes back. */
 	const bool is_same = is_still_the_file(removal, folder_fd, lease);
-	const int error = is_same ? take_away(removal, folder_fd) : 0;
+	const int error = is_same ? remove_or_move(removal, folder_fd) : 0;
 	if (!is_same)
 		end = problem_error(ret, REMOVAL_KEPT,
 			"it was written to, opened for writing or replaced while "
 			"it was about to be removed");
 	else if (error)
-		end = tell_not_taken(removal, error, ret);
+		end = explain_not_taken(removal, error, ret);
 	if (end != REMOVAL_DONE)
 		end = put_back(removal, folder_fd, end, ret);
 	close_folder(removal->directory_fd, folder_fd);

@@ -109,7 +109,7 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	if (r == 0)
 		r = refuse_repeated(scan, ret_problem);
 	if (r < 0) {
-		open_cannot_go_on(r, ret_problem); /* the sentence if memory ran out */
+		open_error_is_fatal(r, ret_problem); /* the sentence if memory ran out */
 		scan_close(scan);
 		return r;
 	}
@@ -171,8 +171,8 @@ static int look_in_source(
 	text_addf(&source->path, "%s/%s", directory, name);
 	if (source->path.error)
 		return scan_no_memory(ret_problem);
-	look_at(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
-	look_was_named(head);
+	entry_look(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
+	require_file(head);
 	const bool may_be_rotated = source->options->rotated && entry_is_file(head);
 	const int error = may_be_rotated ? rotation_look(source, ret_problem) : 0;
 	return error ? error : source_name_head(source, ret_problem);

@@ -41,7 +41,7 @@ void entry_set_version(struct scan_entry *entry, const struct file_state *state)
 	entry->ino = state->ino;
 }
 
-void look_was_named(struct scan_entry *entry)
+void require_file(struct scan_entry *entry)
 {
 	if (entry->kind == SCAN_SPECIAL)
 		entry->kind = SCAN_PROBLEM;
@@ -65,7 +65,7 @@ static bool is_from_future(const struct file_state *state, const struct scan_opt
 	       state->mtime_ns > clock_wall_ns();
 }
 
-void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
+void entry_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
 {
 	struct file_state state;
 	file_state_from(st, &state);
@@ -84,7 +84,7 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 	}
 }
 
-void look_refused(
+void entry_set_unreadable(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret)
 {
 	struct stat st;
@@ -102,15 +102,15 @@ void look_refused(
 		problem_set(&ret->problem, "%s", absent);
 }
 
-void look_at(int directory_fd, const char *name, const struct scan_options *options,
+void entry_look(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret)
 {
 	struct stat st;
 	int flags = options->follow ? 0 : AT_SYMLINK_NOFOLLOW;
 	if (fstatat(directory_fd, name, &st, flags) < 0)
-		look_refused(directory_fd, name, errno, absent, ret);
+		entry_set_unreadable(directory_fd, name, errno, absent, ret);
 	else
-		look_judge(&st, options, ret);
+		entry_judge(&st, options, ret);
 }
 
 bool is_too_young(const struct file_state *state, const struct scan_options *options)
@@ -132,17 +132,17 @@ bool scan_is_cancelled(const struct scan_options *options)
 	return options->is_over && options->is_over(options->is_over_arg);
 }
 
-int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem)
+int scan_check_cancelled(const struct scan_options *options, struct problem *ret_problem)
 {
 	if (!scan_is_cancelled(options))
 		return 0;
-	open_cannot_go_on(-ECANCELED, ret_problem); /* sets the sentence */
+	open_error_is_fatal(-ECANCELED, ret_problem); /* sets the sentence */
 	return -ECANCELED;
 }
 
 int scan_no_memory(struct problem *ret_problem)
 {
-	open_cannot_go_on(-ENOMEM, ret_problem); /* sets the sentence */
+	open_error_is_fatal(-ENOMEM, ret_problem); /* sets the sentence */
 	return -ENOMEM;
 }
 

@@ -8,16 +8,16 @@
  *
  * The kind is FILE or WAITS for a regular file, LINK for a symlink that is not followed, SPECIAL
  * with a sentence for what is neither a file nor a directory, and PROBLEM for everything else. */
-void look_at(int directory_fd, const char *name, const struct scan_options *options,
+void entry_look(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
 /* Makes ret the PROBLEM of a name that could not be looked at because of this errno. `absent` is as
- * in look_at(). */
-void look_refused(
+ * in entry_look(). */
+void entry_set_unreadable(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
 /* For an entry that somebody has named: a SPECIAL becomes a PROBLEM. */
-void look_was_named(struct scan_entry *entry);
-/* As look_at(), for a file whose status is known already. */
-void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
+void require_file(struct scan_entry *entry);
+/* As entry_look(), for a file whose status is known already. */
+void entry_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
 
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
  * lies in the future, from its ctime. */
@@ -25,7 +25,7 @@ bool is_too_young(const struct file_state *state, const struct scan_options *opt
 /* Whether is_over of the options says so. */
 bool scan_is_cancelled(const struct scan_options *options);
 /* Returns 0, or -ECANCELED with a sentence if is_over of the options says so. */
-int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem);
+int scan_check_cancelled(const struct scan_options *options, struct problem *ret_problem);
 /* Sets the sentence, and returns -ENOMEM. */
 int scan_no_memory(struct problem *ret_problem);
 /* Leaves the file to a later run for this reason. A reason that it has already stays. */

@@ -108,7 +108,7 @@ static int open_by_inode(
 	return fd;
 }
 
-bool error_says_moved(int r)
+bool error_means_moved(int r)
 {
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EINVAL || r == -ESTALE;
 }
@@ -118,7 +118,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 {
 	int fd = source_open_file(source, relative, ret_state);
 	/* This is the file, or an error that another name would not mend. */
-	if (fd < 0 ? !error_says_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
+	if (fd < 0 ? !error_means_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -140,7 +140,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source->directory_fd < 0) {
 		source->error = -errno;
-		return open_cannot_go_on(source->error, ret_problem) ? source->error : 0;
+		return open_error_is_fatal(source->error, ret_problem) ? source->error : 0;
 	}
 	if (options->files_from)
 		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
@@ -201,7 +201,7 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	source->key_base_bytes = source->key.len;
 	const int r = source->key.error ? source->key.error : open_kind(source, ret_problem);
 	if (r < 0) {
-		open_cannot_go_on(r, ret_problem); /* the sentence if memory ran out */
+		open_error_is_fatal(r, ret_problem); /* the sentence if memory ran out */
 		source_close(source);
 	}
 	return r;
@@ -240,14 +240,14 @@ static int next_itself(struct source *source)
 	if (source->error == 0 && stat(source_given(source), &st) < 0)
 		source->error = -errno;
 	if (source->error) {
-		look_refused(
+		entry_set_unreadable(
 			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
 		return 1;
 	}
 	if (!filter_wants_file(source->options->filter, head->relative))
 		return 0;
-	look_judge(&st, source->options, head);
-	look_was_named(head);
+	entry_judge(&st, source->options, head);
+	require_file(head);
 	return 1;
 }
 

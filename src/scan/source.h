@@ -50,7 +50,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	struct file_state *ret_state);
 /* Whether this -errno means that the name no longer leads to the file. -EINVAL does, too: what has
  * the name now is not a regular file. */
-bool error_says_moved(int r);
+bool error_means_moved(int r);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
 /* Returns the name by which a SOURCE file gets its key, and which the filter and family_of() see.
@@ -89,7 +89,7 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 	struct walk **ret);
 /* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if memory or descriptors
  * ran out, or if is_over said so (-ECANCELED). Sets `kind`, `relative`, which is valid until the
- * next call, and the fields that look_at() sets. `key`, `path` and `source` stay as they are. A
+ * next call, and the fields that entry_look() sets. `key`, `path` and `source` stay as they are. A
  * directory that cannot be listed is a PROBLEM entry. If it is the top directory, `relative` is
  * ".". */
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
@@ -107,7 +107,7 @@ int only_init(struct names *only, const char *directory, const char *const *fold
  * for the source itself. */
 bool only_has(const struct names *only, const char *relative);
 /* Whether this folder, or something below it, is in the list. It must not be the source itself. */
-bool only_leads_to(const struct names *only, const char *relative);
+bool only_reaches_below(const struct names *only, const char *relative);
 
 /* A list of paths below one directory, as a stream in byte order of the paths. */
 struct files_from;

@@ -95,7 +95,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 				"changed while it was read for {id} of --key; the next run takes "
 				"it, and --min-age leaves out files that were modified a moment "
 				"ago");
-		return open_tell_unread(error, &head->problem, ret_problem);
+		return open_report_unread(error, &head->problem, ret_problem);
 	}
 	entry_set_version(head, &before);
 	if (is_too_young(&before, source->options))
@@ -140,7 +140,7 @@ static int make_key(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	const bool needs_id = key_template_has_id(source->options->key_template);
-	int error = scan_may_be_over(source->options, ret_problem);
+	int error = scan_check_cancelled(source->options, ret_problem);
 	/* A rotated file was read when the files were listed. */
 	if (!error && needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
 		!entry_is_too_large(head, source->options))

@@ -65,7 +65,7 @@ bool only_has(const struct names *only, const char *relative)
 	return found < only->n && !names_get(only, found)[strlen(relative) + 1];
 }
 
-bool only_leads_to(const struct names *only, const char *relative)
+bool only_reaches_below(const struct names *only, const char *relative)
 {
 	return find_below(only, relative) < only->n;
 }
@@ -118,7 +118,7 @@ static void close_directory(struct walk *walk)
 	walk->fd = -1;
 }
 
-/* Goes back to the directory above, which reopen() opens when it is needed. */
+/* Goes back to the directory above, which reopen_directory() opens when it is needed. */
 static void leave_directory(struct walk *walk)
 {
 	names_clear(&walk->frames[--walk->n_frames].names);
@@ -208,7 +208,7 @@ static int list_folder(
  * scan cannot go on. */
 static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
-	if (open_cannot_go_on(error, ret_problem))
+	if (open_error_is_fatal(error, ret_problem))
 		return error;
 	ret->kind = SCAN_PROBLEM;
 	if (error == -ENOENT || error == -ELOOP || error == -ENOTDIR || error == -ESTALE)
@@ -224,7 +224,7 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 
 /* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
  * ancestor. Returns 0, 1 and a PROBLEM, or -errno if the scan cannot go on. */
-static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+static int enter_directory(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
 	struct frame *frames = reallocarray(walk->frames, walk->n_frames + 1, sizeof *frames);
 	if (!frames)
@@ -269,7 +269,7 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 
 /* Opens the last frame's directory again, if reading something below it has closed it. Returns 0,
  * -ESTALE if the path leads to another directory by now, or another -errno. */
-static int reopen(struct walk *walk)
+static int reopen_directory(struct walk *walk)
 {
 	const struct frame *frame = &walk->frames[walk->n_frames - 1];
 	if (walk->fd >= 0)
@@ -312,8 +312,8 @@ static int visit_name(
 	if (tag == NAMES_DIRECTORY && !is_removal) {
 		const bool is_left_out =
 			filter_prunes(walk->options->filter, path) ||
-			(walk->options->folders && !only_leads_to(&walk->only, path));
-		return is_left_out ? 0 : enter(walk, ret, ret_problem);
+			(walk->options->folders && !only_reaches_below(&walk->only, path));
+		return is_left_out ? 0 : enter_directory(walk, ret, ret_problem);
 	}
 	const bool is_wanted = frame->is_wanted || only_has(&walk->only, path);
 	if (!is_removal && (!is_wanted || !filter_wants_file(walk->options->filter, path)))
@@ -322,7 +322,7 @@ static int visit_name(
 		ret->kind = SCAN_LINK;
 		return 1;
 	}
-	int r = reopen(walk);
+	int r = reopen_directory(walk);
 	if (r < 0) {
 		r = directory_failed(r, ret, ret_problem);
 		if (r > 0)
@@ -335,7 +335,7 @@ static int visit_name(
 		ret->kind = SCAN_PROBLEM;
 		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
 	}
-	look_at(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
+	entry_look(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
 	return 1;
 }
 
@@ -345,7 +345,8 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 	int r = 0;
 	if (!walk->path.len) { /* the first call enters the top directory */
 		text_add(&walk->path, ".");
-		r = walk->path.error ? scan_no_memory(ret_problem) : enter(walk, ret, ret_problem);
+		r = walk->path.error ? scan_no_memory(ret_problem)
+				     : enter_directory(walk, ret, ret_problem);
 	}
 	while (r == 0 && walk->n_frames) {
 		struct frame *frame = &walk->frames[walk->n_frames - 1];
@@ -354,7 +355,7 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 			continue;
 		}
 		leave_directory(walk);
-		r = scan_may_be_over(walk->options, ret_problem);
+		r = scan_check_cancelled(walk->options, ret_problem);
 	}
 	if (r > 0)
 		ret->relative = text_string(&walk->path);

@@ -150,7 +150,7 @@ static enum outcome verify(struct audit *audit, struct problem *problem)
 	return o;
 }
 
-static void on_fate(void *arg, const struct mark_told *told)
+static void on_fate(void *arg, const struct mark_report *told)
 {
 	static const char *const names[FATES] = {[FATE_FORGOTTEN] = "is forgotten",
 		[FATE_ABORTED] = "had an upload that is aborted",
@@ -176,7 +176,7 @@ static enum outcome forget(struct audit *audit, struct problem *problem)
 	const bool only_missing = chance_hits(&chance, 500);
 	const struct forget_options options = {
 		.clearing = {.place = audit->place,
-			.teller = {on_fate, only_missing ? &began_ns : NULL}},
+			.reporter = {on_fate, only_missing ? &began_ns : NULL}},
 		.only_missing = only_missing};
 	return forget_prefix(&options, audit->prefix, problem);
 }
@@ -189,7 +189,7 @@ static enum outcome collect_garbage(struct audit *audit, struct problem *problem
 		.heartbeat_ns = 6 * NS_PER_S,
 		.abandon = is_never_stopped};
 	struct collect_options collecting = {
-		.clearing = {.place = audit->place, .teller = {on_fate, NULL}},
+		.clearing = {.place = audit->place, .reporter = {on_fate, NULL}},
 		.source = "sim:gc",
 		.keep_uploads_s = 1,
 		.keep_marks_s =

@@ -291,8 +291,8 @@ BUGS = {
         "if (!rc)",
     ),
     "a-piece-of-half-a-line": (
-        "if (r == 0 && ends_with_a_line(file) && content.size > from)",
-        "if (r == 0 && ends_with_a_line(file) && content.size > from && content.fd < 0)",
+        "if (r == 0 && ends_at_last_line(file) && content.size > from)",
+        "if (r == 0 && ends_at_last_line(file) && content.size > from && content.fd < 0)",
     ),
     "kept-output-goes-at-a-limit": (  # before it is in S3
         "if (exit == S3ONCE_EXIT_OK && !run->dry) spool_forget(run);",

@@ -109,32 +109,33 @@ static const struct {
 	[FATE_FAILED] = {"failed", "error"},
 };
 
-void fates_tell(void *arg, const struct mark_told *told)
+void fates_print(void *arg, const struct mark_report *report)
 {
 	struct fates *fates = arg;
-	const enum mark_fate fate = told->fate;
-	const char *why = fate == FATE_FAILED ? told->problem->text : told->why; /* may be "" */
+	const enum mark_fate fate = report->fate;
+	const char *why = fate == FATE_FAILED ? report->problem->text : report->why; /* may be "" */
 	fates->counts[fate]++;
 	fates->all++;
 	if (fates->json) {
 		char object_key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-		snprintf(object_key, sizeof object_key, "%s%s", told->key, told->suffix);
-		json_t *object = json_set(json_event(names[fate].event),
-			BYTES("bucket", fates->bucket), BYTES("key", told->key),
-			BYTES("object", object_key), BYTES("state", mark_state_name(told->state)));
+		snprintf(object_key, sizeof object_key, "%s%s", report->key, report->suffix);
+		json_t *object =
+			json_set(json_event(names[fate].event), BYTES("bucket", fates->bucket),
+				BYTES("key", report->key), BYTES("object", object_key),
+				BYTES("state", mark_state_name(report->state)));
 		if (fate == FATE_ABORTED || fate == FATE_ABORTABLE)
-			json_set_bytes(object, "upload_id", told->upload_id);
+			json_set_bytes(object, "upload_id", report->upload_id);
 		if (fate == FATE_KEPT)
-			json_set_bytes(object, "text", told->why);
+			json_set_bytes(object, "text", report->why);
 		if (fate == FATE_FAILED)
-			json_set_problem(object, told->problem);
+			json_set_problem(object, report->problem);
 		json_print(fates->output, object);
 	}
 	/* With --json, failures are printed for people as well, on standard error. */
 	if (fates->json && fate != FATE_FAILED)
 		return;
 	output_print(fates->output, fate == FATE_FAILED ? STDERR_FILENO : STDOUT_FILENO,
-		"%s: s3://%s/%s%s%s", names[fate].words, fates->bucket, escaped(told->key).text,
+		"%s: s3://%s/%s%s%s", names[fate].words, fates->bucket, escaped(report->key).text,
 		*why ? ": " : "", why);
 }
 

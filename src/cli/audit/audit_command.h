@@ -54,15 +54,15 @@ struct fates {
 	int json;
 	atomic_ulong counts[FATES], all; /* how many marks had each fate, and any fate */
 };
-/* The `tell` of a struct mark_teller, whose arg is a struct fates. Thread-safe. */
-void fates_tell(void *arg, const struct mark_told *told);
+/* The `report` of a struct mark_reporter, whose arg is a struct fates. Thread-safe. */
+void fates_print(void *arg, const struct mark_report *report);
 /* Returns the last event of a command, with the number of marks that had each of these n fates. */
 json_t *fates_json(
 	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
 
 /* Shows jobs of hosts, to people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
  * those whose target is what it was asked about, or is above or below that. The sums are over all
- * jobs that were given to fleet_tell_job(): of FLEET_SUM_FINE, and of the others that
+ * jobs that were given to fleet_print_job(): of FLEET_SUM_FINE, and of the others that
  * fleet_command.c names. */
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 7 };
 struct fleet_view {
@@ -75,7 +75,7 @@ struct fleet_view {
 	/* The failures of the job's last run, one a line. Set it before each job. NULL: only the
 	 * last error of the run is shown. */
 	const char *failures;
-	/* Counted by fleet_tell_job(). Zero them to start. */
+	/* Counted by fleet_print_job(). Zero them to start. */
 	uint64_t jobs, sums[FLEET_SUMS];
 };
-void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job);
+void fleet_print_job(struct fleet_view *view, const struct fleet_job *job);

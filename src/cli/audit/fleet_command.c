@@ -77,7 +77,7 @@ static const struct command fleet_command = {
 };
 
 /* Prints all that is known of a job as an event. */
-static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *job)
+static void print_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
 	json_t *object = json_set(json_event("job"), BYTES("host", row->host),
@@ -232,7 +232,7 @@ static void put(const struct fleet_view *view, const struct text *line)
 }
 
 /* Prints a job as one line, and below it, if its last run has failed, why: line by line. */
-static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
+static void print_job_for_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
 	/* The worst thing that there is to say of the job. */
@@ -266,7 +266,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_clear(&t);
 }
 
-void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
+void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 {
 	view->jobs++;
 	/* In the order of `sums`. */
@@ -278,9 +278,9 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 	if (job->is_fine && !job->waits_long && view->only_wrong)
 		return;
 	if (view->json)
-		tell_job_as_json(view, job);
+		print_job_as_json(view, job);
 	else
-		tell_job_to_people(view, job);
+		print_job_for_people(view, job);
 }
 
 /* Returns whether `name` is the HOST or the HOST/JOB of this row. */
@@ -299,7 +299,7 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 	struct fleet *fleet = arg;
 	const char *kept = ""; /* why the job is kept; "": it is forgotten */
 	if (!fleet->forget)
-		fleet_tell_job(&fleet->view, job);
+		fleet_print_job(&fleet->view, job);
 	if (!fleet->forget || !is_named(fleet->forget, &job->row))
 		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {

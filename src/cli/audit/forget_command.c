@@ -71,7 +71,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	struct forget_options options = {
 		.clearing = {.place = f->bucket.place,
 			.only_show = f->dry_run,
-			.teller = {.tell = fates_tell, .arg = fates}},
+			.reporter = {.report = fates_print, .arg = fates}},
 		.only_missing = f->only_missing,
 		.older_than_s = f->older_than_ms / 1000,
 	};
@@ -98,7 +98,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 }
 
 /* Prints how many marks had which fate. */
-static void tell_counts(struct forgetting *f)
+static void print_counts(struct forgetting *f)
 {
 	static const enum mark_fate which[] = {
 		FATE_FORGOTTEN, FATE_FORGETTABLE, FATE_KEPT, FATE_FAILED};
@@ -137,7 +137,7 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 		ok = forget_operand(f, urls[i].key) == OUTCOME_OK;
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by || f->fates.all)
-		tell_counts(f);
+		print_counts(f);
 	audit_close(&f->bucket);
 	/* A signal that came when all was done has stopped nothing, and does not count. */
 	return audit_code(

@@ -98,7 +98,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 	const struct collect_options collecting = {
 		.clearing = {.place = gc->bucket.place,
 			.only_show = gc->dry_run,
-			.teller = {.tell = fates_tell, .arg = &gc->fates}},
+			.reporter = {.report = fates_print, .arg = &gc->fates}},
 		.session = gc->session,
 		.source = source,
 		.has_mark = &gc->has_mark,
@@ -109,7 +109,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 }
 
 /* Prints what was done, or with --dry-run what would be done. */
-static void tell_end(struct gc *gc)
+static void print_end(struct gc *gc)
 {
 	static const enum mark_fate which[] = {FATE_ABORTED, FATE_ABORTABLE, FATE_FORGOTTEN,
 		FATE_FORGETTABLE, FATE_KEPT, FATE_DAMAGED, FATE_FAILED};
@@ -165,7 +165,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 		session_close(gc->session, conn);
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by)
-		tell_end(gc);
+		print_end(gc);
 	const bool knows_none = ok && !gc->has_mark;
 	if (knows_none)
 		output_say(gc->fates.output,

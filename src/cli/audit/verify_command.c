@@ -247,7 +247,7 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 }
 
 /* Prints for people how the comparison ended. */
-static void say_end(const struct verification *v)
+static void print_end_for_people(const struct verification *v)
 {
 	const struct verify_end *end = &v->end;
 	struct output *output = &v->frame->output;
@@ -299,7 +299,7 @@ static void say_end(const struct verification *v)
 }
 
 /* Prints as events why the comparison could not go on, if there is a problem, and how it ended. */
-static void json_end(const struct verification *v, const struct problem *problem, int code)
+static void print_end_as_json(const struct verification *v, const struct problem *problem, int code)
 {
 	const struct verify_end *end = &v->end;
 	struct output *output = &v->frame->output;
@@ -331,7 +331,7 @@ static void json_end(const struct verification *v, const struct problem *problem
 
 /* Prints how the comparison ended, and returns the exit code. `failure` is the exit code if it
  * could not go on because of `why`; 0: it could. A stop is no failure. */
-static int tell_end(struct verification *v, int failure, const struct problem *why)
+static int print_end(struct verification *v, int failure, const struct problem *why)
 {
 	const struct verify_end *end = &v->end;
 	struct problem *problem = &v->frame->problem;
@@ -361,9 +361,9 @@ static int tell_end(struct verification *v, int failure, const struct problem *w
 	if (v->draws)
 		output_draw(&v->frame->output, "");
 	if (v->json)
-		json_end(v, has_problem ? problem : NULL, code);
+		print_end_as_json(v, has_problem ? problem : NULL, code);
 	else if (!has_problem || end->counts.listed) /* otherwise the problem says all */
-		say_end(v);
+		print_end_for_people(v);
 	return code;
 }
 
@@ -397,7 +397,7 @@ static int verify_marks(struct verification *v)
 		} else if (o == OUTCOME_OK || o == OUTCOME_ABANDONED) {
 			o = verify_run(verify, &v->end, &problem);
 		}
-		code = tell_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
+		code = print_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
 	audit_close(&bucket);
 	return code;
@@ -430,12 +430,12 @@ static int verify_by_manifest(struct verification *v)
 				problem_prefix(
 					&problem, "the manifest %s", quote(text_string(&key)).text);
 		}
-		/* After a stop, tell_end() makes the code. ABANDONED: it came before the first
+		/* After a stop, print_end() makes the code. ABANDONED: it came before the first
 		 * object was compared. */
 		code = o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
 		       : is_wrong                                ? S3ONCE_EXIT_FILES
 								 : S3ONCE_EXIT_SETUP;
-		code = tell_end(v, code, &problem);
+		code = print_end(v, code, &problem);
 	} else {
 		signals_restore();
 	}

@@ -25,7 +25,7 @@ struct checker {
 };
 
 /* Tells an error of the file, and counts it. If `line` is 0, it is about the file as a whole. */
-__attribute__((format(printf, 3, 4))) static void tell_error(
+__attribute__((format(printf, 3, 4))) static void add_error(
 	struct job *job, unsigned line, const char *format, ...)
 {
 	char number[16] = "", sentence[PROBLEM_SENTENCE_MAX];
@@ -40,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static void tell_error(
 }
 
 /* Tells that a name is unknown, and which known name is like it. --help is not for files. */
-static void tell_unknown(struct job *job, const struct job_line *line)
+static void explain_unknown(struct job *job, const struct job_line *line)
 {
 	static const char *const own[] = {"source", "target"};
 	const char *where = options_elsewhere(&job->command, line->name);
@@ -48,12 +48,12 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 	if (!nearest)
 		nearest = options_nearest(&job->command, line->name);
 	if (where)
-		tell_error(job, line->number, "there is no %s: %s", line->name, where);
+		add_error(job, line->number, "there is no %s: %s", line->name, where);
 	else if (nearest && strcmp(nearest, "help") != 0)
-		tell_error(job, line->number, "unknown name '%s'; did you mean %s?",
+		add_error(job, line->number, "unknown name '%s'; did you mean %s?",
 			quote(line->name).text, nearest);
 	else
-		tell_error(job, line->number,
+		add_error(job, line->number,
 			"unknown name '%s'; there are source, target and the options of "
 			"s3once push --help all without their dashes, but for those of pipes",
 			quote(line->name).text);
@@ -72,7 +72,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		const char *string;
 	} unused = {.quantity = 0};
 	if (!options_find(&job->command, line->name, &match) || match.option->type == OPTION_HELP) {
-		tell_unknown(job, line);
+		explain_unknown(job, line);
 		return;
 	}
 	const char *value = line->value;
@@ -95,9 +95,9 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 			problem_prefix(&problem, "%s", match.option->name);
 	}
 	if (error)
-		tell_error(job, line->number, "%s", problem.text);
+		add_error(job, line->number, "%s", problem.text);
 	else if (before && !option_is_list(match.option))
-		tell_error(job, line->number, "%s: line %u says it already", line->name,
+		add_error(job, line->number, "%s: line %u says it already", line->name,
 			before->number);
 }
 
@@ -134,19 +134,18 @@ static void read_options(struct job *job, int argc, char *const *argv)
 		const struct job_line *line = &job->file.lines[i];
 		struct s3_url url;
 		if (line->wrong) {
-			tell_error(job, line->number, "%s", line->wrong);
+			add_error(job, line->number, "%s", line->wrong);
 		} else if (strcmp(line->name, "source") == 0) {
 			job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
 			if (*line->value != '/')
-				tell_error(job, line->number,
-					"source: '%s' is not an absolute path",
+				add_error(job, line->number, "source: '%s' is not an absolute path",
 					quote(line->value).text);
 		} else if (strcmp(line->name, "target") == 0) {
 			if (job->target)
-				tell_error(job, line->number,
+				add_error(job, line->number,
 					"target: there is one before; a job has one target");
 			else if (url_parse(line->value, &url, &problem) < 0)
-				tell_error(job, line->number, "target: %s", problem.text);
+				add_error(job, line->number, "target: %s", problem.text);
 			job->target = line->value;
 		} else {
 			set_option(job, &checker, line);
@@ -154,7 +153,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	}
 	read_words(job, argc, argv);
 	if (options_variables(&job->command, false, &problem) < 0)
-		tell_error(job, 0, "%s", problem.text);
+		add_error(job, 0, "%s", problem.text);
 	filter_free(checker.filter);
 	s3_headers_free(checker.headers);
 }
@@ -176,7 +175,7 @@ const struct job_line *job_line_of(const struct job *job, const char *option)
 
 /* Returns the name of an option in the form in which it was given: the variable of the environment,
  * the name in a line of the file, or the option of the command line, with its dashes. */
-static struct option_variable said_as(const struct job *job, const char *option)
+static struct option_variable name_in_file(const struct job *job, const char *option)
 {
 	struct option_match match;
 	struct option_variable as;
@@ -198,14 +197,14 @@ static void check_whole(struct job *job)
 	for (; (c = options_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
-		tell_error(job, line_a > line_b ? line_a : line_b,
-			"%s and %s contradict each other: %s", said_as(job, c->a).name,
-			said_as(job, c->b).name, c->why ? c->why : "choose one");
+		add_error(job, line_a > line_b ? line_a : line_b,
+			"%s and %s contradict each other: %s", name_in_file(job, c->a).name,
+			name_in_file(job, c->b).name, c->why ? c->why : "choose one");
 	}
 	if (!job->n_sources)
-		tell_error(job, 0, "nothing to upload: add a line source = /PATH");
+		add_error(job, 0, "nothing to upload: add a line source = /PATH");
 	if (!job->target)
-		tell_error(
+		add_error(
 			job, 0, "it does not say where to: add a line target = s3://BUCKET/PREFIX");
 	if (job->errors)
 		return;
@@ -231,7 +230,7 @@ static void check_whole(struct job *job)
 	const struct job_line *line = job_line_of(job, name);
 	const bool is_said = !line && *name; /* by a variable or on the command line */
 	/* If so, the option is named as it was said, in place of the "--NAME" of the sentence. */
-	tell_error(job, line ? line->number : 0, "%s%s", is_said ? said_as(job, name).name : "",
+	add_error(job, line ? line->number : 0, "%s%s", is_said ? name_in_file(job, name).name : "",
 		problem.text + (is_said ? 2 + strlen(name) : 0));
 }
 
@@ -268,7 +267,7 @@ static int read_file(const char *wanted, struct job *ret)
 		free(own);
 	}
 	if (error)
-		tell_error(ret, 0, "%s", problem.text);
+		add_error(ret, 0, "%s", problem.text);
 	return error ? -EINVAL : 0;
 }
 

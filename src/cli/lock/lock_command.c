@@ -18,7 +18,7 @@
 #define FIELD(name) offsetof(struct lock_use, name)
 
 /* Prints the handle of a lock that is held. */
-static void tell_held(const struct lock_use *use, struct s3once_lock *lock)
+static void print_held(const struct lock_use *use, struct s3once_lock *lock)
 {
 	char handle[HANDLE_MAX];
 	s3once_lock_handle(lock, handle, sizeof handle);
@@ -33,7 +33,7 @@ static void tell_held(const struct lock_use *use, struct s3once_lock *lock)
 }
 
 /* Prints an event about this key; nothing without --json. */
-static void tell_event(const struct lock_use *use, const char *event, const char *key)
+static void print_event(const struct lock_use *use, const char *event, const char *key)
 {
 	if (use->json)
 		lock_print(json_set(json_event(event), BYTES("key", key)));
@@ -47,7 +47,7 @@ static int acquire_lock(struct lock_use *use)
 	const int r = s3once_lock_acquire(use->locks, &use->request, &lock, &use->error);
 	if (r)
 		return r;
-	tell_held(use, lock);
+	print_held(use, lock);
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
 	log_error("lock acquire: the handle cannot be printed: the lock is released again");
@@ -73,7 +73,7 @@ static int renew_lock(struct lock_use *use)
 		       : s3once_lock_heartbeat(lock, &use->error);
 	}
 	if (!r)
-		tell_held(use, lock);
+		print_held(use, lock);
 	return r;
 }
 
@@ -84,7 +84,7 @@ static int release_lock(struct lock_use *use)
 	if (!r)
 		r = s3once_lock_release(lock, &use->error);
 	if (!r)
-		tell_event(use, "released", s3once_lock_key(lock));
+		print_event(use, "released", s3once_lock_key(lock));
 	return r;
 }
 
@@ -243,7 +243,7 @@ static int break_lock(struct lock_use *use)
 	const int r = s3once_lock_break(
 		use->locks, key, use->request.sort_key, use->if_version, &use->error);
 	if (!r)
-		tell_event(use, "broken", key);
+		print_event(use, "broken", key);
 	return r;
 }
 

@@ -122,7 +122,7 @@ static bool asks_to_end(int signal)
 }
 
 /* Prints an event of --json. */
-static void tell_run(const struct lock_run *run, const char *event, const char *text)
+static void print_run(const struct lock_run *run, const char *event, const char *text)
 {
 	if (run->use->json)
 		lock_print(json_set(json_event(event), BYTES("key", run->use->request.key),
@@ -167,7 +167,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 		text_add_escaped_string(&text, event->owner);
 	}
 	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
-	tell_run(run, names[event->type], text_string(&text));
+	print_run(run, names[event->type], text_string(&text));
 	text_clear(&text);
 	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits_for_lock && run->child > 0)
 		continue_command(run);
@@ -307,7 +307,7 @@ static int finish_run(struct lock_run *run)
 	if (r == -ESTALE || run->lost) {
 		if (!run->lost) { /* otherwise on_event() has told it */
 			log_error("lock run: %s", run->use->error.text);
-			tell_run(run, "lost", run->use->error.text);
+			print_run(run, "lost", run->use->error.text);
 		}
 		return S3ONCE_EXIT_FENCED;
 	}
@@ -385,7 +385,7 @@ static int run_with_lock(struct lock_run *run)
 	const int code = wait_for_lock(run);
 	if (code)
 		return code;
-	tell_run(run, "acquired", "");
+	print_run(run, "acquired", "");
 	const int error =
 		start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
 	if (error) {

@@ -2,13 +2,13 @@
  * there ended. With --depth it shows a sum for each folder, as `du` does. With --watch it looks
  * again and again. It changes nothing, and never asks S3.
  *
- * This file reads the marks and the rows of jobs and sessions. status_tell.c prints them. */
+ * This file reads the marks and the rows of jobs and sessions. status_print.c prints them. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job.h"
-#include "cli/status/status_tell.h"
+#include "cli/status/status_print.h"
 #include "marks/mark_stream.h"
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 
 /* Shows a job, and what failed in its last run, if its target was asked about. With --watch only
  * the last error is shown, so that there is room for the rest on a terminal. */
-static enum outcome tell_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+static enum outcome print_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct jobs *jobs = arg;
 	struct text failures = TEXT(FAILURES_MAX);
@@ -113,13 +113,13 @@ static enum outcome tell_job(void *arg, const struct fleet_job *job, struct prob
 		o = job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
 	jobs->fleet.failures = text_string(&failures);
 	if (o == OUTCOME_OK)
-		fleet_tell_job(&jobs->fleet, job);
+		fleet_print_job(&jobs->fleet, job);
 	text_clear(&failures);
 	return o;
 }
 
 /* Shows how the last run of each job ended whose target is this key, or is above or below it. */
-static enum outcome tell_jobs(
+static enum outcome print_jobs(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	struct jobs jobs = {.view = view,
@@ -131,7 +131,7 @@ static enum outcome tell_jobs(
 	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
 	text_add_escaped_string(&jobs.asked, key);
 	/* 0: no job is overdue. */
-	const enum outcome o = fleet_walk(view->conn, 0, tell_job, &jobs, ret_problem);
+	const enum outcome o = fleet_walk(view->conn, 0, print_job, &jobs, ret_problem);
 	text_clear(&jobs.asked);
 	return o;
 }
@@ -159,7 +159,7 @@ static void close_folder(struct walk *walk)
 {
 	const unsigned level = walk->open--;
 	walk->key[walk->ends[level]] = '\0';
-	status_tell_counts(walk->view, walk->key, &walk->sums[level], false);
+	status_print_counts(walk->view, walk->key, &walk->sums[level], false);
 	for (int i = 0; i < STATUS_COUNTS; i++)
 		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
 }
@@ -213,13 +213,13 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 	if (mark->state == MARK_CLAIMED)
 		count_session(walk, mark->session);
 	if (mark->state != MARK_DONE || mark->has_newer)
-		status_tell_unfinished(walk->view, key, mark);
+		status_print_unfinished(walk->view, key, mark);
 }
 
 /* Shows the sessions and the sum of a walk. `key` is what was asked for. If it is not the prefix,
- * since it does not end in a slash, it may also be the key of a mark, of which tell_key() has found
- * none. */
-static enum outcome tell_prefix(
+ * since it does not end in a slash, it may also be the key of a mark, of which print_key() has
+ * found none. */
+static enum outcome print_prefix(
 	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
 	struct status_view *view = walk->view;
@@ -228,28 +228,28 @@ static enum outcome tell_prefix(
 				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
 	struct session_info info;
 	if (is_empty && strcmp(key, prefix) != 0)
-		status_tell_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
+		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	/* With --json, the sum below says that there is nothing. */
 	if (is_empty && !view->json) {
-		status_tell_nothing(view, prefix);
+		status_print_nothing(view, prefix);
 		return OUTCOME_OK;
 	}
-	status_tell_omitted(view, sum);
+	status_print_omitted(view, sum);
 	for (size_t i = 0; i < walk->n_sessions; i++) {
 		const char *id = walk->sessions[i].id;
 		const enum outcome o = session_describe(view->conn, id, &info, ret_problem);
 		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 			return o;
-		status_tell_session(
+		status_print_session(
 			view, id, walk->sessions[i].claims, o == OUTCOME_OK ? &info : NULL);
 	}
-	status_tell_counts(view, prefix, sum, true);
+	status_print_counts(view, prefix, sum, true);
 	return OUTCOME_OK;
 }
 
 /* Reads the mark of this key. Shows it if its object has this suffix of compression; NULL stands
  * for any suffix. OK also if there is no such mark; then *ret_found is false. */
-static enum outcome tell_mark(struct status_view *view, const char *key, const char *suffix,
+static enum outcome print_mark(struct status_view *view, const char *key, const char *suffix,
 	bool *ret_found, struct problem *ret_problem)
 {
 	const struct mark_ref ref = {
@@ -267,24 +267,24 @@ static enum outcome tell_mark(struct status_view *view, const char *key, const c
 	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
 		     (!suffix || strcmp(mark.suffix, suffix) == 0);
 	if (*ret_found)
-		status_tell_mark(view, key, &mark, known ? &session : NULL);
+		status_print_mark(view, key, &mark, known ? &session : NULL);
 	mark_clear(&mark);
 	return o;
 }
 
 /* Shows one mark. `key` is the key of the mark or of its object, which may have a suffix of
  * compression behind the key of the mark. */
-static enum outcome tell_key(
+static enum outcome print_key(
 	struct status_view *view, const char *key, bool *ret_found, struct problem *ret_problem)
 {
 	const char *suffix = strrchr(key, '.');
-	enum outcome o = tell_mark(view, key, NULL, ret_found, ret_problem);
+	enum outcome o = print_mark(view, key, NULL, ret_found, ret_problem);
 	/* A suffix begins at the last dot, which is in the name of the file, and not at the
 	 * beginning of the key. */
 	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
 		return o;
 	char *bare = must_have(strndup(key, (size_t)(suffix - key)));
-	o = tell_mark(view, bare, suffix, ret_found, ret_problem);
+	o = print_mark(view, bare, suffix, ret_found, ret_problem);
 	free(bare);
 	return o;
 }
@@ -292,7 +292,7 @@ static enum outcome tell_key(
 /* Shows what the marks below a key say. With --depth it is a table. The row of a folder has the sum
  * of all that is below the folder, and comes after the rows of the folders in it. The last row is
  * the sum of all. */
-static enum outcome tell_below(
+static enum outcome print_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	const struct audit_prefix prefix = audit_prefix(key);
@@ -304,7 +304,7 @@ static enum outcome tell_below(
 	walk->view = view;
 	walk->ends[0] = strlen(prefix.text);
 	if (view->depth)
-		status_tell_head(view);
+		status_print_head(view);
 	if (mark_stream_new(view->conn, view->space, &range, &no_limits, &stream)) {
 		free(walk);
 		return outcome_no_memory(ret_problem);
@@ -316,23 +316,23 @@ static enum outcome tell_below(
 	}
 	mark_stream_free(stream);
 	if (o == OUTCOME_OK && !view->depth) {
-		o = tell_prefix(walk, key, prefix.text, ret_problem);
+		o = print_prefix(walk, key, prefix.text, ret_problem);
 	} else if (o == OUTCOME_OK) {
 		while (walk->open)
 			close_folder(walk);
-		status_tell_counts(view, prefix.text, &walk->sums[0], true);
+		status_print_counts(view, prefix.text, &walk->sums[0], true);
 	}
 	free(walk);
 	return o;
 }
 
 /* Looks once, and shows all that was found. Without a URL, only the store itself is shown. */
-static enum outcome tell_all(
+static enum outcome print_all(
 	struct status_view *view, const struct s3_url *url, struct problem *ret_problem)
 {
 	bool found = false;
 	struct bucket_row row;
-	status_tell_store(view, url != NULL);
+	status_print_store(view, url != NULL);
 	if (!url)
 		return OUTCOME_OK;
 	enum outcome o = bucket_row_read(view->conn, view->space, NULL, &row, ret_problem);
@@ -341,12 +341,12 @@ static enum outcome tell_all(
 	view->space->generation = row.generation;
 	view->knows_bucket = *row.version; /* "": there is no row of the bucket */
 	if (view->knows_bucket)
-		status_tell_bucket(view, &row);
-	o = tell_jobs(view, url->key, ret_problem);
+		status_print_bucket(view, &row);
+	o = print_jobs(view, url->key, ret_problem);
 	if (o == OUTCOME_OK && *url->key && !view->depth)
-		o = tell_key(view, url->key, &found, ret_problem);
+		o = print_key(view, url->key, &found, ret_problem);
 	if (o == OUTCOME_OK && !found)
-		o = tell_below(view, url->key, ret_problem);
+		o = print_below(view, url->key, ret_problem);
 	return o;
 }
 
@@ -404,7 +404,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 		if (view->page)
 			status_page_begin(view->page);
 		view->failed_told = view->changed_told = 0;
-		o = tell_all(view, url, ret_problem);
+		o = print_all(view, url, ret_problem);
 		if (o != OUTCOME_OK)
 			break;
 		end_look(view, &seen);
@@ -432,7 +432,7 @@ static int show_status(struct status *status, struct command_frame *frame, const
 	view->conn = frame->marks.conn;
 	view->job = status->job.name ? status->job.job.name : NULL;
 	const enum outcome o = view->watches ? watch_all(view, url, interval_ms, &frame->problem)
-					     : tell_all(view, url, &frame->problem);
+					     : print_all(view, url, &frame->problem);
 	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;
 }
 

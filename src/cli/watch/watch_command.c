@@ -60,7 +60,7 @@ static const struct command watch_command = {
 };
 
 /* Sets what `systemctl status` shows between two passes. */
-static void tell_status(const struct watch *watch)
+static void report_status(const struct watch *watch)
 {
 	struct watched_sums sums = {0};
 	size_t n_folders = 0;
@@ -141,7 +141,7 @@ static void update_probes(const struct watch *watch)
 }
 
 /* Gives a sign of life to probes and to the watchdog of systemd. */
-static void tell_sign(void *arg)
+static void send_sign_of_life(void *arg)
 {
 	const struct watch *watch = arg;
 	update_probes(watch);
@@ -152,7 +152,7 @@ static void tell_sign(void *arg)
  * Then ends the server at the earlier address, if there is one. All jobs that have --metrics-listen
  * have the same one, as do_clash() sees to. False: the new server cannot listen, which was
  * reported, and the server that ran before goes on. */
-static bool listen_as_told(struct watch *watch)
+static bool listen_as_configured(struct watch *watch)
 {
 	const char *address = NULL; /* NULL: no job has --metrics-listen */
 	struct metrics_server *server = NULL;
@@ -244,7 +244,7 @@ static void reload(struct watch *watch)
 	}
 	free(watch->jobs);
 	watch->jobs = next;
-	if (!listen_as_told(watch) && watch->server)
+	if (!listen_as_configured(watch) && watch->server)
 		log_error("watch: the metrics are still at %s",
 			quote(metrics_server_address(watch->server)).text);
 	service_notify_say(&watch->service, "READY=1\n");
@@ -269,7 +269,7 @@ static void wait_for_work(struct watch *watch)
 	ppoll(watch->fds, watch->n, &timeout, &watch->unblocked);
 	for (size_t i = 0; i < watch->n; i++)
 		watched_read(watch->jobs[i]);
-	tell_sign(watch);
+	send_sign_of_life(watch);
 }
 
 /* Returns whether a job other than the one whose pass is under way wants its turn. All jobs are
@@ -300,7 +300,7 @@ static void run_due_job(struct watch *watch)
 		/* The metrics come first: whoever sees the new status finds them up to date. */
 		update_server(watch);
 		update_probes(watch);
-		tell_status(watch);
+		report_status(watch);
 		break;
 	}
 }
@@ -344,7 +344,7 @@ static int serve(struct watch *watch)
 	watch->watchdog_ms = service_notify_watchdog_ms();
 	if (!watch->watchdog_ms)
 		watch->watchdog_ms = WATCHDOG_MS;
-	if (!listen_as_told(watch))
+	if (!listen_as_configured(watch))
 		return S3ONCE_EXIT_SETUP;
 	signals_serve();
 	sigemptyset(&taken);
@@ -381,7 +381,7 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 {
 	struct watch watch = {.n = n, .names = names, .argc = argc, .argv = argv};
 	watch.of_jobs = (struct watched_service){
-		.others_want_turn = others_want_turn, .sign = tell_sign, .arg = &watch};
+		.others_want_turn = others_want_turn, .sign = send_sign_of_life, .arg = &watch};
 	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
 	bool is_right = true;

@@ -266,7 +266,7 @@ static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 }
 
 /* Gives the service a sign of life, at most once a second. */
-static void tell_sign(void *arg)
+static void send_sign_of_life(void *arg)
 {
 	struct watched *watched = arg;
 	const uint64_t now_ns = clock_boot_ns();
@@ -289,7 +289,7 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 	watched->is_ready |= counts->uploaded || counts->adopted || counts->refreshed ||
 			     counts->skipped || counts->bytes_kept;
 	if (!counts->is_stuck) /* the watchdog shall end a service whose run hangs */
-		tell_sign(watched);
+		send_sign_of_life(watched);
 	if (watched->job.options.run.final || !note_stored(watched, counts))
 		return false;
 	watched_read(watched);
@@ -334,7 +334,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 		.said = TEXT(SAID_BYTES_MAX),
 		.told = TEXT(SAID_BYTES_MAX)};
 	note_sources(&watched->job.options);
-	watched->folders = watch_folders_new(&watched->job, on_touched, tell_sign, watched);
+	watched->folders = watch_folders_new(&watched->job, on_touched, send_sign_of_life, watched);
 	*ret = watched;
 	return 0;
 }

@@ -248,7 +248,7 @@ int content_first(
 }
 
 /* Sets *ret after the reading has succeeded. Returns 0 or -errno. */
-static int tell_measured(const struct reading *reading, struct content_measured *ret)
+static int set_measured(const struct reading *reading, struct content_measured *ret)
 {
 	ret->bytes = reading->bytes;
 	ret->sha256 = sha256_keep(&reading->whole);
@@ -267,7 +267,7 @@ int content_measure(const struct content *content, struct content_prefix *prefix
 {
 	struct reading reading = {.content = content, .prefixes = prefixes, .n_prefixes = n};
 	const int r = read_content(&reading, ret_problem);
-	return r ? r : tell_measured(&reading, ret);
+	return r ? r : set_measured(&reading, ret);
 }
 
 int content_measure_more(const struct content *content, const struct sha256_state *state,
@@ -289,7 +289,7 @@ int content_measure_more(const struct content *content, const struct sha256_stat
 	while (n > 0 && (n = read_next(&reading)) > 0)
 		measure_bytes(&reading, reading.in, (size_t)n);
 	free(reading.in);
-	return n < 0 ? (int)n : tell_measured(&reading, ret);
+	return n < 0 ? (int)n : set_measured(&reading, ret);
 }
 
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],

@@ -368,7 +368,7 @@ bool filter_has_matched(const struct filter *filter, size_t i)
 }
 
 /* Whether the rule matches every file below the directory. */
-static bool covers(const struct rule *rule, const char *directory)
+static bool rule_covers(const struct rule *rule, const char *directory)
 {
 	if (rule->directory)
 		return matches_directory(rule, directory, strlen(directory));
@@ -385,9 +385,9 @@ bool filter_prunes(struct filter *filter, const char *relative_directory)
 		return false;
 	for (size_t i = filter->n; i-- > 0;) {
 		struct rule *rule = &filter->rules[i];
-		const bool prunes = !rule->include && covers(rule, relative_directory);
+		const bool prunes = !rule->include && rule_covers(rule, relative_directory);
 		const bool keeps = rule->include &&
-				   (rule->base_name || covers(rule, relative_directory) ||
+				   (rule->base_name || rule_covers(rule, relative_directory) ||
 					   glob_may_match_below(rule->pattern, relative_directory));
 		rule->has_matched |= prunes; /* an include that keeps may match, but has not yet */
 		if (prunes || keeps)

@@ -37,8 +37,8 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 	return true;
 }
 
-void collision_tell(const char *key, const char *path, const char *other_path, const char *remedy,
-	struct problem *ret)
+void collision_explain(const char *key, const char *path, const char *other_path,
+	const char *remedy, struct problem *ret)
 {
 	problem_set(ret, "two files have the key %s: %s and %s; %s", quote(key).text,
 		quote(path).text, quote(other_path).text, remedy);

@@ -16,5 +16,5 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem);
 
 /* Sets the sentence about two files that have the same key. The key and the paths are raw bytes.
  * The sentence has room for all three, cut if they are long. The remedy is "exclude one, or …". */
-void collision_tell(const char *key, const char *path, const char *other_path, const char *remedy,
-	struct problem *ret);
+void collision_explain(const char *key, const char *path, const char *other_path,
+	const char *remedy, struct problem *ret);

@@ -364,7 +364,7 @@ static void add_family(
 
 /* Adds the stem or the extension of the name to t: the whole name is added first, and then cut. A
  * dot at the beginning of a name begins no extension, so that ".profile" is a stem. */
-static void add_half(const struct key_template *template, enum key_field half,
+static void add_stem_or_ext(const struct key_template *template, enum key_field half,
 	const struct key_subject *subject, struct text *t)
 {
 	const size_t begin = t->len;
@@ -384,7 +384,7 @@ static void add_half(const struct key_template *template, enum key_field half,
 
 /* Adds the namespace, the pod or the container that the path of a pod's log names. Returns 0, or
  * -EINVAL with a sentence if the path is another one. */
-static int add_of_pod(enum key_field field, const regex_t *pod_path, const char *relative,
+static int add_pod_field(enum key_field field, const regex_t *pod_path, const char *relative,
 	struct text *t, struct problem *ret_problem)
 {
 	regmatch_t groups[5];
@@ -420,7 +420,7 @@ static int render_part(const struct key_template *template, const struct templat
 		return 0;
 	case STEM:
 	case EXT:
-		add_half(template, part->field, subject, t);
+		add_stem_or_ext(template, part->field, subject, t);
 		return 0;
 	case FAMILY:
 		add_family(template, subject, t);
@@ -428,7 +428,7 @@ static int render_part(const struct key_template *template, const struct templat
 	case NAMESPACE:
 	case POD:
 	case CONTAINER:
-		return add_of_pod(part->field, &template->pod_path, relative, t, ret_problem);
+		return add_pod_field(part->field, &template->pod_path, relative, t, ret_problem);
 	case MTIME:
 		/* The first and the last time also stand for those that are too far away. */
 		if (subject->mtime_ns == INT64_MIN || subject->mtime_ns == INT64_MAX ||
@@ -453,7 +453,7 @@ static int render_part(const struct key_template *template, const struct templat
 
 /* Checks that no part of the key between slashes is empty, "." or "..". Returns 0, or -EINVAL with
  * a sentence. */
-static int check_made(const char *made, struct problem *ret_problem)
+static int check_rendered(const char *made, struct problem *ret_problem)
 {
 	const char *fault = NULL;
 	for (const char *p = made, *end; !fault && p; p = *end ? end + 1 : NULL) {
@@ -482,5 +482,5 @@ int key_template_render(const struct key_template *template, const struct key_su
 		error = render_part(template, &template->parts[i], subject, key, ret_problem);
 	if (error || key->error)
 		return error;
-	return check_made(text_string(key) + begin, ret_problem);
+	return check_rendered(text_string(key) + begin, ret_problem);
 }

@@ -66,7 +66,7 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
  * number is not a counter. */
 #define FOUR_NUMBERS "(^|[^0-9.]|(^|[^0-9])[.])([0-9]+[.]){3}[0-9]+$"
 /* The ending that logrotate adds to a live log that it puts aside: date and hour, see
- * find_put_aside(). */
+ * find_backup(). */
 #define BACKUP "-[0-9]{10}[.]backup$"
 
 /* log4j's numbers, only before an extension: logs of programs that run side by side also have such
@@ -200,7 +200,7 @@ static size_t suffix_at(const char *name, size_t n)
  * BACKUP. logrotate does so if it is about to create a log which the writer has already created.
  * The lines of such a file are nowhere else, so that it counts as rotated. Where a rotation or a
  * suffix of compression precedes this ending, the file is an unfinished copy of logrotate's. */
-static bool find_put_aside(
+static bool find_backup(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span rotation;
@@ -260,7 +260,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		return;
 	}
 	rotation = (struct span){.at = n};
-	if (find_put_aside(rules, base_name, n, &rotation))
+	if (find_backup(rules, base_name, n, &rotation))
 		form = FAMILY_DATED;
 	const bool is_unfinished =
 		!form && (ends_in(base_name, n, ".backup") || ends_in(base_name, n, ".tmp"));

@@ -91,7 +91,7 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
  * no other file has the log, unless a file of the family may have it that was missed, could not be
  * judged or has to wait. If the row of an emptied log stayed, the same first lines that are written
  * anew would be taken for the old ones. A notice says that a live log was lost. */
-static void note_day(struct log_family *family, struct log_row *row, int64_t today)
+static void update_days(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_emptied = row->state == LOG_TRUNCATED && !family->is_unsure;
 	const bool is_missing =
@@ -126,7 +126,7 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 	if (family->options->only_looks)
 		return 0;
 	for (size_t k = 0; k < family->n_rows; k++) {
-		note_day(family, &family->rows[k], log_rows_today(rows));
+		update_days(family, &family->rows[k], log_rows_today(rows));
 		has_changes |= family->rows[k].change != LOG_UNCHANGED;
 	}
 	return has_changes ? log_rows_keep(
@@ -201,7 +201,7 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 }
 
 /* Resets the files to what the listing found. A notice of an earlier attempt stays, since
- * log_rows_tells() asks for it only once. Returns how many files are to be uploaded. */
+ * log_rows_note_once() asks for it only once. Returns how many files are to be uploaded. */
 static size_t begin_attempt(struct log_family *family)
 {
 	size_t n = 0;
@@ -223,7 +223,7 @@ static size_t begin_attempt(struct log_family *family)
 /* Finds out which log each file has, cuts what is new, and keeps the rows. If another run has
  * changed the rows meanwhile, all of this begins anew. A family without files to upload stays as
  * the listing found it. Returns 0, or -errno with a sentence. */
-static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
+static int match_family_rows(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
 	const bool is_tree = family->source->directory_fd >= 0;
@@ -310,7 +310,7 @@ int growing_logs_next(
 			return 0;
 		r = gather_family(logs, ret_problem);
 		if (r == 0)
-			r = settle_family(logs, ret_problem);
+			r = match_family_rows(logs, ret_problem);
 	}
 	return r < 0 ? r : 1;
 }

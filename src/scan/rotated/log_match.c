@@ -39,10 +39,10 @@ static bool has_family_name(const struct log_family *family, const struct grown_
 /* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
  * may have set a sentence already. The family is unsure from then on, since nobody knows which log
  * this file has. Returns 0, or the error with a sentence if the scan cannot go on. */
-static int tell_unread(
+static int report_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
-	if (open_cannot_go_on(error, ret_problem))
+	if (open_error_is_fatal(error, ret_problem))
 		return error;
 	family->is_unsure = true;
 	if (error == -ESTALE || error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
@@ -51,7 +51,7 @@ static int tell_unread(
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
-	return open_tell_unread(error, &file->entry.problem, ret_problem);
+	return open_report_unread(error, &file->entry.problem, ret_problem);
 }
 
 /* Whether two times are in the same second. Compressing a file keeps its time, but not the fraction
@@ -62,7 +62,7 @@ static bool is_same_second(int64_t a_ns, int64_t b_ns)
 }
 
 /* Whether the file is to be uploaded, and is not known to have a log yet. */
-static bool needs_log(const struct grown_file *file)
+static bool lacks_log(const struct grown_file *file)
 {
 	return file->entry.kind == SCAN_FILE && file->identity.n && !file->row;
 }
@@ -104,7 +104,7 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 }
 
 /* Whether the log may go on in the middle of its last line: it is live, or is being written. */
-static bool ends_with_a_line(const struct grown_file *file)
+static bool ends_at_last_line(const struct grown_file *file)
 {
 	return file->is_live || file->is_being_written;
 }
@@ -143,7 +143,7 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	/* Lines written since match_by_identity() are left to the next run. */
 	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
 	int r = fd < 0 ? fd : 0;
-	if (r == 0 && ends_with_a_line(file) && content.size > from)
+	if (r == 0 && ends_at_last_line(file) && content.size > from)
 		r = find_line_end(fd, from, content.size, &content.size);
 	file->has_rest = content.size < file->state.size;
 	/* The edges are kept beside what was measured, and have to be of the same bytes. */
@@ -199,7 +199,7 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 		row->end = found->bytes;
 		memcpy(row->until, found->id, sizeof row->until);
 	}
-	/* is_as_it_was() must not rely on size and time of a file that was written a moment ago.
+	/* is_unchanged() must not rely on size and time of a file that was written a moment ago.
 	 * The beginning of a line that was left out becomes a piece once the file is finished. */
 	const bool is_settled = !file->has_rest && !file->is_being_written &&
 				file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
@@ -216,7 +216,7 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 }
 
 /* Whether all of the file was compared with this log, and the file has not changed since. */
-static bool is_as_it_was(const struct grown_file *file, const struct log_row *row)
+static bool is_unchanged(const struct grown_file *file, const struct log_row *row)
 {
 	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size;
 }
@@ -236,7 +236,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	row->state = LOG_WAITS; /* until the file turns out to have this log, or another one */
 	if (file->entry.kind == SCAN_WAITS)
 		return 0;
-	if (is_as_it_was(file, row)) {
+	if (is_unchanged(file, row)) {
 		note_name(family, file, row);
 		set_log(file, row);
 		return 0;
@@ -284,7 +284,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		log_rows_are_elsewhere(family->options->log_rows, &family->name, &file->identity,
 			&file->entry.problem))
 		file->entry.kind = SCAN_PROBLEM;
-	if (file->entry.kind == SCAN_FILE && !(own && is_as_it_was(file, own)))
+	if (file->entry.kind == SCAN_FILE && !(own && is_unchanged(file, own)))
 		packed = content_seems_compressed(fd);
 	const bool is_being_written = family->options->takes_written && may_be_written(fd, file);
 	const int64_t made_ns = file_made_ns(fd);
@@ -342,7 +342,7 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
  * rising order of their ends. The file gets the longest of them that the file begins with, and that
  * the file is a copy of. `known` has room for n. Returns 0, -ESTALE if the file has to wait, or
  * another -errno. */
-static int take_copied(struct log_family *family, struct grown_file *file, struct log_row **logs,
+static int match_copy(struct log_family *family, struct grown_file *file, struct log_row **logs,
 	struct content_prefix *known, size_t n)
 {
 	struct content_measured found = {0};
@@ -370,7 +370,7 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 		return -ESTALE;
 	}
 	if (row->state == LOG_TRUNCATED &&
-		log_rows_tells(family->options->log_rows, &family->name, "copytruncate"))
+		log_rows_note_once(family->options->log_rows, &family->name, "copytruncate"))
 		problem_set(&family->notice,
 			"%s was copied to %s and emptied (copytruncate): what was written between "
 			"the two is lost, whoever uploads the copy; logrotate's create loses "
@@ -380,11 +380,11 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 }
 
 /* Finds the log that was copied or compressed to the file. Only files that are to be uploaded, have
- * no log yet and do not have the family's own name are looked at. Returns as take_copied(). */
+ * no log yet and do not have the family's own name are looked at. Returns as match_copy(). */
 static int match_by_content(struct log_family *family, struct grown_file *file)
 {
 	size_t n = 0;
-	if (!needs_log(file) || has_family_name(family, file))
+	if (!lacks_log(file) || has_family_name(family, file))
 		return 0;
 	/* calloc() may return NULL for no elements, which is no lack of memory. */
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
@@ -392,7 +392,7 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	for (size_t k = 0; logs && k < family->n_rows; k++)
 		if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)
 			logs[n++] = &family->rows[k];
-	const int r = logs && known ? take_copied(family, file, logs, known, n) : -ENOMEM;
+	const int r = logs && known ? match_copy(family, file, logs, known, n) : -ENOMEM;
 	free(known);
 	free(logs);
 	return r;
@@ -432,7 +432,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const struct grown_file *live = NULL; /* the live file, if it has a log or will get one */
 	for (size_t i = 0; i < family->n_files && !live; i++)
 		if (family->files[i].is_live && has_family_name(family, &family->files[i]) &&
-			(family->files[i].row || needs_log(&family->files[i])))
+			(family->files[i].row || lacks_log(&family->files[i])))
 			live = &family->files[i];
 	*ret = false;
 	if (!live || live == file || !content->bytes || options->takes_written)
@@ -495,7 +495,7 @@ static int look_at_first(const struct log_family *family, const struct grown_fil
  * file, or if it is itself live and has no whole line yet or is compressed. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	const bool must_be_read = ends_with_a_line(file) || file->is_packed;
+	const bool must_be_read = ends_at_last_line(file) || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live = false;
 	/* Of a rotated file that is not compressed only the first bytes are read here: the id of
@@ -510,7 +510,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 		return r;
 	/* A file that is being written may have no whole line yet. A live file that is compressed
 	 * is no log. */
-	if (is_copy_of_live || (ends_with_a_line(file) && !found.bytes) ||
+	if (is_copy_of_live || (ends_at_last_line(file) && !found.bytes) ||
 		(file->is_live && file->is_packed)) {
 		entry_let_wait(&file->entry, is_copy_of_live   ? S3ONCE_WAIT_COPY
 					     : file->is_packed ? S3ONCE_WAIT_LIVE
@@ -571,7 +571,7 @@ static int match_waiting(struct log_family *family, struct grown_file *file)
  * Returns 0 or -errno. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
-	if (!needs_log(file))
+	if (!lacks_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
 	bool is_needed = false; /* the row of the log that the file had */
@@ -599,7 +599,7 @@ int log_match(struct log_family *family, struct problem *ret_problem)
 			struct grown_file *file = &family->files[i];
 			int r = passes[pass](family, file);
 			if (r < 0)
-				r = tell_unread(family, file, r, ret_problem);
+				r = report_unread(family, file, r, ret_problem);
 			if (r < 0)
 				return r;
 		}

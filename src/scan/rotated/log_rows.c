@@ -181,7 +181,7 @@ static int change_row(struct log_rows *rows, enum log_statement which, struct pr
 }
 
 /* Drops a known row and its pieces, of which it has at least one. Returns as change_row(). */
-static int drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
+static int drop_row(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
 	sqlite3_bind_int64(rows->statements[DROP], 2, row->version);
@@ -243,7 +243,7 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 			const int known_or_new = row->number ? KNOWN : NEW;
 			const int its_pass = row->change == LOG_LOST ? DROPS : known_or_new;
 			if (row->change != LOG_UNCHANGED && pass == its_pass)
-				error = pass == DROPS ? drop(rows, row, ret_problem)
+				error = pass == DROPS ? drop_row(rows, row, ret_problem)
 						      : put_row(rows, family, row, ret_problem);
 		}
 	if (!rc && !error)
@@ -255,7 +255,8 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 	return error;
 }
 
-bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what)
+bool log_rows_note_once(
+	struct log_rows *rows, const struct log_family_name *family, const char *what)
 {
 	sqlite3_stmt *s = rows->statements[TELL];
 	struct problem ignored;

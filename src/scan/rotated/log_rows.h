@@ -102,4 +102,5 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 /* Notes that the family is told `what`, and returns whether this is the first time. If it cannot be
  * noted, the result is false, and a later call tells it. With only_looks nothing is noted, and the
  * result is true. */
-bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what);
+bool log_rows_note_once(
+	struct log_rows *rows, const struct log_family_name *family, const char *what);

@@ -26,7 +26,7 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	struct file_state state;
 	const int fd = source_open_file(source, found->relative, &state);
 	if (fd < 0)
-		return error_says_moved(fd) ? HAS_MOVED : fd;
+		return error_means_moved(fd) ? HAS_MOVED : fd;
 	const bool is_found = state.size == found->size && state.mtime_ns == found->mtime_ns &&
 			      state.dev == found->dev && state.ino == found->ino;
 	state.ctime_ns = 0; /* does not count, since a rename would change it */
@@ -41,7 +41,7 @@ static int identify(const struct source *source, const struct scan_entry *found,
  * before this file was made, and that a program has not closed yet. And it is no copy of this file
  * (copytruncate), which would begin alike. Times alone show nothing, since clocks jump. An error
  * counts as no: the next run will see. */
-static bool is_of_ring(
+static bool is_in_ring(
 	const struct source *source, const struct scan_entry *found, const char *later)
 {
 	char bytes[2][BEGINNING_BYTES];
@@ -75,7 +75,7 @@ static int has_to_wait(const struct rotation *rotation, const struct source *sou
 	struct text later = TEXT(SOURCE_PATH_BYTES_MAX);
 	int r = found->may_grow ? rotation_table_later(rotation->table, &later, ret_problem) : 0;
 	if (r > 0)
-		r = !is_of_ring(source, found, text_string(&later));
+		r = !is_in_ring(source, found, text_string(&later));
 	else if (r == 0 && found->may_grow && !rotation->options->log_rows)
 		r = source_has_grown(source, found);
 	text_clear(&later);
@@ -105,7 +105,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 	if (r == -ESTALE || r == HAS_MOVED)
 		return problem_error(&head->problem, 0, "is being written to");
 	if (r < 0)
-		return open_tell_unread(r, &head->problem, ret_problem);
+		return open_report_unread(r, &head->problem, ret_problem);
 	head->kind = SCAN_FILE;
 	return 0;
 }
@@ -130,7 +130,7 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 			source->head.source = source->index;
 			r = rotation_table_add(rotation->table, &source->head, ret_problem);
 			if (r == 0)
-				r = scan_may_be_over(rotation->options, ret_problem);
+				r = scan_check_cancelled(rotation->options, ret_problem);
 		}
 	}
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
@@ -159,14 +159,14 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 		if (!waits && !entry_is_too_large(&entry, rotation->options))
 			result = identify(source, &entry, id, &why);
 		if (result < 0 && result != -ESTALE)
-			r = open_tell_unread(result, &why, ret_problem);
+			r = open_report_unread(result, &why, ret_problem);
 		/* With -ESTALE there is neither an id nor a sentence. */
 		if (r >= 0 && result != HAS_MOVED)
 			r = rotation_table_know(rotation->table, &entry,
 				waits || result ? NULL : id, waits || *why.text ? why.text : NULL,
 				ret_problem);
 		if (r >= 0)
-			r = scan_may_be_over(rotation->options, ret_problem);
+			r = scan_check_cancelled(rotation->options, ret_problem);
 		if (r < 0)
 			break;
 		n++;
@@ -199,7 +199,7 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 		/* A pause follows two listings that differ, and so not the first listing alone. If
 		 * the run is over meanwhile, r becomes -ECANCELED. */
 		if (round && r == 0)
-			wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
+			wait_until((r = scan_check_cancelled(rotation->options, ret_problem)) < 0,
 				.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));
 		if (r >= 0)
 			r = list_sources(rotation, ret_problem);
@@ -210,7 +210,7 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 /* Makes the entry of a live log a piece: all that the log contains now. A piece is sent from a
  * copy, which does not change when more is written to the log. A log that is compressed is sent as
  * a file. Returns 0, also if the log cannot be read, or -errno with a sentence. */
-static int take_live(
+static int take_live_log(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
 	const struct source *source = &rotation->sources[entry->source];
@@ -225,13 +225,13 @@ static int take_live(
 	entry_set_version(entry, &state);
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
-	if (r < 0 && error_says_moved(r)) /* it was renamed, removed or emptied just now */
+	if (r < 0 && error_means_moved(r)) /* it was renamed, removed or emptied just now */
 		entry_let_wait(entry, S3ONCE_WAIT_CHANGED);
 	else if (r < 0)
 		entry->kind = SCAN_PROBLEM;
 	else if (!state.size)
 		entry_let_wait(entry, S3ONCE_WAIT_NO_LINE); /* nothing is in it yet */
-	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
+	return r < 0 ? open_report_unread(r, &entry->problem, ret_problem) : 0;
 }
 
 /* Hands out the rotated files that only a last listing finds, as WAITS. The first call makes this
@@ -251,12 +251,12 @@ static int next_new(struct rotation *rotation, struct scan_entry *ret, struct pr
 
 /* Makes the entry a notice if a log is rotated and compressed each night anew, which makes another
  * content of it each time, and so another object. Returns whether it does so, once. */
-static bool tell_packed_twice(struct rotation *rotation, struct scan_entry *ret)
+static bool report_packed_twice(struct rotation *rotation, struct scan_entry *ret)
 {
 	const char *path = rotation_table_packed_twice(rotation->table);
-	if (rotation->has_told_packed || !*path)
+	if (rotation->has_reported_packed || !*path)
 		return false;
-	rotation->has_told_packed = true;
+	rotation->has_reported_packed = true;
 	*ret = (struct scan_entry){.kind = SCAN_NOTICE, .relative = ".", .suffix = ""};
 	problem_set(&ret->problem,
 		"%s was rotated once more after it had been compressed, and is uploaded again each "
@@ -276,7 +276,7 @@ static int next_listed(
 	int error = 0;
 	if (r > 0 && ret->kind == SCAN_FILE && !ret->is_rotated &&
 		!entry_is_too_large(ret, rotation->options))
-		error = take_live(rotation, ret, ret_problem);
+		error = take_live_log(rotation, ret, ret_problem);
 	return error ? error : r;
 }
 
@@ -300,7 +300,7 @@ int rotation_next(
 			"the rotated files kept changing their names while they were listed %d "
 			"times; the next run takes what this one has missed",
 			ROTATION_ROUNDS + 1);
-	} else if (tell_packed_twice(rotation, &entry)) {
+	} else if (report_packed_twice(rotation, &entry)) {
 		r = 1;
 	} else if (!rotation->is_listed_again) {
 		r = next_listed(rotation, &entry, ret_problem);

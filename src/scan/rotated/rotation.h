@@ -17,8 +17,8 @@ struct rotation {
 				     is NULL until the sources were listed */
 	/* the listings did not settle, and rotation_next() has yet to tell it */
 	bool keeps_changing;
-	bool has_told_packed; /* see tell_packed_twice() */
-	bool is_listed_again; /* there was one more listing after all entries were handed out */
+	bool has_reported_packed; /* see report_packed_twice() */
+	bool is_listed_again;     /* there was one more listing after all entries were handed out */
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without
  * key and path. Returns 1 and the source, 0 at the end, or -errno with a sentence; -ECANCELED if

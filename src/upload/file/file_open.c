@@ -124,7 +124,7 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	text_add(&path, is_compressed ? "" : suffix);
 	if (!name.error && is_there(worker, file, text_string(&name), !is_compressed)) {
 		struct problem problem;
-		collision_tell(c->object, c->path, text_string(&path),
+		collision_explain(c->object, c->path, text_string(&path),
 			"exclude one of them, or use --header Content-Encoding in place of the suffix",
 			&problem);
 		step = file_fail(worker, file, &problem);
@@ -231,8 +231,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
 	/* Nobody else can write to a copy of a piece, or to what came through a pipe. */
-	file->is_reread =
-		file->stat_is_unsteady || (!c->is_piece && !c->is_piped && !file_times_tell(fd));
+	file->is_reread = file->stat_is_unsteady ||
+			  (!c->is_piece && !c->is_piped && !file_times_show_changes(fd));
 	if (file->stat_is_unsteady)
 		file->state.ctime_ns = 0, file->state.ino = 0;
 	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;

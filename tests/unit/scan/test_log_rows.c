@@ -265,11 +265,11 @@ static void test_families_and_scopes(void)
 	CHECK_INT(load(other, &family, NO_ROW), 0);
 	CHECK_INT(put(other, &also), 0); /* the same file may go to another place */
 	CHECK_INT(load(rows, &family, NO_ROW), 1);
-	CHECK(log_rows_tells(rows, &family, "x"));
-	CHECK(!log_rows_tells(rows, &family, "x"));
-	CHECK(log_rows_tells(rows, &family, "y"));
-	CHECK(log_rows_tells(rows, &others[0], "x"));
-	CHECK(log_rows_tells(other, &family, "x"));
+	CHECK(log_rows_note_once(rows, &family, "x"));
+	CHECK(!log_rows_note_once(rows, &family, "x"));
+	CHECK(log_rows_note_once(rows, &family, "y"));
+	CHECK(log_rows_note_once(rows, &others[0], "x"));
+	CHECK(log_rows_note_once(other, &family, "x"));
 	log_row_clear(&row);
 	log_row_clear(&also);
 	log_rows_free(rows);
@@ -353,12 +353,12 @@ static void test_only_looks(void)
 	CHECK_INT(load(rows, &family, NO_ROW), 0);
 	CHECK_INT(put(rows, &row), 0); /* for as long as it lasts */
 	CHECK_INT(load(rows, &family, NO_ROW), 1);
-	CHECK(log_rows_tells(rows, &family, "x") && log_rows_tells(rows, &family, "x"));
+	CHECK(log_rows_note_once(rows, &family, "x") && log_rows_note_once(rows, &family, "x"));
 	log_row_clear(&row);
 	log_rows_free(rows);
 	rows = open_as(SCOPE, 100, false);
 	CHECK_INT(load(rows, &family, NO_ROW), 0);
-	CHECK(log_rows_tells(rows, &family, "x"));
+	CHECK(log_rows_note_once(rows, &family, "x"));
 	log_rows_free(rows);
 	unlink("rows.db");
 }

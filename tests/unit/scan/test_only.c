@@ -29,7 +29,7 @@ static void test_folders(void)
 	CHECK(only_has(&only, ""));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		CHECK_INT(only_has(&only, rows[i].relative), rows[i].has);
-		CHECK_INT(only_leads_to(&only, rows[i].relative), rows[i].leads);
+		CHECK_INT(only_reaches_below(&only, rows[i].relative), rows[i].leads);
 	}
 	names_clear(&only);
 }
@@ -40,11 +40,11 @@ static void test_the_root(void)
 	struct names only = {0};
 	if (!CHECK_INT(only_init(&only, "/", folders, 1), 0))
 		return;
-	CHECK(!only_has(&only, "") && only_leads_to(&only, "x") && only_has(&only, "x/y"));
+	CHECK(!only_has(&only, "") && only_reaches_below(&only, "x") && only_has(&only, "x/y"));
 	names_clear(&only);
 	if (!CHECK_INT(only_init(&only, "/x/yz", folders, 1), 0))
 		return;
-	CHECK(!only_has(&only, "") && !only_leads_to(&only, "y"));
+	CHECK(!only_has(&only, "") && !only_reaches_below(&only, "y"));
 	names_clear(&only);
 }
 

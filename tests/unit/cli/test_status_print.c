@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/status/status_tell.h"
+#include "cli/status/status_print.h"
 
 static void check_outlook(
 	const struct mark *mark, const struct session_info *session, const char *says)

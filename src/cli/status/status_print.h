@@ -56,29 +56,29 @@ struct status_view {
 /* Prints a line to people, or adds it to the page if there is room. `arg` is the view. */
 void status_put(void *arg, const char *line);
 /* Tells of the store itself. It is called first. */
-void status_tell_store(struct status_view *view, bool has_bucket);
+void status_print_store(struct status_view *view, bool has_bucket);
 /* Tells which bucket the marks are about. */
-void status_tell_bucket(struct status_view *view, const struct bucket_row *row);
+void status_print_bucket(struct status_view *view, const struct bucket_row *row);
 /* Returns what the next run will do about a mark, as a static clause. `session` is NULL unless the
  * mark is claimed and the row of its session is there. Pure. */
 const char *status_outlook(const struct mark *mark, const struct session_info *session);
 /* Tells all that is known of a mark, or that there is none. `session`: as in status_outlook(). */
-void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
+void status_print_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
 /* Tells people that there is no mark below the prefix, and what to check. The last sum becomes
  * zero. */
-void status_tell_nothing(struct status_view *view, const char *prefix);
+void status_print_nothing(struct status_view *view, const char *prefix);
 /* Tells of a mark below a prefix that is not done, or whose file has changed since. */
-void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
-/* Tells how many failed and changed files status_tell_unfinished() has not listed. */
-void status_tell_omitted(struct status_view *view, const struct status_counts *counts);
+void status_print_unfinished(struct status_view *view, const char *key, const struct mark *mark);
+/* Tells how many failed and changed files status_print_unfinished() has not listed. */
+void status_print_omitted(struct status_view *view, const struct status_counts *counts);
 /* Tells of a session that holds claims. `session` is NULL if its row was removed. */
-void status_tell_session(struct status_view *view, const char *id, uint64_t claims,
+void status_print_session(struct status_view *view, const char *id, uint64_t claims,
 	const struct session_info *session);
 /* Tells the head of the table of folders. */
-void status_tell_head(struct status_view *view);
+void status_print_head(struct status_view *view);
 /* Tells the counts of all that is below a prefix: as a row of the table of folders, or as a
  * sentence if there is no such table. The prefix is a folder or, with is_sum, all that was asked
  * for. */
-void status_tell_counts(struct status_view *view, const char *prefix,
+void status_print_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum);

@@ -1,7 +1,7 @@
 /* Prints everything that `s3once status` shows, to people or as JSON (docs/json.md). The lines go
  * to standard output, or to a page that --watch draws anew as a whole. status_command.c reads the
  * marks and calls these functions; nothing is read here. */
-#include "cli/status/status_tell.h"
+#include "cli/status/status_print.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
@@ -80,7 +80,7 @@ static struct moment moment(int64_t s)
 	return m;
 }
 
-void status_tell_store(struct status_view *view, bool has_bucket)
+void status_print_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
 	if (view->json) {
@@ -103,7 +103,7 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }
 
-void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
+void status_print_bucket(struct status_view *view, const struct bucket_row *row)
 {
 	const char *bucket = view->space->bucket;
 	if (view->json) {
@@ -125,7 +125,7 @@ static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 }
 
 /* Prints a mark as an event. `outlook` is what the next run will do; NULL: it is left out. */
-static void tell_mark_as_json(const struct status_view *view, const char *key,
+static void print_mark_as_json(const struct status_view *view, const char *key,
 	const struct mark *mark, const char *outlook)
 {
 	const struct version *done = &mark->done;
@@ -185,13 +185,13 @@ const char *status_outlook(const struct mark *mark, const struct session_info *s
 	       "holds the same content already";
 }
 
-void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
+void status_print_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session)
 {
 	const char *outlook = status_outlook(mark, session);
 	const struct version *done = &mark->done;
 	if (view->json) {
-		tell_mark_as_json(view, key, mark, outlook);
+		print_mark_as_json(view, key, mark, outlook);
 		return;
 	}
 	tell(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
@@ -226,7 +226,7 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 	tell(view, "  next run  %s", outlook);
 }
 
-void status_tell_nothing(struct status_view *view, const char *prefix)
+void status_print_nothing(struct status_view *view, const char *prefix)
 {
 	view->sum = (struct status_counts){0};
 	tell(view, "s3://%s/%s at %s: these marks know of no file there%s",
@@ -238,13 +238,13 @@ void status_tell_nothing(struct status_view *view, const char *prefix)
 			  "they are (--marks, --job)");
 }
 
-void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark)
+void status_print_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
 	/* A mark that says done is told of only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
 	uint64_t *told = has_changed ? &view->changed_told : &view->failed_told;
 	if (view->json) {
-		tell_mark_as_json(view, key, mark, NULL);
+		print_mark_as_json(view, key, mark, NULL);
 		return;
 	}
 	/* Claims are told by their sessions, and damaged marks by their number. */
@@ -261,7 +261,7 @@ void status_tell_unfinished(struct status_view *view, const char *key, const str
 			mark->error ? escaped(mark->error).text : "no reason kept");
 }
 
-void status_tell_session(struct status_view *view, const char *id, uint64_t claims,
+void status_print_session(struct status_view *view, const char *id, uint64_t claims,
 	const struct session_info *session)
 {
 	if (!view->json && session) {
@@ -285,7 +285,7 @@ void status_tell_session(struct status_view *view, const char *id, uint64_t clai
 	}
 }
 
-void status_tell_omitted(struct status_view *view, const struct status_counts *counts)
+void status_print_omitted(struct status_view *view, const struct status_counts *counts)
 {
 	if (view->json)
 		return;
@@ -297,14 +297,14 @@ void status_tell_omitted(struct status_view *view, const struct status_counts *c
 			counts->of[STATUS_CHANGED] - view->changed_told);
 }
 
-void status_tell_head(struct status_view *view)
+void status_print_head(struct status_view *view)
 {
 	if (!view->json)
 		tell(view, "%12s %11s %9s %9s %9s  %s", "done", "size", "claimed", "failed",
 			"changed", "folder");
 }
 
-void status_tell_counts(struct status_view *view, const char *prefix,
+void status_print_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum)
 {
 	/* In the order of enum status_count. */
