@@ -5,6 +5,7 @@ uploads   what an upload costs the client: each case by each client in turn, run
 latency   files a second where requests take long, against s5cmd, and what the servers take of the CPUs
 compress  a large log, compressed on its way, against zstd piped into curl -T
 slow      a large file over slow lines that all connections share, against curl -T; what a kill -9 keeps
+uploaders several uploaders that begin together over one tree: requests, read and write units, dollars, CPU, threads
 rerun     a tree of a million finished files pushed again: requests (counted by a proxy), memory, time
 scan      the same tree scanned, nothing else
 marks     claims and marks a second in SQLite, with as many connections as a run has workers
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from tests.servers.base import ServerError
 
-from . import compress, latency, million, slow, uploads
+from . import compress, latency, million, slow, uploaders, uploads
 from .measure import BenchError, run
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -44,7 +45,7 @@ def checksums(options):
 
 
 def parse():
-    what = {"uploads": uploads.main, "latency": latency.main, "compress": compress.main, "slow": slow.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
+    what = {"uploads": uploads.main, "latency": latency.main, "compress": compress.main, "slow": slow.main, "uploaders": uploaders.main, "rerun": million.rerun, "scan": million.scan, "marks": marks, "checksums": checksums}
     parser = argparse.ArgumentParser(
         prog="python3 -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -56,7 +57,9 @@ def parse():
     parser.add_argument("--transports", default="http,tls", help="[http,tls]")
     parser.add_argument("--latencies", default="30/6,100/20", help="ms of S3/DynamoDB, of latency [30/6,100/20]")
     parser.add_argument("--clients", default="s3once,curl,rclone,s5cmd", help="those on PATH, of these and aws")
-    parser.add_argument("--files", type=int, default=1000000, help="of rerun and scan [1000000]")
+    parser.add_argument("--files", type=int, default=1000000, help="of rerun and scan [1000000], and of uploaders")
+    parser.add_argument("--uploaders", default="1,16,64", help="how many begin together [1,16,64]")
+    parser.add_argument("--push", nargs="*", default=[], help="of uploaders: further options of push, as --push=--concurrency=16")
     parser.add_argument("--stores", default="dynamodb,sqlite", help="of rerun: where the marks are [dynamodb,sqlite]")
     parser.add_argument("--size-mib", type=int, default=4096, help="of compress [4096]")
     options = parser.parse_args()

@@ -9,11 +9,18 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
 class Simulated(Server):
+    """build: where its program is. latency: milliseconds until S3 answers and until DynamoDB does, or nothing."""
+
+    def __init__(self, build=None, latency=(), folder=None):
+        super().__init__(folder)
+        self.build = build or REPOSITORY / os.environ.get("S3ONCE_BUILD", "build")
+        self.latency = latency
+
     def launch(self):
-        program = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build") / "tests" / "sim" / "serve"
+        program = self.build / "tests" / "sim" / "serve"
         if not program.is_file():
             raise ServerError(f"no program at {program}: build it, or set S3ONCE_BUILD")
         (port,) = free_ports(1)
         self.endpoint = f"http://127.0.0.1:{port}"
-        self.spawn("serve", [program, port, self.access_key])
+        self.spawn("serve", [program, port, self.access_key, *self.latency])
         self.wait_until(lambda: answers(self.endpoint), 20)

@@ -1,9 +1,11 @@
 /* The simulated S3 and DynamoDB of world_s3.h and world_dynamodb.h behind HTTP, for tests that need
- * them at once and nothing that has to be installed: serve PORT ACCESS-KEY. It serves on 127.0.0.1
- * until a signal ends it. Requests with x-amz-target are for DynamoDB. Buckets are made by
- * CreateBucket, tables by CreateTable, and everything is in memory. Any signature of the access key
- * is taken, since what s3once signs is tested elsewhere. One thread, on libuv's own loop: nothing
- * here is simulated but the two services. */
+ * them at once and nothing that has to be installed: serve PORT ACCESS-KEY [S3-MS DYNAMODB-MS]. It
+ * serves on 127.0.0.1 until a signal ends it. With the last two arguments each answer comes that
+ * much later. Requests with x-amz-target are for DynamoDB. Buckets are made by CreateBucket, tables
+ * by CreateTable, and everything is in memory. "Simulated.Bill" is answered by what the requests of
+ * DynamoDB have cost so far. Any signature of the access key is taken, since what s3once signs is
+ * tested elsewhere. One thread, on libuv's own loop: nothing here is simulated but the two
+ * services. */
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "world_dynamodb.h"
@@ -36,14 +38,26 @@ struct client {
 	char *bytes;
 	size_t at, cap;
 	size_t head_bytes, body_bytes; /* head_bytes 0: the head is not whole yet */
+	unsigned holds; /* answers that are not sent yet, and one until the connection is closed */
 	bool was_told_to_go_on;
 };
 
 struct answer {
 	uv_write_t write;
+	uv_timer_t late;
+	struct client *client;
 	char *bytes;
+	size_t n;
 };
 
+#define OPERATIONS_MAX 32
+/* How often each operation of DynamoDB was asked for. */
+static struct {
+	char name[32];
+	uint64_t n;
+} operations[OPERATIONS_MAX];
+
+static uint64_t s3_ms, dynamodb_ms;
 static struct bucket *buckets;
 static struct table *tables;
 static char credential[160]; /* as the Authorization header has it */
@@ -229,6 +243,32 @@ static void remove_table(struct table **at, struct wire_reply *ret)
 	free(table);
 }
 
+static void count_operation(const char *name)
+{
+	size_t i = 0;
+	while (i + 1 < OPERATIONS_MAX && operations[i].n && strcmp(operations[i].name, name) != 0)
+		i++;
+	snprintf(operations[i].name, sizeof operations[i].name, "%s", name);
+	operations[i].n++;
+}
+
+static void tell_bill(struct wire_reply *ret)
+{
+	double reads = 0, writes = 0;
+	json_t *requests = json_object();
+	for (const struct table *table = tables; table; table = table->next) {
+		const struct dynamodb_bill bill = world_dynamodb_bill(table->db);
+		reads += (double)bill.half_reads / 2;
+		writes += (double)bill.writes;
+	}
+	for (size_t i = 0; i < OPERATIONS_MAX && operations[i].n; i++)
+		json_object_set_new(
+			requests, operations[i].name, json_integer((json_int_t)operations[i].n));
+	tell(ret, 200,
+		json_pack("{s:o, s:f, s:f}", "requests", requests, "read_units", reads,
+			"write_units", writes));
+}
+
 /* The table that a body names: as TableName, as the first of a batch of keys, or in one of its
  * statements. The place of NULL if there is none. */
 static struct table **table_of(const json_t *body, const char *name)
@@ -255,11 +295,14 @@ static void answer_dynamodb(
 	const char *dot = strchr(target, '.'), *operation = dot ? dot + 1 : "";
 	const char *who = wire_header(request, "authorization");
 	const char *name = json_text(body, "TableName");
+	count_operation(operation);
 	struct table **at = table_of(body, name);
 	if (!*at && json_array_size(json_object_get(body, "Statements")))
 		at = &tables; /* any of them knows that the statements are of none */
 	if (!who || !strstr(who, credential))
 		refuse_json(ret, "UnrecognizedClientException", "The access key is unknown");
+	else if (strcmp(target, "Simulated.Bill") == 0)
+		tell_bill(ret);
 	else if (strcmp(operation, "ListTables") == 0)
 		list_tables(ret);
 	else if (!*at && strcmp(operation, "CreateTable") == 0)
@@ -273,37 +316,67 @@ static void answer_dynamodb(
 	json_decref(body);
 }
 
-static void answer(const struct wire_request *request, struct wire_reply *ret)
+/* Answers, and returns how many milliseconds later the answer is to be sent. */
+static uint64_t answer(const struct wire_request *request, struct wire_reply *ret)
 {
 	const char *target = wire_header(request, "x-amz-target");
 	if (target)
 		answer_dynamodb(request, target, ret);
 	else
 		answer_s3(request, ret);
+	return target ? dynamodb_ms : s3_ms;
 }
 
 /* --- HTTP. */
+
+static void let_go(struct client *client)
+{
+	if (--client->holds)
+		return;
+	free(client->bytes);
+	free(client);
+}
+
+static void on_answer_closed(uv_handle_t *handle)
+{
+	struct answer *answer = handle->data;
+	let_go(answer->client);
+	free(answer->bytes);
+	free(answer);
+}
 
 static void on_written(uv_write_t *write, int status)
 {
 	struct answer *answer = write->data;
 	(void)status;
-	free(answer->bytes);
-	free(answer);
+	uv_close((uv_handle_t *)&answer->late, on_answer_closed);
 }
 
-/* Takes the bytes. */
-static void send_bytes(struct client *client, char *bytes, size_t n)
+static void on_time(uv_timer_t *timer)
 {
-	struct answer *answer = must(calloc(1, sizeof *answer));
-	const uv_buf_t buf = uv_buf_init(bytes, (unsigned)n);
-	answer->bytes = bytes;
-	answer->write.data = answer;
-	if (uv_write(&answer->write, (uv_stream_t *)&client->tcp, &buf, 1, on_written))
+	struct answer *answer = timer->data;
+	const uv_buf_t buf = uv_buf_init(answer->bytes, (unsigned)answer->n);
+	if (uv_is_closing((uv_handle_t *)&answer->client->tcp) ||
+		uv_write(&answer->write, (uv_stream_t *)&answer->client->tcp, &buf, 1, on_written))
 		on_written(&answer->write, 0);
 }
 
-static void reply(struct client *client, const char *method, const struct wire_reply *from)
+/* Takes the bytes, and sends them after so many milliseconds. */
+static void send_bytes(struct client *client, char *bytes, size_t n, uint64_t after_ms)
+{
+	struct answer *answer = must(calloc(1, sizeof *answer));
+	*answer = (struct answer){.client = client, .bytes = bytes, .n = n};
+	answer->write.data = answer->late.data = answer;
+	client->holds++;
+	uv_timer_init(client->tcp.loop, &answer->late);
+	if (after_ms)
+		uv_timer_start(&answer->late, on_time, after_ms, 0);
+	else
+		on_time(&answer->late);
+}
+
+static void reply(
+	struct client *client, const char *method, const struct wire_reply *from, uint64_t after_ms)
 {
 	const bool is_head = strcmp(method, "HEAD") == 0;
 	const uint64_t body = is_head ? from->content_length : from->body.len;
@@ -324,7 +397,7 @@ static void reply(struct client *client, const char *method, const struct wire_r
 		text_add_bytes(&out, text_string(&from->body), from->body.len);
 	if (out.error)
 		abort();
-	send_bytes(client, out.data, out.len);
+	send_bytes(client, out.data, out.len, after_ms);
 }
 
 /* The request at the front of the buffer, which is whole. */
@@ -349,8 +422,8 @@ static void serve(struct client *client)
 		wire_request_new(method, text_string(&url), lines, n, body, client->body_bytes);
 	struct wire_reply ret;
 	wire_reply_init(&ret);
-	answer(request, &ret);
-	reply(client, method, &ret);
+	const uint64_t after_ms = answer(request, &ret);
+	reply(client, method, &ret, after_ms);
 	wire_reply_clear(&ret);
 	wire_request_free(request);
 	text_clear(&url);
@@ -370,15 +443,13 @@ static bool measure(struct client *client)
 	client->body_bytes = length && length < end ? strtoul(length + 17, NULL, 10) : 0;
 	const char *chunked = strcasestr(client->bytes, "\r\ntransfer-encoding:");
 	if (expects && expects < end && client->at < client->head_bytes + client->body_bytes)
-		send_bytes(client, must(strdup("HTTP/1.1 100 Continue\r\n\r\n")), 25);
+		send_bytes(client, must(strdup("HTTP/1.1 100 Continue\r\n\r\n")), 25, 0);
 	return client->body_bytes < BODY_MAX_BYTES && !(chunked && chunked < end);
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-	struct client *client = handle->data;
-	free(client->bytes);
-	free(client);
+	let_go(handle->data);
 }
 
 static void give_room(uv_handle_t *handle, size_t usual, uv_buf_t *ret)
@@ -414,6 +485,7 @@ static void on_connection(uv_stream_t *server, int status)
 {
 	struct client *client = must(calloc(1, sizeof *client));
 	client->tcp.data = client;
+	client->holds = 1;
 	uv_tcp_init(server->loop, &client->tcp);
 	if (status || uv_accept(server, (uv_stream_t *)&client->tcp) ||
 		uv_read_start((uv_stream_t *)&client->tcp, give_room, on_read))
@@ -427,16 +499,20 @@ int main(int argc, char **argv)
 	uv_loop_t *loop = uv_default_loop();
 	uv_tcp_t server;
 	struct sockaddr_in address;
-	if (argc != 3) {
-		fprintf(stderr, "usage: serve PORT ACCESS-KEY\n");
+	if (argc != 3 && argc != 5) {
+		fprintf(stderr, "usage: serve PORT ACCESS-KEY [S3-MS DYNAMODB-MS]\n");
 		return 2;
+	}
+	if (argc == 5) {
+		s3_ms = strtoul(argv[3], NULL, 10);
+		dynamodb_ms = strtoul(argv[4], NULL, 10);
 	}
 	snprintf(credential, sizeof credential, "Credential=%s/", argv[2]);
 	uv_ip4_addr("127.0.0.1", atoi(argv[1]), &address);
 	uv_tcp_init(loop, &server);
 	int error = uv_tcp_bind(&server, (const struct sockaddr *)&address, 0);
 	if (!error)
-		error = uv_listen((uv_stream_t *)&server, 128, on_connection);
+		error = uv_listen((uv_stream_t *)&server, 4096, on_connection);
 	if (error) {
 		fprintf(stderr, "serve: bind: port %s: %s\n", argv[1], uv_strerror(error));
 		return 1;

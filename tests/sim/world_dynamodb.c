@@ -22,6 +22,7 @@ struct world_dynamodb {
 	struct row *rows; /* sorted */
 	size_t n, cap;
 	char ttl[256]; /* its attribute, or "" */
+	struct dynamodb_bill bill;
 };
 
 struct world_dynamodb *world_dynamodb_new(uint64_t seed, const char *table,
@@ -37,6 +38,39 @@ struct world_dynamodb *world_dynamodb_new(uint64_t seed, const char *table,
 	db->arg = arg;
 	snprintf(db->ttl, sizeof db->ttl, "%s", habits->ttl ? habits->ttl : "");
 	return db;
+}
+
+/* The size of an item as DynamoDB bills it: its names, and the bytes of its strings and numbers. */
+static size_t item_bytes(const json_t *item)
+{
+	const char *name, *type;
+	json_t *attribute, *value;
+	size_t bytes = 0;
+	json_object_foreach((json_t *)(uintptr_t)item, name, attribute)
+	{
+		bytes += strlen(name);
+		json_object_foreach(attribute, type, value) bytes += json_string_length(value);
+	}
+	return bytes;
+}
+
+/* A read of items of this size together. */
+static void bill_read(struct world_dynamodb *db, size_t bytes, bool is_consistent)
+{
+	const size_t units = bytes > 4096 ? (bytes + 4095) / 4096 : 1;
+	db->bill.half_reads += is_consistent ? 2 * units : units;
+}
+
+/* A write of an item, also one that is refused. Each has the size of the larger of two items. */
+static void bill_write(struct world_dynamodb *db, const json_t *old, const json_t *now)
+{
+	const size_t a = item_bytes(old), b = item_bytes(now), bytes = a > b ? a : b;
+	db->bill.writes += bytes > 1024 ? (bytes + 1023) / 1024 : 1;
+}
+
+struct dynamodb_bill world_dynamodb_bill(const struct world_dynamodb *db)
+{
+	return db->bill;
 }
 
 static void row_clear(struct row *row)
@@ -238,6 +272,7 @@ static void write_item(struct world_dynamodb *db, const struct wire_request *req
 		return;
 	}
 	if (holds == EXPRESSION_FALSE) {
+		bill_write(db, old, NULL);
 		json_t *error = error_body(
 			"ConditionalCheckFailedException", "The conditional request failed");
 		if (old && db->habits.returns_old &&
@@ -263,6 +298,7 @@ static void write_item(struct world_dynamodb *db, const struct wire_request *req
 	json_t *told = json_object();
 	if (strcmp(text_in(body, "ReturnValues"), "ALL_NEW") == 0)
 		json_object_set_new(told, "Attributes", json_deep_copy(now));
+	bill_write(db, old, now);
 	write_row(db, request, pk, sk, now);
 	answer(ret, 200, told);
 }
@@ -285,11 +321,12 @@ static void get_item(struct world_dynamodb *db, const json_t *body, struct wire_
 		return;
 	}
 	const size_t i = place_of(db, dynamodb_text(key, "pk"), dynamodb_text(key, "sk"), &found);
+	const bool is_consistent = json_is_true(json_object_get(body, "ConsistentRead"));
+	const json_t *shown = found ? seen(db, &db->rows[i], is_consistent) : NULL;
 	json_t *told = json_object();
-	if (found)
-		json_object_set_new(told, "Item",
-			json_deep_copy(seen(db, &db->rows[i],
-				json_is_true(json_object_get(body, "ConsistentRead")))));
+	if (shown)
+		json_object_set_new(told, "Item", json_deep_copy(shown));
+	bill_read(db, item_bytes(shown), is_consistent);
 	answer(ret, 200, told);
 }
 
@@ -325,10 +362,11 @@ static void get_many(struct world_dynamodb *db, const json_t *body, struct wire_
 		}
 		const size_t i =
 			place_of(db, dynamodb_text(key, "pk"), dynamodb_text(key, "sk"), &found);
+		/* One draw after the other: arguments are computed in any order. */
+		const json_t *shown = found ? seen(db, &db->rows[i], is_consistent) : NULL;
+		bill_read(db, item_bytes(shown), is_consistent);
 		if (!found)
 			continue;
-		/* One draw after the other: arguments are computed in any order. */
-		const json_t *shown = seen(db, &db->rows[i], is_consistent);
 		json_array_insert_new(items, /* in no order */
 			chance_below(&db->chance, json_array_size(items) + 1),
 			json_deep_copy(shown));
@@ -345,6 +383,15 @@ static void get_many(struct world_dynamodb *db, const json_t *body, struct wire_
 	answer(ret, 200, told);
 }
 
+/* The partition that a Query reads, or "" for a Scan. */
+static const char *partition_of(const json_t *body)
+{
+	char name[64], value[64];
+	if (sscanf(text_in(body, "KeyConditionExpression"), "%63s = %63s", name, value) != 2)
+		return "";
+	return dynamodb_text(json_object_get(body, "ExpressionAttributeValues"), value);
+}
+
 /* Query and Scan. */
 static void list(struct world_dynamodb *db, const json_t *body, struct wire_reply *ret)
 {
@@ -356,25 +403,34 @@ static void list(struct world_dynamodb *db, const json_t *body, struct wire_repl
 	if (limit && (size_t)json_integer_value(limit) < most)
 		most = (size_t)json_integer_value(limit);
 	json_t *items = json_array(), *last = NULL;
+	const char *partition = partition_of(body);
+	size_t bytes = 0;
 	bool found;
+	if (*partition)
+		i = place_of(db, partition, "", &found);
 	if (start) {
 		i = place_of(db, dynamodb_text(start, "pk"), dynamodb_text(start, "sk"), &found);
 		i += found;
 	}
 	for (; i < db->n && !last; i++) {
 		const struct row *row = &db->rows[i];
+		if (*partition && strcmp(row->pk, partition) != 0)
+			break;
 		if (*condition && condition_holds(condition,
 					  json_object_get(body, "ExpressionAttributeNames"),
 					  json_object_get(body, "ExpressionAttributeValues"),
 					  row->item) != EXPRESSION_TRUE)
 			continue;
-		json_array_append_new(items, json_deep_copy(seen(db, row, is_consistent)));
+		const json_t *shown = seen(db, row, is_consistent);
+		bytes += item_bytes(shown);
+		json_array_append_new(items, json_deep_copy(shown));
 		if (json_array_size(items) == most) {
 			last = json_pack("{s:{s:s}}", "pk", "S", row->pk);
 			if (!db->habits.hash_only)
 				json_object_set_new(last, "sk", json_pack("{s:s}", "S", row->sk));
 		}
 	}
+	bill_read(db, bytes, is_consistent);
 	const int count = (int)json_array_size(items);
 	json_t *told =
 		json_pack("{s:i, s:i, s:o}", "Count", count, "ScannedCount", count, "Items", items);
@@ -420,6 +476,7 @@ static json_t *execute(struct world_dynamodb *db, const struct wire_request *req
 	if (strcmp(statement->table, db->table) != 0)
 		return statement_error("ResourceNotFound", "Requested resource not found");
 	json_t *table = json_pack("{s:s}", "TableName", db->table);
+	bill_write(db, old, statement->item);
 	if (statement->is_insert && !old) {
 		write_row(db, request, pk, sk, json_deep_copy(statement->item));
 		return table;

@@ -40,5 +40,11 @@ const json_t *world_dynamodb_item(const struct world_dynamodb *db, const char *p
 const json_t *world_dynamodb_at(const struct world_dynamodb *db, size_t i);
 /* The string or number of an attribute, or "". */
 const char *dynamodb_text(const json_t *item, const char *name);
+/* What the requests so far have cost: half read units, since an eventually consistent read of up to
+ * 4 KB costs half of one, and write units. */
+struct dynamodb_bill {
+	uint64_t half_reads, writes;
+};
+struct dynamodb_bill world_dynamodb_bill(const struct world_dynamodb *db);
 /* People delete an item. */
 void world_dynamodb_forget(struct world_dynamodb *db, const char *pk, const char *sk);
