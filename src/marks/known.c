@@ -95,9 +95,9 @@ static enum outcome read_beginning(
 }
 
 int known_new(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, struct known **ret)
+	const struct call_limits *limits, unsigned page_rows, struct known **ret)
 {
-	const struct mark_pages_of of = {.space = space, .limits = *limits};
+	const struct mark_pages_of of = {.space = space, .limits = *limits, .page_rows = page_rows};
 	struct known *known = calloc(1, sizeof *known);
 	if (!known || mark_pages_new(&of, &known->pages)) {
 		free(known);

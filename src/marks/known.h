@@ -5,10 +5,11 @@
 #pragma once
 #include "marks/mark.h"
 
-/* conn and space are borrowed until known_free. Memory: at most a page of marks a shard. */
+/* conn and space are borrowed until known_free. A page of a shard has at most page_rows marks, or
+ * as many as the store gives at once if that is 0. Memory: at most such a page for each shard. */
 struct known;
 int known_new(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, struct known **ret);
+	const struct call_limits *limits, unsigned page_rows, struct known **ret);
 void known_free(struct known *known);
 
 /* Reads the marks of n keys. The keys rise, and are above all that were asked for before. `last`

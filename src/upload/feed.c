@@ -137,7 +137,6 @@ static bool hand_on(struct feed *feed, bool is_last)
 		if (!run_is_over(run))
 			run_fail(run, &problem);
 	}
-	const uint64_t read_ns = clock_boot_ns();
 	/* An earlier run may have made the object of --bucket-id-object. */
 	char id_object[KEY_BYTES_MAX + 1];
 	const char *option = run->options.bucket_id_object;
@@ -177,7 +176,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 	size_t taken = 0; /* files that the queue has taken */
 	while (can_go_on && taken < n) {
 		const size_t block = n - taken < BLOCK_FILES ? n - taken : BLOCK_FILES;
-		can_go_on = queue_add(run->queue, feed->chunk + taken, block, read_ns);
+		can_go_on = queue_add(run->queue, feed->chunk + taken, block);
 		taken += can_go_on ? block : 0;
 	}
 	for (size_t i = taken; i < n; i++)
@@ -354,7 +353,7 @@ void feed_run(struct run *run)
 	limits.is_progress = true; /* a page of marks that was read */
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
 		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
-		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
+		!known_new(feed->conn, &run->space, &limits, 0, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
 		is_whole = feed_all(feed);

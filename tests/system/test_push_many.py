@@ -66,6 +66,17 @@ def test_four_processes_share_a_tree(s3once, s3, s3_proxy, bucket, marks, tmp_pa
     assert {session["state"] for session in sessions_of(marks)} == {"ended"}
 
 
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_a_run_alone_reads_marks_once(s3once, s3, bucket, marks, tmp_path):
+    """Also where files wait in the queue for seconds."""
+    tree = make_tree(tmp_path / "tree", {f"{n:03}": 16 * 1024 for n in range(250)})
+    run = s3once("push", tree, f"s3://{bucket}", "--concurrency", "2", "--bwlimit", "1M", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 250}, run
+    requests = summary(run)["requests"]
+    assert not requests.keys() & {"BatchGetItem", "BatchGet"}, requests
+    assert sum(requests.get(name, 0) for name in ("GetItem", "Get")) < 10, requests
+
+
 def test_four_processes_replace_what_has_changed(s3once, s3, s3_proxy, bucket, marks, tmp_path):
     names = [f"{n % 20}/{n}" for n in range(300)]
     tree = make_tree(tmp_path / "tree", dict.fromkeys(names, 100))

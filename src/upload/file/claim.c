@@ -278,6 +278,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	 * moment. */
 	if (gives_up || (!candidate_was_just_seen_held(c) && !c->said_held))
 		tell_held(worker, file, !gives_up);
+	queue_contested(worker->run->queue, c->block);
 	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
@@ -318,7 +319,7 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	ref.may_sync_later = file->seen.state != MARK_DONE;
 	const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &present, &problem);
 	if (o == OUTCOME_OK) {
-		if (file->candidate->leads) /* the other files of its block wait for this */
+		if (file->candidate->opens_block) /* the other files of its block wait for this */
 			queue_claimed(worker->run->queue, file->candidate);
 		return STEP_NEXT;
 	}

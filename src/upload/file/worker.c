@@ -1,5 +1,5 @@
 /* A worker. It takes tasks from the queue, brings each file from state to state (see the picture in
- * file.h) by the answers of their steps, and checks blocks in which other uploaders may be at work.
+ * file.h) by the answers of their steps, and reads the marks of those again that came back.
  * push_loop.c starts a worker in each thread. prove.c makes workers for their connections and
  * buffers, but gives them no tasks. What a step does is in the file of that step. */
 #include "upload/file/worker.h"
@@ -15,6 +15,14 @@
 #include "upload/file/steps.h"
 #include <stdlib.h>
 #include <string.h>
+
+#define CHECK_CHUNK     1000 /* keys that known_read() is asked for at once */
+#define PAGE_ROWS_LEAST 50
+
+/* Files that another uploader holds wait at least for CHECK_AGAIN_NS. The rest of a block in which
+ * it was met is left to it for LEFT_ALONE_NS at least. */
+#define CHECK_AGAIN_NS NS_PER_S
+#define LEFT_ALONE_NS  (5 * NS_PER_S)
 
 /* Whether the file can go back to the queue without a turn: a running uploader holds it, and that
  * was reported before, or is too recent to be reported. *ret_again_ns is when to look again. */
@@ -34,67 +42,123 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	       !over;
 }
 
-/* known_again() wants rising keys, and the files of a block that came back are in any order. */
+/* known_read() wants rising keys, and blocks come back in any order. */
 static int compare_keys(const void *a, const void *b)
 {
-	const struct candidate *const *x = a, *const *y = b;
-	return strcmp((*x)->key, (*y)->key);
+	struct candidate *const *const *x = a, *const *const *y = b;
+	return strcmp((**x)->key, (**y)->key);
 }
 
-/* Reads the marks of a block again, since other uploaders may have taken its files meanwhile. Files
- * that are done are skipped. Files that a running uploader holds go back to the queue. The others
- * may be begun. Frees the block. */
-static void check_block(struct worker *worker, struct block *block)
+/* Reads the marks of n files that came back. The pages are as small as they can be if all marks in
+ * them are wanted. If there are far more marks between them, known_read() reads single ones. */
+static bool read_again(
+	struct worker *worker, struct candidate **const *places, size_t n, struct packed_mark **ret)
 {
-	struct run *run = worker->run;
-	const char *keys[BLOCK_FILES];
-	struct packed_mark *marks[BLOCK_FILES];
-	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
-	size_t n_ready = 0, n_later = 0, n_done = 0, first = 0;
-	struct problem problem = {0};
-	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
-	for (size_t i = 0; i < block->n; i++)
-		keys[i] = block->files[i]->key;
-	const bool is_read = known_again(worker->marks, &run->space, keys, block->n,
-				     &worker->limits, marks, &problem) == OUTCOME_OK;
-	/* Files that are held come back after half a second at least, since session_is_over() does
-	 * not ask about the same session again before. */
-	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
+	const char *keys[CHECK_CHUNK];
+	const struct mark_space *space = &worker->run->space;
+	const unsigned page_rows = PAGE_ROWS_LEAST + 2 * (unsigned)n / space->settings.shards;
+	struct problem problem = {.text = "out of memory"};
+	struct known *known = NULL;
+	bool is_read = !known_new(worker->marks, space, &worker->limits, page_rows, &known);
+	for (size_t at = 0, chunk; at < n && is_read; at += chunk) {
+		chunk = n - at < CHECK_CHUNK ? n - at : CHECK_CHUNK;
+		for (size_t i = 0; i < chunk; i++)
+			keys[i] = (*places[at + i])->key;
+		is_read = known_read(known, keys, chunk, at + chunk == n, ret + at, &problem) ==
+			  OUTCOME_OK;
+	}
 	if (!is_read) /* each file's claim will show its mark */
 		log_info("reading marks again: %s", problem.text);
-	/* A block that came back begins at a random file, where other uploaders are probably not at
-	 * work. */
-	if (is_read && block->came_back)
-		first = (size_t)random_below(block->n);
-	for (size_t i = 0; i < block->n; i++) {
-		const size_t at = (first + i) % block->n;
-		struct candidate *c = block->files[at];
-		/* Without a mark, and if the marks were not read, marks[at] is NULL. */
-		const struct mark mark = mark_unpack(marks[at]);
-		uint64_t at_ns = 0;
+	known_free(known);
+	return is_read;
+}
+
+/* Drops the files that are done. In their places is NULL then. If the marks are not read, no file
+ * is dropped, and all count as free. `places` and `marks` have room for all files of the blocks. */
+static void drop_done(struct worker *worker, struct block *blocks, struct candidate ***places,
+	struct packed_mark **marks)
+{
+	size_t n = 0;
+	for (struct block *block = blocks; block; block = block->next)
+		for (size_t i = 0; i < block->n; i++)
+			places[n++] = &block->files[i];
+	qsort(places, n, sizeof *places, compare_keys);
+	const bool is_read = read_again(worker, places, n, marks);
+	for (size_t i = 0; i < n; i++) {
+		struct candidate *c = *places[i];
+		const struct mark mark = mark_unpack(marks[i]); /* of NULL it is an absent one */
 		/* An earlier turn may have written this done mark, and lost the reply, so that the
 		 * file came back to the queue (said_done). Such a file is not skipped: its next
 		 * turn reports it as uploaded or adopted. */
-		if (is_read && run_skips(run, c, &mark) && !c->said_done) {
-			bucket_skip_done(run, worker->marks, c, &mark.done);
-			n_done++;
-		} else if (is_read && may_wait(worker, c, &at_ns)) {
-			later[n_later++] = c;
-			again_ns = at_ns > again_ns ? at_ns : again_ns;
-		} else {
-			ready[n_ready++] = c;
+		if (run_skips(worker->run, c, &mark) && is_read && !c->said_done) {
+			bucket_skip_done(worker->run, worker->marks, c, &mark.done);
+			*places[i] = NULL;
 		}
-		free(marks[at]);
+		free(marks[i]);
 	}
-	queue_later(run->queue, later, n_later, again_ns);
-	/* Others are at work in this block if some of its files are done or held. Then the rest
-	 * comes back as a block that is checked once more. */
-	if (n_later + n_done && !block->came_back) {
-		queue_shared(run->queue, ready, n_ready);
-		n_ready = 0;
+}
+
+/* Whether another uploader is at work in the block of this file that came back, so that it is about
+ * to claim the other small files there. It was met there a moment ago. Or it holds this file, which
+ * was not reported yet. Or the file was dropped as done since the block came back (NULL). */
+static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
+{
+	return !c || (is_held && !c->said_held) ||
+	       (c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS);
+}
+
+/* Gives the files of a block back to the queue. Those that a running uploader holds have to wait.
+ * So have the other small ones where that uploader is at work. The longer ago it was met, the
+ * longer is the pause. Frees the block. */
+static void give_back(struct worker *worker, struct block *block)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
+	size_t n_ready = 0, n_later = 0;
+	bool is_held[BLOCK_FILES] = {false}, leaves_small = false;
+	uint64_t pause_ns = CHECK_AGAIN_NS, again_ns = 0, at_ns;
+	for (size_t i = 0; i < block->n; i++) {
+		struct candidate *c = block->files[i];
+		is_held[i] = c && may_wait(worker, c, &at_ns);
+		leaves_small |= is_shared(c, is_held[i], now_ns);
+		if (is_held[i] && at_ns > again_ns)
+			again_ns = at_ns;
+		if (c && c->contested_ns && now_ns - c->contested_ns > pause_ns)
+			pause_ns = now_ns - c->contested_ns;
 	}
-	queue_ready(run->queue, ready, n_ready);
+	pause_ns = pause_ns < LEFT_ALONE_NS ? pause_ns : LEFT_ALONE_NS;
+	again_ns = again_ns > now_ns + pause_ns ? again_ns : now_ns + pause_ns;
+	for (size_t i = 0; i < block->n; i++) {
+		struct candidate *c = block->files[i];
+		if (c && (is_held[i] || (leaves_small && c->size <= S3ONCE_SMALL_BYTES_MAX)))
+			later[n_later++] = c;
+		else if (c)
+			ready[n_ready++] = c;
+	}
+	queue_later(worker->run->queue, later, n_later, again_ns);
+	queue_ready(worker->run->queue, ready, n_ready);
 	free(block);
+}
+
+/* Reads the marks of files that came back, since other uploaders may have taken them meanwhile.
+ * Frees the blocks. */
+static void check_blocks(struct worker *worker, struct block *blocks)
+{
+	size_t n = 0;
+	for (const struct block *block = blocks; block; block = block->next)
+		n += block->n;
+	struct candidate ***places = calloc(n, sizeof *places);
+	struct packed_mark **marks = calloc(n, sizeof *marks);
+	if (places && marks)
+		drop_done(worker, blocks, places, marks);
+	else
+		run_fail(worker->run, PROBLEM("out of memory"));
+	free(places);
+	free(marks);
+	for (struct block *next; blocks; blocks = next) {
+		next = blocks->next;
+		give_back(worker, blocks);
+	}
 }
 
 /* Performs the step of the state that the file is in. Sending includes the proof and the mark. */
@@ -160,11 +224,29 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
+/* Whether another uploader has claimed the file or marked it done since its mark was read by the
+ * scan's thread or by check_blocks(). */
+static bool was_taken(const struct worker *worker, const struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	const struct mark *seen = &file->seen;
+	const bool is_new = seen->state != c->mark || strcmp(seen->session, c->holder) != 0;
+	return is_new && (seen->state == MARK_CLAIMED || seen->state == MARK_DONE) &&
+	       strcmp(seen->session, session_id(worker->run->session)) != 0;
+}
+
+/* Leaves the block of the file to the uploader that is at work there, and the file as well. */
+static enum step leave_block(struct worker *worker, struct file *file)
+{
+	queue_contested(worker->run->queue, file->candidate->block);
+	return file_later(worker, file, clock_boot_ns() + CHECK_AGAIN_NS);
+}
+
 /* Begins the turn of a file, and brings it to its end. Takes the candidate.
  *
- * If the scan's thread or check_block() has seen a mark, it is read again here, consistently, since
- * it decides. If they have seen none, no mark is read: claim_file() then finds out whether there is
- * one after all.
+ * If the scan's thread or check_blocks() has seen a mark, it is read again here, consistently,
+ * since it decides. If they have seen none, no mark is read, unless another uploader may have taken
+ * the file: claim_file() then finds out whether there is one after all.
  *
  * The mark is read before the file is opened. If it were read after that, it could say that a later
  * version is done than the one that is open, and the earlier one would be sent in its place. */
@@ -181,11 +263,13 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	}
 	atomic_fetch_add(&run->report.in_flight, 1);
 	worker_begin_turn(worker, candidate);
-	if (candidate->mark != MARK_ABSENT) {
+	if (candidate->mark != MARK_ABSENT || candidate->may_be_taken) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen, &problem);
 		if (o != OUTCOME_OK)
 			step = file_marks_outcome(worker, file, o, &problem);
+		else if (was_taken(worker, file))
+			step = leave_block(worker, file);
 	}
 	if (step == STEP_AGAIN) {
 		const uint64_t began_ns = clock_boot_ns();
@@ -230,7 +314,7 @@ void worker_run(struct worker *worker)
 			if (file)
 				go_on(worker, file, step);
 		} else {
-			check_block(worker, task.block);
+			check_blocks(worker, task.blocks);
 		}
 		liveness_sign(&run->liveness, -1);
 		if (atomic_load(&run->refusals.n_refused))

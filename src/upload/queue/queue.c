@@ -10,12 +10,12 @@
 #include <string.h>
 #include <uv.h>
 
-/* Marks that were read less than this ago are not read again, unless other uploaders were seen. */
-#define FRESH_NS NS_PER_S
-
-/* The rest of a block waits no longer than this for the claim of its leading file, since the
+/* The rest of a block waits no longer than this for the claim of the file that opens it, since the
  * request for the claim may hang. */
-#define REST_NS (NS_PER_S / 2)
+#define OPEN_NS (2 * NS_PER_S)
+
+/* After this time a block is looked at again in which another uploader was at work. */
+#define CONTESTED_NS NS_PER_S
 
 /* Blocks are begun in the order of their due times. A block of the scan is due at once, but its due
  * time is a random moment of the last minute, so that the order of these blocks is random. With
@@ -25,12 +25,6 @@
  * the scan has added by then and, without ranks, before those that the scan adds more than a minute
  * later. */
 #define SPREAD_NS (60 * NS_PER_S)
-
-/* In this many blocks at the beginning of a run, one file leads even if no other uploader was seen.
- * The leading file is claimed before the others of its block are handed out. Uploaders that begin
- * together have not seen each other yet. With ranks (--final), a file leads only once another
- * uploader was seen. */
-#define BLOCKS_FIRST 8
 
 /* Where a worker without a task waits, on its stack. */
 struct seat {
@@ -50,17 +44,16 @@ struct queue {
 		 * The scan's blocks are due at once, in an order that is random for each process,
 		 * so that many uploaders over one tree do not compete for the same files. */
 		struct block waiting;
-		/* The other files of each block whose leading file is not claimed yet. */
+		/* The files of each block that wait until its first one is claimed. */
 		struct block *rests;
 		size_t n_rests;     /* files in all `rests` */
-		unsigned checking;  /* blocks whose marks a worker is reading again */
-		unsigned begun;     /* blocks begun so far, counted up to BLOCKS_FIRST */
+		unsigned checking;  /* workers that are reading marks again */
 		unsigned serial;    /* serial number of the last block that was added */
 		struct turns turns; /* the tasks that may be begun */
 		struct seat *seats; /* workers without a task; the last one that came is first */
 		unsigned busy;      /* tasks handed out and not done */
 		unsigned retiring;  /* workers that are to end */
-		bool has_company;   /* others were seen: marks are read again, and files lead */
+		bool has_company;   /* other uploaders were seen at work in the files of this run */
 		enum queue_phase phase;
 		uint64_t level_since_ns; /* when the number of workers changed last */
 		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
@@ -166,7 +159,7 @@ static void add_block(
 	queue->locked.n_files += n;
 	for (size_t i = 0; i < n; i++) {
 		files[i]->block = queue->locked.serial;
-		files[i]->leads = false;
+		files[i]->opens_block = files[i]->may_be_taken = false;
 	}
 	if (!block) {
 		add_files(queue, files, n);
@@ -185,37 +178,51 @@ static void put_back(struct queue *queue, struct candidate *const *files, size_t
 		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .came_back = true});
 }
 
-/* Releases these files of one block. Where there may be other uploaders, the first small file
- * leads, and the rest waits in `rests` until that file is claimed. A large file does not lead,
- * since it might have to wait for its turn. */
-static void begin_block(struct queue *queue, struct candidate *const *files, size_t n)
+/* Adds files as a block that is due, and whose place among such blocks is random. With ranks, all
+ * blocks are due since 0, so that their ranks alone order them. */
+static void add_due(struct queue *queue, struct candidate *const *files, size_t n)
 {
-	const bool is_early = queue->locked.begun < BLOCKS_FIRST && !queue->locked.turns.is_ranked;
-	struct block *rest = NULL;
-	size_t leader = 0;
-	queue->locked.begun += is_early;
-	if (n > 1 && (queue->locked.has_company || is_early)) {
-		while (leader < n && files[leader]->size > S3ONCE_SMALL_BYTES_MAX)
-			leader++;
-		rest = leader < n ? malloc(sizeof *rest) : NULL;
-	}
-	if (!rest) {
-		add_files(queue, files, n);
-		return;
-	}
-	*rest = (struct block){.next = queue->locked.rests, .due_ns = clock_boot_ns() + REST_NS};
-	for (size_t i = 0; i < n; i++)
-		if (i != leader)
-			rest->files[rest->n++] = files[i];
-	queue->locked.rests = rest;
-	queue->locked.n_rests += rest->n;
-	files[leader]->leads = true;
-	/* `true`: the rest waits for this file, so it is begun before all other small files. */
-	turns_add(&queue->locked.turns, files[leader], true);
+	const uint64_t now_ns = clock_boot_ns();
+	struct block block = {
+		.due_ns = now_ns - random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS)};
+	if (queue->locked.turns.is_ranked)
+		block = (struct block){.rank = candidate_rank(*files)};
+	add_block(queue, files, n, &block);
 }
 
-/* Takes out the files that wait for the leading file of the block with this serial number. The
- * caller frees the struct. Returns NULL if none wait. */
+/* Opens a block: releases its first small file, and lets the rest wait in `rests` until that file
+ * is claimed. A large file does not open a block, since it might have to wait for its turn. Takes
+ * the block. */
+static void begin_block(struct queue *queue, struct block *block)
+{
+	struct candidate **files = block->files, *opener = NULL;
+	size_t n = 0; /* files of the rest */
+	for (size_t i = 0; i < block->n; i++) {
+		const bool opens = !opener && files[i]->size <= S3ONCE_SMALL_BYTES_MAX;
+		files[i]->may_be_taken = queue->locked.has_company &&
+					 (opens || files[i]->size > S3ONCE_SMALL_BYTES_MAX);
+		if (opens)
+			opener = files[i];
+		else
+			files[n++] = files[i];
+	}
+	block->n = n;
+	if (!opener || !n) {
+		add_files(queue, opener ? &opener : files, opener ? 1 : n);
+		free(block);
+		return;
+	}
+	block->due_ns = clock_boot_ns() + OPEN_NS;
+	block->next = queue->locked.rests;
+	queue->locked.rests = block;
+	queue->locked.n_rests += n;
+	opener->opens_block = true;
+	/* `true`: the rest waits for this file, so it is begun before all other small files. */
+	turns_add(&queue->locked.turns, opener, true);
+}
+
+/* Takes out the files that wait until the block with this serial number is open. The caller frees
+ * the struct. Returns NULL if none wait. */
 static struct block *take_rest(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
@@ -230,8 +237,8 @@ static struct block *take_rest(struct queue *queue, unsigned serial)
 	return rest;
 }
 
-/* Releases the files that wait for the leading file of the block with this serial number, if there
- * are any. */
+/* Releases the files that wait until the block with this serial number is open, if there are any.
+ */
 static void begin_rest(struct queue *queue, unsigned serial)
 {
 	struct block *rest = take_rest(queue, serial);
@@ -263,9 +270,27 @@ static bool has_more(const struct queue *queue)
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
-/* Begins blocks while few small files are ready, and takes the next task for a worker. A block
- * whose marks are not fresh cannot begin: it becomes the task itself, so that the worker reads its
- * marks again. Otherwise the task is a file or a part. Returns false if there is no task. */
+/* Takes out all other blocks that came back and are due, and links them behind this one. Reading
+ * the marks of many files together costs less than reading those of each block. */
+static void take_all_due(struct queue *queue, struct block *block, uint64_t now_ns)
+{
+	struct block *end = &queue->locked.waiting;
+	block->next = NULL;
+	for (struct block *next, *each = end->next; each != end && each->due_ns <= now_ns;
+		each = next) {
+		next = each->next;
+		if (!each->came_back)
+			continue;
+		each->before->next = next;
+		next->before = each->before;
+		each->next = block->next;
+		block->next = each;
+	}
+}
+
+/* Opens blocks while few small files are ready, and takes the next task for a worker. A block that
+ * came back becomes the task itself, so that the worker reads its marks again. Otherwise the task
+ * is a file or a part. Returns false if there is no task. */
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
@@ -274,21 +299,21 @@ static bool take_task(struct queue *queue, struct task *ret)
 		return false;
 	while (!to_check && wants_block(queue, now_ns) &&
 		(block = blocks_take(&queue->locked.waiting, now_ns))) {
-		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS) {
+		if (block->came_back)
 			to_check = block;
-		} else {
-			begin_block(queue, block->files, block->n);
-			free(block);
-		}
+		else
+			begin_block(queue, block);
 	}
 	if (to_check) {
-		*ret = (struct task){.kind = TASK_CHECK, .block = to_check};
+		take_all_due(queue, to_check, now_ns);
+		*ret = (struct task){.kind = TASK_CHECK, .blocks = to_check};
 		queue->locked.checking++;
-		queue->locked.n_files -= to_check->n;
+		for (block = to_check; block; block = block->next)
+			queue->locked.n_files -= block->n;
 	} else if (!turns_take(&queue->locked.turns, ret)) {
 		return false;
 	} else if (ret->kind == TASK_FILE) {
-		ret->leads = ret->file->leads ? ret->file->block : 0;
+		ret->block = ret->file->opens_block ? ret->file->block : 0;
 		queue->locked.n_files--;
 	}
 	queue->locked.busy++;
@@ -342,20 +367,14 @@ static bool has_room(struct queue *queue, size_t n)
 	return false;
 }
 
-bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
+bool queue_add(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
 	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room(queue, n), .cond = &queue->room,
 		.mutex = &queue->mutex);
 	const bool is_open = queue->locked.phase != QUEUE_CLOSED;
 	if (is_open) {
-		const uint64_t now_ns = clock_boot_ns();
-		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
-		struct block block = {.read_ns = read_ns, .due_ns = now_ns - ago_ns};
-		/* With ranks, all blocks are due since 0, so that their ranks alone order them. */
-		if (queue->locked.turns.is_ranked)
-			block = (struct block){.read_ns = read_ns, .rank = candidate_rank(*files)};
-		add_block(queue, files, n, &block);
+		add_due(queue, files, n);
 		if (queue->locked.phase >= QUEUE_FLOWS)
 			call_worker(queue);
 	}
@@ -394,8 +413,8 @@ void queue_retire(struct queue *queue, unsigned n)
 void queue_look(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	/* A leading file that was not claimed within REST_NS is waited for no longer: the other
-	 * files of its block are released. begin_rest() frees `rest`. */
+	/* A block that was not opened within OPEN_NS is waited for no longer: its files are
+	 * released. begin_rest() frees `rest`. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
@@ -443,6 +462,7 @@ void queue_done(struct queue *queue, const struct task *task)
 	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->opens;
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.busy--;
+	queue->locked.checking -= task->kind == TASK_CHECK;
 	turns_done(&queue->locked.turns, task);
 	seen->warm += task->is_first;
 	if (is_small && !task->is_first && task->begun_ns >= queue->locked.level_since_ns) {
@@ -450,8 +470,8 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->leads) /* if its file was not claimed, the rest of the block still waits */
-		begin_rest(queue, task->leads);
+	if (task->block) /* if its file was not claimed, the rest of the block still waits */
+		begin_rest(queue, task->block);
 	if (is_ended(queue))
 		call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
@@ -460,28 +480,19 @@ void queue_done(struct queue *queue, const struct task *task)
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.n_files += n;
-	begin_block(queue, files, n);
-	queue->locked.checking--;
+	if (n)
+		add_due(queue, files, n);
 	call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-/* queue_later(), queue_shared() and queue_contested() wake no worker. The worker that calls one of
+/* queue_later() and queue_contested() wake no worker. The worker that calls one of
  * them will ask for a task itself, and queue_look() wakes one when a block becomes due. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns)
 {
 	uv_mutex_lock(&queue->mutex);
 	put_back(queue, files, n, not_before_ns);
-	uv_mutex_unlock(&queue->mutex);
-}
-
-void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
-{
-	uv_mutex_lock(&queue->mutex);
-	queue->locked.has_company = true; /* from now on the marks of every block are read again */
-	put_back(queue, files, n, clock_boot_ns());
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -495,6 +506,7 @@ void queue_claimed(struct queue *queue, const struct candidate *file)
 void queue_contested(struct queue *queue, unsigned serial)
 {
 	struct candidate *back[BLOCK_FILES];
+	const uint64_t now_ns = clock_boot_ns();
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.has_company = true;
 	size_t n = turns_remove_block(&queue->locked.turns, serial, back);
@@ -503,7 +515,9 @@ void queue_contested(struct queue *queue, unsigned serial)
 		back[n++] = rest->files[i];
 	free(rest);
 	queue->locked.n_files -= n;
-	put_back(queue, back, n, clock_boot_ns());
+	for (size_t i = 0; i < n; i++)
+		back[i]->contested_ns = now_ns;
+	put_back(queue, back, n, now_ns + CONTESTED_NS);
 	uv_mutex_unlock(&queue->mutex);
 }
 

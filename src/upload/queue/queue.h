@@ -1,11 +1,10 @@
 /* The bounded queue between the scan and the workers. It decides what is done next. Thread-safe.
  *
  * The scan adds candidates in blocks of up to BLOCK_FILES. Each process begins the blocks in a
- * random order. Before a block is begun, the marks of its files are read again if they were not
- * read a moment ago, since other uploaders may have taken some files. Where there may be other
- * uploaders, one small file of the block leads: it is claimed first, and only then are the other
- * files released to the workers. So if several uploaders come to the same block at the same moment,
- * only one goes on with it.
+ * random order. A block is opened by its first small file: only once that file is claimed are the
+ * others released to the workers. So if several uploaders come to the same block, only one goes on
+ * with it. The others learn so from the mark of that one file, and put their block back. The marks
+ * of files that came back are read again, of all that are due together.
  *
  * Files that are released take turns (struct turns). A file that a worker gives back waits until it
  * is due. */
@@ -41,6 +40,7 @@ struct candidate {
 	ino_t ino;
 	uint64_t failing_ns; /* how long it has failed, pauses included */
 	uint64_t kept_bytes; /* bytes of its open upload that S3 keeps, as counted in report.kept */
+	uint64_t contested_ns;     /* when another uploader was met in its block; 0: never */
 	uint64_t held_since_ns;    /* when another uploader was first seen to hold it; 0: never */
 	enum mark_state mark;      /* the state of its mark when that was read last */
 	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
@@ -49,7 +49,8 @@ struct candidate {
 	unsigned parts_done;       /* the most parts that S3 ever had of it; see note_progress() */
 	enum in_bucket in_bucket;
 	unsigned char listed; /* bit N: the listing has its key with family_suffix(N) */
-	bool leads;           /* the other files of its block wait until it is claimed */
+	bool opens_block;     /* the other files of its block wait until it is claimed */
+	bool may_be_taken;    /* by another uploader: its mark is read before it is claimed */
 	bool was_compressed;  /* it was found compressed; `suffix` says by what */
 	bool is_rotated;      /* it is a log, which may have been renamed by now */
 	bool may_grow;        /* it is a log that is not removed: its writer may only be quiet */
@@ -76,10 +77,9 @@ struct block {
 	struct block *next, *before; /* for the list that it is in */
 	struct candidate *files[BLOCK_FILES];
 	size_t n;
-	uint64_t read_ns; /* when its marks were read; 0 if it came back: they are read again */
-	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
-	uint64_t rank;    /* among blocks that are due at the same time, the lowest goes first */
-	bool came_back;   /* a worker gave its files back */
+	uint64_t due_ns; /* the clock_boot_ns() from which it may be taken */
+	uint64_t rank;   /* among blocks that are due at the same time, the lowest goes first */
+	bool came_back;  /* a worker gave its files back: their marks are read again */
 };
 
 /* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
@@ -96,7 +96,7 @@ struct parts {
 enum task_kind {
 	TASK_END,    /* there is nothing more to do */
 	TASK_FILE,   /* a file is to be brought to its mark */
-	TASK_CHECK,  /* the marks of a block are to be read again */
+	TASK_CHECK,  /* the marks of files that came back are to be read again */
 	TASK_PART,   /* a part of an open upload is to be sent */
 	TASK_RETIRE, /* this worker is not needed any more */
 };
@@ -105,9 +105,10 @@ struct task {
 	enum task_kind kind;
 	/* For FILE: the file, which the worker owns now. */
 	struct candidate *file;
-	/* For CHECK: the block, which the worker owns now. The worker reads the marks again, gives
-	 * files back by queue_later() and queue_shared(), and ends with queue_ready(). */
-	struct block *block;
+	/* For CHECK: all blocks that came back and are due, linked by `next`, which the worker owns
+	 * now. The worker reads the marks again, and gives files back by queue_later() and
+	 * queue_ready(). */
+	struct block *blocks;
 	/* For PART: an upload, and the number of the part. */
 	struct parts *parts;
 	unsigned index;
@@ -115,7 +116,7 @@ struct task {
 	/* Only the queue uses these three. */
 	bool is_large;  /* it counts among the large bodies under way */
 	bool opens;     /* it begins a multipart upload */
-	unsigned leads; /* if its file leads a block: the serial number of that block; else 0 */
+	unsigned block; /* if its file opens a block: the serial number of that block; else 0 */
 	/* The worker sets these for queue_done(). */
 	uint64_t read_ns; /* how long the file was read */
 	bool is_first;    /* the first task of its worker, which had to make connections for it */
@@ -186,8 +187,8 @@ void queue_free(struct queue *queue);
 /* The scan's side. */
 
 /* Waits for room, and adds the candidates as one block. Returns false, and takes nothing, if the
- * queue is closed. read_ns is the clock_boot_ns() when their marks were read. */
-bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
+ * queue is closed. */
+bool queue_add(struct queue *queue, struct candidate *const *files, size_t n);
 enum queue_phase {
 	QUEUE_GATHERS,  /* workers wait, so that there will be blocks to choose from */
 	QUEUE_FLOWS,    /* workers get tasks */
@@ -226,25 +227,20 @@ void queue_look(struct queue *queue, struct queue_seen *ret);
  * END and RETIRE has to be ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
-/* Says that the marks of a TASK_CHECK were read, and gives back those files of its block that may
- * be begun now. To be called once for each TASK_CHECK, also without files. The files are begun in
- * this order, but one may lead the others. */
+/* Takes files of one block back whose marks were read again, and that may be begun now. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Takes files back that are to be begun again, but not before a given time (clock_boot_ns()). They
- * come after the files that the scan has found by that time. Without ranks they come before the
- * files that the scan finds a minute later. */
+ * come after the files that the scan has found by that time. Without ranks
+ * they come before the files that the scan finds a minute later. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
-/* Takes files back of a block in which another uploader is at work. They become a block that is due
- * now, and whose marks are read again. */
-void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
-/* Releases the rest of the block that this file leads, once the file is claimed. Without this call,
+/* Releases the rest of the block that this file opens, once the file is claimed. Without this call,
  * the rest is released when the file's task has ended, or after half a second. The file stays the
  * caller's. */
 void queue_claimed(struct queue *queue, const struct candidate *file);
 /* To be called when another uploader turns out to be in the block with this serial number. The
- * files of the block that are not begun go back, as by queue_shared(). Files that a worker has in
- * hand stay there. */
+ * files of the block that are not begun come back a moment later. Files that a worker has in hand
+ * stay there. From now on the first file of a block may_be_taken, and so may each large one. */
 void queue_contested(struct queue *queue, unsigned serial);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);

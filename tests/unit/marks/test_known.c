@@ -126,7 +126,7 @@ static struct known *begin(struct store_conn *conn)
 {
 	struct known *known = NULL;
 	counted.queries = counted.batches = counted.conns = 0;
-	CHECK_INT(known_new(conn, &space, &no_limits, &known), 0);
+	CHECK_INT(known_new(conn, &space, &no_limits, 0, &known), 0);
 	return known;
 }
 

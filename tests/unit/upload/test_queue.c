@@ -1,4 +1,4 @@
-/* The queue: order, bounds, blocks read again, parts, the end. */
+/* The queue: order, bounds, files whose marks are read again, parts, the end. */
 #include "../check.h"
 #include "base/clock.h"
 #include "upload/queue/queue.h"
@@ -14,21 +14,21 @@ static struct candidate *candidate(unsigned n)
 	return c;
 }
 
-static void add(struct queue *queue, unsigned from, size_t n, uint64_t read_ns)
+static void add(struct queue *queue, unsigned from, size_t n)
 {
 	struct candidate *files[BLOCK_FILES];
 	for (unsigned i = 0; i < n; i++)
 		files[i] = candidate(from + i);
-	CHECK(queue_add(queue, files, n, read_ns));
+	CHECK(queue_add(queue, files, n));
 }
 
-/* A fresh block comes out as its files, in order; then it ends. */
+/* A block comes out as its files, in order; then the queue ends. */
 static void test_files(void)
 {
 	struct queue *queue;
 	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	add(queue, 0, 3, clock_boot_ns());
+	add(queue, 0, 3);
 	queue_enter(queue, QUEUE_COMPLETE);
 	for (unsigned i = 0; i < 3; i++) {
 		queue_take(queue, &task);
@@ -59,43 +59,89 @@ static void *look(void *arg)
 	return NULL;
 }
 
-/* A stale block is handed out to be read again; what is put off comes back. */
+/* Gives a block of these files back, which are due at some time. */
+static void add_later(struct queue *queue, unsigned from, size_t n, uint64_t due_ns)
+{
+	struct candidate *files[BLOCK_FILES];
+	for (unsigned i = 0; i < n; i++)
+		files[i] = candidate(from + i);
+	queue_later(queue, files, n, due_ns);
+}
+
+/* Takes a check, and frees its files. Returns how many there were. */
+static size_t take_check(struct queue *queue)
+{
+	struct task task;
+	size_t n = 0;
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_CHECK);
+	for (struct block *next; task.blocks; task.blocks = next) {
+		next = task.blocks->next;
+		for (size_t i = 0; i < task.blocks->n; i++)
+			free(task.blocks->files[i]);
+		n += task.blocks->n;
+		free(task.blocks);
+	}
+	queue_done(queue, &task);
+	return n;
+}
+
+static void end_file(struct queue *queue, const struct task *task)
+{
+	free(task->file);
+	queue_done(queue, task);
+}
+
+/* Files that came back are handed out to be checked, and begun again if they are ready. */
 static void test_check_and_later(void)
 {
 	struct queue *queue;
 	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	add(queue, 0, 2, 0);
+	add_later(queue, 0, 2, 0);
 	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_CHECK);
-	CHECK_INT((int64_t)task.block->n, 2);
-	struct candidate *ready = task.block->files[0], *later = task.block->files[1];
+	CHECK_INT((int64_t)task.blocks->n, 2);
+	CHECK(!task.blocks->next);
+	struct candidate *ready = task.blocks->files[0], *later = task.blocks->files[1];
 	const uint64_t due = clock_boot_ns() + 50 * NS_PER_MS;
 	queue_later(queue, &later, 1, due);
 	queue_ready(queue, &ready, 1);
-	free(task.block);
+	free(task.blocks);
 	queue_done(queue, &task);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_FILE);
 	CHECK_INT((int64_t)task.file->size, 0);
-	free(task.file);
-	queue_done(queue, &task);
+	end_file(queue, &task);
 	struct looker looker = {.queue = queue};
 	pthread_t thread;
 	pthread_create(&thread, NULL, look, &looker);
-	queue_take(queue, &task);
+	CHECK_INT((int64_t)take_check(queue), 1);
+	CHECK(clock_boot_ns() >= due);
 	atomic_store(&looker.is_over, true);
 	pthread_join(thread, NULL);
-	CHECK_INT(task.kind, TASK_CHECK);
-	CHECK(clock_boot_ns() >= due);
-	CHECK_INT((int64_t)task.block->files[0]->size, 1);
-	free(task.block->files[0]);
-	free(task.block);
-	queue_ready(queue, NULL, 0);
-	queue_done(queue, &task);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
+	queue_free(queue);
+}
+
+/* The marks of all files that are due are read together, and those of no others. */
+static void test_one_check_of_all(void)
+{
+	struct queue *queue;
+	struct task task;
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	for (unsigned i = 0; i < 7; i++)
+		add_later(queue, 0, i + 1, 1 + i);
+	add(queue, 0, 1); /* is due after those */
+	add_later(queue, 0, 1, clock_boot_ns() + 3600 * NS_PER_S);
+	queue_enter(queue, QUEUE_FLOWS);
+	CHECK_INT((int64_t)take_check(queue), 1 + 2 + 3 + 4 + 5 + 6 + 7);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_FILE);
+	end_file(queue, &task);
+	queue_enter(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -105,133 +151,89 @@ static void test_again(void)
 	struct queue *queue;
 	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	add(queue, 7, 1, clock_boot_ns());
+	add(queue, BLOCK_FILES, 1);
 	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	queue_later(queue, &task.file, 1, clock_boot_ns());
 	queue_done(queue, &task);
-	for (unsigned i = 0; i < 3; i++)
-		add(queue, i, 1, 0);
-	for (int i = 0; i < 4; i++) {
+	add(queue, 0, BLOCK_FILES);
+	/* Its mark is read before the last files of the block, since few of them are left then. */
+	for (unsigned i = 0; i < BLOCK_FILES / 3; i++) {
 		queue_take(queue, &task);
-		CHECK_INT(task.kind, TASK_CHECK);
-		CHECK(((int64_t)task.block->files[0]->size == 7) == (i == 3));
-		free(task.block->files[0]);
-		free(task.block);
-		queue_ready(queue, NULL, 0);
-		queue_done(queue, &task);
+		CHECK_INT(task.kind, TASK_FILE);
+		end_file(queue, &task);
 	}
-	queue_take(queue, &task);
-	CHECK_INT(task.kind, TASK_END);
+	queue_enter(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
-/* What was due long ago goes before what the scan finds now. */
+/* Files that were due long ago go before those that the scan finds now. */
 static void test_due_before_the_scan(void)
 {
 	struct queue *queue;
-	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	for (unsigned i = 0; i < 3; i++)
-		add(queue, i, 1, 0);
-	struct candidate *held = candidate(7);
-	queue_later(queue, &held, 1, 1);
+		add(queue, i, 1);
+	add_later(queue, 7, 1, 1);
 	queue_enter(queue, QUEUE_COMPLETE);
-	queue_take(queue, &task);
-	CHECK_INT((int64_t)task.block->files[0]->size, 7);
-	free(task.block->files[0]);
-	free(task.block);
-	queue_ready(queue, NULL, 0);
-	queue_done(queue, &task);
+	CHECK_INT((int64_t)take_check(queue), 1);
 	queue_free(queue);
 }
 
-/* What is due first comes back first, whatever came first. */
-static void test_due_times(void)
-{
-	struct queue *queue;
-	struct task task;
-	const uint64_t now = clock_boot_ns();
-	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	queue_enter(queue, QUEUE_FLOWS);
-	for (unsigned i = 0; i < 100; i++) {
-		struct candidate *file = candidate(37 * i % 100);
-		queue_later(queue, &file, 1, now - 100 + file->size);
-	}
-	for (unsigned i = 0; i < 100; i++) {
-		queue_take(queue, &task);
-		CHECK_INT((int64_t)task.block->files[0]->size, i);
-		free(task.block->files[0]);
-		free(task.block);
-		queue_ready(queue, NULL, 0);
-		queue_done(queue, &task);
-	}
-	queue_free(queue);
-}
-
+/* The rest of a block in which another uploader was met comes back a moment later, and the next
+ * block is opened by a file whose mark is read first. */
 static void test_contested(void)
 {
 	struct queue *queue;
 	struct task task;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	add(queue, 0, 10, clock_boot_ns());
-	queue_enter(queue, QUEUE_COMPLETE);
+	add(queue, 0, 10);
+	queue_enter(queue, QUEUE_FLOWS);
 	queue_take(queue, &task);
-	const unsigned block = task.file->block;
-	free(task.file);
-	queue_contested(queue, block);
-	queue_done(queue, &task);
+	CHECK(!task.file->may_be_taken);
+	queue_contested(queue, task.file->block);
+	end_file(queue, &task);
+	const uint64_t contested_ns = clock_boot_ns();
+	add(queue, 20, 2);
 	queue_take(queue, &task);
-	CHECK_INT(task.kind, TASK_CHECK);
-	CHECK_INT((int64_t)task.block->n, 9);
-	for (size_t i = 0; i < task.block->n; i++)
-		free(task.block->files[i]);
-	free(task.block);
-	queue_ready(queue, NULL, 0);
-	queue_done(queue, &task);
+	CHECK_INT((int64_t)task.file->size, 20);
+	CHECK(task.file->may_be_taken);
+	end_file(queue, &task);
+	queue_take(queue, &task);
+	CHECK_INT((int64_t)task.file->size, 21);
+	CHECK(!task.file->may_be_taken);
+	end_file(queue, &task);
+	struct looker looker = {.queue = queue};
+	pthread_t thread;
+	pthread_create(&thread, NULL, look, &looker);
+	CHECK_INT((int64_t)take_check(queue), 9);
+	CHECK(clock_boot_ns() - contested_ns > NS_PER_S / 2);
+	atomic_store(&looker.is_over, true);
+	pthread_join(thread, NULL);
 	queue_free(queue);
 }
 
-static void end_file(struct queue *queue, const struct task *task)
-{
-	free(task->file);
-	queue_done(queue, task);
-}
-
-/* A block that is to be read again is, and nothing has changed. */
-static void take_file(struct queue *queue, struct task *ret)
-{
-	for (queue_take(queue, ret); ret->kind == TASK_CHECK; queue_take(queue, ret)) {
-		queue_ready(queue, ret->block->files, ret->block->n);
-		free(ret->block);
-		queue_done(queue, ret);
-	}
-	CHECK_INT(ret->kind, TASK_FILE);
-}
-
-/* Where there are other uploaders, one small file of each block is handed out, and the others once
- * that is claimed, or ended. */
-static void test_one_goes_ahead(void)
+/* One small file of each block is handed out, and the others once that is claimed, or ended. */
+static void test_one_opens_the_block(void)
 {
 	struct queue *queue;
 	struct task first, second, next;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	queue_shared(queue, NULL, 0);
-	add(queue, S3ONCE_SMALL_BYTES_MAX, 3, clock_boot_ns()); /* the others are a little larger */
-	add(queue, 0, 2, clock_boot_ns());
+	add(queue, S3ONCE_SMALL_BYTES_MAX, 3); /* the others are a little larger */
+	add(queue, 0, 2);
 	queue_enter(queue, QUEUE_COMPLETE);
-	take_file(queue, &first);
-	take_file(queue, &second);
+	queue_take(queue, &first);
+	queue_take(queue, &second);
 	CHECK(first.file->block != second.file->block);
 	CHECK(first.file->size == 0 || first.file->size == S3ONCE_SMALL_BYTES_MAX);
 	CHECK(second.file->size == 0 || second.file->size == S3ONCE_SMALL_BYTES_MAX);
 	const bool is_small = second.file->size == 0;
 	end_file(queue, is_small ? &second : &first);
-	take_file(queue, &next);
+	queue_take(queue, &next);
 	CHECK_INT((int64_t)next.file->size, 1);
 	end_file(queue, &next);
 	queue_claimed(queue, is_small ? first.file : second.file);
-	take_file(queue, &next);
+	queue_take(queue, &next);
 	CHECK_INT((int64_t)next.file->size, S3ONCE_SMALL_BYTES_MAX + 1);
 	end_file(queue, &next);
 	end_file(queue, is_small ? &first : &second);
@@ -260,10 +262,9 @@ static void test_claim_hangs(void)
 	struct queue *queue;
 	struct task first, next;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
-	queue_shared(queue, NULL, 0);
-	add(queue, 0, BLOCK_FILES, clock_boot_ns());
+	add(queue, 0, BLOCK_FILES);
 	queue_enter(queue, QUEUE_COMPLETE);
-	take_file(queue, &first);
+	queue_take(queue, &first);
 	CHECK_INT((int64_t)first.file->size, 0);
 	struct looker looker = {.queue = queue};
 	pthread_t thread;
@@ -341,8 +342,11 @@ static void *worker(void *arg)
 		if (task.kind == TASK_END)
 			return (void *)taken;
 		if (task.kind == TASK_CHECK) {
-			queue_ready(queue, task.block->files, task.block->n);
-			free(task.block);
+			for (struct block *next; task.blocks; task.blocks = next) {
+				next = task.blocks->next;
+				queue_ready(queue, task.blocks->files, task.blocks->n);
+				free(task.blocks);
+			}
 		} else {
 			free(task.file);
 			taken++;
@@ -361,7 +365,7 @@ static void test_threads(void)
 	for (size_t i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, worker, queue);
 	for (unsigned i = 0; i < MANY; i += BLOCK_FILES)
-		add(queue, i, BLOCK_FILES, i % 3 ? clock_boot_ns() : 0);
+		add(queue, i, BLOCK_FILES);
 	queue_enter(queue, QUEUE_COMPLETE);
 	for (size_t i = 0; i < 4; i++) {
 		void *n;
@@ -376,11 +380,11 @@ int main(void)
 {
 	test_files();
 	test_check_and_later();
+	test_one_check_of_all();
 	test_again();
 	test_due_before_the_scan();
-	test_due_times();
 	test_contested();
-	test_one_goes_ahead();
+	test_one_opens_the_block();
 	test_claim_hangs();
 	test_parts();
 	test_close_leaves_parts();
