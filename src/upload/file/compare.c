@@ -57,12 +57,13 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	*ret = proof_parts(sums, plan->n_parts, object, true);
 	/* If a guessed size of the parts does not fit, the content may still be the same. So the
 	 * object is compared once more, without its etag: only a checksum of the whole counts. */
-	if (*ret == PROOF_NO && is_guess) {
+	const bool fits = *ret != PROOF_NO || !is_guess;
+	if (!fits) {
 		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
 		*ret = proof_whole(&whole, &no_etag, true);
 	}
 	*(encoding ? &file->stored : &file->sums) = whole;
-	file->sent_part_bytes = plan->part_bytes;
+	file->sent_part_bytes = fits ? plan->part_bytes : 0; /* 0: nobody knows */
 	mark_parts_sum_of(sums, plan->n_parts, object->sum.kind, file->parts_sum);
 	free(sums);
 	return STEP_NEXT;

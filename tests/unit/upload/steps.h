@@ -1,0 +1,151 @@
+/* A file on its way, for tests of the steps in src/upload/file: a real run over a folder of its
+ * own, with real marks, whose S3 is a script. The run has begun, but has no threads of its own: a
+ * test calls one step after the other. */
+#pragma once
+#include "../script_server.h"
+#include "scan/scan.h"
+#include "upload/file/file.h"
+#include "upload/file/worker.h"
+#include "upload/push_struct.h"
+#include <fcntl.h>
+#include <openssl/sha.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define STEPS_REPLY(status, headers, body)                                                         \
+	"HTTP/1.1 " status " X\r\nx-amz-request-id: 1\r\n" headers "Connection: close\r\n\r\n" body
+
+struct steps {
+	char folder[64], tree[80], path[96], marks[96], database[96];
+	struct script_server server;
+	struct s3once_options options;
+	const char *sources[1];
+	struct s3once_push *push;
+	struct run *run;
+	struct worker *worker;
+	struct file *file;
+	struct problem problem; /* of the last call */
+	unsigned events[64];    /* how often each event was reported */
+	char said[800];         /* the last error of the file */
+};
+
+static inline void steps_note(void *arg, const struct s3once_event *event)
+{
+	struct steps *steps = arg;
+	steps->events[event->type]++;
+	if (event->text)
+		snprintf(steps->said, sizeof steps->said, "%s", event->text);
+}
+
+/* Makes a folder with one file, "k". What the options say may be changed before steps_begin(). */
+static inline bool steps_make(struct steps *steps, const void *content, size_t n)
+{
+	*steps = (struct steps){.folder = "/tmp/steps.XXXXXX"};
+	if (!CHECK(mkdtemp(steps->folder) != NULL))
+		return false;
+	snprintf(steps->tree, sizeof steps->tree, "%s/tree", steps->folder);
+	snprintf(steps->path, sizeof steps->path, "%s/k", steps->tree);
+	snprintf(steps->database, sizeof steps->database, "%s/db", steps->folder);
+	snprintf(steps->marks, sizeof steps->marks, "sqlite:%s/db", steps->folder);
+	CHECK_INT(mkdir(steps->tree, 0700), 0);
+	const int fd = open(steps->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK_INT(write(fd, content, n), (int64_t)n);
+	/* So old that nothing waits for it to rest. */
+	CHECK_INT(futimens(fd, (struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}), 0);
+	close(fd);
+	setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+	setenv("AWS_MAX_ATTEMPTS", "1", 1);
+	setenv("XDG_STATE_HOME", steps->folder, 1);
+	steps->sources[0] = steps->tree;
+	steps->options = (struct s3once_options){.sources = steps->sources,
+		.n_sources = 1,
+		.bucket = "b",
+		.region = "us-east-1",
+		.concurrency = 2,
+		.marks = steps->marks,
+		.callback = steps_note,
+		.callback_arg = steps};
+	return true;
+}
+
+/* Begins the run, and opens the file. S3 answers by n steps, each used once. */
+static inline bool steps_begin(struct steps *steps, const struct script_step *script, size_t n)
+{
+	char text[400];
+	struct scan_entry entry;
+	if (!script_start(&steps->server, script, n))
+		return false;
+	steps->options.endpoint_url = steps->server.url;
+	if (!CHECK_INT(s3once_push_new(&steps->options, &steps->push, text, sizeof text), 0))
+		return false;
+	struct run *run = steps->run = &steps->push->run;
+	if (!CHECK(push_set_up(steps->push)))
+		return false;
+	CHECK_INT(session_begin(run->session, steps->push->conn, &steps->problem), OUTCOME_OK);
+	run->locked.begun = run->locked.has_looked = true;
+	atomic_store(&run->has_witness, true);
+	queue_enter(run->queue, QUEUE_FLOWS);
+	while (scan_next(run->files.scan, &entry, &steps->problem) > 0 && entry.kind != SCAN_FILE)
+		;
+	steps->worker = worker_new(run);
+	steps->file = file_new(run, feed_candidate(&entry));
+	return CHECK(steps->worker && steps->file) &&
+	       CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
+}
+
+static inline void steps_end(struct steps *steps)
+{
+	file_free(steps->file);
+	worker_free(steps->worker);
+	session_close(steps->run->session, steps->push->conn);
+	steps->run->session = NULL;
+	s3once_push_free(steps->push);
+	script_clear(&steps->server);
+	char all[100];
+	snprintf(all, sizeof all, "rm -r %s", steps->folder);
+	CHECK_INT(system(all), 0);
+}
+
+/* Stops S3, and checks which requests have come, as "METHOD TARGET" in lines. A read has "x-once"
+ * in its target, which is left out. */
+static inline void steps_asked(struct steps *steps, const char *lines)
+{
+	char got[2000] = "";
+	size_t at = 0;
+	script_stop(&steps->server);
+	for (size_t i = 0; i < steps->server.n_requests; i++) {
+		const char *head = steps->server.requests[i].head;
+		size_t n = strcspn(head, "\r");
+		const char *once = strstr(head, "x-once=");
+		if (once && once < head + n)
+			n = (size_t)(once - 1 - head);
+		else
+			n -= strlen(" HTTP/1.1");
+		at += (size_t)snprintf(got + at, sizeof got - at, "%.*s\n", (int)n, head);
+	}
+	CHECK_STRING(got, lines);
+}
+
+/* The mark as the store has it now. */
+static inline struct mark steps_mark(struct steps *steps)
+{
+	struct mark mark;
+	const struct mark_ref ref = file_mark_ref(steps->worker, steps->file);
+	CHECK_INT(mark_get(&ref, &mark, &steps->problem), OUTCOME_OK);
+	return mark;
+}
+
+/* The header by which an object says that it was written for the key, with its line's end. */
+static inline const char *steps_written_for(const char *key)
+{
+	static char header[100];
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	char about[100], hex[2 * sizeof hash + 1];
+	snprintf(about, sizeof about, "b/%s", key);
+	SHA256((const unsigned char *)about, strlen(about), hash);
+	hex_encode(hash, sizeof hash, hex);
+	snprintf(header, sizeof header, "x-amz-meta-s3once-key: %.20s\r\n", hex);
+	return header;
+}
