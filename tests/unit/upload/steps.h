@@ -4,7 +4,8 @@
 #pragma once
 #include "../script_server.h"
 #include "scan/scan.h"
-#include "upload/file/file.h"
+#include "upload/feed.h"
+#include "upload/file/file_open.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
 #include <fcntl.h>
