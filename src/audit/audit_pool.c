@@ -2,8 +2,8 @@
  * of a pool take them. Each thread has connections of its own. For forget and gc, audit_pool_walk()
  * adds all marks below a prefix. The commands decide what is done with a mark or an object.
  *
- * bucket_is_known() is here as well. Each of these commands calls it before it concludes anything
- * from an object that is not there. */
+ * bucket_is_known() is here as well. Each of these commands calls it before it draws conclusions
+ * from a missing object. */
 #include "audit/audit_pool.h"
 #include "aws/retry.h"
 #include "marks/witness.h"
@@ -61,7 +61,7 @@ enum outcome bucket_is_known(const struct audit_place *place, const struct audit
 		return outcome_error(ret_problem, OUTCOME_ABSENT,
 			"no mark of bucket %s at %s says done: check name, endpoint, --marks",
 			quote(space->bucket).text, quote(space->service).text);
-	/* A stop is another reason for WITNESS_NO_ANSWER, and says nothing about the setup. */
+	/* A stop also causes WITNESS_NO_ANSWER, which is then no fault of the setup. */
 	if (shown == WITNESS_NO_ANSWER && limits_are_over(&place->limits))
 		return OUTCOME_ABANDONED;
 	if (shown == WITNESS_REFUSED)
@@ -83,7 +83,7 @@ void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct
 	pool_close(&pool->threads);
 }
 
-/* Returns whether no outcome has ended the pool yet. */
+/* Whether no outcome has ended the pool yet. */
 static bool is_running(struct audit_pool *pool)
 {
 	uv_mutex_lock(&pool->locked.mutex);
@@ -167,7 +167,7 @@ enum outcome audit_pool_walk(const struct audit_place *place, const struct mark_
 	struct audit_pool pool;
 	struct mark_stream *stream = NULL;
 	struct packed_mark *row = NULL;
-	enum outcome o = OUTCOME_LOCAL; /* stays if memory runs out */
+	enum outcome o = OUTCOME_LOCAL; /* the outcome if memory runs out */
 	if (!audit_pool_init(&pool, place, work, WALKERS, ret_problem))
 		return audit_pool_end(&pool, o, ret_problem);
 	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)

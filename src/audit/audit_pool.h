@@ -15,9 +15,9 @@ struct audit_conns {
 
 /* The marks and the objects that a command works on. All pointers are borrowed. */
 struct audit_place {
-	struct store *store; /* NULL: no mark is looked at */
+	struct store *store; /* NULL: no marks are needed */
 	const struct mark_space *space;
-	struct s3 *s3; /* NULL: no object is looked at */
+	struct s3 *s3; /* NULL: no objects are needed */
 	/* For bucket_is_known(): a list that ends in NULL. Each of its headers has a key of the
 	 * caller's own that objects may be encrypted with. NULL: there is no such key. */
 	const struct s3_headers *const *keys;
@@ -39,14 +39,14 @@ struct mark_ref audit_ref(
 bool audit_mark_key(const char *object_key, size_t n,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
 
-/* Finds out whether the bucket is the one that the marks are about (docs/protocol.md, "The bucket
- * is the one that the marks know"). In another bucket, every object would be missing. So a command
- * calls this before it concludes anything from a missing object. space->generation has to be set.
- * Nothing is written.
+/* Finds out whether this is the bucket of these marks (docs/protocol.md, "The bucket is the one
+ * that the marks know"). In another bucket, every object would be missing. So a command calls this
+ * before it draws conclusions from a missing object. space->generation has to be set. Nothing is
+ * written.
  *
- * OK: it is that bucket. ABSENT: no mark says done, so there is no object to ask for. SETUP: it is
- * another bucket, or S3 does not show which one. ABANDONED: the limits of the place ended it. Any
- * other outcome is that of reading the row of the bucket. All but OK have a sentence. */
+ * OK: it is that bucket. ABSENT: no mark says done, so there is no object to check. SETUP: it is
+ * another bucket, or S3 does not show which one it is. ABANDONED: the limits of the place ended it.
+ * Any other outcome is that of reading the row of the bucket. All but OK have a sentence. */
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_conns *conns,
 	struct problem *ret_problem);
 
@@ -77,15 +77,15 @@ struct audit_pool {
  * sentence. Call audit_pool_end() in any case. */
 bool audit_pool_init(struct audit_pool *pool, const struct audit_place *place,
 	const struct audit_pool_work *work, unsigned threads, struct problem *ret_problem);
-/* Gives the item to the pool, after waiting for room in its queue. False: the pool has ended, by an
- * outcome or by the limits of the place (ABANDONED); the item is taken all the same. Only one
- * thread may call this. Between two calls, that thread may use place.own. */
+/* Adds an item, after waiting for room in the queue. False: the pool has ended, by an outcome or by
+ * the limits of the place (ABANDONED); the item is taken all the same. Only one thread may call
+ * this. Between two calls, that thread may use place.own. */
 bool audit_pool_add(struct audit_pool *pool, void *item);
 /* Ends the pool with an outcome other than OK. The first outcome counts. Thread-safe. */
 void audit_pool_stop(struct audit_pool *pool, enum outcome outcome, const struct problem *problem);
-/* Waits until each item was worked on or left, and frees the pool. `o` says how the caller's part
- * ended, and if it is not OK, *ret_problem has its sentence. Returns `o` if it is not OK. Otherwise
- * it returns the outcome that ended the pool, or OK if none did. */
+/* Waits until each item was worked on or left, and frees the pool. `o` is the outcome of the
+ * caller's part; if it is not OK, *ret_problem has its sentence. Returns `o` if it is not OK.
+ * Otherwise it returns the outcome that ended the pool, or OK if none did. */
 enum outcome audit_pool_end(struct audit_pool *pool, enum outcome o, struct problem *ret_problem);
 
 /* Hands each mark of the range to work->each as a struct packed_mark, in no order. Up to 15 threads

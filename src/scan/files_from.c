@@ -1,6 +1,6 @@
 /* A list of paths (--files-from), as a stream in byte order of the paths. A SOURCE reads its
- * entries from it instead of from a walk. The list comes from anybody: a path that leads out of the
- * SOURCE becomes a PROBLEM and is never opened. */
+ * entries from it instead of from a walk. The list is not trusted: a path that points outside of
+ * the SOURCE becomes a PROBLEM and is never opened. */
 #include "base/files.h"
 #include "scan/open.h"
 #include "scan/removal.h"
@@ -23,18 +23,18 @@ struct files_from {
 	struct names paths;
 	size_t next;
 	struct text parent; /* the directory that was opened last */
-	int parent_fd;      /* its descriptor, or the -errno it could not be opened with */
+	int parent_fd;      /* its descriptor, or the -errno of opening it */
 };
 
-/* A line of the list, as far as it was read. */
+/* The part of a line that was read so far. */
 struct listed_line {
 	char bytes[PATH_MAX];
 	size_t len;
 	bool too_long;
 };
 
-/* Removes "." and empty components from the path, in place. Returns false for a path that leads out
- * of the SOURCE, which stays as it was given. */
+/* Removes "." and empty components from the path, in place. Returns false for a path that points
+ * outside of the SOURCE, which stays as it was given. */
 static bool normalise(struct listed_line *line)
 {
 	line->bytes[line->len] = '\0';
@@ -87,7 +87,8 @@ static int add_bytes(
 	return r;
 }
 
-/* Reads up to `size` bytes, and fewer only at the end of the list. Returns how many, or -errno. */
+/* Reads up to `size` bytes, and fewer only at the end of the list. Returns their number, or
+ * -errno. */
 static ssize_t read_bytes(int fd, char *ret, size_t size)
 {
 	size_t n = 0;
@@ -102,10 +103,10 @@ static ssize_t read_bytes(int fd, char *ret, size_t size)
 	return (ssize_t)n;
 }
 
-/* Reads the list to its end. If it is of names that end with NUL, as find -print0 writes them, the
- * first NUL is no further from the beginning than a name is long. Otherwise the list has lines. The
- * last path need not end in a newline or NUL. Returns 0, -EILSEQ for a NUL in a line, -EOVERFLOW
- * for more than 4 GiB of paths, or another -errno. */
+/* Reads the list to its end. If its first NUL is no further from the beginning than a path can be
+ * long, its paths end with NUL, as find -print0 writes them. Otherwise the list has lines. The last
+ * path need not end in a newline or NUL. Returns 0, -EILSEQ for a NUL in a line, -EOVERFLOW for
+ * more than 4 GiB of paths, or another -errno. */
 static int read_list(struct files_from *list, int fd)
 {
 	char chunk[32 * 1024];
@@ -199,14 +200,14 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 				       "return, remove it"
 				     : "does not exist";
 	struct problem ignored;
-	/* The parent is what stands before the last slash, or the SOURCE if there is no slash. */
+	/* The parent is the part before the last slash, or the SOURCE if there is no slash. */
 	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
 	if (open_error_is_fatal(r, ret_problem))
 		return r;
 	if (r == -ELOOP)
 		return problem_error(&ret->problem, 1,
 			"lies behind a symbolic link, and links are not followed; use --follow");
-	if (r < 0) { /* if a folder of the path is a file, nothing is at this path */
+	if (r < 0) { /* if a folder of the path is a file, the path does not exist */
 		entry_set_unreadable(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
 			"does not exist", ret);
 		return 1;

@@ -22,28 +22,27 @@ struct order {
 	struct source *sources;
 	size_t n;
 	const struct scan_options *options;
-	bool repeats_key; /* the next file has the key of the file that was handed out last;
-			     `collision` is the sentence about both */
+	bool repeats_key; /* the next file has the same key as the file handed out last; `collision`
+			     is the sentence about both */
 	struct problem collision;
 
 	/* Merging. */
 	struct source **heads; /* from `first` on: the sources that have not ended, in order of the
 				  keys of their heads */
 	size_t first, n_heads;
-	bool is_handed_out; /* heads[first] is the source of the entry that was handed out last. The
-			       source has to move to its next entry before anything else is done */
+	bool is_handed_out; /* heads[first] is the source of the last entry handed out, and has to
+			       move to its next entry first */
 
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
 	size_t at;                     /* sources[at] is being read */
-	struct rotation rotation;      /* reads the sources, in place of `at`, if logs rotate */
+	struct rotation rotation;      /* reads the sources, instead of `at`, if logs rotate */
 	sqlite3_stmt *insert, *sorted; /* sorted: NULL while the sources are being read */
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
 
 /* Hands the entry out. A file becomes a PROBLEM if the file before it or the next file has the same
- * key. next_path is the path of the next file if that one has the same key, else NULL. Returns 1.
- */
+ * key. next_path is the path of the next file if it has the same key, otherwise NULL. Returns 1. */
 static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 	const char *next_path, struct scan_entry *ret)
 {
@@ -51,8 +50,8 @@ static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 	*ret = *entry;
 	/* An entry that takes no key may come between two files of one key. It leaves
 	 * order->repeats_key as it is, for the second file. For instance, a walk sorts a folder as
-	 * "x/", and gives its PROBLEM after the file "x-1". But that PROBLEM has the key "x", so
-	 * that the merge takes it before the file "x-1" of another SOURCE. */
+	 * "x/", and yields its PROBLEM after the file "x-1". But that PROBLEM has the key "x", so
+	 * the merge hands it out before the file "x-1" of another SOURCE. */
 	if (!entry_is_file(entry))
 		return 1;
 	/* If the file has the key of both its neighbours, its sentence names the one before it. */
@@ -102,8 +101,8 @@ static int begin_merge(struct order *order, struct problem *ret_problem)
 	return 0;
 }
 
-/* Moves the first of n heads, whose source has gone on to its next entry, to its place among the
- * others, which are in order. */
+/* Moves the first of n heads, whose source has a new head, to its place among the others, which are
+ * in order. */
 static void place_first(struct source **heads, size_t n)
 {
 	struct source *moved = heads[0];
@@ -129,7 +128,7 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 		if (r > 0)
 			place_first(order->heads + order->first, order->n_heads - order->first);
 		else
-			order->first++; /* the source has ended, and is left out */
+			order->first++; /* the source has ended, and is skipped from now on */
 	}
 	order->is_handed_out = order->first < order->n_heads;
 	if (!order->is_handed_out)
@@ -138,7 +137,7 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 	const struct scan_entry *first = &heads[0]->head;
 	const struct scan_entry *second =
 		order->first + 1 < order->n_heads ? &heads[1]->head : NULL;
-	/* If there is another file with this key, compare_heads() makes it the second. */
+	/* If another file has this key, compare_heads() puts it second. */
 	const bool are_same = second && entry_is_file(first) && entry_is_file(second) &&
 			      strcmp(first->key, second->key) == 0;
 	return hand_out_entry(order, first, are_same ? second->path : NULL, ret);
@@ -148,9 +147,9 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
  * gone with the process. It need not survive a crash. There is no index: ORDER BY sorts by writing
  * and reading the disk in order, where an index would seek back and forth.
  *
- * facts is the struct scan_entry as it is in memory, up to the end of its content_id. Its pointers
- * are set anew when a row is read. entry.suffix (".gz", for instance) is the end of relative, so
- * that the column has only the offset at which it begins. */
+ * facts is the struct scan_entry as raw memory, up to the end of its content_id. Its pointers are
+ * set again when a row is read. entry.suffix (".gz", for instance) is the end of relative, so that
+ * the column has only the offset at which it begins. */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
@@ -218,8 +217,8 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
 	return 0;
 }
 
-/* Moves to the next sorted row. order->has_row says whether there is one. Returns 0, or -errno with
- * a sentence. */
+/* Moves to the next sorted row. Sets order->has_row to whether there is one. Returns 0, or -errno
+ * with a sentence. */
 static int step_sorted(struct order *order, struct problem *ret_problem)
 {
 	const int rc = sqlite3_step(order->sorted);
@@ -282,8 +281,8 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	if (!facts || !source->key.len || !source->relative.len || source->key.error ||
 		source->relative.error || source->path.error)
 		return scan_no_memory(ret_problem);
-	/* The stored entry ends with its content_id, and what follows in the struct stays empty.
-	 * Its pointers led to texts of the source that are overwritten by now. */
+	/* The stored entry ends with its content_id; later members stay empty. Its pointers are
+	 * stale, since the texts of the source were overwritten. */
 	source_begin_head(source);
 	memcpy(head, facts, (size_t)sqlite3_column_bytes(order->sorted, FACTS));
 	head->key = source->key.data;
@@ -293,9 +292,8 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	return 0;
 }
 
-/* Whether the present row has this key and is of an empty log, as the entry before it is, which has
- * the content id `before`. Nothing tells two such logs apart, and nothing of the second one is
- * missing in S3. So one of them stands for both. */
+/* Whether the present row is an empty log with this key, like the entry before it, whose content id
+ * is `before`. Two such logs are indistinguishable, and one object is enough for both. */
 static bool repeats_empty_log(const struct order *order, const char *key, const char *before)
 {
 	static const char empty[] = SHA256_OF_NOTHING;

@@ -1,6 +1,6 @@
 /* A compact list of names, and the reading of a folder into one. The walk keeps such a list for
  * each folder on its way, files_from.c keeps its paths in one, and removal.c reads its own folder
- * into one. What a name stands for is judged in scan_entry.c. */
+ * into one. scan_entry.c judges the file behind a name. */
 #include "scan/names.h"
 #include <dirent.h>
 #include <errno.h>
@@ -48,9 +48,8 @@ int names_add(struct names *names, char tag, const char *name, size_t len)
 	return 0;
 }
 
-/* Returns the i-th byte of a name as keys are compared. A directory's name ends in '/', since that
- * is where the paths of its contents go on. Any other name ends in a NUL, which is below every
- * byte. */
+/* Returns the i-th byte of a name for comparison. A directory's name ends in '/', like the paths of
+ * its contents. Any other name ends in a NUL, which is below every byte. */
 static int byte_at(const char *tagged, size_t i)
 {
 	unsigned char c = (unsigned char)tagged[1 + i];
@@ -89,8 +88,7 @@ char names_tag(const struct names *names, size_t i)
 	return names->bytes[names->at[i]];
 }
 
-/* Returns the tag of a name in the folder, by what it is, or NAMES_OTHER with errno if that cannot
- * be found out. */
+/* Returns the tag of a name in the folder by a stat(2), or NAMES_OTHER with errno if that fails. */
 static char look_for_tag(int fd, const char *name, bool follow)
 {
 	struct stat st;
@@ -106,7 +104,7 @@ static char look_for_tag(int fd, const char *name, bool follow)
 }
 
 /* Returns the tag of a name in the folder. The type in `entry` mostly tells the tag, so that most
- * names cost no stat(2). If the name is gone again, entry_look() will say so. */
+ * names cost no stat(2). entry_look() notices if the name is gone by then. */
 static char tag_of(int fd, const struct dirent *entry, bool follow)
 {
 	if (entry->d_type == DT_DIR)

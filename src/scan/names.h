@@ -27,13 +27,13 @@ const char *names_get(const struct names *names, size_t i);
 char names_tag(const struct names *names, size_t i);
 
 /* Tags of names that names_read found, beside NAMES_DIRECTORY. */
-#define NAMES_LINK  'l' /* a symlink; with follow: one that leads to no directory */
+#define NAMES_LINK  'l' /* a symlink; with follow: one that does not point to a directory */
 #define NAMES_OTHER 'f' /* anything else: a file, a socket and so on */
 
 /* Reads all names of the directory that is open for reading at fd into an empty ret, sorted and
- * each once, without "." and "..". fd stays open, and its position moves. With follow, a link that
- * leads to a directory gets the tag of a directory. Returns 0, or -errno with an empty ret. */
+ * each once, without "." and "..". fd stays open, and its position moves. With follow, a link to a
+ * directory gets the tag of a directory. Returns 0, or -errno with an empty ret. */
 int names_read(int fd, bool follow, struct names *ret);
-/* Adds a name of len bytes with the tag that names_read() would give it. The name is left out if
- * nothing in the directory has it. Returns as names_add(), or -errno. */
+/* Adds a name of len bytes with the tag that names_read() would give it. A name that does not exist
+ * in the directory is skipped. Returns as names_add(), or -errno. */
 int names_add_found(struct names *names, int fd, bool follow, const char *name, size_t len);

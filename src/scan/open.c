@@ -1,6 +1,6 @@
-/* Opens files below a directory without being led out of it, by openat2(2) or component by
- * component, and makes the sentences of what fails. Everything that opens files or folders of a
- * SOURCE uses these functions, since a run as root works in folders that others may write to. */
+/* Opens files below a directory and never outside of it, by openat2(2) or component by component,
+ * and makes sentences about failures. Everything that opens files or folders of a SOURCE uses these
+ * functions, since a run as root works in folders that others may write to. */
 #include "scan/open.h"
 #include "base/problem.h"
 #include <errno.h>
@@ -44,7 +44,7 @@ const char *path_below(const char *directory, const char *path)
 }
 
 /* Opens one component of a path. With O_CREAT the component is a folder, which is made if it is
- * missing. A symlink is -ELOOP, even if O_DIRECTORY makes the kernel say ENOTDIR. */
+ * missing. A symlink is -ELOOP, even where the kernel returns ENOTDIR because of O_DIRECTORY. */
 static int open_component(int fd, const char *name, int flags)
 {
 	if ((flags & O_CREAT) && mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
@@ -97,8 +97,8 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);
 	if (fd >= 0)
 		return (int)fd;
-	/* After these errors, the path is opened by components. An old kernel says ENOSYS, and an
-	 * old sandbox EPERM. EAGAIN is a race with a rename, and ENOTDIR may hide a symlink. */
+	/* After these errors, the path is opened by components. An old kernel returns ENOSYS, and
+	 * an old sandbox EPERM. EAGAIN is a race with a rename, and ENOTDIR may hide a symlink. */
 	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN && errno != ENOTDIR)
 		return -errno;
 #endif
@@ -148,7 +148,8 @@ int open_report_unread(int error, struct problem *why, struct problem *ret_probl
 enum write_lease write_lease_take(int fd)
 {
 	/* The kernel sends a signal when another process wants to open the file for writing. The
-	 * default, SIGIO, would end this process; SIGURG is ignored unless somebody handles it. */
+	 * default, SIGIO, would end this process; SIGURG is ignored unless the program handles
+	 * it. */
 	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
 		return LEASE_UNKNOWN;
 	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
@@ -182,8 +183,8 @@ bool file_times_show_changes(int fd)
 		return true;
 	if (is_known && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC))
 		return false;
-	/* If nothing is known, as of files of other users, the disk need not be flushed, which
-	 * fsync() does also for a file without dirty pages. */
+	/* If nothing is known, as with files of other users, only the pages are written back:
+	 * fsync() would also flush the disk, even for a file without dirty pages. */
 	if (lease == LEASE_REFUSED)
 		fsync(fd);
 	else

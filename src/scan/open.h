@@ -1,4 +1,5 @@
-/* Opening below a directory without being led out of it, and who else has a file open. */
+/* Opening files below a directory and never outside of it, and finding out whether another process
+ * has a file open. */
 #pragma once
 #include <stdbool.h>
 
@@ -17,37 +18,37 @@ bool open_leads_out(const char *path);
  * for the directory itself, NULL for a path elsewhere. Neither path has symlinks in it. Borrowed
  * from the path. Pure. */
 const char *path_below(const char *directory, const char *path);
-/* As open_beneath, but links are followed wherever they lead when follow is set. */
+/* As open_beneath, but if `follow` is set, links are followed wherever they point. */
 int open_below(int directory_fd, const char *relative, int flags, bool follow);
 /* Returns whether this -errno ends the scan, and sets the sentence if it does. -ECANCELED does,
  * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
  * file. After any other error the scan goes on. */
 struct problem;
 bool open_error_is_fatal(int error, struct problem *ret_problem);
-/* Sets the sentence "cannot be …" of a file. `done` is what cannot be done with it ("read", for
- * instance) because of this -errno. */
+/* Sets the sentence "cannot be …" of a file. `done` is the failed action ("read", for instance),
+ * and `error` its -errno. */
 void open_explain(int error, const char *done, struct problem *ret);
-/* Sets *why to the sentence of a file that cannot be opened or read, unless *why has a sentence
+/* Sets *why to the sentence for a file that cannot be opened or read, unless *why has a sentence
  * already. Returns 0. If the scan cannot go on after this error, it returns the error instead, with
  * the sentence in ret_problem. */
 int open_report_unread(int error, struct problem *why, struct problem *ret_problem);
 
-/* A read lease on an open file (fcntl(2)). It is refused if somebody has the file open for writing.
- * While this process holds it, whoever opens the file for writing has to wait until it is given
- * back, and F_GETLEASE shows that somebody waits. */
+/* A read lease on an open file (fcntl(2)). It is refused if another process has the file open for
+ * writing. While this process holds it, a process that opens the file for writing has to wait until
+ * it is given back, and F_GETLEASE shows that one waits. */
 enum write_lease {
 	LEASE_HELD,
-	LEASE_REFUSED, /* it is open for writing */
+	LEASE_REFUSED, /* the file is open for writing */
 	LEASE_UNKNOWN, /* this user (neither the owner nor with CAP_LEASE), or this file system,
 			  gets no leases */
 };
 enum write_lease write_lease_take(int fd);
 void write_lease_drop(int fd, enum write_lease lease);
-/* Whether another process has the open file open for writing, as far as this process may know. */
+/* Whether another process has this file open for writing, as far as this process may know. */
 bool file_is_being_written(int fd);
 /* Whether size and times of the open file show each change of its content from now on. They do not
  * where a file system caches or makes them up (FUSE), and where another process may write through a
- * shared mapping (mmap): a store into a page that is dirty already moves no time. So the pages of
+ * shared mapping (mmap): a store into a page that is dirty already changes no time. So the pages of
  * such a file are written back, after which the next store is noticed, except in memory (tmpfs).
  *
  * The caller reads the state before it calls this, and the content after it. */

@@ -1,8 +1,8 @@
 /* Removes or moves a file whose content was proven to be in S3. A run calls it for each such file.
- * The file is first renamed into our folder REMOVAL_FOLDER beside it. From there it leaves for good
- * if it is exactly what was proven; otherwise it is renamed back. No rename ever replaces a file. A
- * scan that meets this folder calls removal_recover(), which puts back what an interrupted removal
- * has left in it. */
+ * The file is first renamed into our folder REMOVAL_FOLDER beside it. There it is removed or moved
+ * if it is exactly the proven file; otherwise it is renamed back. No rename ever replaces a file. A
+ * scan that meets this folder calls removal_recover(), which puts back the files of an interrupted
+ * removal. */
 #include "scan/removal.h"
 #include "base/files.h"
 #include "scan/names.h"
@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often the folder is made before giving up. An attempt fails if another process has just
- * removed the folder, since it was empty. */
+/* The most attempts to make the folder. An attempt fails if another process has just removed the
+ * folder because it was empty. */
 #define TURNS_MAX 100
 
 /* Renames a file without replacing another one. Returns 0, -EEXIST if to_name is taken, -EINVAL or
@@ -68,10 +68,11 @@ static void close_folder(int directory_fd, int folder_fd)
 	close(folder_fd);
 }
 
-/* Makes the folder in this directory if it is missing, and takes a shared lock on it with others
- * who remove files there. Then it renames the file into the folder under its own name. Returns the
- * folder's descriptor for close_folder(). -EWOULDBLOCK means that somebody puts files back just
- * now, or that the folder was removed each time; -EPERM means that the folder is not ours. */
+/* Makes the folder in this directory if it is missing, and takes a shared lock on it, together with
+ * other processes that remove files there. Then it renames the file into the folder under its own
+ * name. Returns the folder's descriptor for close_folder(). -EWOULDBLOCK means that another process
+ * is putting files back, or that the folder was removed each time; -EPERM means that the folder is
+ * not ours. */
 static int take_to_folder(int directory_fd, const char *name)
 {
 	struct stat st;
@@ -84,9 +85,9 @@ static int take_to_folder(int directory_fd, const char *name)
 		const int r = rename_to_free(directory_fd, name, fd, name);
 		if (r == 0)
 			return fd;
-		/* If the file is still there, somebody has removed the folder before the rename,
-		 * and the next turn makes it again. The folder's own st_nlink would tell less: on
-		 * file systems in user space it may be as it was. */
+		/* If the file is still there, another process has removed the folder before the
+		 * rename, and the next turn makes it again. The folder's own st_nlink would be less
+		 * reliable: file systems in user space may not update it. */
 		const bool is_there = fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 		close_folder(directory_fd, fd);
 		if (r != -ENOENT || !is_there)
@@ -108,7 +109,7 @@ static int put_back_all(
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names_get(&names, i);
 		int r = 0;
-		if (names_tag(&names, i) != NAMES_OTHER) /* no removal has put it there */
+		if (names_tag(&names, i) != NAMES_OTHER) /* not put there by a removal */
 			result = problem_error(ret_problem, -EINVAL,
 				"holds %s, which is not a file: remove it", quote(name).text);
 		else if (only_looks)
@@ -119,7 +120,7 @@ static int put_back_all(
 				quote(name).text);
 		else
 			r = rename_to_free(folder_fd, name, directory_fd, name);
-		if (r < 0 && r != -ENOENT) /* -ENOENT: somebody has taken the file out */
+		if (r < 0 && r != -ENOENT) /* -ENOENT: another process has taken the file out */
 			result = problem_error(ret_problem, r,
 				"holds the file %s, which a run that was cut short was about to "
 				"remove, and %s%s",
@@ -136,7 +137,7 @@ static int put_back_all(
 int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem)
 {
 	const int fd = open_folder(directory_fd);
-	/* There is no folder of this name. A file or a symlink of this name is not ours. */
+	/* No folder has this name. A file or a symlink of this name is not ours. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	int r = fd < 0 ? fd : 0;
@@ -158,7 +159,7 @@ int removal_recover(int directory_fd, bool only_looks, struct problem *ret_probl
 		"cannot be opened and locked, to put back what may be in it: %s", strerror(-r));
 }
 
-/* Whether this name still leads to the open file. */
+/* Whether this name still points to the open file. */
 static bool still_has_name(int directory_fd, const char *name, const struct stat *file)
 {
 	struct stat named;
@@ -166,8 +167,8 @@ static bool still_has_name(int directory_fd, const char *name, const struct stat
 	       named.st_dev == file->st_dev && named.st_ino == file->st_ino;
 }
 
-/* Returns REMOVAL_DONE if the file may be removed: it is still what was proven, under its name, and
- * no rule keeps it. Otherwise it returns REMOVAL_KEPT or REMOVAL_FAILED with a sentence. */
+/* Returns REMOVAL_DONE if the file may be removed: under its name is still the proven file, and no
+ * rule keeps it. Otherwise it returns REMOVAL_KEPT or REMOVAL_FAILED with a sentence. */
 static enum removal_end check_file(
 	const struct removal *removal, bool is_being_written, struct problem *ret)
 {
@@ -207,9 +208,9 @@ enum removal_end removal_check(const struct removal *removal, struct problem *re
 	return check_file(removal, file_is_being_written(removal->fd), ret_problem);
 }
 
-/* Whether the file is still what was proven, now that it is in our folder, where nobody reaches it
- * by its old name. Its ctime is not compared, since the rename may have changed it. A lease that we
- * hold is no longer F_RDLCK if another process has opened the file for writing since. */
+/* Whether the file in our folder, where its old name no longer reaches it, is still the proven one.
+ * Its ctime is not compared, since the rename may have changed it. A lease that we hold is no
+ * longer F_RDLCK if another process has opened the file for writing since. */
 static bool is_still_the_file(const struct removal *removal, int folder_fd, enum write_lease lease)
 {
 	struct stat file;
@@ -223,9 +224,9 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 	       (lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK);
 }
 
-/* Renames the file from our folder back to its name. Returns `end`, which is why it stays, or
+/* Renames the file from our folder back to its name. Returns `end`, the reason why it stays, or
  * REMOVAL_FAILED with another sentence if it cannot be renamed. If the file is no longer in our
- * folder, somebody else has taken it out, and nothing is left to put back. */
+ * folder, another process has taken it out, and nothing is left to put back. */
 static enum removal_end put_back(
 	const struct removal *removal, int folder_fd, enum removal_end end, struct problem *ret)
 {
@@ -310,15 +311,15 @@ static enum removal_end remove_leased(
 	enum removal_end end = check_file(removal, lease == LEASE_REFUSED, ret);
 	if (end != REMOVAL_DONE)
 		return end;
-	/* remove_or_move() would find the same, but the file would have left its folder by then,
-	 * which s3once watch would take for a new file. */
+	/* remove_or_move() would find the same, but only after the file has been renamed, and
+	 * s3once watch would take its return for a new file. */
 	if (removal->target_fd >= 0 && !fstatat(removal->target_fd, removal->target,
 					       &(struct stat){0}, AT_SYMLINK_NOFOLLOW))
 		return explain_not_taken(removal, -EEXIST, ret);
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return explain_not_aside(folder_fd, ret);
-	/* The file is in our folder: from there it leaves for good, or goes back. */
+	/* The file is in our folder now: it is removed or moved from there, or put back. */
 	const bool is_same = is_still_the_file(removal, folder_fd, lease);
 	const int error = is_same ? remove_or_move(removal, folder_fd) : 0;
 	if (!is_same)

@@ -1,39 +1,40 @@
 /* Removes or moves a file whose content was proven to be in S3. A stop at any instant loses
  * nothing, and a file that takes the place of the proven one meanwhile is not removed.
  *
- * The file is first renamed into a folder of ours beside it. There it is compared again with the
- * state in which it was proven, through the descriptor by which its content was read. Only then is
- * it removed or moved. If it differs, it is renamed back. No rename ever replaces a file.
+ * The file is first renamed into a folder of ours beside it. There it is compared again with its
+ * state when it was proven, through the descriptor by which its content was read. Only then is it
+ * removed or moved. If it differs, it is renamed back. No rename ever replaces a file.
  *
  * A process that works in such a folder holds a lock on it (flock(2)), which ends with the process.
- * A scan that meets a folder without a lock puts back what is in it, unless the scan only looks. */
+ * A scan that meets a folder without a lock puts its files back, unless the scan only looks. */
 #pragma once
 #include "base/problem.h"
 #include "scan/scan.h"
 
 /* The name of our folder beside the files, which no other program uses. A scan neither lists nor
- * uploads what is in it. */
+ * uploads its content. */
 #define REMOVAL_FOLDER ".s3once-removing"
 
 struct removal {
 	int directory_fd; /* the folder that the file is in; O_PATH is enough; borrowed */
 	const char *name; /* name of the file in this folder */
-	int fd; /* the file, open for reading only: what was proven is its content; borrowed */
+	int fd;           /* the file, open for reading only, whose content was proven; borrowed */
 	/* state of the file when its content was read. Its ctime must not change either before the
 	 * file is renamed, unless ctime_ns is 0 */
 	struct file_state state;
 	uid_t owner; /* owner of the SOURCE; the file must belong to this user or to the owner of
 			its folder */
-	bool linked, open, foreign; /* also remove what is kept otherwise: a file with several
-				       names, one that is open for writing, one of another owner */
+	bool linked, open,
+		foreign; /* also remove files that are otherwise kept: a file with several names,
+			    one that is open for writing, one of another owner */
 	int target_fd; /* a directory of the same file system to move the file to; -1: remove it */
 	const char *target; /* its path below target_fd after the move; missing folders are made */
 };
 
 enum removal_end {
-	REMOVAL_DONE,        /* the file is removed or moved; from removal_check(): it would be */
-	REMOVAL_KEPT,        /* it stays: it is no longer what was proven, `linked`, `open` or
-				`foreign` would be needed, or another run puts files back there */
+	REMOVAL_DONE, /* the file is removed or moved; from removal_check(): it would be */
+	REMOVAL_KEPT, /* it stays: it is no longer the proven file, `linked`, `open` or `foreign`
+			 would be needed, or another run puts files back there */
 	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
 			   unless the sentence names another one */
 };
@@ -41,12 +42,12 @@ enum removal_end {
 /* Finds out whether removal_run() would remove the file, as far as that shows without changing
  * anything. KEPT and FAILED come with a sentence without the file's name. Thread-safe. */
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem);
-/* Removes or moves the file. Sentences as of removal_check. Thread-safe. */
+/* Removes or moves the file. Sentences as in removal_check(). Thread-safe. */
 enum removal_end removal_run(const struct removal *removal, struct problem *ret_problem);
 
-/* Puts back what an interrupted removal has left in our folder in this directory, and removes the
- * folder once it is empty. Returns 0 if nothing is left to do, 1 if another process is at work
- * there, or -errno with a sentence for a file that could not be put back. With only_looks nothing
- * is put back, removed or locked, and a file in the folder is an error. directory_fd may be opened
- * with O_PATH. */
+/* Puts back the files that an interrupted removal has left in our folder in this directory, and
+ * removes the folder once it is empty. Returns 0 if nothing is left to do, 1 if another process is
+ * at work there, or -errno with a sentence for a file that could not be put back. With only_looks
+ * nothing is put back, removed or locked, and a file in the folder is an error. directory_fd may be
+ * opened with O_PATH. */
 int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem);

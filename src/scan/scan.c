@@ -1,6 +1,6 @@
 /* The scan as other rooms see it. It checks the options, opens the SOURCEs, and hands out their
- * files in order. It says what it would make of one file that somebody names, and opens files and
- * folders of the SOURCEs for the workers of a run. The work is done in source.c, key_order.c and
+ * files in order. It also makes the entry of a single file that the user names, and opens files and
+ * folders of the SOURCEs for the workers of a run. Most of the work is in source.c, key_order.c and
  * the files below them. */
 #include "scan/scan.h"
 #include "base/files.h"
@@ -55,8 +55,7 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	return -EINVAL;
 }
 
-/* Compares two sources by what their keys are made of. Returns 0 if both would have the same keys.
- */
+/* Compares two sources by the origin of their keys. Returns 0 if both would have the same keys. */
 static int compare_sources(const void *one, const void *other)
 {
 	const struct source *a = *(const struct source *const *)one;
@@ -66,7 +65,7 @@ static int compare_sources(const void *one, const void *other)
 		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
 	if (order || !a->file)
 		return order;
-	/* Two symlinks that lead to one file give it two keys: they are two SOURCEs. */
+	/* Two symlinks to one file give it two keys, so they are two SOURCEs. */
 	return strcmp(source_name(a), source_name(b));
 }
 
@@ -104,7 +103,7 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	r = scan->sources ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < options->n_sources; i++) {
 		r = source_open(&scan->sources[i], &scan->options, i, ret_problem);
-		scan->n += r == 0; /* scan_close() closes those that are open */
+		scan->n += r == 0; /* scan_close() closes the open ones */
 	}
 	if (r == 0)
 		r = refuse_repeated(scan, ret_problem);
@@ -134,7 +133,7 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 }
 
 /* Makes source->head the entry that the stream would have for this file. Returns 1; 0 if the file
- * is not in the SOURCE or the filter leaves it out; or -errno with a sentence. `directory` is the
+ * is not in the SOURCE or the filter excludes it; or -errno with a sentence. `directory` is the
  * absolute path, without symlinks, of the folder that `path` is in. */
 static int look_in_source(
 	struct source *source, const char *path, const char *directory, struct problem *ret_problem)
@@ -165,8 +164,8 @@ static int look_in_source(
 		return 0;
 	source_begin_head(source);
 	head->relative = text_string(relative);
-	/* For the moment source->path is the absolute path. source_name_head() makes the path by
-	 * which people know the file. */
+	/* For the moment source->path is the absolute path. source_name_head() makes the path for
+	 * messages. */
 	text_reset(&source->path);
 	text_addf(&source->path, "%s/%s", directory, name);
 	if (source->path.error)

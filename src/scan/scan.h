@@ -16,8 +16,8 @@ struct scan_options {
 	const char *const *sources; /* directories (their contents go below the prefix) or files
 				       (PREFIX/basename) */
 	size_t n_sources;
-	const char *prefix; /* taken byte for byte; a '/' is put behind it unless it is empty or
-			       ends in one */
+	const char *prefix; /* taken byte for byte; a '/' is appended unless it is empty or ends in
+			       one */
 	const char *as; /* the whole key for exactly one SOURCE file, or NULL; prefix is then not
 			   used */
 	const struct key_template *key_template; /* borrowed; NULL: keys are relative paths */
@@ -25,31 +25,31 @@ struct scan_options {
 			     family, mtime and content (rotation.h), and there is a key_template.
 			     NULL: every file is identified by its name */
 	struct log_rows *log_rows; /* with rotated, borrowed: the pieces that growing logs were cut
-				      into, which live logs are, too, up to the end of their last
-				      line. NULL: no log is cut into pieces */
-	bool takes_written; /* with rotated, a log that is open for writing is taken as it is now,
-			       and without log_rows a live log, too */
-	bool template_is_of_rotated; /* only rotated files have keys of the template; the keys of
+				      into, including live ones up to the end of their last line.
+				      NULL: no log is cut into pieces */
+	bool takes_written; /* with rotated, a log that is open for writing is uploaded as it is
+			       now, and without log_rows a live log, too */
+	bool template_is_of_rotated; /* only rotated files get keys from the template; the keys of
 					others are relative paths */
 	/* cache of content ids; borrowed. NULL: all contents are read */
 	struct identity_cache *identities;
 	const char *files_from;     /* a file of paths relative to the one SOURCE, in lines or each
 				       with a NUL behind it, "-" for stdin, or NULL */
-	const char *const *folders; /* borrowed: absolute paths without links. Of SOURCE
-				       directories, only these files, and the files directly in
-				       these folders, are looked at. NULL: everything */
+	const char *const *folders; /* borrowed: absolute paths without links. Only these files of
+				       SOURCE directories, and the files directly in these folders,
+				       are read. NULL: everything */
 	size_t n_folders;
 	struct filter *filter; /* borrowed; NULL: everything */
-	bool is_piped; /* with `as`: the SOURCE is not a file but a name for what is read from
-			  elsewhere; its entry is a FILE without a size, and is not opened */
-	bool one_file_system; /* a directory on another file system than its SOURCE is left out */
+	bool is_piped;         /* with `as`: the SOURCE is not a file but the name of an input read
+				  elsewhere; its entry is a FILE without a size, and is not opened */
+	bool one_file_system;  /* a directory on another file system than its SOURCE is skipped */
 	bool follow; /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
-	uint64_t min_age_ms; /* files written less than this ago are left alone */
+	uint64_t min_age_ms; /* files written less than this ago wait for a later run */
 	int64_t now_wall_ns; /* the time that min_age_ms is measured from */
 	uint64_t max_bytes;  /* the content of a larger file is not read for its key. If the key
 				depends on the content, such a FILE has no key. 0: no file is too
 				large */
-	bool (*is_over)(void *arg); /* returns whether to give up; asked at each folder, for each
+	bool (*is_over)(void *arg); /* returns true to end the scan; called at each folder, for each
 				       key that a template makes, and while contents are read and
 				       keys are sorted; may be NULL */
 	void *is_over_arg;
@@ -64,12 +64,12 @@ static inline bool scan_takes_live(const struct scan_options *options)
 
 enum scan_kind {
 	SCAN_FILE,    /* to be uploaded */
-	SCAN_PROBLEM, /* it was asked for and cannot be uploaded, so that the run exits 1 */
+	SCAN_PROBLEM, /* requested, but cannot be uploaded, so that the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
-	SCAN_WAITS,   /* left to a later run; `wait` says why */
-	SCAN_NOTICE,  /* no file: something to tell about other files, which is in `problem` */
-	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named, or a directory where
-			 another file system is mounted: left out */
+	SCAN_WAITS,   /* left to a later run, for the reason `wait` */
+	SCAN_NOTICE,  /* no file: a remark about other files, in `problem` */
+	SCAN_SPECIAL, /* a socket, named pipe or device that was found and not named, or a directory
+			 where another file system is mounted: skipped */
 };
 
 /* Valid until the next scan_next() of the same scan. */
@@ -77,10 +77,10 @@ struct scan_entry {
 	enum scan_kind kind;
 	const char *key;  /* key of a FILE; for another entry the key that it would have, or "" if
 			     that is unknown */
-	const char *path; /* SOURCE/relative, as a person would name it; raw bytes: escape before
-			     showing */
+	const char *path; /* SOURCE/relative, for messages; raw bytes: escape before showing */
 	size_t source;    /* index into sources */
-	const char *relative; /* to the source's directory; of a SOURCE file the name in its key */
+	const char *relative; /* path relative to the source's directory; for a SOURCE file the name
+				 in its key */
 	uint64_t size;
 	int64_t mtime_ns;
 	dev_t dev;
@@ -90,9 +90,9 @@ struct scan_entry {
 				  `key`; or "" */
 	bool is_rotated; /* it is a finished log, or a live one that is taken as it is now; only
 			    with options.rotated */
-	bool may_grow;   /* with is_rotated: only its rest says that it is finished. It is never
-			    removed, since its writer may have been quiet */
-	bool is_piece;   /* the entry is a range of what the file contains, from offset on: size and
+	bool may_grow;   /* with is_rotated: only the time since its last write suggests that it is
+			    finished. It is never removed, since its writer may just be quiet */
+	bool is_piece;   /* the entry is a range of the file's content, from offset on: size and
 			    content_id are those of the range, and mtime_ns is that of the file when
 			    the range was cut. It is opened by scan_open_piece() */
 	uint64_t offset; /* offset of a piece */
@@ -100,28 +100,30 @@ struct scan_entry {
 			    so that no earlier run has sent it */
 	bool is_from_future; /* for FILE and WAITS: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
-	bool collides;       /* another file has the same key; problem says which */
-	char content_id[65]; /* see content.h; "" unless the key stands for a content */
+	bool collides;       /* another file, named in `problem`, has the same key */
+	char content_id[65]; /* see content.h; "" unless the key depends on the content */
 	struct problem problem; /* for PROBLEM */
 };
 
 /* Opens every source. A missing or unreadable SOURCE is not an error here but a PROBLEM entry of
  * the stream. Returns 0, -EINVAL for options that contradict each other, another -errno for a
- * files_from that cannot be read, -ENOMEM, -EMFILE; always with a sentence.
- * options and what they point to are borrowed until scan_close. */
+ * files_from that cannot be read, -ENOMEM, -EMFILE; always with a sentence. options and everything
+ * they point to are borrowed until scan_close. */
 struct scan;
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);
 /* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if the scan cannot go on;
- * -ECANCELED if is_over said so. With a template, every file is found before the first one comes.
+ * -ECANCELED if is_over returned true. With a template, every file is found before the first one
+ * comes.
  *
  * Files come in strictly increasing key order over all sources. Two files with one key come as a
- * PROBLEM each, and neither as a FILE. Links and problems come where they are met. */
+ * PROBLEM each, and neither as a FILE. Links and problems come in the order in which they are
+ * met. */
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
 void scan_close(struct scan *scan);
 
 /* Makes the entry that the scan would make of one file, which is named by a path. Returns 1 and its
  * entry, with the key that a run with these options would use; 0 if the file is in none of the
- * SOURCEs, or the filter leaves it out; or -errno with a sentence. The list of files_from is not
+ * SOURCEs, or the filter excludes it; or -errno with a sentence. The list of files_from is not
  * read, and a collision with another file is not noticed. It must not be called while scan_next()
  * runs, and the entry that scan_next() gave last is no longer valid. */
 int scan_look(
@@ -132,37 +134,37 @@ int scan_look(
  * that was given. Borrowed. */
 const char *scan_source_path(const struct scan *scan, size_t source);
 
-/* A file as it was when it was looked at. Two states are equal if nothing has changed. */
+/* The state of a file at one moment. Two states are equal if nothing has changed. */
 struct file_state {
 	uint64_t size;
 	int64_t mtime_ns;
 	int64_t ctime_ns; /* 0: it does not count, since the file may be renamed */
 	dev_t dev;
-	ino_t ino; /* 0: it does not count, since its file system tells another one each time */
+	ino_t ino; /* 0: it does not count, since its file system returns another one each time */
 };
 bool file_state_equal(const struct file_state *a, const struct file_state *b);
-int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
+int file_state_of(int fd, struct file_state *ret); /* Sets the state by fstat(2); 0 or -errno. */
 struct stat;
 void file_state_from(const struct stat *st, struct file_state *ret);
 
 /* Opens the regular file source/relative for reading, without blocking. Unless links are followed,
  * it is opened neither through a symlink below the source nor outside of the source. Returns the
  * descriptor, which the caller closes, and the file's state; -ELOOP for a symlink, -EXDEV for a
- * path that leads out, -EINVAL for what is not a regular file, -ESTALE if the name leads to another
- * file by now, or another -errno. Thread-safe. */
+ * path that points outside, -EINVAL for anything but a regular file, -ESTALE if the name points to
+ * another file by now, or another -errno. Thread-safe. */
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state);
 
 /* Opens the folder that source/relative is in (O_PATH), never through a symlink below the source.
  * For a SOURCE file that is a symlink the result is -ELOOP. *ret_name is the file's name in the
- * folder; it is borrowed from `relative` or from the scan. *ret_owner is who owns the
- * SOURCE directory; for a SOURCE that is a file, who owns its folder. Returns the descriptor or
- * -errno. Thread-safe. */
+ * folder; it is borrowed from `relative` or from the scan. *ret_owner is the owner of the SOURCE
+ * directory or, for a SOURCE that is a file, of its folder. Returns the descriptor or -errno.
+ * Thread-safe. */
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner);
 
-/* Opens a file as scan_open_file() does, under whatever name it has in its folder by now. Returns
- * -ENOENT if no name there leads to this version of the file. */
+/* Opens a file as scan_open_file() does, under its present name in its folder. Returns -ENOENT if
+ * no name there points to this version of the file. */
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
 
@@ -170,14 +172,14 @@ int scan_open_moved(const struct scan *scan, size_t source, const char *relative
  * the state of the copy. `found` is the entry of the piece; its key, path and suffix are not used.
  * Thread-safe.
  *
- * The copy has the content that the id of the piece says. Otherwise the result is -ENOENT if the
- * file is gone, -ESTALE if it has other content by now, -ECANCELED if is_over said so, or another
- * -errno. If the error is about the copy or the content, ret_problem has a sentence; else it stays
- * as it is. */
+ * The copy has the content with the id of the piece. Otherwise the result is -ENOENT if the file is
+ * gone, -ESTALE if it has other content by now, -ECANCELED if is_over returned true, or another
+ * -errno. If the error is about the copy or the content, ret_problem has a sentence; otherwise it
+ * is untouched. */
 int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
-/* Whether a file in this state is left alone because of min_age_ms (scan_entry.h). */
+/* Whether a file in this state has to wait because of min_age_ms (scan_entry.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);
 /* Whether a source could be opened and is a directory. */
 bool scan_source_is_directory(const struct scan *scan, size_t source);

@@ -47,7 +47,7 @@ void require_file(struct scan_entry *entry)
 		entry->kind = SCAN_PROBLEM;
 }
 
-/* The sentences for what is not a regular file, by the bits of st_mode that are the type. */
+/* Sentences for types other than a regular file, indexed by the type bits of st_mode. */
 static const char *const what_else[16] = {
 	[S_IFSOCK >> 12] = "is a socket, not a file; exclude it",
 	[S_IFIFO >> 12] = "is a named pipe, not a file; exclude it",
@@ -57,7 +57,7 @@ static const char *const what_else[16] = {
 };
 
 /* Whether the mtime lies in the future, so that the age is counted from the ctime. now_wall_ns is
- * when the run began. A file that was written since then has a later mtime, but its mtime is not
+ * the start of the run. A file that was written since then has a later mtime, but one that is not
  * ahead of the clock. */
 static bool is_from_future(const struct file_state *state, const struct scan_options *options)
 {

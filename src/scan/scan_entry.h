@@ -1,20 +1,20 @@
-/* One name in a folder: what it is, and whether it can be uploaded. */
+/* Judging one name in a folder: its kind, and whether it can be uploaded. */
 #pragma once
 #include "scan/scan.h"
 
 /* Looks at a name in the open directory by one stat(2). Sets kind, size, mtime_ns, dev, ino,
  * problem and is_from_future of ret; its other fields stay. `absent` is the sentence for a name
- * that is not there.
+ * that does not exist.
  *
  * The kind is FILE or WAITS for a regular file, LINK for a symlink that is not followed, SPECIAL
- * with a sentence for what is neither a file nor a directory, and PROBLEM for everything else. */
+ * with a sentence for a socket, pipe or device, and PROBLEM for everything else. */
 void entry_look(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
-/* Makes ret the PROBLEM of a name that could not be looked at because of this errno. `absent` is as
- * in entry_look(). */
+/* Makes ret the PROBLEM of a name whose stat(2) failed with this errno. `absent` is as in
+ * entry_look(). */
 void entry_set_unreadable(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
-/* For an entry that somebody has named: a SPECIAL becomes a PROBLEM. */
+/* For an entry that the user has named: a SPECIAL becomes a PROBLEM. */
 void require_file(struct scan_entry *entry);
 /* As entry_look(), for a file whose status is known already. */
 void entry_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
@@ -22,9 +22,9 @@ void entry_judge(const struct stat *st, const struct scan_options *options, stru
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
  * lies in the future, from its ctime. */
 bool is_too_young(const struct file_state *state, const struct scan_options *options);
-/* Whether is_over of the options says so. */
+/* Whether is_over of the options returns true. */
 bool scan_is_cancelled(const struct scan_options *options);
-/* Returns 0, or -ECANCELED with a sentence if is_over of the options says so. */
+/* Returns 0, or -ECANCELED with a sentence if is_over of the options returns true. */
 int scan_check_cancelled(const struct scan_options *options, struct problem *ret_problem);
 /* Sets the sentence, and returns -ENOMEM. */
 int scan_no_memory(struct problem *ret_problem);

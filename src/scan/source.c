@@ -37,9 +37,9 @@ static int open_regular(int folder_fd, const char *name, bool follows, struct fi
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
 	int error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
 	/* If the file was renamed after it was opened, and then written to, its content was never
-	 * under this name. So the name still has to lead to the open file. Another inode number
+	 * under this name. So the name still has to point to the open file. Another inode number
 	 * alone does not count, since some file systems give a file another number at each look. A
-	 * rename that comes later is seen by the ctime. */
+	 * later rename shows in the ctime. */
 	if (!error && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		error = -errno;
 	else if (!error && named.st_ino != st.st_ino &&
@@ -117,7 +117,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	struct file_state *ret_state)
 {
 	int fd = source_open_file(source, relative, ret_state);
-	/* This is the file, or an error that another name would not mend. */
+	/* Either the file, or an error that another name would not avoid. */
 	if (fd < 0 ? !error_means_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
 		return fd;
 	if (fd >= 0)
@@ -153,7 +153,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 {
 	struct problem ignored;
 	struct stat st;
-	if (source->options->is_piped) { /* there is no file: the name that was given is all */
+	if (source->options->is_piped) { /* there is no file, only the given name */
 		source->directory = strdup(source_given(source));
 		source->file = strdup(source_given(source));
 		return source->directory && source->file ? 0 : -ENOMEM;
@@ -221,7 +221,7 @@ void source_close(struct source *source)
 }
 
 /* Makes the SOURCE itself the only entry: a file, or a PROBLEM. Returns 1, or 0 if it was read
- * already or the filter leaves it out. */
+ * already or the filter excludes it. */
 static int next_itself(struct source *source)
 {
 	struct scan_entry *head = &source->head;

@@ -1,5 +1,5 @@
-/* One SOURCE: where it is, its stream of entries, and the files in it. Its entries come from a walk
- * or from a list of paths. struct order makes one stream of several sources. */
+/* One SOURCE: its place, its stream of entries, and its files. Its entries come from a walk or from
+ * a list of paths. struct order makes one stream of several sources. */
 #pragma once
 #include "base/text.h"
 #include "scan/content/content.h"
@@ -23,7 +23,7 @@ struct source {
 	struct text key, path; /* those of the head */
 	struct text relative;  /* that of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
-	bool ended; /* without a walk and a list: the SOURCE itself was the head, or was left out */
+	bool ended; /* for a SOURCE that is a file: it was the head already, or was excluded */
 	struct scan_entry head; /* the entry that source_read() moved to */
 };
 
@@ -36,27 +36,27 @@ int source_open(struct source *source, const struct scan_options *options, size_
 int source_read(struct source *source, struct problem *ret_problem);
 /* Empties the head before another entry is made in it. source_read() does it itself. */
 void source_begin_head(struct source *source);
-/* Makes source_read() begin again with the first entry, which is read anew. A list of paths cannot
- * be read again. Returns 0 or -ENOMEM. */
+/* Makes source_read() begin again with the first entry, reading it again. A list of paths cannot be
+ * read again. Returns 0 or -ENOMEM. */
 int source_rewind(struct source *source);
 void source_close(struct source *source);
 
-/* Opens what is at relative for reading, as scan_open_file() promises. */
+/* Opens the file at `relative` for reading, as described at scan_open_file(). */
 int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state);
-/* The same for the file with this inode. By now it may have another name in the folder of
- * `relative`, and other content. Returns -ENOENT if no name there leads to it. */
+/* Likewise for the file with this inode. By now it may have another name in the folder of
+ * `relative`, and other content. Returns -ENOENT if no name there points to it. */
 int source_open_inode(const struct source *source, const char *relative, dev_t dev, ino_t ino,
 	struct file_state *ret_state);
-/* Whether this -errno means that the name no longer leads to the file. -EINVAL does, too: what has
- * the name now is not a regular file. */
+/* Whether this -errno means that the name no longer points to the file. -EINVAL does, too: the name
+ * now belongs to something other than a regular file. */
 bool error_means_moved(int r);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
-/* Returns the name by which a SOURCE file gets its key, and which the filter and family_of() see.
- * This is the last component of the path that was given, even if that path is a symlink. With
- * options->rotated it is the name of the file itself, since only that name says whether the file is
- * rotated. For a pipe it is the whole name that was given. */
+/* Returns the name that the key of a SOURCE file is made of, and that the filter and family_of()
+ * use. This is the last component of the path that was given, even if that path is a symlink. With
+ * options->rotated it is the name of the file itself, since only that name shows whether the file
+ * is rotated. For a pipe it is the whole name that was given. */
 const char *source_name(const struct source *source);
 
 /* The names of an entry of a SOURCE, in S3 and for people (source_key.c). */
@@ -68,7 +68,7 @@ int source_next(struct source *source, struct problem *ret_problem);
  * makes keys of FILE and WAITS entries only, and the content of a FILE is read if its key depends
  * on it. Returns 1, or -errno with a sentence if the scan cannot go on. */
 int source_name_head(struct source *source, struct problem *ret_problem);
-/* Sets `path` to the path of what is at relative, as a person would name it. */
+/* Sets `path` to the path of the file at `relative`, for messages. */
 void source_set_path(const struct source *source, const char *relative, struct text *path);
 /* Finds the content id of the open file, whose version is `version`, in the cache or by reading it.
  * Returns 0; -ESTALE if the file is another version by then, or if it is open for writing and the
@@ -76,7 +76,7 @@ void source_set_path(const struct source *source, const char *relative, struct t
 int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why);
 /* Whether the file begins with the content that it had when it was identified the last time, and
- * has more by now. What is not in the cache has not grown. */
+ * has more by now. A file that is not in the cache has not grown. */
 bool source_has_grown(const struct source *source, const struct scan_entry *found);
 
 /* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
@@ -88,16 +88,16 @@ struct walk;
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);
 /* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if memory or descriptors
- * ran out, or if is_over said so (-ECANCELED). Sets `kind`, `relative`, which is valid until the
- * next call, and the fields that entry_look() sets. `key`, `path` and `source` stay as they are. A
- * directory that cannot be listed is a PROBLEM entry. If it is the top directory, `relative` is
- * ".". */
+ * ran out, or if is_over returned true (-ECANCELED). Sets `kind`, `relative`, which is valid until
+ * the next call, and the fields that entry_look() sets. `key`, `path` and `source` stay as they
+ * are. A directory that cannot be listed is a PROBLEM entry. If it is the top directory, `relative`
+ * is ".". */
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);
 
 /* A walk may be restricted to some folders and files. `only` is the list of them. Each is a path
  * relative to the source with a '/' behind it, and the source itself is "/". Because of this slash,
- * a folder and all that is below it are neighbours in the sorted list.
+ * a folder and everything below it are neighbours in the sorted list.
  *
  * only_init() fills the empty list with those of n folders (absolute paths without links) that are
  * the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(),
@@ -112,13 +112,13 @@ bool only_reaches_below(const struct names *only, const char *relative);
 /* A list of paths below one directory, as a stream in byte order of the paths. */
 struct files_from;
 /* Reads the whole list of options->files_from: one path a line, or NUL-terminated. Empty lines are
- * left out, "./", "//" and repeated paths collapse, and CR is a byte like others. directory_fd
- * stays open and options are borrowed until files_from_close. Returns 0, -EINVAL for a list with a
- * NUL in a line or of more than 4 GiB, or another -errno, with a sentence. */
+ * skipped, "./", "//" and repeated paths collapse, and CR is a byte like others. directory_fd stays
+ * open and options are borrowed until files_from_close. Returns 0, -EINVAL for a list with a NUL in
+ * a line or of more than 4 GiB, or another -errno, with a sentence. */
 int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
 	struct problem *ret_problem);
-/* As walk_next. A path that is absolute, holds "..", is not there or is not a file is a PROBLEM; so
- * is one that leads through a symlink, unless links are followed. */
+/* As walk_next. A path that is absolute, contains "..", does not exist or is not a file is a
+ * PROBLEM; so is one through a symlink, unless links are followed. */
 int files_from_next(struct files_from *list, struct scan_entry *ret, struct problem *ret_problem);
 void files_from_close(struct files_from *list);
 

@@ -1,7 +1,6 @@
 /* Makes the key of a file: from its path, by --as, or by the template, which may need the id of its
- * content (source_identify()). It also makes the path by which people know the file. Every entry of
- * a SOURCE passes here. An entry whose key no service could hold becomes a PROBLEM here, and
- * nowhere else. */
+ * content (source_identify()). It also makes the path for messages. Every entry of a SOURCE passes
+ * here. An entry whose key no service could hold becomes a PROBLEM here, and nowhere else. */
 #include "scan/content/identity_cache.h"
 #include "scan/key/key.h"
 #include "scan/key/key_template.h"
@@ -66,7 +65,7 @@ bool source_has_grown(const struct source *source, const struct scan_entry *foun
 	const bool is_known = fd >= 0 && file_identity_of(fd, &file.identity) == 0 &&
 			      identity_file_earlier(&file, &earlier.bytes, id);
 	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
-	/* After an error of reading, source_identify() will meet it, too. */
+	/* An error of reading is ignored here, since source_identify() will meet it, too. */
 	const bool ret = is_known &&
 			 content_measure(&content, &earlier, 1, &measured, &ignored) == 0 &&
 			 earlier.is_there;
@@ -103,9 +102,8 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	return 0;
 }
 
-/* Adds what the template makes of the head to source->key, which holds the prefix. Returns 0,
- * -EINVAL with a sentence of the head if that is no key, or -ENOMEM, which source->key.error may
- * say instead. */
+/* Adds the template's key for the head to source->key, which holds the prefix. Returns 0, -EINVAL
+ * with a sentence in the head if that is no key, or -ENOMEM, or 0 with source->key.error set. */
 static int render_key(struct source *source)
 {
 	struct scan_entry *head = &source->head;
@@ -151,13 +149,13 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	error = render_key(source);
 	if (error == -ENOMEM)
 		return scan_no_memory(ret_problem);
-	if (head->is_piece) /* a piece is of the decompressed content */
+	if (head->is_piece) /* a piece is part of the decompressed content */
 		head->suffix = "";
 	if (!head->is_rotated)
-		head->content_id[0] = '\0'; /* the mark goes by size and mtime, not by content */
+		head->content_id[0] = '\0'; /* the mark compares size and mtime, not the content */
 	if (error) {
 		head->kind = SCAN_PROBLEM;
-		text_reset(&source->key); /* also forgets its error */
+		text_reset(&source->key); /* also clears its error */
 		key_add_base(&source->key, source->options->prefix);
 	}
 	return 0;

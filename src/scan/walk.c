@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TAG_FOLDER 'f' /* any tag but NAMES_DIRECTORY: these names have their slash already */
+/* any tag other than NAMES_DIRECTORY, since these names have their slash already */
+#define TAG_FOLDER 'f'
 
 int only_init(struct names *only, const char *directory, const char *const *folders, size_t n)
 {
@@ -23,7 +24,7 @@ int only_init(struct names *only, const char *directory, const char *const *fold
 	for (size_t i = 0; !error && i < n; i++) {
 		const char *relative = path_below(directory, folders[i]);
 		if (!relative || strlen(relative) > PATH_MAX)
-			continue; /* no path that is longer can be opened */
+			continue; /* a longer path could not be opened anyway */
 		const int bytes = snprintf(with_slash, sizeof with_slash, "%s/", relative);
 		error = names_add(only, TAG_FOLDER, with_slash, (size_t)bytes);
 	}
@@ -61,7 +62,7 @@ static size_t find_below(const struct names *only, const char *relative)
 bool only_has(const struct names *only, const char *relative)
 {
 	const size_t found = find_below(only, relative);
-	/* Nothing follows "relative/". */
+	/* The found folder is exactly "relative/". */
 	return found < only->n && !names_get(only, found)[strlen(relative) + 1];
 }
 
@@ -70,7 +71,7 @@ bool only_reaches_below(const struct names *only, const char *relative)
 	return find_below(only, relative) < only->n;
 }
 
-/* Longer than any path that the kernel opens, so that the error is the kernel's. */
+/* More than the longest path that the kernel opens, so that the kernel reports the error. */
 #define PATH_BYTES_MAX (64UL * 1024)
 
 /* A directory on the way down. */
@@ -149,8 +150,9 @@ static bool is_removal_folder(const struct names *names, size_t i)
 	       strcmp(names_get(names, i), REMOVAL_FOLDER) == 0;
 }
 
-/* Finds the wanted names of a directory of which not all files are wanted, and does not list it,
- * since it may be large: those that the wanted paths go on with. Returns as names_read(). */
+/* Finds the wanted names of a directory of which not all files are wanted: the next components of
+ * the wanted paths. The directory itself, which may be large, is not listed. Returns as
+ * names_read(). */
 static int find_wanted(const struct walk *walk, int fd, const char *relative, struct names *ret)
 {
 	const struct names *only = &walk->only;
@@ -158,7 +160,7 @@ static int find_wanted(const struct walk *walk, int fd, const char *relative, st
 	const size_t below = *relative ? strlen(relative) + 1 : 0;
 	int r = names_add_found(ret, fd, follow, REMOVAL_FOLDER, strlen(REMOVAL_FOLDER));
 	const size_t first = *relative ? find_below(only, relative) : 0;
-	const char *last = ""; /* many paths may go on with the same name, one after the other */
+	const char *last = ""; /* consecutive paths may have the same next component */
 	for (size_t i = first; r == 0 && i < only->n; i++) {
 		const char *path = names_get(only, i);
 		if (*relative && compare_beginning(path, relative, below - 1) != 0)
@@ -268,7 +270,7 @@ static int enter_directory(struct walk *walk, struct scan_entry *ret, struct pro
 }
 
 /* Opens the last frame's directory again, if reading something below it has closed it. Returns 0,
- * -ESTALE if the path leads to another directory by now, or another -errno. */
+ * -ESTALE if the path points to another directory by now, or another -errno. */
 static int reopen_directory(struct walk *walk)
 {
 	const struct frame *frame = &walk->frames[walk->n_frames - 1];
@@ -292,7 +294,7 @@ static int reopen_directory(struct walk *walk)
 	return r;
 }
 
-/* Visits the i-th name of the last frame: it enters a directory, puts back what is left in
+/* Visits the i-th name of the last frame: it enters a directory, puts back the files in
  * REMOVAL_FOLDER, or makes the entry of anything else. Returns 1 and an entry, 0 if there is no
  * entry for the name, or -errno. */
 static int visit_name(

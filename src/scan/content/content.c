@@ -22,11 +22,11 @@ struct reading {
 	struct decompress decompress; /* BARE: the bytes are taken as they are */
 	bool was_decompressed;        /* from the first byte to the last */
 
-	uint64_t at;               /* offset in the file of what is read next */
-	uint64_t bytes;            /* bytes of the content that were taken so far */
-	size_t next;               /* the first prefix that is not shorter than these bytes */
-	bool has_prefix;           /* the content begins with one of the prefixes */
-	bool has_enough;           /* the end of the range was reached */
+	uint64_t at;     /* offset in the file of what is read next */
+	uint64_t bytes;  /* bytes of the content that were taken so far */
+	size_t next;     /* index of the first prefix that is not shorter than these bytes */
+	bool has_prefix; /* the content begins with one of the prefixes */
+	bool has_enough; /* the end of the range was reached */
 	struct sha256 whole, rest; /* `whole` hashes the content or the range, `rest` the bytes
 				      after the last matching prefix */
 	char first[CONTENT_ID_CHARS + 1]; /* id of the first CONTENT_EDGE_BYTES of the content */
@@ -46,7 +46,7 @@ static long read_next(struct reading *reading)
 }
 
 /* Compares the id of the bytes that were taken so far with each prefix of this length. If one is
- * the same, the content begins with that prefix, and `rest` begins anew behind it. */
+ * the same, the content begins with that prefix, and `rest` is started again behind it. */
 static void compare_prefixes(struct reading *reading)
 {
 	for (; reading->next < reading->n_prefixes; reading->next++) {
@@ -63,7 +63,7 @@ static void compare_prefixes(struct reading *reading)
 	}
 }
 
-/* Begins to read the content, and discards what was taken of it before. It is called once more if
+/* Begins to read the content, and discards the bytes taken before. It is called a second time if
  * the file turns out not to be compressed throughout. Returns 0 or -errno. */
 static int begin_reading(struct reading *reading)
 {
@@ -79,8 +79,8 @@ static int begin_reading(struct reading *reading)
 	return 0;
 }
 
-/* Takes the next n bytes of the content. Those before the range are skipped, those in it are
- * copied, and those behind it are not taken. Returns 0 or the error of writing. */
+/* Takes the next n bytes of the content. Bytes before the range are skipped, those in it are
+ * copied, and those behind it are ignored. Returns 0 or the error of writing. */
 static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	const uint64_t from = reading->range->from, to = reading->range->to, at = reading->bytes;
@@ -125,8 +125,8 @@ static int take_bytes(struct reading *reading, const unsigned char *bytes, size_
 	return 0;
 }
 
-/* Decompresses the n bytes that were read, and takes what comes out. At the end of the file n is
- * 0. Returns 0, an error of decompress(), of writing, or -ECANCELED. */
+/* Decompresses the n bytes that were read, and takes the result. At the end of the file n is 0.
+ * Returns 0, an error of decompress(), of writing, or -ECANCELED. */
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
@@ -148,7 +148,7 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
-/* Goes on at the beginning of the range, if that is still ahead. */
+/* Skips to the beginning of the range, if that is still ahead. */
 static void skip_to_range(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
@@ -282,7 +282,7 @@ int content_measure_more(const struct content *content, const struct sha256_stat
 	prefix->is_there = false;
 	sha256_resume(&reading.whole, state);
 	sha256_begin(&reading.rest);
-	compare_prefixes(&reading); /* it may end where the state does */
+	compare_prefixes(&reading); /* a prefix may end exactly where the state does */
 	reading.in = malloc(CHUNK_BYTES);
 	if (!reading.in)
 		return -ENOMEM;

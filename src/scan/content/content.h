@@ -11,7 +11,7 @@
 struct content {
 	int fd; /* its position is not used */
 	uint64_t size;
-	bool (*is_over)(void *arg); /* asked between reads: whether to give up; may be NULL */
+	bool (*is_over)(void *arg); /* called between reads; true: give up. May be NULL */
 	void *arg;
 };
 
@@ -29,8 +29,8 @@ int content_seems_compressed(int fd);
  * compressed: its bytes are the content. So the id of a file depends on its bytes alone.
  *
  * Memory does not grow with the file. Returns 0; -EFBIG with a sentence if decompressing needs more
- * memory than is allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over said so,
- * -ENOMEM, or the error of reading. Thread-safe. */
+ * memory than is allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over returned
+ * true, -ENOMEM, or the error of reading. Thread-safe. */
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem);
 
@@ -38,11 +38,11 @@ int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHAR
 struct content_prefix {
 	uint64_t bytes;
 	const char *id; /* id of these bytes; borrowed */
-	bool is_there;  /* returned: the content begins with them */
+	bool is_there;  /* result: whether the content begins with them */
 };
 struct content_measured {
 	uint64_t bytes;             /* length of the content */
-	struct sha256_state sha256; /* after its whole steps */
+	struct sha256_state sha256; /* state after its last whole step */
 	char edges[CONTENT_ID_CHARS +
 		   1]; /* content_edges() of all of it; "" if it was decompressed */
 	char first[CONTENT_ID_CHARS + 1]; /* content_first() of it; "" if it was measured from
@@ -55,9 +55,9 @@ struct content_measured {
  * prefixes come in rising order of bytes. Returns as content_id(). */
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem);
-/* As content_measure(), with one prefix, of which all but the last SHA256_STEP bytes at most are
- * known by their state and are not read: the caller knows that they are there. The file is taken as
- * it is, compressed or not. */
+/* As content_measure(), with one prefix. The caller knows that the content begins with it, and has
+ * the SHA-256 state of all but at most its last SHA256_STEP bytes, so these are not read. The file
+ * is taken as it is, compressed or not. */
 int content_measure_more(const struct content *content, const struct sha256_state *state,
 	struct content_prefix *prefix, struct content_measured *ret);
 

@@ -10,7 +10,7 @@
 #define MEMORY_MAX     (128U << 20)
 #define WINDOW_LOG_MAX 27 /* the largest window of zstd, a power of two: 1 << 27 is MEMORY_MAX */
 
-/* Moves input and output on by what the library has used and written. */
+/* Advances input and output by the bytes that the library has used and written. */
 static void advance_io(struct decompress *d, size_t used, size_t written)
 {
 	d->in += used;
@@ -133,7 +133,7 @@ int decompress_begin(struct decompress *d, enum format format)
 	d->has_ended = false;
 	if (init_format(d))
 		return 0;
-	d->format = BARE; /* nothing has begun for clear_format() */
+	d->format = BARE; /* so that clear_format() does nothing */
 	return -ENOMEM;
 }
 
@@ -178,7 +178,7 @@ int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 		NULL, gzip_run, bzip2_run, xz_run, zstd_run, lz4_run};
 	for (;;) {
 		const unsigned in = d->in_bytes, out = d->out_bytes;
-		if (d->has_ended && !in) /* the library has no output left behind an end */
+		if (d->has_ended && !in) /* after an end, the library has no more output */
 			return 0;
 		/* Each member of gzip and bzip2 needs a new init. */
 		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {

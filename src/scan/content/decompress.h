@@ -10,7 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* How many first bytes tell the format. */
+/* The number of first bytes that determine the format. */
 #define MAGIC_BYTES 10
 
 enum format { BARE, GZIP, BZIP2, XZ, ZSTD, LZ4 };
@@ -20,7 +20,7 @@ enum format format_of(const unsigned char *first, size_t n);
 /* One content that is decompressed. Zero it to start. The caller sets input and output before each
  * call of decompress(). */
 struct decompress {
-	enum format format; /* BARE: it has not begun */
+	enum format format; /* BARE: not begun */
 	bool has_ended;     /* a member or frame has ended, and no other has begun */
 	/* The rest of the input, and of the room for output. */
 	const unsigned char *in;
@@ -36,9 +36,8 @@ struct decompress {
 };
 /* Begins to decompress this format, which is not BARE. Returns 0 or -ENOMEM. */
 int decompress_begin(struct decompress *d, enum format format);
-/* Decompresses until the input is used up and all that came of it is written, or the output is
- * full. `last` says that no more input follows. Members and frames that follow each other are one
- * content.
+/* Decompresses until the input is used up and its result is written, or the output is full. `last`
+ * says that no more input follows. Members and frames that follow each other are one content.
  *
  * Returns 0; 1 if the output is full and more may come without input; -EBADMSG if the bytes do not
  * have the format throughout (damaged, or followed by something else); -EFBIG with a sentence if

@@ -30,7 +30,7 @@ int file_identity_of(int fd, struct file_identity *ret)
 		sizeof fs.f_type + sizeof fs.f_fsid + sizeof u.handle.handle_type + MAX_HANDLE_SZ <=
 			FILE_IDENTITY_BYTES_MAX,
 		"an identity has room for every handle");
-	/* Without an id, two file systems cannot be told apart. Handles of FUSE may be those of
+	/* Without an id, two file systems cannot be distinguished. Handles of FUSE may be those of
 	 * other files after the next mount. */
 	if (fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
 		memcmp(&fs.f_fsid, &none, sizeof none) == 0 ||
@@ -46,8 +46,8 @@ int file_identity_of(int fd, struct file_identity *ret)
 
 enum statement { FIND, SEEN, KEEP, EARLIER, STATEMENTS };
 
-/* `seen` is the last day on which a run asked for the file. It is a day, so that a file costs one
- * write a day and not one in each run. */
+/* `seen` is the last day on which a run looked the file up. Days rather than times make a file cost
+ * one write a day, not one in each run. */
 static const char *const statements[STATEMENTS] = {
 	[FIND] =
 		"SELECT id, seen <> ?4 FROM identities WHERE file = ?1 AND size = ?2 AND mtime = ?3",
@@ -68,8 +68,8 @@ int identity_cache_open(
 {
 	struct identity_cache *cache = calloc(1, sizeof *cache);
 	char script[400];
-	/* The file is made here with mode 0600. SQLite would make it with whatever the umask
-	 * leaves. */
+	/* The file is made here with mode 0600. SQLite would use a mode that depends on the
+	 * umask. */
 	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (!cache || fd < 0) {
 		const int error = fd < 0 ? -errno : -ENOMEM;
@@ -133,7 +133,7 @@ bool identity_file_find(const struct identity_file *file, char ret_id[static CON
 	if (!file->cache)
 		return false;
 	sqlite3_stmt *s = bind_file(file, FIND);
-	/* After an error of SQLite, the file is read as if it were not known. */
+	/* After an error of SQLite, the file counts as unknown, and is read. */
 	const bool found =
 		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
 	const bool is_first_today = found && sqlite3_column_int(s, 1);

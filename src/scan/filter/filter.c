@@ -1,7 +1,6 @@
 /* Patterns of names, and rules made of them in the order in which --exclude and --include were
- * given. The scan asks for each name, and watch for each folder. Nothing here looks at the files
- * that are asked about: a path is a string. No pattern takes exponential time, whatever its stars.
- */
+ * given. The scan tests each name, and watch each folder. Paths are only strings here; no file is
+ * touched. No pattern takes exponential time, whatever its stars. */
 #include "scan/filter/filter.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -17,7 +16,7 @@
 static uint32_t next_character(const char **s)
 {
 	const unsigned char *c = (const unsigned char *)*s;
-	/* How many bytes follow the first byte of a character. */
+	/* The number of bytes after the first byte of a character. */
 	size_t more = c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 1 : c[0] < 0xF0 ? 2 : c[0] < 0xF5 ? 3 : 0;
 	uint32_t code = more ? c[0] & (0x3FU >> more) : c[0];
 	for (size_t i = 1; i <= more; i++) {
@@ -39,8 +38,8 @@ static uint32_t next_in_pattern(const char **p)
 	return next_character(p);
 }
 
-/* Finds out whether a class contains c. p is what follows the '[' of the class. Returns what
- * follows its ']', or NULL if there is no ']'. A ']' that comes first is a member of the class. */
+/* Finds out whether a class contains c. p points behind the '[' of the class. Returns a pointer
+ * behind its ']', or NULL if there is no ']'. A ']' that comes first is a member of the class. */
 static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
 {
 	bool negated = *p == '!';
@@ -71,7 +70,7 @@ bool glob_valid(const char *pattern)
 		else
 			p = *p == '[' ? class_contains(p + 1, 0, &ignored) : p + 1;
 	}
-	return p != NULL; /* NULL: a class has no end */
+	return p != NULL; /* NULL: a class is not closed */
 }
 
 /* Matches one item of the pattern, which is no star, with one character of the path. If they match,
@@ -98,8 +97,8 @@ static bool match_one(const char **pattern, const char **path)
 	return true;
 }
 
-/* Where to go on after a mismatch: the pattern behind a star, and the rest of the path that the
- * star has not yet taken. */
+/* The place to continue after a mismatch: the pattern behind a star, and the rest of the path that
+ * the star has not yet taken. */
 struct retry {
 	const char *pattern, *path;
 	bool whole_components; /* the star is "**" between slashes: it takes whole components */
@@ -131,14 +130,15 @@ static bool match(const char *pattern, const char *path, bool is_prefix)
 	struct retry stars[2] = {0};
 	const char *p = pattern, *s = path;
 	for (;;) {
-		if (is_prefix && *s == '\0') /* something may follow that the rest matches */
+		if (is_prefix && *s == '\0') /* the rest may match a continuation of the path */
 			return true;
 		if (*p == '*') {
 			const bool crosses = p[1] == '*';
 			const bool begins_component = p == pattern || p[-1] == '/';
 			p += strspn(p, "*");
 			const bool whole = crosses && begins_component && *p == '/';
-			p += whole; /* the star takes the slash, too, or nothing at all */
+			/* "**" and the slash after it together may also match nothing */
+			p += whole;
 			/* A '*' before a '**' need not be tried again. */
 			stars[false] = (struct retry){0};
 			stars[crosses] = (struct retry){p, s, whole};
@@ -168,7 +168,7 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 {
 	char path[PATH_MAX + 1];
 	size_t len = strlen(directory);
-	/* Any path may be below the top. A path that has no room here gets the safe answer. */
+	/* Any path may be below the top. A path that is too long gets the safe answer. */
 	if (len == 0 || len >= PATH_MAX)
 		return true;
 	memcpy(path, directory, len);
@@ -182,10 +182,10 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 struct rule {
 	size_t said; /* index of the call that has added it */
 	bool include;
-	bool directory; /* matches a directory and so all that is in it */
+	bool directory; /* matches a directory and so everything in it */
 	bool base_name; /* the pattern is for the last component only */
 	bool has_matched;
-	char *pattern; /* for glob_matches against the base name or the whole path */
+	char *pattern; /* pattern for glob_matches(), for the base name or the whole path */
 };
 
 struct filter {
@@ -217,7 +217,7 @@ static int add_pattern(struct filter *filter, bool include, const char *pattern)
 	const bool anchored = pattern[0] == '/';
 	const char *body = pattern + anchored;
 	size_t len = strlen(body);
-	/* How many bytes at the end make it a pattern of directories. */
+	/* Length of the ending that makes it a pattern of directories. */
 	const size_t dropped = (len > 3 && strcmp(body + len - 3, "/**") == 0) ? 3
 			       : (len > 0 && body[len - 1] == '/')             ? 1
 									       : 0;
@@ -249,7 +249,7 @@ int filter_add(struct filter *filter, bool include, const char *pattern)
 }
 
 /* Adds the pattern of a line, without the blanks around it, unless it is empty or a comment.
- * Returns what is wrong with the line, or NULL. *ret_error is 0, or -ENOMEM. */
+ * Returns the fault of the line, or NULL. *ret_error is 0, or -ENOMEM. */
 static const char *add_line(struct filter *filter, char *line, int *ret_error)
 {
 	static const char blank[] = " \t\r\f\v";
@@ -259,7 +259,7 @@ static const char *add_line(struct filter *filter, char *line, int *ret_error)
 		line[--n] = '\0';
 	if (!n || *line == '#' || *line == ';')
 		return NULL;
-	/* rsync's and git's rules, which include */
+	/* an include rule of rsync or git */
 	if (*line == '!' || ((*line == '+' || *line == '-') && strchr(blank, line[1])))
 		return "a line has a pattern alone, without ! or + or - before it: what is "
 		       "included has --include";
@@ -278,8 +278,7 @@ static int add_file(struct filter *filter, const char *path, struct problem *ret
 	if (error && error != -ENOMEM)
 		error = problem_error(ret_problem, -EINVAL, "the patterns in %s cannot be read: %s",
 			quote(path).text, named_file_error(error));
-	/* strsep() takes a NUL byte for the end of the last line, and would leave out what is
-	 * behind it. */
+	/* strsep() takes a NUL byte for the end of the last line, and would skip the rest. */
 	const char *end = text_string(&text) + text.len;
 	for (char *line, *rest = text.data; !error && !wrong && (line = strsep(&rest, "\n"));
 		number++)
@@ -315,14 +314,14 @@ static bool matches_path(const struct rule *rule, const char *path)
 	return glob_matches(rule->pattern, slash ? slash + 1 : path);
 }
 
-/* The first len bytes of `path` are a directory. Whether the directory rule matches this directory,
- * or one of those above it. */
+/* Whether the directory rule matches the directory in the first len bytes of `path`, or one above
+ * it. */
 static bool matches_directory(const struct rule *rule, const char *path, size_t len)
 {
 	char directory[PATH_MAX];
 	if (!len)
 		return false;
-	if (len >= sizeof directory) /* no file below such a path can be opened */
+	if (len >= sizeof directory) /* files below such a path cannot be opened anyway */
 		len = sizeof directory - 1;
 	memcpy(directory, path, len);
 	directory[len] = '\0';
@@ -376,9 +375,9 @@ static bool rule_covers(const struct rule *rule, const char *directory)
 	       (rule->base_name && strcmp(rule->pattern, "*") == 0);
 }
 
-/* The rules are asked from the last one on. An include that may match a file below the directory
- * keeps it, and an exclude that matches all files below it prunes it. If no rule does either, the
- * default of filter.h decides. */
+/* From the last rule to the first: an include that may match a file below the directory keeps it,
+ * and an exclude that matches all files below it prunes it. If no rule does either, the default of
+ * filter.h decides. */
 bool filter_prunes(struct filter *filter, const char *relative_directory)
 {
 	if (!filter || filter->n == 0)
@@ -389,7 +388,8 @@ bool filter_prunes(struct filter *filter, const char *relative_directory)
 		const bool keeps = rule->include &&
 				   (rule->base_name || rule_covers(rule, relative_directory) ||
 					   glob_may_match_below(rule->pattern, relative_directory));
-		rule->has_matched |= prunes; /* an include that keeps may match, but has not yet */
+		rule->has_matched |= prunes; /* an include that keeps the directory may match later,
+						but has not yet */
 		if (prunes || keeps)
 			return prunes;
 	}

@@ -12,8 +12,8 @@
  * the pattern at the source. A pattern with another '/' matches the whole relative path, or its
  * tail after any '/'. A trailing '/' matches directories only, with all that is in them.
  *
- * The last rule that matches decides. What no rule matches is excluded if the first rule is an
- * include, and included otherwise. */
+ * The last rule that matches decides. A path that no rule matches is excluded if the first rule is
+ * an include, and included otherwise. */
 struct filter;
 int filter_new(struct filter **ret); /* 0 or -ENOMEM */
 void filter_free(struct filter *filter);
@@ -27,8 +27,8 @@ int filter_add_rule(
 bool filter_wants_file(struct filter *filter, const char *relative);
 /* Whether a directory may be skipped whole: no file below it can be wanted. */
 bool filter_prunes(struct filter *filter, const char *relative_directory);
-/* Whether rule i, in the order in which they were added, has matched anything that the two calls
- * above were asked about. The patterns of a file are one rule. */
+/* Whether rule i, in the order in which they were added, has matched any path of the two calls
+ * above. The patterns of a file are one rule. */
 bool filter_has_matched(const struct filter *filter, size_t i);
 
 /* Whether the pattern is well formed: every '[' closed. */

@@ -1,12 +1,12 @@
-/* Keys from prefix and path, and what cannot be a key. */
+/* Keys made of prefix and path, and the rules for valid keys. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Adds what stands before every relative path: the prefix byte for byte, then one '/' unless the
- * prefix is empty or ends in one. */
+/* Adds the part of a key before the relative path: the prefix byte for byte, then one '/' unless
+ * the prefix is empty or ends in one. */
 void key_add_base(struct text *key, const char *prefix);
 
 /* Whether S3 and the mark store can hold these bytes as a key: UTF-8, 1 to KEY_BYTES_MAX bytes, and

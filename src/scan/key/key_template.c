@@ -1,7 +1,6 @@
-/* A template of keys: it is read once, when the command line is, and source_key.c makes the key of
- * each file with it. A field that is the same for every file becomes a literal when the template is
- * read, so that making a key only looks at what it is given: the file's path, its time, and the id
- * of its content. */
+/* A template of keys. It is parsed once, with the command line, and source_key.c makes the key of
+ * each file with it. Fields that are the same for all files become literals then, so that a key
+ * depends only on the file's path, its time, and the id of its content. */
 #include "scan/key/key_template.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -58,7 +57,7 @@ struct key_template {
 	regex_t pod_path;
 };
 
-/* Whether some part is of this field. */
+/* Whether the template has this field. */
 static bool has_field(const struct key_template *template, enum key_field field)
 {
 	for (size_t i = 0; i < template->n; i++)
@@ -155,10 +154,10 @@ static int add_part(struct key_template *template, enum key_field field, const c
 	return 0;
 }
 
-/* Sets the sentence about a field that there is not. Returns -EINVAL. */
+/* Sets the sentence about an unknown field. Returns -EINVAL. */
 static int refuse_field(const char *name, struct problem *ret_problem)
 {
-	const char *names[FIELDS - 1]; /* all but LITERAL, which has no name */
+	const char *names[FIELDS - 1]; /* the names of all but LITERAL, which has none */
 	struct text all = TEXT(512);
 	for (size_t i = 1; i < FIELDS; i++) {
 		names[i - 1] = fields[i].name;
@@ -198,14 +197,14 @@ static int add_field(
 		field++;
 	if (field == FIELDS)
 		return refuse_field(inside, ret_problem);
-	/* An argument is wrong if the field takes none, or if it is empty. A field that needs an
-	 * argument must not lack it. */
+	/* Wrong: an argument for a field that takes none, an empty one, or a missing one that the
+	 * field needs. */
 	if (colon ? fields[field].argument == NO_ARGUMENT || !*argument
 		  : fields[field].argument == NEEDS_ARGUMENT)
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",
 			quote_bytes(s, n).text, fields[field].example);
-	/* A field that is the same for every file is filled in now. A variable has to be set: if it
-	 * were missing in one job and set in another, one file would get two keys. */
+	/* Fields that are the same for every file are filled in now. A variable has to be set: if
+	 * it were missing in one job and set in another, one file would get two keys. */
 	const char *text = (field == HOST || field == FQDN) ? host : argument;
 	int error = 0;
 	if (field == HOST)
@@ -398,8 +397,8 @@ static int add_pod_field(enum key_field field, const regex_t *pod_path, const ch
 	return 0;
 }
 
-/* Adds what the part stands for in this file's key. Returns 0, or -EINVAL with a sentence if that
- * cannot be made of this file. */
+/* Adds the part's text for this file. Returns 0, or -EINVAL with a sentence if the file has no such
+ * property. */
 static int render_part(const struct key_template *template, const struct template_part *part,
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {
@@ -430,7 +429,7 @@ static int render_part(const struct key_template *template, const struct templat
 	case CONTAINER:
 		return add_pod_field(part->field, &template->pod_path, relative, t, ret_problem);
 	case MTIME:
-		/* The first and the last time also stand for those that are too far away. */
+		/* INT64_MIN and INT64_MAX mean times that do not fit (clock_to_ns()). */
 		if (subject->mtime_ns == INT64_MIN || subject->mtime_ns == INT64_MAX ||
 			time_zone_local(template->zone, wall_s, &tm))
 			return problem_error(ret_problem, -EINVAL,
@@ -446,7 +445,7 @@ static int render_part(const struct key_template *template, const struct templat
 	case ENV:
 		break;
 	}
-	/* The text of these was filled in when the template was read. */
+	/* filled in when the template was read */
 	text_add(t, part->text);
 	return 0;
 }

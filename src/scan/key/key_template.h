@@ -6,16 +6,17 @@
 #include "scan/key/rotated_name.h"
 #include <stdint.h>
 
-/* The default template of rotated files. It has only what rotation and compression do not change.
- * src/cat reads such keys. */
+/* The default template of rotated files. It has only properties that rotation and compression do
+ * not change. src/cat reads such keys. */
 #define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
 
 struct key_template_options {
-	const char *text;                    /* the template */
-	const char *time_zone;               /* time zone of {mtime:…}; NULL: UTC */
-	bool zone_has_other_use;             /* a zone without {mtime:…} is not a mistake */
+	const char *text;        /* the template */
+	const char *time_zone;   /* time zone of {mtime:…}; NULL: UTC */
+	bool zone_has_other_use; /* the zone is also used elsewhere, so it is no mistake without
+				    {mtime:…} */
 	const struct family_rules *families; /* for {family}; borrowed until key_template_free */
-	/* {stem} and {ext} are those of the family's name, not of the file's */
+	/* {stem} and {ext} come from the family's name, not the file's */
 	bool names_families;
 };
 
@@ -28,7 +29,7 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 	struct problem *ret_problem);
 void key_template_free(struct key_template *template);
 
-/* Whether keys depend on the content: the caller computes content_id. */
+/* Whether keys depend on the content, so that the caller has to compute content_id. */
 bool key_template_has_id(const struct key_template *template);
 /* Whether keys depend on the content or the modification time. Then a key is right only for the
  * version of the file that it was made for. */
@@ -36,13 +37,13 @@ bool key_template_is_of_version(const struct key_template *template);
 
 /* The properties of a file that its key is made of. Borrowed for the call. */
 struct key_subject {
-	const char *relative; /* to the SOURCE; of a SOURCE file its base name */
+	const char *relative; /* path relative to the SOURCE; for a SOURCE file its base name */
 	int64_t mtime_ns;
 	const char *content_id; /* see content.h; may be NULL unless key_template_has_id */
 };
 /* Adds the key that the template makes of the file to `key`. Returns 0, or -EINVAL with a sentence
  * if that key is empty or has a component that is empty, "." or "..", or if a field cannot be made
- * of this file. If memory runs out or `key` has no room, key->error says so, and the result is 0.
+ * of this file. If memory runs out or `key` has no room, the result is 0 and key->error is set.
  * key_valid() checks the rest. Pure. */
 int key_template_render(const struct key_template *template, const struct key_subject *subject,
 	struct text *key, struct problem *ret_problem);

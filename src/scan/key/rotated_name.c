@@ -1,7 +1,7 @@
 /* Takes the name of a rotated log apart: into the family, the rotation, and the suffix of
  * compression. It looks at names alone. The listings of rotated logs (rotation_table.c) and
- * {family} of keys use it. The suffixes are also what verify and forget cut off an object's key to
- * find the key of its mark, and what a run looks for in S3 when a log may have been compressed. */
+ * {family} of keys use it. With the suffixes, verify and forget find the key of a mark from its
+ * object's, and a run looks in S3 for a log that may have been compressed. */
 #include "scan/key/rotated_name.h"
 #include <errno.h>
 #include <regex.h>
@@ -23,7 +23,7 @@ enum pattern {
 };
 struct family_rules {
 	regex_t regexes[PATTERNS];
-	size_t n; /* as many of them are made */
+	size_t n; /* the number of compiled patterns */
 };
 
 const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
@@ -44,8 +44,8 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 
 /* The rotation is the longest of these at the end of the name: DATED, a date that a time, the
  * seconds since 1970 and a counter may follow; EPOCH_ALONE, the seconds since 1970, perhaps with a
- * counter; COUNTED, a counter alone; SERIAL, a longer one that begins with a zero; HOURS, from when
- * to when, as Zeek has it; JOURNAL, journald's; WEEKDAY, as PostgreSQL may have it; OLD, as where
+ * counter; COUNTED, a counter alone; SERIAL, a longer one that begins with a zero; HOURS, Zeek's
+ * interval of two times; JOURNAL, journald's; WEEKDAY, as PostgreSQL may have it; OLD, as where
  * MySQL's administrators rename. */
 #define DATED       "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
 #define EPOCH_ALONE "[._-]" EPOCH "([._-][0-9]{1,4})?"
@@ -91,7 +91,7 @@ int family_rules_new(struct family_rules **ret, struct problem *ret_problem)
 	static const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP,
 		BEFORE_EXTENSION, IIS_DATE, UNBROKEN_DATE, TAI64N_NAME, NAMELESS_DATE};
 	struct family_rules *rules = calloc(1, sizeof *rules);
-	/* The patterns are valid, so that only memory can be missing. */
+	/* The patterns are valid, so regcomp() can only run out of memory. */
 	while (rules && rules->n < PATTERNS &&
 		regcomp(&rules->regexes[rules->n], patterns[rules->n], REG_EXTENDED) == 0)
 		rules->n++;
@@ -142,7 +142,7 @@ static enum family_form find_usual(
 	struct span address;
 	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
 		return FAMILY_PLAIN;
-	if (ends_in(name, n, "old")) /* only finished logs have it, as they have a counter */
+	if (ends_in(name, n, "old")) /* only finished logs have this ending, as with a counter */
 		return FAMILY_COUNTED;
 	const char first = name[ret->at + 1];
 	if (name[ret->at] != '.' || first < '0' || first > '9' || ret->bytes > 5)
@@ -181,7 +181,8 @@ static enum family_form find_rotation(
 		*ret = (struct span){ret->at + IIS_BEFORE, ret->bytes - IIS_BEFORE};
 		form = FAMILY_DATED;
 	} else if (!form && find_match(rules, INDEX, name, extension.at, ret)) {
-		*ret = (struct span){ret->at + 1, ret->bytes - 1}; /* without what precedes it */
+		*ret = (struct span){
+			ret->at + 1, ret->bytes - 1}; /* without the character before it */
 		form = FAMILY_INDEXED;
 	}
 	return form;
@@ -209,9 +210,9 @@ static bool find_backup(
 	       !find_rotation(rules, name, ret->at, &rotation);
 }
 
-/* Where a wildcard in the configuration of logrotate takes what is rotated, and perhaps compressed,
- * for another log ("app.log.1.gz.1.gz"), everything behind the first name is the rotation. Returns
- * whether it was compressed between two rotations. */
+/* If a wildcard in logrotate's configuration also matches rotated files, they are rotated again
+ * ("app.log.1.gz.1.gz"). Then everything behind the first name is the rotation. Returns whether the
+ * log was compressed between two rotations. */
 static bool find_first_rotation(const struct family_rules *rules, const char *name, size_t n,
 	enum family_form form, struct span *rotation)
 {
@@ -234,7 +235,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 {
 	const size_t whole = strlen(base_name);
 	const size_t n = suffix_at(base_name, whole);
-	struct span rotation = {.at = n}; /* if there is none, it is empty at the end */
+	struct span rotation = {.at = n}; /* an absent rotation is empty, at the end of the name */
 	enum family_form form = FAMILY_PLAIN;
 	const char *head = NULL; /* the constant head of a name that is nothing but its rotation */
 	if (find_match(rules, TAI64N, base_name, n, &rotation)) {
@@ -268,7 +269,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		form = find_rotation(rules, base_name, n, &rotation);
 	const bool was_packed = (form == FAMILY_COUNTED || form == FAMILY_DATED) &&
 				find_first_rotation(rules, base_name, n, form, &rotation);
-	if (!form) /* a match that does not count may have set it */
+	if (!form) /* a rejected match may have set it */
 		rotation = (struct span){.at = n};
 	const size_t tail_at = rotation.at + rotation.bytes;
 	*ret = (struct family){.head = base_name,

@@ -1,5 +1,5 @@
-/* The family of a rotated log: what is left of a base name without what rotation and compression
- * add to it. Pure. docs/rotation-names.md has the table of what is recognised. */
+/* The family of a rotated log: its base name without the additions of rotation and compression.
+ * Pure. docs/rotation-names.md lists the recognised names. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -19,28 +19,29 @@ static inline const char *family_suffix(size_t number)
 /* The form of a name beside the family, and the programs that give such names. No form proves that
  * a file is finished: see rotation_table.c. */
 enum family_form {
-	FAMILY_PLAIN,   /* nothing: the name is that of the family, and perhaps a suffix */
-	FAMILY_DATED,   /* a date, a time or a long number: also programs give such names to the log
-			   that they write */
-	FAMILY_COUNTED, /* a number of one to four digits behind a dot, which rotation gives */
+	FAMILY_PLAIN, /* no rotation: the name is that of the family, perhaps with a suffix */
+	FAMILY_DATED, /* a date, a time or a long number: some programs also give such a name to the
+			 log that they are writing */
+	FAMILY_COUNTED, /* a number of one to four digits behind a dot, given by rotation */
 	FAMILY_INDEXED, /* a number before the extension ("app-1.log"): log4j gives it to a finished
 			   log, and others to one that is written beside "app-2.log" */
 };
 
-/* The base name is head, rotation, tail, suffix, one after the other; head and tail are the family
- * ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). Where all of the name is the
+/* The parts of a base name: head, rotation, tail, suffix, in this order. Head and tail are the
+ * family ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). Where all of the name is the
  * rotation, the head is a constant. All else is borrowed from the base name. */
 struct family {
 	const char *head, *rotation, *tail;
 	size_t head_bytes, rotation_bytes, tail_bytes;
 	enum family_form form;
-	bool is_unfinished; /* by its ending (".tmp", ".backup") the file is not finished yet, or
-			       is an unfinished copy that was put aside; its form is FAMILY_PLAIN */
+	bool is_unfinished; /* its ending (".tmp", ".backup") means that the file is not finished
+			       yet, or is an unfinished copy that was put aside; its form is
+			       FAMILY_PLAIN */
 	bool was_packed;    /* it was rotated once more after it had been compressed */
 	const char *suffix; /* suffix of compression: one of family_suffixes, or "" */
 };
 
-/* How names are taken apart. Read-only once made: any thread may use it. */
+/* The compiled patterns. Read-only once made: any thread may use them. */
 struct family_rules;
 /* Returns 0, or -ENOMEM with a sentence. */
 int family_rules_new(struct family_rules **ret, struct problem *ret_problem);
@@ -48,8 +49,8 @@ void family_rules_free(struct family_rules *rules);
 
 /* Takes a base name apart. */
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
-/* Returns the moment that the rotation names: its digits as a number. They are negative unless they
- * are a date and a time of the day to the second or the millisecond. 0: they are no date. */
+/* Returns the moment in the rotation: its digits as a number, which is negative unless they are a
+ * date and a time to the second or the millisecond. 0: they are no date. */
 int64_t family_moment(const struct family *family);
 /* Whether no two logs of a family share this moment, since it has the second. Equal logs may share
  * a date alone. */

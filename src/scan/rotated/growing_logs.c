@@ -1,6 +1,6 @@
-/* Hands out what is to be uploaded where logs grow: of the files in the last listing, whole files
- * or pieces of them, one family after the other. It also makes the copy of a piece that is sent.
- * rotation.c asks for the next file, and the workers ask for copies.
+/* Hands out the uploads for growing logs: whole files of the last listing or pieces of them, family
+ * by family. Also makes the copy of a piece that is sent. rotation.c asks for the next file, and
+ * the workers ask for copies.
  *
  * log_match.c finds out which log each file has. The rows of the logs are kept before any piece is
  * handed out, so that every run finds the same pieces. */
@@ -56,11 +56,11 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	return r;
 }
 
-/* For how many days with a run a log is looked for after its file is gone. logrotate's renamecopy
- * gives the file a name of another family for a moment, and the log may be compressed while no run
- * looks. */
+/* The number of days with a run for which a log is searched after its file is gone. logrotate's
+ * renamecopy gives the file a name of another family for a moment, and the log may be compressed
+ * while no run looks. */
 #define MISSING_DAYS 7
-#define ATTEMPTS     5 /* to keep the rows of a family, while other runs change them */
+#define ATTEMPTS     5 /* the most attempts to keep rows that other runs change */
 
 static void clear_rows(struct log_family *family)
 {
@@ -89,8 +89,8 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 /* Updates the days on which the file of this log was there, and finds out whether the log is lost.
  * It is lost if its file was missing for MISSING_DAYS. It is also lost if its file was emptied and
  * no other file has the log, unless a file of the family may have it that was missed, could not be
- * judged or has to wait. If the row of an emptied log stayed, the same first lines that are written
- * anew would be taken for the old ones. A notice says that a live log was lost. */
+ * judged or has to wait. If the row of an emptied log stayed, new lines equal to its first lines
+ * would be taken for the old ones. A notice reports the loss of a live log. */
 static void update_days(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_emptied = row->state == LOG_TRUNCATED && !family->is_unsure;
@@ -200,7 +200,7 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	return r;
 }
 
-/* Resets the files to what the listing found. A notice of an earlier attempt stays, since
+/* Resets the files to the state of the listing. A notice of an earlier attempt stays, since
  * log_rows_note_once() asks for it only once. Returns how many files are to be uploaded. */
 static size_t begin_attempt(struct log_family *family)
 {
@@ -220,9 +220,9 @@ static size_t begin_attempt(struct log_family *family)
 	return n;
 }
 
-/* Finds out which log each file has, cuts what is new, and keeps the rows. If another run has
- * changed the rows meanwhile, all of this begins anew. A family without files to upload stays as
- * the listing found it. Returns 0, or -errno with a sentence. */
+/* Finds the log of each file, cuts new pieces, and keeps the rows. If another run has changed the
+ * rows meanwhile, all of this begins again. A family without files to upload stays as the listing
+ * found it. Returns 0, or -errno with a sentence. */
 static int match_family_rows(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
@@ -256,10 +256,9 @@ static int match_family_rows(struct growing_logs *logs, struct problem *ret_prob
 	return 0;
 }
 
-/* Makes entry i of the file, from 0 on. Its entries are the pieces of its log, or else the file
- * itself alone. If two files have the same log, only the file that the row identifies hands out its
- * pieces.
- * Returns 1, or 0 if the file has no more entries. */
+/* Makes entry i of the file, from 0 on. The entries are the pieces of its log or, without a log,
+ * the file itself. If two files have the same log, only the file that the row identifies hands out
+ * its pieces. Returns 1, or 0 if the file has no more entries. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_row *row = file->row;

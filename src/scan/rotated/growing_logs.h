@@ -1,5 +1,5 @@
-/* Logs that grow: hands out what is to be uploaded of the files in the last listing, which is whole
- * files or pieces of them. */
+/* Growing logs: hands out the uploads for the files in the last listing, which are whole files or
+ * pieces of them. */
 #pragma once
 #include "scan/rotated/log_rows.h"
 #include "scan/rotated/rotation_table.h"
@@ -10,24 +10,24 @@
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
-/* A file of a family whose logs grow, and which log the file has. Two files that have the same log
- * share the row of the log, which has the identity of one of them. */
+/* A file of a family whose logs grow, and its log. Two files with the same log share its row, which
+ * has the identity of one of them. */
 struct grown_file {
 	struct scan_entry entry; /* without key and path; relative and suffix are in `relative` */
 	char *relative;          /* owned */
-	enum scan_kind found;    /* the kind that the listing gave it */
-	bool is_live;            /* it may be written to, and ends at its last line for now */
+	enum scan_kind found;    /* its kind in the listing */
+	bool is_live;            /* it may be written to; for now it ends at its last whole line */
 	int64_t moment;          /* moment of its name, see family_moment() */
 	struct file_identity identity; /* n: 0 if it has none */
-	struct file_state state;       /* when it was opened */
+	struct file_state state;       /* state at the time it was opened */
 	bool is_packed;                /* the file begins as a compressed one does */
-	bool has_own_time; /* its mtime is that of writing it, and not kept from another file; false
-			      if its file system does not tell when it was made */
-	bool is_being_written; /* by a program that may be in the middle of a line; only where such
-				  files are taken at all */
+	bool has_own_time; /* its mtime is its own, not kept from another file; false if its file
+			      system does not record creation times */
+	bool is_being_written; /* a program may be in the middle of a line; set only where such
+				  files are uploaded at all */
 	bool has_rest;         /* the beginning of an unfinished line was left out */
 	struct log_row *row;   /* the log that the file has, or NULL; within the family's rows */
-	bool is_whole;         /* the log's only piece is what the file contains */
+	bool is_whole;         /* the log's only piece is the file's whole content */
 };
 
 /* One family while it is worked on: its files, and the rows of its logs. */
@@ -42,10 +42,10 @@ struct log_family {
 	struct log_row *rows;
 	size_t n_rows;
 	bool is_unsure;        /* `files` may lack a file, or a file could not be judged */
-	struct problem notice; /* something to be told once, or "" */
+	struct problem notice; /* a sentence to be reported once, or "" */
 };
 
-/* Where the stream of families is. */
+/* The position in the stream of families. */
 struct growing_logs {
 	struct rotation_table *table; /* borrowed */
 	struct source *sources;       /* borrowed */
@@ -63,9 +63,9 @@ int growing_logs_next(
 /* Empties the family. The entry ahead stays: it is borrowed from the table. */
 void growing_logs_clear(struct growing_logs *logs);
 
-/* Finds out which log each file has: by its identity, else by its first bytes, else it gets a new
- * log. What is new of a log is cut. Files that cannot be judged WAIT, or become a PROBLEM. Sets
+/* Finds the log of each file: by its identity, else by its first bytes, else it gets a new log. New
+ * bytes of a log are cut into a piece. Files that cannot be judged WAIT, or become a PROBLEM. Sets
  * state and change of the rows. Returns 0, or -errno with a sentence. */
 int log_match(struct log_family *family, struct problem *ret_problem);
-/* Whether the row has the identity of this file, whatever the file contains by now. */
+/* Whether the row has the identity of this file, regardless of the file's present content. */
 bool log_row_is_of(const struct log_row *row, const struct grown_file *file);

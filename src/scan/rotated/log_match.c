@@ -1,5 +1,5 @@
-/* For logs that grow: finds out which log each file of a family has. (Other rotated logs are known
- * by the id of their content, see source_key.c. rotated_name.c says which names are one family.)
+/* For growing logs: finds the log of each file of a family. (Other rotated logs are known by the id
+ * of their content, see source_key.c. rotated_name.c finds the family of a name.)
  *
  * Three rules are tried in turn. First, the log that this very file had in an earlier run, by its
  * inode and generation (struct file_identity), if the file still begins with that log's bytes.
@@ -7,9 +7,9 @@
  * log's bytes. Third, a new log. Each rule is tried on all files before the next rule is tried on
  * any, so that two logs that begin alike stay two.
  *
- * What is new of a log is cut here, too: a piece of a live log ends where its last line does.
- * growing_logs.c calls log_match() for one family after the other, and keeps the rows. Files are
- * only read here. */
+ * New bytes of a log are cut into pieces here as well: a piece of a live log ends where its last
+ * line does. growing_logs.c calls log_match() for one family after the other, and keeps the rows.
+ * Files are only read here. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "scan/open.h"
@@ -25,20 +25,20 @@
 #define CHUNK_BYTES 65536
 /* A file system may count modification times in steps of two seconds. */
 #define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
-/* Where nobody can say who has a file open, it counts as being written for this long after it was
- * written to: who copies or compresses a log pauses for less. */
+/* If it is unknown whether a file is open for writing, it counts as being written for this long
+ * after its last write: a program that copies or compresses a log pauses for less. */
 #define WRITING_NS ((int64_t)(60 * NS_PER_S))
 
 /* Whether the file has the family's own name, and so is the one that is renamed, copied and
- * emptied. Any other file may be a copy of it, also a live one. */
+ * emptied. Any other file may be a copy of it, even if it is live. */
 static bool has_family_name(const struct log_family *family, const struct grown_file *file)
 {
 	return strcmp(file->entry.relative, family->name.family) == 0;
 }
 
 /* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
- * may have set a sentence already. The family is unsure from then on, since nobody knows which log
- * this file has. Returns 0, or the error with a sentence if the scan cannot go on. */
+ * may have set a sentence already. The family is unsure from then on, since this file may have any
+ * log. Returns 0, or the error with a sentence if the scan cannot go on. */
 static int report_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
@@ -127,11 +127,11 @@ static int measure_grown(const struct content *content, const struct log_row *ro
 	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret) : r;
 }
 
-/* Measures what may be uploaded of the file: all of it, or of a file that is being written what is
- * there up to the end of its last line. If no line ends behind the first prefix, such a file is
- * measured up to the end of that prefix. `own` is the log that this very file had before, whose
- * bytes are the only prefix, or NULL. Sets has_rest of the file. Returns 0, or -errno, and then the
- * file may have a sentence. */
+/* Measures the part of the file that may be uploaded: all of it or, for a file that is being
+ * written, its lines up to the end of the last whole one. If no line ends behind the first prefix,
+ * such a file is measured up to the end of that prefix. `own` is the log that this very file had
+ * before, whose bytes are the only prefix, or NULL. Sets has_rest of the file. Returns 0, or
+ * -errno, and then the file may have a sentence. */
 static int measure(const struct log_family *family, struct grown_file *file,
 	const struct log_row *own, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret)
@@ -146,7 +146,7 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	if (r == 0 && ends_at_last_line(file) && content.size > from)
 		r = find_line_end(fd, from, content.size, &content.size);
 	file->has_rest = content.size < file->state.size;
-	/* The edges are kept beside what was measured, and have to be of the same bytes. */
+	/* The edges have to be those of the measured bytes, beside which they are kept. */
 	char edges[CONTENT_ID_CHARS + 1];
 	if (r == 0)
 		r = content_edges(&content, content.size, edges);
@@ -161,9 +161,9 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	return r;
 }
 
-/* Gives the file this log, whose state becomes LOG_TAKEN. is_whole is set if the log's only piece
- * is all that the file contains. Then the file is uploaded as it is, and not as a piece. For this
- * its time has to be that of the piece, since the template may make the key of it. */
+/* Gives the file this log, whose state becomes LOG_TAKEN. Sets is_whole if the log's only piece is
+ * the file's whole content. Then the file is uploaded as it is, and not as a piece. For this its
+ * time has to be that of the piece, since the template may use it in the key. */
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
@@ -172,7 +172,7 @@ static void set_log(struct grown_file *file, struct log_row *row)
 	row->state = LOG_TAKEN;
 }
 
-/* Updates what the row says of the file's name, by which is_copy() judges. */
+/* Updates the columns about the file's name, which is_copy() uses. */
 static void note_name(
 	const struct log_family *family, const struct grown_file *file, struct log_row *row)
 {
@@ -184,9 +184,9 @@ static void note_name(
 	row->change = LOG_CHANGED;
 }
 
-/* Gives the file this log, after the file was measured. What the file has behind the end of the log
- * is cut as the next piece. A log that is empty has one empty piece. The
- * row then says what the file is by now. Returns 0 or -ENOMEM. */
+/* Gives the file this log, after the file was measured. The bytes of the file behind the end of the
+ * log become the next piece. A log that is empty has one empty piece. The row then describes the
+ * present file. Returns 0 or -ENOMEM. */
 static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
@@ -233,7 +233,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 		return problem_error(&file->entry.problem, 0,
 			"is another name (a hard link) of a log of this family; remove or exclude it");
 	}
-	row->state = LOG_WAITS; /* until the file turns out to have this log, or another one */
+	row->state = LOG_WAITS; /* until this file or another one turns out to have the log */
 	if (file->entry.kind == SCAN_WAITS)
 		return 0;
 	if (is_unchanged(file, row)) {
@@ -253,7 +253,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	return 0;
 }
 
-/* Whether somebody has the file open for writing, or may have. */
+/* Whether another process has the file open for writing, or may have. */
 static bool may_be_written(int fd, const struct grown_file *file)
 {
 	const enum write_lease lease = write_lease_take(fd);
@@ -263,11 +263,11 @@ static bool may_be_written(int fd, const struct grown_file *file)
 }
 
 /* Finds the identity of the file, and matches the file with the log that had this identity, if
- * there is one. A file that is as it was is not read. One whose log cannot be known at all becomes
- * a PROBLEM. Returns 0 or -errno. */
+ * there is one. An unchanged file is not read. A file whose log cannot be determined becomes a
+ * PROBLEM. Returns 0 or -errno. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
-	if (!entry_is_file(&file->entry)) { /* for instance a PROBLEM, which may have any log */
+	if (!entry_is_file(&file->entry)) { /* for example a PROBLEM, which may have any log */
 		family->is_unsure = true;
 		return 0;
 	}
@@ -299,13 +299,13 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 			"is on a file system without lasting file handles, by which --live knows "
 			"a log that grew; run without this option");
 	}
-	/* The file cannot be read now, so that its log waits for it. */
+	/* The file cannot be read now, so its log waits for it. */
 	if (packed < 0) {
 		if (own && own->state != LOG_TAKEN)
 			own->state = LOG_WAITS;
 		return packed;
 	}
-	/* A rotated file has to wait if it is no longer what the listing found. */
+	/* A rotated file has to wait if it has changed since the listing. */
 	if (file->entry.kind == SCAN_FILE && !file->is_live &&
 		(file->state.size != file->entry.size ||
 			file->state.mtime_ns != file->entry.mtime_ns))
@@ -332,8 +332,8 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) ||
 		(family_moment_is_unique(file->moment) && file->moment == row->moment))
 		return true;
-	/* Docker keeps neither. But where the time is that of the compression, it says nothing of
-	 * the log, and the plain file that was there is gone. */
+	/* Docker keeps neither. But then the time is that of the compression, which has nothing to
+	 * do with the log, and the plain file is gone. */
 	return file->is_packed && !row->was_packed && file->has_own_time &&
 	       file->moment == row->moment;
 }
@@ -347,7 +347,7 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 {
 	struct content_measured found = {0};
 	/* If the file begins with a log, but is no copy of it, the file is measured again without
-	 * this log and those behind it: found.rest has to be what follows the log that is taken. */
+	 * this log and those behind it: found.rest has to be that of the log that is chosen. */
 	for (; n; n--) {
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
@@ -418,8 +418,7 @@ static int begins_otherwise(const struct content *in_live, const struct grown_fi
 
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
  * the live file is emptied, such a copy cannot be told from a new log. So it has to wait until
- * then. A run that takes what is still written to does not wait. `content` is all that the file
- * contains.
+ * then, except in a run that takes files that are still being written. `content` is the whole file.
  *
  * The file may be a copy in two cases. Either the live file begins with all of it. Or the live file
  * no longer begins with its own log, and so was emptied a moment ago. One reading of the live file
@@ -437,8 +436,8 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	*ret = false;
 	if (!live || live == file || !content->bytes || options->takes_written)
 		return 0;
-	/* known[copy] is all of the file. known[own] is the live file's log, if it has one, and
-	 * else all of the file, too. content_measure() takes the shorter prefix first. */
+	/* known[copy] is the whole file. known[own] is the live file's log if it has one, and
+	 * otherwise also the whole file. content_measure() takes the shorter prefix first. */
 	const size_t own = (live->row && live->row->end > content->bytes), copy = !own;
 	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
 	struct content_prefix known[2] = {whole, whole};
@@ -462,8 +461,8 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 }
 
 /* Returns the log that another rotated file has, and that this file contains as well, or NULL. A
- * log may be in a folder twice, as a copy or compressed. Equal logs of two days are told apart by
- * their time. */
+ * log may be in a folder twice, as a copy or compressed. Equal logs of two days differ in their
+ * time. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
 	if (has_family_name(family, file))
@@ -522,8 +521,8 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	return take_log(family, file, row, &found);
 }
 
-/* Finds out which logs of emptied files may be in this file, if it has to wait: those whose bytes
- * it begins with, or all of them if it is compressed, since it may not be whole yet. These become
+/* If this file has to wait, finds the logs of emptied files that may be in it: those whose bytes it
+ * begins with, or all of them if it is compressed, since it may not be whole yet. These become
  * LOG_WAITS. A copy of any other log would be whole, since a log is emptied after it was copied.
  * Returns 0 or -errno. */
 static int match_waiting(struct log_family *family, struct grown_file *file)

@@ -1,6 +1,6 @@
-/* How logs that grow were cut into objects, as rows in the SQLite file of the marks. growing_logs.c
- * reads the rows of one family, decides, and writes what has changed in one transaction. Other runs
- * may do the same meanwhile: each row has a version, and who comes second reads again. */
+/* The objects that growing logs were cut into, as rows in the SQLite file of the marks.
+ * growing_logs.c reads the rows of one family, decides, and writes the changes in one transaction.
+ * Other runs may do the same meanwhile: each row has a version, and the loser rereads. */
 #include "scan/rotated/log_rows.h"
 #include "base/random.h"
 #include "scan/rotated/rotation_table.h"
@@ -39,7 +39,7 @@ static const char create_sql[] =
  * run before. So a clock that is wrong by years makes only two days: one when it goes wrong, and
  * one when it is right again. In a file without a count, the count begins with the last `seen` of
  * the rows, or with the day of the clock if that is earlier. Rows that no run has seen for 400 days
- * are of folders that no run looks at any more. */
+ * belong to folders that no run reads any more. */
 static const char day_sql[] =
 	"CREATE TABLE IF NOT EXISTS log_day(one INTEGER PRIMARY KEY, day INT, clock INT);"
 	"INSERT OR IGNORE INTO log_day SELECT 1, ifnull(min(max(seen), %lld), 0), NULL FROM logs;"
@@ -124,8 +124,8 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
 	int rc = SQLITE_OK;
-	/* A file that must not be written may lack the tables. Then a database in memory stands for
-	 * it. */
+	/* A file that must not be written may lack the tables. Then a database in memory takes its
+	 * place. */
 	if (db && only_looks &&
 		sqlite3_exec(db, "SELECT 1 FROM logs, log_pieces LIMIT 0", NULL, NULL, NULL)) {
 		sqlite3_close(db);
@@ -265,7 +265,7 @@ bool log_rows_note_once(
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
 	/* INSERT OR IGNORE changes nothing if the row is there already. If it fails, the message is
-	 * dropped on purpose: nothing would keep the next run from telling it again. */
+	 * dropped on purpose: otherwise every run would repeat it. */
 	return change_row(rows, TELL, &ignored) == 0;
 }
 

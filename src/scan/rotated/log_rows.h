@@ -1,10 +1,10 @@
-/* How logs that grow were cut into objects: rows in the SQLite file of this host's marks, so that
- * they are lost only together with the marks.
+/* The objects that growing logs were cut into: rows in the SQLite file of this host's marks, so
+ * that they are lost only together with the marks.
  *
  * A log is what one generation of a log file contains. Its pieces follow each other without a gap
  * from its first byte to `end`. A piece is kept before its upload begins, and is never changed, so
- * that every run uploads the same ranges under the same keys. The mark of a piece says whether the
- * piece is uploaded. docs/logs.md has the rules. */
+ * that every run uploads the same ranges under the same keys. The mark of a piece records whether
+ * it is uploaded. docs/logs.md has the rules. */
 #pragma once
 #include "base/problem.h"
 #include "scan/content/identity_cache.h"
@@ -20,8 +20,8 @@ struct log_piece {
 #define LOG_SIZE_UNSETTLED UINT64_MAX
 
 enum log_state {
-	LOG_LOOSE,     /* no file was found that has the log */
-	LOG_TRUNCATED, /* the file that had the log is there, and contains something else */
+	LOG_LOOSE,     /* no file with the log was found */
+	LOG_TRUNCATED, /* the file of the log exists, but has other content now */
 	LOG_WAITS,     /* a file that has to wait has the log, or may have it */
 	LOG_TAKEN,     /* one of the files has the log */
 };
@@ -44,14 +44,13 @@ struct log_row {
 	bool was_live;                    /* the file had the family's own name */
 	bool was_packed;                  /* it was compressed */
 	int64_t moment;                   /* family_moment() of the name that it had then */
-	int64_t seen;                     /* the log_rows_today() when the file was there last */
-	int64_t missing;                  /* the first day when it was not there, else 0 */
+	int64_t seen;                     /* log_rows_today() of the last day with the file */
+	int64_t missing;                  /* the first day without it, or 0 */
 	uint64_t end;                     /* where the last piece ends */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
-	/* By these, the file of the log is known again although little of it is read. `edges` is
+	/* With these, the file of the log is recognised without reading most of it. `edges` is
 	 * content_edges() of it up to `end`, or "". Otherwise sha256 is the state of the same
-	 * bytes.
-	 */
+	 * bytes. */
 	char edges[CONTENT_ID_CHARS + 1];
 	struct sha256_state sha256;
 	struct log_piece *pieces; /* owned */
@@ -68,9 +67,9 @@ struct log_rows;
 /* The functions below return 0, or -errno with a sentence, unless said otherwise.
  *
  * Takes db, which is closed with the rows, or at once if this fails. If db is NULL, no rows are
- * known, and none are kept. The scope, which is copied, says where the objects go: what was
- * uploaded in one scope is not known in another. With only_looks nothing is written. now_s is the
- * time of the wall clock. */
+ * known, and none are kept. The scope, which is copied, is the target of the objects: uploads in
+ * one scope are unknown in another. With only_looks nothing is written. now_s is the time of the
+ * wall clock. */
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
@@ -78,7 +77,7 @@ void log_rows_free(struct log_rows *rows);
  * only_looks. */
 int64_t log_rows_today(const struct log_rows *rows);
 
-/* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */
+/* The name of a family of logs in the directory of one SOURCE. Borrowed. */
 struct log_family_name {
 	const char *directory;
 	const char *family; /* its name, with the path of its folder in front, relative to
@@ -90,17 +89,17 @@ struct log_family_name {
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);
 
-/* Writes what has changed of the rows of one family, all of it or nothing. Rows that are lost are
- * dropped first. Then known rows are changed. New rows come last, since they may be of files that
- * known rows had. Returns -EAGAIN, without a sentence, if another run has changed a row, or has a
- * row of one of the files. */
+/* Writes the changed rows of one family, all or none. Rows that are lost are dropped first. Then
+ * known rows are changed. New rows come last, since they may be of files that known rows had.
+ * Returns -EAGAIN, without a sentence, if another run has changed a row, or has a row of one of the
+ * files. */
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
 	size_t n, struct problem *ret_problem);
 /* Whether the row of this file is in another family. If it is, the sentence names that family. */
 bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
 	const struct file_identity *file, struct problem *ret_problem);
-/* Notes that the family is told `what`, and returns whether this is the first time. If it cannot be
- * noted, the result is false, and a later call tells it. With only_looks nothing is noted, and the
- * result is true. */
+/* Notes that the message `what` was reported for the family, and returns whether this is the first
+ * time. If it cannot be noted, the result is false, and a later call reports it. With only_looks
+ * nothing is noted, and the result is true. */
 bool log_rows_note_once(
 	struct log_rows *rows, const struct log_family_name *family, const char *what);

@@ -1,8 +1,8 @@
 /* Lists logs that may rotate meanwhile. They are listed again until two listings agree, and each
  * file gets the id of its content, so that no log is lost if it is renamed or compressed during a
- * listing. source_identify() in source_key.c makes the id, by which a log is known again under
- * another name. key_order.c reads the files from here instead of from the sources. If logs grow,
- * growing_logs.c decides what is uploaded; otherwise every rotated file is. */
+ * listing. source_identify() in source_key.c makes the id, by which a log is recognised under
+ * another name. key_order.c reads the files from here instead of from the sources. For growing
+ * logs, growing_logs.c chooses the uploads; otherwise every rotated file is uploaded. */
 #include "scan/rotated/rotation.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -15,7 +15,7 @@
 
 /* Result of identify() if the name of a file is gone, or points to another version by now. */
 #define HAS_MOVED 1
-/* By how many first bytes two files are compared. */
+/* The number of first bytes by which two files are compared. */
 #define BEGINNING_BYTES 4096
 
 /* Finds the content id of a file that was found. Returns as source_identify(), or HAS_MOVED.
@@ -36,11 +36,11 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	return r;
 }
 
-/* Whether `later` shows that a file with the family's own name is finished: somebody has `later`
- * open for writing, as the next file of a ring (rotatelogs -n). Then it is no log that was renamed
- * before this file was made, and that a program has not closed yet. And it is no copy of this file
- * (copytruncate), which would begin alike. Times alone show nothing, since clocks jump. An error
- * counts as no: the next run will see. */
+/* Whether `later` shows that a file with the family's own name is finished: a program has `later`
+ * open for writing, as the next file of a ring (rotatelogs -n). So `later` is no log that was
+ * renamed before this file was made, and that a program has not closed yet. And it is no copy of
+ * this file (copytruncate), which would begin alike. Times alone show nothing, since clocks jump.
+ * An error counts as no: the next run will see. */
 static bool is_in_ring(
 	const struct source *source, const struct scan_entry *found, const char *later)
 {
@@ -66,9 +66,9 @@ static bool is_in_ring(
 	       memcmp(bytes[0], bytes[1], n) != 0;
 }
 
-/* Whether a file that counts as finished has to wait all the same: because it is not known
- * to be of a ring, or because an earlier run has taken all of it, as one that rested, and it has
- * grown. The name leads to the file `found`. Returns 1, 0 or -errno with a sentence. */
+/* Whether a file that counts as finished has to wait all the same: because it is not known to be in
+ * a ring, or because an earlier run has uploaded it as finished and it has grown since. The name
+ * points to the file `found`. Returns 1, 0 or -errno with a sentence. */
 static int has_to_wait(const struct rotation *rotation, const struct source *source,
 	const struct scan_entry *found, struct problem *ret_problem)
 {
@@ -118,8 +118,8 @@ void rotation_clear(struct rotation *rotation)
 	rotation_table_free(rotation->table);
 }
 
-/* Lists all sources once. Returns 1 if the listing found what the one before it found, 0 if not, or
- * -errno with a sentence. */
+/* Lists all sources once. Returns 1 if the listing found the same as the one before it, 0 if not,
+ * or -errno with a sentence. */
 static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 {
 	int r = 0;
@@ -249,8 +249,8 @@ static int next_new(struct rotation *rotation, struct scan_entry *ret, struct pr
 	return r;
 }
 
-/* Makes the entry a notice if a log is rotated and compressed each night anew, which makes another
- * content of it each time, and so another object. Returns whether it does so, once. */
+/* Makes the entry a notice if a log is rotated and compressed again each night, which makes a new
+ * content of it each time, and so a new object. Returns whether it does so, once. */
 static bool report_packed_twice(struct rotation *rotation, struct scan_entry *ret)
 {
 	const char *path = rotation_table_packed_twice(rotation->table);
@@ -293,7 +293,7 @@ int rotation_next(
 			.sources = rotation->sources,
 			.is_stable = !rotation->keeps_changing};
 	}
-	if (rotation->keeps_changing) { /* this is told first, and once */
+	if (rotation->keeps_changing) { /* reported first, and once */
 		rotation->keeps_changing = false;
 		entry = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
 		r = problem_error(&entry.problem, 1,

@@ -15,7 +15,7 @@ struct rotation {
 	struct rotation_table *table;
 	struct growing_logs logs; /* hands out the entries of the table where logs grow. logs.table
 				     is NULL until the sources were listed */
-	/* the listings did not settle, and rotation_next() has yet to tell it */
+	/* no two listings agreed, and rotation_next() has yet to report it */
 	bool keeps_changing;
 	bool has_reported_packed; /* see report_packed_twice() */
 	bool is_listed_again;     /* there was one more listing after all entries were handed out */
@@ -28,8 +28,8 @@ int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem);
 void rotation_clear(struct rotation *rotation);
 
-/* Completes the head of a source, which is a file that somebody has named, as rotation_next()
- * would, whatever its age: with is_rotated, suffix (within its relative path) and content_id. The
- * head becomes a PROBLEM if it does not have the name of a rotated file or cannot be read. Returns
- * 0, or -errno with a sentence. */
+/* Completes the head of a source, a file that the user has named, as rotation_next() would,
+ * whatever its age: with is_rotated, suffix (within its relative path) and content_id. The head
+ * becomes a PROBLEM if it does not have the name of a rotated file or cannot be read. Returns 0, or
+ * -errno with a sentence. */
 int rotation_look(struct source *source, struct problem *ret_problem);

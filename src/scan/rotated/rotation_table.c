@@ -1,7 +1,7 @@
-/* The names that listings of rotated logs have found, in a temporary database, and what is known of
- * the files behind them: which one of a family is live, which files wait, and whether two listings
- * agree. rotation.c fills the table, and growing_logs.c reads it, family after family. No file of a
- * SOURCE is opened here. */
+/* The names in listings of rotated logs, in a temporary database, with the knowledge about their
+ * files: the live file of each family, the files that wait, and whether two listings agree.
+ * rotation.c fills the table, and growing_logs.c reads it, family after family. No file of a SOURCE
+ * is opened here. */
 #include "scan/rotated/rotation_table.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For how long the last log of a family, which none has succeeded, is live after it was written. */
+/* The time after its last write for which the newest log of a family counts as live. */
 #define REST_NS (24 * 3600 * (int64_t)NS_PER_S)
-/* How much later another file of a family has to be written to, at least, to show that the one with
- * the family's name is not written to any more: programs that go on writing to the renamed log for
- * a moment take less. */
+/* The least time by which another file of a family has to be written later to prove that the one
+ * with the family's name is finished: programs that still write to the renamed log for a moment
+ * take less. */
 #define LATER_LEAST_NS ((int64_t)NS_PER_S)
 
 enum statement { FORGET, ADD, LIVE, REST, WAIT, SAME, KNOW, LATER, UNKNOWN, ALL, NEW, STATEMENTS };
@@ -26,7 +26,8 @@ struct rotation_table {
 	sqlite3_stmt *statements[STATEMENTS];
 	int listing;              /* the number of the listing whose names are being added */
 	struct text family, bare; /* parts of the name being added */
-	struct text packed_twice; /* the first name that was rotated after it had been compressed */
+	struct text packed_twice; /* the first name found that was rotated again after it had been
+				     compressed */
 };
 
 /* The columns family and bare include the folder. bare is the name without the suffix of
@@ -81,9 +82,10 @@ static const char *const sql[STATEMENTS] = {
 	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	/* The live file of a family is the one that has its name, unless another one was written to
-	 * later (?2): these names may be a ring, see has_to_wait() in rotation.c. Where none has its
-	 * name, the newest one is live; but a number behind a dot is given by rotation, and to a
-	 * finished log. What has an index may be live in any case. With ?3, live files are taken. */
+	 * later (?2): these names may be a ring, see has_to_wait() in rotation.c. If none has its
+	 * name, the newest one is live, unless it has a number behind a dot, which rotation gives
+	 * to a finished log. A file with an index may be live in any case. With ?3, live files are
+	 * taken. */
 	[LIVE] = "UPDATE names SET live = 1 WHERE listing = ?1 AND kind IN (0, 3) AND suffix = ''"
 		 " AND live = 0 AND (form = 3 OR (form = 0 AND (?3 OR NOT " HAS_LATER "))"
 		 " OR (form = 1 AND NOT EXISTS (" PEERS " AND (peer.form = 0 OR"
@@ -105,7 +107,7 @@ static const char *const sql[STATEMENTS] = {
 		 "  AND other.source = names.source AND other.relative = names.bare"
 		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000))"
 		 " THEN " COMPRESSING
-		 /* a file that somebody goes on with, in this version or another one */
+		 /* a file that a program is still writing, in this version or another one */
 		 " WHEN NOT live AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem = '') THEN " WAIT_LIVE
 		 /* a file that was being written to, likewise */
@@ -246,7 +248,7 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 	/* A compressed file that was not written to for an hour is not being made any more. */
 	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - 3600 * (int64_t)NS_PER_S);
 	int r = run_statement(table, LIVE, ret_problem);
-	/* Where no rows say what was taken of a live log, all of it is taken each time. */
+	/* Without rows about the uploaded part of a live log, all of it is uploaded each time. */
 	if (r == 0 && (!options->takes_written || options->log_rows))
 		r = run_statement(table, REST, ret_problem);
 	return r < 0 ? r : run_statement(table, WAIT, ret_problem);

@@ -1,5 +1,5 @@
-/* The names that listings of the sources found, and what is known of the files behind them. A
- * temporary database holds them, so that memory does not grow with their number. For one thread. */
+/* The names found by listings of the sources, and the knowledge about their files. A temporary
+ * database holds them, so that memory does not grow with their number. For one thread. */
 #pragma once
 #include "scan/scan.h"
 #include <sqlite3.h>
@@ -15,17 +15,15 @@ void rotation_table_free(struct rotation_table *table);
 /* Adds an entry that the present listing has found. */
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
-/* Ends the listing; what is added after it belongs to the next one. Files that have to WAIT are:
- * the live file of a family, unless scan_takes_live(), a compressed file beside the
- * file that it is made of, and a file that was noted as being written to. Returns 1 if this listing
- * found the same finished files as the one before, whatever numbers their names have by now; else
- * 0. */
+/* Ends the listing; later additions belong to the next one. Files that have to WAIT are: the live
+ * file of a family, unless scan_takes_live(), a compressed file beside the file that it is made of,
+ * and a file that was noted as being written to. Returns 1 if this listing found the same finished
+ * files as the one before, whatever numbers their names have by now; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* Notes what was found out about exactly this version of a file: its content id ("" if the id is
- * not wanted), or the sentence that says why it has none. If both are NULL, the file is being
- * written to. If there is no id and the sentence is "", the file is live, whatever its name says.
- */
+/* Notes the result for exactly this version of a file: its content id ("" if the id is not wanted),
+ * or the sentence about the reason why it has none. If both are NULL, the file is being written to.
+ * If there is no id and the sentence is "", the file is live, whatever its name says. */
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
@@ -37,7 +35,7 @@ enum rotation_entries {
 /* Reads the next entry of this kind from the last listing. Returns 1, or 0 at the end; the call
  * after that begins again. Rotated files have their content_id and suffix. A rotated file without a
  * known content is a PROBLEM if a sentence says why, else it WAITS. The entry is valid until the
- * next call. is_rotated says that the file is finished, whatever its name is. */
+ * next call. is_rotated means that the file is finished, whatever its name is. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
 /* Whether the entry that ROTATION_UNKNOWN has returned last has its family's own name, and counts
