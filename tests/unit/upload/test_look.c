@@ -1,0 +1,612 @@
+/* What follows from what S3 holds under the key of a file: whether it is adopted, replaced, marked
+ * as an earlier version, or stays, and what is sent for that. */
+#include "steps.h"
+#include "upload/file/look.h"
+#include "upload/file/steps.h"
+
+#define CONTENT   "123456789" /* whose CRC-32C is SAME */
+#define SAME      "4waSgw=="
+#define OTHER     "AAAAAA=="
+#define HEAD_K    "HEAD /b/k\n"
+#define NOT_FOUND STEPS_REPLY("404", "", "")
+#define REFUSED   STEPS_REPLY("403", "", "")
+#define FAILS     STEPS_REPLY("500", "", "")
+
+/* Whose an object is, by its metadata. */
+enum whose {
+	NOBODYS,
+	OF_THIS_CLAIM, /* of these marks, sent under the claim of the file */
+	OF_THESE_MARKS,
+	OF_A_COPY, /* of these marks, but written for another key */
+	OF_OTHER_MARKS,
+};
+
+/* What HEAD shows of an object of nine bytes with the etag "e". */
+struct shown {
+	enum whose whose;
+	const char *sum;  /* its checksum; NULL: none, so that nothing proves its content */
+	const char *sent; /* the checksum that its metadata name; NULL: they name none */
+	bool is_of_another_time;
+	const char *more; /* headers */
+};
+
+static const char *reply_of(const struct steps *steps, const struct shown *shown)
+{
+	static char texts[SCRIPT_STEPS_MAX][1200];
+	static unsigned next;
+	char *text = texts[next++ % SCRIPT_STEPS_MAX];
+	const char *table = steps->run->space.settings.table_id;
+	const char *claim = steps->file->claim.id;
+	struct text t = TEXT(1200);
+	text_addf(&t, "HTTP/1.1 200 X\r\nx-amz-request-id: 1\r\nConnection: close\r\n"
+		      "Content-Length: 9\r\nETag: \"e\"\r\n");
+	if (shown->sum)
+		text_addf(&t, "x-amz-checksum-crc32c: %s\r\n", shown->sum);
+	if (shown->whose != NOBODYS)
+		text_addf(&t,
+			"x-amz-meta-s3once-table: %s\r\nx-amz-meta-s3once-claim: %s\r\n"
+			"%sx-amz-meta-mtime: %d\r\n",
+			shown->whose == OF_OTHER_MARKS ? "another" : table,
+			shown->whose == OF_THIS_CLAIM ? claim : "another",
+			steps_written_for(shown->whose == OF_A_COPY ? "other" : "k"),
+			shown->is_of_another_time ? 7 : 1000);
+	if (shown->sent)
+		text_addf(&t, "x-amz-meta-s3once-sums: crc32c:%s\r\n", shown->sent);
+	text_addf(&t, "%s\r\n", shown->more ? shown->more : "");
+	snprintf(text, 1200, "%s", text_string(&t));
+	text_clear(&t);
+	return text;
+}
+
+static void answer(struct steps *steps, size_t i, const char *reply)
+{
+	steps->server.steps[i] = (struct script_step){reply, .close = true};
+}
+
+/* Begins a run whose file is claimed. S3 honours conditions, as far as the run knows. */
+static bool begin(struct steps *steps)
+{
+	if (!steps_make(steps, CONTENT, 9))
+		return false;
+	steps->options.if_changed = S3ONCE_CHANGED_REPLACE;
+	if (!steps_begin(steps, NULL, 0) ||
+		!CHECK_INT(claim_file(steps->worker, steps->file), STEP_NEXT))
+		return false;
+	file_enter(steps->file, STEP_NEXT);
+	steps->file->life = FILE_UNSEEN;
+	s3_learn(steps->run->s3, S3_PUT_CONDITION, true);
+	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
+	s3_learn(steps->run->s3, S3_IF_MATCH, true);
+	return true;
+}
+
+static void set_replaces(struct steps *steps, const char *etag)
+{
+	snprintf(steps->file->replaces, sizeof steps->file->replaces, "%s", etag);
+}
+
+/* An upload that the mark records. */
+static void record_upload(struct steps *steps)
+{
+	struct file *file = steps->file;
+	struct open_upload upload = {.id = strdup("up"),
+		.is_open = true,
+		.checksum = CHECKSUM_CRC32C,
+		.suffix = ".zst",
+		.part_bytes = 5,
+		.size = 9};
+	const struct mark_ref ref = file_mark_ref(steps->worker, file);
+	CHECK_INT(mark_record_upload(&ref, &file->claim, &upload, &steps->problem), OUTCOME_OK);
+}
+
+static const struct {
+	const char *name;
+	struct shown shown;
+	const char *replaces; /* the etag that is to be replaced */
+	enum step step;
+	enum mark_state state;        /* of its mark afterwards */
+	enum s3once_event_type event; /* that was reported; START: none */
+	const char *replaces_next;
+} looks[] = {
+	{"the same content, of another program", {NOBODYS, SAME}, "", STEP_PROVEN, MARK_DONE,
+		S3ONCE_EVENT_ADOPTED, ""},
+	{"sent by this very claim", {OF_THIS_CLAIM, SAME, SAME}, "", STEP_PROVEN, MARK_DONE,
+		S3ONCE_EVENT_UPLOADED, ""},
+	{"sent by an earlier run", {OF_THESE_MARKS, SAME, SAME}, "", STEP_PROVEN, MARK_DONE,
+		S3ONCE_EVENT_ADOPTED, ""},
+	{"sent by others, under a claim of the same id", {OF_OTHER_MARKS, SAME, SAME}, "",
+		STEP_PROVEN, MARK_DONE, S3ONCE_EVENT_ADOPTED, ""},
+	{"the same content, in place of what was to be replaced", {OF_THESE_MARKS, SAME, SAME}, "e",
+		STEP_PROVEN, MARK_DONE, S3ONCE_EVENT_ADOPTED, "e"},
+	{"other content, of another program", {NOBODYS, OTHER}, "", STEP_SETTLED, MARK_FAILED,
+		S3ONCE_EVENT_FAILED, ""},
+	{"other content, of other marks", {OF_OTHER_MARKS, OTHER, OTHER}, "", STEP_SETTLED,
+		MARK_FAILED, S3ONCE_EVENT_FAILED, ""},
+	{"a copy that was made in S3", {OF_A_COPY, OTHER, OTHER}, "", STEP_SETTLED, MARK_FAILED,
+		S3ONCE_EVENT_FAILED, ""},
+	{"nothing shows its content", {NOBODYS}, "", STEP_SETTLED, MARK_FAILED, S3ONCE_EVENT_FAILED,
+		""},
+	{"what is to be replaced", {OF_THESE_MARKS, OTHER, OTHER}, "e", STEP_NEXT, MARK_CLAIMED,
+		S3ONCE_EVENT_START, "e"},
+	{"what is to be replaced, of another program", {NOBODYS, OTHER}, "e", STEP_SETTLED,
+		MARK_FAILED, S3ONCE_EVENT_FAILED, "e"},
+	{"what is to be replaced, of other marks", {OF_OTHER_MARKS, OTHER, OTHER}, "e",
+		STEP_SETTLED, MARK_FAILED, S3ONCE_EVENT_FAILED, "e"},
+	{"another version than is to be replaced", {OF_THESE_MARKS, OTHER, OTHER, true}, "e2",
+		STEP_EARLIER, MARK_DONE, S3ONCE_EVENT_START, "e2"},
+	{"an earlier version", {OF_THESE_MARKS, OTHER, OTHER, true}, "", STEP_EARLIER, MARK_DONE,
+		S3ONCE_EVENT_START, ""},
+	{"an earlier version with the same time", {OF_THESE_MARKS, OTHER, OTHER}, "", STEP_EARLIER,
+		MARK_DONE, S3ONCE_EVENT_START, ""},
+	{"other bytes than were sent", {OF_THESE_MARKS, OTHER, SAME}, "", STEP_CLEAR, MARK_CLAIMED,
+		S3ONCE_EVENT_WARNING, "e"},
+	{"other bytes than others have sent", {OF_OTHER_MARKS, OTHER, SAME}, "", STEP_SETTLED,
+		MARK_FAILED, S3ONCE_EVENT_FAILED, ""},
+};
+
+static void test_look(size_t i)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	answer(&steps, 0, reply_of(&steps, &looks[i].shown));
+	set_replaces(&steps, looks[i].replaces);
+	bool good =
+		CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), looks[i].step);
+	struct mark mark = steps_mark(&steps);
+	good &= CHECK_INT(mark.state, looks[i].state) &
+		CHECK_STRING(steps.file->replaces, looks[i].replaces_next);
+	if (looks[i].event != S3ONCE_EVENT_START)
+		good &= CHECK_INT(steps.events[looks[i].event], 1);
+	/* The mark of an earlier version is about that, and not about the file. */
+	if (looks[i].step == STEP_EARLIER)
+		good &= CHECK_INT(mark.done.mtime_ns,
+				(looks[i].shown.is_of_another_time ? 7 : 1000) * 1000000000LL) &
+			CHECK_INT(mark.done.mtime_is_shared, !looks[i].shown.is_of_another_time) &
+			CHECK_STRING(mark.done.sum, "crc32c:" OTHER) &
+			CHECK_STRING(mark.done.etag, "e") & !steps.file->claim.id[0];
+	if (looks[i].step == STEP_PROVEN)
+		good &= CHECK_STRING(mark.done.sum, "crc32c:" SAME) & CHECK_INT(mark.done.size, 9);
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD_K);
+	if (!good)
+		fprintf(stderr, "\t%s\n", looks[i].name);
+	steps_end(&steps);
+}
+
+/* An upload that the mark records is aborted, by the key that it was begun for, before the mark
+ * says done of what is there. */
+static void test_upload_of_what_is_there(const struct shown *shown, enum step step)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	record_upload(&steps);
+	answer(&steps, 0, reply_of(&steps, shown));
+	answer(&steps, 1, STEPS_REPLY("204", "", ""));
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), step);
+	struct mark mark = steps_mark(&steps);
+	CHECK_INT(mark.state, MARK_DONE);
+	CHECK(!mark.upload.id);
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD_K "DELETE /b/k.zst?uploadId=up\n");
+	steps_end(&steps);
+	if (!begin(&steps))
+		return;
+	record_upload(&steps);
+	answer(&steps, 0, reply_of(&steps, shown));
+	answer(&steps, 1, FAILS);
+	const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_LATER);
+	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
+	CHECK_INT(mark.state, MARK_CLAIMED);
+	CHECK_STRING(mark.upload.id, "up");
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD_K "DELETE /b/k.zst?uploadId=up\n");
+	steps_end(&steps);
+}
+
+/* The version that was done before the claim stays as its mark had it. */
+static void test_version_that_was_done(void)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	struct mark *before = &steps.file->claim.before;
+	before->state = MARK_DONE;
+	before->has_done = true;
+	before->done = (struct version){
+		.size = 9, .mtime_ns = 5, .sum = "crc32c:" OTHER, .etag = "e", .part_bytes = 4};
+	answer(&steps, 0, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_EARLIER);
+	struct mark mark = steps_mark(&steps);
+	CHECK_INT(mark.done.mtime_ns, 5);
+	CHECK_INT(mark.done.part_bytes, 4);
+	CHECK(!mark.done.mtime_is_shared);
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
+/* A file whose object is damaged each time is not sent for ever. */
+static void test_damage_has_an_end(void)
+{
+	struct steps steps;
+	enum step step = STEP_CLEAR;
+	unsigned n = 0;
+	if (!begin(&steps))
+		return;
+	const char *damaged = reply_of(&steps, &(struct shown){OF_THIS_CLAIM, OTHER, SAME});
+	for (size_t i = 0; i < 10; i++)
+		answer(&steps, i, damaged);
+	for (; n < 10 && step == STEP_CLEAR; n++) {
+		steps.file->replaces[0] = '\0';
+		step = look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE);
+	}
+	CHECK_INT(step, STEP_SETTLED);
+	CHECK_INT(n, FILE_DAMAGES_MAX + 1);
+	steps_asked(&steps, HEAD_K HEAD_K HEAD_K HEAD_K);
+	steps_end(&steps);
+}
+
+/* What is asked when nothing is shown, and whether the file may be sent then. */
+static void test_nothing_is_shown(void)
+{
+	static const struct {
+		const char *replies[2];
+		enum look why;
+		bool honours; /* the server is known to honour conditions */
+		enum step step;
+		const char *replaces, *asked;
+	} rows[] = {
+		{{NOT_FOUND}, LOOK_AND_JUDGE, true, STEP_NEXT, "", HEAD_K},
+		{{NOT_FOUND}, LOOK_AHEAD, false, STEP_NEXT, "", HEAD_K},
+		{{REFUSED}, LOOK_AHEAD, true, STEP_NEXT, "e", HEAD_K},
+		{{REFUSED, REFUSED}, LOOK_AHEAD, false, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
+		{{REFUSED, REFUSED}, LOOK_AND_JUDGE, true, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
+		{{FAILS}, LOOK_AHEAD, true, STEP_LATER, NULL, HEAD_K},
+		{{FAILS}, LOOK_AND_JUDGE, true, STEP_LATER, NULL, HEAD_K},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		set_replaces(&steps, "e");
+		s3_learn(steps.run->s3, S3_IF_MATCH, rows[i].honours);
+		answer(&steps, 0, rows[i].replies[0]);
+		answer(&steps, 1, rows[i].replies[1]);
+		const enum step step = look_at_object(steps.worker, steps.file, rows[i].why);
+		if (!CHECK_INT(step, rows[i].step))
+			fprintf(stderr, "\trow %zu\n", i);
+		if (rows[i].replaces)
+			CHECK_STRING(steps.file->replaces, rows[i].replaces);
+		steps_asked(&steps, rows[i].asked);
+		if (step == STEP_ASIDE) /* the list of refused files has it */
+			steps.file = NULL;
+		steps_end(&steps);
+	}
+}
+
+/* Right before a write whose condition may be ignored. */
+static void test_once_more(void)
+{
+	static const struct {
+		struct shown shown;
+		const char *reply; /* in its place */
+		const char *replaces;
+		enum step step;
+	} rows[] = {
+		{.reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e", STEP_NEXT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e2", STEP_DOUBT},
+		{{OF_THESE_MARKS, SAME, SAME}, NULL, "", STEP_DOUBT},
+		{{OF_THESE_MARKS, OTHER, SAME}, NULL, "", STEP_DOUBT},
+		{{NOBODYS, SAME}, NULL, "", STEP_DOUBT},
+		{{NOBODYS, OTHER}, NULL, "e", STEP_DOUBT},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		set_replaces(&steps, rows[i].replaces);
+		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
+		if (!CHECK_INT(look_once_more(steps.worker, steps.file), rows[i].step))
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_asked(&steps, HEAD_K);
+		steps_end(&steps);
+	}
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	answer(&steps, 0, REFUSED);
+	answer(&steps, 1, REFUSED);
+	CHECK_INT(look_once_more(steps.worker, steps.file), STEP_ASIDE);
+	steps_asked(&steps, HEAD_K "GET /b/k\n");
+	steps.file = NULL;
+	steps_end(&steps);
+}
+
+/* Before the claim of a file that has changed. */
+static void test_whether_ours(void)
+{
+	static const struct {
+		struct shown shown;
+		const char *reply; /* in its place */
+		const char *replaces;
+		enum step step;
+	} rows[] = {
+		{.reply = NOT_FOUND, .replaces = "e", .step = STEP_NEXT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e", STEP_NEXT},
+		{{NOBODYS, OTHER}, NULL, "e2", STEP_NEXT},
+		{{NOBODYS, OTHER}, NULL, "e", STEP_SETTLED},
+		{{OF_OTHER_MARKS, OTHER, OTHER}, NULL, "e", STEP_SETTLED},
+		{{OF_A_COPY, OTHER, OTHER}, NULL, "e", STEP_SETTLED},
+		{.reply = REFUSED, .replaces = "e", .step = STEP_ASIDE},
+		{.reply = FAILS, .replaces = "e", .step = STEP_LATER},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		set_replaces(&steps, rows[i].replaces);
+		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
+		const enum step step = look_whether_ours(steps.worker, steps.file);
+		if (!CHECK_INT(step, rows[i].step))
+			fprintf(stderr, "\trow %zu\n", i);
+		CHECK_INT(steps.events[S3ONCE_EVENT_CHANGED], step == STEP_SETTLED);
+		steps_asked(&steps, HEAD_K);
+		if (step == STEP_ASIDE)
+			steps.file = NULL;
+		steps_end(&steps);
+	}
+}
+
+/* After a write that was not successful. */
+static void test_after_write(void)
+{
+	static const struct s3_condition absent = {.if_none_match = true}, same = {.if_match = "e"},
+					 none = {0};
+	static const struct {
+		const struct s3_condition *condition;
+		enum outcome outcome;
+		const char *reply;
+		enum step step;
+		bool learns, is_unconditional;
+		const char *asked;
+	} rows[] = {
+		{&absent, OUTCOME_REFUSED, NOT_FOUND, STEP_AGAIN, false, false, HEAD_K},
+		{&same, OUTCOME_REFUSED, NOT_FOUND, STEP_AGAIN, false, false, HEAD_K},
+		{&same, OUTCOME_ABSENT, NOT_FOUND, STEP_AGAIN, false, false, HEAD_K},
+		{&same, OUTCOME_REFUSED, NULL, STEP_AGAIN, true, false, HEAD_K},
+		{&absent, OUTCOME_UNSUPPORTED, NULL, STEP_AGAIN, false, true, ""},
+		{&same, OUTCOME_UNSUPPORTED, NULL, STEP_AGAIN, false, true, ""},
+		{&none, OUTCOME_UNSUPPORTED, NULL, STEP_SETTLED, false, false, ""},
+		{&absent, OUTCOME_TRANSIENT, NULL, STEP_LATER, false, false, ""},
+		{&absent, OUTCOME_INVALID, NULL, STEP_SETTLED, false, false, ""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		if (rows[i].condition == &same)
+			set_replaces(&steps, "e");
+		answer(&steps, 0,
+			rows[i].reply
+				? rows[i].reply
+				: reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER}));
+		const enum step step = look_after_write(steps.worker, steps.file, rows[i].condition,
+			rows[i].outcome, PROBLEM("it failed"));
+		bool good = CHECK_INT(step, rows[i].step) &
+			    CHECK_INT(s3_knows(steps.run->s3, S3_IF_MATCH),
+				    rows[i].learns ? S3_NO : S3_YES);
+		if (step != STEP_LATER)
+			good &= CHECK_INT(steps.file->is_unconditional, rows[i].is_unconditional);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_asked(&steps, rows[i].asked);
+		steps_end(&steps);
+	}
+}
+
+/* A server that refuses each time, and shows nothing, is not asked for ever. */
+static void test_refusals_have_an_end(void)
+{
+	const struct s3_condition absent = {.if_none_match = true};
+	struct steps steps;
+	enum step step = STEP_AGAIN;
+	unsigned n = 0;
+	if (!begin(&steps))
+		return;
+	for (size_t i = 0; i < SCRIPT_STEPS_MAX; i++)
+		answer(&steps, i, NOT_FOUND);
+	for (; n < SCRIPT_STEPS_MAX && step == STEP_AGAIN; n++)
+		step = look_after_write(
+			steps.worker, steps.file, &absent, OUTCOME_REFUSED, PROBLEM("refused"));
+	CHECK_INT(step, STEP_SETTLED);
+	CHECK_INT(n, FILE_RESTARTS_MAX + 1);
+	/* A condition that the server does not know is left out once, and after that it is no
+	 * reason any more. */
+	steps.file->is_unconditional = true;
+	CHECK_INT(look_after_write(steps.worker, steps.file, &absent, OUTCOME_UNSUPPORTED,
+			  PROBLEM("not known")),
+		STEP_SETTLED);
+	script_stop(&steps.server);
+	steps_end(&steps);
+}
+
+/* What was sent took the place of what was to be replaced, also if it has the same etag. */
+static void test_prove_by_head(void)
+{
+	static const struct {
+		struct shown shown;
+		const char *reply;
+		enum step step;
+	} rows[] = {
+		{{OF_THIS_CLAIM, SAME, SAME}, NULL, STEP_PROVEN},
+		{{OF_THIS_CLAIM, OTHER, SAME}, NULL, STEP_CLEAR},
+		{{OF_THIS_CLAIM, NULL, SAME}, NULL, STEP_SETTLED},
+		{.reply = NOT_FOUND, .step = STEP_SETTLED},
+		{.reply = FAILS, .step = STEP_LATER},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		set_replaces(&steps, "e");
+		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
+		if (!CHECK_INT(prove_by_head(steps.worker, steps.file), rows[i].step))
+			fprintf(stderr, "\trow %zu\n", i);
+		CHECK_INT(steps.events[S3ONCE_EVENT_UPLOADED], rows[i].step == STEP_PROVEN);
+		steps_asked(&steps, HEAD_K);
+		steps_end(&steps);
+	}
+}
+
+#define ID     "c0ffee"
+#define SAYS   "x-amz-meta-s3once-content: " ID "\r\n"
+#define GZ     "HEAD /b/k.gz\n"
+#define OTHERS "HEAD /b/k.bz2\nHEAD /b/k.xz\nHEAD /b/k.zst\nHEAD /b/k.lz4\n"
+
+/* A log that is known by its content may be there under another suffix. */
+static void test_elsewhere(void)
+{
+	static char id[] = ID;
+	static const struct {
+		const char *name;
+		struct shown shown; /* under the first other suffix, which is .gz */
+		const char *reply;  /* in its place */
+		bool taken_over;
+		enum mark_state before;
+		bool is_new;
+		const char *replaces;
+		enum step step;
+		bool goes_on; /* the other suffixes are looked at as well */
+	} rows[] = {
+		{"its content", {OF_THESE_MARKS, SAME, SAME, .more = SAYS}, .replaces = "",
+			.step = STEP_IN_S3},
+		{"its content, of other marks", {OF_OTHER_MARKS, SAME, SAME, .more = SAYS},
+			.replaces = "", .step = STEP_IN_S3},
+		{"other content", {OF_THESE_MARKS, SAME, SAME, .more = ""}, .replaces = "",
+			.step = STEP_NEXT, .goes_on = true},
+		{"nothing shows its bytes", {OF_THESE_MARKS, NULL, SAME, .more = SAYS},
+			.replaces = "", .step = STEP_SETTLED},
+		{"other bytes than were sent", {OF_THESE_MARKS, OTHER, SAME, .more = SAYS},
+			.replaces = "", .step = STEP_NEXT, .goes_on = true},
+		{"nothing", .reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT, .goes_on = true},
+		{"refused", .reply = REFUSED, .replaces = "", .step = STEP_NEXT, .goes_on = true},
+		{"a HEAD that is not taken", .reply = STEPS_REPLY("400", "", ""), .replaces = "",
+			.step = STEP_NEXT, .goes_on = true},
+		{"no answer", .reply = FAILS, .replaces = "", .step = STEP_LATER},
+		{"taken over", .reply = NOT_FOUND, .taken_over = true, .before = MARK_FAILED,
+			.replaces = "", .step = STEP_DOUBT, .goes_on = true},
+		{"a new piece that was taken over", .reply = NOT_FOUND, .taken_over = true,
+			.before = MARK_CLAIMED, .is_new = true, .replaces = "", .step = STEP_DOUBT,
+			.goes_on = true},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		struct file *file = steps.file;
+		file->life = FILE_CLAIMED;
+		file->candidate->content = id;
+		file->candidate->is_new = rows[i].is_new;
+		file->claim.taken_over = rows[i].taken_over;
+		file->claim.before.state = rows[i].before;
+		set_replaces(&steps, rows[i].replaces);
+		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
+		for (size_t k = 1; k < SCRIPT_STEPS_MAX; k++)
+			answer(&steps, k, NOT_FOUND);
+		const enum step step = look_elsewhere(steps.worker, file);
+		bool good = CHECK_INT(step, rows[i].step);
+		if (step == STEP_IN_S3) {
+			struct mark mark = steps_mark(&steps);
+			good &= CHECK_STRING(mark.suffix, ".gz") &
+				CHECK_STRING(mark.done.content, ID);
+			mark_clear(&mark);
+		}
+		if (!good)
+			fprintf(stderr, "\t%s\n", rows[i].name);
+		steps_asked(&steps, rows[i].goes_on ? GZ OTHERS : GZ);
+		steps_end(&steps);
+	}
+}
+
+/* When S3 is asked for a file, of which nothing was sent, before it is read. */
+static void test_looks_ahead(void)
+{
+	static char gz[] = ".gz";
+	static const struct {
+		enum in_bucket in_bucket;
+		unsigned char listed;
+		bool taken_over, honours;
+		enum mark_state before;
+		bool reupload, is_new;
+		const char *replaces;
+		enum step step;
+		const char *asked;
+		bool is_gz; /* its object has the suffix .gz */
+	} rows[] = {
+		{BUCKET_UNASKED, .honours = true, .replaces = "", .step = STEP_NEXT, .asked = ""},
+		{BUCKET_UNLISTED, .honours = true, .replaces = "", .step = STEP_NEXT,
+			.asked = HEAD_K},
+		{BUCKET_LISTED, 1, .honours = true, .replaces = "", .step = STEP_NEXT,
+			.asked = HEAD_K},
+		{BUCKET_LISTED, 2, .honours = true, .replaces = "", .step = STEP_NEXT, .asked = ""},
+		{BUCKET_LISTED, 2, .honours = true, .replaces = "", .step = STEP_NEXT,
+			.asked = HEAD_K, .is_gz = true},
+		{BUCKET_LISTED, 1, .honours = true, .replaces = "", .step = STEP_NEXT, .asked = "",
+			.is_gz = true},
+		{BUCKET_UNLISTED, .honours = false, .replaces = "", .step = STEP_NEXT, .asked = ""},
+		{BUCKET_UNLISTED, .honours = true, .replaces = "e", .step = STEP_NEXT, .asked = ""},
+		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_CLAIMED,
+			.replaces = "", .step = STEP_DOUBT, .asked = ""},
+		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_FORGOTTEN,
+			.replaces = "", .step = STEP_DOUBT, .asked = ""},
+		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_DONE,
+			.replaces = "e", .step = STEP_NEXT, .asked = ""},
+		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_DONE,
+			.reupload = true, .replaces = "", .step = STEP_DOUBT, .asked = ""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		struct file *file = steps.file;
+		file->life = FILE_CLAIMED;
+		file->candidate->in_bucket = rows[i].in_bucket;
+		file->candidate->listed = rows[i].listed;
+		if (rows[i].is_gz)
+			file->candidate->suffix = gz;
+		file->claim.taken_over = rows[i].taken_over;
+		file->claim.before.state = rows[i].before;
+		steps.run->options.reupload = rows[i].reupload;
+		s3_learn(steps.run->s3, S3_PUT_CONDITION, rows[i].honours);
+		set_replaces(&steps, rows[i].replaces);
+		answer(&steps, 0, NOT_FOUND);
+		if (!CHECK_INT(look_elsewhere(steps.worker, file), rows[i].step))
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_asked(&steps, rows[i].asked);
+		steps_end(&steps);
+	}
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+		test_look(i);
+	test_upload_of_what_is_there(&(struct shown){NOBODYS, SAME}, STEP_PROVEN);
+	test_upload_of_what_is_there(
+		&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_EARLIER);
+	test_version_that_was_done();
+	test_damage_has_an_end();
+	test_nothing_is_shown();
+	test_once_more();
+	test_whether_ours();
+	test_after_write();
+	test_refusals_have_an_end();
+	test_prove_by_head();
+	test_elsewhere();
+	test_looks_ahead();
+	return check_result();
+}
