@@ -1,8 +1,8 @@
 /* Performs one signed request with its retries. s3_request.c and dynamodb_request.c make
  * their requests by it.
  *
- * From top to bottom: what follows after an attempt and how long the call waits, and the call
- * itself. classify() in retry.c decides what a reply means, refusal.c has the sentence for it, and
+ * First comes the decision after an attempt, with the wait of the call, and then the call itself.
+ * classify() in retry.c decides the outcome of a reply, refusal.c has the sentence for it, and
  * call_request.c builds the request. */
 #include "aws/call.h"
 #include "aws/refusal.h"
@@ -21,12 +21,12 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* the attempts that count, by may_try_again() */
-	unsigned waits; /* how many of the waits so far make the next one longer: next_wait_ms() */
-	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
-	uint64_t wait_ns;             /* how long that wait was to last */
-	uint64_t failed_ns;   /* when it failed last, as fails_too_long() counts it; 0: never */
-	uint64_t failing_ns;  /* how long it has failed, from the first of these failures on */
+	unsigned attempts; /* number of attempts that count (may_try_again()) */
+	unsigned waits; /* number of waits so far that make the next one longer (next_wait_ms()) */
+	uint64_t began_ns, waited_ns; /* beginning of the call, and of its last wait */
+	uint64_t wait_ns;             /* intended length of that wait */
+	uint64_t failed_ns;   /* time of the last failure, as fails_too_long() counts it; 0: none */
+	uint64_t failing_ns;  /* time since the first of these failures */
 	unsigned cost;        /* tokens of the retry quota that the last wait took */
 	bool was_abandoned;   /* limits.abandon() has returned true */
 	bool new_connection;  /* the last reply was a 5xx, so the next attempt does not use
@@ -36,8 +36,8 @@ struct call_run {
 	bool is_down;         /* the last attempt could not connect, or could not resolve
 				 a name at which the service has answered before */
 	bool has_sent;        /* an attempt may have sent some of the body */
-	bool retried[RETRY_REGION + 1]; /* by retry_class: such a retry was made, since some are
-					 made only once */
+	bool retried[RETRY_REGION + 1]; /* for each retry_class, whether it was used, since some
+					   retries are made only once */
 	bool maybe_applied;             /* a request before the last one may have been applied */
 	int64_t date_s;                 /* date of the last reply, -1 if it has none */
 	/* The error code, message and region of the last reply, as they came. Each of them may be
@@ -47,10 +47,10 @@ struct call_run {
 
 #define RETRY_AFTER_MAX_MS 60000
 
-/* Returns for how long the reply asks us to wait, at most RETRY_AFTER_MAX_MS. Returns 0 if it asks
- * for nothing, or if there is no reply. x-amz-retry-after is in milliseconds. Retry-After is in
- * seconds, or is a date, which is compared with the reply's own Date, since our clock may be off.
- * A header that is missing is NULL, which is neither a number nor a date. */
+/* Returns the wait that the reply asks for, at most RETRY_AFTER_MAX_MS. Returns 0 if it asks for
+ * none, or if there is no reply. x-amz-retry-after is in milliseconds. Retry-After is in seconds,
+ * or is a date, which is compared with the reply's own Date, since our clock may be off. A header
+ * that is missing is NULL, which is neither a number nor a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
 	const char *after = http_reply_header(run->reply, "retry-after");
@@ -65,14 +65,14 @@ static uint64_t retry_after_ms(const struct call_run *run)
 	return wait_ms < RETRY_AFTER_MAX_MS ? wait_ms : RETRY_AFTER_MAX_MS;
 }
 
-/* Returns for how long to wait before the next attempt, in ms. Counts the wait, and takes the
- * tokens of the retry from the quota. */
+/* Returns the wait before the next attempt, in ms. Counts the wait, and takes the tokens of the
+ * retry from the quota. */
 static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
 	const struct call_limits *limits = &run->call->limits;
 	const uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
-	const uint64_t asked_ms = retry_after_ms(run); /* by the server */
+	const uint64_t asked_ms = retry_after_ms(run); /* the server's request */
 	const bool is_throttled = retry == RETRY_THROTTLE;
 	/* Each wait makes the next one longer, except in one case: this request is throttled, but
 	 * the service has accepted others since the last wait of this request began. The service
@@ -96,8 +96,8 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	const uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = half_ms;
-	/* While the call fails, waits no longer than the patience, since the long wait of an empty
-	 * quota would make the last attempt too late. */
+	/* While the call fails, waits no longer than its patience: otherwise the long wait of an
+	 * empty quota would make the last attempt too late. */
 	const uint64_t failed_ms = limits->failed_ms + run->failing_ns / NS_PER_MS;
 	const uint64_t left_ms =
 		limits->patience_ms > failed_ms ? limits->patience_ms - failed_ms : 0;
@@ -115,16 +115,15 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	run->wait_ns = ms * NS_PER_MS;
 	log_debug("%s: %s; again in %llu ms", run->conn->service->options.kinds[run->call->kind],
 		run->problem.text, (unsigned long long)ms);
-	/* The wait sets no sentence: the one of run->problem says why the last attempt has failed.
-	 */
+	/* The wait sets no sentence, since run->problem has that of the last failed attempt. */
 	enum outcome outcome = wait_within(&run->call->limits, ms, NULL);
 	if (outcome != OUTCOME_OK)
 		problem_prefix(&run->problem, "given up before the next attempt");
 	return outcome;
 }
 
-/* Corrects the clock, the credentials or the region, as the verdict asks. Returns whether another
- * attempt may now succeed: false if nothing could be corrected, or if this call has already
+/* Corrects the clock, the credentials or the region, according to the verdict. Returns whether
+ * another attempt may now succeed: false if nothing could be corrected, or if this call has already
  * corrected the same thing. */
 static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 {
@@ -144,7 +143,7 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
 	case RETRY_CREDENTIALS:
-		/* Without a copy, service_conn_refresh() asks for the credentials in force. */
+		/* Without this copy, service_conn_refresh() gets the credentials in force. */
 		credentials_wipe(&conn->signer.credentials);
 		return credentials_refused(service->options.settings->credentials,
 			conn->credentials_generation, is_sure, &run->call->limits);
@@ -157,9 +156,9 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 
 #define MISSPELT_ATTEMPTS 3
 
-/* Returns how many attempts the call has. A host name that was never resolved is probably misspelt,
- * so a call that leaves the number to the settings has few attempts then. A caller that gives a
- * number gets all of these attempts: whoever waits for a lock also waits for the name. */
+/* Returns the number of attempts of the call. A host name that was never resolved is probably
+ * misspelt, so a call that leaves the number to the settings has few attempts then. A caller that
+ * sets a number gets all of them: waiting for a lock includes waiting for the name. */
 static unsigned most_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;
@@ -170,8 +169,8 @@ static unsigned most_attempts(const struct call_run *run)
 }
 
 /* Returns whether another attempt may follow the one that failed. Counts the failed one, unless the
- * patience excuses it. If the service is down and the call waits for it, a warning says so, once
- * for all calls.
+ * patience excuses it. If the service is down and the call waits for it, logs a warning, once for
+ * all calls.
  *
  * While the patience lasts, it excuses attempts that were throttled or could not connect. The
  * patience begins with the call, or when the service last accepted any request, whichever is later.
@@ -190,15 +189,15 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
 		return true;
 	run->attempts++;
-	/* If the service is down, the attempts that the patience has excused count now: as many as
-	 * there were waits, and this one. So the call ends soon after the patience. */
+	/* If the service is down, the excused attempts count once the patience is over: one for
+	 * each wait, and this one. So the call ends soon after the patience. */
 	return run->attempts < most && (!run->is_down || run->waits + 1 < most);
 }
 
-/* Whether this call has failed for as long as the patience lasts, by whatever replies or without
- * any. That counts from the end of its first failure. A later attempt counts for no longer than a
- * request may be silent, since a large body may have moved for hours before its connection broke. A
- * call without patience has no such limit. What cannot be reached is left to may_try_again(). */
+/* Whether this call has failed for as long as the patience lasts, with or without replies, counted
+ * from the end of its first failure. A later attempt counts for no longer than a request may be
+ * silent, since a large body may have moved for hours before its connection broke. A call without
+ * patience has no such limit. may_try_again() handles a service that cannot be reached. */
 static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
@@ -213,9 +212,9 @@ static bool fails_too_long(struct call_run *run, enum retry_class retry)
 	       run->call->limits.failed_ms * NS_PER_MS + run->failing_ns >= patience_ms * NS_PER_MS;
 }
 
-/* Returns whether another attempt is to be made after this verdict, which is not OK. Before it
- * returns true, it has waited, or has corrected what the verdict asks for. If it returns false,
- * *outcome is what the call returns. */
+/* Decides whether another attempt follows this verdict, which is not OK. Before it returns true, it
+ * has waited, or has made the correction that the verdict asks for. If it returns false, *outcome
+ * is the outcome of the call. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
 	const enum retry_class retry = verdict.retry;
@@ -243,8 +242,8 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 
 #define REPLY_MAX_BYTES (1U << 20)
 
-/* Asks limits.abandon() during an attempt, and remembers that it has returned true. From then on
- * it is not asked again. */
+/* Calls limits.abandon() during an attempt, and remembers when it has returned true. From then on
+ * it is not called again. */
 static bool on_abandon(void *arg)
 {
 	struct call_run *run = arg;
@@ -275,8 +274,8 @@ static int send_once(struct call_run *run, const struct call_request *built)
 		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,
 		.new_connection = run->new_connection};
 	/* An attempt with a small body also has a deadline of its own. An attempt with a large body
-	 * may go on as long as bytes move, since nobody can say how long the body takes on a line
-	 * that many share. */
+	 * may go on as long as bytes move, since the time for the body cannot be predicted on a
+	 * shared line. */
 	const uint64_t timeout_ns =
 		clock_boot_ns() + service->options.settings->request_timeout_ms * NS_PER_MS;
 	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
@@ -293,14 +292,15 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	 * attempt may succeed. */
 	if (error == -ECANCELED && !must_end(run))
 		error = -ETIMEDOUT;
-	/* If the call was given up, the problem of the attempt before says more than this one. */
+	/* If the call was given up, the problem of the previous attempt is more useful than this
+	 * one. */
 	if (error != -ECANCELED || !run->problem.text[0])
 		run->problem = problem;
 	return error;
 }
 
-/* Returns the verdict on the attempt. Notes the server's time, and in `run` the error that the
- * reply names and the problem that explains it. */
+/* Returns the verdict on the attempt. Notes the server's time, and in `run` the error in the reply
+ * and the problem that explains it. */
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
 {
 	struct service_conn *conn = run->conn;
@@ -314,8 +314,8 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (error)
 		return classify(&attempt);
 	const char *date = http_reply_header(run->reply, "date");
-	/* Parses the Date only if it differs from the last one. Many replies name the same second,
-	 * and parsing the names of days and months takes long. */
+	/* Parses the Date only if it differs from the last one. Many replies have the same second,
+	 * and parsing a date takes long. */
 	if (date && (!*conn->date || strcmp(conn->date, date) != 0)) {
 		conn->date_s = clock_parse_http_date(date);
 		snprintf(conn->date, sizeof conn->date, "%s", date);
@@ -337,7 +337,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	struct verdict verdict = classify(&attempt);
 	if (verdict.outcome == OUTCOME_OK && !attempt.signature_is_good)
 		atomic_store(&service->accepted_generation, conn->credentials_generation + 1);
-	/* DynamoDB is asked by POST, which no cache answers. */
+	/* DynamoDB is called by POST, which no cache answers. */
 	const bool may_be_cached = attempt.is_s3 && !attempt.is_write;
 	const char *cached_by = may_be_cached ? http_reply_cached_by(run->reply) : NULL;
 	if (verdict.outcome != OUTCOME_OK)
@@ -352,7 +352,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 					.region = run->region,
 					.body_is_unreadable = attempt.body_is_unreadable},
 			&run->problem);
-	/* Whatever the reply says, it says what was so once. */
+	/* A cached reply, whatever it says, is out of date. */
 	if (cached_by) {
 		verdict = (struct verdict){RETRY_NONE, OUTCOME_SETUP};
 		problem_set(&run->problem,
@@ -368,8 +368,8 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	return verdict;
 }
 
-/* Signs the request, sends it once, and returns the verdict. Notes in `run` what the next attempt
- * has to know of this one. */
+/* Signs the request, sends it once, and returns the verdict. Notes in `run` the facts about this
+ * attempt that the next one needs. */
 static struct verdict send_signed(struct call_run *run)
 {
 	struct call_request built = {0};
@@ -383,7 +383,7 @@ static struct verdict send_signed(struct call_run *run)
 				"the request cannot be written: a header or the address is not "
 				"valid")};
 	error = send_once(run, &built);
-	/* With these two errors there was no address or no connection, so nothing was sent. */
+	/* These two errors mean that there was no address or no connection, so nothing was sent. */
 	const bool is_unreached = error == -ENOENT || error == -ECONNREFUSED;
 	/* A service whose time is not known has never answered. */
 	run->may_be_misspelt =
@@ -401,8 +401,8 @@ static struct verdict send_signed(struct call_run *run)
 	return verdict;
 }
 
-/* Returns the verdict on a call that ends before its next attempt is sent. The problem of the
- * attempt before, if there was one, says more. */
+/* Returns the verdict on a call that ends before its next attempt is sent. Keeps the problem of the
+ * previous attempt, if there was one. */
 static struct verdict give_up(struct call_run *run)
 {
 	if (!run->problem.text[0])
@@ -411,14 +411,14 @@ static struct verdict give_up(struct call_run *run)
 }
 
 /* Makes one attempt and returns the verdict on it. If no request is sent, the verdict is RETRY_NONE
- * with the outcome that says why. */
+ * with the outcome for that. */
 static struct verdict try_once(struct call_run *run)
 {
 	struct service *service = run->conn->service;
 	const struct http_body *body = &run->call->body;
 	unsigned cuts; /* passed from pace_enter() to pace_leave() */
 	/* If some of the body may have left before, may_leave_again() first waits until the body
-	 * may leave once more, as for bandwidth. It returns false if that wait is given up. */
+	 * may leave once more, as for bandwidth. false: that wait was given up. */
 	if (run->has_sent && body->may_leave_again && !body->may_leave_again(body->arg))
 		return give_up(run);
 	if (must_end(run))
@@ -440,7 +440,7 @@ static struct verdict try_once(struct call_run *run)
 	return verdict;
 }
 
-/* Tells the clock of the run how an attempt has ended. */
+/* Reports the result of an attempt to the clock of the run. */
 static void report_progress(const struct call_run *run, struct verdict verdict)
 {
 	const struct call_limits *limits = &run->call->limits;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How long a call may go on. Zeroed limits let it go on until its retries are used up. */
+/* Limits of a call. Zeroed limits let it go on until its retries are used up. */
 struct call_limits {
 	/* The clock_boot_ns() by which the call ends, with all retries. 0: none. */
 	uint64_t deadline_ns;
@@ -22,8 +22,8 @@ struct call_limits {
 	/* The most attempts that the call makes. 0: as many as the settings say. */
 	unsigned attempts;
 	/* Becomes true if the call is a write, and a request before the last one may have been
-	 * applied, while the outcome is about the last one alone. Otherwise it stays as it is. May
-	 * be NULL. */
+	 * applied; the outcome is about the last one alone. Otherwise it is untouched. May be
+	 * NULL. */
 	bool *maybe_applied;
 	/* While this time lasts, attempts that are throttled or cannot connect do not count. It
 	 * begins with the call, or when the service last accepted any request, whichever is later.
@@ -32,11 +32,12 @@ struct call_limits {
 	 * A call that fails otherwise is repeated for no longer than this time, counted from its
 	 * first failure. 0: only the number of attempts limits it. */
 	uint64_t patience_ms;
-	/* For how long what the call is about has failed before, which counts as if this call had
-	 * failed for that time. */
+	/* The time for which earlier calls for the same purpose have failed, which counts as if
+	 * this call had failed for it. */
 	uint64_t failed_ms;
-	/* The clock that is told of this call, of how its attempts fail and, with is_progress, that
-	 * it was answered. It ends no call: abandon() does, which asks it. NULL: none is told. */
+	/* The clock to which this call reports: its wait, the failures of its attempts and, with
+	 * is_progress, its answer. Only abandon(), which reads the clock, ends calls. NULL: no
+	 * clock. */
 	struct progress_clock *progress;
 	bool is_progress;
 };
@@ -59,10 +60,10 @@ struct service_options {
 int service_new(
 	const struct service_options *options, struct service **ret, struct problem *ret_problem);
 void service_free(struct service *service);
-/* Returns the name of operation i, or NULL past the end. *ret_count is how often a request of it
- * was sent so far. */
+/* Returns the name of operation i, or NULL past the end. *ret_count is the number of requests of it
+ * that were sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
-/* How often throttling has lowered the number of requests at once. */
+/* Returns the number of times that throttling has lowered the number of requests at once. */
 unsigned service_cuts(struct service *service);
 /* The server's time now in seconds since 1970, by the Date of its last reply and the time elapsed
  * since then. Before the first reply it is our own wall clock.
@@ -80,7 +81,7 @@ void service_region(struct service *service, char *ret, size_t size);
 struct service_conn;
 int service_conn_new(struct service *service, struct service_conn **ret);
 void service_conn_free(struct service_conn *conn);
-/* Borrow a connection for a request, and give it back. Returns 0 or -errno. Thread-safe.
+/* Borrows a connection for a request, or gives it back. Returns 0 or -errno. Thread-safe.
  *
  * The connection is the idle one that was used last, or a new one. So there are as many connections
  * as there were concurrent requests, however many threads there are. */

@@ -114,8 +114,8 @@ int call_request_build(
 	error = error ? error : url->error;
 	if (!error)
 		ret->headers[ret->n_headers++] = authorization->data;
-	/* Asks caches on the way to pass a read on. It is not signed, since proxies may change it.
-	 */
+	/* This header makes caches on the way forward a read. It is not signed, since proxies may
+	 * change it. */
 	if (!error && !call->is_write)
 		ret->headers[ret->n_headers++] = "cache-control: no-cache";
 	return (error && error != -ENOMEM) ? -EINVAL : error;

@@ -1,5 +1,5 @@
-/* Where the requests of a service go: a URL that was given, the ARN of an access point, or what
- * region and settings lead to. Pure: no name is looked up. */
+/* The endpoint of a service: a URL from the settings, the ARN of an access point, or the result of
+ * region and settings. Pure: no name is resolved. */
 #include "aws/endpoint.h"
 #include "aws/endpoint_partitions.h"
 #include "aws/sigv4.h"
@@ -66,7 +66,8 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	}
 	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
 	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
-	/* From here on curl and strdup() fail only for want of memory, and `copy` is NULL then. */
+	/* From here on curl and strdup() fail only when memory runs out, and `copy` is NULL
+	 * then. */
 	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
 		copy = strdup(whole);
 	if (copy) {
@@ -108,7 +109,7 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 		const size_t n = strcspn(at, i < 5 ? ":" : ":/");
 		fits = n < sizeof words[i];
 		memcpy(words[i], at, fits ? n : 0);
-		at += n + (at[n] != '\0'); /* behind the separator, if there is one */
+		at += n + (at[n] != '\0'); /* moves behind the separator, if there is one */
 	}
 	/* If `at` is not at the end now, there is an eighth part. */
 	const char *service = words[2], *region = words[3], *account = words[4], *name = words[6];
@@ -136,7 +137,7 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 
 static const struct partition *partition_of(const char *region)
 {
-	const struct partition *p = partitions; /* the prefix of the last one is "" */
+	const struct partition *p = partitions; /* the last row's prefix is "" */
 	while (strncmp(region, p->region_prefix, strlen(p->region_prefix)) != 0)
 		p++;
 	return p;
@@ -188,7 +189,7 @@ static void add_below_custom(struct text *url, const char *custom, const char *b
 }
 
 /* Writes a host such as "s3-fips.dualstack.eu-west-1.amazonaws.com". "aws-global" is written as
- * us-east-1 with FIPS or dualstack, otherwise left out. S3 Transfer Acceleration has no region. */
+ * us-east-1 with FIPS or dualstack, otherwise omitted. S3 Transfer Acceleration has no region. */
 static void add_s3_host(
 	struct text *url, const char *first, const char *region, const struct endpoint_terms *terms)
 {
@@ -202,8 +203,8 @@ static void add_s3_host(
 }
 
 /* Writes the URL of an access point, and sets the region and the name to sign for, which its ARN
- * decides. This function and bucket_url(), s3_url() and other_url() return NULL, or what is wrong
- * with the question. */
+ * determines. This function and bucket_url(), s3_url() and other_url() return NULL, or the fault of
+ * the question. */
 static const char *access_point(const struct endpoint_question *question,
 	const struct endpoint_arn *arn, struct text *url, struct endpoint *ret)
 {
@@ -280,8 +281,9 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	return NULL;
 }
 
-/* Writes the URL of S3, or of the question's bucket, and sets what to sign for where that differs
- * from the question. `arn` is the bucket's ARN, or NULL if the bucket is given by its name. */
+/* Writes the URL of S3, or of the question's bucket, and sets the region and name to sign for where
+ * they differ from the question. `arn` is the bucket's ARN, or NULL if the bucket is given by its
+ * name. */
 static const char *s3_url(const struct endpoint_question *question, const struct endpoint_arn *arn,
 	struct text *url, struct endpoint *ret)
 {

@@ -1,4 +1,4 @@
-/* Where the requests of a service go. */
+/* The endpoints of services. */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
@@ -17,8 +17,8 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 /* Whether s has only visible ASCII characters: no space, no control character. */
 bool is_graphic(const char *s);
 
-/* Where a service listens, for which region and name its requests are signed, and how a bucket is
- * addressed there. These functions do no I/O.
+/* An endpoint: its URL, the region and name that requests are signed for, and the way in which a
+ * bucket is addressed there. These functions do no I/O.
  *
  * The sources are "Amazon S3 endpoints and quotas", "Bucket naming rules", "Virtual hosting of
  * buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS endpoints"
@@ -29,7 +29,7 @@ bool is_graphic(const char *s);
 
 enum endpoint_style {
 	STYLE_AUTO,    /* virtual host at AWS, path at a custom endpoint */
-	STYLE_VIRTUAL, /* wherever the name allows it */
+	STYLE_VIRTUAL, /* virtual host wherever the name allows it */
 	STYLE_PATH,
 };
 

@@ -1,5 +1,5 @@
-/* How a request ended. All callers decide by this enum. Only classify() (retry.h) derives it from a
- * reply. */
+/* The outcome of a request, by which all callers decide. Only classify() (retry.h) derives it from
+ * a reply. */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
@@ -9,8 +9,8 @@ enum outcome {
 	/* A condition was not met (412, ConditionalCheckFailedException), perhaps because of our
 	 * own earlier try. */
 	OUTCOME_REFUSED,
-	/* 409 ConditionalRequestConflict to every try: another write is under way. The request was
-	 * not applied. */
+	/* Every try was answered with 409 ConditionalRequestConflict: another write is under way.
+	 * The request was not applied. */
 	OUTCOME_CONFLICT,
 	OUTCOME_ABSENT,    /* the object, item or bucket does not exist (404) */
 	OUTCOME_NO_UPLOAD, /* NoSuchUpload: completed, aborted or expired */
@@ -28,20 +28,20 @@ enum outcome {
 	OUTCOME_SETTING,
 	/* The request can never succeed for this file (KeyTooLongError, EntityTooLarge, …). */
 	OUTCOME_INVALID,
-	/* Nothing will succeed until somebody mends the credentials, the bucket, the table, the
+	/* Nothing will succeed until the user repairs the credentials, the bucket, the table, the
 	 * endpoint, the certificate or the clock. */
 	OUTCOME_SETUP,
-	/* There is no reply, or none that can be understood. The request may have been applied. */
+	/* The reply is missing or cannot be understood. The request may have been applied. */
 	OUTCOME_LOST,
-	/* A server error to every try. The request may have been applied. */
+	/* Every try was answered with a server error. The request may have been applied. */
 	OUTCOME_TRANSIENT,
-	/* Throttling to the last try, which was not applied. An earlier try may have been applied,
+	/* The last try was throttled, and so not applied. An earlier try may have been applied,
 	 * which only call_limits.maybe_applied shows. */
 	OUTCOME_THROTTLED,
 	/* We ended the call because of a deadline, a lost lease or a stop. The request may have
 	 * been applied. */
 	OUTCOME_ABANDONED,
-	/* An error of this host: want of memory, or a file that cannot be read or has changed while
+	/* An error of this host: out of memory, or a file that cannot be read or has changed while
 	 * it was sent. */
 	OUTCOME_LOCAL,
 };

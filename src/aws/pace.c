@@ -5,8 +5,9 @@
 #include "base/log.h"
 #include "base/wait_until.h"
 
-#define CUT     0.7            /* the part of the limit that throttling leaves, as in botocore */
-#define CALM_NS (2 * NS_PER_S) /* so long after the last cut, each success adds 1 to the limit */
+#define CUT 0.7 /* the part of the limit that throttling leaves, as in botocore */
+/* the time after the last cut from which each success adds 1 to the limit */
+#define CALM_NS (2 * NS_PER_S)
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
@@ -32,9 +33,9 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 		const bool is_calm = now_ns - pace->locked.cut_ns >= CALM_NS;
 		atomic_store(&pace->success_ns, now_ns);
 		if (*limit < PACE_FREE) {
-			/* Soon after a cut, it takes as many successes as the limit to add 1. */
+			/* Soon after a cut, adding 1 takes as many successes as the limit. */
 			*limit += is_calm ? 1 : 1 / *limit;
-			uv_cond_signal(&pace->room); /* for the room that the higher limit adds */
+			uv_cond_signal(&pace->room); /* the higher limit has room for one more */
 		}
 	} else if (result == PACE_THROTTLED && cuts == atomic_load(&pace->cuts)) {
 		/* The limit was not lowered since this request began, so it is the first throttled
@@ -47,6 +48,6 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 		pace->locked.cut_ns = now_ns;
 		log_info("throttled: %.0f requests at once", *limit);
 	}
-	uv_cond_signal(&pace->room); /* for the room that this request leaves */
+	uv_cond_signal(&pace->room); /* this request makes room for another */
 	uv_mutex_unlock(&pace->mutex);
 }

@@ -1,13 +1,13 @@
-/* The clock of a run: for how long it has made no progress, and why. call.c notes the requests and
- * how they fail, src/upload notes progress, and run.c ends the run once the clock is over. */
+/* The clock of a run: the time without progress, and the reason. call.c notes the requests and
+ * their failures, src/upload notes progress, and run.c ends the run once the clock is over. */
 #include "aws/progress_clock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_NS   (20 * NS_PER_MS) /* the time is counted at most so often */
-#define PASSED_NS NS_PER_S         /* the most that counts between two looks */
+#define LOOK_NS   (20 * NS_PER_MS) /* the shortest time between two counts */
+#define PASSED_NS NS_PER_S         /* the most that counts between two calls */
 /* a failed request is retried within this time and two requests */
 #define PAUSE_NS (60 * NS_PER_S)
 
@@ -59,7 +59,7 @@ void progress_end_wait(struct progress_clock *clock)
 		atomic_fetch_sub(&clock->waiting, 1);
 }
 
-/* Takes out this kind, and those that were not tried again for a while. */
+/* Removes this kind, and those that were not retried for a while. */
 static void forget_locked(struct progress_clock *clock, const char *what)
 {
 	const uint64_t now_ns = clock_boot_ns(), fresh_ns = 2 * clock->request_ns + PAUSE_NS;
@@ -101,7 +101,7 @@ void progress_answered(struct progress_clock *clock, const char *what)
 	uv_mutex_unlock(&clock->locked.mutex);
 }
 
-/* Returns what is waited for, or how that has failed. */
+/* Returns the description of the present wait, or of its failure. */
 static struct problem why_locked(const struct progress_clock *clock)
 {
 	if (clock->locked.n_failing)
@@ -109,8 +109,8 @@ static struct problem why_locked(const struct progress_clock *clock)
 	return problem_of("there is no answer to %s yet", clock->locked.what);
 }
 
-/* Counts this time, unless there was progress, or this host was at work itself. Returns whether a
- * line has to say now what is waited for, which *ret_why is then. */
+/* Counts the time since the last call, unless there was progress, or this host was at work itself.
+ * Returns whether the wait has to be logged now, with *ret_why as its description. */
 static bool count_locked(
 	struct progress_clock *clock, uint64_t passed_ns, bool is_at_work, struct problem *ret_why)
 {

@@ -1,10 +1,10 @@
-/* For how long a run has made no progress, and what it waits for. All requests of a run share one
- * clock, and it alone decides when waiting is of no use any more: whether a server is silent,
+/* The time that a run has made no progress, and the thing that it waits for. All requests of a run
+ * share one clock, and it alone decides when waiting is useless: whether a server is silent,
  * refuses connections, throttles or answers with errors makes no difference. Thread-safe.
  *
  * While requests of one kind fail, the replies to others are not progress, since a server may
- * answer each look at an object and never take the object. Then the owner of the clock says what
- * progress is. */
+ * answer each HEAD of an object and never accept the object. Then only the owner of the clock
+ * reports progress. */
 #pragma once
 #include "base/problem.h"
 #include <stdatomic.h>
@@ -12,21 +12,21 @@
 #include <stdint.h>
 #include <uv.h>
 
-#define PROGRESS_SAY_NS (10 * NS_PER_S) /* after this time one line says what is waited for */
-#define PROGRESS_KINDS  16              /* kinds of requests that fail at once; more count as one */
+#define PROGRESS_SAY_NS (10 * NS_PER_S) /* the time after which a line reports the wait */
+#define PROGRESS_KINDS  16 /* the most kinds of requests that fail at once; more count as one */
 
 struct progress_clock {
 	/* The time without progress after which the clock is over, and the time that one request
-	 * may take. While the last word is an answer, or none has failed yet, the latter is added
-	 * to the former: a request that is under way is not cut off, and a single file that the
-	 * server cannot store fails by itself before. */
+	 * may take. While the last request was answered, or none has failed yet, the latter is
+	 * added to the former: a request that is under way is not cut off, and a single file that
+	 * the server cannot store fails by itself before. */
 	uint64_t limit_ns, request_ns;
-	_Atomic uint64_t steps;     /* how often progress was made */
+	_Atomic uint64_t steps;     /* number of steps of progress */
 	atomic_uint waiting;        /* waits for a service under way: requests with their retries */
-	_Atomic uint64_t local_ns;  /* when this host itself was last seen at work */
-	_Atomic uint64_t looked_ns; /* when the time was counted last */
+	_Atomic uint64_t local_ns;  /* time at which this host itself was last at work */
+	_Atomic uint64_t looked_ns; /* time of the last count */
 	atomic_bool has_failed;     /* locked.n_failing is not 0 */
-	atomic_bool is_over;        /* it stays so */
+	atomic_bool is_over;        /* never reset */
 	struct {
 		uv_mutex_t mutex;
 		uint64_t steps, still_ns; /* those of the present time without progress */
@@ -44,30 +44,30 @@ struct progress_clock {
 
 void progress_init(struct progress_clock *clock);
 void progress_clear(struct progress_clock *clock);
-/* Sets the limit, before any wait begins: give_up_after_ms, but no less than a request takes that
- * is slow, though not more than PROGRESS_SAY_NS of it. */
+/* Sets the limit, before any wait begins: give_up_after_ms, but at least the time of a slow
+ * request, of which at most PROGRESS_SAY_NS counts. */
 void progress_limit(
 	struct progress_clock *clock, uint64_t give_up_after_ms, uint64_t request_timeout_ms);
 
-/* Notes progress: from here on, the time counts anew. */
+/* Notes progress: the time is counted from here again. */
 void progress_made(struct progress_clock *clock);
 /* Notes that this host itself is at work, as it reads a file. Such time does not count. */
 void progress_local(struct progress_clock *clock);
 /* Notes that a wait for a service begins, such as "PutObject", and that it ends. */
 void progress_wait(struct progress_clock *clock, const char *what);
 void progress_end_wait(struct progress_clock *clock);
-/* Notes how a request of this kind has failed, or that one has been answered well. While nothing
- * fails, a good answer is progress: so a run may wait for files that other uploaders hold, as long
- * as it is told so. After a failure it only shows that this kind does not fail any more. A kind
- * also counts as failing no longer if it was not tried again for a while. */
+/* Notes the failure of a request of this kind, or a good answer to one. While nothing fails, a good
+ * answer is progress: so a run may wait for files that other uploaders hold, as long as the marks
+ * answer. After a failure, a good answer only shows that this kind no longer fails. A kind that was
+ * not retried for a while no longer counts as failing either. */
 void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem);
 void progress_answered(struct progress_clock *clock, const char *what);
-/* Counts the time that has passed since the last call, and returns whether the clock is over. While
- * anything is waited for, this is called ten times a second: time that passes without a call, as
- * when the host is suspended or the process is stopped, counts as a second at most. After
- * PROGRESS_SAY_NS without progress it logs a warning that --quiet does not hide, and another one
- * once there is progress. */
+/* Counts the time that has passed since the last call, and returns whether the clock is over.
+ * During a wait, this is called ten times a second: time that passes without a call, as when the
+ * host is suspended or the process is stopped, counts as a second at most. After PROGRESS_SAY_NS
+ * without progress it logs a warning that --quiet does not hide, and another one once there is
+ * progress. */
 bool progress_is_over(struct progress_clock *clock);
-/* Returns for how long there was no progress, in ns. If `ret` is not NULL, sets it to what is
- * waited for, or how that has failed. */
+/* Returns the time without progress, in ns. If `ret` is not NULL, sets it to a description of the
+ * wait, or of its failure. */
 uint64_t progress_still_ns(struct progress_clock *clock, struct problem *ret);

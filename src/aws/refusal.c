@@ -1,13 +1,13 @@
-/* Says why a request was refused, and what to do. call.c asks for the sentence; classify() in
- * retry.c has decided before what follows from the reply. */
+/* Makes the sentence about a refused request: the cause, and the remedy. classify() in retry.c has
+ * already decided the outcome; call.c calls this for the sentence. */
 #include "aws/refusal.h"
 #include "aws/retry.h"
 #include <stdio.h>
 #include <string.h>
 
 /* Sets the sentence for a signature that does not match. AWS and some others return the canonical
- * request that they have signed: its first line is the method, and one line is the host. Whatever
- * differs there from what was sent was changed on the way. */
+ * request that they have signed: its first line is the method, and one line is the host. Any
+ * difference from the request that we sent was made on the way. */
 static void explain_signature(const struct refusal *refusal, struct problem *ret)
 {
 	const char *body = text_string(&refusal->reply->body);
@@ -50,7 +50,7 @@ static void explain_signature(const struct refusal *refusal, struct problem *ret
 }
 
 /* Whether the reply is not the service's own, but that of a proxy, a firewall or a portal. The
- * services name a code in any refusal except in the reply to a HEAD, which has no body. */
+ * services send a code in any refusal except in the reply to a HEAD, which has no body. */
 static bool is_of_another(const struct refusal *refusal)
 {
 	return refusal->reply->status >= 400 && !*refusal->code && !*refusal->message &&

@@ -153,7 +153,7 @@ struct verdict_on {
 };
 
 /* The verdict on an attempt without a reply, by the error of http_perform(). For an error that is
- * not here, classify() has the verdict: nobody knows then whether the request was applied, so the
+ * not here, classify() has the verdict: it is then unknown whether the request was applied, so the
  * outcome depends on whether it is a write. */
 static const struct verdict_on errors[] = {
 	{-ECANCELED, {RETRY_NONE, OUTCOME_ABANDONED}},
@@ -168,7 +168,7 @@ static const struct verdict_on errors[] = {
 
 /* The verdict by the status, for a reply without a known error code. */
 static const struct verdict_on statuses[] = {
-	/* A status that is not listed is tried again from 500 on, and not below: by_status(). */
+	/* Of the other statuses, those from 500 on are retried: by_status(). */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}}, /* as TemporaryRedirect above */
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},
@@ -232,8 +232,8 @@ static struct verdict by_status(const struct attempt *attempt)
 
 struct verdict classify(const struct attempt *attempt)
 {
-	/* The outcome if it is not known what the service did. A read that is lost is like one that
-	 * has failed, but a write may have been applied. */
+	/* The outcome if the service's action is unknown. A lost read equals a failed one, but a
+	 * write may have been applied. */
 	const enum outcome unknown = attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT;
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
 		if (errors[i].number == attempt->error)
@@ -241,10 +241,10 @@ struct verdict classify(const struct attempt *attempt)
 	if (attempt->error) /* -EMSGSIZE: the reply would be too long again */
 		return (struct verdict){
 			attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT, unknown};
-	if (attempt->status == 429) /* with whatever code: R2 says ServiceUnavailable */
+	if (attempt->status == 429) /* with any code: R2 sends ServiceUnavailable */
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
-	/* A write to S3, such as CompleteMultipartUpload, is not repeated blindly: the caller looks
-	 * first. */
+	/* A write to S3, such as CompleteMultipartUpload, is not repeated blindly: the caller
+	 * checks first. */
 	if (attempt->body_is_unreadable)
 		return (struct verdict){
 			(attempt->is_s3 && attempt->is_write) ? RETRY_NONE : RETRY_TRANSIENT,
@@ -254,13 +254,13 @@ struct verdict classify(const struct attempt *attempt)
 	/* A refusal whose real cause may be a wrong region or a wrong clock. */
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
 			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
-	/* With 404 the bucket or table does not exist, which no other region mends. */
+	/* With 404 the bucket or table does not exist, and another region would not help. */
 	if (is_refusal && attempt->names_other_region && attempt->status != 404)
 		verdict = (struct verdict){RETRY_REGION, OUTCOME_SETUP};
 	else if (is_refusal && attempt->clock_is_off)
 		verdict = (struct verdict){RETRY_CLOCK, OUTCOME_SETUP};
-	/* The keys are good, so it is this request that the server signs otherwise. Some do so for
-	 * keys with a blank or an @. */
+	/* The credentials are good, so the server computes another signature for this request. Some
+	 * do so for keys with a blank or an @. */
 	else if (attempt->signature_is_good && attempt->is_s3 &&
 		 strcmp(attempt->code, SIGNATURE_REFUSED) == 0)
 		verdict = (struct verdict){RETRY_NONE, OUTCOME_DENIED};
@@ -277,7 +277,7 @@ uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt)
 
 bool retry_quota_take(atomic_int *quota)
 {
-	int tokens = atomic_load(quota); /* read anew by each exchange that fails */
+	int tokens = atomic_load(quota); /* updated by each failing compare-exchange */
 	while (tokens >= RETRY_COST)
 		if (atomic_compare_exchange_weak(quota, &tokens, tokens - RETRY_COST))
 			return true;

@@ -8,7 +8,7 @@
 
 /* Whether a result is retried, and on what terms. */
 enum retry_class {
-	RETRY_NONE,        /* do not try again: return the outcome */
+	RETRY_NONE,        /* do not retry: return the outcome */
 	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
 	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException,
 			      ProvisionedThroughputExceededException, RequestLimitExceeded, … */
@@ -22,36 +22,37 @@ enum retry_class {
 
 /* An attempt as classify() sees it. */
 struct attempt {
-	int error; /* 0 if there is a reply, else http_perform's -errno */
+	int error; /* 0 if there is a reply, otherwise http_perform()'s -errno */
 	int status;
 	const char *code;        /* the error code in the reply, "" if none */
 	bool is_s3;              /* otherwise it is DynamoDB */
 	bool is_write;           /* may change something */
-	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or any whose
-				    crc32 is wrong */
+	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or any reply
+				    whose crc32 is wrong */
 	/* the reply names another region than the request was signed for */
 	bool names_other_region;
 	bool signature_is_good; /* the service has accepted a request with these credentials */
-	bool clock_is_off;      /* the server's, by its Date: call_request_clock_is_off() */
+	bool clock_is_off; /* the server's clock is off, by its Date: call_request_clock_is_off() */
 };
 
-#define SIGNATURE_REFUSED "SignatureDoesNotMatch" /* the code of S3 */
+#define SIGNATURE_REFUSED "SignatureDoesNotMatch" /* S3's error code */
 
 struct verdict {
 	enum retry_class retry;
 	enum outcome outcome; /* the outcome of the call if it is not retried */
 };
-/* Returns the verdict on an attempt. Only this function decides. Unit tests check it as a table. */
+/* Returns the verdict on an attempt. Only this function decides about replies. Unit tests check it
+ * as a table. */
 struct verdict classify(const struct attempt *attempt);
-/* Returns a sentence that says what happened and what to do, or NULL if the error code alone does
- * not say that. */
+/* Returns a sentence with cause and remedy, or NULL if the error code alone is not enough for
+ * that. */
 const char *code_sentence(const char *code);
-/* The same of the status of a reply. */
+/* Likewise for the status of a reply. */
 const char *status_sentence(int status);
 
-/* Returns how long to wait in ms, with full jitter: a uniform value in [0, min(cap, base *
- * 2^attempt)], where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after
- * throttling. The cap is 20 s. */
+/* Returns the wait in ms, with full jitter: a uniform value in [0, min(cap, base * 2^attempt)],
+ * where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after throttling.
+ * The cap is 20 s. */
 #define RETRY_CAP_MS 20000
 uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
 

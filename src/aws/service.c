@@ -1,5 +1,5 @@
-/* A service at an endpoint and the connections to it: what all calls learn and share, such as
- * its region, its clock, its pace and the quota of retries. call.c performs the calls. */
+/* A service at an endpoint and the connections to it: the state that all calls learn and share,
+ * such as its region, its clock, its pace and the quota of retries. call.c performs the calls. */
 #include "aws/service.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -89,7 +89,7 @@ int64_t service_latest_time_s(const struct service *service)
 	return time_now_s(atomic_load(&service->latest_at_boot_ms)) + 1;
 }
 
-/* The server has set the Date between the sending of the request and now, and has left out the
+/* The server has set the Date between the sending of the request and now, and has dropped the
  * fraction of its second. */
 void service_saw_date(struct service *service, int64_t date_s, uint64_t sent_ns)
 {
@@ -148,7 +148,7 @@ void service_conn_free(struct service_conn *conn)
 
 int service_conn_borrow(struct service *service, struct service_conn **ret)
 {
-	/* The first one of the list is the one that was given back last. */
+	/* The first one in the list is the one returned last. */
 	uv_mutex_lock(&service->mutex);
 	*ret = service->locked.idle;
 	if (*ret)

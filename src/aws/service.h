@@ -1,4 +1,5 @@
-/* A service and a connection to it: what the attempts of all calls share. Internal to src/aws. */
+/* A service and a connection to it: the state that the attempts of all calls share. Internal to
+ * src/aws. */
 #pragma once
 #include "aws/call.h"
 #include "aws/credentials/credentials.h"
@@ -15,13 +16,13 @@
 struct pace {
 	uv_mutex_t mutex;
 	uv_cond_t room;
-	/* Written under the mutex, and also read without it. */
-	atomic_uint cuts;            /* how often the limit was lowered */
+	/* Written with the mutex held, and also read without it. */
+	atomic_uint cuts;            /* number of times that the limit was lowered */
 	_Atomic uint64_t success_ns; /* clock_boot_ns() of the last accepted request, 0: none */
 	struct {
 		double limit; /* requests at once; PACE_FREE is more than a process ever has */
 		unsigned in_flight;
-		uint64_t cut_ns; /* when the limit was lowered last */
+		uint64_t cut_ns; /* time of the last cut */
 	} locked;
 };
 #define PACE_FREE 4096
@@ -31,20 +32,21 @@ enum pace_result { PACE_ACCEPTED, PACE_THROTTLED, PACE_OTHER };
  * heartbeat, never waits. Returns false if the call was abandoned; then pace_leave() is not called.
  * *ret_cuts is for pace_leave(). */
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts);
-/* Notes how a request has ended. Of the requests that were under way together, only the first one
- * that was throttled lowers the limit. */
+/* Notes the result of a request. Among requests that were under way together, only the first
+ * throttled one lowers the limit. */
 void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result);
 
 struct service {
 	struct service_options options;
 	atomic_ulong counts[CALL_KINDS_MAX]; /* numbers of attempts that were sent, by kind */
-	/* As the settings say. Only `endpoint` has a region that was learned. Borrowed strings. */
+	/* The question from the settings. Only `endpoint` has a learned region. Borrowed
+	 * strings. */
 	struct endpoint_question question;
 	atomic_int quota; /* quota of retries: retry.h */
 	struct pace pace;
 	_Atomic int64_t clock_offset_s; /* added to our wall clock to sign */
-	/* How far the server's time is ahead of clock_boot_ns(): at least, and at most. NO_TIME
-	 * before the first reply with a Date. */
+	/* The difference of the server's time from clock_boot_ns(): its least and its greatest
+	 * value. NO_TIME before the first reply with a Date. */
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
 	/* 1 + the generation of the credentials with which a request was accepted last. 0: none. */
 	atomic_uint accepted_generation;
@@ -75,7 +77,7 @@ struct service_conn {
 	struct http *http;
 	struct signer signer;
 	unsigned credentials_generation; /* generation of the signer's copy, if it has one */
-	struct service_conn *next;       /* while it is idle */
+	struct service_conn *next;       /* link in the list of idle connections */
 	/* The last Date that was parsed, and its value. */
 	char date[32];
 	int64_t date_s;

@@ -132,8 +132,8 @@ static void set_checksum(struct aws_settings *settings, struct lookup *lookup, c
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 }
 
-/* Sets how often and how long requests are tried, and whether throttling lowers the pace. The modes
- * are botocore's, of which "legacy" and "standard" are treated alike. */
+/* Sets the number of attempts and their time limit, and whether throttling lowers the pace. The
+ * modes are botocore's, of which "legacy" and "standard" are treated alike. */
 static void set_retries(
 	struct aws_settings *settings, struct lookup *lookup, const struct aws_options *options)
 {

@@ -1,5 +1,5 @@
-/* Where requests go and which credentials sign them: options, environment and profile, resolved
- * into one immutable struct. */
+/* The endpoints of requests and the credentials that sign them: options, environment and profile,
+ * resolved into one immutable struct. */
 #pragma once
 #include "aws/credentials/credentials.h"
 #include "aws/endpoint.h"
@@ -24,7 +24,7 @@ struct aws_options {
 };
 
 struct aws_settings {
-	const char *region;      /* never NULL; "us-east-1" if nothing says otherwise */
+	const char *region;      /* never NULL; "us-east-1" if none is configured */
 	bool region_is_default;  /* no option, variable or profile names one */
 	const char *s3_endpoint; /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without
 				    a trailing slash */
@@ -35,8 +35,8 @@ struct aws_settings {
 	/* checksum of uploads. If none was chosen, it is checksum_default(), or MD5 if
 	 * request_checksum_calculation is "when_required" */
 	enum checksum checksum;
-	bool checksum_is_automatic; /* nobody chose it, so it may be left out for a server that
-				       refuses it */
+	bool checksum_is_automatic; /* not chosen by the user, so it may be omitted for a server
+				       that refuses it */
 	bool signs_payload;         /* the SHA-256 of bodies is signed over TLS too */
 	const char *ca_bundle;      /* or NULL */
 	unsigned attempts;          /* >= 1 */
@@ -44,14 +44,14 @@ struct aws_settings {
 	uint64_t request_timeout_ms;
 	uint64_t stall_timeout_ms; /* the longest silence: request_timeout_ms, but at least 30 s */
 	struct endpoint s3, dynamodb;          /* hold s3_endpoint and dynamodb_endpoint */
-	struct credentials_options access;     /* how credentials are loaded */
+	struct credentials_options access;     /* options for loading credentials */
 	struct credentials_chain *credentials; /* owned */
-	struct setting_rows found;             /* each setting's value and where it is from */
+	struct setting_rows found;             /* each setting's value and its source */
 };
 
-/* Each setting comes from an option, from the environment, or from the profile, in this order.
- * settings_lookup.h says how; settings.c lists the names. A profile that was asked for and does not
- * exist is an error. Returns 0, or -EINVAL or -ENOENT with a sentence. */
+/* Each setting comes from an option, from the environment, or from the profile, in this order. See
+ * settings_lookup.h; settings.c lists the names. A profile that was named and does not exist is an
+ * error. Returns 0, or -EINVAL or -ENOENT with a sentence. */
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);

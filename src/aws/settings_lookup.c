@@ -120,7 +120,7 @@ const char *lookup_variable(const char *name)
 int setting_rows_add(
 	struct setting_rows *rows, const char *name, const char *value, const char *from)
 {
-	if (rows->n == SETTING_ROWS_MAX) /* there are fewer settings than that */
+	if (rows->n == SETTING_ROWS_MAX) /* never reached: there are fewer settings */
 		return -ENOMEM;
 	struct setting_row row = {.name = name, .value = strdup(value), .from = strdup(from)};
 	if (!row.value || !row.from) {
@@ -143,7 +143,7 @@ static const char *aws_file(struct lookup *lookup, const struct lookup_key *key)
 	char *whole = NULL;
 	if (lookup->error || (is_below_home && !home))
 		return NULL;
-	/* "~" is left out, and the slash behind it stays. */
+	/* "~" is dropped, and the slash behind it stays. */
 	if (asprintf(&whole, "%s%s", is_below_home ? home : "", path + is_below_home) < 0)
 		lookup->error = -ENOMEM;
 	else
@@ -190,7 +190,7 @@ void lookup_begin(const char *profile, struct setting_rows *rows, struct lookup 
 }
 
 /* Returns the service's URL in the [services NAME] section that the profile refers to, or NULL.
- * Writes into `from` where the URL is. A section that is missing is an error, as in botocore. */
+ * Writes the URL's place into `from`. A section that is missing is an error, as in botocore. */
 static const char *url_in_services(struct lookup *lookup, const char *service, struct text *from)
 {
 	const char *name = profile_get_of(&lookup->profile, CONFIG_FILE, "services");
@@ -215,9 +215,9 @@ static const char *url_in_services(struct lookup *lookup, const char *service, s
 const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given)
 {
 	const struct profile *profile = &lookup->profile;
-	/* Whether no value but that of the option counts. */
+	/* Whether only the option's value counts. */
 	const bool only_given = given || (key->service && lookup->ignores_urls);
-	struct text from = TEXT(FROM_BYTES_MAX); /* where the value is, for people to read */
+	struct text from = TEXT(FROM_BYTES_MAX); /* the place of the value, for people */
 	const char *value = given;
 	if (lookup->error)
 		return NULL;
@@ -246,7 +246,7 @@ const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, co
 	return (value && !lookup->error) ? lookup->found->rows[lookup->found->n - 1].value : NULL;
 }
 
-/* Sets the error that the value which lookup_value() has just found must be `want`. */
+/* Sets the error for the value that lookup_value() has just found: it must be `want`. */
 static void refuse_found(struct lookup *lookup, const char *want)
 {
 	const struct setting_row *row = &lookup->found->rows[lookup->found->n - 1];

@@ -30,12 +30,12 @@ bool profile_exists(const struct profile *profile);
  * "s3.addressing_style". */
 const char *profile_get(const struct profile *profile, const char *key);
 enum profile_file { CREDENTIALS_FILE, CONFIG_FILE };
-/* The same for one file only. */
+/* Likewise for one file only. */
 const char *profile_get_of(const struct profile *profile, enum profile_file file, const char *key);
 
 /* Settings as AWS's tools have them. Each comes from an option, or from a variable of the
- * environment, or from the profile in AWS's two files, in this order. Where it came from is kept.
- * The source is "Settings reference" and "Service-specific endpoints" (AWS SDKs and Tools Reference
+ * environment, or from the profile in AWS's two files, in this order. Its source is kept. The
+ * source is "Settings reference" and "Service-specific endpoints" (AWS SDKs and Tools Reference
  * Guide). */
 
 /* A value that was found, kept for `s3once config`. */
@@ -73,13 +73,13 @@ struct lookup {
 void lookup_begin(const char *profile, struct setting_rows *rows, struct lookup *ret,
 	struct problem *ret_problem);
 
-/* Where a setting is looked for. */
+/* The names of a setting in each source. */
 struct lookup_key {
 	const char *name;
 	const char *option;      /* "--region"; NULL: there is none */
 	const char *variable[2]; /* the first that is set counts; NULL: none */
 	const char *key[2];      /* keys in the profile; "s3.addressing_style" is a sub-key */
-	const char *standard;    /* shown as the value if it is set nowhere */
+	const char *standard;    /* the default, shown if it is set nowhere */
 	/* "s3" if the setting is the URL of this service. Then endpoint_url of the service in the
 	 * profile's `services` section comes before the profile's own key. NULL for other settings.
 	 */
@@ -90,13 +90,13 @@ struct lookup_key {
  * or NULL. The result is borrowed from the rows. */
 const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given);
 
-/* The same for a setting whose value is one of a few words, in upper or lower case. *ret is the
+/* Likewise for a setting whose value is one of a few words, in upper or lower case. *ret is the
  * index of the word, and is untouched if the setting is set nowhere. Any other value is the error
  * -EINVAL, with a sentence that names the place. */
 void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char *given,
 	const char *const *words, int *ret);
-/* The same for a number from 1 to `most`. */
+/* Likewise for a number from 1 to `most`. */
 void lookup_number(
 	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret);
-/* The same for "true" and "false". */
+/* Likewise for "true" and "false". */
 void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret);

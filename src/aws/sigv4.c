@@ -1,5 +1,5 @@
-/* Signature Version 4. Pure: the time is an argument, and the keys derived for a day are kept by
- * whoever calls. */
+/* Signature Version 4. Pure: the time is an argument, and the caller caches each day's signing
+ * key. */
 #include "aws/sigv4.h"
 #include <errno.h>
 #include <openssl/core_names.h>
@@ -25,7 +25,7 @@ void sigv4_cache_wipe(struct sigv4_cache *cache)
 void uri_encode(struct text *ret, const char *s, size_t n, bool keep_slash)
 {
 	static const char digits[] = "0123456789ABCDEF";
-	size_t plain = 0; /* the run of characters that stay begins here */
+	size_t plain = 0; /* beginning of a run of unescaped characters */
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
 		if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
@@ -157,8 +157,8 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 			sorted[at] = sorted[at - 1];
 		sorted[at] = &request->headers[i];
 	}
-	/* Writes the canonical request, and then in its place the string to sign, which has the
-	 * hash of that request. */
+	/* Writes the canonical request, and then replaces it by the string to sign, which contains
+	 * its hash. */
 	text_reset(t);
 	t->max = CANONICAL_MAX_BYTES;
 	text_addf(t, "%s\n%s\n%s\n", request->method, request->path, request->query);
@@ -172,7 +172,7 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	text_reset(t);
 	text_addf(t, ALGORITHM "\n%.16s\n%s\n%s", request->date, cache->scope, hex);
 	if (t->error ||
-		!EVP_MAC_init(cache->mac, NULL, 0, NULL) || /* from the start, with the same key */
+		!EVP_MAC_init(cache->mac, NULL, 0, NULL) || /* starts again with the same key */
 		!EVP_MAC_update(cache->mac, (const unsigned char *)t->data, t->len) ||
 		!EVP_MAC_final(cache->mac, signature, &signature_bytes, sizeof signature))
 		return -ENOMEM;

@@ -33,7 +33,7 @@ struct sigv4_request {
 	const char *path;  /* as sent, URI-encoded once */
 	const char *query; /* as sent: encoded, sorted by name then value, "k=" for a bare key; ""
 			      for none */
-	/* All that are signed, host and x-amz-* among them; in any order. */
+	/* All signed headers, including host and x-amz-*; in any order. */
 	const struct call_header *headers;
 	size_t n_headers;             /* at most SIGV4_HEADERS_MAX */
 	const char *payload_hash;     /* 64 hex digits or SIGV4_UNSIGNED */
@@ -43,10 +43,9 @@ struct sigv4_request {
 #define SIGV4_HEADERS_MAX 96
 
 /* Adds the value of the Authorization header to ret_authorization. The request must be sent with
- * exactly these headers. Those that a service requires, such as x-amz-date (clock_format_amz),
- * x-amz-content-sha256 and x-amz-security-token, are put among them by the caller. Returns 0,
- * -E2BIG for too many headers, -EINVAL for a region or service that is too long, or -ENOMEM,
- * -EMSGSIZE. */
+ * exactly these headers. The caller adds those that a service requires, such as x-amz-date
+ * (clock_format_amz), x-amz-content-sha256 and x-amz-security-token. Returns 0, -E2BIG for too many
+ * headers, -EINVAL for a region or service that is too long, or -ENOMEM, -EMSGSIZE. */
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization);
 

@@ -50,8 +50,7 @@ static void start_element(void *context, const xmlChar *name, const xmlChar *pre
 			n_attributes, n_defaulted, attributes);
 }
 
-/* Stops the parser at a document type. AWS sends none, and whoever sends one wants entities
- * expanded. */
+/* Stops the parser at a document type. AWS sends none, and its only use would be entities. */
 static void refuse_document_type(
 	void *context, const xmlChar *name, const xmlChar *external_id, const xmlChar *system_id)
 {
@@ -61,7 +60,7 @@ static void refuse_document_type(
 int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 {
 	size_t n_elements = 0;
-	/* libxml2 takes no white space before the XML declaration. */
+	/* libxml2 does not accept white space before the XML declaration. */
 	for (; n && memchr(blanks, *xml, sizeof blanks); n--)
 		xml++;
 	if (n == 0 || n > INT_MAX || !has_few_attributes(xml, n))

@@ -1,4 +1,4 @@
-/* Reads XML as AWS's services answer it, which is UTF-8 without a document type and without
+/* Reads XML in the form of AWS's replies, which is UTF-8 without a document type and without
  * entities of its own. Documents that are made to be slow, with very many elements or attributes,
  * are refused before they cost more than a moment. */
 #pragma once

@@ -1,4 +1,4 @@
-/* The logs of a family that were met last. log_plan.c asks them what each object is. */
+/* The recently met logs of a family. With them, log_plan.c finds the place of each object. */
 #include "cat/known_logs.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -52,11 +52,11 @@ int known_logs_add(struct known_logs *known, struct known_log *log, const struct
 
 bool known_log_may_repeat(const struct known_log *log, const struct log_range *object)
 {
-	/* Marks know each piece that they have cut. A log that begins at 0 with marks that know the
-	 * log is another one. */
+	/* Marks know the pieces of their logs, so they never upload the beginning of a known log
+	 * again: this is another log. */
 	if (object->start == 0 && strcmp(object->table, log->table) == 0)
 		return false;
-	/* Two logs may be equal. One that was uploaded again would have the same key. */
+	/* Two logs may be equal. The same log uploaded again would have the same key. */
 	if (log->n == 1 && object->start == log->start && object->end == log->end)
 		return false;
 	return log->end != LENGTH_UNKNOWN && object->start < log->end && object->end > log->start;

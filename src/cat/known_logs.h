@@ -1,13 +1,13 @@
-/* How the objects of a log fit: which object continues which log, and which bytes of it are there
- * already. Pure, but for memory.
+/* The sequence of a log's objects: the log that an object continues, and the bytes of it that other
+ * objects already have. Pure, except for memory.
  *
  * A log is what one generation of a log file contains, and each object has a range of it. The name
  * says where the range begins, and its length is that of the content. If no range is missing, an
  * object begins where another one ends, or at 0.
  *
- * Marks of another table know nothing of the pieces that were uploaded before, so that a run with
- * them uploads the log from its beginning again. Such an object is recognised by the SHA-256 that
- * the metadata of each piece has: it has the same bytes at the same place of the log. */
+ * A run with the marks of another table does not know the pieces uploaded before, and uploads the
+ * log from its beginning again. Such an object is recognised by the SHA-256 that the metadata of
+ * each piece has: it has the same bytes at the same place of the log. */
 #pragma once
 #include "s3/s3.h"
 #include <stdbool.h>
@@ -31,8 +31,8 @@ struct known_log {
 	struct log_range *ranges;  /* owned */
 	size_t n;
 };
-/* The logs that were met last, the latest first: programs may write several logs of a family at
- * once. Zero it to start. */
+/* The recently met logs, the latest first: programs may write several logs of a family at once.
+ * Zero it to start. */
 #define KNOWN_LOGS_MAX 8
 struct known_logs {
 	struct known_log logs[KNOWN_LOGS_MAX];
@@ -40,8 +40,8 @@ struct known_logs {
 };
 void known_logs_clear(struct known_logs *known);
 
-/* Returns the log that an object which begins at `start` continues, which may be the latest one if
- * its end is not known. NULL: there is none. */
+/* Returns the log that an object beginning at `start` continues; if the end of the latest log is
+ * unknown, it may be that. NULL: there is none. */
 struct known_log *known_logs_continued(struct known_logs *known, uint64_t start);
 /* Adds a range behind the last one of the log, or begins a new log with it if `log` is NULL. The
  * log becomes the latest one, so that pointers to logs are no longer valid. Returns 0 or -ENOMEM.

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many objects are planned at once. More are, if they have the same second. */
+/* The number of objects planned at once; more if they have the same second. */
 #define WINDOW 256
-/* How many objects before the first one that is printed are looked at, so that its place in the log
- * is known. */
+/* The number of objects before the first printed one that are examined, to know its place in the
+ * log. */
 #define BEFORE KNOWN_LOGS_MAX
 
 struct printing {
@@ -32,7 +32,7 @@ struct printing {
 	bool is_cut; /* the last printed bytes do not end a line */
 };
 
-/* Tells about an object. */
+/* Reports a sentence about an object. */
 static void report_object(
 	const struct log_cat *cat, bool is_error, const char *key, const char *sentence)
 {
@@ -48,8 +48,8 @@ static void report_missing(struct log_cat *cat, const char *key, const char *sen
 	report_object(cat, true, key, sentence);
 }
 
-/* Whether an outcome is about this one object, so that the others are printed. Sets the sentence.
- */
+/* Whether an outcome concerns this one object, so that the others are still printed. Sets the
+ * sentence. */
 static bool is_of_object(
 	const struct log_cat *cat, const char *key, enum outcome outcome, struct problem *problem)
 {
@@ -105,8 +105,8 @@ static int print_content(void *arg, const unsigned char *bytes, size_t n)
 /* The value that verifies an object. */
 enum verified_by {
 	PROOF_NONE,
-	PROOF_META,    /* a checksum of the bytes that s3once has sent, in the metadata */
-	PROOF_SUM,     /* the checksum of the object that S3 shows */
+	PROOF_META,    /* a checksum in the metadata, of the bytes that s3once has sent */
+	PROOF_SUM,     /* the object's checksum according to S3 */
 	PROOF_CONTENT, /* the SHA-256 of the content in the metadata */
 	PROOF_MD5,     /* the etag */
 };
@@ -121,7 +121,7 @@ static struct proving choose_proof(const struct s3_object *head)
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind))
 			return (struct proving){PROOF_META, (enum checksum)kind};
-	/* "…-N" is made of the checksums of N parts, whose sizes need not be known. */
+	/* "…-N" is made of the checksums of N parts, whose sizes may be unknown. */
 	if (*head->sum.text && !strchr(head->sum.text, '-'))
 		return (struct proving){PROOF_SUM, head->sum.kind};
 	if (*head->meta.content)
@@ -154,7 +154,7 @@ static bool is_proven(const struct s3_object *head, struct proving proving,
 	return true;
 }
 
-/* Prints what is held, if the object is as it should be. Otherwise drops it, and ends the line. */
+/* Prints the held bytes if the object is right. Otherwise drops them, and ends the line. */
 static int print_held(struct printing *p, bool is_right)
 {
 	int error = 0;
@@ -211,7 +211,7 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 	return o;
 }
 
-/* Tells which piece is missing before the object. */
+/* Reports the piece that is missing before the object. */
 static void report_gap(struct log_cat *cat, const struct log_object *object)
 {
 	char name[32] = "";
@@ -226,7 +226,7 @@ static void report_gap(struct log_cat *cat, const struct log_object *object)
 	report_missing(cat, object->key, problem.text);
 }
 
-/* Prints one object. Returns OK also if something is missing that was told. */
+/* Prints one object. Returns OK also if something is missing and was reported. */
 static enum outcome print_object(
 	struct printing *p, struct log_object *object, struct problem *ret_problem)
 {
@@ -296,7 +296,7 @@ typedef enum outcome select_each(
 
 /* The objects before the first one that is selected, the oldest at `first`. */
 struct before {
-	struct s3_listed listed[BEFORE]; /* with these keys */
+	struct s3_listed listed[BEFORE]; /* the objects, with the keys below */
 	char keys[BEFORE][KEY_BYTES_MAX + 1];
 	size_t first, n;
 };
@@ -305,7 +305,7 @@ static void keep_before(struct before *before, const struct s3_listed *listed)
 {
 	const size_t i = (before->first + before->n) % BEFORE;
 	const size_t n = strlen(listed->key);
-	if (n > KEY_BYTES_MAX) /* S3 has no such key */
+	if (n > KEY_BYTES_MAX) /* S3 has no key of this length */
 		return;
 	if (before->n == BEFORE)
 		before->first = (before->first + 1) % BEFORE;
@@ -315,7 +315,7 @@ static void keep_before(struct before *before, const struct s3_listed *listed)
 	before->listed[i].key = memcpy(before->keys[i], listed->key, n + 1);
 }
 
-/* Hands out the objects before, and forgets them. */
+/* Hands out the objects before the first selected one, and forgets them. */
 static enum outcome give_before(struct log_cat *cat, struct before *before, select_each *each,
 	void *arg, struct problem *ret_problem)
 {

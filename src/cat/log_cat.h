@@ -1,5 +1,4 @@
-/* Prints a log from its objects in S3. docs/logs.md, "Reading logs back", says why it does so in
- * this way. */
+/* Prints a log from its objects in S3. docs/logs.md, "Reading logs back", explains the rules. */
 #pragma once
 #include "cat/read_ahead.h"
 
@@ -10,12 +9,12 @@ struct log_cat {
 	/* Objects from the first one of from_s or later to the first one of to_s or later, in
 	 * seconds since 1970. */
 	int64_t from_s, to_s;
-	int fd; /* where the lines go */
+	int fd; /* descriptor to which lines are written */
 	/* Called with a sentence about each object that is missing or not printed, in their
 	 * order, and with notes (is_error is false). */
 	void (*tell)(void *arg, bool is_error, const char *sentence);
 	void *arg;
-	/* Counted: */
+	/* Results: */
 	uint64_t objects; /* the number of selected objects */
 	uint64_t missing; /* the number of them with an error */
 	int64_t last_s;   /* the time of the last object, selected or not; -1: there is none */

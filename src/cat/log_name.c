@@ -27,7 +27,7 @@ void log_name_clear(struct log_name *name)
 	text_clear(&name->prefix);
 }
 
-/* Reads "20261120T075959Z-0f3c9a61". Returns what follows it, or NULL if s does not begin so. */
+/* Reads "20261120T075959Z-0f3c9a61". Returns the rest, or NULL if s does not begin like that. */
 static const char *read_time_and_id(const char *s, int64_t *ret_s)
 {
 	static const char form[] = "00000000T000000Z-xxxxxxxx";
@@ -44,7 +44,7 @@ static const char *read_time_and_id(const char *s, int64_t *ret_s)
 	return *ret_s < 0 ? NULL : s + strlen(form);
 }
 
-/* Reads what follows the extension: "~6000" and a suffix of compression, each of which may be
+/* Reads the part after the extension: "~6000" and a suffix of compression, each of which may be
  * missing. */
 static bool read_end(const char *s, struct log_key *ret)
 {

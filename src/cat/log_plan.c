@@ -1,5 +1,5 @@
-/* Decides what is printed of a log: the order of its objects, the bytes that are missing between
- * them, and those that were uploaded twice since marks were lost. known_logs.h has the rules. */
+/* Decides about the printing of a log: the order of its objects, the bytes missing between them,
+ * and those uploaded twice because marks were lost. known_logs.h has the rules. */
 #include "cat/log_plan.h"
 #include "base/clock.h"
 #include "cat/unpack.h"
@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The content of an object beside a log that it may repeat. */
+/* A comparison of an object's content with a log that it may repeat. */
 struct comparison {
 	const struct known_log *log;
-	size_t next;          /* the range of the log that is compared now */
-	size_t compared;      /* ranges with the same bytes */
-	uint64_t at;          /* in the log */
+	size_t next;          /* index of the log's range that is being compared */
+	size_t compared;      /* number of ranges with the same bytes */
+	uint64_t at;          /* offset in the log */
 	struct digest digest; /* digest of the range, or of the bytes after the log */
 };
 
-/* Where in the log the bytes that are taken next have to be divided. */
+/* Returns the next offset in the log at which incoming bytes have to be split. */
 static uint64_t boundary(const struct comparison *c)
 {
 	if (c->next == c->log->n)
@@ -60,8 +60,8 @@ static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
 }
 
 /* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
- * sets *ret_rest to what follows the log in it, if anything does. Otherwise returns false, also if
- * the object cannot be read. */
+ * sets *ret_rest to the range behind the log in it, if there is any. Otherwise returns false, also
+ * if the object cannot be read. */
 static bool repeats(struct read_ahead *ahead, struct log_object *object,
 	const struct known_log *log, struct log_range *ret_rest)
 {

@@ -1,4 +1,5 @@
-/* Decides, object by object, what is printed of a log, and what is missing. */
+/* Decides for each object of a log which of its bytes are printed, and which bytes are missing
+ * before it. */
 #pragma once
 #include "cat/read_ahead.h"
 

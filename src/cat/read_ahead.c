@@ -13,11 +13,11 @@
 /* A HEAD, or a range to fetch. */
 struct ahead_task {
 	struct read_ahead *ahead;
-	struct log_object *head_of;      /* NULL: it is a range */
+	struct log_object *head_of; /* the object to send a HEAD of; NULL: the task is a range */
 	const struct log_object *object; /* the object of the range */
 	uint64_t at;
 	size_t n;
-	struct http_reply reply; /* its memory is used again */
+	struct http_reply reply; /* its memory is reused */
 	char etag[S3_ETAG_MAX + 1];
 	enum outcome outcome;
 	struct problem problem;
@@ -31,8 +31,8 @@ struct read_ahead {
 	uv_mutex_t mutex;
 	uv_cond_t done;
 	struct ahead_task ring[READ_AHEAD];
-	size_t first, n; /* tasks that were given and not dropped */
-	bool is_lent;    /* the first task is what read_ahead_next() has returned */
+	size_t first, n; /* the first task in the ring, and the number of tasks */
+	bool is_lent;    /* the first task is lent to the caller of read_ahead_next() */
 	/* The next range: */
 	const struct log_object *next, *end;
 	uint64_t at;
@@ -122,7 +122,7 @@ void read_ahead_free(struct read_ahead *ahead)
 	free(ahead);
 }
 
-/* Gives the task to the threads, or performs it here if there is none. */
+/* Queues the task for the threads, or performs it here if there are none. */
 static void give(struct read_ahead *ahead, struct ahead_task *task)
 {
 	task->outcome = OUTCOME_OK;
@@ -171,7 +171,7 @@ void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects
 	ahead->at = 0;
 }
 
-/* Gives tasks until the ring is full, or nothing is left. */
+/* Queues tasks until the ring is full, or nothing is left. */
 static void fill(struct read_ahead *ahead)
 {
 	while (ahead->n < READ_AHEAD && ahead->next < ahead->end) {

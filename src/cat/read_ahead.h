@@ -6,7 +6,7 @@
 #define READ_AHEAD 16
 #define READ_BYTES (4U << 20)
 
-/* Where the objects are. Borrowed. */
+/* The bucket of the objects. Borrowed. */
 struct read_place {
 	struct s3 *s3;
 	struct s3_conn *conn; /* the caller's connection, used if no thread can be started */
@@ -27,14 +27,14 @@ void read_ahead_free(struct read_ahead *ahead);
 void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size_t n);
 
 /* Begins to read n objects, which are borrowed until the next call or the end. Objects whose HEAD
- * has failed, that are `is_before` or have nothing to print are left out. */
+ * has failed, that are `is_before` or have nothing to print are skipped. */
 void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects, size_t n);
 /* A range of an object. Borrowed until the next call. */
 struct read_range {
 	const unsigned char *bytes;
-	size_t n; /* 0: the end was reached */
+	size_t n; /* 0 at the end of the object */
 };
-/* Gets the next range of this object. What was not read of the objects before it is dropped. An
+/* Gets the next range of this object. Unread ranges of the objects before it are dropped. An
  * outcome other than OK has a sentence; the next call then has to be for another object.
  * OUTCOME_REFUSED: the object was replaced since its HEAD. */
 enum outcome read_ahead_next(struct read_ahead *ahead, const struct log_object *object,

@@ -21,7 +21,7 @@ static int unpack_compressed(
 		if (stop)
 			return stop;
 	} while (r > 0);
-	/* The end has to be that of a member or frame. */
+	/* An object has to end with a complete member or frame. */
 	if (r == 0 && range->n == 0 && !d->has_ended)
 		r = -EBADMSG;
 	if (r == -EBADMSG)
@@ -41,7 +41,7 @@ int unpack(struct unpack *u, const struct read_range *range, struct problem *ret
 	}
 	if (u->decompress.format)
 		return unpack_compressed(u, range, ret_problem);
-	/* In pieces, since whoever takes them may keep the last one back. */
+	/* In pieces, since the caller may hold the last one back. */
 	for (size_t at = 0, n; at < range->n; at += n) {
 		n = range->n - at < OUT_BYTES ? range->n - at : OUT_BYTES;
 		const int stop = u->take(u->arg, range->bytes + at, n);

@@ -1,5 +1,5 @@
-/* HTTP over libcurl: what all handles of a process share, one handle, and one request. The
- * callbacks of curl are in http_exchange.c, and http_problem.c explains why there is no reply. */
+/* HTTP over libcurl: the shared state of all handles, one handle, and one request. The callbacks of
+ * curl are in http_exchange.c, and http_problem.c explains a missing reply. */
 #include "http/http.h"
 #include "base/clock.h"
 #include "http/http_exchange.h"
@@ -16,7 +16,7 @@ static bool is_curl_ready;
 
 static void make_curl_ready(void)
 {
-	signal(SIGPIPE, SIG_IGN); /* with CURLOPT_NOSIGNAL curl does not do it itself */
+	signal(SIGPIPE, SIG_IGN); /* with CURLOPT_NOSIGNAL curl does not do this itself */
 	is_curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
@@ -27,8 +27,8 @@ int http_global_init(void)
 	return is_curl_ready ? 0 : -ENOTSUP;
 }
 
-/* curl calls lock() and unlock() to guard what the handles share. Each kind of data has a mutex of
- * its own, whether the access is to read or to write. */
+/* curl calls lock() and unlock() to guard the shared state. Each kind of data has a mutex of its
+ * own, whether the access is to read or to write. */
 static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
 {
 	uv_mutex_lock(&((struct http_shared *)arg)->locks[data]);
@@ -98,7 +98,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return http->socket;
 }
 
-/* Closes the socket as curl itself does, and forgets it, so that nobody looks at it any more. */
+/* Closes the socket as curl itself does, and forgets it, so that it is not used any more. */
 static int close_socket(void *arg, curl_socket_t fd)
 {
 	struct http *http = arg;
@@ -156,16 +156,17 @@ void http_free(struct http *http)
 	free(http);
 }
 
-/* Chooses how curl sends this body, and resets what the request before has set. A body in memory is
- * given to curl as "post fields", since curl then sends headers and body in one send(). */
+/* Sets the options for sending this body, and resets those of the previous request. A body in
+ * memory is given to curl as "post fields", since curl then sends headers and body in one
+ * send(). */
 static void set_body(
 	CURL *curl, const char *method, const struct http_body *body, size_t most_bytes)
 {
-	const bool is_read = body->bytes && !body->memory; /* by body->read() */
+	const bool is_read = body->bytes && !body->memory; /* the body comes from body->read() */
 	/* A PUT or POST has a Content-Length even without a body. */
 	bool has_length = body->bytes || strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
-	/* While old post fields are there, curl 7.88 does not rewind an upload before it sends the
-	 * body again. HTTPGET undoes NOBODY and UPLOAD. */
+	/* As long as old post fields are set, curl 7.88 does not rewind an upload before it sends
+	 * the body again. HTTPGET undoes NOBODY and UPLOAD. */
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, NULL);
 	curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
 	if (strcmp(method, "HEAD") == 0) {
@@ -177,7 +178,7 @@ static void set_body(
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->bytes);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
 	}
-	/* The options above chose how the body is sent, and this is the method in any case. */
+	/* The options above also set a method; this one counts. */
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
 	/* curl allocates the send buffer for each request, so it is no larger than needed. */
 	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
@@ -241,7 +242,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		.looked_ns = now_ns,
 		.taken_ns = now_ns};
 	http_reply_begin(ret_reply, request->reply_max_bytes);
-	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT; /* nothing was tried */
+	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT; /* the code if no request is sent */
 	exchange->error = list_headers(request, headers);
 	if (!exchange->error && end_ns && now_ns >= end_ns)
 		exchange->error = -ECANCELED;
@@ -257,15 +258,15 @@ int http_perform(struct http *http, const struct http_request *request,
 		if (code == CURLE_OK || request->body.bytes <= HTTP_SMALL_BODY_BYTES)
 			exchange_report_moved(exchange, (uint64_t)uploaded);
 	}
-	long status = 0; /* after an error it means nothing */
+	long status = 0; /* meaningless after an error */
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange->is_resent;
 	if (code == CURLE_OK && !exchange->error) {
 		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;
-		/* If the connection ends amid the headers, curl takes that for a whole reply. If
-		 * there was no memory for a header, the reply is not whole either. */
+		/* curl treats a connection that ends amid the headers as a whole reply. A reply is
+		 * also incomplete if there was no memory for a header. */
 		exchange->error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
 	return http_explain(http, code, ret_problem);

@@ -31,15 +31,16 @@ struct http;
 int http_new(struct http_shared *shared, struct http **ret);
 void http_free(struct http *http);
 
-/* The bytes to send. They are in `memory`, or `read` returns them. With `read`, `rewind` is needed
- * too, since curl may send the bytes again. */
+/* The bytes to send, in `memory` or from `read`. With `read`, `rewind` is needed too, since curl
+ * may send the bytes again. */
 struct http_body {
 	uint64_t bytes;
 	const void *memory; /* borrowed for the call; NULL if read is used or bytes is 0 */
-	/* Writes up to n (> 0) bytes into buf, and returns how many. -errno ends the request, and
-	 * so does 0 before `bytes` bytes were read. No more than `bytes` bytes are asked for. */
+	/* Writes up to n (> 0) bytes into buf, and returns their number. -errno ends the request,
+	 * and so does 0 before `bytes` bytes were read. No more than `bytes` bytes are
+	 * requested. */
 	long (*read)(void *arg, void *buf, size_t n);
-	/* Goes back to byte `offset`; 0 or -errno. */
+	/* Seeks to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
 	/* Called before a repeated request sends the body once more. Waits until the body may be
 	 * sent, and returns false if the request must not be repeated. May be NULL. */
@@ -60,7 +61,7 @@ struct http_request {
 	const char *const *headers; /* "Name: value" lines; borrowed for the call */
 	size_t n_headers;
 	struct http_body body;
-	/* The clock_boot_ns() by which it ends. 0: none. */
+	/* The clock_boot_ns() by which the request ends. 0: none. */
 	uint64_t deadline_ns;
 	/* Called when bytes have moved, but at most once in 10 ms, and in any case about once a
 	 * second. Returns true to end the request. May be NULL. */
@@ -69,12 +70,11 @@ struct http_request {
 	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */
 	/* Connect to the host itself, whatever proxy the environment names. */
 	bool no_proxy;
-	/* Do not use the last connection again, so that another server may answer after an error.
-	 */
+	/* Do not reuse the last connection, so that another server may answer after an error. */
 	bool new_connection;
 };
 
-#define HTTP_HEADERS_MAX 256 /* kept; more are ignored */
+#define HTTP_HEADERS_MAX 256 /* the most headers kept; further ones are ignored */
 struct http_reply {
 	int status;
 	struct text body;    /* owned */
@@ -92,12 +92,12 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes);
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n);
 /* The value (trimmed) of the first header of this lower-case name, or NULL. Borrowed. */
 const char *http_reply_header(const struct http_reply *reply, const char *name);
-/* Returns the lower-case name of the header by which the reply says that a cache has answered
- * without asking the server, or NULL. A cache that says nothing is not noticed. Static. */
+/* If a header of the reply shows that a cache has answered without contacting the server, returns
+ * the header's lower-case name, otherwise NULL. Static. */
 const char *http_reply_cached_by(const struct http_reply *reply);
 
 /* Sends one request and reads the whole reply. Returns 0 if there is a reply, whatever its status
- * is. Otherwise *ret_problem gets a sentence, and the error says why there is none.
+ * is. Otherwise *ret_problem gets a sentence, and the error is the reason.
  *
  * These say that the request was not applied:
  *   -ENOENT        the host's name could not be resolved

@@ -1,5 +1,5 @@
-/* One request and its reply, as curl's callbacks see them: what has moved, whether the peer has
- * stalled, and the reply as it comes in. http.c begins and ends an exchange. */
+/* One request and its reply in curl's callbacks: the bytes that have moved, a stalled peer, and the
+ * incoming reply. http.c begins and ends an exchange. */
 #include "http/http_exchange.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -45,9 +45,9 @@ const char *http_reply_header(const struct http_reply *reply, const char *name)
 	return NULL;
 }
 
-/* Headers by which caches say whether they have asked the server, and the word for "not asked".
- * That of Cache-Status is a parameter (RFC 9211). The words of a request that was passed on contain
- * `unless`: a refresh hit (CloudFront, Akamai), or the reason for passing it on. */
+/* Headers in which caches report whether they have contacted the server, and the word for "not
+ * contacted". That of Cache-Status is a parameter (RFC 9211). If a request was forwarded, the value
+ * contains `unless`: a refresh hit (CloudFront, Akamai), or the reason for forwarding it. */
 static const struct {
 	const char *header, *hit, *unless;
 } caches[] = {
@@ -62,7 +62,7 @@ static const struct {
 const char *http_reply_cached_by(const struct http_reply *reply)
 {
 	uint64_t age_s;
-	/* Some caches add "Age: 0" to what they have just fetched. */
+	/* Some caches add "Age: 0" to a reply that they have just fetched. */
 	if (decimal_read(http_reply_header(reply, "age"), UINT64_MAX, &age_s) && age_s)
 		return "age";
 	for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
@@ -93,20 +93,21 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	text_add_char(t, 0);
 	text_add_bytes(t, value, (size_t)(end - value));
 	text_add_char(t, 0);
-	if (t->error) /* http_perform() sees it */
+	if (t->error) /* http_perform() checks it */
 		return;
 	for (char *c = t->data + name_at; *c; c++)
 		*c = (*c >= 'A' && *c <= 'Z') ? (char)(*c - 'A' + 'a') : *c;
 	reply->n_headers++;
 }
 
-#define BODY_LOOK_NS (100 * NS_PER_MS) /* between two looks at the progress of a large body */
+/* the time between two checks of the progress of a large body */
+#define BODY_LOOK_NS (100 * NS_PER_MS)
 
-/* Sets *ret to how many of the bytes that curl has written still wait in this host's socket. curl
- * counts them as sent, but over a slow line that many connections share, the socket may need longer
- * to send them than the stall timeout.
+/* Sets *ret to the number of bytes that curl has written and that still wait in this host's socket.
+ * curl counts them as sent, but over a slow line that many connections share, the socket may need
+ * longer to send them than the stall timeout.
  *
- * Returns false if the connection is gone, so that nobody knows what arrived. */
+ * Returns false if the connection is gone, so that it is unknown how much arrived. */
 static bool bytes_waiting(struct http *http, curl_off_t *ret)
 {
 	const curl_socket_t fd = http->socket;
@@ -121,7 +122,7 @@ static bool bytes_waiting(struct http *http, curl_off_t *ret)
 	http->exchange.had_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
 		*ret = waiting;
-	/* If the state cannot be asked, the connection is taken for one that is there. */
+	/* If the state cannot be read, the connection counts as alive. */
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
 }
 
@@ -135,8 +136,8 @@ void exchange_report_moved(struct exchange *exchange, uint64_t bytes)
 		body->moved(body->moved_arg, bytes - before);
 }
 
-/* Notes what has moved since the last look, by curl's counts. Of a large body, also tells
- * body.moved(), but looks at it only every BODY_LOOK_NS, since that takes system calls. */
+/* Notes the progress since the last check, by curl's counts. For a large body, also calls
+ * body.moved(), but only every BODY_LOOK_NS, since that takes system calls. */
 static void note_progress(
 	struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
@@ -144,7 +145,8 @@ static void note_progress(
 	if (exchange->has_header)
 		exchange->active_ns = now_ns;
 	exchange->has_header = false;
-	/* If the connection is gone, nothing is noted: what curl counts may never have left. */
+	/* If the connection is gone, nothing is noted: the bytes that curl has counted may never
+	 * have left. */
 	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		curl_off_t waiting;
 		if (now_ns - exchange->looked_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
@@ -166,7 +168,7 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 	const struct exchange *exchange = &http->exchange;
 	const uint64_t bytes = exchange->request->body.bytes;
 	/* Once the peer has taken a large body, or has begun to answer before that, the whole
-	 * answer must come within the timeout. That some of it moves does not extend the time. */
+	 * answer must come within the timeout. Progress of the answer does not extend it. */
 	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
 				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
 	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
@@ -175,7 +177,7 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 
 /* This limit is lower than curl's own, since curl reports longer headers as a lost connection. */
 #define HEADERS_MAX_BYTES (256U << 10)
-#define LOOK_NS           (10 * NS_PER_MS) /* between two looks of on_progress() */
+#define LOOK_NS           (10 * NS_PER_MS) /* the time between two checks of on_progress() */
 
 /* curl calls this for each line of the headers, which has n bytes, and for the empty line at their
  * end. `size` is always 1. If on_header() or on_reply_body() returns less than n, the request ends.
@@ -213,8 +215,8 @@ static size_t on_reply_body(char *bytes, size_t size, size_t n, void *arg)
 	return exchange->error ? 0 : n;
 }
 
-/* Gives curl the next bytes of the body, and 0 behind its end. Only a body that body.read() returns
- * is read by this. */
+/* Gives curl the next bytes of the body, and 0 behind its end. Only used for a body with
+ * body.read(). */
 static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
@@ -231,7 +233,7 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	exchange->active_ns += waited_ns;
 	exchange->taken_ns += waited_ns;
 	if (got <= 0 || (size_t)got > n) {
-		/* -EIO says that the request was not applied, which is not known if it was sent
+		/* -EIO would mean that the request was not applied, which is unknown if it was sent
 		 * before. */
 		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;

@@ -1,4 +1,4 @@
-/* A handle and its request under way, as curl's callbacks see them. Internal to src/http. */
+/* A handle and its request under way, for curl's callbacks. Internal to src/http. */
 #pragma once
 #include "base/problem.h"
 #include "http/http.h"
@@ -13,28 +13,28 @@ struct http_shared {
 	uint64_t stall_timeout_ns;
 	size_t upload_buffer_bytes;
 	char *ca_bundle; /* a PEM file, or NULL for the system's; owned */
-	/* The certificates that a server's is checked against. They are read once for all handles,
-	 * at the first connection that needs them. curl alone would read and keep them for each
-	 * handle, which takes 30 ms and 1 MB with a system's usual list. */
+	/* The CA certificates that a server's certificate is checked against. They are read once
+	 * for all handles, at the first connection that needs them. curl alone would read and keep
+	 * them for each handle, which takes 30 ms and 1 MB with a system's usual list. */
 	uv_mutex_t trust_mutex;
 	X509_STORE *trust; /* NULL until it was read */
 };
 
-/* One request and its reply: how far it is, and whether it has stalled. Times are those of
+/* One request and its reply: its progress, and whether it has stalled. Times are those of
  * clock_boot_ns(). */
 struct exchange {
 	const struct http_request *request;
 	struct http_reply *reply;
 	uint64_t body_at;                /* the next byte to read */
-	uint64_t checked_ns;             /* when on_progress last did its checks; 0: never */
-	uint64_t active_ns;              /* when a byte last moved in either direction */
-	curl_off_t uploaded, downloaded; /* the bytes that had moved at the last look */
-	uint64_t looked_ns;              /* when `uploaded` and `downloaded` were last looked at */
-	uint64_t taken_ns;               /* when the peer last took something of the body */
-	uint64_t told_bytes;             /* how much of the body was told to body.moved */
-	bool had_socket;                 /* bytes_waiting() has found a socket of this request */
-	bool has_header;                 /* a header line has come since the last look */
-	bool answers;                    /* the reply has begun, and not with 100 Continue */
+	uint64_t checked_ns;             /* time of the last checks of on_progress(); 0: none */
+	uint64_t active_ns;              /* time at which a byte last moved in either direction */
+	curl_off_t uploaded, downloaded; /* the bytes that had moved at the last check */
+	uint64_t looked_ns;  /* time at which `uploaded` and `downloaded` were last checked */
+	uint64_t taken_ns;   /* time at which the peer last took some of the body */
+	uint64_t told_bytes; /* bytes of the body that were reported to body.moved() */
+	bool had_socket;     /* bytes_waiting() has found a socket of this request */
+	bool has_header;     /* a header line has come since the last check */
+	bool answers;        /* the reply has begun, and not with 100 Continue */
 	size_t header_bytes; /* bytes of all header lines, including those of interim replies */
 	bool headers_ended;
 	bool is_sent;   /* some bytes of the request may have left */
@@ -59,10 +59,11 @@ void exchange_set_up(struct http *http);
 /* Whether the peer has been silent for too long, or has the whole body and takes too long to
  * answer. A large body that moves never stalls. */
 bool exchange_is_stalled(const struct http *http, uint64_t now_ns);
-/* Calls body.moved() with what has left since the last call. `bytes` is the total so far. */
+/* Calls body.moved() with the bytes that have left since the last call. `bytes` is the total so
+ * far. */
 void exchange_report_moved(struct exchange *exchange, uint64_t bytes);
 
-/* Explains why there is no reply, by curl's verdict. Returns the -errno that http_perform()
+/* Explains a missing reply, by curl's result code. Returns the -errno that http_perform()
  * documents, and sets *ret_problem to match. */
 int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem);
 

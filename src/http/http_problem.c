@@ -1,5 +1,5 @@
-/* Explains why there is no reply: turns curl's error into a sentence with a remedy, and into the
- * error number by which retry.c decides. */
+/* Explains a missing reply: turns curl's error into a sentence with a remedy, and into the error
+ * number by which retry.c decides. */
 #include "base/clock.h"
 #include "http/http_exchange.h"
 #include <errno.h>
@@ -8,16 +8,16 @@
 #include <string.h>
 
 #define PROXY_WANTS_CREDENTIALS 407
-#define TOO_LARGE               100 /* CURLE_TOO_LARGE, which libcurl 7 has not */
+#define TOO_LARGE               100 /* CURLE_TOO_LARGE, which libcurl 7 lacks */
 
 /* A request without a reply. */
 struct failure {
 	const struct http *http;
-	CURLcode code;     /* curl's verdict */
+	CURLcode code;     /* curl's result code */
 	long proxy_status; /* the answer of a proxy to CONNECT, or 0 */
 	bool was_sent;     /* some bytes left, perhaps on an earlier connection */
 	bool is_late;      /* the deadline has passed */
-	/* The host is "host:port". The words are what curl says, in brackets, or "". */
+	/* The host is "host:port". `words` is curl's message in brackets, or "". */
 	const char *host, *words;
 };
 
@@ -42,8 +42,8 @@ static bool is_refused_by_proxy(const struct failure *failure)
 	return status >= 400 && status < 500 && status != 408 && status != 429;
 }
 
-/* Whether the address that could not be connected to is that of a proxy. curl names the address:
- * "Failed to connect to 127.0.0.1 port 3128", later versions with "via" before that of a proxy. */
+/* Whether the failed connection was one to a proxy. curl names the address: "Failed to connect to
+ * 127.0.0.1 port 3128", later versions with "via" before that of a proxy. */
 static bool is_of_proxy(const struct failure *failure)
 {
 	const char *said = strstr(failure->http->error_text, "Failed to connect to ");
@@ -99,7 +99,8 @@ static int error_of(const struct failure *failure)
 	}
 }
 
-/* Explains a certificate that was not accepted. Only one of an unknown issuer is mended by a CA. */
+/* Explains a certificate that was not accepted. A CA bundle is a remedy only for an unknown
+ * issuer. */
 static void explain_certificate(const struct failure *failure, struct problem *ret_problem)
 {
 	long result = X509_V_OK;
@@ -167,7 +168,7 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 static const struct {
 	int error;
 	const char *before, *behind;
-	/* After `behind` comes what curl says, and then this. NULL: the sentence has neither. */
+	/* After `behind` come curl's message, and then this. NULL: the sentence has neither. */
 	const char *last;
 } sentences[] = {
 	{-ENOENT, "cannot resolve the name of ", ": check the endpoint, the region and the network",
@@ -187,7 +188,7 @@ static const struct {
 
 #define NOT_RESOLVED ": its name was not resolved, check the network and the name server"
 
-/* Sets the sentence that says what has failed, and what to do about it. */
+/* Sets the sentence with the failure and its remedy. */
 static void explain_failure(const struct failure *failure, int error, struct problem *p)
 {
 	curl_off_t lookup_us = 0; /* it stays 0 while the name is being resolved */
@@ -196,7 +197,7 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 		i++;
 	const char *last = sentences[i].last;
 	curl_easy_getinfo(failure->http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
-	/* With this code http_perform() has tried nothing, so no name was to be resolved. */
+	/* With this code http_perform() has sent nothing, so there was no name to resolve. */
 	const bool was_resolved = lookup_us > 0 || failure->code == CURLE_BAD_FUNCTION_ARGUMENT;
 	if (error == -EPROTO ||
 		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))

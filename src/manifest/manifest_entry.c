@@ -122,7 +122,7 @@ static bool take_sums(
 	return true;
 }
 
-/* Reads the members that say which object and which file it is, and what the object contains.
+/* Reads the members that identify the object and the file, and those about the object's content.
  * "file_size" and "mtime" are not read. Returns false with a sentence if the members cannot be
  * those of an object. */
 static bool take_entry(
@@ -194,8 +194,8 @@ static void add_sum_line(struct text *t, const char *hex, const char *name)
 	}
 }
 
-/* Whether the name leads to a file below the folder in which the list is checked: it is
- * neither empty nor absolute, and no part of it is "..". */
+/* Whether the name points to a file below the folder in which the list is checked: it is neither
+ * empty nor absolute, and no part of it is "..". */
 static bool is_below(const char *name)
 {
 	char path[KEY_BYTES_MAX + SUFFIX_MAX + 3];
@@ -238,7 +238,7 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 	static const enum checksum sums[] = {[MANIFEST_SHA256SUM] = CHECKSUM_SHA256,
 		[MANIFEST_SHA1SUM] = CHECKSUM_SHA1,
 		[MANIFEST_MD5SUM] = CHECKSUM_MD5};
-	/* These are lists of sums. The caller does not ask for MANIFEST_JSON. */
+	/* These are lists of sums. MANIFEST_JSON does not come here. */
 	if (format < MANIFEST_S3_BATCH)
 		return derive_sum(sums[format], entry, base, ret, ret_problem);
 	const bool has_version = format == MANIFEST_S3_BATCH_VERSIONS;

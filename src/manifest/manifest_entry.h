@@ -31,8 +31,8 @@ char *manifest_entry_line(const struct manifest_entry *entry);
 
 /* Reads a line of n bytes. `ret` borrows from *ret_owner, which the caller gives to json_decref().
  * Unknown members are ignored. "file_size" and "mtime" are not read either, so that these fields
- * stay 0. Returns false with a sentence that says what is wrong with the line; then nothing has to
- * be freed. */
+ * stay 0. Returns false with a sentence about the fault of the line; then nothing has to be
+ * freed. */
 bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret, json_t **ret_owner,
 	struct problem *ret_problem);
 
@@ -44,7 +44,7 @@ enum manifest_format {
 	MANIFEST_SHA1SUM,           /* as `sha1sum -c` */
 	MANIFEST_MD5SUM,            /* as `md5sum -c` */
 	MANIFEST_S3_BATCH,          /* S3BatchOperations_CSV_20180820: bucket, key */
-	MANIFEST_S3_BATCH_VERSIONS, /* the same with versions: bucket, key, version id */
+	MANIFEST_S3_BATCH_VERSIONS, /* likewise with versions: bucket, key, version id */
 	MANIFEST_FORMATS
 };
 /* The names of the formats as options have them, in the order of the enum, with a NULL at the end.
@@ -53,6 +53,6 @@ extern const char *const manifest_format_names[MANIFEST_FORMATS + 1];
 
 /* Adds the line of an entry in a format other than MANIFEST_JSON, without its newline. In lists of
  * sums, a name is the key without `base`, with which every key has to begin. Returns false with a
- * sentence if the entry lacks what the format needs. */
+ * sentence if the entry lacks a value that the format needs. */
 bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
 	const char *base, struct text *ret, struct problem *ret_problem);

@@ -66,7 +66,7 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 {
 	struct manifest_spool *spool = calloc(1, sizeof *spool);
 	int error = spool ? digest_init(&spool->locked.digest, kinds) : -ENOMEM;
-	if (error) { /* manifest_spool_free() needs more than was made so far */
+	if (error) { /* too little was made for manifest_spool_free() */
 		free(spool);
 		return problem_error(
 			ret_problem, error, "the manifest cannot be begun: %s", strerror(-error));
@@ -155,8 +155,8 @@ const struct sums *manifest_spool_sums(const struct manifest_spool *spool)
 	return &spool->sums;
 }
 
-/* Reads up to n bytes at the offset *at, and moves *at on. Returns how many were read, 0 at the end
- * of the file, or -errno. */
+/* Reads up to n bytes at the offset *at, and advances *at. Returns the number of bytes read, 0 at
+ * the end of the file, or -errno. */
 static ssize_t read_more(int fd, void *buffer, size_t n, uint64_t *at)
 {
 	ssize_t got;
@@ -190,7 +190,7 @@ struct http_body manifest_spool_body(struct manifest_spool *spool)
 
 struct manifest_reader {
 	int fd;
-	uint64_t offset; /* in the file */
+	uint64_t offset; /* offset in the file */
 	z_stream inflate;
 	bool has_ended; /* the trailer of gzip was read, and is right */
 	unsigned char in[BUFFER_BYTES];
@@ -255,7 +255,7 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 			if (n == 0)
 				return damaged_at(reader, "its end is missing", ret_problem);
 		}
-		if (reader->has_ended) /* there is input all the same */
+		if (reader->has_ended) /* there is input after the trailer */
 			return damaged_at(reader, "other bytes follow its end", ret_problem);
 		/* Z_BUF_ERROR is no failure: more input is needed. */
 		const int rc = inflate(z, Z_NO_FLUSH);

@@ -1,5 +1,5 @@
-/* The keys of manifests. The run makes them, and the audits find manifests by them and tell them
- * from other objects. Pure. */
+/* The keys of manifests. The run makes them, and the audits find manifests by them and distinguish
+ * them from other objects. Pure. */
 #include "manifest/manifest_name.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -25,7 +25,8 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	char started[17], name[RUN_CHARS + 1];
 	clock_format_amz(run->started_s, started);
 	snprintf(name, sizeof name, "%s-%s", started, run->session);
-	manifest_add_day(key, run->prefix, name); /* true, since the name begins with a time */
+	manifest_add_day(
+		key, run->prefix, name); /* returns true, since the name begins with a time */
 	text_add(key, "host=");
 	/* Query engines read "host=HOST" as a partition. Such a value ends at a '/', and a '%' in
 	 * it is decoded. So every character that is not plain becomes '_'. */
@@ -34,7 +35,7 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	text_addf(key, "/%s" MANIFEST_SUFFIX, name);
 }
 
-/* Whether s begins with what the pattern says, in which 0 stands for any digit. */
+/* Whether s begins with a match of the pattern, in which 0 stands for any digit. */
 static bool begins_as(const char *s, const char *pattern)
 {
 	for (; *pattern; pattern++, s++)
@@ -58,8 +59,8 @@ static bool ends_with(const char *s, const char *end)
 	return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* Whether what follows the folder in a key is "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz", or the same
- * with ".sig" behind it. NAME begins with a date, which has exactly eight digits. */
+/* Whether the rest of a key after the folder is "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz", or the
+ * same with ".sig" behind it. NAME begins with a date, which has exactly eight digits. */
 static bool is_below_folder(const char *rest)
 {
 	if (!begins_as(rest, "dt=0000-00-00/host="))

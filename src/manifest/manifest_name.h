@@ -1,4 +1,4 @@
-/* Where the manifests of runs are: PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz. */
+/* The keys of the manifests of runs: PREFIX/_s3once/runs/dt=YYYY-MM-DD/host=HOST/RUN.jsonl.gz. */
 #pragma once
 #include "base/text.h"
 #include <stdbool.h>
@@ -12,9 +12,9 @@ void manifest_add_folder(struct text *key, const char *prefix);
 /* The run that a manifest belongs to. All strings are borrowed. */
 struct manifest_run {
 	const char *prefix;  /* prefix of the run */
-	const char *host;    /* on which it ran */
+	const char *host;    /* host on which it ran */
 	const char *session; /* its session's id, which makes the name unique */
-	int64_t started_s;   /* since 1970, UTC */
+	int64_t started_s;   /* beginning of the run, in seconds since 1970, UTC */
 };
 /* Adds the whole key. RUN is the name of the run, "20261122T135501Z-SESSION". */
 void manifest_add_key(struct text *key, const struct manifest_run *run);
@@ -23,6 +23,6 @@ void manifest_add_key(struct text *key, const struct manifest_run *run);
 bool manifest_is_key(const char *key);
 /* Whether this is the key of a manifest and not of a signature. */
 bool manifest_is_list_key(const char *key);
-/* Adds the folder of the manifests of the day on which a run began, which its name says:
+/* Adds the folder of the manifests of the day on which a run began, which is in its name:
  * "PREFIX/_s3once/runs/dt=YYYY-MM-DD/". Returns false if run_name is not the name of a run. */
 bool manifest_add_day(struct text *key, const char *prefix, const char *run_name);

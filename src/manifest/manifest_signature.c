@@ -18,7 +18,7 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 {
 	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
-	char passphrase[] = ""; /* given so that OpenSSL does not ask the terminal for one */
+	char passphrase[] = ""; /* set so that OpenSSL does not ask the terminal for one */
 	int error = named_file_read(path, &text, &st);
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
@@ -91,7 +91,8 @@ bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manif
 	char base64[SIGNATURE_BASE64 + 1];
 	bool good = false;
 	add_statement(&statement, manifest);
-	/* All of the object but the signature itself has to be what manifest_sign() writes. */
+	/* All of the object except the signature itself has to equal the text of
+	 * manifest_sign(). */
 	const size_t m = statement.len, last = strlen(LAST_LINE);
 	const bool is_about = !statement.error && n == m + last + SIGNATURE_BASE64 + 1 &&
 			      memcmp(bytes, text_string(&statement), m) == 0 &&

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #define MANIFEST_SIGNATURE_SUFFIX ".sig"
-#define MANIFEST_SIGNATURE_MAX    4096 /* bytes of a signature object */
+#define MANIFEST_SIGNATURE_MAX    4096 /* the most bytes of a signature object */
 
 /* Reads an Ed25519 key of a PEM file without a passphrase: a private key (PKCS #8) or a public key
  * (SubjectPublicKeyInfo). The caller gives it to EVP_PKEY_free(). Returns 0, or -errno with a

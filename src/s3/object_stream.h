@@ -1,5 +1,6 @@
 /* The objects of a bucket as one stream in the byte order of their keys. verify and the manifests
- * read it to its end. A run that looks for the objects of its files skips the keys in between. */
+ * read it to its end. A run that searches for the objects of its files skips the keys in
+ * between. */
 #pragma once
 #include "s3/s3.h"
 

@@ -27,7 +27,7 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	s3_request_query(&request, "lifecycle", "");
 	enum outcome outcome = s3_request_read(&request, &s3_reply_abort_days, &found, &problem);
 	if (strcmp(problem.code, "NoSuchLifecycleConfiguration") == 0)
-		outcome = OUTCOME_OK; /* no rule aborts uploads: found.days is 0 */
+		outcome = OUTCOME_OK; /* no rule aborts uploads, and found.days is 0 */
 	if (outcome == OUTCOME_OK)
 		*ret_days = found.days;
 	else if (ret_problem)
@@ -35,7 +35,7 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	return outcome;
 }
 
-/* Ends the listing of s3_ask_why(), which wants to know only whether it is answered. */
+/* Ends the listing of s3_ask_why(), which only needs to know whether it is answered. */
 static int stop_at_first(void *arg, const struct s3_upload *upload)
 {
 	return 1;
@@ -43,7 +43,7 @@ static int stop_at_first(void *arg, const struct s3_upload *upload)
 
 bool s3_ask_why(struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
-	/* *ret_problem stays as it is unless the server names a reason. */
+	/* *ret_problem is untouched unless the server names a reason. */
 	struct problem why = {0};
 	const enum outcome o = s3_list_uploads(conn, "", limits, stop_at_first, NULL, &why);
 	if (o == OUTCOME_SETUP)
@@ -168,7 +168,7 @@ int s3_conn_new(struct s3 *s3, struct s3_conn **ret)
 	conn->path = TEXT(PATH_MAX_BYTES);
 	conn->query = TEXT(QUERY_MAX_BYTES);
 	conn->body = TEXT(BODY_MAX_BYTES);
-	int error = digest_init(&conn->digest, 0); /* s3_key_hash() chooses what it computes */
+	int error = digest_init(&conn->digest, 0); /* s3_key_hash() chooses the digest */
 	if (!error)
 		error = service_conn_new(s3->service, &conn->service);
 	if (error) {
@@ -202,7 +202,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);
-	if (put->meta.table[0] && sums[0]) /* without a table no mark is about the object */
+	if (put->meta.table[0] && sums[0]) /* without a table the object has no mark */
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
@@ -316,7 +316,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 	const struct s3_target plain = {.key = target->key};
 	struct s3_request request;
 	struct http_reply reply = {0};
-	size_t tags = SIZE_MAX; /* as long as the number is not known, no tag counts as lacking */
+	size_t tags = SIZE_MAX; /* as long as the number is unknown, no tag counts as lacking */
 	*ret = (struct s3_kept_look){.unknown = asked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	enum outcome outcome = ret->head =
@@ -382,8 +382,8 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 	return outcome;
 }
 
-/* The call.read_error of the requests for an object's bytes. A successful reply consists of these,
- * and is never read as an error, even if it looks like one. */
+/* The call.read_error of the requests for an object's bytes. The body of a successful reply is the
+ * object, and never an error, even if it looks like one. */
 static int read_content_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
@@ -413,8 +413,8 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);
-	/* A server that does not know ranges answers 200 with the whole object. That is what was
-	 * asked for only if the range is the whole object. */
+	/* A server that does not know ranges answers 200 with the whole object. That is right only
+	 * if the range is the whole object. */
 	if (ret->body.len == n && (ret->status == 206 || offset == 0))
 		return OUTCOME_OK;
 	return outcome_error(ret_problem, OUTCOME_LOST,

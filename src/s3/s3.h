@@ -18,9 +18,9 @@ void s3_close(struct s3 *s3);
 /* Returns the service, which has the counters and the server's clock. Borrowed. */
 struct service *s3_service(struct s3 *s3);
 bool s3_is_aws(const struct s3 *s3);
-/* Sets what all requests contain. It is called before the first request. expected_owner is the
+/* Sets the terms of all requests. It is called before the first request. expected_owner is the
  * account of 12 digits that the bucket must belong to, borrowed until s3_close(); NULL: any
- * account. requester_pays says that the requester accepts the costs. */
+ * account. requester_pays: the requester accepts the costs. */
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays);
 
 /* Abilities of a server, which a run learns, or knows of AWS from the start. It is lock-free, and
@@ -28,14 +28,14 @@ void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays
 enum s3_ability {
 	/* Replies to writes have x-amz-checksum-*, so that no MD5 is needed as proof. */
 	S3_ECHOES_CHECKSUM,
-	/* If-None-Match on PutObject is honoured, so that no HEAD is needed before. */
+	/* If-None-Match on PutObject is honoured, so that no HEAD is needed first. */
 	S3_PUT_CONDITION,
-	/* The same on CompleteMultipartUpload. */
+	/* Likewise on CompleteMultipartUpload. */
 	S3_COMPLETE_CONDITION,
 	/* If-Match on both is honoured as RFC 9110 writes it. */
 	S3_IF_MATCH,
-	/* The etag of If-Match has quotes. S3_NO: this server compares etags without quotes, as
-	 * Ceph's gateway 16 does, and they are sent so. Only the locks in S3 find that out. */
+	/* The etag of If-Match has quotes. S3_NO: this server, like Ceph's gateway 16, compares
+	 * etags without quotes, and they are sent without. Only the locks in S3 find that out. */
 	S3_IF_MATCH_QUOTES,
 	/* The etag is the MD5 of the content, or of the MD5s of the parts, unless the reply says
 	 * that the object is encrypted. S3_NO also if this host's OpenSSL has no MD5. */
@@ -53,11 +53,11 @@ void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes);
  * reply yet. Valid until s3_close(). Thread-safe. */
 #define S3_SERVER_MAX 63
 const char *s3_server(const struct s3 *s3);
-/* The algorithm of the checksum that goes with what is sent, as the settings say. */
+/* Returns the algorithm for checksums of sent bodies, according to the settings. */
 enum checksum s3_checksum(const struct s3 *s3);
-/* Returns which digests to compute of an upload with this checksum: always the checksum's, SHA-256
- * if payloads are signed (over plain HTTP, or by the settings), and MD5 unless the server is known
- * to echo checksums. */
+/* Returns the set of digests to compute for an upload with this checksum: always the checksum's,
+ * SHA-256 if payloads are signed (over plain HTTP, or by the settings), and MD5 unless the server
+ * is known to echo checksums. */
 unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum);
 
 struct s3_conn;
@@ -67,7 +67,8 @@ void s3_conn_free(struct s3_conn *conn);
 /* Whether an object was written under the bucket and key that it has now. A copy made in S3 keeps
  * the metadata, but has another bucket or key. */
 enum s3_written_for {
-	S3_WRITTEN_FOR_UNKNOWN, /* an earlier version of this program wrote it, and did not say */
+	S3_WRITTEN_FOR_UNKNOWN, /* an earlier version of this program wrote it, without this
+				   information */
 	S3_WRITTEN_FOR_THIS,
 	S3_WRITTEN_FOR_ANOTHER,
 };
@@ -81,18 +82,18 @@ enum s3_written_for {
 #define S3_ENCODING_MAX 47
 #define S3_SUFFIX_MAX   4
 struct s3_meta {
-	/* The id of the mark store that has the claim. "": s3once did not write the object. */
+	/* The id of the mark store with the claim. "": s3once did not write the object. */
 	char table[S3_ID_MAX + 1];
 	char claim[S3_ID_MAX + 1];
 	/* Set by HEAD only. */
 	enum s3_written_for written_for;
 	/* The times of the file as it was sent, in ns since 1970. 0: not known. */
 	int64_t mtime_ns, ctime_ns;
-	/* How much of the file is in each part of a multipart upload except the last one; or 0. */
+	/* The bytes of the file in each part of a multipart upload except the last one; or 0. */
 	uint64_t part_bytes;
 	/* The id of a rotated file's content, whatever it is compressed with; or "". */
 	char content[S3_CONTENT_MAX + 1];
-	/* In requests only: how many bytes of the log come before those of this object; or 0. */
+	/* In requests only: the number of bytes of the log before those of this object; or 0. */
 	uint64_t log_offset;
 	/* The encoding that s3once compressed the file with; "": none. */
 	char encoding[S3_ENCODING_MAX + 1];
@@ -104,8 +105,7 @@ struct s3_meta {
 	struct sums sums;
 };
 
-/* Which object a request is about, and with which settings it is stored. Borrowed during the call.
- */
+/* The object of a request, and the settings with which it is stored. Borrowed during the call. */
 struct s3_target {
 	const char *key;
 	/* Prepared. NULL: the server's defaults. */
@@ -120,7 +120,7 @@ struct s3_target {
 #define S3_ETAG_MAX       128
 #define S3_VERSION_ID_MAX 1024
 #define S3_SUM_MAX        (CHECKSUM_BASE64_MAX + 6)
-/* A checksum as a reply shows it. */
+/* A checksum in a reply. */
 struct s3_sum {
 	enum checksum kind;
 	/* In base64. "…-N" is the checksum of the checksums of N parts. "" if the reply has none.
@@ -159,8 +159,8 @@ struct s3_put {
 	/* If they were computed, MD5 is sent as Content-MD5, and SHA-256 may be sent as the hash of
 	 * the payload. */
 	const struct sums *sums;
-	/* Which of `sums` is sent as x-amz-checksum-…; MD5: none. All parts of an upload have the
-	 * checksum that the upload was created with. */
+	/* The one of `sums` that is sent as x-amz-checksum-…; MD5: none. All parts of an upload
+	 * have the checksum that the upload was created with. */
 	enum checksum checksum;
 	/* For parts only. */
 	const char *upload_id;
@@ -172,35 +172,36 @@ struct s3_put {
 };
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
-/* The same as s3_put_object(), but if the server does not support If-None-Match, removes that
- * condition from *put and sends the object once more. */
+/* As s3_put_object(), but if the server does not support If-None-Match, removes that condition from
+ * *put and sends the object once more. */
 enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
 
-/* Sends HEAD, and asks for the checksum too (x-amz-checksum-mode). */
+/* Sends HEAD, and requests the checksum too (x-amz-checksum-mode). */
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
 struct s3_kept_look {
 	enum outcome head;                 /* outcome of the HEAD: ABSENT if there is no object */
-	unsigned lacks;                    /* the settings of `asked` that the object lacks */
-	unsigned unknown;                  /* the settings of `asked` that were not shown */
+	unsigned lacks;                    /* the settings in `asked` that the object lacks */
+	unsigned unknown;                  /* the settings in `asked` that were not shown */
 	char storage_class[S3_ID_MAX + 1]; /* the object's, if HEAD was answered */
 };
 /* Checks whether an object exists, and has those of the target's settings that are in the set
- * `asked`, which may be empty. It sends HEAD, and GetObjectTagging if tags are asked for and HEAD
+ * `asked`, which may be empty. It sends HEAD, and GetObjectTagging if tags are in the set and HEAD
  * does not show their number.
  *
- * *ret is always set. Returns OK if nothing is unknown; otherwise the outcome says why. */
+ * *ret is always set. Returns OK if nothing is unknown, and otherwise the outcome of the failed
+ * request. */
 enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
 	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem);
 
-/* Asks for the size of the first part that the object was sent in (HEAD ?partNumber=1). A server
- * that does not know partNumber returns the size of the object. */
+/* Gets the size of the first part of the object (HEAD ?partNumber=1). A server that does not know
+ * partNumber returns the size of the object. */
 enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, uint64_t *ret_bytes);
 
-/* Asks for the object's first byte after a HEAD was refused, since the reply to a HEAD has no body
+/* Requests the object's first byte after a HEAD was refused, since the reply to a HEAD has no body
  * that could give a reason. The outcome comes with an error code in *ret_problem, or is OK. */
 enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem);
@@ -256,7 +257,7 @@ struct s3_complete {
  * reply, ret->etag is "". */
 enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete,
 	struct s3_object *ret, struct problem *ret_problem);
-/* NO_UPLOAD if there is no such upload any more. The caller decides whether that is an error. */
+/* NO_UPLOAD if the upload no longer exists. The caller decides whether that is an error. */
 enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *upload_id,
 	const struct call_limits *limits, struct problem *ret_problem);
 
@@ -270,22 +271,22 @@ struct s3_upload {
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem);
-/* Asks why a HEAD was refused, since its reply has no body that could give a reason. It sends
+/* Finds the reason why a HEAD was refused, since its reply has no body that could give it. It sends
  * ListMultipartUploads, to which the server names a missing bucket, or wrong or expired
  * credentials. Returns true with a sentence if the server named such a reason. */
 bool s3_ask_why(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
-/* Sends HEAD for the bucket, and asks why if it is refused. Returns OK; SETUP with the reason if
- * there is one; otherwise the outcome of the HEAD, such as ABSENT or DENIED. */
+/* Sends HEAD for the bucket, and s3_ask_why() if it is refused. Returns OK; SETUP with the reason
+ * if there is one; otherwise the outcome of the HEAD, such as ABSENT or DENIED. */
 enum outcome s3_look_for_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
-/* An object as a listing shows it. Borrowed during the call of `each`. */
+/* An object in a listing. Borrowed during the call of `each`. */
 struct s3_listed {
 	const char *key;
 	uint64_t size;
 	char etag[S3_ETAG_MAX + 1]; /* without quotes; "" if the listing has none */
-	int64_t modified_s; /* when it was stored; negative if the listing does not say it */
+	int64_t modified_s; /* time at which it was stored; negative if the listing has none */
 };
 struct s3_listing {
 	const char *prefix; /* "" for all */
@@ -303,7 +304,7 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
  * If the outcome is OK, ret->body has them, and ret_etag is the etag of the object. The outcome is
  * also LOST if the server sent another number of bytes.
  *
- * *ret is zeroed, or is the reply of an earlier call, whose memory is used again. The caller clears
+ * *ret is zeroed, or is the reply of an earlier call, whose memory is reused. The caller clears
  * it. */
 enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, uint64_t offset,
 	size_t n, const struct call_limits *limits, struct http_reply *ret,

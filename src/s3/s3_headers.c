@@ -1,5 +1,5 @@
 /* Collects the settings of objects, whose values s3_setting.h reads, prepares all headers once for
- * the requests that store or read objects, and checks what a reply shows of the settings. */
+ * the requests that store or read objects, and compares a reply with the settings. */
 #include "s3/s3_headers.h"
 #include "base/checksum.h"
 #include "s3/s3_setting.h"
@@ -131,7 +131,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		.problem = ret_problem};
 	struct text sent = TEXT(VALUE_MAX_BYTES); /* the value of the header */
 	text_add(&r.name, setting->header ? setting->header : "");
-	/* If the value is refused, what is put together below is thrown away. */
+	/* If the value is refused, the result below is thrown away. */
 	int error = setting->read(&r);
 	/* The read() of a setting with one header leaves `result` empty if the value is sent as it
 	 * was given. */
@@ -162,7 +162,7 @@ const char *s3_headers_content_encoding(const char *name, const char *value)
 	return value + n + strspn(value + n, ":= \t");
 }
 
-/* Returns a sentence that says which settings contradict each other, or NULL. */
+/* Returns a sentence about settings that contradict each other, or NULL. */
 static const char *contradiction_of_headers(const struct s3_headers *headers)
 {
 	const struct value *sse = find_value(headers, "sse");
@@ -192,7 +192,7 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 	return true;
 }
 
-/* Computes the base64 of the key's MD5, which S3 wants beside it. Returns 0 or -errno. */
+/* Computes the base64 of the key's MD5, which S3 requires beside it. Returns 0 or -errno. */
 static int key_md5_of(const char *base64, char ret[static S3_KEY_MD5_CHARS + 1])
 {
 	unsigned char key[S3_KEY_BYTES + 1];
@@ -209,7 +209,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
 	bool fits = true;
-	/* `sentence` says what is wrong with the settings. `error` is for all other failures. */
+	/* `sentence` is about faulty settings, `error` is for all other failures. */
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
 	int error = key ? key_md5_of(key->value, headers->key_md5) : 0;
@@ -307,8 +307,8 @@ unsigned s3_headers_lacks(
 		const struct setting *setting = value->setting;
 		bool is_kept;
 		if (setting->kind == SETTING_TAG) {
-			/* HEAD shows only the number of tags, so as many of the tags that were
-			 * asked for count as kept. */
+			/* HEAD shows only the number of tags, so this many of the wanted tags count
+			 * as kept. */
 			is_kept = ++tags_asked <= tags;
 		} else if (setting->kind == SETTING_OBJECT_LOCK) {
 			const char *mode = http_reply_header(reply, S3_LOCK "mode");

@@ -1,4 +1,4 @@
-/* How an object is to be stored, as request headers. Settings have the names of the command line's
+/* The settings of objects, as request headers. Settings have the names of the command line's
  * options ("storage-class", "metadata", …). Each is checked when it is set. Then all are prepared
  * once for any number of requests, of any thread. The source is PutObject and CreateMultipartUpload
  * (Amazon S3 API Reference). */
@@ -7,8 +7,8 @@
 
 #define S3_KEY_MD5_CHARS 24
 
-/* The settings of objects as they are collected, and the request headers that were made of them. It
- * may hold a customer-provided key (SSE-C). */
+/* Collected settings of objects, and the request headers made of them. It may hold a
+ * customer-provided key (SSE-C). */
 struct s3_headers;
 int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
 /* Frees the headers, and overwrites the values first. NULL is ignored. */
@@ -33,14 +33,14 @@ size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct
 /* Returns the value of a setting, for people. NULL if it was not set or `headers` is NULL, and ""
  * if it is secret or has several values. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
-/* Whether a reply confirms the encryption that was asked for, if any was. NULL headers: yes. */
+/* Whether a reply confirms the requested encryption, if there was one. NULL headers: yes. */
 bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply);
 /* Returns the MD5 of a customer-provided key (SSE-C) in base64, as replies have it too, or ""
  * without such a key. NULL headers: "". Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);
 
-/* Sets of settings, to check what a server has kept: some servers accept settings that they do not
- * know, and ignore them. A set is a mask, where the bit 1 << i stands for the setting i. */
+/* Sets of settings, to check those that a server has kept: some servers accept unknown settings and
+ * ignore them. A set is a mask, where the bit 1 << i stands for the setting i. */
 #define S3_SETTINGS    24
 #define S3_SETTING_TAG 2
 #define S3_STANDARD    "STANDARD" /* the storage class that replies do not name */
@@ -50,7 +50,7 @@ const char *s3_headers_key_md5(const struct s3_headers *headers);
 const char *s3_setting_name(unsigned i); /* "tag", "header Expires", …; static */
 /* Returns the settings that were set and that the reply to a HEAD shows. NULL headers: none. */
 unsigned s3_headers_asked(const struct s3_headers *headers);
-/* Returns which of these settings are missing or different in the reply to a HEAD. `tags` is the
- * number of tags that the object has. */
+/* Returns the set of those settings that are missing or different in the reply to a HEAD. `tags` is
+ * the number of tags that the object has. */
 unsigned s3_headers_lacks(
 	const struct s3_headers *headers, const struct http_reply *reply, size_t tags);

@@ -53,7 +53,7 @@ static void add_xml_text(struct text *ret, const char *s)
 	xmlFree(escaped);
 }
 
-/* Writes the body of CompleteMultipartUpload. A part has its checksum there if that is of the kind
+/* Writes the body of CompleteMultipartUpload. A part's checksum is included if it is of the kind
  * with which the upload was created. */
 static void add_part_list(struct text *ret, const struct s3_complete *complete)
 {
@@ -87,7 +87,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	add_part_list(&conn->body, complete);
 	request.call.body =
 		(struct http_body){.bytes = conn->body.len, .memory = text_string(&conn->body)};
-	request.call.payload_hash = NULL; /* it is computed of the body */
+	request.call.payload_hash = NULL; /* so it is computed of the body */
 	s3_request_header(&request, "content-type", "application/xml");
 	s3_request_condition(&request, &complete->condition);
 	if (checksum_kinds[complete->checksum].combines)
@@ -140,8 +140,8 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 {
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
-	/* Asks for encoded keys only at AWS, since in this listing Ceph encodes them without saying
-	 * so in its reply. */
+	/* Requests encoded keys only at AWS, since in this listing Ceph encodes them without
+	 * declaring it in its reply. */
 	if (conn->s3->settings->s3_is_aws)
 		s3_request_query(&request, "encoding-type", "url");
 	if (prefix && *prefix)

@@ -148,9 +148,9 @@ static int read_completed(void *arg, const xmlNode *root)
 const struct s3_document s3_reply_complete = {
 	.name = "CompleteMultipartUploadResult", .child = "ETag", .read = read_completed};
 
-/* Returns after how many days a rule aborts uploads of all keys below this prefix. 0: never, or not
- * within 100,000 days. The rule has a prefix of its own, in its filter or in the rule itself. A
- * rule that is limited to tags or sizes does not apply to uploads. */
+/* Returns the number of days after which a rule aborts uploads of all keys below this prefix. 0:
+ * never, or not within 100,000 days. The rule has a prefix of its own, in its filter or in the rule
+ * itself. A rule that is limited to tags or sizes does not apply to uploads. */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
 	const xmlNode *filter = xml_child(rule, "Filter");
@@ -187,7 +187,7 @@ static int read_tags(void *ret, const xmlNode *root)
 	size_t count = 0;
 	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
 		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
-		count += key && key->children; /* an empty tag means that there is none */
+		count += key && key->children; /* an empty element means that there are no tags */
 	}
 	if (set)
 		*(size_t *)ret = count;
@@ -286,8 +286,8 @@ static int read_page(void *arg, const xmlNode *root)
 		}
 	if (r)
 		return r;
-	/* A page that is not the last one must lead on, or the listing would never end: to a higher
-	 * part number, or from its last key. */
+	/* A page that is not the last one must continue the listing, or that would never end: at a
+	 * higher part number, or after its last key. */
 	const char *marker = xml_child_text(root, "NextPartNumberMarker");
 	const bool leads_on =
 		page->part ? (decimal_read(marker, 10000, &next) && next > page->next_part)

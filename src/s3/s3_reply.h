@@ -3,8 +3,8 @@
  * ever used as an address.
  *
  * All functions that read XML return -ENOMEM, or -EBADMSG for bytes that are not the expected XML.
- * What the request did is unknown then. White space before the document is allowed, since S3 sends
- * it to keep a connection alive. */
+ * The effect of the request is unknown then. White space before the document is allowed, since S3
+ * sends it to keep a connection alive. */
 #pragma once
 #include "aws/xml_document.h"
 #include "http/http.h"
@@ -15,7 +15,7 @@
  * "". */
 int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
-/* The same for a reply that has to be XML if its status is 2xx. Returns -EBADMSG if it is not. */
+/* Likewise for a reply that has to be XML if its status is 2xx. Returns -EBADMSG if it is not. */
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
 
@@ -59,8 +59,8 @@ extern const struct s3_document s3_reply_abort_days;
 extern const struct s3_document s3_reply_tags;
 
 /* A page of a listing, and the function that is called for each element of it. Exactly one of the
- * three functions is set, and says which listing it is. If it returns anything but 0, the reading
- * ends and returns 1. */
+ * three functions is set, and selects the listing. If it returns anything but 0, the reading ends
+ * and returns 1. */
 struct s3_page {
 	/* For <ListPartsResult>. */
 	int (*part)(void *arg, const struct s3_part *part);
@@ -70,10 +70,10 @@ struct s3_page {
 	int (*object)(void *arg, const struct s3_listed *object);
 	void *arg;
 	/* Whether there is a page after this one. NextKeyMarker is not read, since servers disagree
-	 * about what it holds. */
+	 * about its meaning. */
 	bool has_more;
-	/* Before a page of parts is read, the part-number-marker that it was asked for with, or 0.
-	 * After that, the marker of the next page, or 0 after the last page. */
+	/* Before a page of parts is read, the part-number-marker of its request, or 0. After that,
+	 * the marker of the next page, or 0 after the last page. */
 	unsigned next_part;
 };
 /* `days` is the fewest days after which an enabled lifecycle rule aborts unfinished uploads of all

@@ -1,5 +1,5 @@
-/* Puts an S3 request together, sends it, and learns from its reply what the server can do. The
- * calls themselves are in s3.c and s3_multipart.c. */
+/* Builds an S3 request, sends it, and learns the server's abilities from its reply. The calls
+ * themselves are in s3.c and s3_multipart.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -32,7 +32,7 @@ const char *s3_server(const struct s3 *s3)
 static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 {
 	int unknown = S3_SERVER_UNKNOWN;
-	/* Without a status there was no reply. Of several threads, only one notes the header. */
+	/* Without a status there was no reply. Only one of several threads notes the header. */
 	if (!reply->status ||
 		!atomic_compare_exchange_strong(&s3->server_is, &unknown, S3_SERVER_BEING_NOTED))
 		return;
@@ -40,7 +40,7 @@ static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 	snprintf(s3->server, sizeof s3->server, "%s", name ? name : "");
 	for (char *c = s3->server; *c; c++)
 		if (*c < ' ' || *c > '~')
-			*c = '?'; /* a mark store takes only text */
+			*c = '?'; /* a mark store accepts only text */
 	atomic_store(&s3->server_is, S3_SERVER_KNOWN);
 }
 
@@ -69,7 +69,7 @@ int64_t s3_parse_mtime(const char *s)
 	if (digits == 0 || digits > 10 || (s[digits] && s[digits] != '.'))
 		return 0;
 	const int64_t whole_s = (int64_t)strtoull(s, NULL, 10);
-	if (whole_s >= INT64_MAX / NS) /* as ns it would not fit, nor would 11 digits */
+	if (whole_s >= INT64_MAX / NS) /* it would not fit as ns, nor would 11 digits */
 		return 0;
 	const char *fraction = s[digits] ? s + digits + 1 : "";
 	int64_t ns = 0;
@@ -163,7 +163,7 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 		return;
 	}
 	/* The etag differs. If the checksum shows that the content is the same, the etags of this
-	 * server are not MD5s. One such reply does not undo what is known already. */
+	 * server are not MD5s. One such reply does not change an ability that is known already. */
 	if (!ret_sum->text[0] || !(sums->kinds & DIGEST_OF(ret_sum->kind)) ||
 		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
 		return;

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define AHEAD_MAX_S         (15 * 60) /* so long before the expiry AWS's SDKs begin to renew */
+#define AHEAD_MAX_S         (15 * 60) /* the time before the expiry at which AWS's SDKs begin to renew */
 #define RETRY_MAX_MS        30000
-#define LOOK_NS             (2 * NS_PER_S) /* between two looks at the files */
+#define LOOK_NS             (2 * NS_PER_S) /* the time between two checks of the files */
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
-#define GUESS_NS            (60 * NS_PER_S) /* between two loads after refusals of unclear cause */
+#define GUESS_NS            (60 * NS_PER_S) /* the time between two loads after refusals of unclear cause */
 
 /* The names of functions whose callers hold the mutex end in _locked. */
 
@@ -29,7 +29,7 @@ static bool same_keys(const struct credentials *a, const struct credentials *b)
 	       strcmp(token_a, token_b) == 0;
 }
 
-/* Notes what the profile's files look like now, to see later whether they were written. */
+/* Notes the stamps of the profile's files, by which a later write is noticed. */
 static void stamp_files(const struct credentials_chain *chain, struct stamp ret[static 2])
 {
 	const struct credentials_options *options = &chain->loader.options;
@@ -105,8 +105,8 @@ static void note_failure_locked(struct credentials_chain *chain)
 	chain->locked.said_late = true;
 }
 
-/* Puts the credentials in force that a load has brought, and takes over their memory. If they are
- * only the keys that a server has refused, the refusal stands. */
+/* Puts loaded credentials in force, and takes over their memory. If they are the keys that a server
+ * has refused, the refusal stands. */
 static void put_in_force_locked(struct credentials_chain *chain, const struct credentials *fresh)
 {
 	struct credentials *current = &chain->locked.current;
@@ -128,9 +128,9 @@ static void put_in_force_locked(struct credentials_chain *chain, const struct cr
 	chain->locked.next_ns = renewal_ns(current->expires_s);
 }
 
-/* Loads credentials, and puts them in force or notes why there are none. Gives the mutex up while
- * the providers are asked, since that may take long. Only the keeper calls it, so `loader` and
- * `stamps` need no mutex. */
+/* Loads credentials, and puts them in force or notes why there are none. Releases the mutex while
+ * the providers work, since that may take long. Only the keeper calls it, so `loader` and `stamps`
+ * need no mutex. */
 static void load_locked(struct credentials_chain *chain)
 {
 	struct credentials fresh = {0};
@@ -153,8 +153,8 @@ static void load_locked(struct credentials_chain *chain)
 	uv_cond_broadcast(&chain->changed);
 }
 
-/* The keeper's thread. Loads credentials when that is asked for. Once there are credentials, also
- * loads when new ones are due, or when the profile's files have changed. */
+/* The keeper's thread. Loads credentials on request. Once there are credentials, also loads when
+ * new ones are due, or when the profile's files have changed. */
 static void keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
@@ -169,7 +169,7 @@ static void keep_credentials(void *arg)
 			load_locked(chain);
 			continue;
 		}
-		/* Sleeps until the next load is due, or the files have to be looked at again. */
+		/* Sleeps until the next load or the next check of the files is due. */
 		const uint64_t look_ns = now_ns + LOOK_NS, next_ns = chain->locked.next_ns;
 		wait_until(chain->locked.wanted || chain->locked.stopping, .cond = &chain->changed,
 			.mutex = &chain->mutex,
@@ -186,7 +186,7 @@ int credentials_chain_new(const struct credentials_options *options, struct cred
 	chain->loader.options = *options;
 	uint64_t patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_DEFAULT_MS;
 	chain->patience_ns = patience_ms * NS_PER_MS;
-	chain->locked.next_ns = UINT64_MAX; /* the first load has to be asked for */
+	chain->locked.next_ns = UINT64_MAX; /* the first load has to be requested */
 	uv_cond_init(&chain->changed);
 	uv_mutex_init(&chain->mutex);
 	*ret = chain;
@@ -216,14 +216,14 @@ void credentials_chain_free(struct credentials_chain *chain)
 static bool await_load_locked(
 	struct credentials_chain *chain, unsigned number, const struct call_limits *limits)
 {
-	/* The difference is right even after the numbers have begun again at 0. */
+	/* The difference is right even after the numbers have wrapped around to 0. */
 	return wait_until((int)(chain->locked.ended - number) >= 0, .cond = &chain->changed,
 		       .mutex = &chain->mutex, .deadline_ns = limits->deadline_ns,
 		       .abandon = limits->abandon, .arg = limits->abandon_arg) == WAIT_MET;
 }
 
-/* Asks the keeper for a new load, which begins after this call. Returns its number. A load that is
- * under way ends first. */
+/* Requests a new load from the keeper, which begins after this call. Returns its number. A load
+ * that is under way ends first. */
 static unsigned want_load_locked(struct credentials_chain *chain)
 {
 	chain->locked.wanted = true;
@@ -257,8 +257,8 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 {
 	if (!chain->locked.paused_ns)
 		chain->locked.paused_ns = clock_boot_ns();
-	/* Asks for a load if none is asked for, none is under way, and none has failed. After a
-	 * failure the keeper loads by itself, at next_ns. */
+	/* Requests a load if none is requested or under way, and none has failed. After a failure
+	 * the keeper loads by itself, at next_ns. */
 	if (!chain->locked.wanted && chain->locked.begun == chain->locked.ended &&
 		!chain->locked.failures)
 		want_load_locked(chain);
@@ -345,26 +345,26 @@ static bool is_news_locked(const struct credentials_chain *chain, unsigned gener
 	return atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
 }
 
-/* Does what credentials_refused() promises, with the mutex held. */
+/* Implements credentials_refused(), with the mutex held. */
 static bool refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits)
 {
 	/* If this is no news, the next credentials_get() returns the other credentials, or waits
-	 * for some. Without the keeper nobody can load, and that call starts it. */
+	 * for some. Without the keeper no load is possible; that call starts it. */
 	if (!is_news_locked(chain, generation) || !chain->locked.keeper_runs)
 		return true;
 	/* A refusal that does not name expired credentials may have many other reasons, and may
-	 * occur with each file. So it leads to a load only now and then, and only if the
-	 * credentials have a session token, since others do not expire. */
+	 * occur with each file. So it causes a load only now and then, and only if the credentials
+	 * have a session token, since others do not expire. */
 	const bool may_have_expired = chain->locked.current.session_token &&
 				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
 	if (!is_sure && !may_have_expired)
 		return false;
-	/* If the wait for the load is given up, the next credentials_get() tells the result. */
+	/* If the wait for the load is given up, the next credentials_get() returns the result. */
 	if (!await_load_locked(chain, want_load_locked(chain), limits) ||
 		!is_news_locked(chain, generation))
 		return true;
-	/* The load has failed, or has brought the same credentials. */
+	/* The load has failed, or has yielded the same credentials. */
 	const bool others_may_come =
 		chain->locked.error || (atomic_load(&chain->accepted) && !chain->loader.is_fixed);
 	if (!is_sure || !others_may_come)

@@ -1,5 +1,5 @@
-/* Credentials: where they come from, and how a run always has valid ones. Each provider has a file
- * of its own, credentials_NAME.c, and credentials_providers.h calls it. */
+/* Credentials: their sources, and keeping them valid during a run. Each provider has a file of its
+ * own, credentials_NAME.c, and credentials_providers.h calls it. */
 #pragma once
 #include "aws/endpoint.h"
 #include "base/problem.h"
@@ -21,26 +21,28 @@ int credentials_copy(const struct credentials *c, struct credentials *ret); /* 0
  * credentials_chain_free(). NULL: not set. */
 struct credentials_options {
 	const char *profile;          /* the profile's name; never NULL */
-	bool profile_is_explicit;     /* an option names it: keys in the environment are ignored */
+	bool profile_is_explicit;     /* an option names the profile: keys in the environment are
+					 ignored */
 	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE */
 	const char *config_path;
-	struct endpoint sts;                    /* where roles are assumed */
+	struct endpoint sts;                    /* the endpoint at which roles are assumed */
 	char *sso_endpoint, *sso_oidc_endpoint; /* NULL: AWS's own in the SSO region */
-	struct endpoint_terms terms;            /* by which AWS's endpoints of SSO are chosen */
-	const char *ca_bundle;                  /* for https, as http_options has it */
-	uint64_t patience_ms; /* how long credentials_get waits for a renewal; 0: 5 minutes */
+	struct endpoint_terms terms;            /* terms for AWS's endpoints of SSO */
+	const char *ca_bundle;                  /* for https, as in http_options */
+	/* the longest wait of credentials_get() for a renewal; 0: 5 minutes */
+	uint64_t patience_ms;
 };
 
 /* The chain of credential providers in AWS's order. One for the process. Thread-safe.
  *
  * Its own thread, which the first credentials_get() starts, loads credentials before they expire,
  * when the profile's files change, and when a server refuses those in force. Requests go on with
- * the credentials in force meanwhile. Only the provider that had the first credentials is asked for
- * later ones, so that a run never changes its identity. */
+ * the credentials in force meanwhile. Later credentials come only from the provider of the first
+ * ones, so that a run never changes its identity. */
 struct credentials_chain;
 int credentials_chain_new(
 	const struct credentials_options *options, struct credentials_chain **ret);
-void credentials_chain_free(struct credentials_chain *chain); /* ends a load that is under way */
+void credentials_chain_free(struct credentials_chain *chain); /* Ends a load that is under way. */
 
 /* Copies the credentials in force into *ret (wipe it). *ret_generation grows with each change of
  * the keys, but not if only their expiry changes. A caller keeps its copy until the generation
@@ -62,9 +64,9 @@ void credentials_accepted(struct credentials_chain *chain);
  * the load within the limits, and returns whether another try is worth it. After true, the next
  * credentials_get() returns other credentials, or waits for them.
  *
- * is_sure says that by the server's answer the credentials have expired or are unknown. Otherwise
- * the refusal may have another reason. Then credentials without a session token are not loaded, nor
- * are any within a minute of the last load, and the call returns false.
+ * is_sure means that according to the server's answer the credentials have expired or are unknown.
+ * Otherwise the refusal may have another reason. Then credentials without a session token are not
+ * loaded, nor are any within a minute of the last load, and the call returns false.
  *
  * Other credentials are worth another try. Without others, the call returns true only if is_sure is
  * set and others may come later: the load has failed, or a server had accepted the credentials and

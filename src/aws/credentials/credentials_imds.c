@@ -9,17 +9,17 @@
 #include <string.h>
 #include <strings.h>
 
-#define EXTENSION_S    600 /* how long expired credentials are still used */
+#define EXTENSION_S    600 /* the time for which expired credentials are still used */
 #define ROLE_MAX_BYTES 256
 #define ROLES          "/latest/meta-data/iam/security-credentials/"
-/* For how many seconds the token is to be good: the longest that IMDS allows. */
+/* The lifetime of the token in seconds: the longest that IMDS allows. */
 #define TTL_HEADER "X-aws-ec2-metadata-token-ttl-seconds: 21600"
 
 struct imds {
 	struct credentials_providers *loader;
 	char url[300];           /* without a slash at its end */
 	struct text token;       /* the header line; empty: version 1 */
-	struct http_reply reply; /* to the last request */
+	struct http_reply reply; /* the reply to the last request */
 	uint64_t timeout_ms;
 	unsigned attempts;
 	bool v1_is_asked_for;
@@ -116,8 +116,8 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 	int error = request(service, "PUT", "/latest/api/token", "", TTL_HEADER, ret_problem);
 	if (error)
 		return error;
-	/* At this address other clouds have other services, whose answer is no error: with -ENODATA
-	 * the next provider is asked. */
+	/* At this address other clouds have other services, whose answer is no error: -ENODATA
+	 * makes the next provider be tried. */
 	if (reply->status != 200 || !is_word(&reply->body, 1024))
 		return problem_error(ret_problem,
 			(reply->status == 429 || reply->status >= 500) ? -EACCES : -ENODATA,

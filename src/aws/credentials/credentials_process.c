@@ -19,9 +19,9 @@
 
 #define SPACE " \t\r\n"
 
-/* Copies the word at s to `to`, with a NUL, and sets *ret_end behind that. Returns what follows the
- * word in s, or NULL with *ret_why. A backslash takes the next character as it is. In "..." it does
- * so only before a double quote or a backslash, and in '...' never. */
+/* Copies the word at s to `to`, with a NUL, and sets *ret_end behind that. Returns the rest of s
+ * behind the word, or NULL with *ret_why. A backslash takes the next character as it is. In "..."
+ * it does so only before a double quote or a backslash, and in '...' never. */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
 	char quotation = 0; /* the quote character that is open, or 0 */
@@ -71,7 +71,7 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 	return 0;
 }
 
-#define SLICE_MS 50 /* the longest time between two looks at whether the program has ended */
+#define SLICE_MS 50 /* the longest time between two checks whether the program has ended */
 
 struct process_run {
 	struct process_output *output;
@@ -143,7 +143,7 @@ static int start_process(char *const *argv, struct process_run *run)
 	for (int i = 0; i < 3 && !error; i++)
 		error = pipe2(pipes[i], O_CLOEXEC) < 0 ? errno : 0;
 	if (!error) {
-		sigfillset(&all); /* a handler of ours must not run in the child */
+		sigfillset(&all); /* no handler of ours may run in the child */
 		thread_mask_signals(SIG_SETMASK, &all, &before);
 		run->pid = fork();
 		if (run->pid == 0)
@@ -166,9 +166,9 @@ static int start_process(char *const *argv, struct process_run *run)
 	return -error;
 }
 
-/* Reads what is in pipe i now into its text, and closes the pipe at its end. Returns 0, or
- * -EMSGSIZE or -ENOMEM if the text of standard output (i is 0) cannot take it. What the text of
- * standard error cannot take is dropped. */
+/* Reads the bytes now in pipe i into its text, and closes the pipe at its end. Returns 0, or
+ * -EMSGSIZE or -ENOMEM if the text of standard output (i is 0) is too small. Excess standard error
+ * is dropped. */
 static int drain_pipe(struct process_run *run, int i)
 {
 	struct text *text = i ? &run->output->err : &run->output->out;
@@ -234,7 +234,7 @@ static int read_output(
 	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
 {
 	const int status = output->status;
-	/* The first line of what the program wrote to standard error. */
+	/* The first line of the program's standard error. */
 	const char *errors = text_string(&output->err);
 	struct quoted said = quote_bytes(errors, strcspn(errors, "\n"));
 	json_t *object = json_load_secret(&output->out);

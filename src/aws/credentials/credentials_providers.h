@@ -1,6 +1,6 @@
-/* How credentials are loaded, each time that credentials.c asks for them. The providers are asked
- * in AWS's order. One of them is the profile, which can be configured in several ways. At the end
- * are requests to STS, the run of a program, and the chain of credentials.c. */
+/* Loading credentials, each time that credentials.c needs them. The providers are tried in AWS's
+ * order. One of them is the profile, which can be configured in several ways. At the end are
+ * requests to STS, the run of a program, and the chain of credentials.c. */
 #pragma once
 #include "aws/credentials/credentials.h"
 #include "aws/settings_lookup.h"
@@ -17,14 +17,14 @@ struct credentials_providers {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* the first request makes this and `http` */
 	struct http *http;
-	bool has_provider; /* a provider has yielded credentials; later loads ask only this one */
+	bool has_provider; /* a provider has yielded credentials; later loads use only this one */
 	int provider;      /* the index of this provider */
 	atomic_bool is_fixed; /* this provider can never yield other credentials in this process */
 	atomic_bool stopped;  /* ends the load that is under way */
 };
 
 /* A provider. Returns 0 and fills *ret, or -ENODATA if it is not configured, so that the next one
- * is asked, or another -errno. *ret_problem, which is not NULL, gets a sentence unless 0 is
+ * is tried, or another -errno. *ret_problem, which is not NULL, gets a sentence unless 0 is
  * returned. With -ENODATA it may be empty. */
 typedef int credentials_load(
 	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem);
@@ -54,7 +54,7 @@ enum credentials_form { FORM_PROGRAM, FORM_AGENT, FORM_SSO };
 int credentials_from_json(const json_t *object, enum credentials_form form, struct credentials *ret,
 	struct problem *ret_problem);
 /* Reads credentials from the JSON of a reply, with the same errors. A status other than 200 is
- * -EBADMSG, too. The expiry is corrected by how far the server's clock is from ours. */
+ * -EBADMSG, too. The expiry is corrected by the offset of the server's clock from ours. */
 int credentials_from_reply(const struct http_reply *reply, enum credentials_form form,
 	struct credentials *ret, struct problem *ret_problem);
 
@@ -67,8 +67,8 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 int credentials_http(struct credentials_providers *loader, struct http_request request,
 	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret,
 	struct problem *ret_problem);
-/* Returns by how many seconds the server's clock is ahead of ours, by the reply's Date. 0 if the
- * clocks differ by less than CLOCK_IS_OFF_S, or the reply has no Date. */
+/* Returns the number of seconds by which the server's clock is ahead of ours, according to the
+ * reply's Date. 0 if the clocks differ by less than CLOCK_IS_OFF_S, or the reply has no Date. */
 int64_t credentials_clock_offset_s(const struct http_reply *reply);
 
 /* Adds a file's content, which is a token, to ret, without the white space at its end. ret->max
@@ -95,9 +95,9 @@ profile_way credentials_sso;
 /* credential_process. */
 profile_way credentials_process;
 
-/* Loads credentials from the first provider that has any. Later loads ask only that one. Returns 0;
- * -ENODATA with a sentence that says where it has looked; -ESTALE for credentials that have already
- * expired; or another -errno with a sentence. */
+/* Loads credentials from the first provider that has any. Later loads use only that one. Returns 0;
+ * -ENODATA with a sentence that lists the places searched; -ESTALE for credentials that have
+ * already expired; or another -errno with a sentence. */
 int credentials_providers_load(
 	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem);
 
@@ -164,16 +164,16 @@ struct credentials_chain {
 		bool loaded;     /* `current` has credentials */
 		bool is_refused; /* a server refuses `current`, and a load found no others */
 		bool keeper_runs, stopping;
-		bool wanted;            /* a load is asked for */
-		unsigned begun, ended;  /* how many loads have begun and ended. They differ while a
-					   load is under way */
+		bool wanted;            /* a load is requested */
+		unsigned begun, ended;  /* numbers of loads that have begun and ended, which differ
+					   while a load is under way */
 		uint64_t ended_ns;      /* clock_boot_ns() at the end of the last load */
 		unsigned failures;      /* loads since the last good one: they have failed, or have
 					   brought only keys that a server had refused */
 		int error;              /* error of the last load */
 		struct problem problem; /* the problem of the last load */
 		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
-		uint64_t paused_ns;     /* since when there are no usable credentials, or 0 */
+		uint64_t paused_ns;     /* time since which there are no usable credentials, or 0 */
 		/* A warning has said that the renewal is late, or that requests are paused. */
 		bool said_late, said_paused;
 	} locked;

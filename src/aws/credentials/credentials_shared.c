@@ -31,9 +31,9 @@ int credentials_copy(const struct credentials *c, struct credentials *ret)
 	return 0;
 }
 
-/* Returns what is wrong with a part of the credentials, or NULL. The access key and the token
- * become parts of headers, and so have no blanks. The secret is never sent, and its server may
- * allow blanks within; at its ends, and quotes around it, are how it was copied. */
+/* Returns the fault of a part of the credentials, or NULL. The access key and the token become
+ * parts of headers, and so have no blanks. The secret is never sent, and its server may allow
+ * blanks within; blanks at its ends, and quotes around it, come from copying. */
 static const char *flaw_of(const char *value, bool is_sent, size_t bytes_max)
 {
 	const size_t n = strlen(value);
@@ -99,7 +99,7 @@ int secret_file_read(const char *path, struct text *ret, struct problem *ret_pro
 	if (error)
 		problem_set(ret_problem, "cannot read a token from %s: %s", quote(path).text,
 			named_file_error(error));
-	/* -ENODATA would make the next provider be asked, and hide this error. */
+	/* -ENODATA would make the next provider be tried, and hide this error. */
 	return error == -ENODATA ? -EIO : error;
 }
 
@@ -211,8 +211,8 @@ static bool is_throttled(const struct http_reply *reply)
 	return reply->status == 429;
 }
 
-/* Whether the same request may end otherwise if it is sent again. Of all replies, only throttling
- * and 5xx may. `reply` counts if error is 0. */
+/* Whether the same request may have another result if it is sent again. Of all replies, only
+ * throttling and 5xx may. `reply` counts if error is 0. */
 static bool may_end_otherwise(int error, const struct http_reply *reply)
 {
 	if (error)

@@ -13,7 +13,7 @@
 #define BODY_MAX_BYTES  (64U << 10)
 #define TOKEN_MAX_BYTES 20000 /* the longest token of an identity provider that STS takes */
 #define TIMEOUT_MS      20000
-#define ATTEMPTS        5 /* STS throttles if many hosts ask at once */
+#define ATTEMPTS        5 /* STS throttles if many hosts send requests at once */
 
 /* Adds a parameter to the form in the body, unless its value is NULL. */
 static void add_parameter(struct text *body, const char *name, const char *value)
@@ -69,8 +69,8 @@ static const char *find_text(const xmlNode *node, const char *name)
 	return found;
 }
 
-/* Reads the credentials, or the error, out of the reply. Returns 0, or -errno with a sentence,
- * which -ENOMEM may lack. */
+/* Reads the credentials, or the error, out of the reply. Returns 0, or -errno with a sentence; the
+ * sentence may be empty on -ENOMEM. */
 static int read_reply(
 	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
 {
@@ -146,12 +146,12 @@ int sts_assume(struct credentials_providers *loader, const struct sts_request *r
 	http_reply_clear(&reply);
 	if (error)
 		problem_prefix(ret_problem, "role %s", quote(request->role).text);
-	/* -ENODATA would make the next provider be asked, and hide this error. */
+	/* -ENODATA would make the next provider be tried, and hide this error. */
 	return error == -ENODATA ? -EIO : error;
 }
 
 /* Returns a setting for the token of an identity provider: the variable's value, or else that of
- * the profile's key. The variables are ignored if a profile was asked for by name, or if another
+ * the profile's key. The variables are ignored if a profile was named explicitly, or if another
  * profile names this one as its source_profile. Source: "Assume role with web identity" of the AWS
  * SDKs and Tools Reference Guide. */
 static const char *identity_setting(
