@@ -1,5 +1,5 @@
 /* `s3once cat`: prints the lines of a log from its objects. It needs no marks. src/cat reads and
- * prints. This file finds out which log is meant, by a URL or by a job, and which times. */
+ * prints. This file determines the log, by a URL or by a job, and the times. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -74,7 +74,7 @@ static const struct command cat_command = {
 		"2 usage; 3 the bucket cannot be read.\n",
 };
 
-/* Reads "hh:mm" or "hh:mm:ss" into tm. Returns what follows it, or NULL. */
+/* Reads "hh:mm" or "hh:mm:ss" into tm. Returns the rest, or NULL. */
 static const char *read_time_of_day(const char *s, struct tm *tm)
 {
 	int n = 0;
@@ -92,7 +92,8 @@ static const char *read_time_of_day(const char *s, struct tm *tm)
 	return is_time ? s : NULL;
 }
 
-/* Reads a TIME. A time of the day alone is of the day of day_s. Returns false if it is none. */
+/* Reads a TIME. A time of the day alone belongs to the day of day_s. Returns false if it is
+ * none. */
 static bool read_time(const char *s, int64_t day_s, int64_t *ret_s)
 {
 	struct tm tm = {0};
@@ -116,7 +117,7 @@ static bool read_time(const char *s, int64_t day_s, int64_t *ret_s)
 	const struct tm asked = tm;
 	tm.tm_isdst = -1;
 	*ret_s = is_utc ? timegm(&tm) : mktime(&tm);
-	/* A day such as 2026-02-30 is read as another one. */
+	/* A day such as 2026-02-30 was parsed as another one. */
 	return tm.tm_mday == asked.tm_mday && tm.tm_mon == asked.tm_mon;
 }
 
@@ -145,7 +146,7 @@ static bool read_times(struct catting *catting, struct problem *ret_problem)
 	return true;
 }
 
-/* Makes the key that the job gives a version of the log. Returns 0, or -errno with a sentence. */
+/* Makes the job's key for a version of the log. Returns 0, or -errno with a sentence. */
 static int render(const struct key_template *template, const char *log, int64_t time_s,
 	struct text *ret, struct problem *ret_problem)
 {
@@ -163,7 +164,8 @@ static int render(const struct key_template *template, const char *log, int64_t 
 static int family_of_job(
 	const struct job *job, const char *log, struct text *family, struct problem *ret_problem)
 {
-	static const int64_t times_s[] = {979541130, 1026728430}; /* a winter's day, a summer's */
+	static const int64_t times_s[] = {
+		979541130, 1026728430}; /* a day in winter, and one in summer */
 	const struct s3once_options *o = &job->options.run;
 	struct family_rules *rules = NULL;
 	struct key_template *template = NULL;
@@ -222,7 +224,7 @@ static const char *relative_log(const struct job *job, const char *log)
 	return log;
 }
 
-/* Finds out which log of the job is meant. False with a sentence. */
+/* Determines the log of the job. False with a sentence. */
 static bool choose_of_job(
 	struct catting *catting, const char *log, const char *target, struct problem *ret_problem)
 {
@@ -250,7 +252,7 @@ static bool choose_of_job(
 	return !error;
 }
 
-/* Finds out which log a URL means. False with a sentence. */
+/* Determines the log of a URL. False with a sentence. */
 static bool choose_of_url(struct catting *catting, const char *url, struct problem *ret_problem)
 {
 	struct text family = TEXT(2 * KEY_BYTES_MAX);
@@ -286,7 +288,7 @@ static void report_sentence(void *arg, bool is_error, const char *sentence)
 		log_warning("%s", sentence);
 }
 
-/* Says why no object was selected. */
+/* Reports the reason why no object was selected. */
 static void report_nothing(
 	const struct catting *catting, const struct log_cat *cat, struct problem *ret_problem)
 {
@@ -365,7 +367,7 @@ int cat_main(int argc, char **argv)
 {
 	struct catting catting = {.family = TEXT(4 * KEY_BYTES_MAX)};
 	struct command_frame frame = FRAME_WITH_JOB(cat_command, catting);
-	frame.speaks_itself = true; /* the lines are no output of the command's own */
+	frame.speaks_itself = true; /* the lines of the log do not go through `output` */
 	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem)) {
 		const char *const *operands = (const char *const *)frame.operands;
 		bool is_chosen;

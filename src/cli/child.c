@@ -28,7 +28,8 @@ static struct {
 	bool descriptors[FD_SETSIZE];   /* descriptors with higher numbers are not passed on */
 } given;
 
-/* Sets the soft limit, at most to the hard one. Returns what it was, or 0 if it cannot be read. */
+/* Sets the soft limit, at most to the hard one. Returns the former one, or 0 if it cannot be
+ * read. */
 static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
 {
 	struct rlimit limit;
@@ -59,8 +60,8 @@ static void note_descriptor(int fd)
 		given.descriptors[fd] = !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
-/* Keeps the descriptor from commands, unless this process was started with it. libcurl does not do
- * so with all of its own. */
+/* Hides the descriptor from commands, unless this process was started with it. libcurl does not set
+ * close-on-exec on all of its own. */
 static void hide_descriptor(int fd)
 {
 	if (fd >= FD_SETSIZE || !given.descriptors[fd])
@@ -157,8 +158,7 @@ int child_main(int argc, char **argv)
 {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz;
-	/* argv is "child", PARENT, BEFORE, and then the variables up to "--", which the command
-	 * follows. */
+	/* argv is "child", PARENT, BEFORE, then variables up to "--", and then the command. */
 	char **command = argv + (argc < 3 ? argc : 3);
 	for (; *command && strcmp(*command, "--") != 0; command++)
 		must_have(putenv(*command) ? NULL : *command);
@@ -181,5 +181,5 @@ int child_main(int argc, char **argv)
 	const int error = errno;
 	fprintf(stderr, "s3once: error: cannot start %s: %s\n", quote(*command).text,
 		strerror(error));
-	return error == ENOENT ? 127 : 126; /* as a shell does */
+	return error == ENOENT ? 127 : 126; /* the exit codes of a shell */
 }

@@ -1,29 +1,29 @@
 /* Starts the commands of `lock run` and of `push … -- COMMAND`. The new process is at first s3once
- * itself, which does what posix_spawn cannot do, and then becomes the command. */
+ * itself, which makes preparations that posix_spawn cannot make, and then becomes the command. */
 #pragma once
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <uv.h>
 
-/* Is called once, first in main(). It turns core dumps off, since they would hold secrets. It opens
+/* Called once, first in main(). It turns core dumps off, since they would contain secrets. It opens
  * standard descriptors that are closed as /dev/null, raises the limit of descriptors to the hard
  * limit, and ignores SIGPIPE and SIGXFSZ. */
 void startup_prepare(void);
 
-/* Calls uv_spawn(), with the limit of descriptors that this process was started with. Of the
- * descriptors of this process, the command inherits those that this process was started with, and
- * what the options give it. So does a command of child_start(). */
+/* Calls uv_spawn(), with the limit of descriptors that this process was started with. The command
+ * inherits only those descriptors that this process was started with, and those in the options. So
+ * does a command of child_start(). */
 int child_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options);
 
 struct child_options {
 	char *const *command;   /* ends with NULL */
-	char *const *variables; /* ends with NULL: what the command's environment has besides ours,
-				   as NAME=value. NULL: nothing */
+	char *const *variables; /* additions to our environment for the command, as NAME=value,
+				   ended by NULL. NULL: none */
 	const sigset_t *mask;   /* the signals that are blocked when the command begins */
 	int fd, fd_there;       /* a descriptor of ours, and its number in the command */
-	bool has_session; /* whether the command has a session of its own, without a terminal; else
-			     it has a process group of its own, which takes the terminal over if our
+	bool has_session; /* the command has a session of its own, without a terminal; otherwise it
+			     has a process group of its own, which takes the terminal over if our
 			     group has it */
 };
 /* Starts the command. *ret is the id of its process, and of its process group. The command is

@@ -1,7 +1,7 @@
 /* The frame of all commands (commands.h), which each command calls first and last. It opens the
- * marks for the commands that only look at marks or remove them; init and doctor open theirs
- * themselves, and a push does so by the library. Output that was lost changes the exit code here,
- * but for commands with an output of their own, such as push. */
+ * marks for the commands that only read marks or remove them; init and doctor open theirs
+ * themselves, and a push does so by the library. Lost output changes the exit code here, except for
+ * commands with an output of their own, such as push. */
 #include "cli/commands.h"
 #include "base/log.h"
 #include "base/must_have.h"
@@ -15,7 +15,7 @@
 
 #define FULL_BYTES (256U << 10) /* a disk with less room than this is full */
 
-/* Reads the options of the command line, and from the environment those that it leaves open. With
+/* Reads the options of the command line, and from the environment those that it does not set. With
  * --job, job_asked_open() reads the environment later, with the job's file. Returns the number of
  * operands, or an error as options_parse() does. */
 static int read_options(struct command_frame *frame, int argc, char **argv)
@@ -33,8 +33,8 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 	return n;
 }
 
-/* Checks the number of operands, among which is the target that a job has added. Returns 0, or
- * -EINVAL with a sentence. */
+/* Checks the number of operands, including the target that a job has added. Returns 0, or -EINVAL
+ * with a sentence. */
 static int check_operand_count(struct command_frame *frame)
 {
 	const struct command *command = frame->command;
@@ -66,7 +66,7 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->read.ret_topic = &frame->topic;
 	frame->read.ret_before_dashes = &frame->before_dashes;
 	frame->n = read_options(frame, argc, argv);
-	if (frame->n == -ECANCELED) { /* --help was asked for */
+	if (frame->n == -ECANCELED) { /* --help was given */
 		if (options_help(frame->command, frame->topic, stdout, &frame->problem) == 0)
 			frame->code = S3ONCE_EXIT_OK;
 	}
@@ -76,8 +76,8 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
 	if (frame->n >= 0 && check_operand_count(frame) < 0)
 		frame->n = -EINVAL;
-	/* If the command does not go on, `output` is not begun. By `speaks_itself` frame_end()
-	 * knows that it must not finish it. */
+	/* If the command does not go on, `output` is not begun. `speaks_itself` keeps frame_end()
+	 * from finishing it. */
 	frame->speaks_itself |= frame->n < 0;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});
@@ -92,8 +92,8 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	frame->place.only_read = only_read;
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
-	/* A job that root ran by hand has put marks at this path, and the systemd units keep others
-	 * elsewhere. Root may have meant the marks of the units. */
+	/* A run by root has made marks at this path, and the systemd units keep others elsewhere,
+	 * which root may have meant. */
 	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
 		 marks_of_units_are_there(path))
 		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
@@ -101,8 +101,8 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	return !error;
 }
 
-/* Returns whether the disk of the marks is full, and says so: the runs that met this could not
- * record that they have failed, so that the marks show an earlier success. */
+/* Returns whether the disk of the marks is full, and reports it: runs that met this could not
+ * record their failure, so the marks show an earlier success. */
 static bool report_full_disk(const char *path)
 {
 	struct statfs fs;
@@ -123,7 +123,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	text_add(&frame->marks_name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
 	text_add_escaped_string(&frame->marks_name, there);
 	frame->code = S3ONCE_EXIT_SETUP;
-	/* Opening a missing file of marks would create it, and a command that only looks must not
+	/* Opening a missing file of marks would create it, and a command that only reads must not
 	 * do that. */
 	if (!place->is_dynamodb && access(there, F_OK) && errno == ENOENT) {
 		problem_set(problem,
@@ -149,8 +149,8 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* The sentence begins with the name of the marks, unless it has ":TABLE" or the path
-	 * already. A table may be called as any word of the sentence. */
+	/* The sentence begins with the name of the marks, unless it contains ":TABLE" or the path
+	 * already. The bare name of a table could be any word. */
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + !place->is_dynamodb))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;
@@ -164,7 +164,8 @@ int frame_end(struct command_frame *frame)
 	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)
 		log_error("%s: %s", frame->command->name, sentence);
-	/* Lost output changes only these two codes. frame->problem has explained any other one. */
+	/* Lost output changes only these two codes. For any other, frame->problem has the
+	 * explanation. */
 	int code = frame->code;
 	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
 		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;

@@ -1,7 +1,7 @@
 /* Each command is one function, whose argv[0] is the command's name. It returns the exit code.
  *
  * All commands begin and end with the functions of struct command_frame. These read the command
- * line, open the marks and services that are asked for, and print why the command fails. */
+ * line, open the marks and services that the command needs, and print the reason of its failure. */
 #pragma once
 #include "cli/open_marks.h"
 #include "cli/options/options.h"
@@ -12,11 +12,11 @@ command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main
 	gc_main, status_main, verify_main, manifest_main, cat_main, config_main, doctor_main,
 	lock_main, version_main;
 
-/* The frame of a command. Zero it, set what the command has, and use it as follows:
+/* The frame of a command. Zero it, set the first members, and use it as follows:
  *
- *	if (frame_begin(&frame, argc, argv) && frame_choose_marks(&frame, true))
- *		frame.code = show_what_is_there(&frame);
- *	return frame_end(&frame);
+ * 	if (frame_begin(&frame, argc, argv) && frame_choose_marks(&frame, true))
+ * 		frame.code = show_what_is_there(&frame);
+ * 	return frame_end(&frame);
  *
  * The frame is for one thread and must not move. Its `output` is for all threads. */
 struct command_frame {
@@ -24,23 +24,22 @@ struct command_frame {
 	const struct command *command; /* its options and texts */
 	void *values;                  /* the struct that the options are read into */
 	struct job_asked *job;         /* the argument of --job; NULL: the command has no --job */
-	struct access *access;         /* where its marks and services are; NULL: it has none */
+	struct access *access;         /* access to its marks and services; NULL: it has none */
 	bool speaks_itself; /* it prints by itself: `output` is never begun, and must not be used */
 	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
 	int code; /* the exit code */
-	/* Why the command fails. frame_end() prints it, unless it is "" or the code is
-	 * S3ONCE_EXIT_OK. So a command that succeeds may leave the sentence of an error that it got
-	 * over. */
+	/* The reason of a failure. frame_end() prints it, unless it is "" or the code is
+	 * S3ONCE_EXIT_OK. So a command that succeeds may leave the sentence of an error that it
+	 * could ignore. */
 	struct problem problem;
 	/* From frame_begin() on: */
-	struct command read; /* the command with its values, and with what is in `given` */
-	/* Where each option was set (enum said_by). With --job, only the command line is looked at.
-	 */
+	struct command read; /* the command with its values and with `given` */
+	/* Where each option was set (enum said_by). With --job, only the command line counts. */
 	unsigned given[OPTIONS_MAX];
 	const char *topic; /* the TOPIC of --help; NULL: none */
 	int before_dashes; /* operands before "--"; 0 also if there is no "--" */
-	char **words;      /* argv as it was */
+	char **words;      /* the original argv */
 	int n;             /* operands */
 	char **operands;
 	struct output output;
@@ -58,18 +57,18 @@ struct command_frame {
 		.command = &(of), .values = &(its), .job = &(its).job, .access = &(its).access})
 
 /* Reads argv[1…], prints the help if --help asks for it, opens the job of --job, and checks the
- * number of operands. Returns whether the command goes on. If not, the frame says why. The code is
- * S3ONCE_EXIT_USAGE until the command sets another one.
+ * number of operands. Returns whether the command goes on. If not, the frame has the reason. The
+ * code is S3ONCE_EXIT_USAGE until the command sets another one.
  *
  * argv is rearranged and stays borrowed. Call frame_end() in any case. */
 bool frame_begin(struct command_frame *frame, int argc, char **argv);
 /* Sets frame->place to the marks that --marks or the environment names, or else to the local ones.
- * Returns false if that fails; the frame then has the code and says why. `only_read`: the command
+ * Returns false if that fails; the frame then has the code and the reason. `only_read`: the command
  * writes no marks. */
 bool frame_choose_marks(struct command_frame *frame, bool only_read);
-/* Opens the services and the marks of frame->place, which must exist. *ret becomes the place
- * of the bucket's marks in them ("": no bucket), without ret->generation. Returns false if that
- * fails; the frame then says why. The code is S3ONCE_EXIT_SETUP in any case, until the command sets
+/* Opens the services and the marks of frame->place, which must exist. *ret becomes the place of the
+ * bucket's marks in them ("": no bucket), without ret->generation. Returns false if that fails; the
+ * frame then has the reason. The code is S3ONCE_EXIT_SETUP in any case, until the command sets
  * another one. */
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
 /* Finishes the output, prints frame->problem, closes everything that is open, and returns the exit
@@ -77,6 +76,6 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
  * frame->unprinted_code. */
 int frame_end(struct command_frame *frame);
 
-/* Prints that no command is named `given`, and which of n names is most like it. `of` is "" for
- * the commands of s3once, and "lock " for those of s3once lock. Returns the exit code. */
+/* Prints that no command is named `given`, with the most similar of n names. `of` is "" for the
+ * commands of s3once, and "lock " for those of s3once lock. Returns the exit code. */
 int command_unknown(const char *of, const char *given, const char *const *names, size_t n);

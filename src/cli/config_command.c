@@ -1,7 +1,7 @@
-/* `s3once config` prints the settings in force, and where the value of each comes from. It reads
- * what a run would read, by the same functions, so that it says the same as the run. src/aws says
- * where each setting of AWS was found, and job.h says which line of a job's file sets an option.
- * The command masks every secret. It sends only the requests that loading the credentials takes. */
+/* `s3once config` prints the settings in force, and the source of each value. It uses the functions
+ * of a run, so that it shows the values of a run. src/aws has the source of each setting of AWS,
+ * and job.h the line of a job's file that sets an option. The command masks every secret. It sends
+ * only the requests for loading credentials. */
 #include "aws/settings_lookup.h"
 #include "base/clock.h"
 #include "base/must_have.h"
@@ -35,8 +35,8 @@ static const struct command config_command = {
 		    "Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or no credentials.\n",
 };
 
-/* Prints a setting. `line` is the line of the job's file that sets it. If it is NULL, `from` says
- * where the value comes from. */
+/* Prints a setting. `line` is the line of the job's file that sets it. If it is NULL, `from` is the
+ * source of the value. */
 static void print_row(const struct config_view *view, const char *name, const char *value,
 	const struct job_line *line, const char *from)
 {
@@ -158,8 +158,8 @@ static void add_proxies(struct setting_rows *rows)
 	}
 }
 
-/* Loads the credentials, and adds what may be shown of them. Returns 0, or -errno with a sentence.
- */
+/* Loads the credentials, and adds the parts that may be shown. Returns 0, or -errno with a
+ * sentence. */
 static int add_credentials(
 	struct setting_rows *rows, struct credentials_chain *chain, struct problem *ret_problem)
 {
@@ -186,7 +186,7 @@ static int add_credentials(
 }
 
 /* Prints all settings. If there are no credentials, it prints the others all the same, and
- * frame->problem says why. Returns the exit code. */
+ * frame->problem has the reason. Returns the exit code. */
 static int config_of(struct command_frame *frame, const struct config_view *view)
 {
 	struct problem *problem = &frame->problem;
@@ -196,7 +196,8 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	const char *marks = frame->access->marks, *locks = getenv("S3ONCE_LOCKS");
 	const bool has_locks = locks && *locks;
 	struct text timeout = TEXT(64);
-	struct setting_rows *rows = &frame->services.aws->found; /* has those of src/aws already */
+	struct setting_rows *rows =
+		&frame->services.aws->found; /* already contains the rows of src/aws */
 	value_show_duration(&timeout, aws->request_timeout_ms);
 	add_row(rows, "request_timeout", text_string(&timeout),
 		frame->access->aws.request_timeout_ms ? "--request-timeout" : "default");
@@ -220,7 +221,7 @@ int config_main(int argc, char **argv)
 	view.is_json = options.json;
 	push_options_check_variables();
 	/* No run of the job follows, so the job is opened with only_asks. If job_open() fails, it
-	 * has said why, and the code stays S3ONCE_EXIT_USAGE. */
+	 * has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
 	else if (goes_on && job_open(argv[0], true, argc, frame.words, &job) == 0) {
@@ -230,6 +231,6 @@ int config_main(int argc, char **argv)
 		frame.code = config_of(&frame, &view);
 	}
 	const int code = frame_end(&frame);
-	job_close(&job); /* after frame_end(), since the access is the job's */
+	job_close(&job); /* after frame_end(), which uses the job's access */
 	return code;
 }

@@ -1,8 +1,8 @@
-/* Figures as people read them: counts, bytes, times. Every command that prints a figure for people
- * takes it from here, so that the same figure looks the same everywhere. JSON and metrics have
- * plain numbers instead. Pure.
+/* Figures for people: counts, bytes, times. Every command that prints a figure for people takes it
+ * from here, so that the same figure looks the same everywhere. JSON and metrics have plain numbers
+ * instead. Pure.
  *
- * Some bounds are a little below a round number. printf() would round what is above such a bound to
+ * Some bounds are a little below a round number. printf() would round values above such a bound to
  * a text that is too long, such as "1024.0 KiB" or "60 s". */
 #include "cli/human_figures.h"
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* Figures as people read them. They are returned by value: output_tell(output, "%s done",
- * human_count(n).text). */
+/* Figures for people, returned by value: output_tell(output, "%s done", human_count(n).text). */
 #pragma once
 #include <stdint.h>
 
@@ -9,7 +8,7 @@ struct figure {
 struct figure human_count(uint64_t n);       /* "1,204" */
 struct figure human_bytes(uint64_t bytes);   /* "812 B", "4.0 KiB", "3.1 GiB" */
 struct figure human_seconds(double seconds); /* "0.4 s", "12 s", "1:05", "2:03:04" (h:mm:ss) */
-/* How long ago something was, roughly: "45 s", "12 min", "5 h", "3 days". */
+/* A rough age: "45 s", "12 min", "5 h", "3 days". */
 struct figure human_age(uint64_t seconds);
 /* A number of things; for "file": "1 file", "1,204 files". */
 struct figure human_things(uint64_t n, const char *thing);

@@ -6,7 +6,7 @@
 #include "cli/human_figures.h"
 #include "marks/store_settings.h"
 
-#define ACTIVE_TIMEOUT_MS (5 * 60 * 1000) /* how long the table may take until it can be used */
+#define ACTIVE_TIMEOUT_MS (5 * 60 * 1000) /* the most time until the table can be used */
 
 struct init_options {
 	struct access access;

@@ -25,7 +25,7 @@ json_t *json_set_members(json_t *object, const struct json_member *members)
 				: is_time               ? json_string(time)
 				: m->kind == IS_BOOLEAN ? json_boolean(m->number)
 				: m->kind == IS_NODE    ? m->node
-							: json_null()); /* no bytes, or no time */
+							: json_null()); /* NULL bytes, or no time */
 	}
 	return object;
 }
@@ -43,7 +43,7 @@ json_t *json_event(const char *name)
 	int64_t ns = clock_wall_ns();
 	char second[21], time[32];
 	clock_format_iso(ns / (int64_t)NS_PER_S, second);
-	second[19] = 0; /* without the Z, which comes behind the milliseconds */
+	second[19] = 0; /* cuts off the Z, which comes after the milliseconds */
 	snprintf(time, sizeof time, "%s.%03dZ", second, (int)(ns / (int64_t)NS_PER_MS % 1000));
 	return json_pack("{s:i, s:s, s:s}", "v", 1, "event", name, "time", time);
 }

@@ -1,6 +1,6 @@
 /* The program: it prepares the process, runs the command that the first word names, and checks
- * standard output once more before the exit code is final. The list of commands is here; what they
- * share is in commands.h. The unit tests link all of src/cli but this file. */
+ * standard output once more before the exit code is final. The list of commands is here; their
+ * common frame is in commands.h. The unit tests link all of src/cli except this file. */
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/other_tools.h"
@@ -53,7 +53,7 @@ static void print_usage(FILE *stream)
 /* Runs the command that argv[0] names. */
 static int run_command(int argc, char **argv)
 {
-	const char *names[COMMANDS]; /* those that a message may propose */
+	const char *names[COMMANDS]; /* the commands that a message may propose */
 	size_t n = 0;
 	for (int i = 0; i < COMMANDS; i++) {
 		if (strcmp(argv[0], commands[i].name) == 0)
@@ -82,8 +82,8 @@ static int help_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	/* The buffer has room for all that is printed at once, such as help. So the fflush() below
-	 * writes it, and errno says why that failed. */
+	/* The buffer holds the largest output, such as help. So the fflush() below writes it, and
+	 * errno is the reason of a failure. */
 	static char buffer[64 << 10];
 	startup_prepare();
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
@@ -101,10 +101,9 @@ int main(int argc, char **argv)
 	/* Ends the threads of libuv's pool, which keep memory of OpenSSL and libxml2 as long as
 	 * they run. */
 	uv_library_shutdown();
-	/* Output that was lost is an error of a command that has succeeded, and makes its exit code
-	 * S3ONCE_EXIT_FILES. S3ONCE_EXIT_HELD is an answer and no failure: no error was printed
-	 * for it, so it gets the message, too, and stays. A command that has failed has said why,
-	 * and nothing is added. */
+	/* Lost output turns a success into S3ONCE_EXIT_FILES, with a message. S3ONCE_EXIT_HELD is
+	 * an answer and no failure: it gets the message, too, but stays. A command that has failed
+	 * has reported the reason, and nothing is added. */
 	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
 	const bool is_lost = error || ferror(stdout);
 	if (is_lost && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {

@@ -1,6 +1,6 @@
-/* Marks and services for the commands that look at what runs did, or tidy up behind them: how marks
- * are opened, and where the systemd units of this host keep their marks. commands.c calls this for
- * most commands; init and doctor call it directly. push does not: the library opens its own. */
+/* Marks and services for the commands that show the results of runs, or tidy up after them: opening
+ * marks, and the marks of this host's systemd units. commands.c calls this for most commands; init
+ * and doctor call it directly. push does not: the library opens its own. */
 #include "cli/open_marks.h"
 #include "base/log.h"
 #include "http/http.h"

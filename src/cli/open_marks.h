@@ -1,4 +1,4 @@
-/* The marks, opened for the commands that look at a store or set it up. */
+/* Opening the marks, for the commands that read a store or set it up. */
 #pragma once
 #include "cli/options/access.h"
 #include "marks/mark.h"
@@ -23,10 +23,10 @@ struct open_marks {
 int marks_open(const struct marks_place *place, const struct services *services,
 	struct open_marks *ret, struct problem *ret_problem);
 /* Sets *spec to the marks of the systemd units if it is NULL or "local", the user is root, and the
- * units keep marks on this host. If root has marks of its own as well, a warning says where both
- * are. The new *spec is static. */
+ * units keep marks on this host. If root has marks of its own as well, a warning names both places.
+ * The new *spec is static. */
 void marks_of_units_choose(const char **spec);
-/* Where the systemd units keep their state and their marks. With DynamicUser= the folder belongs to
+/* The folder of the systemd units' state, and their marks. With DynamicUser= the folder belongs to
  * a user of its own. */
 #define UNITS_FOLDER   "/var/lib/s3once"
 #define MARKS_OF_UNITS UNITS_FOLDER "/marks.db"

@@ -1,6 +1,6 @@
 /* The words of aws, rclone, rsync, s5cmd and s3cmd that s3once does not have, with an answer for
- * each. No answer names an option that removes anything: a word that another tool understands must
- * not end in a loss here. */
+ * each. No answer names an option that removes anything, so that a habit from another tool cannot
+ * lead to a loss here. */
 #include "cli/other_tools.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -76,9 +76,9 @@ const struct option_elsewhere other_tools_options[] = {
 
 /* The meaning of the two operands of another tool's command. */
 enum other_kind {
-	OTHER_ANSWERED, /* something that push does not do */
+	OTHER_ANSWERED, /* push does not do it; there is only an answer */
 	OTHER_INTO,     /* it copies the first one into the second one, which is a prefix */
-	OTHER_TO,       /* the same, but a file gets the second one as its key */
+	OTHER_TO,       /* likewise, but a file gets the second one as its key */
 };
 
 #define PUSH         "files are uploaded by s3once push SOURCE... s3://BUCKET[/PREFIX]"

@@ -5,9 +5,9 @@
 /* The answer to a download. */
 #define NO_DOWNLOADS "s3once does not download: read objects with aws s3 cp or rclone copy"
 
-/* The options that the commands which upload, proven and job files do not have. A name of one
- * character is a letter. An option that exists is here as well if other tools mean something else
- * by it: the answer then ends the message about its value. */
+/* Options that the uploading commands, proven and job files do not have. A name of one character is
+ * a letter. An option that exists is here as well if other tools mean something else by it: the
+ * answer then ends the message about its value. */
 extern const struct option_elsewhere other_tools_options[];
 
 /* Prints an answer to a command of another tool, argv[0], with its operands. Returns false if no

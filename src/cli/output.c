@@ -2,8 +2,8 @@
  * as whole lines, and a thread writes them to the file of --log-file or prints them. Code that
  * prints without these functions would mix its lines with those of other threads.
  *
- * Once a signal has come, a reader that takes nothing delays nobody for long. In a run, which has
- * to go on, such a reader costs lines even without a signal. */
+ * After a signal, a stalled reader delays the process only briefly. In a run, which has to go on, a
+ * stalled reader costs lines even without a signal. */
 #include "cli/output.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -26,30 +26,30 @@
 #define LINE_BYTES_MAX (1U << 20) /* a page of status --watch is one, too */
 #define ERASE          "\r\033[K"
 #define UP             "\033[A"   /* to the line above */
-#define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
-#define WRITE_BYTES    4096U      /* in one write(); when it returns, the reader has read */
-#define HURRY_MS       1000       /* how long a reader may take nothing after a signal */
-#define LOG_MODE       0640       /* less what the umask takes away */
+#define QUEUE_BYTES    (1U << 20) /* the most bytes kept at once */
+#define WRITE_BYTES    4096U      /* bytes of one write(); when it returns, the reader has read */
+#define HURRY_MS       1000       /* the longest stall of a reader after a signal */
+#define LOG_MODE       0640       /* reduced by the umask */
 
 struct line {
 	struct line *next;
-	int fd;         /* where it is printed */
+	int fd;         /* descriptor that it is printed to */
 	bool is_logged; /* it goes to the file of the log, and is printed only if that fails */
 	size_t n;
 	char bytes[];
 };
 
 /* The file of --log-file. Lines are appended to it, each with one write, so that several processes
- * can share it. It is opened by the first line, and looked for before each line: after logrotate
- * has renamed or removed it, the next line goes to a new file of its name. It is never cut or
- * renamed here, which is logrotate's to do. */
+ * can share it. It is opened by the first line, and its name is checked before each line: after
+ * logrotate has renamed or removed it, the next line goes to a new file of its name. Truncating and
+ * renaming it is left to logrotate. */
 struct log_file {
 	char *path; /* NULL: there is none, and lines are printed */
 	int fd;     /* -1: it is not open */
 	dev_t dev;
 	ino_t ino;
-	bool is_cut;   /* the last line may be there in part */
-	bool is_wrong; /* the last line could not be written, and that was said */
+	bool is_cut;   /* the last line may be there only in part */
+	bool is_wrong; /* the last line could not be written, which was reported */
 	int error;     /* errno of the first line that could not be written */
 };
 
@@ -57,13 +57,15 @@ struct log_file {
  * left to that thread until the process ends. */
 struct output_writer {
 	struct output_options options;
-	/* Once the thread runs, only the thread uses it, but for the path, which never changes. */
+	/* Once the thread runs, only the thread uses it, except for the path, which never
+	 * changes. */
 	struct log_file log;
 	uv_thread_t thread;
-	bool has_thread;            /* otherwise the thread that adds a line writes it */
-	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
+	bool has_thread; /* otherwise the thread that adds a line writes it */
+	_Atomic(uint64_t)
+		taken_ns; /* time at which a reader last took something, or had nothing to take */
 	uv_mutex_t mutex;
-	/* `added` tells the thread of a line, or of `finishes`; `taken` tells of more room. */
+	/* `added` signals a line, or `finishes`, to the thread; `taken` signals more room. */
 	uv_cond_t added, taken;
 	struct {
 		struct line *first, **end;
@@ -72,22 +74,22 @@ struct output_writer {
 		uint64_t stalled_ns; /* taken_ns at the time of the last failed wait for room */
 		uint64_t lost;       /* lines that found no room or no memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
-		unsigned drawn;      /* how many lines of progress are on the terminal */
-		bool is_writing;     /* without the thread: somebody writes all lines of the list */
-		bool finishes;       /* output_finish() was called: no more lines come */
-		bool is_abandoned;   /* output_finish() has given up: the thread frees the writer */
+		unsigned drawn;      /* number of progress lines on the terminal */
+		bool is_writing; /* without the thread: a caller is writing all lines of the list */
+		bool finishes;   /* output_finish() was called: no more lines come */
+		bool is_abandoned; /* output_finish() has given up: the thread frees the writer */
 	} locked;
 };
 
-/* Opens the file that the path names by now, unless it is open already. If it cannot be opened, a
- * file that is open stays in use. O_NONBLOCK is for a FIFO that somebody has put there: opening it
- * must not wait. Returns 0 or -errno. */
+/* Opens the file that now has the path, unless it is open already. If it cannot be opened, the open
+ * file stays in use. O_NONBLOCK keeps the open from waiting if the path is a FIFO. Returns 0 or
+ * -errno. */
 static int open_current(struct log_file *file)
 {
 	struct stat st;
 	const bool is_open = file->fd >= 0, is_there = is_open && stat(file->path, &st) == 0;
-	/* Whether the path still names the open file. If stat() fails otherwise than by ENOENT,
-	 * that is not known, and the file stays in use. */
+	/* Whether the path still names the open file. If stat() fails with an error other than
+	 * ENOENT, that is unknown, and the file stays in use. */
 	const bool is_current = is_there ? st.st_dev == file->dev && st.st_ino == file->ino
 					 : is_open && errno != ENOENT;
 	if (is_current)
@@ -109,8 +111,8 @@ static int open_current(struct log_file *file)
 	return 0;
 }
 
-/* Appends a line with its '\n'. If the line before may be there in part, a '\n' comes first. Of
- * several errors in a row only the first is printed, on standard error. Returns 0 or -errno. */
+/* Appends a line with its '\n'. If the previous line may be there only in part, a '\n' comes first.
+ * Only the first of consecutive errors is printed, on standard error. Returns 0 or -errno. */
 static int append_to_log(struct log_file *file, const char *line, size_t n)
 {
 	int error = open_current(file);
@@ -131,9 +133,9 @@ static int append_to_log(struct log_file *file, const char *line, size_t n)
 	return error;
 }
 
-/* Writes a line, however long that takes. A line that the log does not take is printed. Returns 0,
- * or -errno of standard output. Errors of standard error are ignored, since nobody can be told of
- * them. */
+/* Writes a line, however long that takes. A line that cannot be appended to the log is printed.
+ * Returns 0, or -errno of standard output. Errors of standard error are ignored, since they cannot
+ * be reported anywhere. */
 static int write_line(struct output_writer *writer, const struct line *line)
 {
 	const bool is_in_log =
@@ -190,8 +192,8 @@ static int free_writer(struct output_writer *writer)
 	return error;
 }
 
-/* The thread that writes the lines, until output_finish() ends it and no line is left. If a reader
- * hung then, output_finish() has left the writer to this thread. */
+/* The thread that writes the lines, until output_finish() ends it and no line is left. If the
+ * reader hangs then, output_finish() leaves the writer to this thread. */
 static void write_lines(void *arg)
 {
 	struct output_writer *writer = arg;
@@ -209,8 +211,8 @@ static void write_lines(void *arg)
 		free_writer(writer);
 }
 
-/* Whether the reader has taken nothing for this time. 0: no limit. Once a signal has come, a second
- * is enough in any case. */
+/* Whether the reader has taken nothing for this time. 0: no limit. After a signal, the limit is a
+ * second in any case. */
 static bool stands_still(const struct output_writer *writer, uint64_t ms)
 {
 	/* Read before the clock, so that the difference is never negative. */
@@ -222,22 +224,21 @@ static bool stands_still(const struct output_writer *writer, uint64_t ms)
 /* Waits until at most this many bytes are on their way. False: the reader stands still. */
 static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
 {
-	/* With a deadline, which never comes here, wait_until() tests the condition several times a
-	 * second. The condition needs that, since it depends on the time. */
+	/* The deadline never comes, but makes wait_until() test the condition several times a
+	 * second, which a condition that depends on the time needs. */
 	wait_until(writer->locked.bytes <= bytes || stands_still(writer, ms),
 		.cond = &writer->taken, .mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
 	return writer->locked.bytes <= bytes;
 }
 
-/* Returns whether there is room for n more bytes. If there is none, it waits for room. It does not
- * wait if the caller must not. Nor does it if a wait has failed, and the reader has taken nothing
- * since then. */
+/* Returns whether there is room for n more bytes. If there is none, it waits for room, unless the
+ * caller must not wait, or a wait has failed and the reader has taken nothing since. */
 static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wait)
 {
 	static const char message[] =
 		"s3once: warning: nobody has read standard output or error for a minute: lines are "
 		"lost until somebody does\n";
-	/* The most that other lines may have. A line that is larger than the queue goes alone. */
+	/* The most bytes of other lines. A line that is larger than the queue is queued alone. */
 	const size_t others = n < QUEUE_BYTES ? QUEUE_BYTES - n : 0;
 	if (writer->locked.bytes <= others)
 		return true;
@@ -248,7 +249,7 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 	/* Several threads may have waited at the same time. The first one prints the warning. */
 	if (writer->locked.stalled_ns != writer->taken_ns) {
 		writer->locked.stalled_ns = writer->taken_ns;
-		/* If a signal has ended the wait, nobody has waited a minute. */
+		/* If a signal has ended the wait, the message would be wrong. */
 		signals_say_if_room(signals_came() ? "" : message);
 	}
 	return false;
@@ -260,7 +261,7 @@ static void add_locked(
 	struct output_writer *writer, struct line members, const char *bytes, bool may_wait)
 {
 	struct line *line = malloc(sizeof *line + members.n);
-	/* So far the reader had nothing to take, so its time begins now. */
+	/* The reader had nothing to take so far, so its time begins now. */
 	if (!writer->locked.bytes)
 		writer->taken_ns = clock_boot_ns();
 	if (!line || !has_room_locked(writer, members.n, may_wait)) {
@@ -274,7 +275,8 @@ static void add_locked(
 	writer->locked.end = &line->next;
 	writer->locked.bytes += members.n;
 	uv_cond_signal(&writer->added);
-	/* Without the thread, this caller writes the whole list, unless another caller is at it. */
+	/* Without the thread, this caller writes the whole list, unless another caller is doing
+	 * so. */
 	if (writer->has_thread || writer->locked.is_writing)
 		return;
 	writer->locked.is_writing = true;
@@ -283,8 +285,8 @@ static void add_locked(
 	writer->locked.is_writing = false;
 }
 
-/* Draws the lines of progress anew, or removes them if `line` is "". It does not wait for room,
- * since a newer progress line follows. */
+/* Redraws the lines of progress, or removes them if `line` is "". It does not wait for room, since
+ * a newer progress line follows. */
 static void draw_locked(struct output_writer *writer, const char *line)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -301,10 +303,10 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-/* Adds a line, which is a result if `fd` is standard output. A message that is printed begins with
- * its level, as the journal wants it, and with "s3once: ". `kind` is the word for the level, such
- * as "error: ", or "" if the line has it already or needs none. A line that may not wait is lost if
- * there is no room. */
+/* Adds a line, which is a result if `fd` is standard output. A printed message begins with its
+ * level for the journal, and with "s3once: ". `kind` is the word for the level, such as "error: ",
+ * or "" if the line has it already or needs none. A line that may not wait is lost if there is no
+ * room. */
 static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
 	const char *line, bool may_wait)
 {
@@ -325,7 +327,8 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 	text_addf(&t, "%s%s\n", kind, line);
 	uv_mutex_lock(&writer->mutex);
 	if (!is_logged)
-		draw_locked(writer, ""); /* this line would begin behind the progress line */
+		draw_locked(
+			writer, ""); /* otherwise this line would begin behind the progress line */
 	add_locked(writer, (struct line){.fd = fd, .is_logged = is_logged, .n = t.len},
 		text_string(&t), may_wait);
 	uv_mutex_unlock(&writer->mutex);
@@ -383,7 +386,7 @@ void output_print(struct output *output, int fd, const char *format, ...)
 	text_addfv(&t, format, ap);
 	va_end(ap);
 	const char *line = text_string(&t);
-	/* The level that the line names at its beginning. */
+	/* The level at the beginning of the line. */
 	const enum log_level level = strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
 				     : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
 									  : LOG_INFO;
@@ -394,7 +397,8 @@ void output_print(struct output *output, int fd, const char *format, ...)
 void output_draw(struct output *output, const char *line)
 {
 	uv_mutex_lock(&output->writer->mutex);
-	/* While other lines wait for the reader, a progress line would be old once it is read. */
+	/* While other lines wait for the reader, a progress line would be out of date when it is
+	 * read. */
 	if (!output->writer->locked.bytes)
 		draw_locked(output->writer, line);
 	uv_mutex_unlock(&output->writer->mutex);
@@ -419,7 +423,7 @@ int output_finish(struct output *output)
 	draw_locked(writer, "");
 	const bool written = await_locked(writer, 0, writer->options.end_ms);
 	/* If the reader stands still, all lines of the list are lost, and so is the line that is
-	 * being written, which is in the list no more. */
+	 * being written, which is no longer in the list. */
 	uint64_t lost = writer->locked.lost + (written ? 0 : 1);
 	for (struct line *line = writer->locked.first; line; line = line->next)
 		lost++;

@@ -1,5 +1,5 @@
-/* Prints what a command says: results on stdout, all else on stderr, and on a terminal a progress
- * line that is drawn again and again. Lines are whole and never mixed. Thread-safe but for init and
+/* Prints the output of a command: results on stdout, anything else on stderr, and on a terminal a
+ * progress line that is redrawn. Lines are whole and never mixed. Thread-safe except for init and
  * finish. */
 #pragma once
 #include "base/log.h"
@@ -13,13 +13,12 @@ struct output_options {
 	 * A line that cannot be written there is printed. NULL: lines are printed. */
 	const char *log_file;
 	bool logs_results_alone;
-	/* How long a reader (of a full pipe, of a stopped terminal) may take nothing. While 1 MiB
-	 * of lines is unread, a new line waits for room. If the reader has taken nothing for so
-	 * long, lines are lost until it takes something again, and a warning says so. After a
-	 * signal that is counted (signals.h), one second is enough. 0: lines wait without a limit.
-	 */
+	/* The longest stall of a reader (of a full pipe, of a stopped terminal). While 1 MiB of
+	 * lines is unread, a new line waits for room. If the reader has taken nothing for this
+	 * time, lines are lost until it takes something again, with a warning. After a signal that
+	 * is counted (signals.h), the limit is one second. 0: no limit. */
 	uint64_t stall_ms;
-	/* The same limit, for output_finish(). */
+	/* The limit for output_finish(). */
 	uint64_t end_ms;
 };
 
@@ -29,13 +28,13 @@ struct output {
 };
 
 /* Begins the output, through which log messages go from now on. A thread writes the lines. If it
- * cannot be started, whoever adds a line writes it, with those that others add meanwhile, and waits
- * for the reader. Ends the process if memory has run out. */
+ * cannot be started, a caller that adds a line writes it, with those added meanwhile, and waits for
+ * the reader. Ends the process if memory has run out. */
 void output_init(struct output *output, const struct output_options *options);
 /* Prints a line of the result, which is given without a newline. */
 void output_result(struct output *output, const char *line);
 /* output_tell() prints a line of the result, printf style. output_say() prints a line on stderr,
- * with "s3once: " before it. The caller escapes what comes from outside. */
+ * with "s3once: " before it. The caller escapes text from outside. */
 #define output_tell(output, ...) output_print(output, STDOUT_FILENO, __VA_ARGS__)
 #define output_say(output, ...)  output_print(output, STDERR_FILENO, __VA_ARGS__)
 void output_print(struct output *output, int fd, const char *format, ...)
@@ -46,20 +45,20 @@ struct escaped {
 	char text[16 << 10];
 };
 struct escaped escaped(const char *s);
-/* Draws the progress line again, or several that are separated by '\n'; "" removes them. */
+/* Redraws the progress line, or several separated by '\n'; "" removes them. */
 void output_draw(struct output *output, const char *line);
 /* Returns whether a write to stdout has failed. Before that, it waits until the reader has taken
  * all lines so far, for stall_ms without progress at most. */
 bool output_has_failed(struct output *output);
 /* Removes the progress line, waits for the reader, takes no log messages any more, and flushes.
  * Returns 0, or -errno if a line was lost on its way to stdout or to the log file; an error on
- * stderr has said so. If the reader hangs, the remaining lines are left to the thread that writes
- * them. */
+ * stderr has reported it. If the reader hangs, the remaining lines are left to the thread that
+ * writes them. */
 int output_finish(struct output *output);
 
-/* Whether the descriptor is of a terminal that can draw a line anew. */
+/* Whether the descriptor is a terminal that can redraw a line. */
 bool terminal_can_draw(int fd);
-/* 24 rows and 80 columns if the terminal does not tell. */
+/* The size of the terminal; 24 rows and 80 columns if unknown. */
 struct terminal_size {
 	unsigned rows, columns;
 };

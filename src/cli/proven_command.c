@@ -1,4 +1,4 @@
-/* `s3once proven` says whether files are done, for whoever wants to remove them. The library proves
+/* `s3once proven` reports whether files are done, so that they may be removed. The library proves
  * each file (s3once_push_prove()). This file finds the options, which are some of push's or those
  * of a job, and prints the answers. The options are always those of a dry run, so nothing is
  * changed. */
@@ -26,11 +26,11 @@ static const struct option which_options[] = {
 	{NULL},
 };
 
-/* The options of push that say which files are meant, where their marks and objects are, and what
- * is printed. All others are of no use here, or they are rare, and a job has them. */
+/* The options of push that select the files, the place of their marks and objects, and the output.
+ * All others are useless here, or rare enough to be given by a job. */
 #define PICKED_MAX 8 /* the most paths of one title */
 static const struct picked {
-	const char *title; /* NULL: they continue the group before */
+	const char *title; /* title of the group; NULL: the options continue the group before */
 	const char *names[PICKED_MAX];
 } picked[] = {
 	{NULL, {"as", "key", "rotated", "exclude", "include", "follow", "compress"}},
@@ -111,10 +111,10 @@ static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	struct stat st;
-	bool has_folder = false; /* if so, files that are in S3 are only counted, unless with -v */
+	bool has_folder = false; /* if so, files that are in S3 are only counted, except with -v */
 	for (int i = 0; i < n && !has_folder; i++)
 		has_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
-	/* There is one job at most, so that lines do not name it. */
+	/* There is only one job, so lines do not name it. */
 	struct push_options nameless = *options;
 	nameless.job = NULL;
 	nameless.verbose = 1; /* all errors that are alike are printed: each names another file */
@@ -123,8 +123,8 @@ static int prove_files(
 		.lists_proven = !has_folder || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	options->run.reupload = 0;       /* it says how to upload, and must change nothing here */
-	options->run.report_skipped = 1; /* asks for LINK */
+	options->run.reupload = 0;       /* it is about uploading, and must have no effect here */
+	options->run.report_skipped = 1; /* for LINK events */
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
 	const int r = s3once_push_new(&options->run, &push, problem->text, sizeof problem->text);
@@ -132,7 +132,7 @@ static int prove_files(
 		return S3ONCE_EXIT_USAGE;
 	if (r)
 		return problem_error(problem, S3ONCE_EXIT_SETUP, "out of memory");
-	*problem->text = 0; /* events say what is wrong, and frame_end() has nothing to print */
+	*problem->text = 0; /* events have reported the problem, so frame_end() prints nothing */
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
@@ -160,16 +160,16 @@ static int prove_files(
 	return code;
 }
 
-/* Proves files of a job. A job's file has all options. The command line adds only those that say
- * where the marks and the services are, which win over the job's, and how results are printed.
- * Returns the exit code. */
+/* Proves files of a job. A job's file has all options. The command line adds only those about the
+ * places of marks and services, which override the job's, and about the output. Returns the exit
+ * code. */
 static int prove_of_job(
 	struct command_frame *frame, struct job_asked *asked, const struct push_options *given)
 {
 	static const char *const printing[] = {"job", "quiet", "verbose", "json"};
 	struct job *job = &asked->job;
 	struct push_options *options = &job->options;
-	/* Gets the job's where the command line says nothing, or for root the marks of the systemd
+	/* Values of the job where the command line has none, or for root the marks of the systemd
 	 * units. */
 	struct access access = {0};
 	const struct {
@@ -181,7 +181,7 @@ static int prove_of_job(
 		{"profile", &access.aws.profile, given->access.aws.profile},
 		{"ca-bundle", &access.aws.ca_bundle, given->access.aws.ca_bundle},
 	};
-	unsigned others = 0; /* options of the command line that do not go with --job */
+	unsigned others = 0; /* options of the command line that cannot be combined with --job */
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		others += (frame->given[i] & SAID_IN_WORDS) != 0;
 	for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)

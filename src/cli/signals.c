@@ -1,7 +1,7 @@
 /* The signals that stop a process. push_command.c lets signals stop its run, watch keeps SIGHUP for
  * itself, and commands that have to tidy up only count signals. A handler only sets the variables
- * of this file, writes if that does not have to wait, and calls what the library allows in a
- * handler. */
+ * of this file, writes if that need not wait, and calls functions of the library that are allowed
+ * in a handler. */
 #include "cli/signals.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LAST_S 3 /* from the second signal to the end at the latest */
+#define LAST_S 3 /* the longest time from the second signal to the end */
 
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
@@ -23,8 +23,8 @@ static struct {
 	struct s3once_push *push; /* NULL: signals are only counted */
 	const char *message;      /* printed at the first signal */
 	uint64_t first_ns;
-	/* The first signal, how many came, whether SIGUSR2 has lifted the limit of bandwidth, and
-	 * whether a SIGHUP came for signals_take_reload(). */
+	/* The first signal, the number of signals, whether SIGUSR2 has lifted the limit of
+	 * bandwidth, and whether a SIGHUP came for signals_take_reload(). */
 	volatile sig_atomic_t first, came, toggled, reload;
 	bool serves; /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
@@ -41,9 +41,9 @@ void signals_say_if_room(const char *message)
 	}
 }
 
-/* Ends the process, whatever hangs in it. It is the handler of SIGALRM, too. The claims of the
- * process allow that: the next run on this host may take them over at once, and other hosts may
- * once the lease has expired. */
+/* Ends the process, whatever hangs in it. It is also the handler of SIGALRM. Its claims are no
+ * obstacle: the next run on this host may take them over at once, and other hosts once the lease
+ * has expired. */
 static void on_end(int number)
 {
 	(void)number;
@@ -80,7 +80,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-/* Lifts the limit of bandwidth, or brings it back, also for the runs that follow. */
+/* Lifts the limit of bandwidth, or restores it, also for later runs. */
 static void on_toggle(int number)
 {
 	int saved = errno;
@@ -109,7 +109,7 @@ static void take_toggle(void)
 		NULL);
 }
 
-/* `push` may be NULL here: signals are only counted then, as signals_count() wants it. */
+/* `push` may be NULL, from signals_count(): then signals are only counted. */
 void signals_stop_run(struct s3once_push *push, const char *message)
 {
 	run.push = push;
@@ -143,7 +143,7 @@ int signals_end_run(void)
 
 void signals_serve(void)
 {
-	struct sigaction unused; /* signals_restore() gives SIGHUP its default effect */
+	struct sigaction unused; /* signals_restore() restores the default action of SIGHUP */
 	run.serves = true;
 	take_signal(SIGHUP, &(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART},
 		&unused);

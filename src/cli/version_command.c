@@ -1,6 +1,6 @@
-/* `s3once version` prints what this program was built from and with, and which libraries it runs
- * with. Reports of errors contain it, so it needs neither marks nor services, and asks the
- * libraries themselves. */
+/* `s3once version` prints the source and the libraries of the build, and the libraries at run time.
+ * It is for reports of errors, so it needs neither marks nor services, and gets the versions from
+ * the libraries themselves. */
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/version_commit.h"

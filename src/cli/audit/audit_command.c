@@ -54,7 +54,7 @@ bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 {
 	struct problem *problem = &frame->problem;
 	frame->code = S3ONCE_EXIT_SETUP;
-	/* `false` asks for a public key, not for a private one. */
+	/* `false`: a public key, not a private one. */
 	if ((public_key_file &&
 		    signing_key_read(public_key_file, false, &ret->public_key, problem) < 0) ||
 		services_open(frame->access, &frame->services, problem) < 0 ||

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #define MANIFEST_PATIENCE_MS 60000 /* patience_ms of each request for a manifest */
-/* A bucket, and what is known of it. Zero it to start. */
+/* A bucket, its marks and its settings. Zero it to start. */
 struct audit_bucket {
 	struct mark_space space;          /* the space of the marks */
 	struct s3_headers *headers;       /* with the key for SSE-C; NULL: none was given */
@@ -20,10 +20,10 @@ struct audit_bucket {
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
 	struct manifest_place manifests;
 };
-/* Opens the marks that were chosen and, with needs_s3, the bucket, and sets *ret but for what is
- * about manifests. `key_file` has the key that the bucket's objects are encrypted with (SSE-C);
- * NULL: none. A signal ends the requests. False: the frame has the problem. Call audit_close() in
- * any case, before frame_end(). */
+/* Opens the marks that were chosen and, with needs_s3, the bucket, and sets *ret except for the
+ * members about manifests. `key_file` has the key that the bucket's objects are encrypted with
+ * (SSE-C); NULL: none. A signal ends the requests. False: the frame has the problem. Call
+ * audit_close() in any case, before frame_end(). */
 bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 	const char *key_file, struct audit_bucket *ret);
 /* Opens the bucket without marks, for the commands that read manifests. The key of the URL is the
@@ -33,10 +33,9 @@ bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	const char *key_file, const char *public_key_file, struct audit_bucket *ret);
 void audit_close(struct audit_bucket *bucket);
-/* Returns the exit code of forget or gc. `ok` says whether the command came to its end,
- * `stopped_by` which signal has stopped it (0: none), and `is_wrong` whether something was reported
- * that makes the exit code 1. The problem of the frame is kept, to be printed, only if the command
- * failed without a signal. */
+/* Returns the exit code of forget or gc. `ok`: the command came to its end; `stopped_by`: the
+ * signal that has stopped it, or 0; `is_wrong`: something was reported that makes the exit code 1.
+ * The problem of the frame is kept, to be printed, only if the command failed without a signal. */
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
 /* Returns the prefix that push makes of the key of a URL: "logs" stands for "logs/". */
 struct audit_prefix {
@@ -47,12 +46,12 @@ struct audit_prefix audit_prefix(const char *key);
 /* The option --json, whose value is an int. */
 extern const struct option audit_json_options[];
 
-/* Reports what `forget` and `gc` did about marks, to people or as JSON, and counts the fates. */
+/* Reports the fates of marks for `forget` and `gc`, for people or as JSON, and counts them. */
 struct fates {
 	struct output *output;
 	const char *bucket;
 	int json;
-	atomic_ulong counts[FATES], all; /* how many marks had each fate, and any fate */
+	atomic_ulong counts[FATES], all; /* numbers of marks with each fate, and with any fate */
 };
 /* The `report` of a struct mark_reporter, whose arg is a struct fates. Thread-safe. */
 void fates_print(void *arg, const struct mark_report *report);
@@ -60,10 +59,9 @@ void fates_print(void *arg, const struct mark_report *report);
 json_t *fates_json(
 	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
 
-/* Shows jobs of hosts, to people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
- * those whose target is what it was asked about, or is above or below that. The sums are over all
- * jobs that were given to fleet_print_job(): of FLEET_SUM_FINE, and of the others that
- * fleet_command.c names. */
+/* Shows jobs of hosts, for people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
+ * those whose target is its operand, or above or below that. The sums are over all jobs passed to
+ * fleet_print_job(): FLEET_SUM_FINE, and the others that fleet_command.c names. */
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 7 };
 struct fleet_view {
 	struct output *output;

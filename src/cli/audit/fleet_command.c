@@ -1,7 +1,7 @@
 /* `s3once fleet`: shows the state of the jobs of all hosts that share the marks, to people or as
- * JSON, and sums it up. With --forget it removes what is kept of hosts that no longer exist.
- * src/audit/fleet.c judges which state a job is in. `s3once status` shows the jobs of one target by
- * the same function. */
+ * JSON, and sums it up. With --forget it removes the rows of hosts that no longer exist.
+ * src/audit/fleet.c judges the state of a job. `s3once status` shows the jobs of one target by the
+ * same function. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
@@ -23,7 +23,7 @@ struct fleet {
 	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct fleet_view view;
-	/* How many jobs --forget has forgotten, and how many it could not forget. */
+	/* Numbers of jobs that --forget has forgotten, and that it could not forget. */
 	uint64_t forgotten, kept;
 };
 
@@ -76,7 +76,7 @@ static const struct command fleet_command = {
 		"silent, or nothing was forgotten; 2 usage; 3 it cannot be known.\n",
 };
 
-/* Prints all that is known of a job as an event. */
+/* Prints a job with all its details as an event. */
 static void print_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -123,14 +123,14 @@ static void print_job_as_json(struct fleet_view *view, const struct fleet_job *j
 		view->output, json_set(object, TIME("began", row->began_s), NODE("session", run)));
 }
 
-/* Returns how long ago this time was when the job was judged. */
+/* Returns the age of this time at the moment when the job was judged. */
 static struct figure age(const struct fleet_job *job, int64_t since_s)
 {
 	return human_age(job->now_s > since_s ? (uint64_t)(job->now_s - since_s) : 0);
 }
 
-/* Adds how far the run was at its last heartbeat, how fast, and how old that is. Adds nothing if
- * the row does not say how many files there are. */
+/* Adds the progress of the run at its last heartbeat, its speed, and the age of that heartbeat.
+ * Adds nothing if the row does not have the number of files. */
 static void add_so_far(struct text *t, const struct fleet_job *job)
 {
 	const struct session_so_far *far = &job->session.so_far;
@@ -152,9 +152,9 @@ static void add_so_far(struct text *t, const struct fleet_job *job)
 		text_addf(t, " %s ago", age(job, job->session.heard_s).text);
 }
 
-/* Adds how the last run ended, for an idle or lost job, or what the session says of the run, for a
- * running or silent job. Behind that comes the last success, unless it is the run that was just
- * told. Adds nothing for an idle job of which no run has ended yet (exit < 0). */
+/* Adds the result of the last run for an idle or lost job, or the state of the session for a
+ * running or silent job. After that comes the last success, unless it is that same run. Adds
+ * nothing for an idle job of which no run has ended yet (exit < 0). */
 static void add_state(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -201,7 +201,7 @@ static void add_state(struct text *t, const struct fleet_job *job)
 		text_add(t, "; no success yet");
 }
 
-/* Adds how many files wait, as the last run that saw all files has found. */
+/* Adds the number of waiting files, according to the last run that saw all files. */
 static void add_waiting(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -231,11 +231,11 @@ static void put(const struct fleet_view *view, const struct text *line)
 		output_result(view->output, text_string(line));
 }
 
-/* Prints a job as one line, and below it, if its last run has failed, why: line by line. */
+/* Prints a job as one line and, if its last run has failed, the reasons below it, line by line. */
 static void print_job_for_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
-	/* The worst thing that there is to say of the job. */
+	/* The word for the worst condition of the job. */
 	const char *word = job->state == FLEET_SILENT || job->state == FLEET_LOST
 				   ? fleet_state_name(job->state)
 			   : job->is_replaced            ? "replaced"
@@ -293,18 +293,18 @@ static bool is_named(const char *name, const struct job_row *row)
 }
 
 /* Shows the job. With --forget it shows no job, but forgets the job if --forget names it, and
- * reports what became of it. Any outcome but OK ends the walk. */
+ * reports the result. Any outcome but OK ends the walk. */
 static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct fleet *fleet = arg;
-	const char *kept = ""; /* why the job is kept; "": it is forgotten */
+	const char *kept = ""; /* the reason for keeping the job; "": it is forgotten */
 	if (!fleet->forget)
 		fleet_print_job(&fleet->view, job);
 	if (!fleet->forget || !is_named(fleet->forget, &job->row))
 		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {
 		kept = "a run of it is at work";
-	} else { /* the row is removed only if it is still as it was read */
+	} else { /* the row is removed only if it has not changed since it was read */
 		const enum outcome o = job_row_remove(
 			fleet->frame->marks.conn, &job->row, &no_limits, ret_problem);
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
@@ -362,7 +362,7 @@ static int look_at_jobs(struct fleet *fleet)
 	}
 	struct text t = TEXT(1000);
 	text_add(&t, human_things(view->jobs, "job").text);
-	/* FLEET_SUM_FINE is told in any case, each other sum only if it is not 0. */
+	/* FLEET_SUM_FINE is printed in any case, other sums only if they are not 0. */
 	for (int i = 0; i < FLEET_SUMS; i++)
 		if (view->sums[i] || i == FLEET_SUM_FINE)
 			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,

@@ -1,5 +1,5 @@
-/* `s3once forget`: removes the marks of keys or below prefixes. It prints which marks were
- * forgotten, and which were kept and why. src/audit/forget.c decides which may be forgotten. */
+/* `s3once forget`: removes the marks of keys or below prefixes. It prints the forgotten marks, and
+ * the kept ones with the reason. src/audit/forget.c decides which may be forgotten. */
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
@@ -85,7 +85,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	options.clearing.only_show = !f->yes; /* also with --dry-run, which excludes --yes */
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
 	/* Without --yes, no mark was to be forgotten. With --missing or --older-than it is no error
-	 * that none is. */
+	 * if none is. */
 	const bool selects = options.only_missing || options.older_than_s;
 	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept_before;
 	if (o == OUTCOME_OK && fates->all == all_before && !selects) {
@@ -97,7 +97,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	return o;
 }
 
-/* Prints how many marks had which fate. */
+/* Prints the number of marks with each fate. */
 static void print_counts(struct forgetting *f)
 {
 	static const enum mark_fate which[] = {
@@ -121,7 +121,7 @@ static void print_counts(struct forgetting *f)
 	text_clear(&t);
 }
 
-/* Forgets what all operands name, prints the sums, and returns the exit code. */
+/* Forgets the marks of all operands, prints the sums, and returns the exit code. */
 static int forget_all(struct forgetting *f, const struct s3_url *urls)
 {
 	struct command_frame *frame = f->frame;

@@ -1,6 +1,6 @@
-/* `s3once gc`: clears away what ended runs have left behind. It makes a session, under which
- * src/audit/gc.c works through the marks. Then it returns the free space of an SQLite file to
- * the file system. At the end it prints what was done, or what would be done. */
+/* `s3once gc`: clears away the remains of ended runs. It makes a session, under which
+ * src/audit/gc.c works through the marks. Then it returns the free space of an SQLite file to the
+ * file system. At the end it prints the sums of that, real or planned. */
 #include "audit/forget.h"
 #include "base/clock.h"
 #include "base/host_name.h"
@@ -71,8 +71,8 @@ static uint64_t file_bytes(const struct marks_place *marks)
 	return marks->is_dynamodb || stat(marks->path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Does what gc does about the marks below the prefix, under a new session, which the caller closes.
- * False with a sentence. */
+/* Cleans up the marks below the prefix, under a new session, which the caller closes. False with a
+ * sentence. */
 static bool collect_all(struct gc *gc, const char *prefix)
 {
 	char observations[4096], host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
@@ -85,7 +85,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		.reads_only = gc->dry_run != 0,
 	};
 	/* state_file() makes the folder, which a dry run must not do, and state_path() does not. If
-	 * either fails, nothing is kept of what is seen of other sessions. */
+	 * either fails, observations of other sessions are not kept. */
 	if (!(gc->dry_run ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {
@@ -108,7 +108,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 	return collect(&collecting, prefix, problem) == OUTCOME_OK;
 }
 
-/* Prints what was done, or with --dry-run what would be done. */
+/* Prints the sums, which are planned ones with --dry-run. */
 static void print_end(struct gc *gc)
 {
 	static const enum mark_fate which[] = {FATE_ABORTED, FATE_ABORTABLE, FATE_FORGOTTEN,
@@ -144,7 +144,7 @@ static void print_end(struct gc *gc)
 	text_clear(&t);
 }
 
-/* Does all that gc does, prints the sums, and returns the exit code. */
+/* Performs the whole gc, prints the sums, and returns the exit code. */
 static int collect_garbage(struct gc *gc, const struct s3_url *url)
 {
 	struct command_frame *frame = gc->frame;

@@ -68,8 +68,8 @@ static const struct command manifest_command = {
 		"manifest is damaged; 2 usage; 3 it cannot be read.\n",
 };
 
-/* Prints an entry in the chosen format. Of the entries that cannot be printed, only the first one
- * is reported, and the others are counted. */
+/* Prints an entry in the chosen format. If entries cannot be printed, only the first one is
+ * reported, and the others are counted. */
 static void print_entry(struct printing *printing, const struct manifest_reader *reader,
 	const struct manifest_entry *entry)
 {
@@ -167,7 +167,7 @@ static int print_all(struct printing *printing, const char *run)
 			"note: no such manifest is below s3://%s/%s: give the prefix of the runs, "
 			"which store manifests if push has --manifest",
 			place->bucket, quote(place->prefix).text);
-	if (printing->lacking > 1) /* print_entry() has told of the first one */
+	if (printing->lacking > 1) /* print_entry() has reported the first one */
 		output_say(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
@@ -177,7 +177,7 @@ static int print_all(struct printing *printing, const char *run)
 }
 
 /* Returns whether this is a day of the calendar, as it is written in the keys of manifests. A day
- * such as 2026-02-30 is read as another day, and so is written otherwise. */
+ * such as 2026-02-30 is parsed as another day, and so formatted differently. */
 static bool is_date(const char *s)
 {
 	char midnight[32], again[21];
@@ -191,7 +191,7 @@ static bool is_date(const char *s)
 	return strcmp(again, midnight) == 0;
 }
 
-/* Checks what the options and operands say together. False with a sentence. */
+/* Checks the combination of options and operands. False with a sentence. */
 static bool check_usage(const struct printing *printing)
 {
 	const int n = printing->frame->n;

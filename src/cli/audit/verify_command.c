@@ -1,5 +1,5 @@
-/* `s3once verify`: checks whether the bucket has what the marks say, or what the manifest of a run
- * says. It changes nothing.
+/* `s3once verify`: checks whether the bucket has the objects of the marks, or of a run's manifest.
+ * It changes nothing.
  *
  * This file reads the options, opens the marks and the bucket, and makes the exit code.
  * src/audit/verify.c compares, and calls on_found() for each finding. A difference is printed as a
@@ -120,8 +120,8 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 {
 	char digits[24];
 	uint64_t size = 0, number = 0, parts = 0;
-	const size_t n = strcspn(given, "/%"); /* the length of the number, or of a SIZE */
-	const char *rest = given + n;          /* behind the number: "%" or "/T"; "" of a SIZE */
+	const size_t n = strcspn(given, "/%"); /* length of the number, or of a SIZE */
+	const char *rest = given + n; /* the rest after the number: "%" or "/T"; "" for a SIZE */
 	snprintf(digits, sizeof digits, "%.*s", (int)n, given);
 	const bool is_number = n < sizeof digits && value_number(digits, &number, NULL) == 0;
 	if (!*rest && value_size(given, &size, NULL) == 0 && size) {
@@ -225,7 +225,7 @@ static void add_count(struct text *t, uint64_t n, const char *what)
 	text_addf(t, ", %s %s", human_count(n).text, what);
 }
 
-/* Draws how far the comparison is, on one line of the terminal. */
+/* Draws the progress of the comparison, on one line of the terminal. */
 static void on_progress(void *arg, const struct verify_counts *counts)
 {
 	const struct verification *v = arg;
@@ -246,7 +246,7 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
-/* Prints for people how the comparison ended. */
+/* Prints the result of the comparison for people. */
 static void print_end_for_people(const struct verification *v)
 {
 	const struct verify_end *end = &v->end;
@@ -286,7 +286,7 @@ static void print_end_for_people(const struct verification *v)
 		output_say(output, "push with --reupload uploads missing objects again, if their "
 				   "files are still there");
 	text_clear(&t);
-	/* A key that a shell would not read as it is printed is left to --json. */
+	/* A key that would need quoting in a shell is printed by --json only. */
 	const bool is_word =
 		!strchr(end->after, '\'') && strcmp(escaped(end->after).text, end->after) == 0;
 	if (!end->is_complete && *end->after)
@@ -298,7 +298,7 @@ static void print_end_for_people(const struct verification *v)
 		output_say(output, "not all was looked at");
 }
 
-/* Prints as events why the comparison could not go on, if there is a problem, and how it ended. */
+/* Prints events: the problem that has ended the comparison, if there is one, and the result. */
 static void print_end_as_json(const struct verification *v, const struct problem *problem, int code)
 {
 	const struct verify_end *end = &v->end;
@@ -329,8 +329,8 @@ static void print_end_as_json(const struct verification *v, const struct problem
 			NODE("requests", requests), NUMBER("exit", code)));
 }
 
-/* Prints how the comparison ended, and returns the exit code. `failure` is the exit code if it
- * could not go on because of `why`; 0: it could. A stop is no failure. */
+/* Prints the result of the comparison, and returns the exit code. `failure` is the exit code if the
+ * comparison failed because of `why`; 0: it did not. A stop is no failure. */
 static int print_end(struct verification *v, int failure, const struct problem *why)
 {
 	const struct verify_end *end = &v->end;
@@ -355,14 +355,14 @@ static int print_end(struct verification *v, int failure, const struct problem *
 			quote(v->frame->operands[0]).text);
 		code = S3ONCE_EXIT_FILES;
 	}
-	if (signal && !end->is_complete) /* otherwise it came when all was done */
+	if (signal && !end->is_complete) /* otherwise the signal came too late to matter */
 		code = S3ONCE_EXIT_STOPPED + signal;
 	const bool has_problem = *problem->text != '\0';
 	if (v->draws)
 		output_draw(&v->frame->output, "");
 	if (v->json)
 		print_end_as_json(v, has_problem ? problem : NULL, code);
-	else if (!has_problem || end->counts.listed) /* otherwise the problem says all */
+	else if (!has_problem || end->counts.listed) /* otherwise the problem is enough */
 		print_end_for_people(v);
 	return code;
 }

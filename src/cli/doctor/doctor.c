@@ -1,5 +1,5 @@
-/* `s3once doctor`: checks whether push can work, and what the server really does. The checks of
- * this host are here. The checks of the bucket are in doctor_bucket.c and doctor_uploads.c, and
+/* `s3once doctor`: checks whether push can work, and the real behaviour of the server. The checks
+ * of this host are here. The checks of the bucket are in doctor_bucket.c and doctor_uploads.c, and
  * those of the marks in doctor_marks.c. Each check reports by doctor_find(). The exit code is made
  * here. */
 #include "cli/doctor/doctor.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SOON_S            (15 * 60) /* the finding about credentials has this number, too */
-#define REQUESTS_MANY     256       /* requests at once that a run may well use */
+#define SOON_S            (15 * 60) /* also written in the finding about credentials */
+#define REQUESTS_MANY     256       /* a number of concurrent requests that a run may well reach */
 #define FILES_OF_REQUESTS 3         /* for each: connections to S3 and DynamoDB, and the file */
 #define FILES_OF_PROGRAM  100       /* more than directories, marks and libraries need */
 
@@ -27,7 +27,7 @@ static const struct command doctor_command = {
 		    "Exit codes: 0 push can work; 1 it cannot, or stdout is broken; 2 usage.\n",
 };
 
-/* Checks whether there are credentials, and how long they last. */
+/* Checks whether there are credentials, and their expiry. */
 static void check_credentials(struct doctor *doctor)
 {
 	struct credentials credentials = {0};
@@ -49,8 +49,8 @@ static void check_credentials(struct doctor *doctor)
 	credentials_wipe(&credentials);
 }
 
-/* Returns where the setting of this name was found, such as an option, a variable or a profile;
- * "default" if nothing has set it. */
+/* Returns the source of the setting of this name, such as an option, a variable or a profile;
+ * "default" if it has none. */
 static const char *from_of(const struct aws_settings *aws, const char *name)
 {
 	for (size_t i = 0; i < aws->found.n; i++)
@@ -73,7 +73,7 @@ static void check_endpoint(
 			quote(url).text, quote(from).text);
 }
 
-/* Checks what is known without a request to S3 or DynamoDB. */
+/* Makes the checks that need no request to S3 or DynamoDB. */
 static void check_host(struct doctor *doctor)
 {
 	const struct aws_settings *aws = doctor->frame->services.aws;
@@ -130,8 +130,8 @@ int doctor_main(int argc, char **argv)
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		check_host(&doctor);
-		/* From here on a signal ends the checks. Once it has come, doctor_find() prints
-		 * only what the clean-up finds. */
+		/* From here on a signal ends the checks. After that, doctor_find() prints only the
+		 * findings of the clean-up. */
 		signals_count("s3once: stopping; the probes are removed first (a second signal "
 			      "ends it)\n");
 		if (frame.n)

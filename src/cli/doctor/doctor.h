@@ -7,11 +7,11 @@
 #include "s3/s3.h"
 #include "store/race.h"
 
-#define DOCTOR_ATTEMPTS 3 /* each request is tried so often */
+#define DOCTOR_ATTEMPTS 3 /* attempts of each request */
 
 enum doctor_finding {
 	DOCTOR_OK,
-	DOCTOR_WARNING, /* push works, but not as well as it might */
+	DOCTOR_WARNING, /* push works, but not at its best */
 	DOCTOR_FAILURE, /* push cannot work, or not safely */
 };
 
@@ -30,13 +30,13 @@ struct doctor {
 };
 
 /* Prints and counts a finding, which is one line about `what`. The format makes a clause that names
- * the remedy, if there is one. The caller escapes what comes from outside. After a signal, only the
+ * the remedy, if there is one. The caller escapes text from outside. After a signal, only the
  * clean-up prints. */
 void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Prints a finding about a request that failed. If the request was denied, the finding says that
- * "these credentials need" the permission, such as "s3:PutObject". Words that explain it may stand
- * behind its name. */
+ * "these credentials need" the permission, such as "s3:PutObject". The permission may be followed
+ * by an explanation. */
 void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
@@ -79,15 +79,16 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem);
 
-/* Checks whether the bucket is there, what the server does with probe objects below the prefix, and
+/* Checks whether the bucket exists, the server's treatment of probe objects below the prefix, and
  * the lifecycle rules. The probe objects are removed. */
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
-/* Checks that PutObject works, that HEAD proves what was stored, which checksums the server
- * verifies, and whether it honours If-None-Match and If-Match. False if nothing can be put. */
+/* Checks that PutObject works, that HEAD proves the stored content, that the server verifies
+ * checksums, and whether it honours If-None-Match and If-Match. False if nothing can be put. */
 bool doctor_puts(struct doctor_bucket *bucket);
 /* Checks that a multipart upload works, that ListParts shows the checksum of a part, whether the
  * server honours If-None-Match at Complete, and that an upload can be aborted. */
 void doctor_multipart(struct doctor_bucket *bucket);
 
-/* Checks the place where marks are kept, and keeps there what push need not find out again. */
+/* Checks the place of the marks, and records there the results that push need not find out
+ * again. */
 void doctor_marks(struct doctor *doctor);

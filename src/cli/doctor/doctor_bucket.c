@@ -17,9 +17,8 @@
 #define CLOCK_WARN_S 60 /* much less than the 15 minutes at which S3 refuses requests */
 #define UPLOADS_MAX  64 /* more than the writers of a race have open at once, with all retries */
 
-/* Checks whether the bucket is there. False: there is nothing to try out. If the HEAD is denied,
- * the bucket may be there all the same, and the checks go on: push needs no permission for this
- * HEAD. */
+/* Checks whether the bucket exists. False: there is nothing to try out. If the HEAD is denied, the
+ * bucket may still exist, and the checks go on: push needs no permission for this HEAD. */
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -45,7 +44,7 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 	return outcome == OUTCOME_OK || outcome == OUTCOME_DENIED;
 }
 
-/* Compares this host's clock with that of the server, which its reply to check_reachable() told. */
+/* Compares this host's clock with the server's clock in its reply to check_reachable(). */
 static void check_clock(struct doctor_bucket *bucket)
 {
 	long long off_s = (long long)(clock_wall_s() - service_time_s(s3_service(bucket->s3)));
@@ -77,7 +76,7 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"cannot be seen without s3:GetLifecycleConfiguration: have one that aborts "
 			"unfinished uploads");
-	else /* such as UNSUPPORTED */
+	else /* for example UNSUPPORTED */
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server shows none: unfinished uploads stay until they are aborted");
 }
@@ -88,8 +87,8 @@ static const char *const ends[] = {
 	"#a", "?a", "%23a", "+a", " a", "&a=b;c", ":@,!$'()*", "\xc3\xa9"};
 #define ENDS (sizeof ends / sizeof *ends)
 
-/* Stores two objects, the second under the key of the first with this end behind it, and looks
- * whether both are there. *ret_is_lost: one is not, or it took the place of the other. */
+/* Stores two objects, the second under the key of the first with this end behind it, and checks
+ * that both exist. *ret_is_lost: one does not, or it took the place of the other. */
 static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {
@@ -103,7 +102,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		snprintf(content, sizeof content, "s3once doctor: %s\n", keys[i]);
 		/* With an MD5, the etag proves the content where HEAD shows no checksum.
-		 * s3_wanted_digests() leaves MD5 out if replies to writes have a checksum. */
+		 * s3_wanted_digests() omits MD5 if replies to writes have a checksum. */
 		const struct doctor_probe probe = {.key = keys[i],
 			.content = content,
 			.is_new = true,
@@ -114,7 +113,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
 	/* An object that is absent, or has other content than was stored under its key, is lost. If
-	 * nothing can be compared (PROOF_UNKNOWN), it is not. `true`: HEAD tells the size. */
+	 * nothing can be compared (PROOF_UNKNOWN), it is not. `true`: HEAD shows the size. */
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		const struct s3_target target = {.key = keys[i]};
 		o = s3_head_object(
@@ -129,8 +128,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 }
 
 /* Checks whether an object is found under the key that it was stored under. Some servers cut or
- * decode keys with characters that mean something in a URL, and answer as if nothing had happened.
- */
+ * decode keys with characters that are special in a URL, and answer as if nothing had happened. */
 static void check_names(struct doctor_bucket *bucket)
 {
 	static const char what[] = "names";
@@ -200,9 +198,9 @@ static void check_kept(
 	}
 }
 
-/* Checks whether the server keeps what an object is stored with, such as its storage class,
- * metadata and tags, or silently ignores it. A server that refuses a setting is in order, since
- * push then says so. */
+/* Checks whether the server keeps the settings of an object, such as its storage class, metadata
+ * and tags, or silently ignores them. Refusing a setting is in order, since push then reports
+ * it. */
 static void check_settings(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -211,7 +209,7 @@ static void check_settings(struct doctor_bucket *bucket)
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
 		const char *key = doctor_key(bucket);
-		/* The values of the trials are valid, so only memory can be missing here. */
+		/* The values of the trials are valid, so only memory can run out here. */
 		if (s3_headers_new(&headers) ||
 			s3_headers_set(headers, trial->setting, trial->value, &problem) ||
 			s3_headers_prepare(headers, &problem)) {
@@ -280,8 +278,8 @@ static void abort_uploads(struct doctor_bucket *bucket)
 		outcome, &problem);
 }
 
-/* Removes the objects of all keys that were handed out. If some of them may be left, it says why
- * the first one is, and returns false. */
+/* Removes the objects of all keys that were handed out. If some of them may be left, it reports the
+ * reason for the first one, and returns false. */
 static bool remove_probes(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
@@ -311,8 +309,8 @@ static bool remove_probes(struct doctor_bucket *bucket)
 	return failed == OUTCOME_OK;
 }
 
-/* Checks that S3 itself answers: the first probe was looked at while it was there, and is removed
- * now. */
+/* Checks that S3 itself answers, not a cache: a HEAD of the first probe succeeded before, and now
+ * it is removed. */
 static void check_gone(struct doctor_bucket *bucket)
 {
 	static const char what[] = "no cache";
@@ -329,7 +327,7 @@ static void check_gone(struct doctor_bucket *bucket)
 			"an object that was removed is still shown, so a cache on the way answers "
 			"in place of S3, and nothing proves what S3 holds: let the proxy pass "
 			"requests on, or go around it (NO_PROXY, --endpoint-url)");
-	else if (outcome == OUTCOME_SETUP) /* a cache that says so, for instance */
+	else if (outcome == OUTCOME_SETUP) /* for example a cache that identifies itself */
 		doctor_refused(
 			bucket->doctor, DOCTOR_FAILURE, what, "s3:GetObject", outcome, &problem);
 }
@@ -341,7 +339,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 	const struct services *services = &doctor->frame->services;
 	const size_t n = strlen(url->key);
 	char id[ID_CHARS + 1];
-	/* The probes are where push would put files: a prefix "logs" stands for "logs/". */
+	/* The probes have keys like those of push: a prefix "logs" means "logs/". */
 	random_id(id);
 	snprintf(bucket.prefix, sizeof bucket.prefix, "%s%s.s3once-doctor-%s", url->key,
 		n && url->key[n - 1] != '/' ? "/" : "", id);
@@ -362,8 +360,8 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 			check_settings(&bucket);
 			doctor_multipart(&bucket);
 		}
-		/* Without `works`, nothing was stored as far as the server has answered. A signal
-		 * may have come before its answer. */
+		/* Without `works`, nothing was stored according to the server's answers. But a
+		 * signal may have come before an answer. */
 		if (works || signals_came())
 			is_removed = remove_probes(&bucket);
 		if (is_removed && !signals_came())

@@ -2,8 +2,8 @@
  * keeps the conditions of writes, also when several writers write at once, and whether marks can be
  * sent in batches.
  *
- * Two results are kept with the marks, for push: what the table's server does with batches, and
- * which conditional requests (If-None-Match, If-Match) the bucket honours. */
+ * Two results are kept with the marks, for push: the way in which the table's server takes batches,
+ * and the conditional requests (If-None-Match, If-Match) that the bucket honours. */
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
@@ -16,7 +16,7 @@
 
 #define PROBE_LIVES_S (24 * 3600) /* for items that remove_item() could not remove */
 
-/* Is given to reads whose outcome alone matters. It returns 0, so that they go on. */
+/* A visitor for reads of which only the outcome matters. It returns 0, so that they go on. */
 static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	return 0;
@@ -88,7 +88,7 @@ static void remove_item(struct doctor *doctor, struct store_conn *conn, struct i
 }
 
 /* Tries each operation, also if another one has failed, since each has a permission of its own. If
- * the item cannot be put, only what needs the item is left out. */
+ * the item cannot be put, only the operations that need it are skipped. */
 static void try_operations(struct tries *tries)
 {
 	struct store_conn *conn = tries->conn;
@@ -97,16 +97,16 @@ static void try_operations(struct tries *tries)
 	const struct store_range range = {.pk = tries->key.pk};
 	struct item item = {0};
 	struct problem problem = {0};
-	bool more; /* whether the query has a next page, which is not asked for */
+	bool more; /* unused: whether the query has a next page */
 	enum outcome o = claim_item(conn, tries->key, NULL, "doctor", limits, &problem);
 	check_outcome(tries, "PutItem", o, OUTCOME_OK, &problem);
-	if (o == OUTCOME_OK) { /* now that there is an item, neither condition holds */
+	if (o == OUTCOME_OK) { /* now that the item exists, neither condition is met */
 		o = claim_item(conn, tries->key, NULL, "doctor", limits, &problem);
 		check_outcome(tries, "PutItem", o, OUTCOME_REFUSED, &problem);
 		o = claim_item(conn, tries->key, "nobody", "doctor", limits, &problem);
 		check_outcome(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
 	}
-	/* The item is absent if it could not be put. `true` asks for a consistent read. */
+	/* The item is absent if it could not be put. `true`: a consistent read. */
 	o = ops->get(conn, tries->key, true, limits, &item, &problem);
 	item_clear(&item);
 	check_outcome(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
@@ -160,8 +160,8 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 }
 
 /* Checks that only one of several writers at once can claim an item: by an update if the item is
- * there before, or else by a put. A server that first looks and then writes may let several of them
- * win, which a single writer cannot see. If one writer wins each round, as is right, nothing is
+ * there before, or else by a put. A server that first tests and then writes may let several of them
+ * win, which a single writer cannot detect. If one writer wins each round, as is right, nothing is
  * reported here: try_table() reports once that all tries have succeeded. */
 static void try_race(struct tries *tries, bool is_there)
 {
@@ -285,9 +285,9 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	return outcome == OUTCOME_OK;
 }
 
-/* Keeps in the row of the bucket which conditions it honours, so that push need not send a HEAD
- * before each upload. The row is written only if it is still as it was read. If another uploader
- * has written it meanwhile, one more attempt is made from its row. */
+/* Records in the row of the bucket the conditions that it honours, so that push need not send a
+ * HEAD before each upload. The row is written only if it has not changed since it was read. If
+ * another uploader has written it meanwhile, one more attempt is made from its row. */
 static void keep_conditions(
 	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
 {
@@ -297,7 +297,7 @@ static void keep_conditions(
 	struct mark_space space = {.settings = *settings};
 	struct bucket_row row, seen;
 	struct problem problem = {0};
-	if (!*doctor->bucket || aws->s3_is_aws) /* nothing was found out, or AWS honours them all */
+	if (!*doctor->bucket || aws->s3_is_aws) /* no result, or AWS, which honours them all */
 		return;
 	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
@@ -323,8 +323,8 @@ static void keep_conditions(
 			"what the server does with them is kept with the marks for 30 days");
 }
 
-/* Checks marks that exist. A table is also tried out. What this has shown, and what was found out
- * about the bucket, is kept with the marks for push. */
+/* Checks marks that exist. A table is also tried out. These results, and those about the bucket,
+ * are kept with the marks for push. */
 static void check_store(struct doctor *doctor, const struct marks_place *place)
 {
 	static const char what[] = "marks";
@@ -332,7 +332,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
-	enum outcome outcome = OUTCOME_SETUP; /* stays if the marks cannot be opened */
+	enum outcome outcome = OUTCOME_SETUP; /* the outcome if the marks cannot be opened */
 	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0) {
 		if (place->is_dynamodb && !check_shape(doctor, marks.conn, place->table)) {
 			/* check_shape() has reported why the table cannot be used. */

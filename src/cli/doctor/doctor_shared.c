@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define TIDY_NS (5 * NS_PER_S) /* how long the clean-up may go on after a signal */
+#define TIDY_NS (5 * NS_PER_S) /* the time for the clean-up after a signal */
 
 static const char *const names[] = {
 	[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILURE] = "failure"};
@@ -97,7 +97,7 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 			.if_none_match =
 				probe->condition.if_none_match ||
 				(probe->is_new && s3_knows(bucket->s3, S3_PUT_CONDITION) != S3_NO)},
-		/* A wrong digest is wrong in each attempt. */
+		/* No retries with a wrong digest, which stays wrong. */
 		.limits = {.attempts = probe->spoil ? 1 : bucket->doctor->limits.attempts,
 			.abandon = bucket->doctor->limits.abandon}};
 	if (digest_bytes(kinds, body.memory, body.bytes, sums))

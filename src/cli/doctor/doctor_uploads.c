@@ -1,7 +1,7 @@
-/* Checks what the server really does with PutObject and multipart uploads, for `s3once doctor`:
- * what proves an upload, which checksums the server verifies, and which conditions it honours, also
- * when several writers write at once. s3_learn() notes in the struct s3 which conditions hold, and
- * doctor_marks.c keeps that with the marks later. */
+/* Checks the server's real behaviour in PutObject and multipart uploads, for `s3once doctor`: the
+ * proof of an upload, the checksums that it verifies, and the conditions that it honours, also when
+ * several writers write at once. s3_learn() notes in the struct s3 which conditions hold, and
+ * doctor_marks.c later records that with the marks. */
 #include "cli/doctor/doctor.h"
 #include "marks/judge_object.h"
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 /* The content that is put first, and the content that is to replace it. */
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
-/* Checks whether a HEAD, or at least the reply to PutObject, proves what was stored. `sums` are
- * those that were sent, and `reply` is the object as the reply shows it. */
+/* Checks whether a HEAD, or at least the reply to PutObject, proves the stored content. `sums` are
+ * those that were sent, and `reply` is the object according to the reply. */
 static void check_proof(struct doctor_bucket *bucket, const char *key, const struct sums *sums,
 	const struct s3_object *reply)
 {
@@ -22,7 +22,7 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 	struct problem problem = {0};
 	const enum outcome outcome =
 		s3_head_object(bucket->conn, &target, &doctor->limits, &seen, &problem);
-	/* The reply to PutObject does not tell the size, and HEAD does. */
+	/* The reply to PutObject does not have the size; HEAD does. */
 	const bool by_reply = proof_whole(sums, reply, false) == PROOF_YES;
 	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, true) == PROOF_YES)
 		doctor_find(doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
@@ -46,9 +46,9 @@ enum verifies { VERIFIES_NO, VERIFIES_YES, VERIFIES_UNKNOWN };
 static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 {
 	/* Where the signature covers the payload, as over plain HTTP, its SHA-256 is sent as well.
-	 * That one is right, so that only the wrong digest can be a reason to refuse the object. If
-	 * SHA-256 itself is tried, it is sent once, and is wrong. CHECKSUM_MD5 stands for an upload
-	 * without a checksum: of such an upload, SHA-256 is wanted only for the signature. */
+	 * It is right, so that only the wrong digest can be a reason to refuse the object. If
+	 * SHA-256 itself is tried, it is sent once, and is wrong. CHECKSUM_MD5 means an upload
+	 * without a checksum, which needs SHA-256 only for the signature. */
 	const unsigned payload =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct problem problem = {0};
@@ -106,7 +106,7 @@ struct trial_upload {
 	struct s3_target target;
 	struct sums sums;
 	char *id;            /* the upload id; NULL: no upload is open */
-	struct s3_part part; /* as UploadPart has answered */
+	struct s3_part part; /* the part according to UploadPart's reply */
 	bool is_listed;      /* ListParts has shown the part with its checksum */
 };
 
@@ -177,7 +177,7 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
 }
 
 /* A kind of write with a condition. `what` names the check, and `permission` is as in
- * doctor_refused(). `else_push` says what push does if the server does not honour the condition. */
+ * doctor_refused(). `else_push` is push's behaviour if the server does not honour the condition. */
 struct conditional {
 	const char *what, *header, *permission, *else_push;
 	enum s3_ability ability;
@@ -319,8 +319,7 @@ static void check_if_match(struct doctor_bucket *bucket)
 			if_same.else_push);
 		return;
 	}
-	/* If a request before this one has failed otherwise, its outcome is the one that is
-	 * reported. */
+	/* If an earlier request has failed in another way, its outcome is reported instead. */
 	if (outcome == OUTCOME_OK)
 		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
 	judge_condition(&contested, outcome, &problem);
@@ -362,8 +361,8 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	return true;
 }
 
-/* Notes whether ListParts shows the part that was sent, and proves it. Returns 0, so that the
- * listing goes on. */
+/* Notes whether ListParts shows the sent part, and proves it. Returns 0, so that the listing goes
+ * on. */
 static int note_listed(void *arg, const struct s3_part *part)
 {
 	struct trial_upload *upload = arg;
@@ -371,9 +370,9 @@ static int note_listed(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Checks whether push could go on with this upload if it were broken off: ListParts has to prove
- * the part. A refusal that push would not get over either is a failure. If the server cannot list
- * parts, push begins such an upload again, which is only a warning. */
+/* Checks whether push could resume this upload: ListParts has to prove the part. A refusal that
+ * would also stop push is a failure. If the server cannot list parts, push begins such an upload
+ * again, which is only a warning. */
 static void check_list(struct trial_upload *upload)
 {
 	static const char what[] = "list parts";
@@ -399,7 +398,7 @@ static void check_list(struct trial_upload *upload)
 /* Makes three uploads. The first is completed, with a condition, since a policy may demand it, and
  * without one if the server does not know it. The second is completed under the same key, which the
  * condition has to refuse. The third is begun only to abort it. If one cannot be begun, or the
- * first cannot be completed, that is reported, and the rest is left out. */
+ * first cannot be completed, that is reported, and the rest is skipped. */
 void doctor_multipart(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;

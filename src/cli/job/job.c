@@ -16,15 +16,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* By these, the values of patterns and of settings of objects are checked. Only the functions that
- * add a value to a filter or to headers can tell whether it is valid, so each is added to these,
- * which are thrown away after that. The run makes its own. */
+/* Throwaway objects that check the values of patterns and of settings. Only the functions that add
+ * a value to a filter or to headers can tell whether it is valid, so each value is added to these.
+ * The run makes its own. */
 struct checker {
 	struct filter *filter;
 	struct s3_headers *headers;
 };
 
-/* Tells an error of the file, and counts it. If `line` is 0, it is about the file as a whole. */
+/* Reports an error of the file, and counts it. If `line` is 0, it is about the file as a whole. */
 __attribute__((format(printf, 3, 4))) static void add_error(
 	struct job *job, unsigned line, const char *format, ...)
 {
@@ -39,7 +39,7 @@ __attribute__((format(printf, 3, 4))) static void add_error(
 	job->errors++;
 }
 
-/* Tells that a name is unknown, and which known name is like it. --help is not for files. */
+/* Reports an unknown name, with a similar known name. --help is not for files. */
 static void explain_unknown(struct job *job, const struct job_line *line)
 {
 	static const char *const own[] = {"source", "target"};
@@ -60,12 +60,12 @@ static void explain_unknown(struct job *job, const struct job_line *line)
 }
 
 /* Notes the line in job->lines, and sets the option that it names, unless the command line
- * overrides the option. A value that is overridden is checked all the same. */
+ * overrides the option. An overridden value is checked all the same. */
 static void set_option(struct job *job, struct checker *checker, const struct job_line *line)
 {
 	struct option_match match;
 	struct problem problem = {0};
-	union { /* takes a value that is overridden, and so only checked */
+	union { /* receives an overridden value, which is only checked */
 		int yes;
 		unsigned number;
 		uint64_t quantity;
@@ -101,8 +101,8 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 			before->number);
 }
 
-/* Reads the options of the command line. There is no error: the command has read them once before,
- * and would have ended with it. */
+/* Reads the options of the command line. There can be no error: the command has read them once
+ * before, and would have ended with it. */
 static void read_words(struct job *job, int argc, char *const *argv)
 {
 	struct problem problem;
@@ -116,13 +116,14 @@ static void read_words(struct job *job, int argc, char *const *argv)
 /* Reads the options of the command line, of the file and of the environment. The command line is
  * read twice: first to know which lines it overrides, and again after the file, so that its values
  * are the ones that stay. Lines of the file override the environment. Reading goes on after an
- * error, so that all errors of the file are told. */
+ * error, so that all errors of the file are reported. */
 static void read_options(struct job *job, int argc, char *const *argv)
 {
 	struct checker checker = {0};
 	struct problem problem;
 	push_options_init(&job->options);
-	read_words(job, argc, argv); /* sets job->given, which stays; the values do not */
+	read_words(job, argc,
+		argv); /* this sets job->given, which stays; the values are set again later */
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
 	/* filter_new() and s3_headers_new() fail only if memory has run out. */
@@ -186,8 +187,8 @@ static struct option_variable name_in_file(const struct job *job, const char *op
 	return as;
 }
 
-/* Checks that the job has all it needs, completes its options, and checks that they go together, as
- * a run does when it begins. This reads the files that the options name, but not the list of
+/* Checks that the job is complete, fills in its options, and checks their combination, as a run
+ * does when it begins. This reads the files that the options name, but not the list of
  * --files-from, which may be standard input. */
 static void check_whole(struct job *job)
 {
@@ -208,7 +209,7 @@ static void check_whole(struct job *job)
 			job, 0, "it does not say where to: add a line target = s3://BUCKET/PREFIX");
 	if (job->errors)
 		return;
-	job->operands[job->n_sources] = (char *)(uintptr_t)job->target; /* nobody changes it */
+	job->operands[job->n_sources] = (char *)(uintptr_t)job->target; /* it is never changed */
 	int error = push_options_complete(
 		&job->options, (int)job->n_sources + 1, job->operands, &problem);
 	if (!error) {
@@ -225,17 +226,17 @@ static void check_whole(struct job *job)
 	if (!error)
 		return;
 	/* If the sentence begins with an option, as in "--min-size is more than …", the error is
-	 * told with the line that sets this option. */
+	 * reported with the line that sets this option. */
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
-	const bool is_said = !line && *name; /* by a variable or on the command line */
-	/* If so, the option is named as it was said, in place of the "--NAME" of the sentence. */
+	const bool is_said = !line && *name; /* set by a variable or on the command line */
+	/* If so, the option is named as the user gave it, instead of the sentence's "--NAME". */
 	add_error(job, line ? line->number : 0, "%s%s", is_said ? name_in_file(job, name).name : "",
 		problem.text + (is_said ? 2 + strlen(name) : 0));
 }
 
 /* Finds the file of the job, or the variables that stand in for one, and reads its lines. Returns
- * 0, or -EINVAL after an error that was told. */
+ * 0, or -EINVAL after an error that was reported. */
 static int read_file(const char *wanted, struct job *ret)
 {
 	const bool has_slash = strchr(wanted, '/') != NULL;
@@ -246,7 +247,7 @@ static int read_file(const char *wanted, struct job *ret)
 	const bool lacks_file = error == -ENOENT && !has_slash;
 	if (lacks_file && source && *source && target && *target) {
 		/* The variables stand in for a file of two lines. Their values are set after it was
-		 * parsed, which would take quotes and blanks off them. */
+		 * parsed, which would remove quotes and blanks from them. */
 		static const char text[] = "source =\ntarget =\n";
 		error = 0;
 		job_file_parse(text, strlen(text), &ret->file);
@@ -271,7 +272,8 @@ static int read_file(const char *wanted, struct job *ret)
 	return error ? -EINVAL : 0;
 }
 
-/* Reads the options of the job, and checks them. Errors are told, and counted in ret->errors. */
+/* Reads the options of the job, and checks them. Errors are reported, and counted in
+ * ret->errors. */
 static void read_job(bool only_asks, int argc, char *const *argv, struct job *ret)
 {
 	/* There is room for each line as a source, for the target, and for a NULL at the end. */
@@ -314,22 +316,22 @@ void job_close(struct job *job)
 	free(job->path);
 }
 
-/* The option --job of the commands that ask about what a job has uploaded. commands.c opens the job
- * before the command begins, and closes it after the command. proven does both by itself. */
+/* The option --job of the commands about the uploads of a job. commands.c opens the job before the
+ * command begins, and closes it after the command. proven does both by itself. */
 const struct option job_asked_options[] = {
 	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
 		"ask about a job: marks, services and target are those of its file JOB.conf"),
 	{NULL},
 };
 
-/* Sets *value to that of the job if the command line has none. */
+/* Sets *value to the job's value if the command line has none. */
 static void choose(const char **value, const char *of_job)
 {
 	if (!*value)
 		*value = of_job;
 }
 
-/* Sets what the command line has left open to what the job says. */
+/* Takes values that the command line does not set from the job. */
 static void choose_access(struct access *access, const struct access *job)
 {
 	const char *given_marks = access->marks;
@@ -355,14 +357,14 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 	char *const argv[] = {self, NULL};
 	if (!asked->name)
 		return n;
-	/* true: the job is only asked about, and no run of it follows. */
+	/* true: no run of the job follows. */
 	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
 		return problem_error(
 			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);
 	choose_access(access, &asked->job.options.access);
 	for (int i = 0; i < n; i++)
 		if (url_is_s3(operands[i]))
-			return n; /* it is asked about this target, and not about the job's */
+			return n; /* the operand replaces the job's target */
 	operands[n] = (char *)(uintptr_t)asked->job.target;
 	return n + 1;
 }

@@ -3,14 +3,14 @@
 #include "cli/push/push_options.h"
 
 /* The text of a job's file has one "name = value" a line, as s3once.conf(5) describes it.
- * job_file_parse() does not check which names there are and what values they take; job_open() does.
+ * job_file_parse() does not check names and values; job_open() does.
  *
  * struct job_line is a line that is neither empty nor a comment. */
 struct job_line {
 	unsigned number;   /* from 1 */
 	const char *name;  /* "" if there is none */
 	const char *value; /* without the blanks around it, and without quotes if it had some */
-	const char *wrong; /* NULL, or why the line cannot be read: a static sentence */
+	const char *wrong; /* NULL, or the reason why the line cannot be read: a static sentence */
 };
 
 /* Immutable once read. The strings of the lines are in `text`. */
@@ -20,17 +20,17 @@ struct job_file {
 	size_t n;
 };
 
-/* Splits a copy of n bytes into lines, in order. A line that cannot be read is among them, and its
- * `wrong` says why. Pure. Free the result with job_file_clear(). */
+/* Splits a copy of n bytes into lines, in order. It includes lines that cannot be read, with the
+ * reason in `wrong`. Pure. Free the result with job_file_clear(). */
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret);
-/* Does the same with a file of at most 1 MiB. For root, a file is refused that belongs to another
- * user or that others may write, since root would do what they say. Returns 0, -ENOENT if there is
- * no such file, or another -errno. Every error has a sentence about the file. */
+/* Likewise for a file of at most 1 MiB. For root, a file is refused that belongs to another user or
+ * that others may write, since root would obey it. Returns 0, -ENOENT if there is no such file, or
+ * another -errno. Every error has a sentence about the file. */
 int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem);
 void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
 /* The variables that NAME.env and NAME.credentials, beside the file of a job, set for its unit.
- * They are what differs between the unit and a run by hand, such as the keys of S3. */
+ * They make the difference between the unit and a run by hand, such as the keys of S3. */
 struct job_variables {
 	struct job_variable {
 		char *text;  /* "NAME=VALUE", owned; the environment borrows it */
@@ -39,7 +39,7 @@ struct job_variables {
 	size_t n;
 };
 /* Reads the two files as far as this user may read them. Returns 0, or -EINVAL after an error that
- * was told. Call job_variables_clear() in any case. */
+ * was reported. Call job_variables_clear() in any case. */
 int job_variables_read(const char *name, struct job_variables *ret);
 void job_variables_clear(struct job_variables *variables);
 
@@ -50,11 +50,11 @@ void job_variables_clear(struct job_variables *variables);
  * hides one of the host that has the same name. Root has no jobs of its own: they are the host's.
  * The caller frees the path. */
 char *job_path(const char *name, const char *ending);
-/* Returns where this user's own NAME.conf is or would be. NULL: nowhere, for root or with
- * S3ONCE_JOBS. The caller frees it. */
+/* Returns the path of this user's own NAME.conf, whether or not it exists. NULL: there is none for
+ * root or with S3ONCE_JOBS. The caller frees it. */
 char *job_own_path(const char *name);
 
-/* A job is what a file says is to be pushed, together with the options of a command line, which
+/* A job: the upload described by a file, together with the options of a command line, which
  * override those of the file.
  *
  * It must not move while it is open: `command` has the address of `options`. */
@@ -72,7 +72,7 @@ struct job {
 	 * option was set (enum said_by). */
 	const struct job_line *lines[OPTIONS_MAX];
 	unsigned given[OPTIONS_MAX];
-	unsigned errors; /* told so far */
+	unsigned errors; /* errors reported so far */
 };
 
 /* Reads and checks a job. `wanted` is a path if there is a slash in it. Otherwise it is the name of
@@ -80,22 +80,22 @@ struct job {
  * are both set, they are the job.
  *
  * argv is a command line that push could read. Its options override those of the file, and its
- * operands are not looked at. It stays borrowed and is not changed.
+ * operands are ignored. It stays borrowed and is not changed.
  *
- * For a job that is given by name, its variables count, too. They do not replace those that the
- * environment has already.
+ * For a job that is given by name, its variables count as well, but do not replace those in the
+ * environment.
  *
  * only_asks: no run of the job follows. The job becomes a dry run, so that its options may name
  * files which this user cannot write. Its variables stay in the environment until job_close();
  * otherwise job_enter() sets them before each run.
  *
- * Every error is told on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
+ * Every error is reported on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
 int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret);
 void job_close(struct job *job);
 
-/* Sets the variables of the job that the environment has not, and takes them out of it again. Other
- * threads must not read the environment meanwhile. */
+/* Sets the variables of the job that the environment lacks, or removes them again. Other threads
+ * must not read the environment meanwhile. */
 void job_enter(struct job *job);
 void job_leave(struct job *job);
 
@@ -107,11 +107,11 @@ const struct job_line *job_line_of(const struct job *job, const char *option);
 
 /* Functions for the commands run and watch, which take names of jobs. */
 
-/* Does what the command does with n jobs of these names. argv is the whole command line as it was
- * given, for job_open(). Returns the exit code. */
+/* Performs the command for n jobs of these names. argv is the whole command line as it was given,
+ * for job_open(). Returns the exit code. */
 typedef int jobs_run(size_t n, char *const *names, int argc, char *const *argv);
-/* Reads the command line of a command whose values are a struct push_options. Then prints what
- * --help asks for, or what is wrong, or calls `run`. Returns the exit code. */
+/* Reads the command line of a command whose values are a struct push_options. Then prints the help
+ * or an error, or calls `run`. Returns the exit code. */
 int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv);
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
@@ -120,8 +120,8 @@ int jobs_worse_code(int a, int b);
  * command. */
 bool jobs_share_metrics(const char *command, const struct job *a, const struct job *b);
 
-/* The option --job NAME of the commands that ask about what a job has uploaded. It gives them the
- * marks, the services and the target of the job, as the systemd unit that runs the job finds them.
+/* The option --job NAME of the commands about the uploads of a job. It gives them the marks, the
+ * services and the target of the job, as in the job's systemd unit.
  *
  * Zero the struct to start, and close its job in any case. The struct must not move while the job
  * is open. */
@@ -142,7 +142,7 @@ extern const struct option job_asked_options[];
  * more, as the argv has that had --job. Unless `access` has marks, root gets those of the
  * systemd units if the job has none or `local` (marks_of_units_choose()).
  *
- * The variables of the job are set, too, so this has to be called before there are threads. */
+ * The variables of the job are set as well, so call this before there are threads. */
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem);
 

@@ -1,5 +1,5 @@
 /* The syntax of a job's file, and of the file with the variables of its unit, which are split into
- * lines "name = value". What a name means is not known here. */
+ * lines "name = value". This file does not know the meaning of names. */
 #include "base/files.h"
 #include "base/must_have.h"
 #include "base/text.h"
@@ -22,7 +22,7 @@ void job_file_clear(struct job_file *file)
 	*file = (struct job_file){0};
 }
 
-/* Splits the text of one line in place. If the line cannot be read, its `wrong` says why. */
+/* Splits the text of one line in place. If the line cannot be read, `wrong` is the reason. */
 static struct job_line read_line(unsigned number, char *text)
 {
 	struct job_line line = {.number = number, .name = "", .value = ""};
@@ -60,7 +60,7 @@ static struct job_line read_line(unsigned number, char *text)
 
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 {
-	size_t most = 1; /* lines, among which the last one may have no '\n' */
+	size_t most = 1; /* number of lines, including a last one without '\n' */
 	for (size_t i = 0; i < n; i++)
 		most += bytes[i] == '\n';
 	*ret = (struct job_file){.text = must_have(malloc(n + 1)),

@@ -1,8 +1,7 @@
-/* The variables of a job's systemd unit, for the runs of the job that no unit has begun, and for
- * the commands that ask about it. A unit sets them by EnvironmentFile= and LoadCredential=. They
- * are lent to the environment, since the options of a run and the settings of AWS are read from
- * there.
- */
+/* The variables of a job's systemd unit, for runs of the job outside of the unit, and for the
+ * commands about it. A unit sets them by EnvironmentFile= and LoadCredential=. They are put into
+ * the environment for a while, since the options of a run and the settings of AWS are read from
+ * there. */
 #include "base/log.h"
 #include "base/must_have.h"
 #include "cli/job/job.h"
@@ -42,7 +41,7 @@ int job_variables_read(const char *name, struct job_variables *ret)
 			log_warning("%s:%u: %s", quote(path).text, line->number, line->wrong);
 		else if (strcmp(line->name, "S3ONCE_OPTIONS") != 0)
 			add_variable(ret, line->name, line->value);
-		else if (!getenv("S3ONCE_OPTIONS")) /* the unit has it, and gives these options */
+		else if (!getenv("S3ONCE_OPTIONS")) /* the unit passes these options */
 			log_warning("%s: S3ONCE_OPTIONS is for the systemd unit alone; what it "
 				    "says is not looked at",
 				quote(path).text);

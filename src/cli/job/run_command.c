@@ -12,7 +12,7 @@
 
 int jobs_worse_code(int a, int b)
 {
-	/* From the worst on. The codes of signals are not here, since they are worse than all. */
+	/* From the worst on, without the codes of signals, which are worse than all others. */
 	static const int order[] = {S3ONCE_EXIT_FENCED, S3ONCE_EXIT_SETUP, S3ONCE_EXIT_USAGE,
 		S3ONCE_EXIT_FILES, S3ONCE_EXIT_LIMIT, S3ONCE_EXIT_HELD};
 	if (a >= S3ONCE_EXIT_STOPPED || b >= S3ONCE_EXIT_STOPPED)
@@ -99,7 +99,7 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);
-	/* A job that fails does not keep the next ones from beginning; only a signal does. */
+	/* After a failed job, the next ones still run; only a signal stops them. */
 	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++) {
 		job_enter(&jobs[i]);
 		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));

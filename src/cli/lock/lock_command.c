@@ -1,6 +1,6 @@
 /* `s3once lock`: finds the command and reads its options. All commands but `lock run` are here.
- * acquire, renew and release hold a lock from one process to the next by a handle. status, list and
- * break look at locks or free them. init makes a table.
+ * acquire, renew and release hold a lock from one process to the next by a handle. status and list
+ * show locks, and break frees one. init makes a table.
  *
  * Each command is a function, with one or two calls of include/s3once/lock.h, and a struct
  * lock_command with its options and texts. */
@@ -39,8 +39,8 @@ static void print_event(const struct lock_use *use, const char *event, const cha
 		lock_print(json_set(json_event(event), BYTES("key", key)));
 }
 
-/* Each function that is a `use` of struct lock_command returns what is said there. None of them
- * frees a struct s3once_lock: s3once_locks_free() does, and releases no lock. */
+/* The functions below are the `use` of a struct lock_command, and return as documented there. None
+ * of them frees a struct s3once_lock: s3once_locks_free() does, and releases no lock. */
 static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
@@ -63,8 +63,8 @@ static int renew_lock(struct lock_use *use)
 	struct s3once_lock *lock;
 	int r = -ESTALE;
 	/* -ESTALE of a renewal: another process may have renewed the lock by this handle at the
-	 * same time. Then the handle is still good, and it is resumed and renewed once more. If
-	 * others are as busy each time, that ends with the fourth -ESTALE. */
+	 * same time. Then the handle is still good, and it is resumed and renewed once more. The
+	 * fourth -ESTALE is final. */
 	for (int tries = 0; tries < 4 && r == -ESTALE; tries++) {
 		r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
 		if (r) /* -ESTALE, if the lock was lost */
@@ -139,7 +139,7 @@ static const struct lock_command release_command = {
 	.use = release_lock,
 };
 
-/* How rows are printed, and how many of those that were printed are held. */
+/* The form in which rows are printed, and the number of held ones so far. */
 struct view {
 	bool json;
 	unsigned held;
@@ -164,7 +164,7 @@ static void print_json(const struct s3once_lock_info *info)
 	text_clear(&data);
 }
 
-/* Prints a row for people: "KEY: held by OWNER", or "free", and what else is known of it. */
+/* Prints a row for people: "KEY: held by OWNER", or "free", and further details. */
 static void print_line(const struct s3once_lock_info *info)
 {
 	struct text line = TEXT(1000);
@@ -224,7 +224,7 @@ static int show_slots(struct lock_use *use)
 			.version = "",
 			.understood = 1,
 			.why = ""};
-		if (r == -ENOENT) /* r becomes 0: to have no row is no error */
+		if (r == -ENOENT) /* r becomes 0: an absent row is no error */
 			r = show_lock(&view, &absent);
 	}
 	use->code = view.held == slots ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
@@ -335,7 +335,7 @@ static int init_locks(struct lock_use *use)
 	s3once_locks_free(use->locks);
 	if (code)
 		return code;
-	if (*use->error.text) /* a server without time to live is no failure */
+	if (*use->error.text) /* a remark, such as that the server has no time to live */
 		log_warning("lock init: %s", use->error.text);
 	if (use->json)
 		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
@@ -471,7 +471,7 @@ int lock_main(int argc, char **argv)
 		if (!commands[i]->removes)
 			names[n++] = name;
 	}
-	if (strcmp(argv[1], "child") == 0) /* nobody types this: child_start() runs it */
+	if (strcmp(argv[1], "child") == 0) /* internal: only child_start() runs it */
 		return child_main(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
 		return command_unknown("lock ", argv[1], names, n);

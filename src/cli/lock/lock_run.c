@@ -24,22 +24,22 @@ struct lock_run {
 	char **command;
 	struct s3once_lock *lock;
 	int acquired;    /* the result of s3once_lock_acquire() */
-	int acquired_fd; /* an eventfd that is readable once `acquired` is set */
-	int signals;     /* a signalfd */
+	int acquired_fd; /* eventfd that is readable once `acquired` is set */
+	int signals;     /* the signalfd */
 	sigset_t before; /* the signal mask that the command gets */
 	int tty;         /* /dev/tty; negative: there is no terminal */
 	/* The process of the command, or 0 once it has ended, and its process group, which may have
 	 * other processes even then. */
 	pid_t child, group;
 	int status; /* as waitpid() returns it, for a command that has stopped or ended */
-	/* The end for writing of a pipe to which nobody writes. It is closed when the lock is lost,
-	 * so that the command reads end of file from the other end. */
+	/* The write end of a pipe that carries no data. It is closed when the lock is lost, so that
+	 * the command reads end of file from the other end. */
 	int hold;
 	bool lost;
 	/* The last signal that was passed on to the command is the SIGTSTP of Ctrl-Z, which the
 	 * terminal has sent to our process group. */
 	bool ctrl_z;
-	/* The command was to be continued, and was not, since the lock was not surely held. It is
+	/* The command has not been continued yet, since the lock was not surely held. It is
 	 * continued once the lock has recovered. */
 	bool waits_for_lock;
 	/* The SIGINT or SIGQUIT that our process group got from the terminal; 0: none. */
@@ -51,8 +51,8 @@ struct lock_run {
 };
 
 /* Stops our whole process group as Ctrl-Z does, and returns true once it was continued. It returns
- * false if the kernel did not stop the group, since nobody could continue it. That is so for the
- * leader of a session, or for a group without a shell. SIGTSTP and SIGCONT have to be blocked. */
+ * false if the kernel did not stop the group because no shell could continue it, as for the leader
+ * of a session. SIGTSTP and SIGCONT have to be blocked. */
 static bool stop_group(void)
 {
 	sigset_t stop, before, pending;
@@ -83,7 +83,7 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 		.variables = (char *[]){key, token, fd, NULL},
 		.mask = mask,
 		.fd = hold[0],
-		.fd_there = hold[0]}; /* under the number that the variable says */
+		.fd_there = hold[0]}; /* under the number in the variable */
 	const int error = child_start(&options, ret_pid);
 	close(hold[0]);
 	if (error)
@@ -93,17 +93,17 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 	return error;
 }
 
-#define KILL_AFTER_MS 5000 /* where --kill-after is not given */
-#define LOOK_MS       20   /* between two looks whether the rest of the group has ended */
+#define KILL_AFTER_MS 5000 /* default of --kill-after */
+#define LOOK_MS       20   /* the time between two checks whether the rest of the group has ended */
 
 static bool is_interrupt(int signal)
 {
 	return signal == SIGINT || signal == SIGQUIT;
 }
 
-/* Takes the next signal and returns it, or 0 if none waits. *ret_key says whether a key of the
- * terminal sent it to our whole process group. Such a signal comes from the kernel. The last SIGINT
- * or SIGQUIT of a key is noted in run->interrupt. */
+/* Takes the next signal and returns it, or 0 if none waits. *ret_key: a key of the terminal sent it
+ * to our whole process group. Such a signal comes from the kernel. The last SIGINT or SIGQUIT of a
+ * key is noted in run->interrupt. */
 static int next_signal(struct lock_run *run, bool *ret_key)
 {
 	struct signalfd_siginfo info;
@@ -130,7 +130,7 @@ static void print_run(const struct lock_run *run, const char *event, const char 
 }
 
 /* Sends a signal to the process group of the command. If that is not permitted, it is reported only
- * once the lock is lost, and only for the first signal: run->kill_ns is set right after that. */
+ * once the lock is lost, and only for the first signal. */
 static void signal_command(const struct lock_run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
@@ -175,8 +175,8 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	if (!is_over || run->lost) /* the lock is still ours, or the command is being ended */
 		return;
 	run->lost = true;
-	/* From now on, this process reaps what the command leaves behind. The init of a container
-	 * may reap nothing, and a process that has ended and is not reaped stays in the group. */
+	/* From now on, this process reaps the command's orphans. The init of a container may not do
+	 * so, and an unreaped process stays in the group. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
 	close(run->hold);
 	run->hold = -1;
@@ -188,7 +188,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
-/* Is called when the command has stopped. In three cases our process group stops with it, so that
+/* Called when the command has stopped. In three cases our process group stops with it, so that
  * the shell sees that, and both go on once the shell continues our group. Our heartbeats stop
  * meanwhile, too.
  * - The command had the terminal. Normally Ctrl-Z has stopped it.
@@ -202,18 +202,18 @@ static void on_stop(struct lock_run *run)
 	const bool had_terminal = pass_terminal(run->tty, run->child, getpgrp());
 	const bool wants_terminal = by == SIGTTIN || by == SIGTTOU;
 	const bool gets_terminal = wants_terminal && tcgetpgrp(run->tty) == getpgrp();
-	/* Any other stop, such as by SIGSTOP, is left to whoever has stopped the command. */
+	/* Any other stop, such as by SIGSTOP, is left to the sender of the signal. */
 	if (!had_terminal && !wants_terminal && !run->ctrl_z)
 		return;
 	run->ctrl_z = false;
-	/* stop_group() returns once the shell has continued our group. If nobody can continue our
-	 * group, it returns false at once. Then nobody will ever give the command the terminal that
-	 * it wants, and SIGHUP tells it so. */
+	/* stop_group() returns once the shell has continued our group. If no shell can continue our
+	 * group, it returns false at once. Then the command will never get the terminal that it
+	 * wants, so it gets SIGHUP. */
 	const bool may_go_on = gets_terminal || stop_group();
 	if (!may_go_on && wants_terminal)
 		signal_command(run, SIGHUP);
-	/* The command gets the terminal if we have it, which is so unless the shell has continued
-	 * our group in the background. */
+	/* The command gets the terminal if we have it: not if the shell has continued our group in
+	 * the background. */
 	pass_terminal(run->tty, getpgrp(), run->child);
 	/* setpgid() changes nothing here, but waits until the stop has reached the whole group of
 	 * the command, since it needs the kernel's list of processes, which Linux holds while it
@@ -228,8 +228,8 @@ static void on_signal(struct lock_run *run)
 	bool by_key = false;
 	const int signal = next_signal(run, &by_key);
 	if (signal == SIGCHLD) {
-		/* If waitpid() tells nothing new of the command, SIGCHLD was about another child,
-		 * or the command was continued. */
+		/* If waitpid() returns nothing new, SIGCHLD was about another child, or the command
+		 * was continued. */
 		if (run->child <= 0 ||
 			waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
 			return;
@@ -249,7 +249,7 @@ static void on_signal(struct lock_run *run)
 
 /* Returns whether processes that the command has left in its group still have to be ended, which is
  * so only if the lock was lost. First it reaps those that have ended, which would count otherwise.
- * EPERM means that there are processes, of another user. */
+ * EPERM also means that there are processes, of another user. */
 static bool has_rest_to_end(const struct lock_run *run)
 {
 	if (!run->lost)
@@ -264,8 +264,8 @@ static int poll_timeout_ms(const struct lock_run *run)
 {
 	if (!run->kill_ns)
 		return -1;
-	/* The command has ended, and nothing tells when the rest of its group has: that is looked
-	 * at every LOOK_MS. */
+	/* The command has ended. The end of the rest of its group sends no signal, so it is checked
+	 * every LOOK_MS. */
 	if (!run->child)
 		return LOOK_MS;
 	const uint64_t now_ns = clock_boot_ns();
@@ -294,10 +294,10 @@ static void watch_command(struct lock_run *run)
 	}
 }
 
-/* Releases the lock after the command has ended, tells the events that came late, takes the
- * terminal back, and sets run->die_by. Returns the exit code, which is that of the command unless
- * the lock was lost while it ran. A release that fails otherwise is only warned of, since the lease
- * runs out by itself. */
+/* Releases the lock after the command has ended, reports late events, takes the terminal back, and
+ * sets run->die_by. Returns the exit code, which is that of the command unless the lock was lost
+ * while it ran. Any other failure of the release is only a warning, since the lease runs out by
+ * itself. */
 static int finish_run(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
@@ -305,7 +305,7 @@ static int finish_run(struct lock_run *run)
 	const bool had_terminal = pass_terminal(run->tty, run->group, getpgrp());
 	const int r = s3once_lock_release(run->lock, &run->use->error);
 	if (r == -ESTALE || run->lost) {
-		if (!run->lost) { /* otherwise on_event() has told it */
+		if (!run->lost) { /* otherwise on_event() has reported it */
 			log_error("lock run: %s", run->use->error.text);
 			print_run(run, "lost", run->use->error.text);
 		}
@@ -327,7 +327,8 @@ static int finish_run(struct lock_run *run)
 	return S3ONCE_EXIT_STOPPED + signal;
 }
 
-#define RELEASE_MOST_MS 10000 /* for releasing a lock that was acquired as the wait ended */
+/* time for releasing a lock that was acquired just as the wait ended */
+#define RELEASE_MOST_MS 10000
 #define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
 
 static const int forwarded[] = {
@@ -370,7 +371,7 @@ static int wait_for_lock(struct lock_run *run)
 		} else if (got == SIGTSTP && by_key) { /* Ctrl-Z was for our whole group */
 			stop_group();
 		} else if (got == SIGTSTP) {
-			/* Somebody sent it to this process alone, which has blocked it. */
+			/* The signal was sent to this process alone, which has blocked it. */
 			kill(getpid(), SIGSTOP);
 		}
 	}

@@ -63,7 +63,7 @@ const struct option lock_output_options[] = {
 int lock_open(struct lock_use *use)
 {
 	int r = s3once_locks_open(&use->client, &use->locks, &use->error);
-	/* Without a word about it, two hosts would both hold a lock of one name. */
+	/* Without this message, two hosts could unknowingly both hold a lock of the same name. */
 	if (!r && !use->client.place)
 		log_warning(
 			"locks are kept in a file of this user on this host, and exclude no other host: "

@@ -9,7 +9,7 @@
 struct lock_use {
 	struct access access;
 	struct s3once_locks_options client;
-	struct s3once_lock_request request; /* for the lock whose KEY is the first operand */
+	struct s3once_lock_request request; /* the request, with the first operand as KEY */
 	const char *prefix, *if_version, *ttl_name;
 	int json;
 	uint64_t for_ms, kill_after_ms;
@@ -22,17 +22,16 @@ struct lock_use {
 
 /* One command of `s3once lock`. */
 struct lock_command {
-	/* Its name is such as "lock run". Its groups are not set, and `groups` stands for them. */
+	/* Its name is "lock run", for example. `groups` is used instead of its groups. */
 	struct command command;
 	const char *description;
-	bool removes; /* it takes a lock away, so no message proposes it */
+	bool removes; /* it breaks a lock, so no message proposes it */
 	/* Its own options, of struct lock_use. They end at a NULL. */
 	const struct option *groups[3];
-	/* The name of an option that has to be given, and what the option says, for the error.
-	 * NULL: none has to be given. */
+	/* The name of a required option and its purpose, for the error. NULL: none is required. */
 	const char *needs, *why;
-	/* Runs the command with a client that sends no heartbeats. Returns what the library
-	 * returned: 0, or -errno with use->error. */
+	/* Runs the command with a client that sends no heartbeats. Returns the library's result: 0,
+	 * or -errno with use->error. */
 	int (*use)(struct lock_use *use);
 	/* If not NULL, this runs the command in place of `use`, and opens the client itself.
 	 * Returns the exit code. */
@@ -43,11 +42,10 @@ extern const struct lock_command lock_run_command;
 extern const struct option lock_place_options[], lock_key_options[], lock_wait_options[],
 	lock_output_options[];
 
-/* Opens the client that the options describe. Returns 0, or an exit code that was explained on
- * stderr. */
+/* Opens the client with these options. Returns 0, or an exit code that was explained on stderr. */
 int lock_open(struct lock_use *use);
-/* Returns the exit code for `r`, which a call of the library returned. If `r` is not 0, the error
- * is explained on stderr. With --json there is an event as well, unless it is an error of usage. */
+/* Returns the exit code for the result `r` of the library. If `r` is not 0, the error is explained
+ * on stderr. With --json there is an event as well, unless it is an error of usage. */
 int lock_exit(const struct lock_use *use, int r);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);

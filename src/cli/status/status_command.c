@@ -1,6 +1,6 @@
-/* `s3once status`: shows what the marks say of a bucket, a prefix or a key, and how the last runs
- * there ended. With --depth it shows a sum for each folder, as `du` does. With --watch it looks
- * again and again. It changes nothing, and never asks S3.
+/* `s3once status`: shows the marks of a bucket, a prefix or a key, and the results of the last runs
+ * there. With --depth it shows a sum for each folder, like `du`. With --watch it repeats that. It
+ * changes nothing, and never contacts S3.
  *
  * This file reads the marks and the rows of jobs and sessions. status_print.c prints them. */
 #include "base/clock.h"
@@ -15,10 +15,10 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define WATCH_MS     2000        /* if --watch has no DUR */
+#define WATCH_MS     2000        /* default of --watch */
 #define DEPTH_MAX    32          /* the most of --depth, for which `walk` has room */
 #define SESSIONS_MAX 1000        /* the most sessions whose claims are shown */
-#define FAILURES_MAX (64U << 10) /* more bytes than `failures` in the row of a job has */
+#define FAILURES_MAX (64U << 10) /* more bytes than the longest `failures` of a job's row */
 
 struct status {
 	struct access access;
@@ -91,8 +91,8 @@ static bool is_within(const char *a, const char *b)
 	return n <= m && strncmp(a, b, n) == 0 && (n == m || b[n] == '/');
 }
 
-/* Returns whether the run is of a job that was asked about. With --job, runs of other names to a
- * target above that of the job are not. */
+/* Returns whether the job was requested. With --job, jobs of other names with a target above that
+ * of the job are not. */
 static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 {
 	const char *asked = text_string(&jobs->asked), *job = jobs->view->job;
@@ -100,8 +100,8 @@ static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 	       (is_within(row->target, asked) && (!job || strcmp(job, row->job) == 0));
 }
 
-/* Shows a job, and what failed in its last run, if its target was asked about. With --watch only
- * the last error is shown, so that there is room for the rest on a terminal. */
+/* Shows a job with the failures of its last run, if it was requested. With --watch only the last
+ * error is shown, so that there is room for the rest on a terminal. */
 static enum outcome print_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct jobs *jobs = arg;
@@ -118,7 +118,7 @@ static enum outcome print_job(void *arg, const struct fleet_job *job, struct pro
 	return o;
 }
 
-/* Shows how the last run of each job ended whose target is this key, or is above or below it. */
+/* Shows the last run of each job whose target is this key, or is above or below it. */
 static enum outcome print_jobs(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
@@ -142,7 +142,7 @@ static enum outcome print_jobs(
 struct walk {
 	struct status_view *view;
 	unsigned open;              /* the level of the deepest open folder; 0: the prefix itself */
-	size_t ends[DEPTH_MAX + 1]; /* where the prefix and each open folder end in `key` */
+	size_t ends[DEPTH_MAX + 1]; /* the ends of the prefix and of each open folder in `key` */
 	/* the sums of the prefix and of each open folder */
 	struct status_counts sums[DEPTH_MAX + 1];
 	char key[KEY_BYTES_MAX + 1]; /* key of the last mark */
@@ -178,8 +178,8 @@ static void count_session(struct walk *walk, const char *id)
 }
 
 /* Closes the open folders that the mark is not in, opens those that it is in, and adds the mark to
- * the sum of the deepest one. Without --depth it also notes whose claim the mark is, and shows a
- * mark that is not done, or whose file has changed since. */
+ * the sum of the deepest one. Without --depth it also counts the claim's session, and shows a mark
+ * that is not done, or whose file has changed since. */
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
 	/* A stream of marks has none that is ABSENT, so its count does not matter. MARK_FORGOTTEN
@@ -216,9 +216,9 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		status_print_unfinished(walk->view, key, mark);
 }
 
-/* Shows the sessions and the sum of a walk. `key` is what was asked for. If it is not the prefix,
- * since it does not end in a slash, it may also be the key of a mark, of which print_key() has
- * found none. */
+/* Shows the sessions and the sum of a walk. `key` is the user's argument. If it does not end in a
+ * slash, it differs from the prefix, and could also have been the key of a mark, but print_key()
+ * has found none. */
 static enum outcome print_prefix(
 	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
@@ -229,7 +229,7 @@ static enum outcome print_prefix(
 	struct session_info info;
 	if (is_empty && strcmp(key, prefix) != 0)
 		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
-	/* With --json, the sum below says that there is nothing. */
+	/* With --json, the sum below shows that there is nothing. */
 	if (is_empty && !view->json) {
 		status_print_nothing(view, prefix);
 		return OUTCOME_OK;
@@ -256,7 +256,7 @@ static enum outcome print_mark(struct status_view *view, const char *key, const 
 		.conn = view->conn, .space = view->space, .key = key, .session = "", .source = ""};
 	struct mark mark = {0};
 	struct session_info session;
-	bool known = false; /* `session` is that of the claim */
+	bool known = false; /* `session` is the session of the claim */
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
 	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
 		o = session_describe(view->conn, mark.session, &session, ret_problem);
@@ -326,7 +326,7 @@ static enum outcome print_below(
 	return o;
 }
 
-/* Looks once, and shows all that was found. Without a URL, only the store itself is shown. */
+/* Reads the marks once, and shows them. Without a URL, only the store itself is shown. */
 static enum outcome print_all(
 	struct status_view *view, const struct s3_url *url, struct problem *ret_problem)
 {
@@ -350,15 +350,14 @@ static enum outcome print_all(
 	return o;
 }
 
-/* The sums that one look has found. */
+/* The sums of one reading of the marks. */
 struct found {
-	uint64_t at_ns; /* when it ended; 0: there was no look yet */
+	uint64_t at_ns; /* time at which it ended; 0: none so far */
 	uint64_t done, bytes;
 };
 
-/* Ends a look: shows the time and what was done since the look before, and draws the page. With
- * --json it shows nothing. *seen has the sums of the look before, and then gets those of this look.
- */
+/* Ends one reading: shows the time and the progress since the previous one, and draws the page.
+ * With --json it shows nothing. *seen has the previous sums, and gets the new ones. */
 static void end_look(struct status_view *view, struct found *seen)
 {
 	char line[400];
@@ -390,9 +389,9 @@ static void end_look(struct status_view *view, struct found *seen)
 	}
 }
 
-/* Looks again and again, until a signal ends the process. On a terminal each look is drawn over the
- * one before. Otherwise the looks are printed one after the other. Returns only if a look failed,
- * with a sentence, or with OK if standard output is broken. */
+/* Reads and shows the marks again and again, until a signal ends the process. On a terminal each
+ * page is drawn over the previous one, otherwise they are printed one after the other. Returns only
+ * if reading failed, with a sentence, or with OK if standard output is broken. */
 static enum outcome watch_all(struct status_view *view, const struct s3_url *url,
 	uint64_t interval_ms, struct problem *ret_problem)
 {
@@ -417,7 +416,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	return o;
 }
 
-/* Opens the marks, and looks once or, with --watch, again and again. Returns the exit code. */
+/* Opens the marks, and shows them once or, with --watch, again and again. Returns the exit code. */
 static int show_status(struct status *status, struct command_frame *frame, const struct s3_url *url)
 {
 	struct mark_space space = {0};

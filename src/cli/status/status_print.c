@@ -1,6 +1,6 @@
-/* Prints everything that `s3once status` shows, to people or as JSON (docs/json.md). The lines go
- * to standard output, or to a page that --watch draws anew as a whole. status_command.c reads the
- * marks and calls these functions; nothing is read here. */
+/* Prints the output of `s3once status`, for people or as JSON (docs/json.md). The lines go to
+ * standard output, or to a page that --watch redraws as a whole. status_command.c reads the marks
+ * and calls these functions; nothing is read here. */
 #include "cli/status/status_print.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#define LISTED_MAX     10 /* failed files, and changed files, that are listed without -v */
+#define LISTED_MAX     10 /* the most failed and the most changed files listed without -v */
 #define LINE_BYTES_MAX (32U << 10)
 #define PAGE_BYTES_MAX (1U << 20)
 #define HOME           "\033[H"
@@ -17,8 +17,8 @@
 void status_page_begin(struct status_page *page)
 {
 	const struct terminal_size size = terminal_size(STDOUT_FILENO);
-	/* A size of one or two rows, which leave no room for anything, is not believed. 24 is
-	 * usual. */
+	/* A terminal of one or two rows has no room for anything, so the size is assumed to be
+	 * 24. */
 	page->rows = size.rows > 2 ? size.rows : 24;
 	page->columns = size.columns;
 	page->n = page->left_out = 0;
@@ -66,12 +66,12 @@ __attribute__((format(printf, 2, 3))) static void tell(
 	text_clear(&t);
 }
 
-/* A time as people read it. moment() returns it by value, for use within a call. */
+/* A time for people, which moment() returns by value, for use within a call. */
 struct moment {
 	char text[24];
 };
 
-/* `s` is in seconds since 1970. 0 or less: it is not known. */
+/* `s` is in seconds since 1970. 0 or less: unknown. */
 static struct moment moment(int64_t s)
 {
 	struct moment m = {"an unknown time"};
@@ -118,13 +118,13 @@ void status_print_bucket(struct status_view *view, const struct bucket_row *row)
 	}
 }
 
-/* Returns a version of a file as JSON, with the two members that are known of every version. */
+/* Returns a version of a file as JSON, with the two members that every version has. */
 static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 {
 	return json_set(json_object(), NUMBER("bytes", bytes), NUMBER("mtime_ns", mtime_ns));
 }
 
-/* Prints a mark as an event. `outlook` is what the next run will do; NULL: it is left out. */
+/* Prints a mark as an event. `outlook` is the next run's action; NULL: it is omitted. */
 static void print_mark_as_json(const struct status_view *view, const char *key,
 	const struct mark *mark, const char *outlook)
 {
@@ -146,7 +146,7 @@ static void print_mark_as_json(const struct status_view *view, const char *key,
 	json_print(view->output, object);
 }
 
-/* Returns whether the run of a session is over, as words for people. */
+/* Returns words for people about whether the run of a session is over. */
 static const char *session_words(const struct session_info *session)
 {
 	if (!session->is_open)
@@ -240,14 +240,14 @@ void status_print_nothing(struct status_view *view, const char *prefix)
 
 void status_print_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
-	/* A mark that says done is told of only because its file has changed since. */
+	/* A mark that says done is listed only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
 	uint64_t *told = has_changed ? &view->changed_told : &view->failed_told;
 	if (view->json) {
 		print_mark_as_json(view, key, mark, NULL);
 		return;
 	}
-	/* Claims are told by their sessions, and damaged marks by their number. */
+	/* Claims are shown by their sessions, and damaged marks by their number. */
 	if ((!has_changed && mark->state != MARK_FAILED) || (*told >= LISTED_MAX && !view->verbose))
 		return;
 	++*told; /* status_print_omitted() reports the rest */

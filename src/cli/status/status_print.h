@@ -19,14 +19,14 @@ struct status_counts {
 	uint64_t of[STATUS_COUNTS];
 };
 
-/* A page of lines, which --watch draws anew as a whole if standard output is a terminal. All lines
- * are printed at once, with ERASE_BELOW behind them. Zero the page to start, and clear `lines` at
- * the end. */
+/* A page of lines, which --watch redraws as a whole if standard output is a terminal. All lines are
+ * printed at once, with ERASE_BELOW behind them. Zero the page to start, and clear `lines` at the
+ * end. */
 #define ERASE_BELOW "\033[J"
 struct status_page {
 	struct text lines;
 	unsigned rows, columns;
-	unsigned n, left_out; /* how many lines are on it, and how many had no room */
+	unsigned n, left_out; /* number of lines on it, and of those without room */
 };
 
 /* Empties the page, and takes the size of the terminal. */
@@ -35,50 +35,49 @@ void status_page_begin(struct status_page *page);
  * added by this. */
 void status_page_add(struct status_page *page, const char *line);
 
-/* Where and how the status is shown, and what was shown so far. */
+/* The form and destination of the output, and its state. */
 struct status_view {
 	struct output *output;
-	struct status_page *page; /* where lines are added; NULL: they are printed */
+	struct status_page *page; /* the page that gets the lines; NULL: they are printed */
 	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
-	struct store_conn *conn;  /* to the marks, once they are open */
+	struct store_conn *conn;  /* connection to the marks, once they are open */
 	struct mark_space *space;
 	const char *job; /* the argument of --job; NULL: none */
 	int json;
-	bool watches;      /* it looks again and again (--watch) */
+	bool watches;      /* the status is shown repeatedly (--watch) */
 	bool knows_bucket; /* the marks have a row of the bucket */
 	unsigned depth;    /* the levels of the table of folders; 0: there is no table */
 	unsigned verbose;
 	struct status_counts sum; /* the last sum that was shown with is_sum */
-	/* How many failed and changed files were listed. Zero both before each look. */
+	/* Numbers of failed and changed files listed. Zero both before each reading. */
 	uint64_t failed_told, changed_told;
 };
 
 /* Prints a line to people, or adds it to the page if there is room. `arg` is the view. */
 void status_put(void *arg, const char *line);
-/* Tells of the store itself. It is called first. */
+/* Prints the store itself. It is called first. */
 void status_print_store(struct status_view *view, bool has_bucket);
-/* Tells which bucket the marks are about. */
+/* Prints the bucket of the marks. */
 void status_print_bucket(struct status_view *view, const struct bucket_row *row);
-/* Returns what the next run will do about a mark, as a static clause. `session` is NULL unless the
- * mark is claimed and the row of its session is there. Pure. */
+/* Returns the next run's action for a mark, as a static clause. `session` is NULL unless the mark
+ * is claimed and the row of its session is there. Pure. */
 const char *status_outlook(const struct mark *mark, const struct session_info *session);
-/* Tells all that is known of a mark, or that there is none. `session`: as in status_outlook(). */
+/* Prints all details of a mark, or that there is none. `session`: as in status_outlook(). */
 void status_print_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
-/* Tells people that there is no mark below the prefix, and what to check. The last sum becomes
+/* Prints for people that there is no mark below the prefix, with advice. The last sum becomes
  * zero. */
 void status_print_nothing(struct status_view *view, const char *prefix);
-/* Tells of a mark below a prefix that is not done, or whose file has changed since. */
+/* Prints a mark below a prefix that is not done, or whose file has changed since. */
 void status_print_unfinished(struct status_view *view, const char *key, const struct mark *mark);
-/* Tells how many failed and changed files status_print_unfinished() has not listed. */
+/* Prints the number of failed and changed files that status_print_unfinished() has not listed. */
 void status_print_omitted(struct status_view *view, const struct status_counts *counts);
-/* Tells of a session that holds claims. `session` is NULL if its row was removed. */
+/* Prints a session that holds claims. `session` is NULL if its row was removed. */
 void status_print_session(struct status_view *view, const char *id, uint64_t claims,
 	const struct session_info *session);
-/* Tells the head of the table of folders. */
+/* Prints the head of the table of folders. */
 void status_print_head(struct status_view *view);
-/* Tells the counts of all that is below a prefix: as a row of the table of folders, or as a
- * sentence if there is no such table. The prefix is a folder or, with is_sum, all that was asked
- * for. */
+/* Prints the counts below a prefix: as a row of the table of folders, or as a sentence if there is
+ * no such table. The prefix is a folder or, with is_sum, the user's argument. */
 void status_print_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum);

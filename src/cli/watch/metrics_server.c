@@ -1,5 +1,5 @@
 /* The HTTP server by which `s3once watch` answers Prometheus and probes. It is one thread with a
- * few connections, each limited in bytes and time. watch_command.c makes what it answers. */
+ * few connections, each limited in bytes and time. watch_command.c makes the answers. */
 #include "cli/watch/metrics_server.h"
 #include "base/clock.h"
 #include "base/must_have.h"
@@ -14,8 +14,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 16U /* at once, from all addresses */
-#define PER_ADDRESS_MAX 8U  /* connections from one address, so that others get in as well */
+#define CONNECTIONS_MAX 16U /* the most connections at once, from all addresses */
+#define PER_ADDRESS_MAX 8U  /* the most from one address, so that others get in as well */
 /* A connection is closed after its answer, and after this time at the latest. libmicrohttpd itself
  * limits only the time in which a client is silent, and a client that sends a byte now and then is
  * never silent for long. */
@@ -24,7 +24,7 @@
 /* A connection that is open. */
 struct client {
 	int fd;
-	/* The clock_boot_ns() at which its time has passed. 0: this place is free. */
+	/* The clock_boot_ns() at which the connection is ended. 0: this place is free. */
 	uint64_t end_ns;
 };
 
@@ -143,7 +143,7 @@ static void serve_metrics(void *arg)
 		/* How long until a connection ends, rounded up. -1: there is none. */
 		const int left_ms =
 			next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
-		/* If there is room for a connection that waited, no event tells of it. */
+		/* There is no event for a waiting connection that now has room. */
 		poll(fds, 2, (has_more || server->has_room) ? 0 : left_ms);
 		server->has_room = false;
 		MHD_run(server->daemon);
@@ -190,7 +190,7 @@ int metrics_server_new(
 			MHD_OPTION_PER_IP_CONNECTION_LIMIT, PER_ADDRESS_MAX,
 			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 	if (!error && !server->daemon)
-		error = -EAGAIN; /* libmicrohttpd does not say why */
+		error = -EAGAIN; /* libmicrohttpd gives no reason */
 	if (error && fd >= 0)    /* no daemon owns it */
 		close(fd);
 	if (!error)

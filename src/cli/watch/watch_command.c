@@ -1,6 +1,6 @@
 /* `s3once watch`: a service that uploads the files of jobs some seconds after they were written.
- * This file has the loop around all jobs, and the end after SIGTERM or SIGINT, with what --drain
- * still uploads. watched_job.c has one job and its passes. */
+ * This file has the loop around all jobs, and the end after SIGTERM or SIGINT, with the uploads of
+ * --drain. watched_job.c has one job and its passes. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/thread.h"
@@ -24,7 +24,7 @@ struct watch {
 	struct watched **jobs;
 	size_t n;
 	char *const *names; /* names of the jobs */
-	int argc;           /* argc and argv: the options that win over the files of the jobs */
+	int argc;           /* argc and argv: the options that override the files of the jobs */
 	char *const *argv;
 	struct pollfd *fds; /* the inotify descriptor of each job */
 	struct service_notify service;
@@ -33,7 +33,7 @@ struct watch {
 	size_t next;        /* the job whose turn is next, if several are due */
 	const struct watched *running;  /* the job whose pass is under way, or was the last one */
 	struct metrics_server *server;  /* NULL: no job has --metrics-listen */
-	struct watched_service of_jobs; /* by which the jobs call this service */
+	struct watched_service of_jobs; /* callbacks of the jobs to this service */
 };
 
 /* Its options are those of push. */
@@ -59,7 +59,7 @@ static const struct command watch_command = {
 		"pass that fails is tried again and ends nothing.\n",
 };
 
-/* Sets what `systemctl status` shows between two passes. */
+/* Sets the text of `systemctl status` between two passes. */
 static void report_status(const struct watch *watch)
 {
 	struct watched_sums sums = {0};
@@ -98,8 +98,8 @@ static const struct metric_kind uploaded_files = {"s3once_watch_uploaded_files_t
 static const struct metric_kind uploaded_bytes = {
 	"s3once_watch_uploaded_bytes_total", "counter", "Bytes of these files."};
 
-/* Sets what /metrics answers. If the text is too long or memory runs out, the earlier text stays.
- */
+/* Sets the content of /metrics. If the text is too long or memory runs out, the earlier text
+ * stays. */
 static void update_server(const struct watch *watch)
 {
 	struct text t = TEXT(METRICS_ANSWER_BYTES_MAX);
@@ -128,8 +128,8 @@ static void update_server(const struct watch *watch)
 	text_clear(&t);
 }
 
-/* Sets what probes are answered. The service is healthy for twice watchdog_ms from now, which is
- * also the time after which systemd's watchdog would end it. */
+/* Sets the answers to probes. The service is healthy for twice watchdog_ms from now, which is also
+ * the time after which systemd's watchdog would end it. */
 static void update_probes(const struct watch *watch)
 {
 	bool is_ready = true;
@@ -149,9 +149,9 @@ static void send_sign_of_life(void *arg)
 }
 
 /* Starts the server at the --metrics-listen of the jobs, unless one is running at this address.
- * Then ends the server at the earlier address, if there is one. All jobs that have --metrics-listen
- * have the same one, as do_clash() sees to. False: the new server cannot listen, which was
- * reported, and the server that ran before goes on. */
+ * Then ends the server at the earlier address, if there is one. All jobs with --metrics-listen have
+ * the same one, which do_clash() ensures. False: the new server cannot listen, which was reported,
+ * and the server that ran before goes on. */
 static bool listen_as_configured(struct watch *watch)
 {
 	const char *address = NULL; /* NULL: no job has --metrics-listen */
@@ -205,7 +205,7 @@ static bool clashes(struct watched *const *jobs, size_t n, size_t i)
 	return false;
 }
 
-/* Puts the job with the index i into `next` as it is. What was read anew for it is freed. */
+/* Puts the present job with the index i into `next`, and frees the newly read one. */
 static void keep_options(const struct watch *watch, size_t i, struct watched **next)
 {
 	log_error("watch: %s: goes on with the options that it had", quote(watch->names[i]).text);
@@ -236,8 +236,8 @@ static void reload(struct watch *watch)
 	for (size_t i = 0; i < watch->n; i++) {
 		if (next[i] == watch->jobs[i])
 			continue;
-		/* The counters of the service go on, and so do the metrics of the last pass, until
-		 * the new job has made one. */
+		/* The counters of the service and the metrics of the last pass are kept until the
+		 * new job has made a pass. */
 		next[i]->sums = watch->jobs[i]->sums;
 		metrics_add_all(&next[i]->pass.metrics, &watch->jobs[i]->pass.metrics);
 		watched_free(watch->jobs[i]);
@@ -272,8 +272,8 @@ static void wait_for_work(struct watch *watch)
 	send_sign_of_life(watch);
 }
 
-/* Returns whether a job other than the one whose pass is under way wants its turn. All jobs are
- * asked, so that each reads its events. */
+/* Returns whether a job other than the one whose pass is under way wants its turn. Checks all jobs,
+ * so that each reads its events. */
 static bool others_want_turn(void *arg)
 {
 	const struct watch *watch = arg;
@@ -283,8 +283,8 @@ static bool others_want_turn(void *arg)
 	return want;
 }
 
-/* Makes one pass of the next job that is due, if there is one. The jobs take turns. Signals are let
- * in meanwhile, and stop the pass. */
+/* Makes one pass of the next job that is due, if there is one. The jobs take turns. Signals are
+ * unblocked meanwhile, and stop the pass. */
 static void run_due_job(struct watch *watch)
 {
 	for (size_t tried = 0; tried < watch->n; tried++) {
@@ -297,7 +297,8 @@ static void run_due_job(struct watch *watch)
 		watch->running = job;
 		watched_pass(job);
 		thread_mask_signals(SIG_SETMASK, &blocked, NULL);
-		/* The metrics come first: whoever sees the new status finds them up to date. */
+		/* The metrics come first, so that a reader of the new status finds them up to
+		 * date. */
 		update_server(watch);
 		update_probes(watch);
 		report_status(watch);
@@ -305,9 +306,9 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-/* After a SIGTERM, uploads what waits, and tries again what has failed. The time that is left of
- * --drain is shared equally between a job and those after it. Signals are let in meanwhile, so that
- * a second one ends this. */
+/* After a SIGTERM, uploads waiting files, and retries failed ones. The rest of the time of --drain
+ * is shared equally between a job and those after it. Signals are unblocked meanwhile, so that a
+ * second one ends this. */
 static void drain(struct watch *watch)
 {
 	uint64_t since_ns;
@@ -351,11 +352,11 @@ static int serve(struct watch *watch)
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sigaddset(&taken, numbers[i]);
 	/* From here on, signals come only where watch->unblocked is set: in ppoll() and in passes.
-	 * So none comes between a look at what came and ppoll(). */
+	 * So none can come between a check for signals and ppoll(). */
 	thread_mask_signals(SIG_BLOCK, &taken, &watch->unblocked);
 	service_notify_init(&watch->service);
 	service_notify_say(&watch->service, "READY=1\n");
-	while (!signals_came()) { /* a SIGHUP is not among them: it leads to reload() */
+	while (!signals_came()) { /* not counting SIGHUP, which causes a reload() */
 		if (reloads || signals_take_reload())
 			reload(watch);
 		run_due_job(watch);
@@ -385,7 +386,8 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
 	bool is_right = true;
-	for (size_t i = 0; i < n; i++) /* all are opened, so that the errors of all are reported */
+	for (size_t i = 0; i < n; i++) /* all are opened even after an error, so that the errors of
+					  all are reported */
 		is_right &= !watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) &&
 			    !clashes(watch.jobs, n, i);
 	const int code = is_right ? serve(&watch) : S3ONCE_EXIT_USAGE;

@@ -1,7 +1,6 @@
-/* Watches the folders of a job by inotify, and reports what was touched in them. watched_job.c
- * keeps what was touched. If inotify does not tell all, a pass has to look at all files. The
- * watched folders are kept in a tree, in the order of their watch descriptors. Before each pass
- * over all files, all folders are watched anew. */
+/* Watches the folders of a job by inotify, and reports touched files to watched_job.c. If events
+ * are lost, a pass has to check all files. The watched folders are kept in a tree, in the order of
+ * their watch descriptors. Before each pass over all files, all watches are set up again. */
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -51,8 +50,8 @@ void watch_table_put(struct watch_table *table, int wd, const char *path, const 
 {
 	struct watch_folder *folder = must_have(calloc(1, sizeof *folder));
 	const struct watch_folder *known = watch_table_find(table, wd);
-	/* A folder that is known already may be watched for another SOURCE. Everything in it counts
-	 * then, unless both SOURCEs are the same file. */
+	/* A folder that is known already may be watched for another SOURCE. Then everything in it
+	 * counts, unless both SOURCEs are the same file. */
 	const bool counts_all = known && only_name &&
 				(!known->only_name || strcmp(known->only_name, only_name) != 0);
 	folder->wd = wd;
@@ -107,7 +106,7 @@ void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
 }
 
 /* The events that are asked for. IN_MODIFY is not among them: a file that was written to is closed
- * at some time (IN_CLOSE_WRITE). IN_EXCL_UNLINK leaves out files that were removed and are still
+ * at some time (IN_CLOSE_WRITE). IN_EXCL_UNLINK ignores files that were removed and are still
  * open. */
 #define MASK                                                                                       \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR |    \
@@ -175,8 +174,8 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 	return wd >= 0;
 }
 
-/* Returns what is left of a path below this root, as the filter wants it: without a slash before
- * it. "": it is the root itself. The root "/" ends in that slash, and no other root does. */
+/* Returns the rest of a path below this root for the filter: without a slash before it. "": it is
+ * the root itself. The root "/" ends in that slash, and no other root does. */
 static const char *path_below(const char *root, const char *path)
 {
 	const size_t n = strlen(root);
@@ -187,15 +186,15 @@ static const char *path_below(const char *root, const char *path)
  * those in which removals keep files for a moment (REMOVAL_FOLDER). `from` is the SOURCE `root` or,
  * with is_new, a new folder in it; new folders are reported as touched.
  *
- * A folder that cannot be read, or is gone by now, is left out. Each folder is watched before its
+ * A folder that cannot be read, or is gone by now, is skipped. Each folder is watched before its
  * own folders are read, so that none that is made afterwards is missed. */
 static void watch_tree(
 	struct watch_folders *folders, const char *root, const char *from, bool is_new)
 {
 	char *const paths[] = {(char *)(uintptr_t)from, NULL};
-	/* Without FTS_NOSTAT: by that, fts takes a folder's number of links for the number of
-	 * folders in it, and misses those that were made after it was counted, and all of them on a
-	 * file system that does not count. */
+	/* Not with FTS_NOSTAT: fts would take a folder's link count for the number of folders in
+	 * it, and miss those made after it was read, or all of them on a file system without link
+	 * counts. */
 	const int links = folders->job->options.run.follow ? FTS_LOGICAL : FTS_PHYSICAL;
 	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
@@ -212,7 +211,7 @@ static void watch_tree(
 		fts_close(tree);
 }
 
-/* Says once that a folder is on a file system that other hosts may change unnoticed. */
+/* Reports once that a folder is on a file system that other hosts may change unnoticed. */
 static void say_remote(struct watch_folders *folders, const char *path)
 {
 	static const struct {
@@ -253,8 +252,8 @@ static void say_unwatched(struct watch_folders *folders)
 	folders->said_unwatched = folders->n_unwatched != 0;
 }
 
-/* Reads the rules of the job, and its files of patterns as they are now. If such a file is not
- * valid any more, all folders are watched, and the next pass reports it. */
+/* Reads the rules of the job, and its files of patterns as they are now. If such a file has become
+ * invalid, all folders are watched, and the next pass reports it. */
 static void read_rules(struct watch_folders *folders)
 {
 	const struct s3once_options *run = &folders->job->options.run;
@@ -324,9 +323,9 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
-/* Does what an event about a name in a watched folder asks for: watches a new folder, no longer
- * watches one that was moved away, and reports a file that was touched, unless it is the job's
- * --log-file, which each pass itself writes to. */
+/* Handles an event about a name in a watched folder: watches a new folder, no longer watches one
+ * that was moved away, and reports a file that was touched, unless it is the job's --log-file,
+ * which each pass itself writes to. */
 static void on_name(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {
@@ -335,7 +334,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 	if (strcmp(event->name, REMOVAL_FOLDER) == 0 ||
 		(folder->only_name && strcmp(event->name, folder->only_name) != 0))
 		return;
-	/* The folder "/" must not give a second slash. */
+	/* The folder "/" must not produce a second slash. */
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
 	/* Each folder that is watched is in a SOURCE. If it were in none, no rule would apply. */
 	const char *root = root_above(folders, path);
@@ -371,17 +370,17 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 		on_name(folders, folder, event);
 		return;
 	}
-	struct root *root = NULL; /* the SOURCE whose folder this is; NULL: of none */
+	struct root *root = NULL; /* the SOURCE with this folder; NULL: none */
 	for (size_t i = 0; i < folders->job->n_sources && !root; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			root = &folders->roots[i];
 	/* IN_IGNORED: the folder was removed or unmounted, and its watch has ended. IN_MOVE_SELF:
-	 * it was renamed, which matters here only for the folder of a SOURCE. Of any other folder,
-	 * its parent tells that to on_name(). */
+	 * it was renamed, which matters here only for the folder of a SOURCE. For any other folder,
+	 * an event of its parent goes to on_name(). */
 	const bool is_gone = (event->mask & IN_IGNORED) || (root && (event->mask & IN_MOVE_SELF));
 	if (!is_gone)
 		return;
-	/* Only a pass over all files finds out whether the folder of a SOURCE is there again. */
+	/* Only a pass over all files finds out whether the folder of a SOURCE exists again. */
 	if (root) {
 		if (!root->said_gone)
 			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
@@ -397,7 +396,7 @@ bool watch_folders_read(struct watch_folders *folders)
 {
 	_Alignas(struct inotify_event) char buffer[64 * 1024];
 	ssize_t n;
-	folders->knows_all = true; /* until on_event() says otherwise */
+	folders->knows_all = true; /* until on_event() resets it */
 	while (folders->fd >= 0 && (n = read(folders->fd, buffer, sizeof buffer)) > 0)
 		for (const char *at = buffer; at < buffer + n;) {
 			const struct inotify_event *event = (const void *)at;

@@ -1,15 +1,15 @@
-/* Watches the folders of a job by inotify(7), and reports what is touched in them. The reports are
- * only hints: what the kernel does not tell is found when all files are looked at. libuv's
- * uv_fs_event is not used, since it does not tell when the queue has overflowed. The functions are
- * for one thread. */
+/* Watches the folders of a job by inotify(7), and reports touched files. The reports are only
+ * hints: files that the kernel does not report are found by a pass over all files. libuv's
+ * uv_fs_event is not used, since it does not report an overflow of the queue. The functions are for
+ * one thread. */
 #pragma once
 #include "cli/job/job.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 struct watch_folders;
-/* Makes an object for the sources of the job, which watches nothing yet. What the rules of the job
- * exclude is not reported, nor is its --log-file. Everything is borrowed.
+/* Makes an object for the sources of the job, which watches nothing yet. Files that the rules of
+ * the job exclude are not reported, nor is its --log-file. Everything is borrowed.
  *
  * `touched` is called by watch_folders_read() for each file that was touched and each folder that
  * is new, with the absolute path, whose folder is written without links. `moves` is called for each
@@ -19,17 +19,17 @@ struct watch_folders *watch_folders_new(const struct job *job,
 /* NULL is fine. */
 void watch_folders_free(struct watch_folders *folders);
 
-/* Watches every folder that is there now, and forgets what has happened so far. Call it before all
- * files are looked at. If the kernel allows no more watches, or no inotify at all, a warning says
- * so once. Without inotify, nothing is ever reported as touched. */
+/* Watches every folder that exists now, and forgets earlier events. Call it before a pass over all
+ * files. If the kernel allows no more watches, or no inotify at all, it warns once. Without
+ * inotify, nothing is ever reported as touched. */
 void watch_folders_renew(struct watch_folders *folders);
-/* A descriptor that is readable when something has happened. -1: there is none. */
+/* A descriptor that is readable when there are events. -1: there is none. */
 int watch_folders_fd(const struct watch_folders *folders);
 /* Reads the events of inotify, and watches new folders. Returns false if events were lost or a
- * SOURCE is gone, so that all files have to be looked at. */
+ * SOURCE is gone, so that all files have to be checked. */
 bool watch_folders_read(struct watch_folders *folders);
 
-/* Returns how many folders are watched. */
+/* Returns the number of watched folders. */
 size_t watch_folders_count(const struct watch_folders *folders);
 
 /* A folder, and its watch descriptor of inotify(7). */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* If so many paths wait, the folder of a file waits in its place, once for all files in it. */
+/* If this many paths wait, the folder of a file waits in its place, once for all files in it. */
 #define PENDING_MAX 1000
 
 static void pending_clear(struct pending_paths *pending)
@@ -23,12 +23,13 @@ static void pending_clear(struct pending_paths *pending)
 }
 
 /* Lets a path wait until due_ns. is_new is as in struct pending_path. A path that waits already
- * keeps its time: if its file is written to meanwhile, that is seen when the time has come. */
+ * keeps its time: if its file is written to meanwhile, that is noticed at that time. */
 static void pending_add(
 	struct pending_paths *pending, const char *path, uint64_t due_ns, bool is_new)
 {
 	char *copy = must_have(pending->n < PENDING_MAX ? strdup(path) : path_folder(path));
-	size_t at = 0, to = pending->n; /* `at` becomes the index where the path belongs */
+	size_t at = 0,
+	       to = pending->n; /* binary search: `at` becomes the index of the path's place */
 	while (at < to) {
 		const size_t middle = at + (to - at) / 2;
 		if (strcmp(pending->paths[middle].path, copy) < 0)
@@ -54,11 +55,11 @@ static void pending_add(
 	*place = (struct pending_path){.path = copy, .due_ns = due_ns, .is_new = is_new};
 }
 
-#define MIN_AGE_MS     10000          /* where --min-age is not given */
+#define MIN_AGE_MS     10000          /* default of --min-age */
 #define FIRST_RETRY_NS (5 * NS_PER_S) /* the wait after the first pass that failed */
-#define SAID_BYTES_MAX (16U << 10)    /* a message that finds no room is printed in each pass */
+#define SAID_BYTES_MAX (16U << 10)    /* a message without room here is printed in each pass */
 #define LONGEST_TIMES  5              /* see note_stored() */
-/* Each wait is so much longer, since a time stamp of a file may be a little late. */
+/* Added to each wait, since a time stamp of a file may be a little late. */
 #define TOUCH_DELAY_NS (100 * NS_PER_MS)
 
 static void add_touched(void *arg, const char *path)
@@ -98,8 +99,8 @@ static int refuse(const struct watched *watched)
 	return -EINVAL;
 }
 
-/* Returns the wall time from which on a file is at rest: --min-age after its modification time. A
- * modification time in the future says nothing, and the ctime counts instead, as in the scan. */
+/* Returns the wall time from which on a file is at rest: --min-age after its modification time. For
+ * a modification time in the future, the ctime counts instead, as in the scan. */
 static int64_t rests_at(const struct watched *watched, const struct stat *st)
 {
 	const int64_t modified = clock_to_ns(st->st_mtim);
@@ -108,8 +109,8 @@ static int64_t rests_at(const struct watched *watched, const struct stat *st)
 }
 
 /* Converts the wall time from which on a file is at rest to the clock_boot_ns() at which the file
- * is looked at. That is between TOUCH_DELAY_NS from now and --min-age later, even if the times of
- * the file are in the future. */
+ * is checked. That is between TOUCH_DELAY_NS from now and --min-age later, even if the times of the
+ * file are in the future. */
 static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 {
 	const int64_t left = rests_at_ns - clock_wall_ns(), most = (int64_t)watched->min_age_ns;
@@ -150,9 +151,9 @@ static void on_touched(void *arg, const char *path)
 		true);
 }
 
-/* Returns when a path whose time has come is to be looked at by a pass: now_ns; or later, if it is
- * a file that was written to meanwhile; or UINT64_MAX, if it is gone. With --live, a file is looked
- * at while it is still written to, since what it grows by is uploaded. */
+/* Returns the time at which a due path is to be checked by a pass: now_ns; or later, for a file
+ * that was written to meanwhile; or UINT64_MAX, if it is gone. With --live, a file is checked even
+ * while it is written to, since its new lines are uploaded. */
 static uint64_t looked_at_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
@@ -164,10 +165,9 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 	return is_due ? now_ns : due_at(watched, rests_at_ns);
 }
 
-/* Returns whether any path that waits is at rest now. Moves all paths at rest to *ret; if that is
- * NULL, they go on waiting, so that only the question is answered. A path that is gone is dropped.
- * A file that was written to meanwhile waits on, and is new no longer, like one that a pass has
- * left as too young. */
+/* Returns whether any waiting path is at rest now. Moves all paths at rest to *ret; if that is
+ * NULL, they go on waiting. A path that is gone is dropped. A file that was written to meanwhile
+ * goes on waiting, and is no longer new, like one that a pass has left as too young. */
 static bool take_rested(struct watched *watched, struct touched *ret)
 {
 	struct pending_paths *pending = &watched->pending;
@@ -213,7 +213,7 @@ void watched_read(struct watched *watched)
 }
 
 /* Returns whether the last pass ended with an error that a pass over some files would have, too.
- * Then files at rest wait until all files are looked at again. */
+ * Then files at rest wait for the next pass over all files. */
 static bool is_held_up(const struct watched *watched)
 {
 	return watched->code == S3ONCE_EXIT_SETUP || watched->code == S3ONCE_EXIT_FENCED;
@@ -236,19 +236,19 @@ bool watched_wants_turn(struct watched *watched)
 	       (!is_held_up(watched) && take_rested(watched, NULL));
 }
 
-/* Returns whether each pass has to look at all files. If keys are paths, a pass over some files is
- * enough. But which files get the same key by a template, which are one log under several names
- * (--rotated), or where a link leads, is known only after a look at all files. */
+/* Returns whether each pass has to be over all files. If keys are paths, a pass over some files is
+ * enough. But files with the same key by a template, one log under several names (--rotated), and
+ * targets of links are found only in a pass over all files. */
 static bool needs_all(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
 	return o->key_template || o->rotated || o->follow;
 }
 
-/* Notes what the run has stored since the last call, and returns whether the run may end now, so
- * that others get their turn. It may end if it has just stored something, has lasted for --min-age,
- * and has lasted LONGEST_TIMES as long as the longest time in which it stored nothing. The reason:
- * what the end cuts off has to be sent again, which takes about as long as that longest time, and
+/* Notes the run's progress since the last call, and returns whether the run may end now, so that
+ * others get their turn. It may end if it has just stored something, has lasted for --min-age, and
+ * has lasted LONGEST_TIMES as long as the longest time in which it stored nothing. The reason:
+ * interrupted requests have to be sent again, which takes about as long as that longest time, and
  * so at most about a fifth of the pass. */
 static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
@@ -278,10 +278,10 @@ static void send_sign_of_life(void *arg)
 
 /* Returns whether a pass has to end so that others get their turn: other jobs, files of this job
  * that have come to rest, or an earlier pass that gave way to this one (is_unfinished). If each
- * pass looks at all files, files at rest do not end it, since the pass for them would look at all
- * files again. The last pass (watched_drain()) gives way to nothing.
+ * pass is over all files, files at rest do not end it, since the pass for them would repeat the
+ * work. The last pass (watched_drain()) gives way to nothing.
  *
- * By the counts it also notes that the job is ready, and gives a sign of life unless the run is
+ * It also notes from the counts that the job is ready, and gives a sign of life unless the run is
  * stuck. */
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
@@ -297,7 +297,8 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
-/* Says at the first pass which files the service watches: until a file comes, it prints nothing. */
+/* Prints at the first pass which files the service watches, since otherwise it prints nothing until
+ * a file comes. */
 static void note_sources(struct push_options *options)
 {
 	const struct s3once_options *run = &options->run;
@@ -397,7 +398,7 @@ static void plan_retry(struct watched *watched)
 /* Makes a pass over all files, and plans the next one: for now, if this one gave way. */
 static void pass_over_all(struct watched *watched)
 {
-	pending_clear(&watched->pending); /* this pass looks at these paths, too */
+	pending_clear(&watched->pending); /* this pass includes these paths */
 	watch_folders_renew(watched->folders);
 	watched->next_whole_ns = UINT64_MAX; /* an event during the pass may plan another one */
 	const int code = run(watched, NULL);
@@ -414,9 +415,9 @@ static void pass_over_all(struct watched *watched)
 }
 
 /* Makes a pass over these paths, which the caller frees. If it gives way, copies of all of them are
- * kept for when it goes on: what is done by then is skipped. A pass that succeeds leaves
- * watched->code as it is, since only a pass over all files shows that an earlier failure is over.
- */
+ * kept for its continuation, which skips files done by then. A pass that succeeds leaves
+ * watched->code as it is, since only a pass over all files shows that an earlier failure is
+ * over. */
 static void pass_over_some(struct watched *watched, struct touched touched)
 {
 	const int code = run(watched, &touched);
@@ -429,9 +430,8 @@ static void pass_over_some(struct watched *watched, struct touched touched)
 	}
 }
 
-/* Makes the pass that is due: over all files, or over the files at rest. If a pass gave way before,
- * this is where it goes on: over all files, or over the paths that it has left and the files at
- * rest. */
+/* Makes the pass that is due: over all files, or over the files at rest. An earlier pass that gave
+ * way is continued here: over all files, or over its remaining paths and the files at rest. */
 static void pass_over_due(struct watched *watched)
 {
 	struct touched touched = watched->left;
@@ -477,7 +477,7 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	watched->code = run(watched, NULL);
 	pending_clear(&watched->pending);
 	watched->next_whole_ns = UINT64_MAX;
-	/* At its limit of time the pass has left files. So watched_waits() returns true. */
+	/* The pass reached its time limit and left files, so that watched_waits() returns true. */
 	watched->is_unfinished = watched->code == S3ONCE_EXIT_LIMIT;
 }
 

@@ -1,6 +1,6 @@
-/* One job of `s3once watch`: when it needs a pass, and the passes. A pass is a run like that of
- * `s3once run`, over all files, or over the files and folders that were touched. The functions are
- * called by one thread at a time. */
+/* One job of `s3once watch`: its passes and their times. A pass is a run like that of `s3once run`,
+ * over all files, or over the files and folders that were touched. The functions are called by one
+ * thread at a time. */
 #pragma once
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
@@ -27,8 +27,8 @@ struct watched_service {
  * young in a pass. */
 struct pending_path {
 	char *path;
-	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
-	bool is_new;     /* it was touched, and was not looked at since: see watched_waits() */
+	uint64_t due_ns; /* clock_boot_ns() at which it is checked */
+	bool is_new;     /* it was touched, and not checked since: see watched_waits() */
 };
 
 /* All paths that wait, in the order of the paths. */
@@ -47,8 +47,8 @@ struct touched {
 /* The amount that the run of a pass has stored so far, and the time of the last change. */
 struct stored {
 	uint64_t files, kept_bytes; /* kept_bytes: see bytes_kept of struct s3once_counts */
-	/* When it last stored something, in seconds since it began, and the longest time in which
-	 * it stored nothing. */
+	/* The time of the last progress, in seconds since it began, and the longest time without
+	 * progress. */
 	double last_s, longest_s;
 };
 
@@ -61,25 +61,25 @@ struct watched {
 	/* The exit code of the last pass over all files, or of a later pass over some files that
 	 * failed. */
 	int code;
-	/* Whether the job reaches S3 and its marks. It does if the last pass ended with another
-	 * exit code than S3ONCE_EXIT_USAGE, _SETUP and _FENCED, or if a pass has since found a
-	 * file done or stored something. */
+	/* Whether the job reaches S3 and its marks. It does if the last pass did not end with
+	 * S3ONCE_EXIT_USAGE, _SETUP or _FENCED, or if a pass has since found a file done or stored
+	 * something. */
 	bool is_ready;
 	/* Used by watched_job.c alone: */
 	const struct watched_service *service;
 	struct pending_paths pending;
 	uint64_t min_age_ns;    /* --min-age, or its default */
-	uint64_t next_whole_ns; /* when the next pass over all files is due */
+	uint64_t next_whole_ns; /* time at which the next pass over all files is due */
 	uint64_t retry_ns;     /* the wait after the last pass that failed; 0: none has failed since
 				  a pass over all files succeeded */
 	int whole_code;        /* the exit code of the last pass over all files */
-	int64_t began_wall_ns; /* when the current pass began */
+	int64_t began_wall_ns; /* beginning of the current pass */
 	struct stored stored;  /* the amount that the current pass has stored */
 	bool is_unfinished;    /* a pass gave way and has to go on: over the paths in `left`, or,
 				  if next_whole_ns is 0, over all files */
 	bool rested_go_first;  /* before the pass that gave way goes on, files at rest get a pass */
 	struct touched left;   /* the paths of the pass that gave way */
-	uint64_t signed_ns;    /* when the service was last given a sign of life */
+	uint64_t signed_ns;    /* time of the last sign of life */
 };
 
 /* Opens the job as job_open() does. Its folders are watched from the first pass on, which is due at
@@ -90,17 +90,17 @@ int watched_new(const char *name, int argc, char *const *argv,
 /* NULL is fine. */
 void watched_free(struct watched *watched);
 
-/* Takes in what has happened in the folders. */
+/* Reads the events of the folders. */
 void watched_read(struct watched *watched);
-/* Returns when the next pass is due, by clock_boot_ns(). */
+/* Returns the clock_boot_ns() at which the next pass is due. */
 uint64_t watched_due_ns(const struct watched *watched);
-/* Reads what has happened in the folders, and returns whether the job wants a pass now. A pass that
- * only repeats one that failed does not count. */
+/* Reads the events of the folders, and returns whether the job wants a pass now. A pass that only
+ * repeats one that failed does not count. */
 bool watched_wants_turn(struct watched *watched);
 
-/* Makes the pass that is due now, if there is one, and plans the next pass. After a pass that
- * failed, all files are looked at again: at first soon, then after longer and longer waits, but not
- * later than the next full scan.
+/* Makes the pass that is due now, if there is one, and plans the next pass. A failed pass is
+ * followed by another one over all files: at first soon, then after longer and longer waits, but
+ * not later than the next full scan.
  *
  * A pass that has lasted for --min-age gives way if other jobs want their turn, or if files of this
  * job have come to rest. Then the job is due at once. First there is a pass over the files at rest,
@@ -112,9 +112,9 @@ bool watched_wants_turn(struct watched *watched);
 void watched_pass(struct watched *watched);
 
 /* Makes the last pass, over all files, like `s3once run --final` with a --max-duration that ends at
- * this clock_boot_ns(). watched_waits() then says whether files are left. */
+ * this clock_boot_ns(). watched_waits() then returns whether files are left. */
 void watched_drain(struct watched *watched, uint64_t until_ns);
 
 /* Returns whether files are left for a pass that did not take place: files or folders that were
- * touched and not looked at, or all files. */
+ * touched and not checked, or all files. */
 bool watched_waits(const struct watched *watched);
