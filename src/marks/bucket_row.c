@@ -1,12 +1,13 @@
-/* Reads and writes the row of a bucket, and tells a run which conditions the server honours by it.
- * Runs, audits and doctor call it. The row is replaced only if it is still as it was read. */
+/* Reads and writes the row of a bucket, from which a run learns the conditions that the server
+ * honours. Runs, audits and doctor call it. The row is replaced only if it has not changed since it
+ * was read. */
 #include "marks/bucket_row.h"
 #include "marks/row.h"
 #include <stdio.h>
 #include <string.h>
 
-/* How long the conditions that a server was seen to honour count. A server may be upgraded, or its
- * name may lead to a different server. */
+/* The lifetime of a result about a server's conditions. A server may be upgraded, or its name may
+ * point to a different server. */
 #define HOLDS_FOR_S (30 * 24 * 3600)
 #define ROW_PK_MAX  (sizeof "bucket#" + PARTITION_MAX)
 
@@ -52,7 +53,7 @@ static enum outcome read_row_of_bucket(
 			"the row of this bucket in the mark store (its pk begins with \"bucket#\") is "
 			"damaged, or of a later version of s3once: use that one");
 	*ret = row;
-	if (!row.has_id) /* an id counts only where the row says that there is one */
+	if (!row.has_id) /* an id counts only with has_id */
 		ret->id[0] = '\0';
 	return OUTCOME_OK;
 }
@@ -91,7 +92,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	else
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome o = row_perform(conn, row_key(space, pk), &write, limits, &item, ret_problem);
-	/* After a refusal, the item is the row as it is, or empty if there is none. */
+	/* After a refusal, the item is the present row, or empty if there is none. */
 	if (o == OUTCOME_REFUSED && !item_is_empty(&item) &&
 		read_row_of_bucket(&item, ret_seen, ret_problem) != OUTCOME_OK)
 		o = OUTCOME_SETUP;

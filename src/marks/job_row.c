@@ -1,5 +1,6 @@
-/* Makes the keys of the rows of jobs, which are the names of hosts and jobs. Writes what a run says
- * when it begins and ends, and reads the pages for fleet. Nothing is decided by these rows. */
+/* Makes the keys of the rows of jobs, which are the names of hosts and jobs. Writes the reports of
+ * a run at its beginning and its end, and reads the pages for fleet. Nothing is decided by these
+ * rows. */
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "marks/row.h"
@@ -54,7 +55,7 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 	char name[JOB_NAME_MAX + 1];
 	copy_name(host, ret->text, JOB_HOST_MAX);
 	for (char *slash; (slash = strchr(ret->text, '/'));)
-		*slash = '_'; /* the first slash is what ends the host */
+		*slash = '_'; /* the first slash ends the host */
 	copy_name(job, name, JOB_NAME_MAX);
 	strcat(ret->text, "/");
 	strcat(ret->text, name);
@@ -62,7 +63,7 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 
 /* The groups of fields that a run writes when it begins and when it ends. 0 and "" are written like
  * any other value, but for `error`: "" removes that of an earlier run. A value that does not fit
- * its field is left out when the row is read, since nothing depends on it. */
+ * its field is ignored when the row is read, since nothing depends on it. */
 enum {
 	BEGAN = 1 << 0,
 	ENDED = 1 << 1,
@@ -144,15 +145,15 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 			(end->exit == 0 && !end->repeats ? SUCCEEDED : 0) |
 			(end->uploaded ? SHIPPED : 0) | (end->has_seen_all ? WAITING : 0),
 		&row);
-	/* The lines of what failed may be long, so struct job_row has no field for them. If nothing
-	 * failed, NULL removes those of an earlier run. */
+	/* The lines about failures may be long, so struct job_row has no field for them. Without
+	 * failures, NULL removes those of an earlier run. */
 	write.changes[write.n_changes++] =
 		(struct change){"failures", VALUE_STRING, *end->failures ? end->failures : NULL, 0};
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
 /* Reads a row. The host and the job are in its sort key. `exit` is -1 unless a run has ended.
- * Values that cannot be are left out. 0 or -ENOMEM. */
+ * Impossible values are ignored. 0 or -ENOMEM. */
 static int read_row(const char *sk, const struct item *item, struct job_row *ret)
 {
 	*ret = (struct job_row){.exit = -1};
@@ -177,8 +178,8 @@ struct page {
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
-/* Adds a row to the page if the page has room. Leaves the row out if its host or its job is longer
- * than job_key_make() makes them. Its key is the last one all the same. 0 or -ENOMEM. */
+/* Adds a row to the page if the page has room. Skips a row whose host or job is longer than
+ * job_key_make() makes them. Its key is the last one all the same. 0 or -ENOMEM. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;
@@ -244,7 +245,7 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	struct item present = {0};
 	enum outcome o = row_perform(conn, (struct item_key){JOBS_PK, row->key.text}, &write,
 		limits, &present, ret_problem);
-	/* The row is gone: somebody else has removed it, or this request itself, if it was sent
+	/* The row is gone: removed by another client, or by this request itself, if it was sent
 	 * twice. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;

@@ -1,6 +1,6 @@
-/* The rows of jobs. Each job has one for each host, with the session that its last run has begun
- * and how its last run ended (docs/protocol.md, "The rows of jobs"). Nothing is decided by these
- * rows. They are for people who monitor many hosts. */
+/* The rows of jobs. Each job has one for each host, with the session and the result of its last run
+ * (docs/protocol.md, "The rows of jobs"). Nothing is decided by these rows. They are for people who
+ * monitor many hosts. */
 #pragma once
 #include "base/random.h"
 #include "base/text.h"
@@ -25,36 +25,36 @@ struct job_begin {
 	const char *session;
 	const char *target; /* "s3://BUCKET/PREFIX", escaped for a terminal */
 };
-/* Says that a run has begun. One write; the row is made if need be. */
+/* Records that a run has begun. One write; the row is made if need be. */
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
 	const struct job_begin *begin, const struct call_limits *limits,
 	struct problem *ret_problem);
 
-/* How a run ended. All strings are borrowed, and escaped for a terminal. */
+/* The result of a run. All strings are borrowed, and escaped for a terminal. */
 struct job_end {
 	const char *target;   /* "s3://BUCKET/PREFIX" */
-	const char *session;  /* NULL: the run had begun none */
+	const char *session;  /* NULL: the run has begun no session */
 	const char *error;    /* the error that ended the run, or else the last error of a file; "":
 				 none */
 	const char *failures; /* a line for each; "": none */
 	int exit;             /* an enum s3once_exit */
-	bool repeats; /* an earlier run has uploaded what this run was to read from a pipe */
-	/* How many files were uploaded, how many failed, and the content of the former. */
+	bool repeats;         /* an earlier run has already uploaded the input of this run's pipe */
+	/* Numbers of uploaded and failed files, and the bytes of the former. */
 	uint64_t uploaded, failed, bytes;
-	/* Whether all files were found. If not, what is known of files that wait stays. */
+	/* Whether all files were found. If not, the record of waiting files stays. */
 	bool has_seen_all;
-	/* How many files wait for a later run, and when the oldest of those was modified that wait
-	 * for longer than was asked for: in seconds since 1970, or 0. */
+	/* The number of files that wait for a later run, and the modification time of the oldest
+	 * one that waits for longer than min_age_ms: in seconds since 1970, or 0. */
 	uint64_t waiting;
 	int64_t waiting_since_s;
 };
-/* Records how a run ended, with the store's time. The time of the last success stays unless the run
- * succeeded by itself, and that of the last upload unless it has uploaded something. It is one
+/* Records the result of a run, with the store's time. The time of the last success stays unless the
+ * run succeeded by itself, and that of the last upload unless it has uploaded something. It is one
  * write, which creates the row if needed. */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 
-/* A row as it was read. Times are seconds of the store's time, 0 where there is none. */
+/* A row in memory. Times are seconds of the store's time, 0 where there is none. */
 struct job_row {
 	struct job_key key;
 	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1]; /* parts of the key */
@@ -63,22 +63,22 @@ struct job_row {
 	char session[ID_CHARS + 1]; /* the session that was begun last, or "" */
 	/* The session of the last run that had one and has ended, or "". */
 	char ended_session[ID_CHARS + 1];
-	int64_t began_s;              /* when `session` began */
-	int64_t ended_s, succeeded_s; /* when the last run ended, and the last one with exit 0 */
-	int64_t shipped_s;            /* when the last run ended that has uploaded something */
+	int64_t began_s;              /* beginning of `session` */
+	int64_t ended_s, succeeded_s; /* end of the last run, and of the last one with exit 0 */
+	int64_t shipped_s;            /* end of the last run that has uploaded something */
 	int exit;                     /* exit status of the last run that ended; -1: none has */
 	uint64_t uploaded, failed, bytes, waiting; /* as in struct job_end */
 	int64_t waiting_since_s;
 };
 
 /* Reads up to `most` rows whose keys follow `after` (NULL: the first ones), in the order of their
- * keys. Rows whose keys are longer than job_key_make() makes them are left out. Eventually
- * consistent. OK sets *ret_n to their number; if it is less than `most`, these were the last ones.
- */
+ * keys. Rows whose keys are longer than job_key_make() makes them are skipped. Eventually
+ * consistent. OK sets *ret_n to their number; if it is less than `most`, these were the last
+ * ones. */
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem);
-/* Adds the lines of what failed in the last run that ended, escaped. It adds nothing if nothing
+/* Adds the lines about the failures of the last run that ended, escaped. It adds nothing if nothing
  * failed. Eventually consistent. */
 enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,
 	const struct call_limits *limits, struct text *ret, struct problem *ret_problem);

@@ -1,8 +1,8 @@
-/* Judges what an object in S3 is, in the three sections of judge_object.h: what S3's words prove of
- * bytes, whether an object is the one that a mark keeps, and what an object is to a file.
- * src/upload asks when it finds an object, has stored one, skips a file or removes one. look.c acts
- * upon the judgement. src/audit asks when it compares marks with objects. Nothing here reads a
- * file, sends a request or writes. */
+/* Judges objects in S3, in the three sections of judge_object.h: whether S3's answers prove bytes,
+ * whether an object is the one of a mark, and the relation of an object to a file. src/upload calls
+ * it when it finds an object, has stored one, skips a file or removes one. look.c acts upon the
+ * judgement. src/audit calls it to compare marks with objects. Nothing here reads a file, sends a
+ * request or writes. */
 #include "marks/judge_object.h"
 #include "base/text.h"
 #include <stdio.h>
@@ -49,8 +49,8 @@ static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaq
 	return is_opaque ? PROOF_UNKNOWN : PROOF_NO;
 }
 
-/* Decodes a checksum that the server has told. *ret_parts is the number of parts whose checksums it
- * is computed of, or 0 if it is computed of the content. Returns false if it cannot be decoded. */
+/* Decodes a checksum from the server. *ret_parts is the number of parts if it is computed of their
+ * checksums, or 0 if it is computed of the content. Returns false if it cannot be decoded. */
 static bool read_told(const struct s3_sum *told, unsigned char ret[static CHECKSUM_BYTES_MAX],
 	unsigned *ret_parts)
 {
@@ -79,19 +79,19 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 		parts = proof_etag_parts(object->etag);
 	*ret_parts = parts;
 	/* An etag that is an MD5 is compared beside the checksum. An opaque one may be an MD5, too,
-	 * but is tried only if no checksum is told. */
+	 * but is tried only if there is no checksum. */
 	if (!kinds || (!object->etag_is_opaque && has_md5(object->etag)))
 		kinds |= DIGEST_MD5;
 	return kinds;
 }
 
-/* Combines two comparisons: NO if one of them says NO, else YES if one says YES. */
+/* Combines two comparisons: NO if one of them is NO, otherwise YES if one is YES. */
 static enum proof both(enum proof a, enum proof b)
 {
 	return (a == PROOF_NO || b == PROOF_NO) ? PROOF_NO : (a == PROOF_UNKNOWN ? b : a);
 }
 
-/* Compares a checksum of the whole content that the server has told with ours. */
+/* Compares the server's checksum of the whole content with ours. */
 static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
@@ -117,8 +117,8 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 	return both(by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
 }
 
-/* Compares the checksum of the parts' checksums, "base64-N". Some servers leave out the "-N". An
- * object of another number of parts was cut otherwise, and cannot be compared in this way. */
+/* Compares the checksum of the parts' checksums, "base64-N". Some servers omit the "-N". An object
+ * with another number of parts was cut differently, and cannot be compared in this way. */
 static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
@@ -158,10 +158,10 @@ enum proof proof_parts(
 	return both(proof, by_composite_md5(parts, n, object));
 }
 
-/* Whether the object holds the bytes that s3once sent for it, by what its own metadata says of
- * them. The metadata of an object that was sent in parts has no sums. Each of its parts was
- * compared with what the server told of the part, before the object became visible. So it is proven
- * if it was sent in this way and the server tells anything that can be compared. */
+/* Whether the object holds the bytes that s3once sent for it, according to its own metadata. The
+ * metadata of an object that was sent in parts has no sums. Each of its parts was compared with the
+ * server's answer for the part, before the object became visible. So it is proven if it was sent in
+ * this way and the server has any value that can be compared. */
 static enum proof proof_sent(const struct s3_object *object)
 {
 	const struct sums *sent = &object->meta.sums;
@@ -220,7 +220,7 @@ struct kept kept_of_content(const struct version *version)
 		.bytes = version->size, .sum = version->sum, .parts_sum = "", .etag = ""};
 }
 
-/* Whether two checksums can be compared: both are there and of the same kind, and both are of the
+/* Whether two checksums can be compared: both exist and are of the same kind, and both are of the
  * whole content or both of parts. */
 static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 {
@@ -253,9 +253,9 @@ unsigned judge_digests(const struct kept *kept)
 	       (kept->etag_is_md5 && is_md5(kept->etag) ? DIGEST_MD5 : 0U);
 }
 
-/* Makes an object of what is kept, and compares the sums with it. An etag that is not known to be
- * an MD5 is left out. It may have the form of an MD5, and would then differ although the bytes are
- * the same. */
+/* Makes an object of the kept values, and compares the sums with it. An etag that is not known to
+ * be an MD5 is ignored: if it had the form of an MD5, it would differ although the bytes are the
+ * same. */
 enum proof judge_bytes(const struct kept *kept, const struct sums *sums)
 {
 	struct s3_object object = {.size = kept->bytes, .sum = mark_sum_told(kept->sum)};
@@ -281,9 +281,9 @@ static bool is_of_this_mark(const struct judged *j)
 	return strcmp(meta->table, j->table) == 0 && meta->written_for == S3_WRITTEN_FOR_THIS;
 }
 
-/* Whether the metadata say that the object has the file's content. What comes through a pipe is
- * known by its key: whatever was sent for its mark is its content. The mark's key is that of the
- * object without the suffix, so that an object X.gz of its own is not the output X. */
+/* Whether the metadata claim that the object has the file's content. The input of a pipe is known
+ * by its key: whatever was sent for its mark is its content. The mark's key is that of the object
+ * without the suffix, so that an object X.gz of its own is not the output X. */
 static bool says_content(const struct judged *j)
 {
 	if (j->file.is_piped)
@@ -301,7 +301,7 @@ bool judge_is_ours(const struct judged *j)
 }
 
 /* Whether the object was sent in parts, under our own claim, of a version with this size and mtime.
- * An object was sent in parts if it does not name the sums of what was sent. */
+ * An object was sent in parts if its metadata lacks the sums of the sent bytes. */
 static bool was_sent_of_this(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
@@ -312,16 +312,16 @@ static bool was_sent_of_this(const struct judged *j)
 
 /* Facts about an object and a file. */
 enum fact {
-	IS_THE_FILE = 1 << 0,    /* comparing the bytes has proven it */
-	IS_OTHER_BYTES = 1 << 1, /* comparing the bytes has shown that they differ */
+	IS_THE_FILE = 1 << 0,    /* proven by comparing the bytes */
+	IS_OTHER_BYTES = 1 << 1, /* shown to differ by comparing the bytes */
 	IS_TO_GO = 1 << 2,       /* the object that is to be replaced, and may be */
 	IS_OURS = 1 << 3,        /* judge_is_ours() */
-	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, as it shows itself */
+	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, by its own metadata */
 	IS_NOT_AS_SENT = 1 << 5, /* it holds other bytes than were sent */
 	IS_UNTOLD = 1 << 6,      /* nothing shows which bytes it holds */
-	IS_OF_THIS = 1 << 7,     /* sent of this very version, in parts */
+	IS_OF_THIS = 1 << 7,     /* sent from this very version, in parts */
 	SAYS_CONTENT = 1 << 8,   /* its metadata have the id of the file's content */
-	WAS_DONE = 1 << 9,       /* the version that the mark said was done */
+	WAS_DONE = 1 << 9,       /* the version that was done according to the mark */
 };
 
 static unsigned facts_of(const struct judged *j)
@@ -341,8 +341,8 @@ static unsigned facts_of(const struct judged *j)
 	       (judge_is_done_version(j->claim, j->object) ? WAS_DONE : 0U);
 }
 
-/* The first row whose facts are all true decides. The last row asks for none, so one always does.
- * docs/protocol.md ("What an object is to a file") has the same rows in words. */
+/* The first row whose facts are all true decides. The last row requires none, so one row always
+ * matches. docs/protocol.md ("What an object is to a file") has the same rows in words. */
 static const struct {
 	unsigned facts;
 	enum judgement judgement;

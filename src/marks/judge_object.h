@@ -1,6 +1,6 @@
-/* Judges what an object in S3 is. A run that finds an object where a file is to go, `verify`,
- * `proven`, `gc` and the removal of files all ask here, so that they judge alike. The functions are
- * pure: the caller has read the file and asked S3 before. docs/protocol.md ("What an object is to a
+/* Judges objects in S3. A run that finds an object under the key of a file, `verify`, `proven`,
+ * `gc` and the removal of files all call it, so that they judge alike. The functions are pure: the
+ * caller has read the file and sent the HEAD before. docs/protocol.md ("What an object is to a
  * file") has the table. */
 #pragma once
 #include "marks/mark.h"
@@ -12,22 +12,22 @@ enum proof {
 	PROOF_UNKNOWN,
 };
 
-/* 1. Whether what S3 says of an object proves that it holds the bytes that were read: YES if the
+/* 1. Whether S3's answer about an object proves that it holds the bytes that were read: YES if the
  * size, if known, and each checksum that both sides have are the same, NO if one of them differs,
  * UNKNOWN if there is no checksum that both sides have. */
 
-/* Compares an object that was sent whole with the sums of its content. `size_known`: the object's
- * size was told (by HEAD). */
+/* Compares an object that was sent whole with the sums of its content. `size_known`: the answer has
+ * the object's size (HEAD). */
 enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known);
-/* Compares an object that was sent in parts with the sums of each part, in order. If the server
- * tells a checksum of the whole, the sums are combined to one; otherwise the checksum of the parts'
+/* Compares an object that was sent in parts with the sums of each part, in order. If the server has
+ * a checksum of the whole, the sums are combined to one; otherwise the checksum of the parts'
  * checksums is compared. The etag is compared with the MD5 of the parts' MD5s. */
 enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
-/* Compares one part with what UploadPart answered or ListParts shows. */
+/* Compares one part with the answer to UploadPart, or with ListParts. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
-/* Whether an object that s3once compressed was made of the file. It is asked where this program
- * would make other bytes of the file, so that the bytes cannot be compared.
+/* Whether an object that s3once compressed was made of the file. This is for the case that this
+ * program would compress the file to other bytes, so that the bytes cannot be compared.
  *
  * YES if the object holds the bytes that were sent, and its metadata name the file's mtime and
  * ctime, or its content. The object became visible only after all of the file was read. `table` is
@@ -36,13 +36,13 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part);
 enum proof proof_encoded(
 	const struct s3_object *object, const char *table, int64_t mtime_ns, int64_t ctime_ns);
 
-/* Returns the digests to compute in order to compare all that the server tells of an object. They
+/* Returns the digests to compute in order to compare all of the server's values for an object. They
  * are computed of each of *ret_parts parts, or of the whole content if *ret_parts is 0. */
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
-/* Whether the server tells a checksum that has the form of one of the whole content, without "-N".
- * Some servers give a checksum of the parts' checksums in this form, too. */
+/* Whether the server's checksum has the form of one of the whole content, without "-N". Some
+ * servers give a checksum of the parts' checksums in this form, too. */
 bool proof_tells_whole(const struct s3_object *object);
-/* How many parts an etag of the form "md5-N" names; 0 for any other. */
+/* Returns the number of parts in an etag of the form "md5-N"; 0 for any other. */
 unsigned proof_etag_parts(const char *etag);
 
 /* 2. Whether an object, or a content, is the one that was proven when its mark was set. */
@@ -60,36 +60,35 @@ struct kept {
 struct kept kept_of_object(const struct version *version);
 struct kept kept_of_content(const struct version *version);
 
-/* Sets etag, etag_is_md5 and version_id of a zeroed version to what is told of its object. An id
- * that is too long is left out. `etags_are_md5` says that the server's etags are MD5s where nothing
- * encrypts. */
+/* Sets etag, etag_is_md5 and version_id of a zeroed version to those of its object. An id that is
+ * too long is dropped. `etags_are_md5`: the server's etags are MD5s unless the object is
+ * encrypted. */
 void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
 
-/* Compares what is kept with an object as HEAD shows it, or a listing, which has no checksum. YES:
- * a checksum that both have is the same, or without one, the etag. NO: the size or a checksum that
+/* Compares the kept values with an object of a HEAD, or of a listing, which has no checksum. YES: a
+ * checksum that both have is the same, or without one, the etag. NO: the size or a checksum that
  * both have differs. UNKNOWN: the size is the same, and there is no checksum that both have, and no
- * etag or another one. An etag that differs proves nothing: some servers tell one when an upload is
- * completed, and another one later. */
+ * etag or another one. An etag that differs proves nothing: some servers return one when an upload
+ * is completed, and another one later. */
 enum proof judge_kept(const struct kept *kept, const struct s3_object *object);
-/* Returns the kept checksum that can be compared with what S3 tells. Its text is "" if there is
- * none. */
+/* Returns the kept checksum that can be compared with S3's. Its text is "" if there is none. */
 struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told);
-/* Compares what is kept with the sums of bytes. `sums` has the digests of judge_digests(), which is
- * 0 if nothing is kept that bytes can be compared with. */
+/* Compares the kept values with the sums of bytes. `sums` has the digests of judge_digests(), which
+ * is 0 if no kept value can be compared with bytes. */
 enum proof judge_bytes(const struct kept *kept, const struct sums *sums);
 unsigned judge_digests(const struct kept *kept);
-/* Whether the object is the version that the mark said was done when it was claimed. Its etag has
- * to be the same, too, so that a condition with this etag means the object. */
+/* Whether the object is the version that was done according to the mark when it was claimed. Its
+ * etag has to be the same, too, so that a condition with this etag means the object. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object);
 
-/* 3. What an object that stands where a file is to be stored is to that file. */
+/* 3. The relation of a file to the object that already has its key. */
 
 enum judgement {
-	JUDGED_THE_FILE,    /* the bytes that this file is sent as */
+	JUDGED_THE_FILE,    /* the very bytes that this file is sent as */
 	JUDGED_THE_CONTENT, /* the content of a log that is known by its content, compressed
 			       otherwise */
-	JUDGED_UNPROVEN,    /* its metadata say that it is that content, and nothing proves it */
-	JUDGED_REPLACED,    /* exactly what is to be replaced, and may be */
+	JUDGED_UNPROVEN,    /* its metadata claim that content, but nothing proves it */
+	JUDGED_REPLACED,    /* exactly the object that is to be replaced, and may be */
 	JUDGED_DAMAGED,     /* sent by us, and other bytes were stored */
 	JUDGED_EARLIER, /* an earlier version of the file, sent for this mark or adopted by it */
 	JUDGED_FOREIGN, /* anything else */
@@ -97,20 +96,20 @@ enum judgement {
 
 /* All of it is borrowed. */
 struct judged {
-	const struct s3_object *object; /* as HEAD shows it */
+	const struct s3_object *object; /* according to HEAD */
 	/* The result of comparing the object with the file. UNKNOWN if the file was not read. */
 	enum proof proof;
-	struct asked file; /* as it was opened */
+	struct asked file; /* the version that was opened */
 	/* The suffix of the object's key behind the mark's key, which compressing the file on its
 	 * way adds; "" if it is sent as it is. */
 	const char *suffix;
 	const char *table;         /* the id of our store of marks */
 	const struct claim *claim; /* claim of the file's mark */
-	const char *replaces;      /* the etag of what is to be replaced, or "" */
-	bool replaces_any;         /* also if these marks did not upload it */
+	const char *replaces;      /* the etag of the object to be replaced, or "" */
+	bool replaces_any;         /* even if another client uploaded it */
 };
 enum judgement judge(const struct judged *judged);
-/* Which row of the table decides, from 0, and how many there are. */
+/* The index of the table's row that decides, and the number of rows. */
 unsigned judge_row(const struct judged *judged);
 extern const unsigned judge_rows;
 /* Whether an upload for this very mark wrote the object, whatever content it has. */

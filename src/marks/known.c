@@ -1,8 +1,8 @@
 /* Reads marks before files are claimed, as cheaply as possible: the pages of each shard, merged
  * with the sorted keys of the scan, or single marks where few of them are wanted. The scan's thread
- * asks, and so does a worker that opens a block which other uploaders may have begun. Nothing is
- * written or decided here: run_skips() in src/upload/run.c decides by a mark that a file is done.
- */
+ * calls it, and so does a worker that opens a block which other uploaders may have begun. Nothing
+ * is written or decided here: run_skips() in src/upload/run.c decides whether a file is done by its
+ * mark. */
 #include "marks/known.h"
 #include "base/pool.h"
 #include "marks/mark_stream.h"
@@ -11,21 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 8   /* pages that are read at once, one by the caller */
+#define AT_ONCE 8   /* number of pages read at once, one of them by the caller */
 #define FEW     100 /* the most keys of one BatchGetItem */
 
 /* A mark in a page costs 1/20 of a single read. If fewer of the marks in the pages are wanted than
  * 1 in 20, single reads are cheaper. */
-#define WORTH_ONE_IN     20
-#define ROWS_TO_JUDGE_BY 2000 /* so many marks have to be passed before their share counts */
+#define WORTH_ONE_IN 20
+/* number of marks that have to be passed before their share counts */
+#define ROWS_TO_JUDGE_BY 2000
 
 struct known {
 	struct store_conn *conn;
 	struct mark_pages_of of;
 	struct mark_pages *pages;
-	size_t rows_wanted; /* how many of the marks that were passed in the pages */
+	size_t rows_wanted; /* number of wanted ones among the marks passed in the pages */
 	bool asked;         /* known_read() was called before */
-	bool sparse;        /* so few of the marks are wanted that single reads are cheaper */
+	bool sparse;        /* the wanted marks are so sparse that single reads are cheaper */
 };
 
 /* The state that the threads share that read the first pages. */
@@ -74,8 +75,8 @@ static void help_to_read(void *arg)
  * shards one after the other would take a third of a second. Further threads help, each by a
  * connection of its own. If there are none, the caller's thread reads all pages.
  *
- * OK if all pages were read. Otherwise the outcome is the first error, and no more pages are asked
- * for. */
+ * OK if all pages were read. Otherwise the outcome is the first error, and no more pages are
+ * requested. */
 static enum outcome read_beginning(
 	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
@@ -180,7 +181,7 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 	if (!at)
 		return 0;
 	struct packed_mark **mark = &batch->ret[at - batch->keys];
-	free(*mark); /* not NULL if the same mark comes twice */
+	free(*mark); /* the same mark may come twice */
 	*mark = mark_pack_item(sk, item);
 	return *mark ? 0 : -ENOMEM;
 }
@@ -190,7 +191,7 @@ enum outcome known_again(struct store_conn *conn, const struct mark_space *space
 	struct packed_mark **ret, struct problem *ret_problem)
 {
 	struct batch batch = {.keys = keys, .n = n, .ret = ret};
-	/* One more than n, so that NULL means that there is no memory, also if n is 0. */
+	/* One more than n, so that NULL always means that memory ran out, even if n is 0. */
 	struct item_key *items = calloc(n + 1, sizeof *items);
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
 	enum outcome o;

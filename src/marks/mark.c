@@ -1,8 +1,8 @@
 /* The fields of a mark, and each way in which a mark is written (docs/protocol.md, "One file"). One
- * table of fields is used to read and to write. Every write has the condition that fences it. If it
- * is refused, the mark may already be as this very write makes it, since a request may be sent
- * twice. So the mark is compared with what was written.
- * Runs, audits and gc call it. None of this looks at a file or at S3. */
+ * table of fields is used to read and to write. Every write has the condition that fences it. After
+ * a refusal, the mark may already be the result of this very write, since a request may be sent
+ * twice. So the mark is compared with the write. Runs, audits and gc call it. Nothing here touches
+ * a file or S3. */
 #include "marks/mark.h"
 #include "base/checksum.h"
 #include "marks/row.h"
@@ -35,7 +35,7 @@ enum {
 	MTIME = 1 << 9,
 	SHARED = 1 << 10,
 	UPLOAD_ID = 1 << 11,
-	UPLOAD = 1 << 12, /* with its id */
+	UPLOAD = 1 << 12, /* the upload with its id */
 	NEWER = 1 << 13,
 	NEWER_MTIME = 1 << 14,
 };
@@ -217,7 +217,7 @@ struct packed_mark *mark_pack(const char *key, const struct mark *mark)
 {
 	const size_t bytes = row_pack(&mark_table, mark, NULL), key_bytes = strlen(key) + 1;
 	const size_t object_bytes = *mark->suffix ? key_bytes + strlen(mark->suffix) : 0;
-	/* The keys stand behind the row. */
+	/* The keys follow the row. */
 	struct packed_mark *packed = malloc(sizeof *packed + bytes + key_bytes + object_bytes);
 	if (!packed)
 		return NULL;
@@ -292,7 +292,7 @@ static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 	return mark;
 }
 
-/* Performs a write of a mark. If it is refused, *ret_seen is the mark as it is, the caller's to
+/* Performs a write of a mark. If it is refused, *ret_seen is the present mark, the caller's to
  * clear. Otherwise *ret_seen is an absent mark. ret_seen may be NULL. */
 static enum outcome write_mark(const struct mark_ref *ref, const struct row_write *write,
 	struct mark *ret_seen, struct problem *ret_problem)
@@ -309,9 +309,9 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 	return o;
 }
 
-/* Whether a mark is the one that this claim has written. It is asked after a refusal, since any
- * refusal may be due to our own write. This holds even for a first try: if a connection that is
- * used again drops, curl resends. */
+/* Whether a mark is the one that this claim has written. It is checked after a refusal, since any
+ * refusal may be due to our own write. This holds even for a first try: if a reused connection
+ * drops, curl resends. */
 static bool is_our_mark(const struct mark_ref *ref, const char *claim, const struct mark *mark)
 {
 	return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&
@@ -341,7 +341,8 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 	const unsigned suffix = *mark.suffix || *seen->suffix ? SUFFIX : 0;
 	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark);
 	if (claim.taken_over) {
-		/* With the expiry of a forgotten mark, time to live would remove the claim. */
+		/* Otherwise time to live would remove the claim by the expiry of a forgotten
+		 * mark. */
 		row_unset(&write, &mark_table,
 			seen->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
 		/* Session and claim alone do not show all that may have happened since *seen was
@@ -407,13 +408,13 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
 	memcpy(mark.suffix, version->suffix, sizeof mark.suffix);
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	/* Fields are removed only where they can be there, which halves the request. Only a mark
-	 * that was taken over may have attributes of an earlier version that this version does not
-	 * have. A claim has no error, and only some claims have an upload. */
+	/* Fields are removed only if they can exist, which halves the request. Only a mark that was
+	 * taken over may have attributes of an earlier version that this version does not have. A
+	 * claim has no error, and only some claims have an upload. */
 	write.removes_nothing = !claim->taken_over;
 	row_set(&write, &mark_table, STATE | VERSION, &mark);
 	write.removes_nothing = false;
-	/* The file may have another suffix than at the claim, as it was opened anew. */
+	/* The file was opened again since the claim, and may have another suffix. */
 	if (strcmp(version->suffix, claim->suffix) != 0)
 		row_set(&write, &mark_table, SUFFIX, &mark);
 	row_set(&write, &mark_table, AT, &mark);
@@ -493,7 +494,7 @@ enum outcome mark_forget(
 	const bool has_expired =
 		seen->state == MARK_FORGOTTEN && now > seen->at_s + MARK_FORGOTTEN_KEEP_S;
 	struct row_write write = {.kind = ROW_REMOVES};
-	random_id(mark.claim); /* by which this write is recognised */
+	random_id(mark.claim); /* a new id, by which this write is recognised */
 	/* In a store where a write may come late, the row is replaced by one that says forgotten.
 	 * If there were no row, a late duplicate of the claim, and after it one of the done mark,
 	 * could bring the mark back. */
@@ -502,7 +503,7 @@ enum outcome mark_forget(
 		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark);
 	}
 	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, seen);
-	/* mark_note_newer() changes none of these, so what it writes is compared, too. */
+	/* mark_note_newer() changes none of these, so its own fields are compared, too. */
 	row_expect(&write, &mark_table, NEWER_MTIME, seen->has_newer ? seen : NULL);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);

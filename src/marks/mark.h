@@ -15,26 +15,27 @@
 #define CONTENT_MAX         64            /* hex digits of a content id */
 #define VERSION_MAX         127           /* a longer id of a version is not kept */
 
-/* A version of a file: what was read, or what a done mark says was sent and proven. */
+/* A version of a file: one that was read, or one that was sent and proven according to a done
+ * mark. */
 struct version {
 	uint64_t size;
 	int64_t mtime_ns;
-	bool mtime_is_shared; /* the file has had other content, too, with this size and mtime: only
-				 the content tells them apart */
-	char sum[SUM_MAX + 1];      /* "crc32c:…" of the file's whole content; "" if not read */
+	bool mtime_is_shared;  /* the file has also had other content with this size and mtime: only
+				  the content distinguishes them */
+	char sum[SUM_MAX + 1]; /* "crc32c:…" of the file's whole content; "" if not read */
 	char etag[S3_ETAG_MAX + 1]; /* etag of the object, without quotes; "" if unknown */
 	bool etag_is_md5;    /* the etag is the MD5 of the content, or of the MD5s of its parts */
 	uint64_t part_bytes; /* each part was made of this many bytes of the file; 0: sent whole, or
 				unknown */
 	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of the parts' checksums, if
 					      these do not combine to that of the whole; or "" */
-	char content[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; "" of a
-					  file that is known by size and mtime */
+	char content[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; "" for
+					  a file that is known by size and mtime */
 	char suffix[SUFFIX_MAX + 1];   /* suffix of compression: the object's key is the mark's key
 					  followed by it; mostly "" */
 	/* size of its object, if that is encoded; 0: the file is the object */
 	uint64_t object_bytes;
-	char object_sum[SUM_MAX + 1];     /* likewise, of the object; "" if unknown */
+	char object_sum[SUM_MAX + 1];     /* likewise, for the object; "" if unknown */
 	char version_id[VERSION_MAX + 1]; /* version of the object; "" where the bucket keeps no
 					     versions, or if unknown */
 };
@@ -43,24 +44,24 @@ struct version {
 uint64_t version_object_bytes(const struct version *version);
 const char *version_object_sum(const struct version *version);
 
-/* A file as mark_says() asks a mark about it: by its size and mtime, or by its content's id. */
+/* A file to compare with a mark (mark_says()): by its size and mtime, or by its content's id. */
 struct asked {
 	uint64_t size;
 	int64_t mtime_ns;
 	const char *content; /* that id; "" if the file is known by size and mtime */
-	bool is_piped;       /* it is what comes through a pipe, and known by its key alone */
+	bool is_piped;       /* the input of a pipe, which is known by its key alone */
 };
 
-/* Writes the sum of a version as marks have it: of the kind `wanted` if that was computed, else of
- * the first kind that was. "" if none was. */
+/* Writes the sum of a version for a mark: of the kind `wanted` if that was computed, otherwise of
+ * the first computed kind. "" if none was. */
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1]);
 /* Writes the checksum of the checksums of n parts, "NAME:BASE64-N". It is "" if checksums of this
  * kind combine to one of the whole, if it is MD5 (which the etag is then), or if it was not
  * computed. */
 void mark_parts_sum_of(
 	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1]);
-/* Reads a sum that mark_sum_of() or mark_parts_sum_of() has written, into the form of a sum that a
- * server tells. The text is "" if it is no checksum of ours. */
+/* Converts a sum that mark_sum_of() or mark_parts_sum_of() has written into the form of a server's
+ * sum. The text is "" if it is no checksum of ours. */
 struct s3_sum mark_sum_told(const char *sum);
 
 /* A multipart upload that was begun and has not become an object yet. A mark records it, so that
@@ -70,7 +71,7 @@ struct s3_sum mark_sum_told(const char *sum);
  * An upload that is begun under a claim belongs to that claim once it is recorded. */
 struct open_upload {
 	char *id;     /* the upload id, owned; NULL: none is recorded */
-	bool is_open; /* S3 still has it, as far as is known */
+	bool is_open; /* S3 probably still has it */
 	/* checksum of its parts; CHECKSUMS for an algorithm that is not ours */
 	enum checksum checksum;
 	/* The encryption of its object: the MD5 of the caller's key (SSE-C), the value of the
@@ -104,22 +105,22 @@ enum mark_state {
 };
 const char *mark_state_name(enum mark_state state);
 
-/* A mark as it was seen. Owns its strings; zero is an absent one. */
+/* A mark in memory. Owns its strings; zero is an absent one. */
 struct mark {
 	enum mark_state state;
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
-	bool has_done; /* a version was done once; `done` is the last one */
+	bool has_done; /* a version was done once; `done` is the last such one */
 	struct version done;
 	char suffix[SUFFIX_MAX + 1]; /* suffix of the object of the claim or of the done version */
-	/* The state is done, and a run saw that the file has changed since, and left it alone. Then
-	 * these are the size and the mtime that the file had. */
+	/* The state is done, but a run has seen that the file has changed since, and left it: these
+	 * are the size and the mtime of the changed file. */
 	bool has_newer;
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
 	struct open_upload upload; /* the upload of a claim or failure */
 	char *source;              /* "host:directory" that wrote the mark last, or NULL */
 	int64_t tries;
-	char *error;       /* why it failed, or NULL */
+	char *error;       /* the reason of its failure, or NULL */
 	int64_t at_s;      /* store time of the last change */
 	int64_t expires_s; /* for a forgotten one: the time at which the store may remove the row */
 };
@@ -128,8 +129,8 @@ void mark_clear(struct mark *mark);
  * one is MARK_ABSENT. */
 int mark_from_item(const struct item *item, struct mark *ret);
 
-/* A mark and its key in one block of memory that is no larger than they need, for those who read
- * many marks. It is freed by free(). */
+/* A mark and its key in one block of memory that is no larger than they need, for readers of many
+ * marks. It is freed by free(). */
 struct packed_mark {
 	const char *key;
 	const char *object_key; /* the same pointer, unless the object's key has a suffix */
@@ -143,7 +144,7 @@ struct packed_mark *mark_pack_item(const char *key, const struct item *item);
  * gives an absent mark. */
 struct mark mark_unpack(const struct packed_mark *packed);
 
-/* Where the marks of a bucket are. The partition of a key is "<service>/<bucket>#<shard>", or
+/* The place of a bucket's marks. The partition of a key is "<service>/<bucket>#<shard>", or
  * "<service>/<bucket>~<generation>#<shard>" for the marks of a bucket that took the place of
  * another one. No bucket's name has a '~'. The functions below are pure. */
 struct mark_space {
@@ -155,7 +156,7 @@ struct mark_space {
 #define PARTITION_MAX 560
 /* The shard of a key never changes: it is FNV-1a 64 of the key's bytes, modulo `shards`. */
 unsigned mark_shard(const char *key, unsigned shards);
-/* Writes the name of the partition that this shard is. */
+/* Writes the name of this shard's partition. */
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
 /* Makes the key of a mark's row. It borrows `key` and `partition`. */
 struct item_key mark_key(
@@ -170,8 +171,8 @@ enum mark_says {
 	SAYS_COMPARE, /* done with the same size, but the mtime differs, or other content has had
 			 the same mtime: compare the content */
 	SAYS_CHANGED, /* another version is done */
-	SAYS_CLAIMED, /* somebody has claimed it, and the session shows whether the claim is stale;
-			 or the mark is MARK_UNREADABLE */
+	SAYS_CLAIMED, /* another session has claimed it, which shows whether the claim is stale; or
+			 the mark is MARK_UNREADABLE */
 };
 enum mark_says mark_says(const struct mark *mark, const struct asked *file);
 
@@ -180,7 +181,7 @@ struct mark_ref {
 	struct store_conn *conn;
 	const struct mark_space *space;
 	const char *key;
-	const char *session; /* ours */
+	const char *session; /* our session */
 	const char *source;  /* "host:directory" */
 	const char *suffix;  /* suffix of the object that a claim is for */
 	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
@@ -192,12 +193,12 @@ struct mark_ref {
 /* A claim of ours: the fence of every later write. Owns what it has. */
 struct claim {
 	char id[ID_CHARS + 1];
-	char suffix[SUFFIX_MAX + 1]; /* as the claim has written it */
-	/* The mark was there already, and `before` is what it was, without its upload. The row
+	char suffix[SUFFIX_MAX + 1]; /* as written by the claim */
+	/* The mark existed already, and `before` is its former state, without its upload. The row
 	 * keeps the version that was done last. */
 	bool taken_over;
 	struct mark before;
-	struct open_upload upload; /* as the mark has it: found when it was taken over, or recorded
+	struct open_upload upload; /* the mark's upload: found when it was taken over, or recorded
 				      under this claim */
 };
 void claim_clear(struct claim *claim);
@@ -208,11 +209,11 @@ void claim_clear(struct claim *claim);
 
 /* Step 3: claims a mark under a new claim id. An absent mark is put if absent. Any other is taken
  * over by an update if state, session, claim and upload id are exactly as in *seen. OK: the mark is
- * ours, and *seen was moved into ret->before and ret->upload. REFUSED: *ret_seen, which is another
- * struct than *seen, is the mark as it is. */
+ * ours, and *seen was moved into ret->before and ret->upload. REFUSED: *ret_seen, which must be
+ * another struct than *seen, is the present mark. */
 enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
-/* Does for a dry run what mark_claim() does to *seen and *ret, and writes nothing. */
+/* As mark_claim() for a dry run: changes *seen and *ret, but writes nothing. */
 void mark_suppose_claim(struct mark *seen, struct claim *ret);
 /* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
  * stays the caller's. REFUSED: we are fenced. */
@@ -226,19 +227,18 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
  * if the mark is no longer ours, since its new owner takes care of the file. */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	bool is_aborted, struct problem *ret_problem);
-/* Step 2: sets the file's present mtime in a done mark that is still exactly as in *seen. What the
- * mark says of a newer version, or of other content with the same mtime, is removed. REFUSED: the
- * mark has changed. */
+/* Step 2: sets the file's present mtime in a done mark that is still exactly as in *seen. The
+ * fields about a newer version, or about other content with the same mtime, are removed. REFUSED:
+ * the mark has changed. */
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
 	struct problem *ret_problem);
-/* Notes in a done mark that is still exactly as in *seen that the file has changed and was left
- * alone. REFUSED: the mark has changed. */
+/* Notes in a done mark that is still exactly as in *seen that the file has changed and was not
+ * uploaded. REFUSED: the mark has changed. */
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem);
 /* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT. The row is removed.
- * Only in a store where writes may come late, a row that says nothing but "forgotten" takes its
- * place for MARK_FORGOTTEN_KEEP_S. A mark that was forgotten longer ago than that is removed there,
- * too.
+ * Only in a store where writes may come late, a row with only the state "forgotten" takes its place
+ * for MARK_FORGOTTEN_KEEP_S. A mark that was forgotten longer ago than that is removed there, too.
  *
  * If the mark is claimed, the caller knows that its session is over. OK also if the row is gone
  * already. REFUSED: the mark has changed. */

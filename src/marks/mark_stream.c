@@ -1,9 +1,9 @@
 /* Reads many marks of a bucket. struct mark_pages reads each shard separately, page by page. Runs
- * (known.c) use it, and so does witness.c, which looks for an object that proves that this is the
- * bucket of the marks. struct mark_stream makes one sorted stream of these pages, for verify,
- * forget, gc and status. The mark with the least key in all pages comes next. If the order of the
- * objects' keys is asked for, a mark whose object has a suffix waits until all marks with smaller
- * objects were returned. Nothing here writes. */
+ * (known.c) use it, and so does witness.c, which searches for an object that proves that this is
+ * the bucket of the marks. struct mark_stream makes one sorted stream of these pages, for verify,
+ * forget, gc and status. The mark with the least key in all pages comes next. In the order of the
+ * objects' keys, a mark whose object has a suffix waits until all marks with smaller objects were
+ * returned. Nothing here writes. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
 #include <assert.h>
@@ -13,9 +13,9 @@
 
 /* The smallest page size of a stream, however many shards there are. */
 #define PAGE_ROWS_MIN 20
-#define WAITING_MAX   (KEY_BYTES_MAX + 2) /* more than can wait, see by_object in mark_stream.h */
+#define WAITING_MAX   (KEY_BYTES_MAX + 2) /* more than ever wait, see by_object in mark_stream.h */
 
-/* How far a shard was read: rows[at..n) are the rest of its page. Zero: no page was read. */
+/* The position in a shard: rows[at..n) are the rest of its page. Zero: no page was read. */
 struct shard {
 	struct packed_mark **rows; /* each owned */
 	size_t n, at, cap;
@@ -82,7 +82,7 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 {
 	struct shard *shard = &pages->shards[number];
 	char partition[PARTITION_MAX];
-	/* The page goes on behind the last mark that was read, unless `from` is further on. */
+	/* The page begins after the last mark that was read, unless `from` is further on. */
 	const bool goes_on = shard->last && strcmp(shard->last, from) >= 0;
 	const struct store_range range = {.pk = partition,
 		.from = goes_on ? shard->last
@@ -204,7 +204,7 @@ void mark_stream_free(struct mark_stream *stream)
 }
 
 /* Returns the next mark in the order of keys, which is the least of the pages of all shards. The
- * mark of the key `after` itself is left out. */
+ * mark of the key `after` itself is skipped. */
 static enum outcome next_by_key(
 	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
 {
@@ -231,7 +231,7 @@ static enum outcome next_by_key(
 	}
 }
 
-/* Puts a mark to its place among those that wait. If there are too many, frees it and returns
+/* Inserts a mark into the list of waiting marks. If there are too many, frees it and returns
  * -EMSGSIZE. */
 static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
 {
@@ -271,7 +271,7 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 		return OUTCOME_OK;
 	enum outcome o = OUTCOME_OK;
 	for (size_t bytes = n_prefix ? n_prefix : 1; o == OUTCOME_OK && bytes <= n; bytes++) {
-		if (!utf8_valid(after, bytes)) /* cut within a character, it is no key */
+		if (!utf8_valid(after, bytes)) /* cut within a character: not a key */
 			continue;
 		memcpy(key, after, bytes);
 		key[bytes] = '\0';
@@ -323,8 +323,8 @@ static enum outcome next_by_object(
 		}
 		struct packed_mark *next = stream->ahead;
 		stream->ahead = NULL;
-		/* This is the end, or a mark without a suffix, which need not wait: what waits has
-		 * larger objects, or its turn would have come. */
+		/* This is the end, or a mark without a suffix, which need not wait: waiting marks
+		 * have larger objects, or it would be their turn. */
 		if (!next || next->object_key == next->key) {
 			*ret = next;
 			return OUTCOME_OK;

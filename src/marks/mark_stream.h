@@ -1,6 +1,6 @@
 /* Reads many marks of a bucket: as pages of its shards, or as one stream in the order of their
  * keys. Marks are eventually consistent unless is_consistent is set. So a mark is read again before
- * anything is done that depends on it. */
+ * any action that depends on it. */
 #pragma once
 #include "marks/mark.h"
 
@@ -10,7 +10,7 @@ struct mark_pages;
 struct mark_pages_of {
 	const struct mark_space *space; /* borrowed */
 	struct call_limits limits;
-	unsigned page_rows; /* the most of a page; 0: as many as the store gives at once */
+	unsigned page_rows; /* the most marks of a page; 0: as many as the store returns at once */
 	bool is_consistent;
 };
 /* 0 or -ENOMEM. */
@@ -28,7 +28,7 @@ enum outcome mark_pages_seek(struct mark_pages *pages, struct store_conn *conn, 
 	struct problem *ret_problem);
 /* Takes the mark that mark_pages_seek() has found. It is the caller's to free(). */
 struct packed_mark *mark_pages_take(struct mark_pages *pages, unsigned shard);
-/* How many marks were passed or taken so far. */
+/* Returns the number of marks passed or taken so far. */
 size_t mark_pages_passed(const struct mark_pages *pages);
 
 /* The marks to read. The stream borrows all of it until mark_stream_free. */
@@ -54,6 +54,6 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 void mark_stream_free(struct mark_stream *stream); /* NULL is fine */
 
 /* OK sets *ret to the next mark, the caller's to free(), or to NULL after the last one. Two marks
- * may stand for the same object. */
+ * may belong to the same object. */
 enum outcome mark_stream_next(
 	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem);

@@ -1,5 +1,5 @@
 /* Rows by the tables of their fields: marks, sessions, buckets, jobs and settings are read and
- * written with these functions, and with no others. What a row means is not known here. */
+ * written with these functions, and with no others. The meaning of a row is unknown here. */
 #include "marks/row.h"
 #include "base/checksum.h"
 #include <assert.h>
@@ -67,7 +67,7 @@ static int read_field(const struct row_field *field, const struct attribute *att
 	return -EBADMSG;
 }
 
-/* Rows have their attributes mostly in the order of the table, so the search goes on behind the
+/* Rows have their attributes mostly in the order of the table, so the search continues behind the
  * field that was found last. */
 int row_read(const struct row_table *table, const struct item *item, void *ret)
 {
@@ -94,7 +94,7 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Returns the bytes of a field's value, or 0 if it has none. *at is the field in its struct. Of a
+/* Returns the bytes of a field's value, or 0 if it has none. *at is the field in its struct. For a
  * FIELD_COPY, which is a pointer, it becomes the string. */
 static size_t bytes_of(const struct row_field *field, const char **at)
 {
@@ -108,8 +108,8 @@ static size_t bytes_of(const struct row_field *field, const char **at)
 	return memcmp(*at, zero, field->size) == 0 ? 0 : field->size;
 }
 
-/* Each value stands behind a byte that is the number of its field, counted from 1. A 0 in place of
- * a number ends the row. */
+/* Each value follows a byte with the number of its field, counted from 1. A 0 instead of a number
+ * ends the row. */
 size_t row_pack(const struct row_table *table, const void *from, char *ret)
 {
 	size_t n = 0;
@@ -218,8 +218,8 @@ void row_expect_test(struct row_write *write, const char *attribute, enum condit
 	add_condition(write, &(struct condition){attribute, test, VALUE_STRING, NULL});
 }
 
-/* A put has an item in place of changes. The item borrows what the changes have. A change without a
- * value has nothing to remove there. */
+/* A put has an item in place of changes. The item borrows the values of the changes. A change
+ * without a value is skipped there. */
 enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	const struct row_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)

@@ -4,22 +4,22 @@
 #include "store/store.h"
 
 enum field_kind {
-	FIELD_TEXT,     /* char[]: a string; "" is one that is not there */
-	FIELD_ID,       /* the same, but a row that has it as "" is not understood */
+	FIELD_TEXT,     /* char[]: a string; "" means that there is none */
+	FIELD_ID,       /* likewise, but a row in which it is "" is not understood */
 	FIELD_COPY,     /* char *, owned, or NULL: a string */
 	FIELD_NUMBER,   /* int64_t */
 	FIELD_SIZE,     /* uint64_t: a number that is not below 0 */
 	FIELD_INT,      /* int */
-	FIELD_FLAG,     /* bool: the number 1, or not there */
+	FIELD_FLAG,     /* bool: the number 1, or absent */
 	FIELD_WORD,     /* an enum: the word with its number in `words`, which end with NULL */
 	FIELD_CHECKSUM, /* enum checksum: its name; CHECKSUMS for an algorithm that is not ours */
 };
 struct row_field {
 	const char *name;
 	enum field_kind kind;
-	unsigned groups; /* bits, by which the functions below are told which fields are meant */
+	unsigned groups; /* bit mask of field groups */
 	bool is_always;  /* 0 or "" is written as a value; in other fields it means no value */
-	size_t at, size; /* in the struct */
+	size_t at, size; /* offset and size in the struct */
 	const char *const *words; /* for a FIELD_WORD, otherwise NULL */
 };
 #define ROW_FIELD(type, member, attribute, how, ...)                                               \
@@ -37,22 +37,22 @@ struct row_table {
 	}
 #define ROW_ALL (~0U)
 
-/* Sets the fields of *ret that the item has. The other fields stay as they were. A field stays,
- * too, if its attribute is of another type or does not fit: then the result is -EBADMSG. Otherwise
- * it is 0, or -ENOMEM. Whatever the result is, the caller frees the strings of each FIELD_COPY. */
+/* Sets the fields of *ret that the item has. The other fields stay as they were. A field also stays
+ * if its attribute is of another type or does not fit: then the result is -EBADMSG. Otherwise it is
+ * 0, or -ENOMEM. Whatever the result is, the caller frees the strings of each FIELD_COPY. */
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
-/* Packs the fields of *from that are neither 0 nor "" into little memory. Returns how many bytes
- * that takes, which are written unless ret is NULL. Fields that no attribute of a row holds (their
- * name is "") are packed, too. */
+/* Packs the fields of *from that are neither 0 nor "" into little memory. Returns the number of
+ * bytes, which are written unless ret is NULL. Fields that no attribute of a row holds (their name
+ * is "") are packed, too. */
 size_t row_pack(const struct row_table *table, const void *from, char *ret);
 /* Unpacks the fields into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the
  * packed bytes. */
 void row_unpack(const struct row_table *table, const char *packed, void *ret);
 
 enum row_write_kind {
-	ROW_UPDATES, /* a row that is there */
-	ROW_MAKES,   /* the same, or makes a row if there is none */
+	ROW_UPDATES, /* an existing row */
+	ROW_MAKES,   /* an existing row, or makes one if there is none */
 	ROW_PUTS,    /* the whole row */
 	ROW_REMOVES,
 };
@@ -61,8 +61,7 @@ enum row_write_kind {
 struct row_write {
 	enum row_write_kind kind;
 	bool may_sync_later;  /* as in store.h */
-	bool removes_nothing; /* row_set() leaves out fields that have no value: the row has none
-				 of them */
+	bool removes_nothing; /* row_set() skips fields without a value: the row has none of them */
 	struct change changes[32]; /* room for all fields of a mark, which has the most */
 	struct condition conditions[8];
 	size_t n_changes, n_conditions, n_numbers;

@@ -1,7 +1,7 @@
 /* The session of a run. It writes a row of its own, which a lease renews, and judges whether the
  * sessions of others are over. Runs and gc have one. A row that is not understood counts as held,
- * and never as over. Whether a lease has expired follows only from how long the row's version was
- * seen unchanged on this host. */
+ * and never as over. Whether a lease has expired follows only from the time for which this host has
+ * seen the row's version unchanged. */
 #include "marks/session.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <uv.h>
 
-#define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* more have no room as nanoseconds */
+#define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* more would not fit as nanoseconds */
 #define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
 
 struct session {
@@ -29,7 +29,8 @@ struct session {
 		uv_mutex_t mutex;
 		bool begun;
 		struct observer observer;
-		struct session_info infos[OBSERVATIONS_MAX]; /* as last read, of each observation */
+		/* the last reading for each observation */
+		struct session_info infos[OBSERVATIONS_MAX];
 	} locked;
 };
 
@@ -76,12 +77,13 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 	return (struct item_key){pk, "-"};
 }
 
-/* Reads a session from its row. `self` is this process. If it is NULL, it is not found out whether
- * the process of the session is gone. */
+/* Reads a session from its row. `self` is this process. If it is NULL, is_gone is not
+ * determined. */
 static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
-	/* A field that cannot be read stays 0 or "". judge_session() takes no such row for over. */
+	/* A field that cannot be read stays 0 or "". judge_session() never treats such a row as
+	 * over. */
 	row_read(&session_table, item, &row);
 	row.is_open = strcmp(row.state, "ended") != 0;
 	row.is_gone = self && row.is_open && process_is_gone(self, &row.process);
@@ -183,7 +185,7 @@ int session_new(const struct session_options *options, struct session **ret)
 		.arg = session,
 		.lease_ns = options->lease_ns,
 		.heartbeat_ns = options->heartbeat_ns};
-	int error = lease_keeper_new(options->store, 1, &session->keeper); /* 1 thread sends */
+	int error = lease_keeper_new(options->store, 1, &session->keeper); /* one thread sends */
 	if (!error)
 		error = lease_new(session->keeper, &lease, &session->lease);
 	if (error) {
@@ -228,7 +230,7 @@ static enum outcome write_own_row(
 		conn, row_key(session->id, pk), &write, &session->limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
 	if (o == OUTCOME_REFUSED && seen && strcmp(seen, row.version) == 0)
-		o = OUTCOME_OK; /* our own write, which was sent twice */
+		o = OUTCOME_OK; /* refused by our own write, which was sent twice */
 	item_clear(&present);
 	if (o == OUTCOME_OK && lease_start(session->lease, row.version, sent_ns))
 		o = outcome_error(ret_problem, OUTCOME_SETUP, PROBLEM_NO_THREAD);
@@ -270,8 +272,8 @@ const char *session_fence_reason(const struct session *session)
 
 /* Ends the row of another session if it still has the version that was judged. Sets *ret_over to
  * whether the session is over now: it is not if it has renewed its row meanwhile. With `reads_only`
- * nothing is written, and the session counts as over. Returns OK, or why the store did not answer.
- */
+ * nothing is written, and the session counts as over. Returns OK, or the outcome if the store did
+ * not answer. */
 static enum outcome end_row(struct session *session, struct store_conn *conn, const char *id,
 	const char *version, bool *ret_over, struct problem *ret_problem)
 {
@@ -293,7 +295,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Judges another session by its row as it is now, and ends the row if the session is over. Sets
+/* Judges another session by its present row, and ends the row if the session is over. Sets
  * seen->over. session_is_over() holds the mutex. */
 static enum outcome judge_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, const struct session_info *row, uint64_t now_ns,
@@ -316,13 +318,13 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
-/* Reads the row of another session, judges the session, and keeps what was found out in *seen and
- * in the infos. session_is_over() holds the mutex. */
+/* Reads the row of another session, judges the session, and keeps the result in *seen and in the
+ * infos. session_is_over() holds the mutex. */
 static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
 	struct session_info row;
-	/* The time is taken after the reply, since before it this host cannot know that the row has
+	/* The time is taken after the reply, since this host cannot know earlier that the row has
 	 * this version (invariant 6 of docs/protocol.md). */
 	enum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns();
@@ -339,15 +341,15 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem)
 {
-	const uint64_t pause_ns = NS_PER_S / 2; /* between two requests about one session */
+	/* the least time between two requests about one session */
+	const uint64_t pause_ns = NS_PER_S / 2;
 	enum outcome o = OUTCOME_OK;
 	*ret_over = false;
 	if (strcmp(id, session->id) == 0) {
 		*ret_again_ns = clock_boot_ns() + pause_ns;
 		return o;
 	}
-	/* The mutex is held while the store is asked, so that one request answers all workers that
-	 * ask. */
+	/* The mutex is held during the request, so that one request answers all workers. */
 	uv_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
 	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
@@ -375,7 +377,7 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 	return get_row(conn, id, &self, NULL, ret, ret_problem);
 }
 
-/* The sessions that are asked about, and where what is read of them goes. */
+/* The requested sessions, and the results. */
 struct many {
 	char (*pks)[SESSION_PK_MAX];
 	size_t n;
@@ -384,7 +386,7 @@ struct many {
 	bool *known;
 };
 
-/* Notes what the row of a session says, if it is one that is asked about. */
+/* Notes the content of a session's row, if the session was requested. */
 static int note_row(void *arg, const char *pk, const char *sk, const struct item *row)
 {
 	struct many *many = arg;
@@ -435,7 +437,7 @@ void session_close(struct session *session, struct store_conn *conn)
 		row_set(&write, &session_table, STATE, &ended);
 		const enum outcome o = write_open_row(
 			conn, session->id, NULL, &write, &limits, &present, &problem);
-		/* A refusal with an item says that the row is ended already. */
+		/* A refusal with an item means that the row is ended already. */
 		if (o != OUTCOME_OK && item_is_empty(&present))
 			log_info("cannot end the session: %s", problem.text);
 		item_clear(&present);

@@ -1,20 +1,21 @@
-/* The session of a run, which is one lease for all files that the run has under way. It is also
- * judged here whether the session of another run is over. */
+/* The session of a run, which is one lease for all files that the run has under way. Also judges
+ * whether the session of another run is over. */
 #pragma once
 #include "base/random.h"
 #include "lease/process.h"
 #include "store/store.h"
 
-/* How long the row of a session is kept after its last heartbeat. Each heartbeat sets `expires` to
- * the end of this time, when DynamoDB's TTL may remove the row. */
+/* The time for which a session's row is kept after its last heartbeat. Each heartbeat sets
+ * `expires` to the end of this time, when DynamoDB's TTL may remove the row. */
 #define SESSION_KEEP_S (7 * 24 * 3600)
 
-/* How far a run is, for people only. */
+/* The progress of a run, for people only. */
 struct session_so_far {
-	uint64_t files;                   /* under way */
-	uint64_t files_done, files_found; /* those that need nothing more in this run, and all */
+	uint64_t files; /* files under way */
+	uint64_t files_done,
+		files_found; /* files that need nothing more in this run, and all files */
 	uint64_t bytes_done, bytes_found; /* likewise */
-	uint64_t rate;                    /* bytes a second that left the host, of late */
+	uint64_t rate;                    /* recent bytes per second that left the host */
 	int64_t left_s;                   /* an estimate; 0: not known */
 	bool is_whole;                    /* all files were found */
 };
@@ -22,17 +23,16 @@ struct session_so_far {
 struct session_options {
 	struct store *store; /* borrowed until session_close */
 	uint64_t lease_ns, heartbeat_ns;
-	const char *observations; /* file that keeps what was seen of others, or NULL: not kept;
-				     copied */
-	bool (*abandon)(
-		void *arg); /* true ends what a call below waits for; called from any thread */
+	const char
+		*observations; /* file for observations of other sessions; NULL: not kept; copied */
+	bool (*abandon)(void *arg); /* returns true to end a wait below; called from any thread */
 	void *abandon_arg;
-	struct progress_clock *progress; /* is told of these waits; NULL: nobody is */
+	struct progress_clock *progress; /* the clock for these waits, or NULL */
 	bool (*is_stuck)(void *arg); /* arg is abandon_arg; while it returns true, the lease is not
 					renewed: it expires, and other uploaders may take the files.
 					NULL: always false. From any thread */
-	/* Sets how far the run is, which the row says from its beginning and each heartbeat on. arg
-	 * is abandon_arg. NULL: nobody counts. From any thread. */
+	/* Returns the progress of the run, for the row and each heartbeat. arg is abandon_arg.
+	 * NULL: none. Called from any thread. */
 	void (*so_far)(void *arg, struct session_so_far *ret);
 	bool reads_only; /* nothing is ever written, so sessions that are over are not ended */
 };
@@ -44,42 +44,42 @@ int session_new(const struct session_options *options, struct session **ret);
 const char *session_id(const struct session *session);
 
 /* Writes the row unless it is there, and starts the heartbeats, which have two threads and a
- * connection of their own. Thread-safe. The first caller does it, and later callers wait. */
+ * connection of their own. Thread-safe. The first caller writes it, and later callers wait for
+ * that. */
 enum outcome session_begin(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem);
 
 /* Returns the clock_boot_ns() at which our lease ends unless another heartbeat succeeds. The lease
  * is counted from before the last successful heartbeat was sent. Lock-free. */
 uint64_t session_lease_ends_ns(const struct session *session);
-/* Waits until something new may be begun. This is when at least half a lease is left, so that what
- * is begun mostly ends before the lease does. False if the session is fenced, or abandon() (asked
- * every 100 ms) says so. */
+/* Waits until new work may be begun: until at least half a lease is left, so that the work mostly
+ * ends before the lease does. False if the session is fenced, or abandon() (called every 100 ms)
+ * returns true. */
 bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg);
-/* Whether this session has lost its row: somebody has ended, deleted or changed it. Then the run
- * stops at once. If the lease has only expired, since the store was out of reach, the session is
- * not fenced and may recover. By the end of the lease, each request that would make an object
+/* Whether this session has lost its row: another client has ended, deleted or changed it. Then the
+ * run stops at once. If the lease has only expired, since the store was out of reach, the session
+ * is not fenced and may recover. By the end of the lease, each request that would make an object
  * visible is ended. Lock-free. */
 bool session_is_fenced(const struct session *session);
-/* Returns a sentence that says why the session is fenced; "" if it is not. Borrowed until
- * session_close. */
+/* Returns the reason for which the session is fenced, as a sentence; "" if it is not. Borrowed
+ * until session_close. */
 const char *session_fence_reason(const struct session *session);
 
 /* Finds out whether another session is over. The row of a session that is over is ended, so that
- * the session is fenced. Our own session is never over. *ret_again_ns is when to ask again, by
- * clock_boot_ns(). Returns OK, or why the store did not answer, with a sentence.
+ * the session is fenced. Our own session is never over. *ret_again_ns is the clock_boot_ns() at
+ * which to ask again. Returns OK, or the outcome if the store did not answer, with a sentence.
  *
  * Thread-safe. The store is asked about one session at most once in half a second. */
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 
-/* A session as its row shows it. What the row does not have, or what is not understood, is 0 or "".
- */
+/* The content of a session's row. Missing values, or those not understood, are 0 or "". */
 struct session_info {
 	char owner[320]; /* "host pid 123" */
 	char version[ID_CHARS + 1], state[8], ended_by[ID_CHARS + 1];
 	struct process process;
 	int64_t lease_ms, started_s, expires_s;
-	struct session_so_far so_far; /* as the last heartbeat said */
+	struct session_so_far so_far; /* according to the last heartbeat */
 	/* Conclusions from these. */
 	bool is_open;    /* the state is not "ended"; it may be one that is not understood */
 	bool is_gone;    /* open by its row, but its process ran on this host and has ended */
@@ -95,11 +95,11 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
 	struct problem *ret_problem);
 
-/* Sets *ret to what session_is_over() has read of another session last, without is_gone. It is
- * zeroed if nothing was read. Thread-safe. It sends no request. */
+/* Sets *ret to the last info about another session that session_is_over() has read, without
+ * is_gone. It is zeroed if nothing was read. Thread-safe. It sends no request. */
 void session_recall(struct session *session, const char *id, struct session_info *ret);
 
-/* Stops the heartbeats, ends the row if it was written and is still ours, keeps what was seen of
+/* Stops the heartbeats, ends the row if it was written and is still ours, keeps the observations of
  * others, and frees the session. Takes a few seconds at most. If conn is NULL, the row is left to
  * expire. */
 void session_close(struct session *session, struct store_conn *conn);

@@ -1,5 +1,5 @@
-/* The settings of a mark store, which every run reads first, and what init does to make one. The id
- * and the number of shards are written once, and never changed. */
+/* The settings of a mark store, which every run reads first, and making such a store for init. The
+ * id and the number of shards are written once, and never changed. */
 #include "marks/store_settings.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -30,7 +30,7 @@ static const struct row_field fields[] = {
 };
 static const struct row_table settings_table = ROW_TABLE(fields);
 
-/* Reads the settings from their item, and checks them. A longer word for batches is of a later
+/* Reads the settings from their item, and checks them. A longer word for batches comes from a later
  * version, and counts as none. Returns OK, or SETUP with a sentence. */
 static enum outcome read_settings(
 	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
@@ -96,8 +96,8 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"the mark store is not set up: run s3once init");
 	} else if (strcmp(ret_problem->code, "ValidationException") == 0) {
-		/* DynamoDB answers so when the key is not made of the attributes that the table has
-		 * for it. The outcome stays, and only the sentence is replaced. */
+		/* The code for a key whose attributes are not those of the table. Only the sentence
+		 * is replaced. */
 		snprintf(ret_problem->text, sizeof ret_problem->text,
 			"its keys are not the strings pk and sk, so it is no table of s3once");
 	}
@@ -202,9 +202,9 @@ void settings_use_batches(
 			log_info("cannot find out whether marks can be written in batches: %s",
 				problem.text);
 	}
-	/* If nothing was found out, the word is still "", which the store does not know: then each
-	 * mark goes on being a request of its own. If only keeping the word has failed, it counts
-	 * for this run. */
+	/* If the trial was inconclusive, the word is still "", which the store does not know: each
+	 * mark stays a request of its own. If only saving the word has failed, it counts for this
+	 * run. */
 	ops->use_batches(conn->store, settings->batches);
 }
 

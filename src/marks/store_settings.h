@@ -20,8 +20,8 @@ struct store_settings {
 	struct known_machine machine; /* the machine that used the file last */
 	/* ids that the file had on other machines, the last one first */
 	char earlier[EARLIER_BYTES];
-	char copied_from[256]; /* the host name of the machine before; "": there was none */
-	int64_t copied_s;      /* when this machine used the file first */
+	char copied_from[256]; /* the host name of the previous machine; "": there was none */
+	int64_t copied_s;      /* time at which this machine first used the file */
 };
 
 /* Reads the settings item. If it is absent and `create` is set, it is written first, with `shards`.
@@ -30,10 +30,10 @@ struct store_settings {
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
 
-/* Notes in a file of marks which machine uses it. If that is another machine than before
+/* Notes in a file of marks the machine that uses it. If that is another machine than before
  * (machine_differs()), the file gets a new id: this machine's objects are no longer taken for those
- * of the other one, which may still run. *ret_is_copied says so. With `dry`, nothing is written.
- * limits may be NULL. */
+ * of the other one, which may still run. *ret_is_copied: it was copied. With `dry`, nothing is
+ * written. limits may be NULL. */
 enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 	const struct call_limits *limits, struct store_settings *settings, bool *ret_is_copied,
 	struct problem *ret_problem);
@@ -41,15 +41,15 @@ enum outcome settings_note_machine(struct store_conn *conn, bool dry,
  */
 bool settings_had_id(const struct store_settings *settings, const char *id);
 
-/* Lets marks be written in batches if the server is known to keep to their conditions. If no run
- * has found that out yet, it is found out now. If it cannot be found out, each mark is written by
- * itself, and a line at level note (denied) or info says why. limits may be NULL. */
+/* Turns batches of marks on if the server is known to honour their conditions. If no run has found
+ * that out yet, this one does. If it cannot, each mark is written by itself, and a line at level
+ * note (denied) or info gives the reason. limits may be NULL. */
 void settings_use_batches(
 	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings);
-/* Finds out anew whether marks can be written in batches, with two items in the partition pk
+/* Finds out again whether marks can be written in batches, with two items in the partition pk
  * (try_batches of store.h), and keeps the answer in the settings for later runs. OK:
- * settings->batches has the answer, too. DENIED: dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate
- * have to be allowed. */
+ * settings->batches has the answer, too. DENIED: the permissions dynamodb:PartiQLInsert and
+ * dynamodb:PartiQLUpdate are missing. */
 enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, struct store_settings *settings,
 	struct problem *ret_problem);

@@ -1,6 +1,6 @@
-/* Asks S3 for an object of a mark that says done, before any such mark is believed. It asks for the
- * witness first, and then for a few samples. Runs, verify, forget and gc call it. Nothing is
- * written. An answer that may be of a proxy instead of S3 does not count. */
+/* Checks that S3 still has an object of a mark that says done, before such marks are trusted. It
+ * tries the witness first, and then a few samples. Runs, verify, forget and gc call it. Nothing is
+ * written. An answer that may come from a proxy instead of S3 does not count. */
 #include "marks/witness.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -13,16 +13,16 @@
 
 #define DONE_SAMPLES 8
 #define NEWEST       (DONE_SAMPLES / 2) /* list[0..NEWEST) are those that were marked last */
-#define MARKS_MAX    20000              /* marks to read at most, once one of them says done */
+#define MARKS_MAX    20000              /* the most marks to read, once one of them says done */
 #define WAIT_MIN_MS  250
 #define WAIT_LONG_MS 20000 /* the wait doubles until it is at least this long */
-#define NAMED_MAX    3     /* keys in a sentence */
+#define NAMED_MAX    3     /* the most keys in a sentence */
 
-/* An object that a mark of the bucket says is there. */
+/* An object that should exist according to a mark of the bucket. */
 struct done_sample {
 	char key[KEY_BYTES_MAX + 1]; /* key of the object */
 	char etag[S3_ETAG_MAX + 1];
-	int64_t at_s; /* when the mark was changed last */
+	int64_t at_s; /* time of the mark's last change */
 };
 /* A few of these objects. */
 struct done_samples {
@@ -39,8 +39,8 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 		at->key[0] = '\0';
 }
 
-/* Considers the nth mark that says done, counted from 0, as a sample. Of many marks, the first half
- * of the list keeps those that were changed last, and the second half a random choice. */
+/* Considers the nth mark that says done, counted from 0, as a sample. With many marks, the first
+ * half of the list keeps those that were changed last, and the second half a random choice. */
 static void consider(
 	struct done_samples *samples, uint64_t nth, const char *key, const struct mark *mark)
 {
@@ -54,7 +54,7 @@ static void consider(
 			oldest = &samples->list[i];
 	if (mark->at_s > oldest->at_s)
 		keep_sample(oldest, key, mark);
-	/* So each mark stays with the same chance, however many are read (reservoir sampling). */
+	/* Reservoir sampling: each mark stays with the same probability, however many are read. */
 	const uint64_t place = random_below(nth + 1);
 	if (place < DONE_SAMPLES - NEWEST)
 		keep_sample(&samples->list[NEWEST + place], key, mark);
@@ -91,9 +91,9 @@ static enum outcome take_samples(
 	return o;
 }
 
-/* Whether an object is the one that is wanted. It is proven by the etag that is kept, by the id
- * that is kept, which is in place of a claim in its metadata, or by our metadata for this very key.
- * A page of HTML and the headers of another object prove nothing. */
+/* Whether an object is the wanted one. The proof is the kept etag, the kept id, which its metadata
+ * has in place of a claim, or our metadata for this very key. A page of HTML and the headers of
+ * another object prove nothing. */
 static bool is_wanted(const struct witness_asking *asking, const struct witness_wanted *wanted,
 	const struct s3_object *object)
 {
@@ -106,7 +106,7 @@ static bool is_wanted(const struct witness_asking *asking, const struct witness_
 		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
 }
 
-/* Looks at one object, without asking again. *ret_outcome is the outcome of the last request. */
+/* Checks one object, without retrying. *ret_outcome is the outcome of the last request. */
 static enum witness_look look_once(const struct witness_asking *asking,
 	const struct witness_wanted *wanted, const struct call_limits *limits,
 	struct s3_object *ret, enum outcome *ret_outcome, struct problem *ret_problem)
@@ -115,8 +115,8 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	const struct s3_headers *const *key = asking->keys;
 	enum outcome o;
 	/* INVALID or DENIED may mean that the object is encrypted with another key, or with none.
-	 * So all keys are tried, and at last none, by the NULL at the end of the list. Without a
-	 * list, none is the only try. */
+	 * So all keys are tried, and finally none, with the NULL at the end of the list. Without a
+	 * list, only none is tried. */
 	do {
 		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
@@ -124,7 +124,7 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
 		return LOOK_THERE;
-	/* The id of the request shows that the reply is of S3 itself. */
+	/* The id of the request shows that the reply comes from S3 itself. */
 	if (o == OUTCOME_OK && ret->has_request_id)
 		return LOOK_ANOTHER;
 	if (o == OUTCOME_OK)
@@ -135,9 +135,9 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	if (o != OUTCOME_ABSENT && o != OUTCOME_DENIED && o != OUTCOME_INVALID)
 		return LOOK_NO_ANSWER;
 	/* The reply to a HEAD cannot show whether S3 itself has refused. A GET can, since only S3
-	 * names NoSuchKey and AccessDenied. But only a HEAD that was refused itself shows nothing:
-	 * if it was answered with 404, and the GET is refused, something on the way lets no GET
-	 * through. */
+	 * names NoSuchKey and AccessDenied. But the GET counts only if the HEAD was refused, too:
+	 * if HEAD was answered with 404, and the GET is refused, something on the way blocks
+	 * GETs. */
 	const bool is_denied = o == OUTCOME_DENIED;
 	target.headers = asking->keys ? *asking->keys : NULL;
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
@@ -172,8 +172,8 @@ enum witness_look witness_look(const struct witness_asking *asking,
 		const enum witness_look look =
 			look_once(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
-		/* Only what may mend itself is asked for again. Credentials, certificates and
-		 * redirects (SETUP) do not. */
+		/* Only temporary failures are retried. Wrong credentials, certificates and
+		 * redirects (SETUP) are not. */
 		if (look != LOOK_NO_ANSWER || o == OUTCOME_SETUP || o == OUTCOME_ABANDONED ||
 			o == OUTCOME_LOCAL || now_ns >= end_ns)
 			return look;
@@ -188,7 +188,7 @@ enum witness_look witness_look(const struct witness_asking *asking,
 	}
 }
 
-/* The keys that were asked for and are not there. */
+/* The requested keys that are missing. */
 struct missed {
 	struct text keys;
 	unsigned n;
@@ -196,9 +196,9 @@ struct missed {
 	struct problem encrypted;
 };
 
-/* Asks for one object. If it is gone, or another stands in its place, the answer is NOTHING, and
- * its key is added to *missed. If it is encrypted with another key, the answer is NOTHING, too, so
- * that others are asked for. */
+/* Checks one object. If it is gone, or another has its key, the answer is NOTHING, and its key is
+ * added to *missed. If it is encrypted with another key, the answer is also NOTHING, so that other
+ * objects are checked. */
 static enum witness_answer show_one(const struct witness_asking *asking,
 	const struct witness_wanted *wanted, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
@@ -225,7 +225,7 @@ static enum witness_answer show_one(const struct witness_asking *asking,
 	return WITNESS_NOTHING;
 }
 
-/* Asks for a few objects of marks that say done, until S3 shows one. */
+/* Checks a few objects of marks that say done, until S3 shows one. */
 static enum witness_answer show_sample(const struct witness_asking *asking,
 	const struct witness_wanted *witness, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
@@ -237,7 +237,7 @@ static enum witness_answer show_sample(const struct witness_asking *asking,
 	for (unsigned i = 0; i < samples.n && answer == WITNESS_NOTHING; i++) {
 		const struct done_sample *one = &samples.list[i];
 		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
-			continue; /* the witness was asked for already */
+			continue; /* the witness was checked already */
 		const struct witness_wanted wanted = {.key = one->key, .etag = one->etag};
 		answer = show_one(asking, &wanted, missed, ret, ret_problem);
 	}
@@ -279,8 +279,8 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 	if (answer != WITNESS_SHOWN)
 		return answer;
 	/* The row is read once more. Another uploader may have begun a new generation meanwhile,
-	 * and what was shown may be an object that it has sent. Such an object shows nothing about
-	 * the marks of the asker's generation. */
+	 * and the shown object may be one that it has sent. Such an object proves nothing about the
+	 * marks of the caller's generation. */
 	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
 		OUTCOME_OK)
 		return WITNESS_NO_ANSWER;
