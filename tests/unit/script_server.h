@@ -16,9 +16,11 @@
 #define SCRIPT_BYTES_MAX (4U << 20)
 
 struct script_step {
-	const char *reply; /* raw bytes; NULL: none */
-	bool close;        /* then close the connection */
-	bool gone;         /* before that, nobody listens any more */
+	const char *reply;            /* raw bytes; NULL: none */
+	bool close;                   /* then close the connection */
+	bool gone;                    /* before that, nobody listens any more */
+	void (*meanwhile)(void *arg); /* called before the reply is sent; may be NULL */
+	void *arg;
 };
 
 struct script_request {
@@ -115,6 +117,8 @@ static inline void *script_run(void *arg)
 			continue;
 		}
 		server->n_requests++;
+		if (step->meanwhile)
+			step->meanwhile(step->arg);
 		if (step->reply)
 			send(server->connection, step->reply, strlen(step->reply), MSG_NOSIGNAL);
 		if (step->gone) {

@@ -1,0 +1,732 @@
+/* A file that is sent in parts: which recorded upload is resumed, which parts are sent again, and
+ * what follows from each answer. */
+#include "steps.h"
+#include "upload/file/multipart.h"
+#include "upload/file/steps.h"
+
+#define CONTENT    "123456789abc" /* in parts of five bytes */
+#define N          3
+#define PART_BYTES 5
+#define MTIME_NS   1000000000000
+
+#define NOT_FOUND STEPS_REPLY("404", "", "")
+#define FAILS     STEPS_REPLY("500", "", "")
+#define GONE      STEPS_REPLY("404", "", "<Error><Code>NoSuchUpload</Code></Error>")
+#define ABORTED   STEPS_REPLY("204", "", "")
+#define CREATED                                                                                    \
+	STEPS_REPLY("200", "",                                                                     \
+		"<InitiateMultipartUploadResult><UploadId>up</UploadId>"                           \
+		"</InitiateMultipartUploadResult>")
+
+#define LIST     "GET /b/k?uploadId=up\n"
+#define PUT(n)   "PUT /b/k?partNumber=" #n "&uploadId=up\n"
+#define PUTS     PUT(1) PUT(2) PUT(3)
+#define COMPLETE "POST /b/k?uploadId=up\n"
+#define ABORT    "DELETE /b/k?uploadId=up\n"
+#define HEAD     "HEAD /b/k\n"
+#define CREATE   "POST /b/k?uploads=\n"
+
+static void answer(struct steps *steps, size_t *n, const char *reply)
+{
+	steps->server.steps[(*n)++] = (struct script_step){reply, .close = true};
+}
+
+/* The CRC-32C of a part of the content, or of the whole (part 0). */
+static const char *sum_of(unsigned part)
+{
+	static char texts[N + 1][CHECKSUM_BASE64_MAX + 1];
+	char *text = texts[part];
+	struct sums sums;
+	const size_t at = part ? (part - 1) * (size_t)PART_BYTES : 0;
+	const size_t n = !part ? strlen(CONTENT) : part < N ? PART_BYTES : strlen(CONTENT) - at;
+	CHECK_INT(digest_bytes(DIGEST_OF(CHECKSUM_CRC32C), CONTENT + at, n, &sums), 0);
+	checksum_to_base64(CHECKSUM_CRC32C, sums_bytes(&sums, CHECKSUM_CRC32C), text);
+	return text;
+}
+
+/* The reply to UploadPart, with the checksum of this part. */
+static const char *took(unsigned part)
+{
+	static char texts[N + 1][300];
+	char *text = texts[part];
+	snprintf(text, 300,
+		"HTTP/1.1 200 X\r\nConnection: close\r\nETag: \"p%u\"\r\n"
+		"x-amz-checksum-crc32c: %s\r\n\r\n",
+		part, sum_of(part));
+	return text;
+}
+
+static const char *completed(const char *sum)
+{
+	static char text[500];
+	snprintf(text, sizeof text,
+		STEPS_REPLY("200", "",
+			"<CompleteMultipartUploadResult><ETag>\"e-3\"</ETag>"
+			"<ChecksumCRC32C>%s</ChecksumCRC32C></CompleteMultipartUploadResult>"),
+		sum);
+	return text;
+}
+
+/* Begins a run whose file is claimed, and with which nothing is in the way. */
+static bool begin(struct steps *steps)
+{
+	if (!steps_make(steps, CONTENT, strlen(CONTENT)) || !steps_begin(steps, NULL, 0) ||
+		!CHECK_INT(claim_file(steps->worker, steps->file), STEP_NEXT))
+		return false;
+	steps->file->life = FILE_CLEAR;
+	steps->run->options.part_bytes = PART_BYTES;
+	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
+	s3_learn(steps->run->s3, S3_COMPLETE_TELLS_ETAG, true);
+	s3_learn(steps->run->s3, S3_ECHOES_CHECKSUM, true);
+	return true;
+}
+
+/* The upload that fits the file, as it is in the mark. */
+static struct open_upload fitting(const struct steps *steps)
+{
+	struct open_upload upload = {.id = strdup("up"),
+		.is_open = true,
+		.checksum = CHECKSUM_CRC32C,
+		.part_bytes = PART_BYTES,
+		.size = strlen(CONTENT),
+		.mtime_ns = MTIME_NS};
+	snprintf(upload.table, sizeof upload.table, "%s", steps->run->space.settings.table_id);
+	return upload;
+}
+
+static void record(struct steps *steps, struct open_upload upload)
+{
+	const struct mark_ref ref = file_mark_ref(steps->worker, steps->file);
+	CHECK_INT(mark_record_upload(&ref, &steps->file->claim, &upload, &steps->problem),
+		OUTCOME_OK);
+}
+
+/* Begins the upload, sends its parts one after the other, and returns the answer of the last. */
+static enum step send_all(struct steps *steps)
+{
+	struct queue *queue = steps->run->queue;
+	struct task task;
+	enum step step = multipart_begin(steps->worker, steps->file);
+	for (struct file *file = NULL; step == STEP_PARTS && !file;) {
+		queue_take(queue, &task);
+		if (!CHECK_INT(task.kind, TASK_PART))
+			return STEP_OVER;
+		step = multipart_send(steps->worker, task.parts, task.index, &file);
+		queue_done(queue, &task);
+		if (file)
+			break;
+	}
+	return step;
+}
+
+/* The mark names this upload, or none (""). */
+static void check_recorded(struct steps *steps, enum mark_state state, const char *id)
+{
+	struct mark mark = steps_mark(steps);
+	CHECK_INT(mark.state, state);
+	CHECK_STRING(mark.upload.id ? mark.upload.id : "", id);
+	mark_clear(&mark);
+}
+
+/* Which recorded upload is resumed. */
+enum field {
+	ALL_FIT,
+	SIZE,
+	MTIME,
+	ENCRYPTION,
+	SUFFIX,
+	ENCODING,
+	CONTENT_OF_NONE, /* the upload names a content, and the file is not known by it */
+	CONTENT_UNNAMED, /* the file is known by its content, and the upload names none */
+	CONTENT_OTHER,   /* both have one */
+	CONTENT_SAME,
+	TABLE,
+	CHECKSUM,
+	PARTS_UNKNOWN,
+	PARTS_OTHER, /* than those of this run: the plan is that of the upload */
+	PARTS_WHOLE, /* the file is no larger than a part */
+	CLOSED,
+	FIELDS
+};
+
+static void test_which_upload_fits(enum field field)
+{
+	static char c0ffee[] = "c0ffee";
+	struct steps steps;
+	bool resumes = false;
+	if (!begin(&steps))
+		return;
+	struct open_upload *upload = &steps.file->claim.upload;
+	*upload = fitting(&steps);
+	upload->size += field == SIZE;
+	upload->mtime_ns += field == MTIME;
+	upload->table[0] ^= field == TABLE;
+	upload->is_open = field != CLOSED;
+	if (field == ENCRYPTION)
+		snprintf(upload->encryption, sizeof upload->encryption, "AES256");
+	if (field == SUFFIX)
+		snprintf(upload->suffix, sizeof upload->suffix, ".gz");
+	if (field == ENCODING)
+		snprintf(upload->encoding, sizeof upload->encoding, "zstd-1.5.7:3");
+	if (field == CONTENT_OF_NONE || field == CONTENT_SAME)
+		snprintf(upload->content, sizeof upload->content, "c0ffee");
+	if (field == CONTENT_OTHER)
+		snprintf(upload->content, sizeof upload->content, "beef");
+	if (field == CONTENT_UNNAMED || field == CONTENT_OTHER || field == CONTENT_SAME)
+		steps.file->candidate->content = c0ffee;
+	if (field == CHECKSUM)
+		upload->checksum = CHECKSUMS;
+	upload->part_bytes = field == PARTS_UNKNOWN ? 0
+			     : field == PARTS_OTHER ? 4
+			     : field == PARTS_WHOLE ? strlen(CONTENT)
+						    : PART_BYTES;
+	CHECK_INT(multipart_plan_or_resume(steps.worker, steps.file, &resumes), STEP_NEXT);
+	bool good = CHECK_INT(
+		resumes, field == ALL_FIT || field == PARTS_OTHER || field == CONTENT_SAME);
+	good &= CHECK_INT(steps.file->plan.part_bytes, field == PARTS_OTHER ? 4 : PART_BYTES) &
+		CHECK_INT(steps.file->plan.n_parts, 3);
+	if (!good)
+		fprintf(stderr, "\tfield %d\n", field);
+	steps_asked(&steps, "");
+	steps_end(&steps);
+}
+
+/* A file that is compressed on its way: in parts that are padded to one length, if the upload was
+ * begun so, and else only under the very same encoding. */
+static void test_encodings(const char *more, bool is_resumed, uint64_t part_bytes)
+{
+	static char content[2 << 20];
+	struct steps steps;
+	bool resumes = false;
+	if (!steps_make(&steps, content, sizeof content))
+		return;
+	steps.options.compress = "zstd:3";
+	if (!steps_begin(&steps, NULL, 0))
+		return;
+	struct file *file = steps.file;
+	struct open_upload *upload = &file->claim.upload;
+	const char *name = steps.run->bodies.encoding.name;
+	file->life = FILE_CLEAR;
+	*upload = fitting(&steps);
+	upload->size = sizeof content;
+	upload->part_bytes = 1 << 20;
+	snprintf(upload->suffix, sizeof upload->suffix, ".zst");
+	snprintf(upload->encoding, sizeof upload->encoding, "%.*s%s", (int)strcspn(name, ":"), name,
+		more);
+	CHECK_INT(multipart_plan_or_resume(steps.worker, file, &resumes), STEP_NEXT);
+	CHECK_INT(resumes, is_resumed);
+	CHECK(file->encoding != NULL);
+	if (file->encoding)
+		CHECK_INT(file->encoding->part_bytes, part_bytes);
+	steps_asked(&steps, "");
+	steps_end(&steps);
+}
+
+/* A part in ListParts. */
+struct listed {
+	unsigned number, bytes; /* 0: not there */
+	const char *sum;        /* its CRC-32C; NULL: none */
+	const char *etag;
+};
+
+static const char *list_of(const struct listed *parts, size_t n)
+{
+	static char text[2000];
+	struct text t = TEXT(2000);
+	text_addf(&t, "HTTP/1.1 200 X\r\nConnection: close\r\n\r\n<ListPartsResult>"
+		      "<IsTruncated>false</IsTruncated>");
+	for (size_t i = 0; i < n && parts[i].number; i++) {
+		text_addf(&t, "<Part><PartNumber>%u</PartNumber><Size>%u</Size><ETag>\"%s\"</ETag>",
+			parts[i].number, parts[i].bytes, parts[i].etag);
+		if (parts[i].sum)
+			text_addf(&t, "<ChecksumCRC32C>%s</ChecksumCRC32C>", parts[i].sum);
+		text_add(&t, "</Part>");
+	}
+	text_add(&t, "</ListPartsResult>");
+	snprintf(text, sizeof text, "%s", text_string(&t));
+	text_clear(&t);
+	return text;
+}
+
+/* Which parts of a resumed upload are sent again. */
+static void test_parts_that_are_there(void)
+{
+	/* printf 12345 | md5sum */
+	static const char md5[] = "827ccb0eea8a706c4c34a16891f84e7b", other[] = "AAAAAA==";
+	const struct {
+		struct listed parts[4];
+		const char *puts;
+	} rows[] = {
+		{{{0}}, PUTS}, {{{1, 5, sum_of(1), "x"}}, PUT(2) PUT(3)},
+		{{{1, 5, sum_of(1), "x"}, {2, 5, sum_of(2), "x"}, {3, 2, sum_of(3), "x"}}, ""},
+		{{{3, 2, sum_of(3), "x"}}, PUT(1) PUT(2)},
+		{{{2, 5, sum_of(2), "x"}, {4, 5, sum_of(1), "x"}}, PUT(1) PUT(3)},
+		{{{1, 5, other, "x"}}, PUTS}, {{{1, 5, other, md5}}, PUTS},
+		{{{1, 4, sum_of(1), "x"}}, PUTS}, {{{1, 5, NULL, md5}}, PUT(2) PUT(3)},
+		{{{1, 5, NULL, "827ccb0eea8a706c4c34a16891f84e7c"}}, PUTS},
+		{{{1, 5, NULL, "x"}}, PUTS}, /* nothing shows what it is */
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		char asked[400];
+		if (!begin(&steps))
+			return;
+		record(&steps, fitting(&steps));
+		answer(&steps, &n, list_of(rows[i].parts, 4));
+		for (unsigned part = 1; part <= N; part++) {
+			char put[40];
+			snprintf(put, sizeof put, "partNumber=%u&", part);
+			if (strstr(rows[i].puts, put))
+				answer(&steps, &n, took(part));
+		}
+		answer(&steps, &n, completed(sum_of(0)));
+		bool good = CHECK_INT(send_all(&steps), STEP_PROVEN);
+		struct mark mark = steps_mark(&steps);
+		good &= CHECK_INT(mark.state, MARK_DONE) & CHECK_STRING(mark.done.etag, "e-3") &
+			CHECK_INT(mark.done.part_bytes, PART_BYTES) & CHECK(!mark.upload.id) &
+			CHECK_INT(mark.done.size, strlen(CONTENT));
+		mark_clear(&mark);
+		/* Nothing of it is kept for a later run any more. */
+		good &= CHECK_INT(atomic_load(&steps.run->report.kept), 0);
+		snprintf(asked, sizeof asked, LIST "%s" COMPLETE, rows[i].puts);
+		steps_asked(&steps, asked);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_end(&steps);
+	}
+}
+
+/* An upload that cannot be listed. */
+static void test_upload_that_is_not_listed(void)
+{
+	static const struct {
+		const char *replies[2];
+		bool is_completing;
+		enum step step;
+		const char *asked, *recorded;
+	} rows[] = {
+		{{GONE}, false, STEP_DOUBT, LIST, ""},
+		{{GONE}, true, STEP_LATER, LIST, "up"},
+		{{FAILS}, false, STEP_LATER, LIST, "up"},
+		{{STEPS_REPLY("501", "", ""), ABORTED}, false, STEP_DOUBT, LIST ABORT, ""},
+		{{STEPS_REPLY("400", "", "<Error><Code>InvalidRequest</Code></Error>"), GONE},
+			false, STEP_DOUBT, LIST ABORT, ""},
+		{{STEPS_REPLY("200", "", "<html/>"), ABORTED}, false, STEP_DOUBT, LIST ABORT, ""},
+		{{STEPS_REPLY("501", "", ""), STEPS_REPLY("501", "", "")}, false, STEP_DOUBT,
+			LIST ABORT, ""},
+		{{STEPS_REPLY("501", "", ""), FAILS}, false, STEP_LATER, LIST ABORT, "up"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		if (!begin(&steps))
+			return;
+		record(&steps, fitting(&steps));
+		steps.file->candidate->is_completing = rows[i].is_completing;
+		answer(&steps, &n, rows[i].replies[0]);
+		answer(&steps, &n, rows[i].replies[1]);
+		bool good = CHECK_INT(send_all(&steps), rows[i].step) &
+			    CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_asked(&steps, rows[i].asked);
+		steps_end(&steps);
+	}
+}
+
+/* What precedes a new upload, and that it is in the mark before its first part. */
+static void test_new_upload(void)
+{
+	static const struct {
+		bool had_another; /* that does not fit */
+		const char *replies[4];
+		enum step step;
+		const char *asked, *recorded;
+		unsigned restarts; /* before */
+	} rows[] = {
+		{false, {NOT_FOUND, CREATED, FAILS}, STEP_LATER, HEAD CREATE PUT(1), "up"},
+		{false, {FAILS}, STEP_LATER, HEAD, ""},
+		{false, {NOT_FOUND, FAILS}, STEP_LATER, HEAD CREATE, ""},
+		{false, {NOT_FOUND, NULL}, STEP_AGAIN, HEAD CREATE, ""},
+		{false, {NOT_FOUND, NULL}, STEP_LATER, HEAD CREATE, "", 1},
+		{true, {ABORTED, NOT_FOUND, CREATED, FAILS}, STEP_LATER,
+			"DELETE /b/k.gz?uploadId=old\n" HEAD CREATE PUT(1), "up"},
+		{true, {GONE, NOT_FOUND, CREATED, FAILS}, STEP_LATER,
+			"DELETE /b/k.gz?uploadId=old\n" HEAD CREATE PUT(1), "up"},
+		{true, {FAILS}, STEP_LATER, "DELETE /b/k.gz?uploadId=old\n", "old"},
+		{true, {NULL}, STEP_LATER, "DELETE /b/k.gz?uploadId=old\n", "old"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		if (!begin(&steps))
+			return;
+		const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
+		struct open_upload other = fitting(&steps);
+		steps.file->restarts = rows[i].restarts;
+		snprintf(other.suffix, sizeof other.suffix, ".gz");
+		free(other.id);
+		other.id = strdup("old");
+		if (rows[i].had_another)
+			record(&steps, other);
+		else
+			open_upload_clear(&other);
+		for (size_t k = 0; k < 4; k++)
+			answer(&steps, &n, rows[i].replies[k]);
+		struct mark mark;
+		bool good = CHECK_INT(send_all(&steps), rows[i].step);
+		if (rows[i].step == STEP_AGAIN)
+			good &= CHECK_INT(steps.file->restarts, rows[i].restarts + 1);
+		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
+		good &= CHECK_INT(mark.state, MARK_CLAIMED) &
+			CHECK_STRING(mark.upload.id ? mark.upload.id : "", rows[i].recorded);
+		if (*rows[i].recorded && strcmp(rows[i].recorded, "old") != 0)
+			good &= CHECK_STRING(
+					mark.upload.table, steps.run->space.settings.table_id) &
+				CHECK_STRING(mark.upload.suffix, "") &
+				CHECK_INT(mark.upload.size, strlen(CONTENT)) &
+				CHECK_INT(mark.upload.mtime_ns, MTIME_NS) &
+				CHECK_INT(mark.upload.part_bytes, PART_BYTES);
+		mark_clear(&mark);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_asked(&steps, rows[i].asked);
+		steps_end(&steps);
+	}
+}
+
+/* The mark names what the upload is of, so that only the same is resumed. */
+static void test_what_is_recorded(void)
+{
+	static char id[] = "c0ffee", gz[] = ".gz";
+	struct steps steps;
+	size_t n = 0;
+	if (!begin(&steps))
+		return;
+	struct candidate *c = steps.file->candidate;
+	const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
+	struct mark mark;
+	c->content = id;
+	c->suffix = gz;
+	c->is_completing = true; /* an upload before this one */
+	answer(&steps, &n, NOT_FOUND);
+	answer(&steps, &n, CREATED);
+	answer(&steps, &n, GONE);
+	CHECK_INT(send_all(&steps), STEP_DOUBT);
+	CHECK(!c->is_completing);
+	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
+	CHECK_STRING(mark.upload.content, id);
+	CHECK_STRING(mark.upload.suffix, gz);
+	CHECK_INT(mark.upload.checksum, CHECKSUM_CRC32C);
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD CREATE PUT(1));
+	steps_end(&steps);
+}
+
+/* Nobody waits for a file whose key no later run uses. */
+static void test_stranded(void)
+{
+	struct steps steps;
+	size_t n = 0;
+	if (!begin(&steps))
+		return;
+	record(&steps, fitting(&steps));
+	steps.file->life = FILE_STRANDED;
+	answer(&steps, &n, FAILS);
+	CHECK_INT(multipart_abort(steps.worker, steps.file), STEP_SETTLED);
+	steps_asked(&steps, ABORT);
+	steps_end(&steps);
+}
+
+/* If another uploader has taken the file over meanwhile, what was created is aborted. */
+static void test_fenced_while_it_is_created(void)
+{
+	struct steps steps;
+	size_t n = 0;
+	if (!begin(&steps))
+		return;
+	struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
+	struct mark mark = steps_mark(&steps), seen = {0};
+	struct claim theirs = {0};
+	ref.session = "22222222222222222222222222222222";
+	CHECK_INT(mark_claim(&ref, &mark, &theirs, &seen, &steps.problem), OUTCOME_OK);
+	answer(&steps, &n, NOT_FOUND);
+	answer(&steps, &n, CREATED);
+	answer(&steps, &n, ABORTED);
+	CHECK_INT(send_all(&steps), STEP_OVER);
+	CHECK(atomic_load(&steps.run->end.fenced));
+	check_recorded(&steps, MARK_CLAIMED, "");
+	mark_clear(&mark);
+	claim_clear(&theirs);
+	steps_asked(&steps, HEAD CREATE ABORT);
+	steps_end(&steps);
+}
+
+/* What follows from a part that the server has not taken. */
+static void test_parts_that_fail(void)
+{
+	static const struct {
+		const char *reply; /* to the first part */
+		enum step step;
+		const char *recorded;
+		enum mark_state state;
+	} rows[] = {
+		{FAILS, STEP_LATER, "up", MARK_CLAIMED},
+		{NULL, STEP_LATER, "up", MARK_CLAIMED},
+		{GONE, STEP_DOUBT, "", MARK_CLAIMED},
+		{STEPS_REPLY("400", "", "<Error><Code>InvalidArgument</Code></Error>"),
+			STEP_SETTLED, "up", MARK_FAILED},
+		/* It has stored other bytes. */
+		{STEPS_REPLY("200", "ETag: \"x\"\r\nx-amz-checksum-crc32c: AAAAAA==\r\n", ""),
+			STEP_SETTLED, "up", MARK_FAILED},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		if (!begin(&steps))
+			return;
+		const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
+		record(&steps, fitting(&steps));
+		answer(&steps, &n, list_of(NULL, 0));
+		answer(&steps, &n, rows[i].reply);
+		const enum step step = send_all(&steps);
+		bool good = CHECK_INT(step, rows[i].step) &
+			    CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
+		struct mark mark;
+		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
+		good &= CHECK_INT(mark.state, rows[i].state) & CHECK_STRING(mark.upload.id, "up");
+		mark_clear(&mark);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_asked(&steps, LIST PUT(1));
+		steps_end(&steps);
+	}
+}
+
+/* What follows from the answer to Complete. */
+static void test_complete(void)
+{
+#define ERROR(status, code) STEPS_REPLY(status, "", "<Error><Code>" code "</Code></Error>")
+	static const char refused[] = ERROR("412", "PreconditionFailed"),
+			  conflict[] = ERROR("409", "ConditionalRequestConflict"),
+			  bad_part[] = ERROR("400", "InvalidPart");
+	static const struct {
+		const char *replies[2];
+		bool is_completing;
+		enum step step;
+		const char *asked; /* after the parts */
+		bool is_open;      /* its upload */
+		bool may_complete; /* is_completing afterwards */
+		unsigned restarts; /* before */
+	} rows[] = {
+		{{FAILS}, false, STEP_DOUBT, COMPLETE, true, false, 0},
+		{{FAILS}, false, STEP_LATER, COMPLETE, true, false, 2},
+		{{NULL}, false, STEP_DOUBT, COMPLETE, true, true, 0},
+		{{STEPS_REPLY("502", "", "")}, false, STEP_DOUBT, COMPLETE, true, true, 0},
+		{{STEPS_REPLY("504", "", "")}, false, STEP_DOUBT, COMPLETE, true, true, 0},
+		{{GONE}, false, STEP_DOUBT, COMPLETE, false, false, 0},
+		{{GONE}, true, STEP_LATER, COMPLETE, true, true, 0},
+		{{conflict, ABORTED}, false, STEP_DOUBT, COMPLETE ABORT, false, false, 0},
+		{{conflict, FAILS}, false, STEP_LATER, COMPLETE ABORT, true, false, 0},
+		{{conflict}, true, STEP_LATER, COMPLETE, true, true, 0},
+		{{refused, NOT_FOUND}, false, STEP_AGAIN, COMPLETE HEAD, true, false, 0},
+		{{bad_part}, false, STEP_AGAIN, COMPLETE, true, false, 0},
+		{{bad_part}, false, STEP_SETTLED, COMPLETE, true, false, FILE_RESTARTS_MAX},
+		{{ERROR("400", "InvalidRequest")}, false, STEP_SETTLED, COMPLETE, true, false, 0},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		char asked[400];
+		if (!begin(&steps))
+			return;
+		struct candidate *c = steps.file->candidate;
+		record(&steps, fitting(&steps));
+		c->is_completing = rows[i].is_completing;
+		steps.file->restarts = rows[i].restarts;
+		answer(&steps, &n, list_of(NULL, 0));
+		for (unsigned part = 1; part <= N; part++)
+			answer(&steps, &n, took(part));
+		for (size_t k = 0; k < 2; k++)
+			answer(&steps, &n, rows[i].replies[k]);
+		bool good = CHECK_INT(send_all(&steps), rows[i].step) &
+			    CHECK_INT(steps.file->claim.upload.is_open, rows[i].is_open) &
+			    CHECK_INT(c->is_completing, rows[i].may_complete) & CHECK(c->was_sent);
+		snprintf(asked, sizeof asked, LIST PUTS "%s", rows[i].asked);
+		steps_asked(&steps, asked);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_end(&steps);
+	}
+}
+
+/* What Complete has made is proven by its reply, or by a HEAD. */
+static void test_proof(void)
+{
+	char good_head[300], bad_head[300];
+	static const char head[] = "HTTP/1.1 200 X\r\nx-amz-request-id: 1\r\nConnection: close\r\n"
+				   "Content-Length: 12\r\nETag: \"later\"\r\n"
+				   "x-amz-checksum-crc32c: %s\r\n\r\n";
+	snprintf(good_head, sizeof good_head, head, sum_of(0));
+	snprintf(bad_head, sizeof bad_head, head, "AAAAAA==");
+	const struct {
+		const char *sum;  /* in the reply to Complete */
+		const char *head; /* the reply to HEAD; NULL: there is none */
+		bool tells_etag;  /* it is known that Complete tells the etag that stays */
+		enum step step;
+		const char *etag, *asked;
+	} rows[] = {
+		{sum_of(0), NULL, true, STEP_PROVEN, "e-3", ""},
+		{sum_of(0), good_head, false, STEP_PROVEN, "later", HEAD},
+		{sum_of(0), FAILS, false, STEP_PROVEN, "e-3", HEAD},
+		{"", good_head, true, STEP_PROVEN, "later", HEAD},
+		{"AAAAAA==", good_head, true, STEP_PROVEN, "later", HEAD},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		char asked[400];
+		if (!begin(&steps))
+			return;
+		record(&steps, fitting(&steps));
+		s3_learn(steps.run->s3, S3_COMPLETE_TELLS_ETAG, rows[i].tells_etag);
+		answer(&steps, &n, list_of(NULL, 0));
+		for (unsigned part = 1; part <= N; part++)
+			answer(&steps, &n, took(part));
+		answer(&steps, &n, completed(rows[i].sum));
+		answer(&steps, &n, rows[i].head);
+		bool good = CHECK_INT(send_all(&steps), rows[i].step);
+		struct mark mark = steps_mark(&steps);
+		good &= CHECK_STRING(mark.done.etag, rows[i].etag) &
+			/* Nobody aborts what has become an object. */
+			CHECK(!steps.file->claim.upload.is_open) &
+			CHECK_INT(s3_knows(steps.run->s3, S3_COMPLETE_TELLS_ETAG),
+				rows[i].tells_etag && !*rows[i].asked ? S3_YES : S3_NO);
+		mark_clear(&mark);
+		snprintf(asked, sizeof asked, LIST PUTS COMPLETE "%s", rows[i].asked);
+		steps_asked(&steps, asked);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_end(&steps);
+	}
+	/* An object of other bytes is no proof, whatever Complete has said of it. */
+	struct steps steps;
+	size_t n = 0;
+	if (!begin(&steps))
+		return;
+	record(&steps, fitting(&steps));
+	answer(&steps, &n, list_of(NULL, 0));
+	for (unsigned part = 1; part <= N; part++)
+		answer(&steps, &n, took(part));
+	answer(&steps, &n, completed(""));
+	for (unsigned k = 0; k < 4; k++)
+		answer(&steps, &n, bad_head);
+	const enum step step = send_all(&steps);
+	CHECK(step != STEP_PROVEN && step != STEP_IN_S3 && step != STEP_PARTS);
+	struct mark mark = steps_mark(&steps);
+	CHECK(mark.state != MARK_DONE);
+	mark_clear(&mark);
+	script_stop(&steps.server);
+	steps_end(&steps);
+}
+
+static bool always(void *arg)
+{
+	return true;
+}
+
+/* What precedes Complete: the file is as it was, the lease lasts, and nothing else is there. */
+static void test_before_complete(void)
+{
+	static const struct {
+		bool changes, has_expired, honours;
+		const char *head;
+		enum step step;
+		const char *asked; /* after the parts */
+	} rows[] = {
+		{.changes = true, .honours = true, .step = STEP_AGAIN, .asked = ""},
+		{.has_expired = true, .honours = true, .step = STEP_LATER, .asked = ""},
+		{.head = NOT_FOUND, .step = STEP_PROVEN, .asked = HEAD COMPLETE},
+		{.head = STEPS_REPLY("200", "Content-Length: 3\r\nETag: \"x\"\r\n", ""),
+			.step = STEP_SETTLED,
+			.asked = HEAD},
+		{.head = FAILS, .step = STEP_LATER, .asked = HEAD},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct steps steps;
+		size_t n = 0;
+		char asked[400];
+		if (!begin(&steps))
+			return;
+		record(&steps, fitting(&steps));
+		s3_learn(steps.run->s3, S3_COMPLETE_CONDITION, rows[i].honours);
+		answer(&steps, &n, list_of(NULL, 0));
+		for (unsigned part = 1; part <= N; part++)
+			answer(&steps, &n, took(part));
+		if (rows[i].changes) {
+			steps.server.steps[n - 1].arg = steps.path;
+			steps.server.steps[n - 1].meanwhile = steps_append;
+		}
+		if (rows[i].has_expired)
+			steps.worker->visible_limits.abandon = always;
+		if (rows[i].head)
+			answer(&steps, &n, rows[i].head);
+		answer(&steps, &n, completed(sum_of(0)));
+		bool good = CHECK_INT(send_all(&steps), rows[i].step);
+		snprintf(asked, sizeof asked, LIST PUTS "%s", rows[i].asked);
+		steps_asked(&steps, asked);
+		const struct script_request *last =
+			&steps.server.requests[steps.server.n_requests - 1];
+		if (rows[i].step == STEP_PROVEN) /* a condition that is not honoured is not sent */
+			good &= CHECK(!strcasestr(last->head, "if-none-match"));
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_end(&steps);
+	}
+}
+
+/* A turn in which S3 has got more parts than ever before begins a new count of failures. */
+static void test_progress(void)
+{
+	struct steps steps;
+	size_t n = 0;
+	if (!begin(&steps))
+		return;
+	struct candidate *c = steps.file->candidate;
+	c->failures = 3;
+	c->failing_ns = 7;
+	c->parts_done = 1;
+	record(&steps, fitting(&steps));
+	answer(&steps, &n,
+		list_of((struct listed[]){{1, 5, sum_of(1), "x"}, {2, 5, sum_of(2), "x"}, {0}}, 3));
+	answer(&steps, &n, GONE);
+	CHECK_INT(send_all(&steps), STEP_DOUBT);
+	CHECK_INT(c->parts_done, 2);
+	CHECK_INT(c->failures, 0);
+	CHECK_INT(c->failing_ns, 0);
+	steps_asked(&steps, LIST PUT(3));
+	steps_end(&steps);
+}
+
+int main(void)
+{
+	for (enum field field = ALL_FIT; field < FIELDS; field++)
+		test_which_upload_fits(field);
+	test_encodings(":3", true, 0);
+	test_encodings(":4", false, 0);
+	test_encodings(":3=6291456", true, 6 << 20);
+	test_encodings(":4=6291456", false, 0);
+	test_parts_that_are_there();
+	test_upload_that_is_not_listed();
+	test_new_upload();
+	test_what_is_recorded();
+	test_stranded();
+	test_fenced_while_it_is_created();
+	test_parts_that_fail();
+	test_complete();
+	test_proof();
+	test_before_complete();
+	test_progress();
+	return check_result();
+}
