@@ -26,6 +26,40 @@ static void add_header(struct wire_request *request, const char *line)
 	header->value = copy(colon, strlen(colon));
 }
 
+/* Joins the chunks of a body, and adds the header that follows them, where a request has them
+ * (aws-chunked). A body that does not have that form stays as it is. */
+static void join_chunks(struct wire_request *request)
+{
+	const char *hash = wire_header(request, "x-amz-content-sha256");
+	if (!hash || strcmp(hash, "STREAMING-UNSIGNED-PAYLOAD-TRAILER") != 0)
+		return;
+	const char *at = (const char *)request->body, *end = at + request->body_bytes, *line;
+	struct text whole = TEXT(REPLY_MAX_BYTES);
+	size_t n;
+	while ((line = memmem(at, (size_t)(end - at), "\r\n", 2)) && (n = strtoul(at, NULL, 16)) &&
+		n + 4 <= (size_t)(end - line) && memcmp(line + 2 + n, "\r\n", 2) == 0) {
+		text_add_bytes(&whole, line + 2, n);
+		at = line + 2 + n + 2;
+	}
+	const char *last = line ? memmem(line + 2, (size_t)(end - line) - 2, "\r\n\r\n", 4) : NULL;
+	const char *length = wire_header(request, "x-amz-decoded-content-length");
+	if (last && last + 4 == end && length && strtoul(length, NULL, 10) == whole.len) {
+		char *trailer = copy(line + 2, (size_t)(last - line) - 2);
+		add_header(request, trailer);
+		free(trailer);
+		for (size_t i = 0; i < request->n_headers; i++)
+			if (strcmp(request->headers[i].value, "aws-chunked") == 0)
+				*request->headers[i].name = '\0';
+		free(request->body);
+		request->body_bytes = whole.len;
+		request->body = malloc(whole.len + 1);
+		if (!request->body)
+			abort();
+		memcpy(request->body, text_string(&whole), whole.len);
+	}
+	text_clear(&whole);
+}
+
 struct wire_request *wire_request_new(const char *method, const char *url,
 	const char *const *headers, size_t n_headers, unsigned char *body, size_t body_bytes)
 {
@@ -46,6 +80,7 @@ struct wire_request *wire_request_new(const char *method, const char *url,
 	request->body_bytes = body_bytes;
 	for (size_t i = 0; i < n_headers; i++)
 		add_header(request, headers[i]);
+	join_chunks(request);
 	return request;
 }
 
