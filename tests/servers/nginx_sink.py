@@ -56,12 +56,14 @@ if method == "PUT" then
 		etag = ngx.md5(ngx.req.get_body_data() or "")
 	else
 		local socket = ngx.req.socket()
-		local got = 0
+		local got, last = 0, nil
 		while socket do
 			local piece = socket:receiveany(262144)
 			if not piece then break end
-			got = got + #piece
+			got, last = got + #piece, piece
 		end
+		local name, value = (last or ""):match("(x%-amz%-checksum%-%w+):(%S+)%s*$")
+		if name then sent[name] = value end
 		if got < tonumber(ngx.var.http_content_length or 0) then return ngx.exit(ngx.HTTP_CLOSE) end
 	end
 	counts:incr("stored", 1, 0)
