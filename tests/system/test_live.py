@@ -10,7 +10,7 @@ from tests.system.harness import REPOSITORY
 
 LIVE = REPOSITORY / "tests" / "live"
 # What Ceph RGW does otherwise than AWS: docs/guarantees.md, "Servers and conditional writes".
-OF_RGW = {"put_if_match", "complete_if_absent", "complete_race", "checksum", "checksum_types"}
+OF_RGW = {"put_if_match", "complete_if_absent", "complete_race", "checksum", "checksum_types", "trailer"}
 
 
 def live(*arguments, **environment):
