@@ -35,11 +35,12 @@ static const struct row_field fields[] = {
 };
 static const struct row_table bucket_table = ROW_TABLE(fields);
 
+/* The conditions, and what else doctor finds out by objects of its own. */
 static const struct {
 	const char *name;
 	enum s3_ability ability;
-} conditions[] = {
-	{"put", S3_PUT_CONDITION}, {"complete", S3_COMPLETE_CONDITION}, {"if-match", S3_IF_MATCH}};
+} conditions[] = {{"put", S3_PUT_CONDITION}, {"complete", S3_COMPLETE_CONDITION},
+	{"if-match", S3_IF_MATCH}, {"trailer", S3_TRAILER}};
 #define CONDITIONS (sizeof conditions / sizeof *conditions)
 
 /* Reads the row from its item. OK, or SETUP if it is damaged: every row has a version and a

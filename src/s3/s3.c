@@ -153,6 +153,12 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 	return kinds_wanted;
 }
 
+bool s3_may_trail(const struct s3 *s3, enum checksum checksum)
+{
+	return s3->is_tls && !s3->settings->signs_payload && checksum_kinds[checksum].header &&
+	       !atomic_load(&s3->refuses_checksum) && s3_knows(s3, S3_TRAILER) == S3_YES;
+}
+
 /* The longest path has the longest key and bucket with every byte as %XX. The longest query has a
  * prefix and a key likewise. The longest body is Complete's list of 10,000 parts. */
 #define PATH_MAX_BYTES  (8 << 10)

@@ -44,6 +44,9 @@ enum s3_ability {
 	S3_COMPLETE_TELLS_ETAG,
 	/* The parts of an upload may have different lengths. */
 	S3_UNEQUAL_PARTS,
+	/* The checksum of a body may follow it (x-amz-trailer). A server that does not know that
+	 * stores what is around the body as well, so that only a trial shows it. */
+	S3_TRAILER,
 	S3_ABILITIES
 };
 enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };
@@ -59,6 +62,10 @@ enum checksum s3_checksum(const struct s3 *s3);
  * SHA-256 if payloads are signed (over plain HTTP, or by the settings), and MD5 unless the server
  * is known to echo checksums. */
 unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum);
+
+/* Whether a body with this checksum may be sent with it behind it: over TLS, as AWS's SDKs do, and
+ * if the server is known to take that. */
+bool s3_may_trail(const struct s3 *s3, enum checksum checksum);
 
 struct s3_conn;
 int s3_conn_new(struct s3 *s3, struct s3_conn **ret);
@@ -152,10 +159,20 @@ struct s3_condition {
 	const char *if_match; /* an etag without quotes */
 };
 
+/* Digests that are computed of a body while it is sent. */
+struct s3_trailing {
+	unsigned kinds;    /* with that of s3_put.checksum */
+	struct sums *sums; /* set once the whole body was read; kinds: 0 until then */
+};
+
 struct s3_put {
 	struct s3_target target;
-	/* It may be read twice or more. Its bytes must match `sums` each time. */
+	/* It may be read twice or more. Its bytes must match `sums` each time, unless the checksum
+	 * trails. */
 	const struct http_body *body;
+	/* Not NULL: the checksum follows the body, which is digested while it is sent. `sums` are
+	 * those that this sets. Only if s3_may_trail() says so. */
+	const struct s3_trailing *trailing;
 	/* If they were computed, MD5 is sent as Content-MD5, and SHA-256 may be sent as the hash of
 	 * the payload. */
 	const struct sums *sums;

@@ -149,8 +149,9 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	/* Learns whether the server echoes checksums, since later requests then need no MD5. The
 	 * reply to PutObject shows it. The reply to UploadPart counts only while nothing is known
 	 * yet, for a run that has only large files. */
-	if (request->checksum[0] && (request->call.kind == S3_PUT_OBJECT ||
-					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
+	const bool has_sent = request->checksum[0] || put->trailing;
+	if (has_sent && (request->call.kind == S3_PUT_OBJECT ||
+				s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
 		s3_learn(
 			s3, S3_ECHOES_CHECKSUM, ret_sum->text[0] && ret_sum->kind == put->checksum);
 	/* Learns whether etags are MD5s, from a reply that can show it: the etag has as many
@@ -283,8 +284,22 @@ void s3_request_checksum_type(struct s3_request *request, enum checksum checksum
 		request, "x-amz-checksum-type", kind->combines ? "FULL_OBJECT" : "COMPOSITE");
 }
 
+/* Adds a body whose checksum follows it. */
+static void add_trailing(struct s3_request *request, const struct s3_put *put)
+{
+	request->call.body = s3_trailer_begin(&request->trailer, put, &request->conn->digest);
+	request->call.payload_hash = S3_TRAILER_SIGNED;
+	s3_request_header(request, "content-encoding", "aws-chunked");
+	s3_request_headerf(request, "x-amz-decoded-content-length", "%" PRIu64, put->body->bytes);
+	s3_request_header(request, "x-amz-trailer", checksum_kinds[put->checksum].header);
+}
+
 void s3_request_body(struct s3_request *request, const struct s3_put *put)
 {
+	if (put->trailing) {
+		add_trailing(request, put);
+		return;
+	}
 	const struct s3 *s3 = request->conn->s3;
 	const struct sums *sums = put->sums;
 	char md5[25];

@@ -3,6 +3,7 @@
 #pragma once
 #include "aws/sigv4.h"
 #include "s3/s3_reply.h"
+#include "s3/s3_trailer.h"
 #include <stdatomic.h>
 
 /* The next functions write and read the values of our metadata. They do no I/O. */
@@ -80,6 +81,7 @@ struct s3_request {
 	struct call call;
 	struct call_header headers[S3_REQUEST_HEADERS_MAX];
 	char checksum[CHECKSUM_BASE64_MAX + 1], sha256[65];
+	struct s3_trailer trailer; /* of a body whose checksum follows it */
 	/* The values of s3_request_headerf(), one after the other. */
 	char values[S3_REQUEST_VALUES_BYTES];
 	size_t n_values_bytes;
@@ -104,7 +106,7 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 void s3_request_headerf(struct s3_request *request, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Adds the body, decides whether its SHA-256 is signed, and adds the headers of its checksum and,
- * if it was computed, of its MD5. */
+ * if it was computed, of its MD5. A checksum that follows the body is announced instead. */
 void s3_request_body(struct s3_request *request, const struct s3_put *put);
 /* Adds the header of this checksum, if S3 has such a header, the checksum was computed, and the
  * server does not refuse it. */

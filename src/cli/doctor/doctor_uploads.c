@@ -108,6 +108,7 @@ struct trial_upload {
 	char *id;            /* the upload id; NULL: no upload is open */
 	struct s3_part part; /* the part according to UploadPart's reply */
 	bool is_listed;      /* ListParts has shown the part with its checksum */
+	bool trails;         /* the part is sent with its checksum behind it */
 };
 
 /* Creates an upload and sends one part. Sets upload->sums, upload->id and upload->part. If the id
@@ -130,10 +131,12 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	upload->id = created.upload_id;
+	const struct s3_trailing trailing = {.kinds = DIGEST_OF(checksum), .sums = &upload->sums};
 	const struct s3_put put = {.target = upload->target,
 		.upload_id = upload->id,
 		.part_number = 1,
 		.body = &body,
+		.trailing = upload->trails ? &trailing : NULL,
 		.sums = &upload->sums,
 		.checksum = checksum,
 		.limits = *limits};
@@ -395,9 +398,50 @@ static void check_list(struct trial_upload *upload)
 			problem.text);
 }
 
-/* Makes three uploads. The first is completed, with a condition, since a policy may demand it, and
- * without one if the server does not know it. The second is completed under the same key, which the
- * condition has to refuse. The third is begun only to abort it. If one cannot be begun, or the
+/* Completes the first upload of a key: with a condition, since a policy may demand it, and without
+ * one if the server does not know it, which leaves the upload open. */
+static enum outcome complete_first(struct trial_upload *upload, struct problem *ret_problem)
+{
+	const enum outcome outcome = complete_upload(upload, true, ret_problem);
+	return outcome == OUTCOME_UNSUPPORTED ? complete_upload(upload, false, ret_problem)
+					      : outcome;
+}
+
+/* Finds out whether a part may be sent with its checksum behind it. A server that does not know
+ * that keeps the frame of the part as well, so only the object's own bytes show it. Where this
+ * cannot be, as over plain HTTP, nothing is tried or reported. */
+static void check_trailer(struct doctor_bucket *bucket)
+{
+	static const char what[] = "trailing checksum";
+	struct trial_upload upload = {.bucket = bucket,
+		.conn = bucket->conn,
+		.target = {.key = doctor_key(bucket)},
+		.trails = true};
+	struct http_reply reply = {0};
+	struct problem problem = {0};
+	char etag[S3_ETAG_MAX + 1];
+	s3_learn(bucket->s3, S3_TRAILER, true);
+	const bool may_be = s3_may_trail(bucket->s3, s3_checksum(bucket->s3));
+	enum outcome outcome = may_be ? begin_upload(&upload, &problem) : OUTCOME_UNSUPPORTED;
+	bool is_right =
+		outcome == OUTCOME_OK && proof_part(&upload.sums, &upload.part) == PROOF_YES;
+	if (is_right)
+		is_right = complete_first(&upload, &problem) == OUTCOME_OK &&
+			   s3_get_small(bucket->conn, &upload.target, sizeof part_content,
+				   &bucket->doctor->limits, &reply, etag, &problem) == OUTCOME_OK;
+	is_right = is_right && strcmp(text_string(&reply.body), part_content) == 0;
+	http_reply_clear(&reply);
+	end_upload(&upload, &problem);
+	s3_learn(bucket->s3, S3_TRAILER, is_right);
+	if (may_be)
+		doctor_find(bucket->doctor, DOCTOR_OK, what,
+			is_right ? "x-amz-trailer is taken: parts are read once"
+				 : "x-amz-trailer is not taken: parts are read twice, which costs "
+				   "some CPU");
+}
+
+/* Makes three uploads. The first is completed. The second is completed under the same key, which
+ * the condition has to refuse. The third is begun only to abort it. If one cannot be begun, or the
  * first cannot be completed, that is reported, and the rest is skipped. */
 void doctor_multipart(struct doctor_bucket *bucket)
 {
@@ -409,9 +453,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	enum outcome outcome = begin_upload(&upload, &problem);
 	if (outcome == OUTCOME_OK) {
 		check_list(&upload);
-		outcome = complete_upload(&upload, true, &problem);
-		if (outcome == OUTCOME_UNSUPPORTED) /* the upload is still open */
-			outcome = complete_upload(&upload, false, &problem);
+		outcome = complete_first(&upload, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
 		doctor_find(doctor, DOCTOR_OK, "multipart",
@@ -436,4 +478,5 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	else
 		doctor_refused(doctor, DOCTOR_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
 			&problem);
+	check_trailer(bucket);
 }

@@ -27,7 +27,8 @@
 
 /* Why a part could not be sent. */
 struct part_failure {
-	int read_error; /* -errno of reading the file; unless it is 0, the rest does not count */
+	int read_error;   /* -errno of reading the file; unless it is 0, the rest does not count */
+	bool has_trailed; /* it was sent with its checksum behind it */
 	enum outcome outcome;
 	struct problem problem;
 };
@@ -202,7 +203,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	struct payload *payload, struct part_failure *ret_failure)
 {
 	struct file *file = multipart->file;
-	struct sums *sums = &multipart->sums[index];
+	struct sums *sums = &payload->sums;
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 * The part then counts as one whose request was ended by this run. */
 	if (!payload_may_leave(worker, payload)) {
@@ -214,6 +215,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.upload_id = file->claim.upload.id,
 		.part_number = index + 1,
 		.body = &payload->http,
+		.trailing = payload->trailing.kinds ? &payload->trailing : NULL,
 		.sums = sums,
 		.checksum = file->claim.upload.checksum,
 		.limits = worker->limits, /* a part is not visible, so it may outlive the lease */
@@ -260,6 +262,37 @@ static bool has_fitting_length(const struct file *file, unsigned index, uint64_t
 	return !length || bytes == length || (is_last && bytes < length);
 }
 
+/* Whether part `index` may be read once, its checksum behind it. What the server may have already
+ * is compared before it is sent. */
+static bool may_trail(
+	const struct worker *worker, const struct multipart *multipart, unsigned index)
+{
+	const struct file *file = multipart->file;
+	return !file->encoding && !multipart->done[index].part_number &&
+	       s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_YES &&
+	       s3_may_trail(worker->server, file->claim.upload.checksum);
+}
+
+/* Whether the server may have refused a part because it does not know checksums that trail. Notes
+ * that it does not, and the part is sent once more without. No object is harmed: a part that a
+ * server has stored with its frame has another checksum. */
+static bool refuses_trailer(struct worker *worker, const struct part_failure *failure)
+{
+	if (!failure->has_trailed || failure->read_error)
+		return false;
+	switch (failure->outcome) {
+	case OUTCOME_BAD_DIGEST:
+	case OUTCOME_DENIED: /* a policy may allow other bodies only */
+	case OUTCOME_INVALID:
+	case OUTCOME_SETTING:
+	case OUTCOME_UNSUPPORTED:
+		s3_learn(worker->server, S3_TRAILER, false);
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Sends part `index`, unless the server has exactly these bytes already. Returns whether the server
  * has it now. If not, *ret_failure says why. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
@@ -275,6 +308,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 		.range = file_range(file, file->encoding, &file->plan, index),
 		.kinds = s3_wanted_digests(worker->server, kind) | DIGEST_OF(combining),
 		.read_kinds = DIGEST_OF(combining),
+		.trails = may_trail(worker, multipart, index),
 	};
 	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
@@ -285,11 +319,11 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	struct payload payload;
 	bool is_there = false;
+	*ret_failure = (struct part_failure){.has_trailed = asked.trails};
 	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
 	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.sums.bytes))
 		ret_failure->read_error = -EMSGSIZE; /* after_last_part() has smaller ranges cut */
 	if (!ret_failure->read_error) {
-		multipart->sums[index] = payload.sums;
 		if (multipart->read)
 			multipart->read[index] = payload.read;
 		is_there = there->part_number && proof_part(&payload.sums, there) == PROOF_YES;
@@ -297,6 +331,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 			share_has(&file->share, asked.range.bytes);
 		else
 			is_there = put_part(worker, multipart, index, &payload, ret_failure);
+		multipart->sums[index] = payload.sums;
 	}
 	payload_end(worker, &payload);
 	return is_there;
@@ -527,9 +562,11 @@ enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file)
 {
 	struct multipart *multipart = multipart_of(parts);
-	struct part_failure failure = {0};
+	struct part_failure failure;
 	worker_begin_turn(worker, multipart->file->candidate);
-	const bool is_there = send_part(worker, multipart, index, &failure);
+	bool is_there = send_part(worker, multipart, index, &failure);
+	if (!is_there && refuses_trailer(worker, &failure))
+		is_there = send_part(worker, multipart, index, &failure);
 	*ret_file = NULL;
 	if (!is_there) {
 		uv_mutex_lock(&multipart->locked.mutex);

@@ -193,6 +193,11 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 		.moved_arg = &ret->body.transfer};
 	if (range->encoding) {
 		error = read_encoded(worker, asked, ret);
+	} else if (asked->trails) {
+		ret->http.read = body_next;
+		ret->trailing = (struct s3_trailing){.kinds = asked->kinds, .sums = &ret->sums};
+		ret->sums.bytes = bytes;
+		error = 0;
 	} else {
 		/* A range that fits the buffer is read once, and sent from there. A larger one is
 		 * read now, and again while it is sent. So is one whose bandwidth is taken in
@@ -241,8 +246,9 @@ int payload_blame(struct worker *worker, const struct file *file, const struct p
 {
 	const struct range *range = &payload->body.range;
 	const int error = payload->body.error;
-	/* A body in memory is what was digested. */
-	if (error || outcome != OUTCOME_BAD_DIGEST || payload->http.memory)
+	/* A body in memory, or one that trails, is what was digested. */
+	if (error || outcome != OUTCOME_BAD_DIGEST || payload->http.memory ||
+		payload->trailing.kinds)
 		return error;
 	return payload_confirm(
 		worker, file, range, range->encoding ? &payload->read : &payload->sums);

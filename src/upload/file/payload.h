@@ -7,14 +7,16 @@
 
 struct payload_asked {
 	struct range range;
-	unsigned kinds;      /* digests of what is sent */
+	bool trails;    /* `kinds` are digested while the range is sent; not if it is encoded */
+	unsigned kinds; /* digests of what is sent */
 	unsigned read_kinds; /* digests of the range itself, if it is encoded */
 };
 struct payload {
-	struct sums sums;      /* checksums of the body */
-	struct sums read;      /* checksums of the range itself, if it is encoded */
-	struct body body;      /* its transfer and its error */
-	struct http_body http; /* to be sent; points into this struct */
+	struct sums sums;            /* checksums of the body; if it trails, once it was sent */
+	struct sums read;            /* checksums of the range itself, if it is encoded */
+	struct body body;            /* its transfer and its error */
+	struct http_body http;       /* to be sent; points into this struct */
+	struct s3_trailing trailing; /* kinds: 0 unless it trails */
 	/* Only payload.c uses what follows. */
 	uint64_t whole_most; /* a larger body takes its bandwidth in pieces, while it is sent */
 	struct encoder *encoder;
@@ -23,9 +25,9 @@ struct payload {
 	const unsigned char *next; /* the output that is sent next, and how much of it there is */
 	size_t n_next;
 };
-/* Reads and digests a range of the file, and makes ret->http. Borrows the range's encoding and the
- * worker's buffer until payload_end(), which has to follow also after an error. Returns 0, -ESTALE
- * if the file has changed, or another error of body_digest(). */
+/* Reads and digests a range of the file, unless it trails, and makes ret->http. Borrows the range's
+ * encoding and the worker's buffer until payload_end(), which has to follow also after an error.
+ * Returns 0, -ESTALE if the file has changed, or another error of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
 	struct payload *ret);
 /* Reads the range as it is in the file once more, and compares it with the sums of the first

@@ -1,0 +1,131 @@
+/* Sends a body in chunks, digests it meanwhile, and sends the checksum behind it. s3_request_body()
+ * calls it for a body that put->trailing asks for. The bytes of the body are not changed, and come
+ * from the caller's own read(), which decides whether the last of them leave. */
+#include "s3/s3_trailer.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* AWS wants chunks of at least 8 KiB. In larger ones fewer readings are cut in two. */
+#define CHUNK_BYTES (1U << 20)
+
+/* Returns the length of what is sent in place of the body. */
+static uint64_t framed_bytes(const struct s3_trailer *trailer)
+{
+	const struct checksum_kind *kind = &checksum_kinds[trailer->checksum];
+	const uint64_t bytes = trailer->inner.bytes, rest = bytes % CHUNK_BYTES;
+	const size_t full = (size_t)snprintf(NULL, 0, "%x\r\n\r\n", CHUNK_BYTES);
+	const size_t last = (size_t)snprintf(NULL, 0, "%" PRIx64 "\r\n\r\n", rest);
+	return bytes + bytes / CHUNK_BYTES * full + (rest ? last : 0) + strlen("0\r\n") +
+	       strlen(kind->header) + strlen(":") + (kind->bytes + 2) / 3 * 4 + strlen("\r\n\r\n");
+}
+
+/* Begins the next chunk, or, behind the last one, finishes the checksum. */
+static void next_frame(struct s3_trailer *trailer)
+{
+	const char *end = trailer->at ? "\r\n" : ""; /* of the chunk before */
+	const uint64_t left = trailer->inner.bytes - trailer->at;
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	int n;
+	trailer->chunk_left = left < CHUNK_BYTES ? left : CHUNK_BYTES;
+	if (left) {
+		n = snprintf(trailer->frame, sizeof trailer->frame, "%s%" PRIx64 "\r\n", end,
+			trailer->chunk_left);
+	} else {
+		digest_finish(trailer->digest, trailer->trailing->sums);
+		checksum_to_base64(trailer->checksum,
+			sums_bytes(trailer->trailing->sums, trailer->checksum), base64);
+		n = snprintf(trailer->frame, sizeof trailer->frame, "%s0\r\n%s:%s\r\n\r\n", end,
+			checksum_kinds[trailer->checksum].header, base64);
+		trailer->has_ended = true;
+	}
+	trailer->frame_bytes = (size_t)n;
+	trailer->frame_at = 0;
+}
+
+/* Reads up to n of the next bytes of the body. Returns as http_body.read. */
+static long read_inner(struct s3_trailer *trailer, void *buffer, size_t n)
+{
+	const struct http_body *inner = &trailer->inner;
+	if (!inner->memory)
+		return inner->read(inner->arg, buffer, n);
+	memcpy(buffer, (const char *)inner->memory + trailer->at, n);
+	return (long)n;
+}
+
+/* http_body.read of the whole. */
+static long trailer_read(void *arg, void *buffer, size_t n)
+{
+	struct s3_trailer *trailer = arg;
+	char *out = buffer;
+	size_t done = 0;
+	while (done < n) {
+		const size_t room = n - done, framed = trailer->frame_bytes - trailer->frame_at;
+		if (framed) {
+			const size_t now = framed < room ? framed : room;
+			memcpy(out + done, trailer->frame + trailer->frame_at, now);
+			trailer->frame_at += now;
+			done += now;
+			continue;
+		}
+		if (trailer->has_ended)
+			break;
+		if (!trailer->chunk_left) {
+			next_frame(trailer);
+			continue;
+		}
+		const size_t wanted =
+			trailer->chunk_left < room ? (size_t)trailer->chunk_left : room;
+		const long got = read_inner(trailer, out + done, wanted);
+		if (got <= 0)
+			return got;
+		digest_update(trailer->digest, out + done, (size_t)got);
+		trailer->at += (uint64_t)got;
+		trailer->chunk_left -= (uint64_t)got;
+		done += (size_t)got;
+	}
+	return (long)done;
+}
+
+/* http_body.rewind of the whole. Before each attempt call.c goes back to the beginning, the only
+ * offset that is asked for (body_rewind()). */
+static int trailer_rewind(void *arg, uint64_t offset)
+{
+	struct s3_trailer *trailer = arg;
+	const struct http_body *inner = &trailer->inner;
+	if (offset)
+		return -EINVAL;
+	trailer->at = trailer->told = trailer->chunk_left = 0;
+	trailer->frame_bytes = trailer->frame_at = 0;
+	trailer->has_ended = false;
+	trailer->trailing->sums->kinds = 0;
+	const int error = digest_restart(trailer->digest, trailer->trailing->kinds);
+	return error || !inner->rewind ? error : inner->rewind(inner->arg, 0);
+}
+
+/* http_body.moved of the whole. What is between the chunks is no progress of the body. */
+static void trailer_moved(void *arg, uint64_t n)
+{
+	struct s3_trailer *trailer = arg;
+	const struct http_body *inner = &trailer->inner;
+	const uint64_t left = inner->bytes - trailer->told, now = n < left ? n : left;
+	trailer->told += now;
+	if (inner->moved)
+		inner->moved(inner->moved_arg, now);
+}
+
+struct http_body s3_trailer_begin(
+	struct s3_trailer *ret, const struct s3_put *put, struct digest *digest)
+{
+	*ret = (struct s3_trailer){.inner = *put->body,
+		.digest = digest,
+		.trailing = put->trailing,
+		.checksum = put->checksum};
+	return (struct http_body){.bytes = framed_bytes(ret),
+		.read = trailer_read,
+		.rewind = trailer_rewind,
+		.arg = ret,
+		.moved = trailer_moved,
+		.moved_arg = ret};
+}
