@@ -137,7 +137,7 @@ def main(options):
     (options.dir / "home").mkdir(exist_ok=True)
     options.tree = Case(f"{options.files} x 1 KiB", options.files, 1024).make(options.dir)
     s3_ms, _, dynamodb_ms = options.latencies.split(",")[0].partition("/")
-    with Simulated(options.build, [s3_ms, dynamodb_ms]) as server:
+    with Simulated(build=options.build, latency=[s3_ms, dynamodb_ms]) as server:
         for store in options.stores.split(","):
             for uploaders in map(int, options.uploaders.split(",")):
                 total = once(options, server, store, uploaders)

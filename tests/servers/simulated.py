@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 class Simulated(Server):
     """build: where its program is. latency: milliseconds until S3 answers and until DynamoDB does, or nothing."""
 
-    def __init__(self, build=None, latency=(), folder=None):
+    def __init__(self, folder=None, build=None, latency=()):
         super().__init__(folder)
         self.build = build or REPOSITORY / os.environ.get("S3ONCE_BUILD", "build")
         self.latency = latency
