@@ -549,6 +549,126 @@ static void test_release(struct store_conn *conn)
 	claim_clear(&claim);
 }
 
+/* The mark of a key that this session has claimed. */
+static struct claim claim_of(const struct mark_ref *ref)
+{
+	struct mark seen = present(ref), image = {0};
+	struct claim claim = {0};
+	struct problem problem;
+	CHECK_INT(mark_claim(ref, &seen, &claim, &image, &problem), OUTCOME_OK);
+	mark_clear(&seen);
+	return claim;
+}
+
+static void check_upload(const struct mark_ref *ref, const char *id)
+{
+	struct mark mark = present(ref);
+	CHECK_STRING(mark.upload.id ? mark.upload.id : "", id);
+	mark_clear(&mark);
+}
+
+/* What a mark names of an upload goes only with the upload, and comes only after the one before. */
+static void test_upload_of_a_mark(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	struct problem problem;
+	a.key = b.key = "upload";
+	struct claim claim = claim_of(&a), taken = {0};
+	struct open_upload first = upload_named("first"), second = upload_named("second"),
+			   late = upload_named("late");
+	/* It was recorded after another uploader had read the mark: that one reads it again. */
+	struct mark before = present(&a), seen = {0};
+	CHECK_INT(mark_record_upload(&a, &claim, &first, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&b, &before, &taken, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_STRING(seen.upload.id, "first");
+	mark_clear(&before);
+	mark_clear(&seen);
+	/* A request from before the first one changes nothing. */
+	struct claim earlier = {0};
+	memcpy(earlier.id, claim.id, sizeof earlier.id);
+	CHECK_INT(mark_record_upload(&a, &earlier, &late, &problem), OUTCOME_REFUSED);
+	check_upload(&a, "first");
+	CHECK_INT(mark_record_upload(&a, &claim, &second, &problem), OUTCOME_OK);
+	check_upload(&a, "second");
+	/* A file that fails goes on with it later, unless it was aborted. */
+	CHECK_INT(mark_fail(&a, &claim, "why", false, &problem), OUTCOME_OK);
+	check_upload(&a, "second");
+	claim_clear(&claim);
+	claim = claim_of(&a);
+	CHECK_STRING(claim.upload.id, "second");
+	CHECK_INT(mark_fail(&a, &claim, "why", true, &problem), OUTCOME_OK);
+	check_upload(&a, "");
+	claim_clear(&claim);
+	open_upload_clear(&late);
+	/* A file that is done has none, also if it was not taken over. */
+	a.key = "done";
+	claim = claim_of(&a);
+	first = upload_named("first");
+	CHECK_INT(mark_record_upload(&a, &claim, &first, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	check_upload(&a, "");
+	claim_clear(&claim);
+}
+
+/* The note of a newer version goes once that is done, or the file is again what it was. */
+static void test_newer_goes(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours);
+	struct problem problem;
+	struct mark seen;
+	a.key = "newer";
+	struct claim claim = claim_of(&a);
+	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	for (unsigned i = 0; i < 2; i++) {
+		struct mark mark = present(&a);
+		CHECK_INT(mark_note_newer(&a, &mark, 9, 9, &problem), OUTCOME_OK);
+		mark_clear(&mark);
+		mark = present(&a);
+		CHECK(mark.has_newer && mark.newer_size == 9 && mark.newer_mtime_ns == 9);
+		if (i == 0) {
+			CHECK_INT(mark_refresh(&a, &mark, 7, &problem), OUTCOME_OK);
+		} else {
+			claim = claim_of(&a);
+			CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+			claim_clear(&claim);
+		}
+		mark_clear(&mark);
+		mark = present(&a);
+		CHECK(mark.state == MARK_DONE && !mark.has_newer);
+		mark_clear(&mark);
+	}
+}
+
+/* Done by another uploader is done only if that one has sent the same content. */
+static void test_other_content_of_one_time(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	struct problem problem;
+	struct mark seen;
+	struct version other = version, later = version;
+	strcpy(other.sum, "crc32c:BBBBBB==");
+	later.mtime_ns++;
+	a.key = b.key = "other";
+	struct claim claim = claim_of(&a), taken = claim_of(&b);
+	CHECK_INT(mark_done(&b, &taken, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &other, &seen, &problem), OUTCOME_REFUSED);
+	mark_clear(&seen);
+	CHECK_INT(mark_done(&a, &claim, &later, &seen, &problem), OUTCOME_REFUSED);
+	mark_clear(&seen);
+	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	/* Nor does another's version count as the time that was written anew. */
+	struct mark before = present(&a);
+	claim_clear(&claim);
+	claim_clear(&taken);
+	taken = claim_of(&b);
+	other.mtime_ns = 8;
+	CHECK_INT(mark_done(&b, &taken, &other, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_refresh(&a, &before, 8, &problem), OUTCOME_REFUSED);
+	claim_clear(&taken);
+	mark_clear(&before);
+}
+
 static void on_store(bool echo)
 {
 	struct store *store;
@@ -571,6 +691,9 @@ static void on_store(bool echo)
 	test_forget(used);
 	test_forgotten_is_free(used);
 	test_release(used);
+	test_upload_of_a_mark(used);
+	test_newer_goes(used);
+	test_other_content_of_one_time(used);
 	store_conn_free(conn);
 	store_close(store);
 }
