@@ -9,18 +9,21 @@
 #define LEASE_NS (60 * NS_PER_S)
 
 enum answer {
-	ANSWER,            /* as the row is */
-	LOSE_BEFORE,       /* the request is lost */
-	LOSE_AFTER,        /* it is applied, and the reply is lost */
-	REFUSE_WITHOUT_ROW /* the row is gone */
+	ANSWER,             /* as the row is */
+	LOSE_BEFORE,        /* the request is lost */
+	LOSE_AFTER,         /* it is applied, and the reply is lost */
+	REFUSE_WITHOUT_ROW, /* the row is gone */
+	REFUSE_AS_IT_WAS    /* the row is as it was before, also when it is looked at */
 };
 
 static struct row {
 	char version[LEASE_VERSION_MAX];
 	const char *owner;      /* NULL: ours */
-	enum answer answers[4]; /* of the next tries, in order */
+	enum answer answers[8]; /* of the next tries, in order */
 	unsigned tries;
-	char sent[4][LEASE_VERSION_MAX]; /* the new versions that were sent */
+	char sent[8][LEASE_VERSION_MAX]; /* the new versions that were sent */
+	size_t changes[8];               /* how many changes were sent with each */
+	uint64_t patience_ns[8];         /* how long each might take */
 	unsigned lost;                   /* LEASE_LOST events */
 	uint64_t took_ns;                /* how long each answer takes */
 	uint64_t arrived_ns;             /* when the last try did */
@@ -30,16 +33,19 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	struct item *ret_row, struct problem *ret_problem)
 {
 	const unsigned i = row.tries++;
-	if (!CHECK(i < 4))
+	if (!CHECK(i < 8))
 		return OUTCOME_LOST;
 	row.arrived_ns = clock_boot_ns();
+	row.changes[i] = try->n_changes;
+	row.patience_ns[i] = try->limits->deadline_ns - row.arrived_ns;
 	while (clock_boot_ns() < row.arrived_ns + row.took_ns)
 		;
 	snprintf(row.sent[i], sizeof row.sent[i], "%s", try->next);
 	problem_set(ret_problem, "no answer");
 	if (row.answers[i] == LOSE_BEFORE)
 		return OUTCOME_LOST;
-	if (row.answers[i] == REFUSE_WITHOUT_ROW || row.owner || strcmp(row.version, try->version))
+	if (row.answers[i] == REFUSE_WITHOUT_ROW || row.answers[i] == REFUSE_AS_IT_WAS ||
+		row.owner || strcmp(row.version, try->version))
 		return OUTCOME_REFUSED;
 	snprintf(row.version, sizeof row.version, "%s", try->next);
 	return row.answers[i] == LOSE_AFTER ? OUTCOME_LOST : OUTCOME_OK;
@@ -146,6 +152,52 @@ static void test_no_answer(void)
 	lease_free(lease);
 }
 
+/* A change that others are to see is sent with a version of its own: the one before may be there
+ * without it. */
+static void test_changes_after_a_lost_reply(void)
+{
+	const struct change change = {.name = "data"};
+	const struct lease_more more = {.changes = &change, .n_changes = 1};
+	struct problem problem = {0};
+	struct lease *lease = begin(&(struct row){.answers = {LOSE_AFTER}}, clock_boot_ns());
+	CHECK_INT(lease_renew(lease, NULL, &more, 0, &problem), OUTCOME_OK);
+	CHECK_INT(row.tries, 3);
+	CHECK_INT(row.changes[0], 1);
+	CHECK_INT(row.changes[1], 0);
+	CHECK_INT(row.changes[2], 1);
+	CHECK_STRING(row.sent[1], row.sent[0]);
+	CHECK(strcmp(row.sent[2], row.sent[0]) != 0);
+	lease_free(lease);
+}
+
+/* A row that has our last version is ours, whatever it has refused a moment ago. */
+static void test_refused_by_our_own_row(void)
+{
+	struct lease *lease = begin(&(struct row){.answers = {REFUSE_AS_IT_WAS}}, clock_boot_ns());
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK_INT(row.tries, 2);
+	CHECK(!lease_is_lost(lease));
+	lease_free(lease);
+}
+
+/* A store that is slow gets more time with each failure, and no more than at first once one has
+ * succeeded. */
+static void test_patience_grows(void)
+{
+	static const unsigned shares[] = {10, 10, 4, 4, 2, 2, 10};
+	struct lease *lease = begin(&(struct row){.answers = {LOSE_BEFORE, LOSE_BEFORE, LOSE_BEFORE,
+							  LOSE_BEFORE, LOSE_BEFORE}},
+		clock_boot_ns());
+	for (unsigned i = 0; i < 3; i++) /* three tries each, until one succeeds */
+		renew_now(lease);
+	CHECK_INT(row.tries, 7);
+	for (unsigned i = 0; i < 7; i++) {
+		CHECK(row.patience_ns[i] <= LEASE_NS / shares[i]);
+		CHECK(row.patience_ns[i] > LEASE_NS / shares[i] - LEASE_NS / 20);
+	}
+	lease_free(lease);
+}
+
 static void test_taken_by_another(void)
 {
 	struct lease *lease = begin(&(struct row){.owner = "other host"}, clock_boot_ns());
@@ -245,6 +297,26 @@ static void test_each_ends_in_time(void)
 		lease_free(leases[i]);
 }
 
+/* A lease that was renewed after its end ends once more. */
+static void test_ends_twice(void)
+{
+	static const struct lease_ops noting = {
+		.renew = renew, .row_version = own_row_version, .on_event = note_end};
+	const struct lease_options options = {
+		.ops = &noting, .arg = &ended, .lease_ns = 100 * NS_PER_MS};
+	const uint64_t sent_ns = clock_boot_ns() - options.lease_ns;
+	struct lease *lease;
+	row = (struct row){.version = "first"};
+	ended.expired = 0;
+	if (lease_new(keeper, &options, &lease) || lease_start(lease, "first", sent_ns))
+		abort();
+	wait_until(ended.expired == 1, .deadline_ns = sent_ns + 60 * NS_PER_S);
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	wait_until(ended.expired == 2, .deadline_ns = sent_ns + 60 * NS_PER_S);
+	CHECK_INT(ended.expired, 2);
+	lease_free(lease);
+}
+
 static struct {
 	atomic_uint n;
 	uint64_t at_ns[4];
@@ -302,11 +374,15 @@ int main(void)
 	test_counted_from_before_it_is_sent();
 	test_lost_replies();
 	test_no_answer();
+	test_changes_after_a_lost_reply();
+	test_refused_by_our_own_row();
+	test_patience_grows();
 	test_taken_by_another();
 	test_enough_is_left();
 	test_row_gone();
 	test_stopped();
 	test_each_ends_in_time();
+	test_ends_twice();
 	test_heartbeats_that_fail();
 	lease_keeper_free(keeper);
 	return check_result();

@@ -139,6 +139,12 @@ static void test_reentrant_and_slots(void)
 	CHECK(s3once_lock_remaining_ms(lock) > 0);
 	CHECK_INT(s3once_lock_release(lock, &error), 0);
 	CHECK_INT(s3once_lock_remaining_ms(lock), 0);
+	/* Another sort key is another lock. */
+	request.sort_key = "a";
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
+	request.sort_key = "b";
+	CHECK_INT(s3once_lock_acquire(a, &request, &same, &error), 0);
+	CHECK(lock != same);
 	request = (struct s3once_lock_request){.key = "s", .slots = 2};
 	CHECK_INT(s3once_lock_acquire(a, &request, &slots[0], &error), 0);
 	CHECK_INT(s3once_lock_acquire(a, &request, &slots[1], &error), 0);
@@ -146,6 +152,8 @@ static void test_reentrant_and_slots(void)
 	CHECK_INT(s3once_lock_acquire(a, &request, &slots[2], &error), -EBUSY);
 	CHECK_INT(s3once_lock_release(slots[0], &error), 0);
 	CHECK_INT(s3once_lock_acquire(a, &request, &slots[2], &error), 0);
+	CHECK(s3once_lock_token(slots[1]) > s3once_lock_token(slots[0]));
+	CHECK(s3once_lock_token(slots[2]) > s3once_lock_token(slots[1]));
 	s3once_locks_free(a);
 }
 
@@ -398,6 +406,26 @@ static void test_look_and_break(void)
 	s3once_locks_free(a);
 }
 
+/* Whoever releases a lock that another holds by now has lost it, also if nothing has told so. */
+static void test_release_of_anothers(void)
+{
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){.manual = 1});
+	struct s3once_locks *b = open_locks(&(struct s3once_locks_options){.owner = "bob"});
+	struct s3once_lock *lock = NULL, *other = NULL;
+	struct s3once_lock_error error = {0};
+	struct found found = {0};
+	CHECK_INT(acquire(a, "broken", 0, &lock, &error), 0);
+	CHECK_INT(s3once_lock_get(b, "broken", NULL, note, &found, &error), 0);
+	CHECK_INT(s3once_lock_break(b, "broken", NULL, found.version, &error), 0);
+	CHECK_INT(acquire(b, "broken", 0, &other, &error), 0);
+	CHECK_INT(s3once_lock_release(lock, &error), -ESTALE);
+	CHECK_STRING(error.holder, "bob");
+	CHECK_INT(s3once_lock_heartbeat(other, &error), 0);
+	CHECK_INT(s3once_lock_release(other, &error), 0);
+	s3once_locks_free(a);
+	s3once_locks_free(b);
+}
+
 static const struct {
 	struct s3once_locks_options options;
 } refused[] = {
@@ -475,6 +503,7 @@ int main(void)
 	test_observations_of_two_files();
 	test_old_observations_are_removed();
 	test_look_and_break();
+	test_release_of_anothers();
 	test_refused();
 	test_close_ends_waits();
 	scratch_remove();
