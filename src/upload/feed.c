@@ -1,6 +1,6 @@
 /* The thread of the scan. It counts and reports every file that the scan finds, reads the marks of
  * a thousand files at a time, drops the files that are done, and hands the rest to the queue in
- * blocks. It sends nothing to S3 but the requests of bucket_check() and of the listing. */
+ * blocks. It sends nothing to S3 except the requests of bucket_check() and of the listing. */
 #include "upload/feed.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 1000 /* files whose marks are read together */
+#define CHUNK 1000 /* number of files whose marks are read together */
 
 /* The workers begin only after the scan has gathered files for this long, so that uploaders that
  * begin together do not all begin with the same file. */
@@ -22,13 +22,13 @@ struct feed {
 	struct run *run;
 	struct store_conn *conn;
 	struct known *known;
-	struct listing *listing; /* NULL: nothing was looked for yet */
+	struct listing *listing; /* NULL: not used yet */
 	struct candidate *chunk[CHUNK];
 	struct packed_mark *marks[CHUNK]; /* owned; NULL where there is none */
 	size_t n;
 	uint64_t begun_ns;
 	bool said_future; /* a file that was modified in the future was reported */
-	bool said_beyond; /* likewise, one whose time has no room as nanoseconds */
+	bool said_beyond; /* likewise, one whose time does not fit as nanoseconds */
 	bool bucket_is_checked;
 	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
@@ -80,7 +80,8 @@ static int compare_ranks(const void *a, const void *b)
 
 /* Looks in the bucket's listing for the files of the chunk that have no mark, if the marks know
  * none of its files, or lack a dozen: then another program may have uploaded them. A few new files
- * among known ones are not looked for, nor is what this run has made, or was told of by inotify. */
+ * among known ones are not looked up, nor is output that this run makes, nor files reported by
+ * inotify. */
 static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 {
 	struct candidate *strange[CHUNK];
@@ -92,8 +93,8 @@ static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 	}
 	if (!n_strange || (knows_some && n_strange < LISTING_WORTH))
 		return;
-	/* HeadBucket, which each run sends before it claims a file, says of wrong credentials or a
-	 * wrong address what they are, where a refused listing would only be left out. */
+	/* HeadBucket, which each run sends before it claims a file, reports wrong credentials or a
+	 * wrong address, whereas a refused listing would only be skipped. */
 	run_ask_for_bucket(feed->run);
 	if (run_is_stopping(feed->run))
 		return;
@@ -103,7 +104,7 @@ static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 		listing_look(feed->listing, strange, n_strange);
 }
 
-/* Notes when an earlier run has uploaded what this run was to read from a pipe. */
+/* Notes the time at which an earlier run has uploaded the input of this run's pipe. */
 static void note_repeat(struct run *run, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(run->store);
@@ -114,7 +115,7 @@ static void note_repeat(struct run *run, const struct mark *mark)
 
 /* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
  * chunk. `is_last`: the scan has ended. Returns false if the run is over or the queue is closed;
- * files that were not handed on are left then (feed_drop_candidate()). */
+ * then the other files are left (feed_drop_candidate()). */
 static bool hand_on(struct feed *feed, bool is_last)
 {
 	struct run *run = feed->run;
@@ -185,8 +186,8 @@ static bool hand_on(struct feed *feed, bool is_last)
 	return can_go_on;
 }
 
-/* Counts and reports an entry that is not to be uploaded: a problem, a link, a file that waits, or
- * a special one. Only a file that waits has bytes that count as found. */
+/* Counts and reports an entry that is not uploaded: a problem, a link, a file that waits, or a
+ * special one. Only a file that waits has bytes that count as found. */
 static void tell_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
@@ -276,8 +277,8 @@ static int gather(struct feed *feed)
 				entry.mtime_ns > 0 ? "after the year 2262"
 						   : "before the year 1677"));
 	}
-	/* The log that the caller writes during the run is left out, and is not counted. A problem
-	 * with its path is reported all the same. */
+	/* The log that the caller writes during the run is skipped, and not counted. A problem with
+	 * its path is reported all the same. */
 	const char *log = run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;
@@ -318,7 +319,7 @@ static int gather(struct feed *feed)
 /* Feeds the queue from the scan. Returns whether the scan was read to its end.
  *
  * If a limit has closed the queue, hand_on() returns false. With options.final, the scan goes on
- * all the same until run_ends_scan(), so that hand_on() tells of the files that are left. */
+ * all the same until run_ends_scan(), so that hand_on() reports the files that are left. */
 static bool feed_all(struct feed *feed)
 {
 	uint64_t chunk_begun_ns = clock_boot_ns();
@@ -350,7 +351,7 @@ void feed_run(struct run *run)
 	struct feed *feed = calloc(1, sizeof *feed);
 	bool is_whole = false; /* the scan was read to its end */
 	struct call_limits limits = run_limits(run);
-	limits.is_progress = true; /* a page of marks that was read */
+	limits.is_progress = true; /* reading a page of marks is progress */
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
 		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
 		!known_new(feed->conn, &run->space, &limits, 0, &feed->known)) {

@@ -13,9 +13,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define HELPERS 7 /* beside the main thread, so that eight files are compared at once */
+/* number of threads besides the main one, so that eight files are compared at once */
+#define HELPERS 7
 
-/* Reports that it cannot be known whether the file is done. Returns PROOF_UNKNOWN. */
+/* Reports that it cannot be determined whether the file is done. Returns PROOF_UNKNOWN. */
 static enum proof prove_unknown(
 	struct run *run, const char *path, const char *key, const struct problem *problem)
 {
@@ -86,7 +87,7 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	return prove_unknown(run, path, "", &problem);
 }
 
-/* The folders whose files are asked for, and what the threads share that prove these files. */
+/* The requested folders, and the shared state of the threads that prove their files. */
 struct folders {
 	struct run *run;
 	struct folder {
@@ -96,12 +97,12 @@ struct folders {
 	} * list;
 	size_t n;
 	uv_mutex_t mutex; /* protects the scan, has_found, and what follows */
-	bool is_over;     /* the scan has given its last entry, or an error */
+	bool is_over;     /* the scan has returned its last entry, or an error */
 	enum s3once_exit exit;
 };
 
-/* Sets *exit to the status that this file leads to, unless it is worse already. A file of which
- * nothing is known is worse than one that is not done. */
+/* Sets *exit to the status for this file, unless it is worse already. UNKNOWN is worse than not
+ * done. */
 static void note_done(enum s3once_exit *exit, enum proof done)
 {
 	if (done == PROOF_UNKNOWN)
@@ -130,8 +131,8 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 }
 
 /* Judges and reports an entry that cannot be compared: a piece of a log, a file without a key, or a
- * problem. A notice is only reported. What push skips by its kind is not asked for here, either: a
- * link is reported, since it is not in S3, and a socket, pipe or device has no content. */
+ * problem. A notice is only reported. Kinds that push skips are handled likewise: a link is
+ * reported, since it is not in S3, and a socket, pipe or device has no content. */
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
@@ -154,8 +155,7 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 		report_file(report, S3ONCE_EVENT_UNPROVEN, &about, PROBLEM("%s", why));
 }
 
-/* Returns the next file in the folders, or NULL if there is none any more. The caller holds the
- * mutex. */
+/* Returns the next file in the folders, or NULL at the end. The caller holds the mutex. */
 static struct candidate *next_candidate(struct folders *folders)
 {
 	struct scan_entry entry;
@@ -197,7 +197,8 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 	}
 }
 
-/* Makes a worker whose requests move the run when they are answered: a proof ends no turn. */
+/* Makes a worker whose answered requests count as progress of the run, since a proof ends no
+ * turn. */
 static struct worker *prover_new(struct run *run)
 {
 	struct worker *worker = worker_new(run);
@@ -237,8 +238,8 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 						"upload")));
 }
 
-/* Proves the files and folders that were given. The folders come last, since the scan cannot look
- * at single paths while it is under way. */
+/* Proves the given files and folders. The folders come last, since scan_look() cannot be used while
+ * the scan is under way. */
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
 	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};
@@ -272,7 +273,8 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 	struct problem problem = {0};
 	enum s3once_exit exit = S3ONCE_EXIT_SETUP;
 	if (push_set_up(push)) {
-		if (!bucket_check(run, push->conn, &problem)) /* the marks are about one bucket */
+		if (!bucket_check(
+			    run, push->conn, &problem)) /* the marks must belong to this bucket */
 			run_fail(run, &problem);
 		else if (!(worker = prover_new(run)))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));

@@ -1,5 +1,5 @@
 /* One push from its beginning to its end, as include/s3once/push.h offers it: it is made from
- * options, run, asked for its counts, and freed. What it has counted decides the exit status here.
+ * options, run, its counts are read, and it is freed. Its counts decide the exit status here.
  * push_set_up.c opens the services for it, and push_loop.c runs its threads. Only the main thread
  * calls these functions. */
 #include "scan/filter/filter.h"
@@ -27,9 +27,9 @@ static int open_filter(
 	return error;
 }
 
-/* Makes what bodies need: the settings of objects, the limit of bandwidth, the encoding, and the
- * memory for buffers and encoders. Returns 0, -ENOMEM, or -EINVAL with a sentence. Whatever it
- * returns, s3once_push_free() frees what was made. */
+/* Makes the means for bodies: the settings of objects, the limit of bandwidth, the encoding, and
+ * the memory for buffers and encoders. Returns 0, -ENOMEM, or -EINVAL with a sentence. Whatever it
+ * returns, s3once_push_free() frees them. */
 static int open_bodies(
 	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
 {
@@ -88,15 +88,16 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
-/* Returns the exit status that follows from how the run ended and from its counters. `all_settled`:
- * the scan has found all files, and the run has finished with each of them. */
+/* Returns the exit status, by the end of the run and its counters. `all_settled`: the scan has
+ * found all files, and the run has finished with each of them. */
 static enum s3once_exit exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
 	const uint64_t counted = s3once_counts_settled(&c);
 	const bool all_settled = c.scan_complete && counted == c.found;
-	/* Without files to send, S3 may not have been asked yet when the run was stopped. */
+	/* Without files to send, there may have been no request to S3 yet when the run was
+	 * stopped. */
 	const bool is_whole = all_settled && atomic_load(&run->bucket_answers);
 	if (atomic_load(&run->end.was_asked_to_stop) && !is_whole)
 		return S3ONCE_EXIT_STOPPED;
@@ -106,7 +107,7 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 		return S3ONCE_EXIT_SETUP;
 	/* Only a limit explains from here on that files are not settled. */
 	const bool is_limited = atomic_load(&run->end.has_reached_limit);
-	/* A file that was found and not counted must not pass for done. */
+	/* A file that was found but not counted must not count as done. */
 	if (c.scan_complete && !all_settled && !is_limited)
 		report_run(&run->report, S3ONCE_EVENT_FATAL,
 			PROBLEM("%llu files were found, but %llu were counted, which is an error "
@@ -123,9 +124,8 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 		report_run(&run->report, S3ONCE_EVENT_FATAL, why);
 		return S3ONCE_EXIT_SETUP;
 	}
-	/* A tree of links alone is hardly meant to be uploaded without --follow. With
-	 * options.removes it may be meant: an earlier run may have removed the files beside the
-	 * links. */
+	/* A tree of only links is probably a mistake without --follow. With options.removes it is
+	 * not: an earlier run may have removed the files beside the links. */
 	if (c.found && c.found == c.links && !run->options.removes) {
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("found only symbolic links, which are not followed; use --follow "
@@ -139,14 +139,13 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	struct problem problem;
-	/* If this fails, it has reported why and set end.failed_setup, on which exit_status()
-	 * depends. */
+	/* A failure was reported and has set end.failed_setup, on which exit_status() depends. */
 	if (push_set_up(push)) {
 		report_run(&run->report, S3ONCE_EVENT_START,
 			PROBLEM("%s", quote(run->options.marks).text));
 		if (!push_loop(push))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-		/* Frees the uploads and files that no worker has taken any more. */
+		/* Frees the uploads and files that no worker has taken. */
 		for (struct parts *parts; (parts = queue_leftover(run->queue));) {
 			struct file *file = multipart_give_up(parts);
 			run_tell_left(run, file->candidate);
@@ -160,7 +159,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	char session[ID_CHARS + 1] = "";
 	if (run->locked.begun)
 		snprintf(session, sizeof session, "%s", session_id(run->session));
-	/* A lease that was lost since the main thread's last look still counts for the exit
+	/* A lease that was lost since the main thread's last check still counts for the exit
 	 * status. So does a clock that has run out since then. */
 	run_look_at_lease(run);
 	run_look_at_progress(run);

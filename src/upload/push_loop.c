@@ -1,6 +1,6 @@
 /* The threads of a run, and the loop of the main thread. The loop starts the scan and the workers,
- * and sets every 25 ms how many workers there are (queue/level.h). It also checks the limits of the
- * run, reports progress, and answers a request to stop. It must not block except for its events. */
+ * and sets the number of workers every 25 ms (queue/level.h). It also checks the limits of the run,
+ * reports progress, and answers a request to stop. It must not block except for its events. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -12,16 +12,17 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_MS            25 /* how often on_look() is called */
-#define DESCRIPTORS_EACH   3  /* a file, and a connection to S3 and one to DynamoDB */
-#define DESCRIPTORS_OTHERS 64 /* directories of the scan, marks, libraries */
+#define LOOK_MS 25 /* the time between two calls of on_look() */
+/* Descriptors of a worker: a file, and connections to S3 and DynamoDB. */
+#define DESCRIPTORS_EACH   3
+#define DESCRIPTORS_OTHERS 64 /* other descriptors: directories of the scan, marks, libraries */
 
 /* All workers, with their stacks and connections, may take this many times options.memory_bytes. */
 #define MEMORY_TIMES      3
-#define CAREFUL           0.8 /* only this share of it is used, since connections grow later */
-#define WORKER_BYTES_MOST (192.0 * 1024) /* a worker is not expected to need more */
+#define CAREFUL           0.8 /* the share of the memory that is used, since connections grow later */
+#define WORKER_BYTES_MOST (192.0 * 1024) /* the most memory that a worker is expected to need */
 
-/* Returns the resident memory of this process, or 0 where that is not known. */
+/* Returns the resident memory of this process, or 0 if unknown. */
 static uint64_t resident_bytes(void)
 {
 	size_t bytes;
@@ -38,8 +39,8 @@ static uint64_t process_cpu_ns(void)
 	return (uint64_t)s * NS_PER_S + (uint64_t)us * 1000;
 }
 
-/* Returns how many workers the memory is enough for, or UINT_MAX as long as the process has not
- * grown. All that the process has grown since the run began counts as the workers'. Each further
+/* Returns the number of workers that fit into the memory, or UINT_MAX as long as the process has
+ * not grown. All growth of the process since the run began counts as the workers'. Each further
  * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MOST. If the
  * process has grown beyond what is allowed, the result is less than the present level. */
 static unsigned most_by_memory(const struct s3once_push *push)
@@ -55,7 +56,7 @@ static unsigned most_by_memory(const struct s3once_push *push)
 }
 
 /* Lowers *most to the number of workers that the limit allows, if that is less, but at least to 1.
- * Each worker takes `each` of the limit, and all else takes `others` of it. Returns whether it has
+ * Each worker takes `each` of the limit, and everything else `others`. Returns whether it has
  * lowered *most. */
 static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each, unsigned *most)
 {
@@ -66,7 +67,7 @@ static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each,
 	return true;
 }
 
-/* Sets where both levels begin and how far they may rise, and takes the figures at the beginning of
+/* Sets the beginning and the maximum of both levels, and takes the figures at the beginning of
  * their first windows. A window is the time over which level_next() judges a level (level.h). */
 static void init_level(struct s3once_push *push)
 {
@@ -80,8 +81,8 @@ static void init_level(struct s3once_push *push)
 	 * threads than this. */
 	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &most))
 		why = S3ONCE_LIMITED_BY_THREADS;
-	/* With a limit of bandwidth, no more begin than it takes to send small files for a second.
-	 * More of them would only end later, and perhaps none before --max-duration. */
+	/* With a limit of bandwidth, only as many workers begin as can send small files within a
+	 * second. With more, each file would only end later, perhaps none before --max-duration. */
 	const struct bandwidth *bandwidth = push->run.bodies.bandwidth;
 	const uint64_t rate = bandwidth ? bandwidth_rate_at(bandwidth, clock_wall_s()) : 0;
 	const bool is_slow = rate && rate / S3ONCE_SMALL_BYTES_MAX < LEVEL_FIRST;
@@ -102,7 +103,8 @@ static double share(uint64_t part, uint64_t whole)
 	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
 }
 
-/* Reports the most workers that were allowed so far, and what keeps the level from rising. */
+/* Reports the most workers that were allowed so far, and the limit that keeps the level from
+ * rising. */
 static void report_new_level(struct s3once_push *push)
 {
 	/* level.why is only about small files. The limit of bandwidth is named also if some thread
@@ -113,7 +115,7 @@ static void report_new_level(struct s3once_push *push)
 		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : push->level.why);
 }
 
-/* Moves the level of workers on by the small files that have ended since its window began. If the
+/* Updates the level of workers by the small files that have ended since its window began. If the
  * window is over, the next one begins now. */
 static void next_by_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
@@ -147,8 +149,8 @@ static void next_by_files(struct s3once_push *push, const struct queue_seen *see
 		*began = now;
 }
 
-/* Moves the level of large bodies on by the bytes of them that have moved since its window began.
- * If the window is over, the next one begins now. */
+/* Updates the level of large bodies by the bytes of them that have moved since its window began. If
+ * the window is over, the next one begins now. */
 static void next_by_large(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	struct push_window *began = &push->large_began;
@@ -164,7 +166,7 @@ static void next_by_large(struct s3once_push *push, const struct queue_seen *see
 		*began = now;
 }
 
-/* Moves both levels on, and reports that. Returns how many workers there should be now. */
+/* Updates both levels, and reports them. Returns the wanted number of workers. */
 static unsigned next_workers(struct s3once_push *push)
 {
 	struct queue_seen seen;
@@ -246,9 +248,9 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 	bandwidth_toggle(push->run.bodies.bandwidth);
 }
 
-/* Starts workers until there are n, and lets n of them be at work. If there are more already, the
- * others wait. If no more threads can be started, some workers are ended again, so that
- * PUSH_SPARE_THREADS are left for others. Returns false if no worker was ever started. */
+/* Starts workers until there are n, and lets n of them work. If there are more already, the others
+ * wait. If no more threads can be started, some workers are ended again, to leave
+ * PUSH_SPARE_THREADS for others. Returns false if no worker was ever started. */
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
 	bool can_start = true;
@@ -270,7 +272,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 	return true;
 }
 
-/* Checks what may end the run, and sets how many workers there are. */
+/* Checks the conditions that end the run, and sets the number of workers. */
 static void on_look(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
@@ -309,7 +311,7 @@ static bool has_descriptors(void)
 }
 
 /* The scan fills the queue of the run, and the workers take from it. Each blocks for the whole run,
- * so they are threads of the run's own and not of libuv's pool. */
+ * so the run has its own threads instead of libuv's pool. */
 bool push_loop(struct s3once_push *push)
 {
 	struct run *run = &push->run;

@@ -1,6 +1,6 @@
-/* Opens what a run needs before its threads begin: the queue, S3, the marks, the folder to move
- * files to, the session and the manifest, in this order. push.c and prove.c call push_set_up()
- * once. s3once_push_free() closes what it opens. */
+/* Opens everything that a run needs before its threads begin: the queue, S3, the marks, the folder
+ * to move files to, the session and the manifest, in this order. push.c and prove.c call
+ * push_set_up() once. s3once_push_free() closes what it opens. */
 #include "aws/settings.h"
 #include "base/clock.h"
 #include "store/store.h"
@@ -59,7 +59,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
 	/* A dry run creates no marks. If there is no file of marks yet, it uses an empty store. If
-	 * the file cannot be looked at, opening it will say why. */
+	 * stat() fails, opening the file will report the reason. */
 	if (!error && run->dry && !place.is_dynamodb) {
 		place.only_read = !access(place.path, F_OK) || errno != ENOENT;
 		if (!place.only_read) {
@@ -97,7 +97,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	/* A sentence that names the table already is not prefixed with it. */
 	else if (o != OUTCOME_OK && place.table && !strstr(problem->text, place.table))
 		problem_prefix(problem, "%s", quote(marks).text);
-	/* By own_files, the scan does not upload the files of these marks, and the run notices at
+	/* With own_files, the scan does not upload the files of these marks, and the run notices at
 	 * its end if they were removed. */
 	if (place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
@@ -180,7 +180,7 @@ bool push_set_up(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_options *o = &run->options;
-	/* If there is no scan, this is what is reported. Whatever fails below replaces it. */
+	/* Reported if there is no scan. A failure below replaces it. */
 	struct problem problem = push->scan_problem;
 	if (run->bodies.bandwidth && !run->dry)
 		bandwidth_share(run->bodies.bandwidth);

@@ -10,35 +10,36 @@
 
 struct s3once_push {
 	struct run run;
-	struct store_conn *conn;     /* to the marks; only the main thread uses it */
+	struct store_conn *conn;     /* connection to the marks, for the main thread only */
 	bool is_set_up;              /* push_set_up() has succeeded */
 	bool has_marks;              /* the store behind conn is open and set up */
 	bool has_told_lifted;        /* has reported that the limit of bandwidth is lifted */
-	struct problem scan_problem; /* why run.files.scan is NULL, if it is */
+	struct problem scan_problem; /* the reason why run.files.scan is NULL */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of push_loop(). Its handles are closed when the last thread has ended. */
 	uv_loop_t loop;
 	uv_async_t ended;
 	uv_timer_t progress, look;
 	struct pool pool;          /* the scan, then the workers */
-	struct level level, large; /* how many workers, and how many large bodies, at once */
-	/* The figures when the windows (level.h) of the two levels began. The window of the large
-	 * level uses only ns, large_moved and cuts. */
+	struct level level, large; /* levels of workers and of large bodies */
+	/* The figures at the beginning of the windows (level.h) of the two levels. The window of
+	 * the large level uses only ns, large_moved and cuts. */
 	struct push_window {
-		/* clock_boot_ns(), the CPU time of the process, and how long it has waited for
+		/* clock_boot_ns(), the CPU time of the process, and its time of waiting for
 		 * bandwidth. */
 		uint64_t ns, cpu_ns, waited_ns;
-		uint64_t large_moved;   /* bytes of large bodies */
-		unsigned cuts;          /* by throttling; of the large level: large bodies cut */
+		uint64_t large_moved; /* bytes of large bodies */
+		unsigned cuts; /* number of cuts by throttling; for the large level, of large bodies
+				  cut */
 		struct queue_seen seen; /* seen of small files */
 	} began, large_began;
 	unsigned most_workers;        /* the most workers that were allowed so far */
 	uint64_t bytes_before_worker; /* resident memory before the first worker */
 };
 
-/* Opens what a run needs: the queue, S3, the marks, the folder of options.move_to, the session and
- * the manifest, in this order. Returns false if the run ends, for a reason that was reported. Main
- * thread. */
+/* Opens everything that a run needs: the queue, S3, the marks, the folder of options.move_to, the
+ * session and the manifest, in this order. Returns false if the run ends, for a reason that was
+ * reported. Main thread. */
 bool push_set_up(struct s3once_push *push);
 /* Runs the scan and the workers from beginning to end, on threads of their own. Returns false if
  * they could not be started. Main thread. */

@@ -1,7 +1,7 @@
 /* Reads a file in chunks, for its checksums and for a request, and lends the workers the buffers
  * for that. If the file changes meanwhile, the request ends before its body is whole. payload.c
- * sends what is read here, and compare.c digests it. file_read_error() (file_open.c) decides what
- * follows when a file has changed. */
+ * sends the bytes, and compare.c digests them. file_read_error() (file_open.c) decides what to do
+ * about a file that has changed. */
 #include "upload/body/body.h"
 #include "base/files.h"
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The size of the largest buffer. Larger ones make nothing faster, and malloc would get new pages
+/* The size of the largest buffer. Larger ones would be no faster, and malloc would get new pages
  * from the kernel for each of them. */
 #define MOST_BYTES (64U << 10)
 
@@ -38,15 +38,15 @@ int body_unchanged(int fd, const struct file_state *state)
 {
 	struct file_state now;
 	struct statx fresh;
-	/* Network file systems keep size and times for seconds. This makes them ask their server,
-	 * so that the next call tells what is so now. */
+	/* Network file systems cache size and times for seconds. This makes them ask their server,
+	 * so that the next call returns present values. */
 	statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
 	int error = file_state_of(fd, &now);
 	return error ? error : file_state_equal(&now, state) ? 0 : -ESTALE;
 }
 
-/* Returns how many bytes it has put into the buffer: at most n, and 0 at the end of the body.
- * Returns -errno, which is also in body->error, to end the request. */
+/* Returns the number of bytes put into the buffer: at most n, and 0 at the end of the body. Returns
+ * -errno, which is also in body->error, to end the request. */
 long body_next(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;
@@ -61,7 +61,7 @@ long body_next(void *arg, void *buffer, size_t n)
 	if (got < 0)
 		return body->error = (int)got;
 	/* If these are the last bytes of the body, they are not handed over yet. Without them the
-	 * body cannot become an object, so now it is found out whether the file has changed. */
+	 * body cannot become an object, so now the file is checked for changes. */
 	const int error = (uint64_t)got == left ? body_unchanged(body->range.fd, &body->state) : 0;
 	if (error)
 		return body->error = error;
@@ -105,8 +105,8 @@ void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t wante
 {
 	const size_t bytes = wanted < buffers->most_bytes ? (size_t)wanted : buffers->most_bytes;
 	void *buffer = NULL;
-	/* Other threads may do this at the same time. So the bytes are reserved first, and given
-	 * back below if there were too few, or no memory. */
+	/* The bytes are reserved first, because of other threads, and given back below if there
+	 * were too few, or no memory. */
 	if (atomic_fetch_sub(&buffers->left_bytes, (int64_t)bytes) >= (int64_t)bytes)
 		buffer = malloc(bytes);
 	if (!buffer) {

@@ -20,16 +20,16 @@ struct range {
 /* The means of one thread to read and digest ranges, one after the other. */
 struct reader {
 	struct digest digest; /* initialised by reader_init() */
-	void *buffer; /* ranges are read through this: own_buffer, or a larger one that is lent */
+	void *buffer;         /* buffer for reading: own_buffer, or a larger one that is lent */
 	size_t buffer_bytes;
 	void *own_buffer;           /* made by reader_init() */
-	bool (*abandon)(void *arg); /* asked after each read; NULL: never */
+	bool (*abandon)(void *arg); /* called after each read; true ends the reading. NULL: never */
 	void *arg;
 };
 
 /* Reads the range and computes its digests `kinds`. Returns 0, -ESTALE if the file is shorter than
- * the range by now, -ECANCELED if abandon() says so, -ENOMEM, -ENOTSUP if OpenSSL does not offer
- * one of the digests, or the error of reading. */
+ * the range by now, -ECANCELED if abandon() returned true, -ENOMEM, -ENOTSUP if OpenSSL does not
+ * offer one of the digests, or the error of reading. */
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 
@@ -40,7 +40,7 @@ struct body {
 	struct range range;
 	struct file_state state;
 	uint64_t at; /* sent so far */
-	int error;   /* why reading ended the request, or 0 */
+	int error;   /* the error of reading that ended the request, or 0 */
 	struct transfer transfer;
 };
 /* http_body.read and http_body.rewind of a struct body. */
@@ -52,9 +52,9 @@ int body_rewind(void *body, uint64_t offset);
 int body_unchanged(int fd, const struct file_state *state);
 
 /* Each worker has a small buffer of its own. For a task it is lent a larger one, as long as all
- * larger buffers together are within the memory that is allowed. Without a larger one the worker
- * still works, but reads files in smaller chunks, and reads a file that does not fit into the
- * buffer twice: once for its checksums, and once while it is sent. Thread-safe. */
+ * larger buffers together fit into the allowed memory. Without a larger one the worker still works,
+ * but reads files in smaller chunks, and reads a file that does not fit into the buffer twice: once
+ * for its checksums, and once while it is sent. Thread-safe. */
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {

@@ -1,4 +1,4 @@
-/* First come the names of encodings: encoding_parse() reads what --compress says, and marks and
+/* First come the names of encodings: encoding_parse() reads the value of --compress, and marks and
  * metadata keep the name. Then comes one encoder, which makes whole zstd frames or gzip members of
  * a range of a file, and pads them to the least length that S3 takes for a part. Last come the
  * encoders of a run, of which there are as many as memory allows. payload.c takes one of these for
@@ -22,7 +22,7 @@
 #define OUT_BYTES (256U << 10)
 
 /* The header of a frame that decompressors skip (RFC 8878, 3.1.2): a magic number, and the size of
- * what follows. */
+ * the rest. */
 #define SKIPPABLE_BYTES 8
 /* gzip is padded with empty members. The extra field of such a member, between its header and its
  * end, has up to 65,535 bytes and consists of subfields (RFC 1952). */
@@ -33,11 +33,12 @@
 #define MEMBER_MOST_BYTES   (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
 
 #define MIB (1ULL << 20)
-/* The least buffer, and how many tenths of a buffer a compressed part is meant to fill. Parts
- * differ in how well they compress, so some come out larger than the sample says. */
-#define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
-#define TENTHS_WANTED  9
-#define RANGE_MAX      (256 * MIB) /* a larger range would be too much to make again after a kill */
+/* The least buffer, and the number of tenths of a buffer that a compressed part is meant to fill.
+ * Parts compress differently well, so some become larger than the sample predicts. */
+#define BUFFER_MIN    (PART_BYTES_MIN + PART_BYTES_MIN / 4)
+#define TENTHS_WANTED 9
+/* a larger range would be too expensive to compress again after a kill */
+#define RANGE_MAX      (256 * MIB)
 #define OVER_SUBSCRIBE 2 /* encoders for each CPU: while one part is sent, another one is made */
 
 struct encoder {
@@ -47,16 +48,16 @@ struct encoder {
 	ZSTD_CCtx *zstd;
 	struct gzip *gzip;
 	uint64_t taken, made;     /* bytes of input and output so far */
-	size_t in_bytes, in_used; /* bytes in `in`, and how many of them were compressed */
+	size_t in_bytes, in_used; /* bytes in `in`, and the number of them that were compressed */
 	bool has_ended;           /* all output of the range is made, except for the padding */
-	uint64_t padding;         /* bytes of padding that are still to come */
+	uint64_t padding;         /* remaining bytes of padding */
 	unsigned char in[IN_BYTES], out[OUT_BYTES];
-	size_t buffer_bytes, kept_bytes; /* room in `buffer`, and how much of it is used */
+	size_t buffer_bytes, kept_bytes; /* size of `buffer`, and its used bytes */
 	bool is_kept;                    /* all output that encoder_keep() got is in `buffer` */
 	unsigned char *buffer;           /* NULL until it is needed */
 };
 
-/* The levels of zstd above 19 are left out, since their output needs much memory to decompress. */
+/* The levels of zstd above 19 are excluded, since their output needs much memory to decompress. */
 const struct codec_info codecs[CODECS] = {
 	[CODEC_ZSTD] =
 		{.name = "zstd", .suffix = ".zst", .least_level = 1, .level = 3, .most_level = 19},
@@ -127,7 +128,7 @@ int encoding_named(const char *name, struct encoding *ret)
 	memcpy(base, name, n);
 	base[n] = '\0';
 	const char *colon = strrchr(base, ':');
-	/* The codec is the one whose name for this level is the name that was asked for. */
+	/* The codec is the one whose name for this level is the given name. */
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
 		struct encoding encoding = {
 			.codec = codec, .level = read_level(&codecs[codec], colon + 1)};
@@ -213,8 +214,8 @@ static int read_input(struct encoder *e)
 	return 0;
 }
 
-/* Runs the compressor once. Returns how many bytes it has put into `out`, which may be 0, or
- * -ENOMEM. If they are the last ones, has_ended is set. */
+/* Runs the compressor once. Returns the number of bytes put into `out`, which may be 0, or -ENOMEM.
+ * If they are the last ones, has_ended is set. */
 static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
@@ -248,8 +249,8 @@ static void put_le(unsigned char *to, uint64_t value, size_t bytes)
 		to[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* Returns how many bytes of padding the output needs: 0, or at least the length of the smallest
- * frame or member that padding can be made of. */
+/* Returns the number of bytes of padding that the output needs: 0, or at least the length of the
+ * smallest frame or member that padding can be made of. */
 static uint64_t padding_of(const struct encoder *e)
 {
 	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
@@ -258,7 +259,7 @@ static uint64_t padding_of(const struct encoder *e)
 	return (lacks && lacks < least) ? least : lacks;
 }
 
-/* Makes the next bytes of the padding, and returns how many they are. All of the padding is one
+/* Makes the next bytes of the padding, and returns their number. All of the padding is one
  * skippable frame: a header with its length in 4 bytes, and then zeros. */
 static long pad_zstd(struct encoder *e)
 {
@@ -301,9 +302,9 @@ long encoder_next(struct encoder *e, const void **ret)
 {
 	long n = 0;
 	*ret = e->out;
-	/* The compressor may take several chunks before it makes any output. n is what read_input()
-	 * returns, which is 0 if it has read a chunk, and after that how many bytes the compressor
-	 * has made. */
+	/* The compressor may take several chunks before it makes any output. n is the result of
+	 * read_input(), which is 0 if it has read a chunk, and after that the number of bytes that
+	 * the compressor has made. */
 	while (n == 0 && !e->has_ended) {
 		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
 			n = read_input(e);
@@ -384,7 +385,7 @@ void encoders_clear(struct encoders *encoders)
 	uv_mutex_destroy(&encoders->locked.mutex);
 }
 
-/* A caller whose encoder_new() fails leaves n_made as it was, so that another caller may try. */
+/* If encoder_new() fails, n_made is unchanged, so that another caller may try. */
 int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret)
 {

@@ -8,14 +8,14 @@
 /* A compressor, by the format that it makes. */
 enum codec { CODEC_ZSTD, CODEC_GZIP, CODECS };
 struct codec_info {
-	const char *name;   /* as --compress, and HTTP's Content-Encoding, have it */
+	const char *name;   /* the name in --compress and in HTTP's Content-Encoding */
 	const char *suffix; /* suffix of the object's key */
 	int least_level, level, most_level; /* `level` is the default */
 };
 extern const struct codec_info codecs[CODECS];
 
 #define ENCODING_MAX 47
-/* How the content of a file is compressed: by which compressor and version, and at which level. */
+/* An encoding of a file's content: compressor, its version, and level. */
 struct encoding {
 	enum codec codec;
 	int level;
@@ -33,9 +33,9 @@ struct encoding {
 int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem);
 /* Returns the same encoding with parts of this length, which is greater than 0. */
 struct encoding encoding_in_parts(const struct encoding *encoding, uint64_t part_bytes);
-/* Finds the encoding of this name. Returns 0, or -ENOENT if this program would make other bytes on
- * this host: it does not know the compressor, it has another version of it, or the CPU is another
- * one. */
+/* Finds the encoding of this name. Returns 0, or -ENOENT if this program cannot make the same bytes
+ * on this host: it does not know the compressor, it has another version of it, or the CPU is a
+ * different one. */
 int encoding_named(const char *name, struct encoding *ret);
 /* Returns the memory that one compressor needs, in bytes. */
 size_t encoding_memory(const struct encoding *encoding);
@@ -48,15 +48,14 @@ void encoder_free(struct encoder *encoder);
  * input and one of output, of 256 KiB each, and what belongs to them. */
 #define ENCODER_OWN_BYTES (640U << 10)
 
-/* Begins to compress a range, with range->encoding, from its first byte. Forgets the range before,
- * and what was kept. `kinds` are the digests of the input. Returns 0, -ENOMEM or -ENOTSUP. */
+/* Begins to compress a range, with range->encoding, from its first byte. Forgets the previous range
+ * and its kept output. `kinds` are the digests of the input. Returns 0, -ENOMEM or -ENOTSUP. */
 int encoder_begin(struct encoder *encoder, const struct range *range, unsigned kinds);
 /* Makes the next bytes of the output, and sets *ret to them. They are valid until the next call.
  * Returns their number, which is 0 at the end. Errors are -ESTALE if the file is shorter by now, or
  * the error of reading. */
 long encoder_next(struct encoder *encoder, const void **ret);
-/* Returns the digests of the input that were asked for. To be called after encoder_next() has
- * returned 0. */
+/* Returns the requested digests of the input. To be called after encoder_next() has returned 0. */
 const struct sums *encoder_read_sums(const struct encoder *encoder);
 
 /* Appends output to what the encoder keeps. Once bytes do not fit, nothing is kept until the next
@@ -70,7 +69,7 @@ const void *encoder_kept(const struct encoder *encoder);
 #define ENCODERS_MAX 64
 
 struct encoders {
-	size_t buffer_bytes; /* how much output each of them can keep */
+	size_t buffer_bytes; /* output that each of them can keep, in bytes */
 	unsigned most;
 	struct {
 		uv_mutex_t mutex;
@@ -84,21 +83,21 @@ struct encoders {
 #define ENCODERS_MEMORY_TIMES 2
 /* Returns the least memory with which one encoder of this encoding works. */
 uint64_t encoders_least_memory(const struct encoding *encoding);
-/* Decides how many encoders there may be, and how much output each can keep. There are two for each
- * CPU, or fewer if memory allows fewer. Each can keep a part of options->part_bytes and a quarter
- * more, or less if memory allows less. encoders_take() makes them. *encoders must not be moved
- * afterwards. */
+/* Decides the number of encoders, and the size of the output that each can keep. There are two for
+ * each CPU, or fewer if memory allows fewer. Each can keep a part of options->part_bytes and a
+ * quarter more, or less if memory allows less. encoders_take() makes them. *encoders must not be
+ * moved afterwards. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);
 /* To be called when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
-/* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
+/* Waits for an encoder. is_over() is called from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */
 int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret);
 /* NULL is fine. */
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
-/* Returns how much of a file each part should be made of, so that an encoder can keep the
- * compressed part. A sample of `in` bytes was compressed to `out` bytes. The result is in whole
- * MiB, and no less than S3 takes as a part. */
+/* Returns the number of bytes of a file from which each part should be made, so that an encoder can
+ * keep the compressed part. A sample of `in` bytes was compressed to `out` bytes. The result is in
+ * whole MiB, and no less than S3 takes as a part. */
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out);

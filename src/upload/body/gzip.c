@@ -1,5 +1,5 @@
 /* gzip members, made by zlib, or by isa-l at the levels where the build has it. encoder.c makes
- * members with these functions, and asks for the name of the compressor. */
+ * members with these functions, and gets the name of the compressor here. */
 #include "upload/body/gzip.h"
 #include <errno.h>
 #include <stdint.h>
@@ -77,8 +77,7 @@ size_t gzip_memory(int level)
 	return sizeof(z_stream) + ZLIB_MEMORY;
 }
 
-/* Frees the state of the compressor that was used last, which was zlib if the level is above
- * ISAL_LEVELS. */
+/* Frees the state of the last compressor, which was zlib if the level is above ISAL_LEVELS. */
 static void drop_state(struct gzip *gzip)
 {
 	if (gzip->level > ISAL_LEVELS)
@@ -144,7 +143,7 @@ int gzip_name(int level, char *ret, size_t bytes)
 		snprintf(ret, bytes, "zlib-%s:%d", zlibVersion(), level);
 		return 0;
 	}
-	/* The name has the CRC of what isa-l makes of a sample. The sample is lines like those of a
+	/* The name has the CRC of isa-l's output for a sample. The sample is lines like those of a
 	 * log, which differ by pseudo-random numbers and repeat each other. `number` is a linear
 	 * congruential generator, whose upper bits are used. */
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);

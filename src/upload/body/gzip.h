@@ -15,19 +15,19 @@ struct gzip_buffers {
 	unsigned char *in, *out;
 	size_t in_bytes, out_bytes;
 	bool is_last; /* no more input comes */
-	/* Set by gzip_run(): how many bytes of the input it has taken, and whether the member is
+	/* Set by gzip_run(): the number of input bytes taken, and whether the member is
 	 * complete. */
 	size_t used;
 	bool has_ended;
 };
-/* Compresses the next input of the member. Returns how many bytes it has written to buffers->out,
- * or -ENOMEM. */
+/* Compresses the next input of the member. Returns the number of bytes written to buffers->out, or
+ * -ENOMEM. */
 long gzip_run(struct gzip *gzip, struct gzip_buffers *buffers);
 
 /* Writes the name of the compressor of a level: "zlib-1.2.13:6", "isal-83a0c1f2:1". Compressors of
- * the same name make the same bytes of the same chunks of input. isa-l does not tell its version
- * and makes other bytes on other CPUs, so its name has the CRC of what it makes of a sample.
- * Returns 0 or -ENOMEM. */
+ * the same name make the same bytes of the same chunks of input. isa-l does not expose its version
+ * and makes other bytes on other CPUs, so its name has the CRC of its output for a sample. Returns
+ * 0 or -ENOMEM. */
 int gzip_name(int level, char *ret, size_t bytes);
 /* The memory that a member at a level needs, in bytes. */
 size_t gzip_memory(int level);

@@ -5,7 +5,7 @@
 
 #define MIB (1ULL << 20)
 
-/* Returns how many parts of this length a file has. The number has to fit an unsigned. */
+/* Returns the number of parts of this length, which has to fit an unsigned. */
 static unsigned parts_of(uint64_t size, uint64_t part_bytes)
 {
 	return (unsigned)((size + part_bytes - 1) / part_bytes);
@@ -22,8 +22,8 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 	return 0;
 }
 
-/* Returns how much of a file surely fits into a part. Compressing makes content that it cannot
- * shrink larger, but by less than a 128th and 4 KiB. */
+/* Returns the number of bytes of a file that surely fit into a part. Compressing makes
+ * incompressible content larger, but by less than a 128th and 4 KiB. */
 static uint64_t surely_fits(uint64_t part_bytes)
 {
 	return part_bytes - part_bytes / 128 - 4096;
@@ -50,8 +50,8 @@ int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 	return 0;
 }
 
-/* Adds a part size to the n that are in `ret`, and returns how many they are then. A size is left
- * out if it is there already, or does not cut the file into n_parts. */
+/* Adds a part size to the n in `ret`, and returns their new number. A size is skipped if it is
+ * there already, or does not cut the file into n_parts. */
 static size_t add_guess(uint64_t size, unsigned n_parts, uint64_t guess, uint64_t *ret, size_t n)
 {
 	struct plan plan;
@@ -76,7 +76,7 @@ size_t plan_guesses(
 	 * these: rclone, mc, SDKs. */
 	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
 	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
-	/* If no object can hold the file, the plan stays 0, which add_guess() leaves out. */
+	/* If no object can hold the file, the plan stays 0, which add_guess() skips. */
 	struct plan plan = {0};
 	plan_upload(size, wanted, &plan);
 	size_t n = add_guess(size, n_parts, plan.part_bytes, ret, 0);

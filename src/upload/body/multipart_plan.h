@@ -1,4 +1,5 @@
-/* How a file is cut into parts. Pure. Limits: Amazon S3 User Guide, "Multipart upload limits". */
+/* The plan of cutting a file into parts. Pure. Limits: Amazon S3 User Guide, "Multipart upload
+ * limits". */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -27,11 +28,11 @@ void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, stru
  * file can have it. */
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);
 /* Lists the part sizes in which an unknown uploader may have sent a file as n_parts parts:
- * `wanted`, and those that other programs use. Returns how many there are. Each is listed once, in
- * the order in which they are to be tried. */
+ * `wanted`, and those that other programs use. Returns their number. Each is listed once, in the
+ * order in which they are to be tried. */
 #define PLAN_GUESSES_MAX 24
 size_t plan_guesses(
 	uint64_t size, unsigned n_parts, uint64_t wanted, uint64_t ret[static PLAN_GUESSES_MAX]);
-/* Where part `index` (from 0) begins in the file, and how long it is. */
+/* The offset in the file and the length of part `index` (from 0). */
 uint64_t plan_offset(const struct plan *plan, unsigned index);
 uint64_t plan_bytes(const struct plan *plan, uint64_t size, unsigned index);

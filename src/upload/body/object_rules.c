@@ -1,6 +1,5 @@
-/* Reads the settings that objects are stored with: those of the command line and of the --rules
- * file. They are read once, when a run begins. file_new() (file.c) asks for the settings of its
- * file by object_rules_target(). */
+/* Reads the settings of objects, from the command line and the --rules file, once at the beginning
+ * of a run. file_new() (file.c) gets the settings of its file by object_rules_target(). */
 #include "upload/body/object_rules.h"
 #include "base/files.h"
 #include "base/ini.h"
@@ -90,8 +89,8 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 }
 
 /* Adds a setting of [default] to every rule, or a setting of a [rule] to that rule. Sections are
- * told apart by their address, since a pattern may come twice. Settings of the other pass
- * (is_for_all) are left out.
+ * distinguished by their address, since a pattern may come twice. Settings of the other pass
+ * (is_for_all) are skipped.
  *
  * A setting is "name = value", or an indented "key = value" below "name =", which means name =
  * key=value. */

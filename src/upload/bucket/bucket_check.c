@@ -1,9 +1,9 @@
-/* Checks that the bucket is the one that the marks are about. The run asks S3 for the witness
- * before it believes a mark. If --bucket-id-object names an object, that object is the witness, and
- * is written again before a lifecycle rule deletes it.
+/* Checks that this is the bucket of these marks. Before it trusts a mark, the run checks that S3
+ * still has the witness. If --bucket-id-object names an object, that object is the witness, and is
+ * written again before a lifecycle rule deletes it.
  *
- * feed.c checks the bucket before it reads the first mark, and prove.c before it proves a file. The
- * steps of files ask in between whether a mark that says done may be believed. push.c keeps a
+ * feed.c checks the bucket before it reads the first mark, and prove.c before it proves a file. In
+ * between, the steps of files call bucket_is_believed() about marks that say done. push.c keeps a
  * witness when the run ends. No object of a file is judged here. */
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX        5 /* another try each time another uploader has written the row */
-#define KEEP_WITHIN_NS   (5 * NS_PER_S) /* at the end, when all else is done */
+/* the most tries, one for each time that another uploader has written the row */
+#define TRIES_MAX        5
+#define KEEP_WITHIN_NS   (5 * NS_PER_S) /* time limit of bucket_keep(), at the end of the run */
 #define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
 /* The id object is written again once it is this old. Lifecycle rules count days, and many jobs run
@@ -28,7 +29,7 @@ static const char content[] =
 
 /* Reads the id in the id object, which has this key. *ret_id is "" if there is no object. The table
  * id in the object is not compared, since jobs with different marks may share the object. Returns
- * false with a sentence if the object cannot be looked at or has no id. */
+ * false with a sentence if the object cannot be read or has no id. */
 static bool read_id(const struct witness_asking *asking, const char *key,
 	char ret_id[static S3_ID_MAX + 1], struct problem *ret_problem)
 {
@@ -52,9 +53,9 @@ static bool read_id(const struct witness_asking *asking, const char *key,
 	return true;
 }
 
-/* When the bucket is checked. AT_START: before the run has read a mark. Only then can the
- * generation of the run still change, and only then does a request to stop end the check at once,
- * since no upload is under way yet. */
+/* The time of a check. AT_START: before the run has read a mark. Only then can the generation of
+ * the run still change, and only then does a request to stop end the check at once, since no upload
+ * is under way yet. */
 enum check_time { AT_START, LATER };
 
 /* One check of the bucket. */
@@ -62,7 +63,7 @@ struct checking {
 	struct run *run;
 	enum check_time time;
 	struct witness_asking asking;
-	struct bucket_row row; /* as it was read or written last */
+	struct bucket_row row; /* as last read or written */
 	enum witness_answer answer;
 	struct witness_shown shown; /* if the answer is SHOWN */
 	struct problem *problem;
@@ -72,7 +73,7 @@ struct checking {
 enum id_before { ID_IS_NEW, ID_IS_THERE };
 
 /* Writes the id object: `content`, with the id and the table id in its metadata. With ID_IS_NEW,
- * returns REFUSED if an object with this key is there already. */
+ * returns REFUSED if an object with this key exists already. */
 static enum outcome put_id(struct checking *check, const char *key, const char *id,
 	enum id_before before, struct problem *ret_problem)
 {
@@ -98,7 +99,7 @@ static enum outcome put_id(struct checking *check, const char *key, const char *
 
 /* Replaces the row of the bucket by `next`, and notes it in check->row. Returns REFUSED if another
  * uploader has written the row since it was read. In a dry run nothing is written, but check->row
- * becomes `next` all the same, so that the run shows what it would do. */
+ * becomes `next` all the same, so that the run shows the consequences. */
 static enum outcome write_row(struct checking *check, const struct bucket_row *next)
 {
 	struct bucket_row row = *next, seen;
@@ -125,9 +126,9 @@ static enum outcome begin_anew(struct checking *check)
 }
 
 /* Records in the row the key and the id of the object that --bucket-id-object names, and makes the
- * object if there is none. Returns SETUP with a sentence if that fails or if the object is somebody
- * else's, and otherwise as write_row(). Does nothing without the option, if the row has this key
- * and an id already, and in a dry run. */
+ * object if there is none. Returns SETUP with a sentence if that fails or if the object belongs to
+ * another program, and otherwise as write_row(). Does nothing without the option, if the row has
+ * this key and an id already, and in a dry run. */
 static enum outcome take_id_object(struct checking *check)
 {
 	struct run *run = check->run;
@@ -140,8 +141,8 @@ static enum outcome take_id_object(struct checking *check)
 		return OUTCOME_SETUP;
 	if (!*id) {
 		/* The id is always a new one. Jobs with other marks may know an old one, and would
-		 * take any bucket that has it for the bucket that they know. If another uploader
-		 * makes the object first (REFUSED), its id is read below. */
+		 * mistake any bucket with it for their own. If another uploader makes the object
+		 * first (REFUSED), its id is read below. */
 		random_id(id);
 		const enum outcome o = put_id(check, key, id, ID_IS_NEW, check->problem);
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
@@ -161,9 +162,9 @@ static enum outcome take_id_object(struct checking *check)
 	return write_row(check, &next);
 }
 
-/* Asks S3 for the witness, and does what follows from the answer. If the witness is gone, this
- * begins a new generation of marks (with may_begin_anew), goes on (with --bucket same), or fails.
- * If S3 refuses to show objects, this begins a new generation (with may_begin_anew) or goes on.
+/* Checks the witness, and acts on the answer. If the witness is gone, this begins a new generation
+ * of marks (with may_begin_anew), goes on (with --bucket same), or fails. If S3 refuses to show
+ * objects, this begins a new generation (with may_begin_anew) or goes on.
  *
  * After that, take_id_object() takes or makes the object that --bucket-id-object names. It fails if
  * S3 refuses to show that object. Returns REFUSED if another uploader has written the row
@@ -183,7 +184,8 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	switch (check->answer) {
 	case WITNESS_NO_ANSWER:
 		return OUTCOME_SETUP;
-	case WITNESS_BEGUN_ANEW: /* by another uploader: the caller reads the row again */
+	case WITNESS_BEGUN_ANEW: /* another uploader has begun a generation: the caller reads the
+				    row again */
 		return OUTCOME_REFUSED;
 	case WITNESS_GONE:
 		if (may_begin_anew)
@@ -199,7 +201,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 			check->problem->text);
 		if (may_begin_anew)
 			o = begin_anew(check);
-		if (id_object) /* take_id_object() then says which permission it needs */
+		if (id_object) /* take_id_object() then reports the missing permission */
 			row->id[0] = '\0';
 		break;
 	case WITNESS_SHOWN:
@@ -212,13 +214,14 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 				quote(row->id_key).text, (long long)check->shown.id_age_s / 3600,
 				problem.text);
 		break;
-	case WITNESS_NOTHING: /* no mark says done, so there is nothing to ask for */
+	case WITNESS_NOTHING: /* no mark says done, so there is no object to check */
 		break;
 	}
 	return o == OUTCOME_OK ? take_id_object(check) : o;
 }
 
-/* Reads the row and asks S3, and does so again each time another uploader has written the row.
+/* Reads the row and checks the witness, and repeats that each time another uploader has written the
+ * row.
  *
  * Before any mark is read, the generation of the run becomes that of the row. With --bucket new the
  * run then begins a new generation, unless another uploader has begun one since the row was first
@@ -271,15 +274,16 @@ static bool check_bucket(struct run *run, struct store_conn *marks, enum check_t
 	if (!good)
 		return false;
 	run->locked.bucket = check.row;
-	/* If the witness is gone, a run comes here only with --bucket same, by which the user says
-	 * that this is the bucket all the same. */
+	/* If the witness is gone, a run comes here only with --bucket same, by which the user
+	 * vouches for the bucket. */
 	run->locked.is_shown = check.answer == WITNESS_SHOWN || check.answer == WITNESS_GONE;
-	if (check.answer == WITNESS_SHOWN && !*check.row.id) { /* no id object: a file's object */
+	/* the witness is a file's object, not an id object */
+	if (check.answer == WITNESS_SHOWN && !*check.row.id) {
 		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
 		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
 	}
 	atomic_store(&run->has_witness, check.answer != WITNESS_NOTHING);
-	if (check.answer != WITNESS_NOTHING) /* without a witness, S3 was asked nothing */
+	if (check.answer != WITNESS_NOTHING) /* with NOTHING, no request was sent to S3 */
 		atomic_store(&run->bucket_answers, true);
 	return true;
 }
@@ -306,7 +310,7 @@ bool bucket_is_believed(struct run *run, struct store_conn *marks)
 	struct problem problem = {0};
 	if (atomic_load(&run->has_witness))
 		return true;
-	/* Another thread may have asked S3 while this one waited for the mutex. */
+	/* Another thread may have made the check while this one waited for the mutex. */
 	uv_mutex_lock(&run->locked.mutex);
 	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, LATER, &problem);
 	uv_mutex_unlock(&run->locked.mutex);
@@ -350,8 +354,8 @@ bool bucket_keeps_witness(
 		} else {
 			/* Another uploader has written the row since this run read it. Its witness
 			 * is as good as this object, once S3 has shown it: check_bucket() reads the
-			 * row, and asks S3. If the row has no witness, the next try adds this
-			 * object to it. */
+			 * row, and checks that witness. If the row has no witness, the next try
+			 * adds this object to it. */
 			good = o == OUTCOME_REFUSED && check_bucket(run, marks, LATER, &problem);
 		}
 	}

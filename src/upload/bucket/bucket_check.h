@@ -1,23 +1,23 @@
-/* Makes sure that the bucket is the one that the marks are about (docs/protocol.md, "The bucket is
- * the one that the marks know"). Before a run believes a mark that says done, S3 has to show one
- * object of such a mark, which is the witness. Before a mark of this run says done, the row of the
- * bucket has to name a witness for the next run. */
+/* Makes sure that this is the bucket of these marks (docs/protocol.md, "The bucket is the one that
+ * the marks know"). Before a run trusts a mark that says done, S3 has to show one object of such a
+ * mark, the witness. Before a mark of this run says done, the row of the bucket has to name a
+ * witness for the next run. */
 #pragma once
 #include "upload/run.h"
 
-/* Asks S3 for the witness of the marks, before the run reads the first mark, and sets
+/* Checks the witness of the marks, before the run reads the first mark, and sets
  * run->space.generation. This is one request, or none if no mark says done. Returns false with a
  * sentence if it is another bucket, or if that could not be found out. `marks` is the caller's
  * connection. */
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem);
 
-/* Whether a mark that says done may be believed. S3 is asked now if there was no such mark when the
- * run began. If the mark may not be believed, the run fails, and this returns false. Also returns
+/* Whether marks that say done may be trusted. The check is made now if there was no such mark when
+ * the run began. If they may not be trusted, the run fails, and this returns false. Also returns
  * false if the run is over. Thread-safe, and mostly without a request. */
 bool bucket_is_believed(struct run *run, struct store_conn *marks);
-/* Calls bucket_is_believed() for a file whose mark leaves nothing to do. If the mark is believed,
- * the file is reported as skipped. Frees the candidate in any case. `version` is what the mark says
- * is done, for the manifest; NULL: not known. */
+/* Calls bucket_is_believed() for a file whose mark leaves nothing to do. If the mark is trusted,
+ * the file is reported as skipped. Frees the candidate in any case. `version` is the mark's done
+ * version, for the manifest; NULL: unknown. */
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,
 	const struct version *version);
 

@@ -1,10 +1,10 @@
 /* Joins the files of the scan with the bucket's listing. Both are in the byte order of keys, except
  * that a file may have an object of its key with a suffix of compression: "a.zst" comes behind
- * "a-b", although the file "a" comes before "a-b". So the keys that are wanted of some files are
- * sorted before they are looked up.
+ * "a-b", although the file "a" comes before "a-b". So the wanted keys of some files are sorted
+ * before they are looked up.
  *
- * feed.c calls this before it hands files to the queue. No object is judged here: look.c looks at
- * each that was found. */
+ * feed.c calls this before it hands files to the queue. No object is judged here: look.c checks
+ * each object found. */
 #include "upload/bucket/listing.h"
 #include "base/log.h"
 #include "s3/object_stream.h"
@@ -27,7 +27,7 @@ struct listing {
 	struct object_stream *stream; /* stream of the present page; NULL: no page was read */
 	const struct s3_listed *next; /* the first object whose key is greater than `passed` */
 	char passed[KEY_BYTES_MAX + 1];
-	bool is_refused; /* the server lists nothing, or not in order */
+	bool is_refused; /* the server refuses to list, or does not list in order */
 	unsigned pages;  /* read for the files of one listing_look() */
 };
 
@@ -106,7 +106,7 @@ static enum outcome read_page(
 }
 
 /* Moves on to the first object that is not less than the wanted one. Returns false if the page ends
- * before it, or begins behind it, so that it says nothing of the wanted object. */
+ * before it, or begins behind it, so that it does not cover the wanted object. */
 static bool page_shows(struct listing *listing, const struct wanted *wanted)
 {
 	struct problem problem = {0};
@@ -126,8 +126,8 @@ static bool page_shows(struct listing *listing, const struct wanted *wanted)
 	return true;
 }
 
-/* Finds out whether the listing has the wanted object. Returns false if that is not known, and will
- * not be for any later one either: another page is not worth while, or the server refuses it. */
+/* Finds out whether the listing has the wanted object. Returns false if that is unknown for this
+ * and all later ones: another page is not worth its cost, or the server refuses it. */
 static bool find_listed(struct listing *listing, const struct wanted *wanted, size_t settled)
 {
 	struct problem problem = {0};

@@ -1,6 +1,6 @@
-/* Steps 2 and 3 of docs/protocol.md: what the mark says of an open file, what follows if it says
- * that another version is done, and the claim. worker.c calls claim_file() for a file that is not
- * claimed. S3 is asked only for the witness of the bucket. */
+/* Steps 2 and 3 of docs/protocol.md: judging the mark of an open file, handling a mark by which
+ * another version is done, and the claim. worker.c calls claim_file() for a file that is not
+ * claimed. The only request to S3 is for the witness of the bucket. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
@@ -15,9 +15,9 @@
 /* the most tries of judging a mark in one turn: others may write it each time */
 #define TRIES_MAX 20
 
-/* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
- * other step needs the note, so an error is only logged. If the mark has changed meanwhile
- * (REFUSED), the next run notes what is true then. */
+/* Notes in the mark that a newer version of the file was not uploaded, so that `status` shows it.
+ * No other step needs the note, so an error is only logged. If the mark has changed meanwhile
+ * (REFUSED), the next run notes the state at that time. */
 static void note_newer(struct worker *worker, const struct file *file)
 {
 	const struct mark *seen = &file->seen;
@@ -47,7 +47,7 @@ static enum step look_for_done(struct worker *worker, struct file *file, bool *r
 	return STEP_NEXT;
 }
 
-/* Writes where the done version was uploaded from, if that is another source than the file's. */
+/* Writes the source of the done version, if it is another one than the file's. */
 static void add_other_source(const struct worker *worker, const struct file *file, struct text *t)
 {
 	const char *here = worker->run->files.sources_of_marks[file->candidate->source];
@@ -77,10 +77,11 @@ static enum step replace_done(struct worker *worker, struct file *file)
 	memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
 		step = look_whether_ours(worker, file);
-	if (step != STEP_NEXT) /* the file may be another's by now: back in the queue, or aside */
+	/* another thread may own the file by now: back in the queue, or aside */
+	if (step != STEP_NEXT)
 		return step;
-	/* Hosts that share a folder and marks may replace each other's versions. Nothing tells them
-	 * from hosts that share a prefix by mistake. */
+	/* Hosts that share a folder and marks may replace each other's versions. They cannot be
+	 * distinguished from hosts that share a prefix by mistake. */
 	add_other_source(worker, file, &source);
 	if (source.len && !atomic_exchange(&worker->run->said_sources, true))
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
@@ -91,9 +92,9 @@ static enum step replace_done(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Handles a mark that says that other content of this file is done. --if-changed says what to do.
- * Returns NEXT if the object is to be replaced, with its etag in file->replaces. Also returns NEXT
- * if --reupload has found that the object which was to be kept is gone.
+/* Handles a mark by which other content of this file is done, according to --if-changed. Returns
+ * NEXT if the object is to be replaced, with its etag in file->replaces. Also returns NEXT if
+ * --reupload has found that the object which was to be kept is gone.
  *
  * With CHANGED the file counts as one that has failed. So it stays in its state, unlike a file that
  * is LEFT_OUT. */
@@ -141,9 +142,9 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
-/* Handles a mark that says that this version is done, by size and mtime or by the id of the
- * content. Returns SETTLED if nothing is left to do. If the mark notes a newer version, the note is
- * removed, since the file is again what was uploaded.
+/* Handles a mark by which this version is done, by size and mtime or by the id of the content.
+ * Returns SETTLED if nothing is left to do. If the mark notes a newer version, the note is removed,
+ * since the file is again the uploaded version.
  *
  * Returns NEXT if the file is to be sent nevertheless: by --reupload, or since --compare-content
  * has found other content and the object is to be replaced. */
@@ -157,8 +158,8 @@ static enum step done_file(struct worker *worker, struct file *file)
 		const enum proof done = done_content(worker, file, &file->seen.done, &problem);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
-		/* If the file has changed, what was read may be of two versions, and says nothing
-		 * of either. */
+		/* If the file has changed, the bytes may come from two versions, and prove
+		 * nothing. */
 		const int error = body_unchanged(file->fd, &file->state);
 		if (error)
 			return file_read_error(worker, file, error);
@@ -175,13 +176,12 @@ static enum step done_file(struct worker *worker, struct file *file)
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
 
-/* Handles a mark that says that a version of the same size is done, with another mtime, or with an
- * mtime that another content of the file has had, too. The content decides.
+/* Handles a mark by which a version of the same size is done, with another mtime, or with an mtime
+ * that another content of the file has also had. The content decides.
  *
- * The content is compared with all that the mark knows of the version: the checksum and, if the
- * object was not compressed, also the checksum of the parts' checksums, and the etag if that is an
- * MD5. file_compare_content() compares with an object, so an object is made of what the mark
- * knows. */
+ * The content is compared with all values that the mark has of the version: the checksum and, if
+ * the object was not compressed, also the checksum of the parts' checksums, and the etag if that is
+ * an MD5. file_compare_content() compares with an object, so an object is made of these values. */
 static enum step touched_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -193,7 +193,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	enum proof proof;
 	if (!done->object_bytes)
 		object.meta.part_bytes = done->part_bytes;
-	/* Without a checksum, only the etag can be compared, even if nothing says that it is an
+	/* Without a checksum, only the etag can be compared, even if it is not known to be an
 	 * MD5. */
 	if (!done->object_bytes && (done->etag_is_md5 || !*object.sum.text))
 		memcpy(object.etag, done->etag, sizeof object.etag);
@@ -220,8 +220,8 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
-/* Reports that another uploader holds the file. `is_waited_for`: the file is tried again later in
- * this run. */
+/* Reports that another uploader holds the file. `is_waited_for`: the file is retried later in this
+ * run. */
 static void tell_held(struct worker *worker, struct file *file, bool is_waited_for)
 {
 	struct report_file about = file_about(file);
@@ -247,7 +247,7 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 }
 
 /* Handles a mark that says claimed, or that cannot be read. Returns NEXT if the claim is stale, or
- * of this very session. Otherwise a running uploader holds the file. Then the file is tried again
+ * of this very session. Otherwise a running uploader holds the file. Then the file is retried
  * later, or left to that uploader (--no-wait, dry run). */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
@@ -256,8 +256,8 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	uint64_t again_ns;
 	bool over;
-	/* Waiting would not help here, and taking the mark over might undo what a later version of
-	 * s3once wrote. */
+	/* Waiting would not help here, and taking the mark over might undo changes of a later
+	 * version of s3once. */
 	if (file->seen.state == MARK_UNREADABLE)
 		return file_fail(worker, file,
 			PROBLEM("its mark is damaged, or was written by a later version of s3once: "
@@ -282,8 +282,8 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
-/* Decides by file->seen what follows. Returns NEXT if the mark may be claimed or taken over. A mark
- * that says done is believed only once S3 has shown that this is the bucket of the marks. */
+/* Decides the next step by file->seen. Returns NEXT if the mark may be claimed or taken over. A
+ * mark that says done is trusted only once S3 has shown that this is the bucket of the marks. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct asked asked = file_asks(file);
@@ -304,18 +304,18 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Claims the mark, which has to be as in file->seen still. Returns NEXT once it is claimed. Returns
- * AGAIN if another uploader was first: then file->seen is what that uploader has written. */
+/* Claims the mark, which must not have changed since file->seen. Returns NEXT once it is claimed.
+ * Returns AGAIN if another uploader was first: then file->seen is that uploader's mark. */
 static enum step try_claim(struct worker *worker, struct file *file)
 {
 	struct mark present = {0};
 	struct problem problem = {0};
 	struct mark_ref ref = file_mark_ref(worker, file);
 	ref.limits = worker->visible_limits; /* the request ends when our lease has run out */
-	/* A claim of a mark that says done is synced before anything is sent. Otherwise a failure
-	 * of power could undo both this claim and the change of the file that led to it. The file
-	 * would then be the earlier version again, and the mark would say that this version is
-	 * done, although its object was replaced. */
+	/* A claim of a mark that says done is synced before anything is sent. Otherwise a power
+	 * failure could undo both this claim and the change of the file that caused it. The file
+	 * would then be the earlier version again, and done according to the mark, although its
+	 * object was replaced. */
 	ref.may_sync_later = file->seen.state != MARK_DONE;
 	const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &present, &problem);
 	if (o == OUTCOME_OK) {
@@ -340,7 +340,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		/* From the second try on, another uploader has written the mark meanwhile. It may
 		 * have sent a later version than the one that is open, so the file is opened
-		 * anew. */
+		 * again. */
 		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		/* If the mark records an upload and has a done version, the upload was begun to
 		 * replace that version. This run resumes the upload if it may replace the version,

@@ -1,7 +1,7 @@
-/* Whether an object has the content of a file. The file is read to compute the checksums that the
- * server shows of the object. If the object was made by compressing, the file is compressed again
- * for that. look.c, claim.c and the proof of an upload call these functions. They write nothing.
- * The checksums that they have computed stay in struct file, for its mark. */
+/* Compares an object with the content of a file. The file is read to compute the checksums that the
+ * server has of the object. If the object was made by compressing, the file is compressed again for
+ * that. look.c, claim.c and the proof of an upload call these functions. They write nothing. The
+ * checksums that they have computed stay in struct file, for its mark. */
 #include "upload/file/file.h"
 #include "upload/file/file_open.h"
 #include "upload/file/worker.h"
@@ -17,8 +17,8 @@ static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
 	return proof_needs(object, ret_parts) | DIGEST_OF(checksum_default());
 }
 
-/* Compares the object with the file as a whole. `encoding` is what the object was made with, or
- * NULL. The file's sums stay in struct file. */
+/* Compares the object with the file as a whole. `encoding` is the object's encoding, or NULL. The
+ * file's sums stay in struct file. */
 static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
@@ -26,7 +26,7 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	const enum step step = file_sum(worker, file, encoding, digests_for(object, &parts));
 	if (step != STEP_NEXT)
 		return step;
-	/* The object was sent whole, or nobody knows the size of its parts. */
+	/* The object was sent whole, or the size of its parts is unknown. */
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
 	/* `true`, here and below: the size of the object is known, and is compared as well. */
@@ -35,13 +35,13 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 }
 
 /* Compares the object with the file, part by part. `is_guess`: the size of the parts in the plan is
- * only a guess. Then the result is NO only if a checksum of the whole differs, and UNKNOWN if
- * nothing but the guess may be wrong. */
+ * only a guess. Then the result is NO only if a checksum of the whole differs, and UNKNOWN if only
+ * the guess may be wrong. */
 static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
 	const struct s3_object *object, enum proof *ret)
 {
-	unsigned parts; /* not needed: the plan says how many */
+	unsigned parts; /* not needed: the plan has the number */
 	const unsigned kinds = digests_for(object, &parts);
 	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
 	int error = sums ? 0 : -ENOMEM;
@@ -63,7 +63,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 		*ret = proof_whole(&whole, &no_etag, true);
 	}
 	*(encoding ? &file->stored : &file->sums) = whole;
-	file->sent_part_bytes = fits ? plan->part_bytes : 0; /* 0: nobody knows */
+	file->sent_part_bytes = fits ? plan->part_bytes : 0; /* 0: unknown */
 	mark_parts_sum_of(sums, plan->n_parts, object->sum.kind, file->parts_sum);
 	free(sums);
 	return STEP_NEXT;
@@ -77,7 +77,7 @@ enum step file_compare_content(
 	unsigned n_parts;
 	bool is_guess = false;
 	struct plan known;
-	/* This only asks for n_parts, which is 0 if the server shows checksums of the whole. */
+	/* This only determines n_parts, which is 0 if the server shows checksums of the whole. */
 	digests_for(object, &n_parts);
 	*ret = PROOF_NO;
 	if (object->size != file->state.size)
@@ -85,14 +85,14 @@ enum step file_compare_content(
 	if (!n_parts)
 		return compare_whole(worker, file, NULL, object, ret);
 	if (n_parts > 1) {
-		/* Looks for the size of the parts in which the object was sent. An object of
-		 * s3once has this size in its metadata. Of others, some servers tell the size of
-		 * the first part. */
+		/* Finds the size of the parts in which the object was sent. An object of s3once has
+		 * it in its metadata. For others, some servers return the size of the first
+		 * part. */
 		sizes[0] = object->meta.part_bytes;
 		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
 					 &sizes[0]) != OUTCOME_OK)
 			sizes[0] = 0;
-		/* If no such size is told, or it does not cut the object into n_parts parts, the
+		/* If there is no such size, or it does not cut the object into n_parts parts, the
 		 * size is guessed. */
 		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
@@ -102,7 +102,7 @@ enum step file_compare_content(
 	enum step step = STEP_NEXT;
 	*ret = PROOF_UNKNOWN;
 	/* Each size that another program may have used is tried, until one fits or the checksum of
-	 * the whole decides. A size that is known is the only one. */
+	 * the whole decides. A known size is the only one. */
 	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_UNKNOWN && i < n; i++) {
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
@@ -115,8 +115,8 @@ enum step file_compare_content(
 	return step;
 }
 
-/* Sets *ret to whether the file may have the content that the object was made of. The metadata
- * tells the size of that content, and mostly its SHA-256. */
+/* Sets *ret to whether the file may have the content that the object was made of. The metadata has
+ * the size of that content, and mostly its SHA-256. */
 static enum step compare_told_content(
 	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
 {
@@ -130,9 +130,10 @@ static enum step compare_told_content(
 	return step;
 }
 
-/* Compares an object that s3once has compressed, as its metadata says, or any object of a file that
- * would be compressed on its way. If this build makes the same bytes of the file by the encoding of
- * the object, the bytes are compared. Otherwise the metadata decides (proof_encoded()). */
+/* Compares an object that s3once has compressed according to its metadata, or any object of a file
+ * that would be compressed on its way. If this build makes the same bytes of the file by the
+ * encoding of the object, the bytes are compared. Otherwise the metadata decides
+ * (proof_encoded()). */
 static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
@@ -150,7 +151,7 @@ static enum step compare_encoded(
 	if (step != STEP_NEXT || !may_be_same)
 		return step;
 	/* This build cannot make the object's bytes again, so the metadata decides. The mark gets
-	 * what the metadata tells of the object. */
+	 * the values of the metadata. */
 	if (!encoding) {
 		*ret = proof_encoded(object, worker->run->space.settings.table_id, file->mtime_ns,
 			file->state.ctime_ns);
@@ -165,7 +166,7 @@ static enum step compare_encoded(
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step != STEP_NEXT || !encoding) /* without an encoding, *ret is final */
 		return step;
-	if (!*meta->encoding || !meta->part_bytes) /* it was sent whole, or is not of s3once */
+	if (!*meta->encoding || !meta->part_bytes) /* sent whole, or not by s3once */
 		return compare_whole(worker, file, encoding, object, ret);
 	if (plan_resume(file->state.size, meta->part_bytes, &plan))
 		return STEP_NEXT;
@@ -177,7 +178,7 @@ enum step file_compare(
 {
 	file->stored = (struct sums){0};
 	*ret = PROOF_NO;
-	if (file->fd < 0) /* it is still to come through the pipe */
+	if (file->fd < 0) /* the input of the pipe has not come yet */
 		return STEP_NEXT;
 	return (*object->meta.encoding || file->encoding)
 		       ? compare_encoded(worker, file, object, ret)

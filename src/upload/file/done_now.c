@@ -1,6 +1,6 @@
-/* Whether a file is done at this very moment, for `s3once proven` (src/upload/prove.c), and before
- * a file is removed (remove.c). For --compare-content, claim.c asks for the content alone. Nothing
- * is written. */
+/* Finds out whether a file is done at this very moment, for `s3once proven` (src/upload/prove.c),
+ * and before a file is removed (remove.c). For --compare-content, claim.c uses only the comparison
+ * of content. Nothing is written. */
 #include "upload/file/done_now.h"
 #include "scan/content/content.h"
 #include "upload/file/file_open.h"
@@ -29,8 +29,8 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 	const struct kept kept = kept_of_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
-	/* A file that is known by its content may have been compressed since it was sent. Its bytes
-	 * are others then, but its content still has the same id. */
+	/* A file that is known by its content may have been compressed since it was sent. Then its
+	 * bytes differ, but its content still has the same id. */
 	if (*file->candidate->content) {
 		const struct content content = {
 			file->fd, file->state.size, run_ask_is_over, worker->run};
@@ -51,8 +51,8 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 }
 
 /* Whether the object's etag is the MD5 of the whole file, which is read for that. Also false if the
- * file cannot be read. ask_s3() asks this if the mark has another etag: some servers tell one etag
- * when an upload is completed, and show another one later. */
+ * file cannot be read. ask_s3() uses this if the mark has another etag: some servers return one
+ * etag when an upload is completed, and another one later. */
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
@@ -64,9 +64,9 @@ static bool has_md5_of_file(
 	       judge_bytes(&by_etag, &sums) == PROOF_YES;
 }
 
-/* Asks whether the mark says that this version is done, and whether it has a checksum or an id to
+/* Reads the mark, and checks that this version is done, and that it has a checksum or an id to
  * compare the content with. If the caller has not read the content (!is_read), it will compare the
- * content, so another modification time does not matter. Replaces *mark by what was read. */
+ * content, so another modification time does not matter. *mark becomes the mark that was read. */
 static enum proof ask_marks(struct worker *worker, const struct file *file, bool is_read,
 	struct mark *mark, struct problem *ret)
 {
@@ -101,7 +101,7 @@ enum outcome done_head(struct worker *worker, const struct file *file, const str
 	return s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem);
 }
 
-/* Asks whether S3 holds the object that was proven when the mark was set. */
+/* Checks that S3 holds the object that was proven when the mark was set. */
 static enum proof ask_s3(struct worker *worker, const struct file *file, const struct version *done,
 	struct done_object *ret, struct problem *ret_problem)
 {
@@ -136,7 +136,7 @@ enum proof done_now(struct worker *worker, struct file *file, bool is_read, stru
 	enum proof done = ask_marks(worker, file, is_read, &mark, ret_problem);
 	if (done == PROOF_YES && !is_read) {
 		/* The mark may have changed while the content was read. So the mark is read once
-		 * more, and has to say the same of the content. */
+		 * more, and has to have the same content. */
 		const struct version compared = mark.done;
 		done = done_content(worker, file, &compared, ret_problem);
 		if (done == PROOF_YES)

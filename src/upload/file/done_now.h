@@ -1,12 +1,12 @@
-/* Whether a file is done at this very moment. This requires more than skipping a file in a run
- * does. It decides which files may be removed, and what `s3once proven` answers.
+/* Finds out whether a file is done at this very moment. This requires more than skipping a file in
+ * a run does. It decides about the removal of files, and about the answers of `s3once proven`.
  *
- * The functions that return a proof return YES if all that they check is true, NO with a sentence
- * if something says otherwise, and UNKNOWN with a sentence if something could not be read. */
+ * The functions that return a proof return YES if everything they check is true, NO with a sentence
+ * if something is false, and UNKNOWN with a sentence if something could not be read. */
 #pragma once
 #include "upload/file/file.h"
 
-/* The object that S3 holds of a file. */
+/* The object of a file in S3. */
 struct done_object {
 	struct s3_object object;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's key and suffix */
@@ -16,19 +16,19 @@ struct done_object {
  * another object by now. */
 enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,
 	struct done_object *ret, struct problem *ret_problem);
-/* Reports an event about the file. With `object`, the report has what S3 told of it. If `object` is
- * NULL, the report has the problem. */
+/* Reports an event about the file. With `object`, the report has S3's values of it; otherwise the
+ * report has the problem. */
 void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
 	const struct done_object *object, const struct problem *problem);
 
-/* Whether the content that file->fd holds is that of the version. For a file that is known by its
- * content, compares the content's id. For any other file, compares the checksum of the whole
- * content, and its MD5 if the version has that too. */
+/* Whether the content of file->fd is that of the version. For a file that is known by its content,
+ * compares the content's id. For any other file, compares the checksum of the whole content, and
+ * its MD5 if the version has that too. */
 enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret_problem);
 /* Checks three things. The mark, read consistently, says that this version is done. The content
- * that file->fd holds is that version. A HEAD shows the object of that version. If `is_read` says
- * that this turn has proven the content, the content is not read. If the content is read, another
+ * that file->fd holds is that version. A HEAD shows the object of that version. With `is_read`,
+ * this turn has proven the content, and it is not read again. If the content is read, another
  * modification time than the mark's does not matter.
  *
  * PROOF_YES sets *ret to the object. The caller has to check that the file did not change while it

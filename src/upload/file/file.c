@@ -1,5 +1,6 @@
-/* A file that is under way: how it is made, what is derived from it, and how its turn ends. Every
- * step uses these functions. None of them asks S3, and only a failure writes to the mark. */
+/* A file that is under way: making it, deriving values from it, and ending its turn. Every step
+ * uses these functions. None of them sends a request to S3, and only a failure writes to the
+ * mark. */
 #include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -32,7 +33,7 @@ void file_free(struct file *file)
 	if (!file)
 		return;
 	atomic_fetch_sub(&file->share.report->under_way, atomic_load(&file->share.bytes));
-	/* The turn ends, and the file is neither in S3 nor left out. Without a candidate, the file
+	/* The turn ends, and the file is neither in S3 nor excluded. Without a candidate, the file
 	 * was put back into the queue, and another turn of it decides. */
 	if (file->candidate && (file->life < FILE_LEFT_OUT || file->life == FILE_STRANDED))
 		report_unshipped(file->share.report, file->candidate->mtime_ns);

@@ -1,6 +1,6 @@
-/* A file that is under way: its states, and what its steps share about it. file.c has what is
- * derived from it and how its turn ends, and file_outcome.c decides where an error leads. All
- * functions may block, in the thread of the worker. */
+/* A file that is under way: its states, and the data that its steps share. file.c derives values
+ * from it and ends its turn, and file_outcome.c decides about errors. All functions may block, in
+ * the thread of the worker. */
 #pragma once
 #include "marks/judge_object.h"
 #include "upload/body/multipart_plan.h"
@@ -9,7 +9,7 @@
 struct worker;
 
 #define FILE_RESTARTS_MAX 8 /* the most restarts of one file in one turn */
-/* How often a file is sent again because S3 holds other bytes than were sent. */
+/* The most times that a file is sent again because S3 holds other bytes than were sent. */
 #define FILE_DAMAGES_MAX 3
 
 /* Where a file is in its turn. Nothing else in struct file says that. Each state has one step,
@@ -31,13 +31,13 @@ struct worker;
  * A file that fails stays in its state. DOUBT is whatever leaves open whether S3 holds something:
  * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */
 enum file_life {
-	FILE_UNCLAIMED, /* its mark is to be judged and claimed */
+	FILE_UNCLAIMED, /* its mark has to be judged and claimed */
 	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
-	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes whatever is sent */
+	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes the sending */
 	FILE_CLEAR,     /* as far as is known, S3 holds at most the object to be replaced */
 	/* In these the turn has ended. */
-	FILE_LEFT_OUT, /* it is not to be in S3 as it is now */
-	FILE_STRANDED, /* it failed: its key or its content's id is of another version */
+	FILE_LEFT_OUT, /* in its present state it does not belong into S3 */
+	FILE_STRANDED, /* it failed: its key or its content's id belongs to another version */
 	FILE_IN_S3,    /* S3 has it: its mark says so */
 	FILE_PROVEN,   /* as FILE_IN_S3, and this turn has read all of its content as of `state` */
 };
@@ -46,23 +46,23 @@ enum file_life {
 struct file {
 	struct candidate *candidate; /* owned */
 	enum file_life life;
-	struct s3_target target; /* the object's key, and how it is to be stored */
+	struct s3_target target; /* the object's key and settings */
 	int fd;                  /* -1: not open */
 	struct file_state state; /* state of the open file, which may be the copy of a piece */
-	/* Size and times need not show a change of what is open. So the content is read once more,
+	/* Size and times may not show a change of the open file. So the content is read once more,
 	 * after all of it was read and before it becomes visible in S3. */
 	bool is_reread;
-	/* Its file system tells another inode or ctime each time it is asked, although the file has
-	 * the same size and modification time. Implies is_reread. */
+	/* Its file system returns another inode or ctime each time, although the file has the same
+	 * size and modification time. Implies is_reread. */
 	bool stat_is_unsteady;
 	int64_t mtime_ns; /* that of the version being sent; for a piece, at the time it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
 	 * kept here also if it does not count in `state`. */
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
-	/* How it is sent: `encoding` and `plan`. file_open() sets both, the plan by the size alone.
-	 * For a large file multipart_plan_or_resume() sets them again before anything is sent.
-	 * Nothing changes them until the sending has ended. */
+	/* `encoding` and `plan` decide how it is sent. file_open() sets both, the plan by the size
+	 * alone. For a large file multipart_plan_or_resume() sets them again before anything is
+	 * sent. Nothing changes them until the sending has ended. */
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;
 	struct plan plan; /* plan for the file itself, not for its compressed form */
@@ -73,36 +73,37 @@ struct file {
 	struct sums sums;
 	/* Checksums of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */
 	struct sums stored;
-	/* The size of the parts in which the object that S3 holds was sent. 0: it was sent whole,
-	 * or nobody knows. */
+	/* The size of the parts in which S3's object was sent. 0: it was sent whole, or the size is
+	 * unknown. */
 	uint64_t sent_part_bytes;
 	char parts_sum[PARTS_SUM_MAX +
 		       1];  /* checksum of those parts' checksums, as in struct version */
-	struct mark seen;   /* the mark as it was last seen while it was not ours */
+	struct mark seen;   /* the mark as last seen while it was not ours */
 	struct claim claim; /* claim of the mark, from CLAIMED to CLEAR */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
-	/* The server does not take the condition of a write, so a HEAD right before the write
-	 * stands in for it. */
+	/* The server does not support the condition of a write, so a HEAD right before the write
+	 * replaces it. */
 	bool is_unconditional;
-	bool has_given_up;  /* it was retried in vain for too long, which moves no run */
-	unsigned restarts;  /* how often this turn has begun anew, for any reason */
-	unsigned damages;   /* how often S3 held other bytes than were sent */
-	uint64_t begun_ns;  /* the clock_boot_ns() when this turn began */
-	struct share share; /* how much of the file was sent */
+	bool has_given_up;  /* it was retried in vain for too long, which is no progress */
+	unsigned restarts;  /* number of restarts of this turn, for any reason */
+	unsigned damages;   /* number of times that S3 held other bytes than were sent */
+	uint64_t begun_ns;  /* clock_boot_ns() at the beginning of this turn */
+	struct share share; /* the part of the file that was sent */
 };
 
-/* The answer of a step. "Returns NEXT, or why not" means that every other answer says how the file
- * goes on instead, or why its turn has ended. A function that is a part of a step returns one, too:
- * its NEXT means that the step goes on. */
+/* The answer of a step. "Returns NEXT, or why not" means that any other answer is the way in which
+ * the file goes on instead, or the reason why its turn has ended. A function that is a part of a
+ * step returns one, too: its NEXT means that the step goes on. */
 enum step {
 	/* The turn goes on, in the state that file_enter() makes of this. */
-	STEP_NEXT,    /* the step has done its work, and the next one follows */
-	STEP_AGAIN,   /* the same step follows once more */
-	STEP_CLEAR,   /* the file is sent, from the beginning */
-	STEP_DOUBT,   /* S3 may hold an object by now, and is asked */
-	STEP_EARLIER, /* the mark says now that an earlier version is done, and is judged again */
+	STEP_NEXT,  /* the step has done its work, and the next one follows */
+	STEP_AGAIN, /* the same step follows once more */
+	STEP_CLEAR, /* the file is sent, from the beginning */
+	STEP_DOUBT, /* S3 may hold an object by now, and a HEAD follows */
+	/* an earlier version is done now according to the mark, which is judged again */
+	STEP_EARLIER,
 	STEP_GOES_ON = STEP_EARLIER,
 	/* The turn has ended. The file was reported and counted, and nothing is left to do. */
 	STEP_SETTLED,  /* it stays in its state: it has failed, or another uploader holds it */
@@ -112,13 +113,13 @@ enum step {
 	STEP_PROVEN,
 	/* The turn has ended for this worker. */
 	STEP_LATER, /* it was put back into the queue */
-	STEP_PARTS, /* its parts are in the queue, and whoever ends the last one goes on */
+	STEP_PARTS, /* its parts are in the queue, and the worker that ends the last one goes on */
 	STEP_ASIDE, /* it was refused, and was handed over to the run's refusals */
 	STEP_OVER,  /* the run is over, and the mark stays as it is for the next run */
 };
 
-/* Sets the state of the file by the answer of the step of its state. An answer that says nothing of
- * the state leaves it. */
+/* Sets the state of the file by the answer of the step of its state. Some answers leave the
+ * state. */
 void file_enter(struct file *file, enum step answer);
 
 /* Makes a file of the candidate, and takes the candidate. If there is no memory, it returns NULL
@@ -145,27 +146,26 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 /* The file's turn ends. */
 
 /* Ends the turn of a file for which nothing is left to do: reports the event, and returns the
- * answer that it means, LEFT_OUT, IN_S3 or PROVEN.
+ * corresponding answer, LEFT_OUT, IN_S3 or PROVEN.
  *
- * SKIPPED means that file->seen says that this very version is done. This run may have written that
- * mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is reported
+ * SKIPPED means that this very version is done according to file->seen. This run may have written
+ * that mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is reported
  * instead, which the earlier turn could not report. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
 /* Whether file->seen says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
-/* Step 7: the file cannot be uploaded. Reports why, and writes it into the mark if that is ours.
- * Returns SETTLED. */
+/* Step 7: the file cannot be uploaded. Reports the reason, and writes it into the mark if that is
+ * ours. Returns SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
 /* Puts the file's candidate back into the queue until not_before_ns. Returns LATER. */
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
 
-/* Decides what an outcome other than OK leads to, if no step knows better. The file fails, the run
- * ends, or the file is tried later. Or the file is put aside until it shows whether S3 refuses all
+/* Handles an outcome other than OK that no step handles itself. The file fails, the run ends, or
+ * the file is retried later. Or the file is put aside until it is clear whether S3 refuses all
  * files. */
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* Decides the same for a request to the marks. What is DENIED or ABSENT for one file is so for all,
- * and the run ends. */
+/* Likewise for a request to the marks. DENIED or ABSENT concern all files, and the run ends. */
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
 /* Handles an error that may pass. Reports it, and begins the file once more after a pause. Fails

@@ -1,6 +1,6 @@
-/* Step 6 of docs/protocol.md, once an object is proven. The first objects that a server other than
- * AWS gets are looked at. Then the mark is set to done under its fence. The steps that send and the
- * steps that adopt call file_done(). What an object is to a file is not judged here. */
+/* Step 6 of docs/protocol.md, once an object is proven. On a server other than AWS, the first
+ * objects are checked. Then the mark is set to done under its fence. The steps that send and the
+ * steps that adopt call file_done(). Objects are not judged here. */
 #include "upload/file/file_done.h"
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
@@ -14,9 +14,9 @@
 
 #define ATTEMPTS 3 /* attempts of a check of settings alone, which is not worth a long wait */
 
-/* The rule of first looks. A server other than AWS may do three things otherwise than S3. When one
- * of them may happen for the first time in a run, a HEAD looks at the object that was uploaded,
- * before its mark says done.
+/* The rule of first checks. A server other than AWS may differ from S3 in three ways. When one of
+ * them may happen for the first time in a run, a HEAD checks the uploaded object before its mark
+ * says done.
  *
  * 1. CompleteMultipartUpload may tell another etag than the object has from then on. multipart.c
  * looks at that while it proves an upload: once, or each time if the server does so.
@@ -61,7 +61,7 @@ enum step file_is_nowhere(struct worker *worker, struct file *file)
 			quote(file->target.key).text));
 }
 
-/* Looks at the key and the settings of an object that was uploaded to a server other than AWS, if
+/* Checks the key and the settings of an object that was uploaded to a server other than AWS, if
  * they are new to this run. All characters of the key that are not ASCII count as one. If S3
  * refuses to show the object (no s3:GetObject), this is only reported, and the reply to the upload
  * has to do. Returns NEXT, or why not. */
@@ -80,15 +80,15 @@ static enum step look_first(struct worker *worker, struct file *file)
 			encoded[c / 64] |= UINT64_C(1) << c % 64;
 	}
 	unsigned asked = s3_headers_asked(file->target.headers);
-	/* Leaves only the settings that were not looked at yet. They are noted separately of
-	 * objects sent whole, [0], and of objects sent in parts, [1]. */
+	/* Leaves only the settings that were not checked yet. They are noted separately of objects
+	 * sent whole, [0], and of objects sent in parts, [1]. */
 	const bool in_parts = file->sent_part_bytes != 0;
 	asked &= ~atomic_fetch_or(&seen->settings[in_parts], asked);
 	const bool is_new_key = (encoded[0] & ~atomic_load(&seen->characters[0])) ||
 				(encoded[1] & ~atomic_load(&seen->characters[1]));
 	if (!asked && !is_new_key)
 		return STEP_NEXT;
-	/* A look at settings alone is not worth a long wait, since the object itself is proven. */
+	/* A check of settings alone is not worth a long wait, since the object itself is proven. */
 	if (!is_new_key) {
 		limits.attempts = ATTEMPTS;
 		limits.patience_ms = 0;
@@ -109,7 +109,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 		atomic_fetch_or(&seen->characters[0], encoded[0]);
 		atomic_fetch_or(&seen->characters[1], encoded[1]);
 	}
-	/* A look at settings alone may fail, since the object is proven. The loop above has logged
+	/* A check of settings alone may fail, since the object is proven. The loop above has logged
 	 * it. */
 	if (!is_new_key || look.head == OUTCOME_OK)
 		return STEP_NEXT;
@@ -135,13 +135,13 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	}
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
 	/* Before the first mark says done, the row of the bucket has to name a witness, by which a
-	 * later run sees that this is still the bucket of the marks. */
+	 * later run recognises the bucket of the marks. */
 	if (!atomic_load(&worker->run->has_witness) &&
 		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
 	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
-	/* A failure of power may undo a mark that is not synced. The next run recognises an object
+	/* A power failure may undo a mark that is not synced. The next run recognises an object
 	 * that this run has sent by its metadata. An adopted object may have no metadata of s3once,
 	 * so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
@@ -160,8 +160,8 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	return STEP_OVER;
 }
 
-/* Writes the checksum that S3 tells of the whole object, as marks have it. If there is none, *ret
- * stays as it is. */
+/* Writes S3's checksum of the whole object in the form of a mark. If there is none, *ret is
+ * untouched. */
 static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX + 1])
 {
 	if (proof_tells_whole(object))
@@ -192,7 +192,7 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	return version;
 }
 
-/* Marks the file done, once its object is proven. `version` is what the mark will say; the id of
+/* Marks the file done, once its object is proven. `version` is the mark's new version; the id of
  * its content is set here. `sums` and `event` are reported, as in struct in_s3. Returns IN_S3, or
  * LEFT_OUT in a dry run, or why not. */
 static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
@@ -254,7 +254,7 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	struct version version = file_version_of(worker, object);
 	if (step != STEP_NEXT)
 		return step;
-	/* Output that is still to come through the pipe has no time of its own: that of the object
+	/* Input of a pipe that has not come yet has no time of its own: that of the object
 	 * stays. */
 	if (!file->candidate->is_piped)
 		version.mtime_ns = file->mtime_ns;

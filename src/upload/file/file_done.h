@@ -3,14 +3,14 @@
 #pragma once
 #include "upload/file/file.h"
 
-/* Returns the version that an object of ours has, as its metadata says. */
+/* Returns the version of an object of ours, according to its metadata. */
 struct version file_version_of(const struct worker *worker, const struct s3_object *object);
 /* Step 6 for an object that is proven: marks this version done and reports the event. Returns
  * PROVEN, or LEFT_OUT in a dry run, or why not. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
-/* Does the same for an object that holds the content of the file, but may be compressed otherwise.
- * Its key is the mark's key with `suffix`. First aborts the upload that the mark records. Returns
+/* Likewise for an object that holds the content of the file, but may be compressed differently. Its
+ * key is the mark's key with `suffix`. First aborts the upload that the mark records. Returns
  * IN_S3, or LEFT_OUT in a dry run, or why not. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);

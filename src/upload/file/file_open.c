@@ -1,6 +1,6 @@
 /* Opens a file as it is now, chooses whether it is compressed on its way, and reads it for
  * checksums. worker.c opens each file. A step that finds that the file changed while it was read
- * opens it anew by file_read_error(). Only the version that is open can become visible in S3. */
+ * opens it again by file_read_error(). Only the version that is open can become visible in S3. */
 #include "upload/file/file_open.h"
 #include "base/clock.h"
 #include "scan/content/content.h"
@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens what is under the name of a candidate now, and sets *ret to its state. A rotated file is
- * looked for under other names, too. Returns a descriptor, or -errno. For a piece of a log,
- * *ret_problem may say why. */
+/* Opens the file that now has the name of a candidate, and sets *ret to its state. A rotated file
+ * is also searched under other names. Returns a descriptor, or -errno. For a piece of a log,
+ * *ret_problem may have the reason. */
 static int open_candidate(const struct run *run, const struct candidate *c, struct file_state *ret,
 	struct problem *ret_problem)
 {
@@ -61,15 +61,15 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 static enum step gone(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	/* The file is asked about as it was found, since it was not opened. */
+	/* The file is compared as it was found, since it was not opened. */
 	const struct asked asked = {
 		.size = c->size, .mtime_ns = c->mtime_ns, .content = c->content};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
 	/* After the claim, the mark is ours and does not say done. With --reupload it may say so,
-	 * but the file would have to be sent all the same. If the mark notes a newer version, that
-	 * version may be what is gone, and it was not uploaded. */
+	 * but the file would have to be sent all the same. If the mark notes a newer version, the
+	 * missing file may be that one, which was not uploaded. */
 	if (file->life == FILE_UNCLAIMED && !worker->options->reupload &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
@@ -93,17 +93,17 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int compressed = content_seems_compressed(fd); /* 0, 1, or -errno, which is neither */
+	const int compressed = content_seems_compressed(fd); /* 0, 1, or a negative -errno */
 	close(fd);
 	return compressed == wanted;
 }
 
 /* Fails the file if a folder has both X and X.zst, and X.zst is compressed already. Both would
- * become the object X.zst, since X is compressed on its way. Returns NEXT if they are not both
- * there.
+ * become the object X.zst, since X is compressed on its way. Returns NEXT if they do not both
+ * exist.
  *
- * This is looked for only where the scan has walked a directory, and where keys are paths with the
- * suffix. Any other file with the same key shows when the object is looked at. */
+ * This is checked only where the scan has walked a directory, and where keys are paths with the
+ * suffix. Any other file with the same key shows in the check of the object. */
 static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
 {
 	const struct run *run = worker->run;
@@ -148,9 +148,9 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Decides whether --compress compresses the file, and sets what depends on that: file->encoding,
- * the suffix of the object's key, and its Content-Encoding. A file that is compressed already is
- * sent as it is. Returns NEXT, or why not. */
+/* Decides whether --compress compresses the file, and sets the values that depend on that:
+ * file->encoding, the suffix of the object's key, and its Content-Encoding. A file that is
+ * compressed already is sent as it is. Returns NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
@@ -178,7 +178,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 {
 	const struct run_files *files = &worker->run->files;
 	const struct candidate *found = file->candidate;
-	/* Whether the file must not have changed since it was found. A key that was made from the
+	/* Whether the file must not have changed since it was found. A key made from the
 	 * modification time or the content belongs to one version of the file. So does the id of a
 	 * rotated file's content. */
 	const bool is_of_version =
@@ -186,7 +186,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 		(files->key_template && key_template_is_of_version(files->key_template));
 	enum s3once_event_type event;
 	/* The file may have been written to since it was found, so what the scan has checked is
-	 * checked again. The age of a piece says nothing: it is a copy that was made just now. */
+	 * checked again. The age of a piece is meaningless: it is a copy that was made just now. */
 	if (!found->is_piece && scan_is_young(files->scan, &file->state))
 		return file_settle(worker, file, S3ONCE_EVENT_WAITING);
 	if (run_leaves_out(worker->run, file->state.size, &event))
@@ -222,7 +222,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->sums = file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
 	if (c->is_piped && worker->run->piped_fd < 0)
-		return STEP_NEXT; /* the output of the pipe comes once the key is claimed */
+		return STEP_NEXT; /* the input of the pipe comes once the key is claimed */
 	const int fd = open_candidate(worker->run, c, &file->state, &problem);
 	if (fd < 0 && *problem.text) /* only a piece of a log has a sentence of its own */
 		return file_fail(worker, file, &problem);
@@ -230,7 +230,7 @@ enum step file_open(struct worker *worker, struct file *file)
 		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
-	/* Nobody else can write to a copy of a piece, or to what came through a pipe. */
+	/* No other program can write to a copy of a piece, or to the input of a pipe. */
 	file->is_reread = file->stat_is_unsteady ||
 			  (!c->is_piece && !c->is_piped && !file_times_show_changes(fd));
 	if (file->stat_is_unsteady)
@@ -255,7 +255,7 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 	range.offset = plan_offset(plan, index);
 	range.bytes = plan_bytes(plan, file->state.size, index);
 	/* Every part but the last is padded to the length that all parts must have, if there is
-	 * one, and else to the least that S3 takes for a part. */
+	 * one, and otherwise to the least that S3 accepts as a part. */
 	if (encoding && index + 1 < plan->n_parts)
 		range.least_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
 	return range;
@@ -281,11 +281,11 @@ enum step file_sum(
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
 
-/* How a file was not the same at the end of a reading as at its beginning. */
+/* The difference of a file at the end of a reading from its beginning. */
 enum unsteady {
 	UNSTEADY_SEEN,   /* its size or modification time is another one */
-	UNSTEADY_STAT,   /* only its inode or ctime is, as some file systems tell at each look */
-	UNSTEADY_UNSEEN, /* neither, and yet what was read is not what was read before */
+	UNSTEADY_STAT,   /* only its inode or ctime is, as on some file systems at each fstat() */
+	UNSTEADY_UNSEEN, /* neither, and yet two readings differ */
 	UNSTEADY_SHORT,  /* neither, and its content ends before its size, as in /sys */
 };
 
@@ -352,8 +352,8 @@ static enum step open_anew(struct worker *worker, struct file *file)
 	file->is_reread |= change == UNSTEADY_UNSEEN;
 	if (step != STEP_NEXT)
 		return step;
-	/* The file may be again what the object that was to be replaced holds. So S3 is looked at
-	 * once more. */
+	/* The file may be again what the object that was to be replaced holds. So S3's object is
+	 * checked once more. */
 	return file->life == FILE_CLEAR && *file->replaces ? STEP_DOUBT : STEP_AGAIN;
 }
 

@@ -1,34 +1,33 @@
-/* A file that is under way is read: opened and hashed (file_open.c), and compared with an object
- * (compare.c). All functions may block, in the thread of the worker. */
+/* Reading a file that is under way: opening and hashing it (file_open.c), and comparing it with an
+ * object (compare.c). All functions may block, in the thread of the worker. */
 #pragma once
 #include "upload/file/file.h"
 
-/* Opens the file that is under the name now, plans it by its size, and chooses how it is
- * compressed. Forgets the sums of what was open before. Output that is still to come through the
- * pipe is not opened: fd stays -1. Returns NEXT, or AGAIN or DOUBT if the file changed meanwhile
- * and was opened once more, or why not. */
+/* Opens the file that now has the name, plans it by its size, and chooses its encoding. Forgets the
+ * sums of the file that was open before. Input of a pipe that has not come yet is not opened: fd
+ * stays -1. Returns NEXT, or AGAIN or DOUBT if the file changed meanwhile and was opened once more,
+ * or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
  * Returns NEXT, or why not: the key would be too long. */
 enum step file_add_suffix(struct worker *worker, struct file *file);
 /* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
- * `encoding` is what the range is compressed with, or NULL. */
+ * `encoding` is the range's encoding, or NULL. */
 struct range file_range(const struct file *file, const struct encoding *encoding,
 	const struct plan *plan, unsigned index);
 /* Computes the digests `kinds` of the body that a range of the opened file becomes. Returns 0,
  * -ESTALE if the file has changed, or another error of body_digest(). */
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
-/* Computes file->sums of the whole content if `encoding` is NULL, or else file->stored of what the
- * encoding makes of it. They have at least these kinds then. Returns NEXT, or why not. */
+/* Computes file->sums of the whole content if `encoding` is NULL, and otherwise file->stored of its
+ * encoded form. They have at least these kinds then. Returns NEXT, or why not. */
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
-/* Decides what an error of opening or reading the file (-errno) leads to. A file that has changed
- * (-ESTALE) is opened as it is now, for which this returns AGAIN, DOUBT if it was to replace an
- * object, or why not. After -ECANCELED,
- * with which this run has ended the reading, and if no descriptor is left, which ends the run, this
- * returns OVER. If another process holds a lease on the file, it is tried later. Any other error
- * fails it. */
+/* Handles an error (-errno) of opening or reading the file. A file that has changed (-ESTALE) is
+ * opened as it is now, for which this returns AGAIN, DOUBT if it was to replace an object, or why
+ * not. After -ECANCELED, with which this run has ended the reading, and if no descriptor is left,
+ * which ends the run, this returns OVER. If another process holds a lease on the file, it is
+ * retried later. Any other error fails it. */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 /* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
  * that. Returns NEXT, or why not. */

@@ -1,4 +1,4 @@
-/* Decides what an outcome other than OK leads to for a file: it is tried again, it fails, it ends
+/* Decides the consequence of an outcome other than OK for a file: it is retried, it fails, it ends
  * the run, or it is put aside with other files that S3 refused. If a setting of the object may be
  * the reason, the sentence names it. Every step calls file_outcome() for outcomes that it does not
  * handle itself. A condition that S3 refused (412) is no error: look_after_write() handles it. */
@@ -8,16 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The pause before a file is tried again. It doubles with each failure. */
+/* The pause before a file is retried. It doubles with each failure. */
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MOST_NS  (30 * NS_PER_S)
 
-#define NOT_FOUND_AGAIN 2 /* how often a file is tried again after 404 */
+#define NOT_FOUND_AGAIN 2 /* the most retries of a file after 404 */
 
-#define SUSPECTS_MAX_BYTES 500 /* a longer list of settings is left out of the sentence */
+#define SUSPECTS_MAX_BYTES 500 /* a longer list of settings is omitted from the sentence */
 
-/* Which setting an error code is about. The setting has its name on the command line. A code that
- * ends in "." stands for all codes that begin so. */
+/* The setting that an error code is about, by its name on the command line. A code that ends in "."
+ * means all codes with this beginning. */
 static const struct {
 	const char *code, *setting;
 } settings[] = {
@@ -36,7 +36,7 @@ static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id",
 	"header x-amz-grant-read-acp", "header x-amz-grant-write-acp",
 	"header x-amz-grant-full-control"};
 
-/* Returns how many of the suspects are set for the file's object. Names them in *problem, unless
+/* Returns the number of suspects that are set for the file's object. Names them in *problem, unless
  * `problem` is NULL. */
 static unsigned count_suspects(const struct file *file, struct problem *problem)
 {
@@ -55,8 +55,7 @@ static unsigned count_suspects(const struct file *file, struct problem *problem)
 	return n;
 }
 
-/* Whether the error code leaves open what S3 does not accept. NoSuchKey is what Ceph says of a
- * grantee that it does not know. */
+/* Whether the error code leaves the cause open. Ceph returns NoSuchKey for an unknown grantee. */
 static bool is_vague(const struct problem *problem)
 {
 	return strcmp(problem->code, "NoSuchKey") == 0 ||
@@ -67,7 +66,7 @@ static bool is_vague(const struct problem *problem)
 
 /* Whether the run ends soon for the same reason for which this file fails: nothing is answered, and
  * nothing else has moved since the file began to fail. Then it is the run that fails, and not the
- * files that happened to be under way. A limit below that of the clock is of the file alone. */
+ * files that happened to be under way. A limit below that of the clock concerns the file alone. */
 static bool is_of_all(struct run *run, const struct candidate *c, const struct problem *problem)
 {
 	return !problem->status &&
@@ -103,9 +102,9 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return file_later(worker, file, now + pause_ns);
 }
 
-/* Keeps a refused file until it shows whether S3 refuses all files. If something was stored before,
- * the file fails by itself. The sentence names the settings that the error code is about. Returns
- * ASIDE or SETTLED. */
+/* Keeps a refused file until it is clear whether S3 refuses all files. If something was stored
+ * before, the file fails by itself. The sentence names the settings that the error code is about.
+ * Returns ASIDE or SETTLED. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = *problem;
@@ -124,9 +123,9 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 }
 
 /* Handles 404 to a request that writes. If the bucket does not exist, the run ends. If it exists,
- * the file is tried again, since Swift answers 404 as long as it cannot reach the server of the
- * bucket. After that the file is put aside, since some servers answer 404 for a key that they
- * cannot store. */
+ * the file is retried, since Swift answers 404 as long as it cannot reach the server of the bucket.
+ * After that the file is put aside, since some servers answer 404 for a key that they cannot
+ * store. */
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = {0};
@@ -181,7 +180,8 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
 		return file_again(worker, file, problem);
-	case OUTCOME_ABANDONED: /* the lease ran out: the claim is judged anew once it is renewed */
+	/* the lease ran out: the claim is judged again once it is renewed */
+	case OUTCOME_ABANDONED:
 		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
 	default:
 		break;

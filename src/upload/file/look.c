@@ -1,8 +1,8 @@
-/* Step 4 of docs/protocol.md: what S3 holds under the key of a file, or under its mark's key with
- * another suffix of compression. src/marks/judge_object.c decides what an object is to the file.
- * This file asks S3, and acts upon that decision. worker.c calls look_at_object() for a file in
- * doubt, and the steps that send call it right before a write. They call look_after_write() after a
- * write that was not successful. Nothing of the file is sent here. */
+/* Step 4 of docs/protocol.md: checks the object under the key of a file, or under its mark's key
+ * with another suffix of compression. src/marks/judge_object.c judges the object. This file sends
+ * the requests, and acts upon the judgement. worker.c calls look_at_object() for a file in doubt,
+ * and the steps that send call it right before a write. They call look_after_write() after a write
+ * that was not successful. Nothing of the file is sent here. */
 #include "upload/file/look.h"
 #include "aws/retry.h"
 #include "scan/key/rotated_name.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Collects what judge() needs to know of an object. Borrows the file and the object. */
+/* Collects the arguments of judge() for an object. Borrows the file and the object. */
 static struct judged judged_of(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, enum proof proof)
 {
@@ -22,7 +22,7 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 		.proof = proof,
 		.file = file_asks(file),
 		/* An object that was not compressed on its way names no suffix in its metadata.
-		 * Whether the output of a pipe is compressed is not known before it has come. */
+		 * Whether the input of a pipe is compressed is unknown before it has come. */
 		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",
 		.table = worker->run->space.settings.table_id,
 		.claim = &file->claim,
@@ -105,7 +105,7 @@ static enum step object_damaged(
 	return STEP_CLEAR;
 }
 
-/* Says who has uploaded an object that these marks have not uploaded for this file. */
+/* Returns the uploader of an object that these marks have not uploaded for this file. */
 static const char *owner_of(const struct worker *worker, const struct s3_object *object)
 {
 	const struct store_settings *settings = &worker->run->space.settings;
@@ -123,8 +123,8 @@ static const char *owner_of(const struct worker *worker, const struct s3_object 
 		       : "another s3once, whose marks are not these, uploaded it";
 }
 
-/* Fails the file, since an object stands under its key that must stay. The sentence says why the
- * object is not taken for the file. */
+/* Fails the file, since its key has an object that must stay. The sentence explains why the object
+ * does not count as the file. */
 static enum step conflict(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
@@ -132,7 +132,7 @@ static enum step conflict(
 		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
 	const char *why = owner_of(worker, object);
-	/* Either of the two may be the only copy, so nothing says that one is to be removed. */
+	/* Either of the two may be the only copy, so the sentence does not advise to remove one. */
 	const char *do_what =
 		is_of_pipe ? "if it is to stay, choose another key"
 		: *object->meta.table && !is_of_these_marks
@@ -152,7 +152,7 @@ static enum step conflict(
 			why, do_what));
 }
 
-/* Does what the table of docs/protocol.md says of the object. */
+/* Acts on the object according to the table of docs/protocol.md. */
 static enum step judge_object(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
@@ -179,7 +179,7 @@ static enum step judge_object(
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
  * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
  * else. Other requests are sent, whose replies have a reason. Returns NEXT if `may_be_refused` and
- * the object's request is merely invalid: the request that sends the file will show why. */
+ * the object's request is merely invalid: the request that sends the file will show the reason. */
 static enum step refused_head(
 	struct worker *worker, struct file *file, bool may_be_refused, struct problem *problem)
 {
@@ -199,8 +199,8 @@ static enum step refused_head(
 	return file_outcome(worker, file, o, problem);
 }
 
-/* Decides what follows from a HEAD that has shown no object. Returns NEXT if there is none, or if
- * S3 refuses to show it, and `may_be_refused` says that the file may be sent nevertheless. */
+/* Handles a HEAD that has shown no object. Returns NEXT if there is none, or if S3 refuses to show
+ * it and `may_be_refused` allows the file to be sent nevertheless. */
 static enum step no_object_shown(struct worker *worker, struct file *file, bool may_be_refused,
 	enum outcome o, struct problem *problem)
 {
@@ -265,7 +265,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 		return no_object_shown(worker, file, false, o, &problem);
 	struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
 	judged.claim = &as_seen;
-	/* The condition refuses to replace an object of another etag, and then that is judged. */
+	/* The condition protects an object with another etag, which is judged after the refusal. */
 	if (strcmp(object.etag, file->replaces) != 0 || judge_is_ours(&judged))
 		return STEP_NEXT;
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
@@ -282,7 +282,7 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
-	/* This look may not be refused, since nothing else protects an object that is there. */
+	/* This HEAD must not be refused, since nothing else protects an existing object. */
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
 	const struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
@@ -300,22 +300,22 @@ enum step look_after_write(struct worker *worker, struct file *file,
 			"compare its etag (If-Match), and a policy may let objects only be made");
 	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
 		!file->is_unconditional) {
-		file->is_unconditional = true; /* a HEAD right before the write stands in for it */
+		file->is_unconditional = true; /* a HEAD right before the write replaces it */
 		return STEP_AGAIN;
 	}
-	/* The condition was refused if the outcome is REFUSED, or ABSENT with If-Match. Either
-	 * there is an object, perhaps from a request of this run whose reply was lost. Or the
-	 * object that If-Match names was deleted meanwhile. */
+	/* The condition was refused if the outcome is REFUSED, or ABSENT with If-Match. Either an
+	 * object exists, perhaps from a request of this run whose reply was lost. Or the object
+	 * that If-Match names was deleted meanwhile. */
 	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
 		return file_outcome(worker, file, outcome, &said);
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	/* The server refused the condition, although S3 holds nothing that is in the way. If S3
-	 * holds what If-Match named (look_at_object() clears file->replaces if it holds nothing),
-	 * the server reads If-Match differently: some want an etag without its quotes. Or another
-	 * object was there for a moment. Then the server is wrongly taken for one without If-Match,
-	 * which costs only a HEAD before each write that replaces something. */
+	/* The server refused the condition, although S3 holds no conflicting object. If it still
+	 * has the object in If-Match (look_at_object() clears file->replaces if not), the server
+	 * reads If-Match differently: some require an etag without quotes. Or another object was
+	 * there for a moment. Then the server is wrongly taken for one without If-Match, which
+	 * costs only a HEAD before each write that replaces something. */
 	if (is_match && *file->replaces)
 		s3_learn(worker->server, S3_IF_MATCH, false);
 	if (++file->restarts > FILE_RESTARTS_MAX)
@@ -354,10 +354,10 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 			"checksum nor an MD5 of its content"));
 }
 
-/* Looks whether S3 holds the content under `key`, which is the mark's key with another suffix of
+/* Checks whether S3 holds the content under `key`, which is the mark's key with another suffix of
  * compression. If so, adopts the object. Returns NEXT if there is no object, or one that does not
- * keep the file from being sent, or else why not. The object is judged by its metadata, since the
- * file is not compared with it. */
+ * prevent sending the file, or why not. The object is judged by its metadata, since the file is not
+ * compared with it. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;
@@ -372,16 +372,16 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 			PROBLEM("S3 does not show whether a rotated log is there already with "
 				"another compression: if its mark was lost, it is uploaded once "
 				"more; allow s3:GetObject and s3:ListBucket"));
-	/* These outcomes do not keep the file from being sent: what comes next is about its own
-	 * key, and shows whether anything is wrong. */
+	/* These outcomes do not prevent sending the file: the next request is about its own key,
+	 * and shows any error. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
 	judged.suffix = key + strlen(c->key);
-	/* Output that is still to come through the pipe has no content to compare. judge() takes
-	 * such an object for the output by its key and suffix alone. */
+	/* Input of a pipe that has not come yet has no content to compare. judge() takes such an
+	 * object for the output by its key and suffix alone. */
 	if (!c->is_piped && strcmp(object.meta.content, c->content) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {
@@ -406,20 +406,21 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 static bool may_be_elsewhere(const struct file *file, bool was_begun)
 {
 	const struct candidate *c = file->candidate;
-	/* S3 holds nothing yet of the output of a pipe, or of a piece of a log that this run has
-	 * cut, unless the mark shows that it was begun before. */
+	/* S3 holds nothing yet of the input of a pipe, or of a piece of a log that this run has
+	 * cut, unless the mark shows an earlier beginning. */
 	if ((c->is_piped || c->is_new) && !was_begun)
 		return false;
-	/* A log is recognised by the id of its content. Output that is still to come through the
-	 * pipe (fd is -1) is recognised by its key alone. If a done version is to be replaced, its
-	 * mark has named the object (file->replaces), and no other is looked for. */
+	/* A log is recognised by the id of its content. Input of a pipe that has not come yet (fd
+	 * is -1) is recognised by its key alone. If a done version is to be replaced, its mark has
+	 * named the object (file->replaces), and no other is checked. */
 	const bool is_known = c->is_piped ? file->fd < 0 : *c->content != '\0';
 	return is_known && !*file->replaces;
 }
 
-/* Whether S3 may hold an object under the key of a file of which nothing was sent, and is asked
- * before the file is read. A server that may ignore conditions is asked right before the write
- * anyway. A dry run has no write, so it asks unless the listing has shown that there is nothing. */
+/* Whether to send a HEAD before the file is read, since S3 may hold an object under its key
+ * although nothing of it was sent. If the server may ignore conditions, a HEAD comes right before
+ * the write anyway. A dry run has no write, so it sends a HEAD unless the listing has shown that
+ * there is no object. */
 static bool looks_ahead(struct worker *worker, const struct file *file)
 {
 	const struct candidate *c = file->candidate;
@@ -442,7 +443,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	/* Whether S3 may hold an object of this version under the file's own key, which is then
-	 * looked at next (UNSEEN). It may if the mark that was taken over was not done, since an
+	 * checked next (UNSEEN). It may if the mark that was taken over was not done, since an
 	 * uploader may have sent the file. With --reupload it may whatever that mark said, since
 	 * versions that are done are sent again. Without --reupload, a mark that said done is taken
 	 * over only to replace the done version, whose object file->replaces names. */
@@ -452,7 +453,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && i < suffixes; i++) {
 		const char *suffix = family_suffix(i);
-		/* The file's own key is looked at later, and a key that is too long is none. */
+		/* The file's own key is checked later, and a key that is too long cannot exist. */
 		if (strcmp(suffix, c->suffix) != 0 &&
 			snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
 			step = look_under_key(worker, file, key);

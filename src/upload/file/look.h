@@ -3,36 +3,36 @@
 #pragma once
 #include "upload/file/file.h"
 
-/* Step 4, of CLAIMED. For a file that is known by its content, asks S3 for that content under the
- * mark's key with each other suffix of compression, and adopts such an object. If none was adopted,
+/* Step 4, of CLAIMED. For a file that is known by its content, checks the mark's key with each
+ * other suffix of compression for that content, and adopts such an object. If none was adopted,
  * returns DOUBT if S3 may hold an object under its own key, and otherwise NEXT. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
-/* Why S3 is asked for the object of a file. */
+/* The purpose of a HEAD of the object. */
 enum look {
-	LOOK_AND_JUDGE, /* nothing is sent before S3 has shown what is there */
-	/* Much would be sent in vain if the object is there. If S3 refuses to show it,
+	LOOK_AND_JUDGE, /* nothing is sent before S3 has shown the state of the key */
+	/* Avoids sending much in vain if the object exists. If S3 refuses to show it,
 	 * look_at_object() returns NEXT, provided that the server honours conditions. The condition
 	 * of the write then protects an object that must stay. */
 	LOOK_AHEAD,
 };
-/* Step 4, of UNSEEN: asks what S3 holds under the key. An object with the file's content is
- * adopted. Returns CLEAR if the object is damaged, and EARLIER if it is an earlier version. Returns
- * NEXT if the file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
+/* Step 4, of UNSEEN: checks the object under the key. An object with the file's content is adopted.
+ * Returns CLEAR if the object is damaged, and EARLIER if it is an earlier version. Returns NEXT if
+ * the file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look why);
 /* Step 2, before a claim that is to replace the done version, whose etag is in file->replaces.
  * Returns NEXT if that object is gone, is another one by now, or was uploaded by these marks.
  * Otherwise it stays: reports the file as changed, and returns SETTLED. */
 enum step look_whether_ours(struct worker *worker, struct file *file);
-/* Asks the same right before a write whose condition the server may ignore, but does not read the
- * file. Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds
- * another object, returns DOUBT, so that look_at_object() follows. */
+/* Likewise right before a write whose condition the server may ignore, but does not read the file.
+ * Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds another
+ * object, returns DOUBT, so that look_at_object() follows. */
 enum step look_once_more(struct worker *worker, struct file *file);
-/* Decides what follows after a PutObject or CompleteMultipartUpload under this condition. The
- * outcome is not OK, and the caller does not handle it itself.
+/* Handles an outcome other than OK of a PutObject or CompleteMultipartUpload under this condition,
+ * if the caller does not handle it itself.
  *
- * If the condition was refused, look_at_object() looks at the object. If nothing is in the way of
- * the file now, this returns AGAIN. It also returns AGAIN if the server does not support the
- * condition: the file goes on without one. Any other outcome is left to file_outcome(). */
+ * If the condition was refused, look_at_object() checks the object. If nothing is in the way of the
+ * file now, this returns AGAIN. It also returns AGAIN if the server does not support the condition:
+ * the file goes on without one. Any other outcome is left to file_outcome(). */
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
 /* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the

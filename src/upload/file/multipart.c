@@ -17,15 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a request is sent again in the same turn: CreateMultipartUpload after a lost reply, and
- * CompleteMultipartUpload after an answer that leaves open what has happened. */
+/* The most retries in the same turn: of CreateMultipartUpload after a lost reply, and of
+ * CompleteMultipartUpload after an ambiguous answer. */
 #define CREATES_LOST_MAX 1
 #define AMBIGUOUS_MAX    2
 
 #define BAD_GATEWAY     502
 #define GATEWAY_TIMEOUT 504
 
-/* Why a part could not be sent. */
+/* The failure of a part. */
 struct part_failure {
 	int read_error;   /* -errno of reading the file; unless it is 0, the rest does not count */
 	bool has_trailed; /* it was sent with its checksum behind it */
@@ -36,7 +36,7 @@ struct part_failure {
 /* An upload while workers send its parts. The file is not changed until the last part has ended. */
 struct multipart {
 	struct parts parts; /* the parts that the queue has still to hand out */
-	struct file *file;  /* owned by whoever ends the last part */
+	struct file *file;  /* owned by the worker that ends the last part */
 	/* All in one allocation with the struct. While parts are sent, only the worker that has a
 	 * part uses its elements. */
 	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
@@ -102,7 +102,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.checksum = s3_checksum(worker->server),
 		.limits = worker->limits};
 	enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
-	/* If the reply cannot be read, S3 may have begun an upload that nobody knows of and that
+	/* If the reply cannot be read, S3 may have begun an upload that is recorded nowhere and
 	 * costs storage. So the request is repeated only once. After that the file fails if the
 	 * server did answer, since it would answer the same later. */
 	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
@@ -152,8 +152,8 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	enum step step = multipart_plan_or_resume(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts) /* without parts, send.c sends it whole */
 		return step;
-	/* A recorded upload that cannot be resumed is aborted. Before a new one is begun, S3 is
-	 * asked what it holds already, since gigabytes might be sent in vain. */
+	/* A recorded upload that cannot be resumed is aborted. Before a new one is begun, the
+	 * object is checked, since gigabytes might be sent in vain. */
 	if (!resumes) {
 		step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
@@ -181,8 +181,8 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 
 /* The parts of an upload are sent. */
 
-/* Adds the MD5 to the sums of a part, since the server has told only an etag, which may be an MD5.
- * For that the part is read again, and has to have the checksums of what was sent. Returns 0,
+/* Adds the MD5 to the sums of a part, since the server has returned only an etag, which may be an
+ * MD5. For that the part is read again, and has to have the checksums of the sent bytes. Returns 0,
  * -ESTALE if it has others, or another error of reading. */
 static int add_md5(struct worker *worker, struct payload *payload, struct sums *sums)
 {
@@ -198,7 +198,7 @@ static int add_md5(struct worker *worker, struct payload *payload, struct sums *
 }
 
 /* Sends a part. Returns whether the server has it now, which is false if the reply shows other
- * bytes than were sent. If it is false, *ret_failure says why. */
+ * bytes than were sent. If it is false, *ret_failure has the reason. */
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct payload *payload, struct part_failure *ret_failure)
 {
@@ -294,7 +294,7 @@ static bool refuses_trailer(struct worker *worker, const struct part_failure *fa
 }
 
 /* Sends part `index`, unless the server has exactly these bytes already. Returns whether the server
- * has it now. If not, *ret_failure says why. */
+ * has it now. If not, *ret_failure has the reason. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct part_failure *ret_failure)
 {
@@ -303,7 +303,8 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	/* The mark needs a checksum that combines to that of the whole: of what is sent, and of an
 	 * encoded part also of the content. */
 	const enum checksum combining = checksum_kinds[kind].combines ? kind : checksum_default();
-	const struct s3_part *there = &multipart->done[index]; /* part_number 0: it is not there */
+	/* part_number 0: the server does not have it */
+	const struct s3_part *there = &multipart->done[index];
 	struct payload_asked asked = {
 		.range = file_range(file, file->encoding, &file->plan, index),
 		.kinds = s3_wanted_digests(worker->server, kind) | DIGEST_OF(combining),
@@ -314,7 +315,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
 	if (kind != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		asked.kinds &= ~(unsigned)DIGEST_MD5;
-	/* If the server has the part already, it is compared by what the server shows of it. */
+	/* If the server has the part already, it is compared by the server's values of it. */
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	struct payload payload;
@@ -341,18 +342,18 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
  * checksums of the parts that were sent. If that is not enough either, prove_by_head() reads the
  * file once more.
  *
- * A HEAD is also needed where Complete may tell another etag than the object has from then on,
+ * A HEAD is also needed where Complete may return another etag than the object has from then on,
  * since the mark gets the latter. */
 static enum step prove_multipart(
 	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
 	struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
-	struct s3_object object = *reply; /* it does not tell the size; a HEAD does */
+	struct s3_object object = *reply; /* the reply to Complete lacks the size; a HEAD has it */
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
 	if (proof != PROOF_YES || s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES) {
 		struct problem problem = {0};
-		/* If the HEAD fails, what the reply has told counts. */
+		/* If the HEAD fails, the reply to Complete counts. */
 		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
 			OUTCOME_OK) {
 			s3_learn(worker->server, S3_COMPLETE_TELLS_ETAG,
@@ -400,8 +401,8 @@ static enum step pad_parts(struct worker *worker, struct file *file)
 	return multipart_abort(worker, file);
 }
 
-/* Decides what follows from the outcome of Complete. Where trying again is of no use any more, the
- * switch is left, and look_after_write() handles the outcome as that of any write. */
+/* Handles the outcome of Complete. Where retrying is useless, the switch is left, and
+ * look_after_write() handles the outcome like that of any write. */
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -427,8 +428,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (file->candidate->is_completing)
 			return multipart_is_gone(worker, file);
 		/* An object of this key was written or deleted since the upload was begun, so S3
-		 * will never complete it. Another upload is begun, once S3's object was looked
-		 * at. */
+		 * will never complete it. Another upload is begun, once S3's object was checked. */
 		step = multipart_abort(worker, file);
 		if (step != STEP_NEXT)
 			return step;
@@ -437,8 +437,8 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		break;
 	case OUTCOME_BAD_PART:
 		/* AGAIN lists the parts that the server has, and compares them once more. If this
-		 * turn has begun anew before (restarts), and it has not helped, the server may mean
-		 * that the parts must have one length. */
+		 * turn was restarted before, and it has not helped, the server may require parts of
+		 * one length. */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
 		if (++file->restarts <= FILE_RESTARTS_MAX)
@@ -455,7 +455,8 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	return look_after_write(worker, file, condition, o, problem);
 }
 
-/* Finds out whether the file is still what its parts were made of. Returns 0 or -errno. */
+/* Finds out whether the file is still the version that its parts were made of. Returns 0 or
+ * -errno. */
 static int confirm_parts(struct worker *worker, const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
@@ -473,8 +474,8 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;
 	enum step step = STEP_NEXT;
-	/* A server that may ignore the condition of Complete would replace what is there. So this
-	 * looks as at the beginning: an object that has the content by now is adopted. */
+	/* A server that may ignore the condition of Complete would replace an existing object. So
+	 * it is checked as at the beginning: an object that has the content by now is adopted. */
 	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
@@ -500,8 +501,9 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 	struct problem problem = {0};
 	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
-	/* A server that was not waited for may go on, also one behind a gateway. An error of the
-	 * server itself has ended the request: RGW answers 500 if the upload is gone. */
+	/* If the request timed out, the server may still be at work, also behind a gateway. An
+	 * error of the server itself has ended the request: RGW answers 500 if the upload is
+	 * gone. */
 	const bool has_no_reply = problem.status == 0 || problem.status == BAD_GATEWAY ||
 				  problem.status == GATEWAY_TIMEOUT;
 	if (outcome_is_ambiguous(o) ? has_no_reply : maybe_applied && o != OUTCOME_OK)
@@ -510,7 +512,7 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 }
 
 /* Counts the parts that S3 has. If they are more than ever before, the earlier failures of the file
- * do not count any more. No part is under way, so that no other worker uses the upload. */
+ * no longer count. No part is under way, so that no other worker uses the upload. */
 static void note_progress(const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
@@ -532,8 +534,8 @@ static void note_progress(const struct multipart *multipart)
 	c->failing_ns = 0;
 }
 
-/* Goes on with the file once no part of the upload is under way any more. The mutex need not be
- * held, since no other worker uses the upload any more. */
+/* Goes on with the file once no part of the upload is under way. The mutex need not be held, since
+ * no other worker uses the upload now. */
 static enum step after_last_part(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;

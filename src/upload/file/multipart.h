@@ -7,16 +7,16 @@
 
 /* Sets file->encoding and file->plan of a large file. If the upload that the mark records can be
  * resumed, they are those of that upload, and *ret_resumes is true. Otherwise they follow from the
- * size and from samples of how well the file can be compressed. The plan has no parts if the
- * compressed file is so small that it is sent whole. Returns NEXT, or why not. */
+ * size and from compressing samples of the file. The plan has no parts if the compressed file is so
+ * small that it is sent whole. Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
 /* If `is_needed`, reads a file that is compressed on its way and has no content id, and adds the
- * SHA-256 of its content to file->sums. The metadata of its upload names that (file_meta()), and is
- * sent before the first part is read. Returns NEXT, or why not. */
+ * SHA-256 of its content to file->sums. The metadata of its upload includes that (file_meta()), and
+ * is sent before the first part is read. Returns NEXT, or why not. */
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed);
 
-/* Returns what the file's object is encrypted with: the MD5 of the caller's key (SSE-C) in base64,
- * what sse says, or "". Borrowed. */
+/* Returns the encryption of the file's object: the MD5 of the caller's key (SSE-C) in base64, the
+ * setting sse, or "". Borrowed. */
 const char *multipart_encryption(const struct file *file);
 /* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts].
  * send_part() compares each with the file when its turn comes. Returns NEXT, or why not. */
@@ -24,12 +24,12 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 /* Aborts the upload that the mark records, if it is open, and waits for the answer. Returns NEXT,
  * or why not. For a STRANDED file, whose key no later run will use, an error is only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
-/* Handles an upload id that S3 does not know any more. Either a late request has completed the
- * upload, or the upload was aborted or has expired. A HEAD will show which. Returns DOUBT, or why
- * the file is given up. */
+/* Handles an upload id that S3 no longer knows. Either a late request has completed the upload, or
+ * the upload was aborted or has expired. A HEAD will show which. Returns DOUBT, or the reason for
+ * giving the file up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
-/* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. The number
- * replaces the one that was reported of this file before. */
+/* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the
+ * number reported for this file before. */
 void multipart_keeps(struct file *file, uint64_t bytes);
 
 /* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue, or
@@ -38,9 +38,9 @@ enum step multipart_begin(struct worker *worker, struct file *file);
 /* Sends one part. While other parts are under way or still to come, *ret_file is NULL.
  *
  * The worker that ends the last part gets the file in *ret_file, whether or not the upload was
- * completed. The answer that is returned says how the file goes on. */
+ * completed. The returned answer is for the file. */
 enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
-/* Frees an upload that nobody works on any more. The mark still records it for the next run.
- * Returns its file, which is the caller's. */
+/* Frees an upload that no worker uses any more. The mark still records it for the next run. Returns
+ * its file, which is the caller's. */
 struct file *multipart_give_up(struct parts *parts);

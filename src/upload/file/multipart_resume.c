@@ -1,6 +1,6 @@
-/* The upload that a mark records, of this run or of an earlier one: whether it fits the file as it
- * is now, which parts the server has of it, and how it is aborted if it is of no use.
- * multipart_plan_or_resume() also plans how a file is cut if no upload can be resumed.
+/* The upload that a mark records, of this run or of an earlier one: whether it fits the present
+ * file, the parts that the server has of it, and aborting it if it is useless.
+ * multipart_plan_or_resume() also plans the parts of a file if no upload can be resumed.
  *
  * multipart.c sends by that plan. A step that finds the file in S3 already aborts the recorded
  * upload. No part is sent here. */
@@ -31,7 +31,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 	if (!upload->is_open || worker->run->dry)
 		return STEP_NEXT;
 	/* The upload has the key that the object had when it was begun. By now the file may be
-	 * compressed otherwise, with another suffix. */
+	 * compressed differently, with another suffix. */
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, upload->suffix);
 	const enum outcome o =
 		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, &problem);
@@ -48,9 +48,8 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 
 enum step multipart_is_gone(struct worker *worker, struct file *file)
 {
-	/* S3 may be putting the parts together, and shows the object later. Another upload would
-	 * send the file again, and in vain. In its next turn the file looks for the object first.
-	 */
+	/* S3 may be assembling the parts, and show the object later. Another upload would send the
+	 * file again in vain. In its next turn the file looks for the object first. */
 	if (file->candidate->is_completing)
 		return file_again(worker, file,
 			PROBLEM("S3 has not answered the request that completes the upload, and "
@@ -70,8 +69,8 @@ const char *multipart_encryption(const struct file *file)
 	return sse ? sse : s3_headers_key_md5(file->target.headers);
 }
 
-/* Whether the server may take the parts that this encoding makes, which have different lengths
- * unless they are padded. `encoding` is NULL for a file that is sent as it is. */
+/* Whether the server may accept the parts of this encoding, which have different lengths unless
+ * they are padded. `encoding` is NULL for a file that is sent as it is. */
 static bool server_may_take(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
@@ -93,11 +92,12 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	const struct s3_meta meta = file_meta(worker, file);
 	/* An upload that records no content fits only a file that is not known by its content. */
 	const char *content = *upload->content ? meta.content : file->candidate->content;
-	return upload->is_open && upload->checksum != CHECKSUMS && /* an algorithm of ours */
+	return upload->is_open &&
+	       upload->checksum != CHECKSUMS && /* `checksum` is an algorithm of ours */
 	       upload->size == file->state.size && upload->mtime_ns == file->mtime_ns &&
-	       /* With another key, the server refuses parts, or completes an object that the
-		* caller cannot read. With another algorithm, the object would not be encrypted as
-		* asked. */
+	       /* With another key, the server refuses parts, or completes an object that the caller
+		* cannot read. With another algorithm, the object would not be encrypted as
+		* requested. */
 	       strcmp(upload->encryption, multipart_encryption(file)) == 0 &&
 	       /* Another encoding makes other parts, and another suffix another key. */
 	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
@@ -134,7 +134,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	}
 	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (server_may_take(worker, file->encoding)) {
-		plan_upload(size, bytes, &file->plan); /* file_open() has seen that it succeeds */
+		plan_upload(size, bytes, &file->plan); /* it succeeds, as it did in file_open() */
 		return STEP_NEXT;
 	}
 	/* A part is as long as a buffer, in whole MiB, so that an encoder can keep it. */
@@ -165,7 +165,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 		return step;
 	if (file->encoding) {
 		/* If the recorded upload was begun with parts of one length, it can only be resumed
-		 * with such parts, even if this run knows of no need for them. */
+		 * with such parts, even if this run does not know of the server's limit. */
 		const bool is_in_equal_parts =
 			upload->is_open && !encoding_named(upload->encoding, &recorded) &&
 			recorded.part_bytes && recorded.codec == of_run->codec &&
@@ -212,7 +212,7 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 		((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem.status / 100 == 2);
 	if (!cannot_list)
 		return file_outcome(worker, file, o, &problem);
-	/* Nobody knows which parts the server has, so they are of no use. The recorded upload is
+	/* It is unknown which parts the server has, so they are useless. The recorded upload is
 	 * aborted, if the server can do that, and another one is begun. */
 	report_run(worker->report, S3ONCE_EVENT_WARNING,
 		PROBLEM("%s: the server cannot list the parts that were uploaded before "

@@ -1,6 +1,6 @@
-/* The body of one request. A range of a file is read, and compressed if that is asked for, so that
- * its length and checksums are known before it is sent. send.c sends a file as one payload,
- * multipart.c a part. file_open.c digests without sending. Nothing here knows of marks or S3. */
+/* The body of one request. A range of a file is read, and compressed if requested, so that its
+ * length and checksums are known before it is sent. send.c sends a file as one payload, multipart.c
+ * a part. file_open.c digests without sending. This file does not know marks or S3. */
 #include "upload/file/payload.h"
 #include "upload/file/file.h"
 #include "upload/file/worker.h"
@@ -40,7 +40,7 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	if (!range->encoding)
 		return body_digest(&worker->reader, kinds, range, ret);
 	int error = held ? 0 : encoders_take(encoders, run_is_over, worker->run, &encoder);
-	if (!error) /* 0: no digests of what is read, but only of what is made of it */
+	if (!error) /* 0: no digests of the input, only of the output */
 		error = encoder_begin(encoder, range, 0);
 	if (!error)
 		error = drain_encoder(&worker->reader, encoder, kinds, false, ret);
@@ -49,8 +49,8 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	return error;
 }
 
-/* Sets *ret to the next bytes of the body, which are valid until the next call. Returns how many
- * there are, at most n, and 0 at the end. */
+/* Sets *ret to the next bytes of the body, which are valid until the next call. Returns their
+ * number, at most n, and 0 at the end. */
 static long next_encoded(struct payload *payload, size_t n, const void **ret)
 {
 	if (!payload->n_next && !payload->kept) {
@@ -59,7 +59,7 @@ static long next_encoded(struct payload *payload, size_t n, const void **ret)
 		if (made < 0)
 			return made;
 		if (!made && payload->body.at < payload->sums.bytes)
-			return -ESTALE; /* the file has changed: it makes less than before */
+			return -ESTALE; /* the file has changed: its output has become shorter */
 		payload->next = bytes;
 		payload->n_next = (size_t)made;
 	}
@@ -67,7 +67,7 @@ static long next_encoded(struct payload *payload, size_t n, const void **ret)
 	return (long)(n < payload->n_next ? n : payload->n_next);
 }
 
-/* Moves on by n bytes, which were sent or skipped. */
+/* Advances by n bytes, which were sent or skipped. */
 static void pass(struct payload *payload, size_t n)
 {
 	payload->next += n;
@@ -97,9 +97,9 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 }
 
 /* http_body.rewind of a compressed body that is not sent from http_body.memory. The body is sent
- * again from the byte `offset`, which may be any, although only 0 is asked for (body_rewind()). If
- * the encoder has not kept its output, the range is compressed again from its beginning, and the
- * bytes before `offset` are skipped. */
+ * again from the byte `offset`, which may be any, although only 0 occurs (body_rewind()). If the
+ * encoder has not kept its output, the range is compressed again from its beginning, and the bytes
+ * before `offset` are skipped. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct payload *payload = arg;
@@ -141,7 +141,7 @@ static int read_encoded(
 	payload->read = *encoder_read_sums(payload->encoder);
 	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
-	/* encoded_read() hands out the body piece by piece, from what the encoder has kept, or by
+	/* encoded_read() hands out the body piece by piece, from the encoder's kept output, or by
 	 * compressing the range once more. It takes the bandwidth of each piece. */
 	if (!payload->kept || bytes > payload->whole_most) {
 		payload->next = payload->kept;

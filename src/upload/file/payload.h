@@ -8,7 +8,7 @@
 struct payload_asked {
 	struct range range;
 	bool trails;    /* `kinds` are digested while the range is sent; not if it is encoded */
-	unsigned kinds; /* digests of what is sent */
+	unsigned kinds; /* digests of the sent bytes */
 	unsigned read_kinds; /* digests of the range itself, if it is encoded */
 };
 struct payload {
@@ -17,12 +17,12 @@ struct payload {
 	struct body body;            /* its transfer and its error */
 	struct http_body http;       /* to be sent; points into this struct */
 	struct s3_trailing trailing; /* kinds: 0 unless it trails */
-	/* Only payload.c uses what follows. */
+	/* Only payload.c uses the members below. */
 	uint64_t whole_most; /* a larger body takes its bandwidth in pieces, while it is sent */
 	struct encoder *encoder;
-	const unsigned char *kept; /* the whole output of the encoder; NULL: it does not fit, and is
-				      made again while it is sent */
-	const unsigned char *next; /* the output that is sent next, and how much of it there is */
+	/* The encoder's whole output. NULL: it does not fit, and is made again while it is sent. */
+	const unsigned char *kept;
+	const unsigned char *next; /* the output that is sent next, and its length */
 	size_t n_next;
 };
 /* Reads and digests a range of the file, unless it trails, and makes ret->http. Borrows the range's
@@ -31,9 +31,9 @@ struct payload {
 int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
 	struct payload *ret);
 /* Reads the range as it is in the file once more, and compares it with the sums of the first
- * reading, which have at least one kind. Two readings of a whole file, one after the other, that
- * are alike show that it did not change at the moment in between: it is whole. Returns 0, -ESTALE
- * if the content or the state of the file differs, or another error of body_digest(). */
+ * reading, which have at least one kind. Two equal readings of a whole file, one after the other,
+ * prove that it was in this state at the moment between them. Returns 0, -ESTALE if the content or
+ * the state of the file differs, or another error of body_digest(). */
 int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
 	const struct sums *first);
 /* Returns the error of reading that ended the request, or -ESTALE if the server has received other

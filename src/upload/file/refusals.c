@@ -1,5 +1,5 @@
-/* The files of a run that S3 refused before it had stored anything, and when it is decided whether
- * each of them fails or the run does. */
+/* The files of a run that S3 refused before it had stored anything, and the decision whether each
+ * of them fails or the run does. */
 #include "upload/file/refusals.h"
 #include "base/wait_until.h"
 #include "upload/file/file.h"
@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SEVERAL_AT_END 2  /* so many refused files end the run once all files were tried */
-#define SEVERAL        10 /* so many end it earlier, as soon as nothing else is under way */
+/* the number of refused files that ends the run once all files were tried */
+#define SEVERAL_AT_END 2
+#define SEVERAL        10 /* the number that ends it earlier, as soon as nothing else is under way */
 
 struct refused {
 	struct refused *next;
@@ -47,10 +48,10 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 	return takes;
 }
 
-/* Whether this worker has to decide now what becomes of the refused files, even if nothing was
- * stored. Either all files were tried and no task is left. Or this worker has put one of at least
- * SEVERAL files aside: then it waits here until something is stored or no task is left. Returns
- * false if the run is stopped meanwhile. */
+/* Whether this worker has to decide now about the refused files, even if nothing was stored. Either
+ * all files were tried and no task is left. Or this worker has put one of at least SEVERAL files
+ * aside: then it waits here until something is stored or no task is left. Returns false if the run
+ * is stopped meanwhile. */
 static bool has_to_decide(struct worker *worker, bool at_end)
 {
 	struct run *run = worker->run;
@@ -81,7 +82,7 @@ void refusals_settle(struct worker *worker, bool at_end)
 	uv_mutex_unlock(&refusals->locked.mutex);
 	/* If only one file was refused, the reason may be that file. It fails below, and the run
 	 * goes on. */
-	if (all && !has_stored && n >= SEVERAL_AT_END) { /* the last one stands for all */
+	if (all && !has_stored && n >= SEVERAL_AT_END) { /* the last one represents all */
 		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
 		run_fail(run, &all->problem);
 	}

@@ -1,5 +1,5 @@
-/* Files that S3 refused before it had stored anything in this run. Whether S3 refuses one file or
- * all of them shows only by what becomes of the others, so refused files are kept here.
+/* Files that S3 refused before it had stored anything in this run. Only the fate of the other files
+ * shows whether S3 refuses one file or all of them, so refused files are kept here.
  *
  * Once something is stored, each kept file fails by itself. If several files were refused and no
  * other file can still be stored, the run ends. Thread-safe. */
@@ -11,7 +11,7 @@
 
 struct file;
 struct worker;
-struct refused; /* a file and what S3 said; owned by the list */
+struct refused; /* a file and S3's answer; owned by the list */
 
 struct refusals {
 	struct {

@@ -40,8 +40,8 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 }
 
 /* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
- * after that. Reports what became of it, unless the run stops while the file is proven. `is_read`:
- * this turn has read the content, which counts as proof. */
+ * after that. Reports the result, unless the run stops while the file is proven. `is_read`: this
+ * turn has read the content, which counts as proof. */
 static void remove_proven(
 	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {
@@ -57,7 +57,7 @@ static void remove_proven(
 	if (end == REMOVAL_DONE) {
 		enum proof done = done_now(worker, file, is_read, &object, &problem);
 		/* The mark is synced before the file is removed, whichever run has set it, so that
-		 * a failure of power does not undo it. */
+		 * a power failure does not undo it. */
 		if (done == PROOF_YES && !run->dry &&
 			store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
 			done = PROOF_UNKNOWN;
@@ -65,7 +65,7 @@ static void remove_proven(
 			return;
 		/* Proving the file takes time, so the rules are checked again. If the file is not
 		 * proven, and a rule would keep it by now, then it was changed meanwhile. That is
-		 * no failure, and the sentence goes on saying why it is not proven. */
+		 * no failure, and the sentence keeps the reason why it is not proven. */
 		if (done == PROOF_YES)
 			end = run->dry ? removal_check(removal, &problem)
 				       : removal_run(removal, &problem);
@@ -85,7 +85,7 @@ void remove_file(struct worker *worker, struct file *file)
 	const struct s3once_options *o = worker->options;
 	const struct candidate *c = file->candidate;
 	/* A rotated file is moved to the name of its object, since the numbers in the names of
-	 * rotated files come again. The suffix of a run that compresses is not the file's own. */
+	 * rotated files are reused. The suffix of a run that compresses is not the file's own. */
 	const char *below = c->object + strlen(o->prefix);
 	const size_t others = file->encoding ? strlen(c->suffix) : 0;
 	char target[KEY_BYTES_MAX + 1];
@@ -99,8 +99,9 @@ void remove_file(struct worker *worker, struct file *file)
 		.target_fd = run->files.move_to_fd,
 		.target = c->is_rotated ? target : c->relative};
 	/* The age of a file counts from now if this turn has proven the file, and otherwise from
-	 * when its mark was set. A dry run refreshes no mark. So of a file of which only the
-	 * modification time has changed, the mark does not say done, and nothing is reported. */
+	 * the time at which its mark was set. A dry run refreshes no mark. So if only the
+	 * modification time of a file has changed, its mark does not say done, and nothing is
+	 * reported. */
 	const struct asked asked = file_asks(file);
 	const bool is_proven = file->life == FILE_PROVEN;
 	const bool is_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;

@@ -12,14 +12,14 @@
 
 /* Reads the file, and makes its body. Returns NEXT if the body may be sent now.
  *
- * Where the server may ignore conditions, S3's object is looked at right before the body is sent.
- * If the body is encoded, the object is also compared before the body is made: comparing needs an
- * encoder, and a worker that holds one must not wait for a second one. The later look then compares
- * no content. */
+ * Where the server may ignore conditions, S3's object is checked right before the body is sent. If
+ * the body is encoded, the object is also compared before the body is made: comparing needs an
+ * encoder, and a worker that holds one must not wait for a second one. The later check then
+ * compares no content. */
 static enum step read_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	enum step step = STEP_NEXT;
-	if (file->claim.upload.is_open) /* when it was larger, an upload was begun */
+	if (file->claim.upload.is_open) /* an upload was begun when the file was larger */
 		step = multipart_abort(worker, file);
 	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
@@ -75,20 +75,20 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	const int error = payload_blame(worker, file, payload, o);
 	if (error)
 		return file_read_error(worker, file, error);
-	/* A refusal of the condition says that S3 takes such requests: it checks conditions
-	 * last. */
+	/* A refusal of the condition means that S3 accepts such requests, since it checks
+	 * conditions last. */
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
 		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
-	/* `false`: the reply to PutObject does not tell the size. */
+	/* `false`: the reply to PutObject lacks the size. */
 	switch (proof_whole(&payload->sums, &reply, false)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
 		return file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
 	/* This body has become the object, in place of the one that was to be replaced. The object
-	 * is looked at next, and replaced if it is damaged. */
+	 * is checked next, and replaced if it is damaged. */
 	case PROOF_NO:
 		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)

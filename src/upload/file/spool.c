@@ -1,6 +1,6 @@
 /* The output of a producer: it is read from the pipe into a file without a name, which is then
  * opened and sent like any other (file_open.c, send.c). worker.c calls spool_take() for a file that
- * is claimed and not there yet. The only request here is the look at the key. The caller of this
+ * is claimed and has not come yet. The only request here is the HEAD of the key. The caller of this
  * library runs the producer (s3once_read). */
 #include "upload/file/spool.h"
 #include "base/clock.h"
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES (1U << 20) /* so much is wanted at a time; buffers may be smaller */
+#define READ_BYTES (1U << 20) /* bytes to read at a time; buffers may be smaller */
 
 /* Makes the path of the kept output, "DIR/s3once-HASH", where DIR is options.spool. The name is a
  * hash, since a key has slashes and may be longer than a name. */
@@ -33,7 +33,7 @@ static void spool_path(const struct run *run, struct text *ret)
 	text_addf(ret, "%s/s3once-%.32s", run->options.spool, hex);
 }
 
-/* Returns the folder of the file that the output goes into. */
+/* Returns the folder for the file of the output. */
 static const char *folder_of(const struct run *run)
 {
 	return run->options.spool ? run->options.spool : temporary_folder();
@@ -51,7 +51,7 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 }
 
 /* Reads all output into the descriptor. Returns NEXT once it is whole, or why not. Sets *ret_ended
- * if the producer has ended. If it has not, it still has to be told that nothing more is wanted. */
+ * if the producer has ended. If it has not, a last call still has to end it. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
 {
 	const struct s3once_options *o = worker->options;
@@ -106,7 +106,7 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
-	if (fd >= 0 && !has_ended) /* tells the producer that nothing more is wanted */
+	if (fd >= 0 && !has_ended) /* the last call, which ends the producer */
 		o->read(o->read_arg, NULL, 0, (char[]){""}, 1);
 	if (step != STEP_NEXT) {
 		if (fd >= 0)
@@ -124,15 +124,15 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	return STEP_NEXT;
 }
 
-/* Opens the output that an earlier run of this user has kept. What another user may have put there
- * is refused. Returns a descriptor, or -errno if there is nothing to use, which is -ENOENT if there
- * is no file. */
+/* Opens the output that an earlier run of this user has kept. A file that another user may have put
+ * there is refused. Returns a descriptor, or -errno if there is nothing to use, which is -ENOENT if
+ * there is no file. */
 static int open_kept(const char *path)
 {
 	struct stat st = {0};
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int error = (fd < 0 || fstat(fd, &st)) ? -errno : 0;
-	/* Through another link, whoever made that could go on writing to it. */
+	/* A process that knows another hard link could still write to the file. */
 	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1))
 		error = -EPERM;
 	if (error && fd >= 0)
@@ -181,7 +181,8 @@ void spool_forget(const struct run *run)
 	if (!run->options.spool)
 		return;
 	spool_path(run, &path);
-	const int fd = open_kept(text_string(&path)); /* only what a run would use is removed */
+	/* only a file that a run would use is removed */
+	const int fd = open_kept(text_string(&path));
 	if (fd >= 0) {
 		unlink(text_string(&path));
 		close(fd);

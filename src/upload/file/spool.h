@@ -8,9 +8,9 @@
 #pragma once
 #include "upload/file/file.h"
 
-/* Step 5, of CLEAR, while file->fd is -1. Asks S3 whether there is an object under the key. Then
- * reads all that the pipe gives, or takes the output that an earlier run has kept. Returns NEXT
- * once the output is open as the file, or why not. */
+/* Step 5, of CLEAR, while file->fd is -1. Checks whether there is an object under the key. Then
+ * reads the pipe to its end, or takes the output that an earlier run has kept. Returns NEXT once
+ * the output is open as the file, or why not. */
 enum step spool_take(struct worker *worker, struct file *file);
-/* Removes the kept output, once all is done. Main thread. */
+/* Removes the kept output, once the file is done. Main thread. */
 void spool_forget(const struct run *run);

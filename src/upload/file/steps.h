@@ -1,5 +1,5 @@
-/* The steps of a file that are one function each. worker.c performs the step that the state of the
- * file asks for; look.h, multipart.h and spool.h have the others. */
+/* The steps of a file that are one function each. worker.c performs the step of the file's state;
+ * look.h, multipart.h and spool.h have the others. */
 #pragma once
 #include "upload/file/file.h"
 
@@ -13,5 +13,5 @@ enum step claim_file(struct worker *worker, struct file *file);
 enum step send_file(struct worker *worker, struct file *file);
 
 /* With options.removes: removes or moves a file that is in S3. The file has to be due and to be
- * proven once more, and no rule may keep it. Reports what became of the file. */
+ * proven once more, and no rule may keep it. Reports the result. */
 void remove_file(struct worker *worker, struct file *file);

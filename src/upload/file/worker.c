@@ -1,7 +1,7 @@
 /* A worker. It takes tasks from the queue, brings each file from state to state (see the picture in
- * file.h) by the answers of their steps, and reads the marks of those again that came back.
- * push_loop.c starts a worker in each thread. prove.c makes workers for their connections and
- * buffers, but gives them no tasks. What a step does is in the file of that step. */
+ * file.h) by the answers of its steps, and rereads the marks of files that came back. push_loop.c
+ * starts a worker in each thread. prove.c makes workers for their connections and buffers, but
+ * gives them no tasks. Each step is in a file of its own. */
 #include "upload/file/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_CHUNK     1000 /* keys that known_read() is asked for at once */
+#define CHECK_CHUNK     1000 /* number of keys for known_read() at once */
 #define PAGE_ROWS_LEAST 50
 
 /* Files that another uploader holds wait at least for CHECK_AGAIN_NS. The rest of a block in which
@@ -25,13 +25,14 @@
 #define LEFT_ALONE_NS  (5 * NS_PER_S)
 
 /* Whether the file can go back to the queue without a turn: a running uploader holds it, and that
- * was reported before, or is too recent to be reported. *ret_again_ns is when to look again. */
+ * was reported before, or is too recent to be reported. *ret_again_ns is the time of the next
+ * check. */
 static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
 	struct problem problem;
 	bool over;
-	if (run->options.no_wait || run->dry) /* such a run waits for nobody */
+	if (run->options.no_wait || run->dry) /* such a run does not wait */
 		return false;
 	if (c->mark != MARK_CLAIMED || strcmp(c->holder, session_id(run->session)) == 0)
 		return false;
@@ -42,7 +43,7 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	       !over;
 }
 
-/* known_read() wants rising keys, and blocks come back in any order. */
+/* known_read() needs rising keys, and blocks come back in any order. */
 static int compare_keys(const void *a, const void *b)
 {
 	struct candidate *const *const *x = a, *const *const *y = b;
@@ -67,13 +68,13 @@ static bool read_again(
 		is_read = known_read(known, keys, chunk, at + chunk == n, ret + at, &problem) ==
 			  OUTCOME_OK;
 	}
-	if (!is_read) /* each file's claim will show its mark */
+	if (!is_read) /* each claim will read the mark of its file */
 		log_info("reading marks again: %s", problem.text);
 	known_free(known);
 	return is_read;
 }
 
-/* Drops the files that are done. In their places is NULL then. If the marks are not read, no file
+/* Drops the files that are done, and puts NULL in their places. If the marks are not read, no file
  * is dropped, and all count as free. `places` and `marks` have room for all files of the blocks. */
 static void drop_done(struct worker *worker, struct block *blocks, struct candidate ***places,
 	struct packed_mark **marks)
@@ -86,7 +87,8 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 	const bool is_read = read_again(worker, places, n, marks);
 	for (size_t i = 0; i < n; i++) {
 		struct candidate *c = *places[i];
-		const struct mark mark = mark_unpack(marks[i]); /* of NULL it is an absent one */
+		/* mark_unpack(NULL) is an absent mark */
+		const struct mark mark = mark_unpack(marks[i]);
 		/* An earlier turn may have written this done mark, and lost the reply, so that the
 		 * file came back to the queue (said_done). Such a file is not skipped: its next
 		 * turn reports it as uploaded or adopted. */
@@ -108,8 +110,8 @@ static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
 }
 
 /* Gives the files of a block back to the queue. Those that a running uploader holds have to wait.
- * So have the other small ones where that uploader is at work. The longer ago it was met, the
- * longer is the pause. Frees the block. */
+ * So do the other small ones where that uploader is at work. The longer ago it was met, the longer
+ * is the pause. Frees the block. */
 static void give_back(struct worker *worker, struct block *block)
 {
 	const uint64_t now_ns = clock_boot_ns();
@@ -205,7 +207,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	if ((step == STEP_IN_S3 || step == STEP_PROVEN) && worker->options->removes &&
 		!file->candidate->may_grow)
 		remove_file(worker, file);
-	if (step == STEP_STRANDED) /* nobody will resume its upload */
+	if (step == STEP_STRANDED) /* no run will resume its upload */
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
@@ -215,8 +217,8 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	if (step == STEP_ASIDE)
 		return;
 	/* The level of large bodies follows the bytes that have moved. A large file that needed no
-	 * sending counts there, too, with the bytes of one part at most: it has taken time, and
-	 * more workers would be done with such files sooner. */
+	 * sending also counts, with the bytes of at most one part: it has taken time, and more
+	 * workers would finish such files sooner. */
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
@@ -248,14 +250,14 @@ static enum step leave_block(struct worker *worker, struct file *file)
  * since it decides. If they have seen none, no mark is read, unless another uploader may have taken
  * the file: claim_file() then finds out whether there is one after all.
  *
- * The mark is read before the file is opened. If it were read after that, it could say that a later
- * version is done than the one that is open, and the earlier one would be sent in its place. */
+ * The mark is read before the file is opened. If it were read after that, a later version than the
+ * open one could be done by then, and the earlier one would be sent in its place. */
 static void do_file(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
 	struct problem problem = {0};
 	struct file *file = file_new(run, candidate);
-	enum step step = STEP_AGAIN; /* the mark is judged, unless something is in the way */
+	enum step step = STEP_AGAIN; /* the mark is judged next, unless something prevents that */
 	if (!file) {
 		free(candidate);
 		run_fail(run, PROBLEM("out of memory"));
@@ -298,7 +300,7 @@ void worker_run(struct worker *worker)
 		task.is_first = !worker->is_warm;
 		worker->is_warm = true;
 		worker->read_ns = 0;
-		/* How much the task reads, so that a large one is lent a large buffer. */
+		/* The number of bytes that the task reads: a large one is lent a large buffer. */
 		const uint64_t bytes = task.kind == TASK_FILE   ? task.file->size
 				       : task.kind == TASK_PART ? run->options.part_bytes
 								: 0;
@@ -323,7 +325,7 @@ void worker_run(struct worker *worker)
 		task.read_ns = worker->read_ns;
 		queue_done(run->queue, &task);
 	}
-	if (task.kind == TASK_END) /* after TASK_RETIRE, other workers are still there */
+	if (task.kind == TASK_END) /* after TASK_RETIRE, other workers still exist */
 		refusals_settle(worker, true);
 }
 

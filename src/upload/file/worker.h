@@ -1,6 +1,6 @@
 /* A worker takes tasks from the queue. It brings each file from its claim to its mark, on
  * connections of its own, and blocks meanwhile. Each step of docs/protocol.md ("One file") is one
- * function, and worker.c calls the one that the state of the file asks for.
+ * function, and worker.c calls the one for the file's state.
  *
  * A step uses the connections and the buffer of its worker, and those members of the run that all
  * threads share. */
@@ -11,12 +11,12 @@ struct worker {
 	struct run *run;
 	struct s3_conn *s3;
 	struct store_conn *marks;
-	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
-	bool is_warm;              /* it has had a task, so its connections are open */
-	bool has_begun;            /* run_begin() has returned true to it */
-	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
-	uint64_t read_ns;          /* how long its task has opened and read the file so far */
-	struct call_limits limits; /* limits of every request: run_limits() */
+	struct reader reader; /* its buffer has a small file's whole body, too; owned */
+	bool is_warm;         /* it has had a task, so its connections are open */
+	bool has_begun;       /* run_begin() has returned true to it */
+	bool has_put_aside;   /* its task has put a file aside (refusals_settle()) */
+	uint64_t read_ns;     /* time that its task has spent on opening and reading the file */
+	struct call_limits limits;         /* limits of every request: run_limits() */
 	struct call_limits visible_limits; /* run_visible_limits() */
 	/* Members of the run that nearly every step uses, borrowed. */
 	const struct s3once_options *options;
@@ -26,8 +26,8 @@ struct worker {
 
 /* Makes a worker with connections of its own. NULL: out of memory or descriptors. */
 struct worker *worker_new(struct run *run);
-/* To be called before the worker does anything for a file in a turn or for a part of it: for how
- * long the file has failed before counts for the requests. */
+/* To be called at the beginning of the work on a file in a turn or on a part of it: the time for
+ * which the file has failed before counts for the requests. */
 void worker_begin_turn(struct worker *worker, const struct candidate *candidate);
 /* The body of a worker's thread. It returns when the queue has no more tasks for this worker. */
 void worker_run(struct worker *worker);

@@ -1,8 +1,8 @@
 /* The limit of bandwidth. src/cli/options/values.c reads the times and rates of --bwlimit, and
- * bandwidth_rate_at() says which rate holds now. Workers wait here before bytes leave, in the order
- * in which they came. There are three layers: the arithmetic of one number, the file with such a
- * number that the processes of a host share, and the queue of this run's threads. If the file
- * cannot be used, this run still keeps the limit, but does not share it. */
+ * bandwidth_rate_at() returns the present rate. Workers wait here before bytes leave, in order of
+ * arrival. There are three layers: the arithmetic of one number, the file with such a number that
+ * the processes of a host share, and the queue of this run's threads. If the file cannot be used,
+ * this run still keeps the limit, but does not share it. */
 #include "upload/progress/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,9 +19,10 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_NS     (50 * NS_PER_MS) /* a waiter looks this often whether the limit was lifted */
-#define BUSY_NS     (1 * NS_PER_MS)  /* until the next try, if another process holds the file */
-#define BUSY_MAX    100U /* if the file is held this often in a row, its holder stands still */
+#define LOOK_NS (50 * NS_PER_MS) /* the time between two checks whether the limit was lifted */
+/* The time until the next try, if another process holds the file. */
+#define BUSY_NS     (1 * NS_PER_MS)
+#define BUSY_MAX    100U /* if the file is held at this many consecutive tries, its holder hangs */
 #define CHUNK_LEAST (2U << 10)
 #define CHUNK_MOST  (256U << 10)
 
@@ -36,15 +37,16 @@ struct bandwidth {
 	size_t n_rates;
 	struct time_zone *zone;
 	char *shared_path; /* NULL: the limit is that of this run alone */
-	uint64_t shift_ns; /* how far our boot clock is ahead of the host's, which is in the file */
+	uint64_t shift_ns; /* offset of our boot clock from the host's, which is in the file */
 	atomic_bool is_lifted;
 	struct {
 		uv_mutex_t mutex;
-		struct waiter *first, **end; /* in the order in which they came */
-		uint64_t since_ns;           /* since when there has always been a waiter */
-		uint64_t waited_ns;          /* how long there was a waiter before since_ns */
+		struct waiter *first, **end; /* in order of arrival */
+		uint64_t since_ns;           /* time since which there has always been a waiter */
+		uint64_t waited_ns;          /* time with a waiter before since_ns */
 		uint64_t free_ns;            /* as of token_bucket_take(), for this run alone */
-		unsigned n_busy; /* how often in a row the file was held by another process */
+		unsigned n_busy; /* number of consecutive tries at which another process held the
+				    file */
 		bool said_unshared;
 	} locked;
 };
@@ -56,8 +58,7 @@ uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, u
 	const uint64_t ahead_ns = *free_ns > now_ns ? *free_ns - now_ns : 0;
 	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
 		return ahead_ns;
-	/* A time that is too far ahead does not count. Of the time that was not used, only the
-	 * burst counts. */
+	/* A time that is too far ahead does not count. Only the burst of the unused time counts. */
 	const uint64_t from_ns = (ahead_ns || *free_ns < earliest_ns) ? earliest_ns : *free_ns;
 	*free_ns = from_ns + bytes * NS_PER_S / rate;
 	return 0;
@@ -84,7 +85,7 @@ static int open_shared(const char *path, const char **ret_fault)
 			     : st.st_uid != geteuid() ? "it belongs to another user"
 			     : st.st_nlink > 1        ? "it is a hard link"
 						      : NULL;
-	/* The umask may have taken bits of the mode, and then the next run could not open the
+	/* The umask may have removed bits of the mode, and then the next run could not open the
 	 * file. */
 	if (!*ret_fault && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
 		*ret_fault = strerror(errno);
@@ -125,8 +126,8 @@ void bandwidth_free(struct bandwidth *bandwidth)
 	free(bandwidth);
 }
 
-/* Warns once that this run keeps the limit for itself. The caller holds the mutex, or no other
- * thread uses the limit yet. */
+/* Warns once that this run has the limit to itself. The caller holds the mutex, or no other thread
+ * uses the limit yet. */
 static void say_unshared(struct bandwidth *bandwidth, const struct problem *why)
 {
 	if (!bandwidth->locked.said_unshared)
@@ -151,10 +152,10 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
 {
 	const size_t n = bandwidth->n_rates;
 	struct tm tm;
-	/* If the local time cannot be told, the last rate holds. */
+	/* If the local time is unknown, the last rate holds. */
 	if (n == 1 || time_zone_local(bandwidth->zone, wall_s, &tm))
 		return bandwidth->rates[n - 1].bytes_per_second;
-	/* The rate whose time came last holds. Before the first time of a day, that is the last
+	/* The latest rate that has begun holds. Before the first time of a day, that is the last
 	 * rate of the day before. */
 	const unsigned minute = (unsigned)(60 * tm.tm_hour + tm.tm_min);
 	size_t i = n;
@@ -171,13 +172,13 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 	return bandwidth_rate_at(bandwidth, clock_wall_s());
 }
 
-/* Takes bytes from the limit that the processes share. Returns how long to wait first, or 0 if the
+/* Takes bytes from the limit that the processes share. Returns the time to wait first, or 0 if the
  * bytes were taken or the file cannot be used. The caller holds the mutex.
  *
- * The file is opened anew for each use and never mapped, so nobody who truncates, fills, removes or
- * replaces it can end this process or lead it to another file. A file that is too short is new or
- * was truncated, and means that the line is free. now_ns is of the host's boot clock, which all
- * processes share. */
+ * The file is opened again for each use and never mapped, so truncating, filling, removing or
+ * replacing it cannot end this process or redirect it to another file. A file that is too short is
+ * new or was truncated, and means that the line is free. now_ns is by the host's boot clock, which
+ * all processes share. */
 static uint64_t take_shared(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
@@ -199,7 +200,7 @@ static uint64_t take_shared(
 	if (fd >= 0)
 		close(fd); /* ends the lock */
 	/* Each process holds the file for a moment only, so it is tried again soon. A process that
-	 * holds it for long stands still, and then the limit is not shared. */
+	 * holds it for long hangs, and then the limit is not shared. */
 	if (!is_busy)
 		bandwidth->locked.n_busy = 0;
 	else if (bandwidth->locked.n_busy++ < BUSY_MAX)
@@ -213,8 +214,8 @@ static uint64_t take_shared(
 	return wait_ns;
 }
 
-/* Takes from the limit what the first waiter, who has n bytes, may send now. Returns how many bytes
- * that is. If it is 0, *ret_wait_ns is how long to wait before asking again. Both the free_ns of
+/* Takes from the limit the bytes that the first waiter, with n bytes, may send now. Returns their
+ * number. If it is 0, *ret_wait_ns is the time to wait before the next call. Both the free_ns of
  * this run and the one in the shared file have to allow the bytes. So this run keeps its limit even
  * while the file cannot be used. The caller holds the mutex. */
 static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
@@ -246,13 +247,13 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	if (!bandwidth->locked.first)
 		bandwidth->locked.since_ns = clock_boot_ns();
-	/* Waits at the end of the queue until all threads that came before have left it. */
+	/* Waits at the end of the queue until all earlier threads have left it. */
 	*bandwidth->locked.end = &self;
 	bandwidth->locked.end = &self.next;
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .cond = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
-	/* This thread is the first one, and asks until bytes may leave. The condition `false` makes
-	 * it sleep until the deadline, unless the wait is abandoned. */
+	/* This thread is the first one, and tries until bytes may leave. The condition `false`
+	 * makes it sleep until the deadline, unless the wait is abandoned. */
 	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
 		waited = wait_until(false, .cond = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
@@ -284,7 +285,8 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
 	return true;
 }
 
-/* If another thread toggles meanwhile, is_lifted becomes what it has set, and the loop goes on. */
+/* If another thread toggles meanwhile, is_lifted becomes that thread's value, and the loop goes
+ * on. */
 void bandwidth_toggle(struct bandwidth *bandwidth)
 {
 	bool is_lifted = bandwidth_is_lifted(bandwidth);

@@ -1,6 +1,5 @@
-/* Computes how fast a run is, and the time that is left. report.c takes in the counts, and puts
- * both into them, so that the line on the terminal, JSON and the row of the session say the same.
- */
+/* Computes the rate of a run, and the remaining time. report.c passes in the counts, and puts both
+ * into them, so that the line on the terminal, JSON and the row of the session agree. */
 #include "upload/progress/estimate.h"
 #include <stdbool.h>
 
@@ -8,12 +7,13 @@
  * happens now. The rate of large files makes an estimate, which must not jump. */
 #define LINE_MEMORY_S  4.0
 #define LARGE_MEMORY_S 20.0
-/* In its first seconds, the rate of large files is that of a few connections that only begin. */
+/* In its first seconds, the rate of large files is that of a few connections that are just
+ * starting. */
 #define LARGE_LEAST_S 3.0
 
-/* Returns the new mean of a rate that was `latest` in the last `seconds`. What is older than
- * memory_s counts little. While the run, which began of_run_s ago, is younger than memory_s, the
- * mean is that of the whole run. */
+/* Returns the new mean of a rate that was `latest` in the last `seconds`. Times older than memory_s
+ * count little. While the run, which began of_run_s ago, is younger than memory_s, the mean is that
+ * of the whole run. */
 static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
 {
 	const double span = of_run_s < memory_s ? of_run_s : memory_s;
@@ -39,7 +39,7 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 	const double seconds = counts->seconds - e->seconds;
 	if (seconds <= 0)
 		return;
-	/* The small files that are sent no longer, whether that went well or not. */
+	/* The small files whose sending has ended, successfully or not. */
 	const uint64_t sent = counts->uploaded + counts->failed;
 	const uint64_t small_sent = sent > counts->large.ended ? sent - counts->large.ended : 0;
 	const double line = per_second(e->sent, counts->bytes_sent, seconds);
@@ -55,8 +55,8 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 	if (e->had_small && !has_small && counts->large.in_flight && e->line > e->large)
 		e->large = e->line;
 	e->had_small = has_small;
-	/* This rate never is the mean of the whole run, so that one early file does not make
-	 * most_small too high for ever. */
+	/* This rate is never the mean of the whole run, so that one early file does not make
+	 * most_small too high for good. */
 	e->small = smooth(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
 	if (e->small > e->most_small)
 		e->most_small = e->small;
@@ -71,8 +71,8 @@ double estimate_seconds_left(const struct estimate *e, const struct s3once_count
 	const uint64_t settled = s3once_counts_settled(counts);
 	const uint64_t bytes_done = counts->bytes_settled + counts->bytes_under_way;
 	const uint64_t large_done = counts->large.bytes_ended + counts->bytes_under_way;
-	/* Nothing is known while nothing moves, before all files are found, in the first second, or
-	 * if more is done than was found, since files have grown. */
+	/* There is no estimate while nothing moves, before all files are found, in the first
+	 * second, or if more is done than was found, since files have grown. */
 	if (counts->still_seconds >= S3ONCE_STILL_S || !counts->scan_complete ||
 		counts->seconds < 1 || counts->found < settled || counts->bytes_found < bytes_done)
 		return -1;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAST_LINE 80 /* room for the last line, which counts the failures that have no line */
+#define LAST_LINE 80 /* room for the last line, with the number of failures that have no line */
 
 static const char *const wait_texts[S3ONCE_WAITS] = {
 	[S3ONCE_WAIT_NONE] = "",
@@ -54,7 +54,7 @@ void report_clear(struct report *report)
  * `is_quiet`: the event is passed on only if report.skipped_too is set. */
 static const struct kind {
 	/* The offset of the counter in struct s3once_counts, and that of the counter of the file's
-	 * bytes. 0 stands for none: at 0 is `found`, which report_found() counts and no event. */
+	 * bytes. 0 means none: at 0 is `found`, which report_found() counts and no event. */
 	size_t count, bytes;
 	bool settles, ends, is_quiet;
 } kinds[] = {
@@ -82,8 +82,8 @@ static const struct kind {
 };
 
 /* Keeps an event that makes the run end with another status than 0, for report_why(). Ignores all
- * other events. What comes through a pipe is named by its key, since many keys may come from one
- * program. The caller holds the mutex. */
+ * other events. The input of a pipe is named by its key, since one program may write many keys. The
+ * caller holds the mutex. */
 static void keep_error_locked(
 	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
@@ -241,7 +241,7 @@ void report_unproven(struct report *report)
 
 void report_unshipped(struct report *report, int64_t mtime_ns)
 {
-	/* If another thread changes the time meanwhile, `oldest` becomes what it has set. */
+	/* If another thread changes the time meanwhile, `oldest` becomes that thread's value. */
 	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
 	while (mtime_ns < oldest &&
 		!atomic_compare_exchange_weak(&report->oldest_unshipped_ns, &oldest, mtime_ns))
@@ -282,8 +282,8 @@ struct s3once_counts report_get(struct report *report)
 	counts.repeats_age_s = atomic_load(&report->repeats_age_s);
 	counts.claims_refused = atomic_load(&report->claims_refused);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
-	/* A file that was just settled is still under way for a moment, and must not count
-	 * twice. So what is under way is at most what is not settled. */
+	/* A file that was just settled is still under way for a moment, and must not count twice.
+	 * So the bytes under way are at most those not settled. */
 	const uint64_t under_way = atomic_load(&report->under_way);
 	const uint64_t left = counts.bytes_found - counts.bytes_settled;
 	counts.bytes_under_way = under_way < left ? under_way : left;
@@ -291,7 +291,7 @@ struct s3once_counts report_get(struct report *report)
 	counts.still_seconds = (double)progress_still_ns(report->progress, NULL) / (double)NS_PER_S;
 	estimate_take_in(&report->locked.estimate, &counts);
 	counts.bytes_per_second = report->locked.estimate.line;
-	/* The run only waits for other uploaders, and nobody knows for how long. */
+	/* The run only waits for other uploaders, for an unknown time. */
 	const bool only_waits = report->locked.has_waited && !counts.in_flight;
 	counts.seconds_left =
 		only_waits ? -1 : estimate_seconds_left(&report->locked.estimate, &counts);
@@ -342,8 +342,9 @@ void share_has(struct share *share, uint64_t bytes)
 	atomic_fetch_add(&share->report->large_moved, bytes);
 }
 
-/* Tells the clock of the run if this is more than ever before. What is sent once more because it
- * was in vain (transfer_undo()) is not: a proxy may take the same bytes for ever. */
+/* Reports progress to the clock of the run if this is more than ever before. Bytes that are sent
+ * again because they were in vain (transfer_undo()) are not: a proxy may accept the same bytes for
+ * ever. */
 static void note_moved(struct report *report, uint64_t moved)
 {
 	uint64_t most = atomic_load(&report->most_moved);

@@ -14,10 +14,11 @@
 struct share;
 
 struct report {
-	struct progress_clock *progress; /* is told when more bytes have moved than ever before */
-	s3once_callback *callback;       /* may be NULL */
+	/* gets progress when more bytes have moved than ever before */
+	struct progress_clock *progress;
+	s3once_callback *callback; /* may be NULL */
 	void *callback_arg;
-	bool skipped_too; /* also report what needs no upload: see kinds[] in report.c */
+	bool skipped_too; /* also report files that need no upload: see kinds[] in report.c */
 	bool is_piped;    /* the one file comes through a pipe */
 	uint64_t start_ns;
 	/* Many threads change the members from here to `locked` without the mutex. In struct
@@ -33,7 +34,7 @@ struct report {
 	_Atomic uint64_t large_content;   /* counts.large.bytes_moved */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
-	atomic_bool is_stuck; /* the workers or the scan stand still */
+	atomic_bool is_stuck; /* the workers or the scan hang */
 	atomic_bool scan_complete;
 	_Atomic int64_t repeats_s;
 	_Atomic uint64_t repeats_age_s;
@@ -67,7 +68,7 @@ struct report_file {
 	enum s3once_wait wait; /* for WAITING, with the modification time in ns since 1970 */
 	int64_t mtime_ns;
 };
-/* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
+/* Counts and reports an event of a file. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem);
 /* Reports an event about the run: START, NOTE, WARNING or FATAL. */
@@ -83,11 +84,10 @@ void report_unproven(struct report *report);
 /* Notes the modification time (ns since 1970) of a file that is not in S3 when the run has finished
  * with it. Lock-free. */
 void report_unshipped(struct report *report, int64_t mtime_ns);
-/* Notes the most requests that were allowed at once, and what has kept that number from being
- * higher. */
+/* Notes the most requests allowed at once, and the limit of that number. */
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 
-/* Returns why the run ends with another status than 0.
+/* Returns the reasons for an exit status other than 0.
  *
  * *ret_error is the error that ended the run, or else the last error of a file. Only its text is
  * set, which includes the path; "" if there was no error. *ret_failures, which has room for
@@ -96,13 +96,13 @@ void report_level(struct report *report, unsigned concurrency, enum s3once_limit
 #define REPORT_FAILURES_MAX 16000
 void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures);
 
-/* Returns the counts so far, with the rate and the estimate that follow from them. */
+/* Returns the counts so far, with the rate and the estimate computed from them. */
 struct s3once_counts report_get(struct report *report);
 /* The files that wait for this reason. Valid until report_clear(). Call it once the run has ended.
  */
 const struct s3once_waiting *report_waiting(const struct report *report, enum s3once_wait why);
 
-/* How much of a file under way has been sent, or needed no sending. Thread-safe. */
+/* The part of a file under way that was sent, or needed no sending. Thread-safe. */
 struct share {
 	struct report *report;
 	/* The path of a file above S3ONCE_SMALL_BYTES_MAX; NULL for any other file. */
@@ -119,14 +119,14 @@ void share_clear(struct share *share);
 /* Adds bytes that S3 has already, which need no sending. */
 void share_has(struct share *share, uint64_t bytes);
 
-/* One body that is being sent, by one thread. All but whole_bytes and content_bytes is about the
- * present attempt. If `share` is NULL, nothing is counted. */
+/* One body that is being sent, by one thread. All members except whole_bytes and content_bytes are
+ * about the present attempt. If `share` is NULL, nothing is counted. */
 struct transfer {
 	struct share *share;
-	uint64_t whole_bytes, bytes; /* the body's length, and how much of it has left */
+	uint64_t whole_bytes, bytes; /* the body's length, and the bytes of it that have left */
 	uint64_t content_bytes; /* bytes of the file in the body; differs from whole_bytes if it is
 				   compressed */
-	uint64_t share_bytes;   /* how much of content_bytes counts as moved */
+	uint64_t share_bytes;   /* the part of content_bytes that counts as moved */
 	bool is_large;          /* a large body: above S3ONCE_SMALL_BYTES_MAX */
 };
 /* Counts bytes that have left. This is http_body.moved of a transfer. */

@@ -1,13 +1,13 @@
-/* The arithmetic of the level. The main thread (push_loop.c) computes the level here, and tells it
+/* The arithmetic of the level. The main thread (push_loop.c) computes the level here, and passes it
  * to the queue. Nothing here measures, waits or knows of threads, so the unit test can simulate
  * hosts and lines. */
 #include "upload/queue/level.h"
 #include "base/clock.h"
 
-/* Each doubling has to make everything this many times as fast. If workers only wait for answers,
- * twice as many of them finish nearly twice as much. */
+/* The least gain in speed from each doubling. If workers only wait for answers, twice as many of
+ * them finish nearly twice as much. */
 #define WORTH       1.2
-#define TIMES_MOST  32  /* workers of a first trial: up to this many times those of now */
+#define TIMES_MOST  32  /* a first trial of workers: up to this many times the present ones */
 #define TIMES_LARGE 1.5 /* a trial of large bodies, after one in vain or after a fall */
 
 /* A window of large bodies ends after LARGE_LEAST_NS, once LARGE_LEAST_BYTES have moved, and in any
@@ -16,11 +16,11 @@
 #define LARGE_LEAST_NS    (200 * NS_PER_MS)
 #define LARGE_LEAST_BYTES (4U << 20)
 #define LARGE_MOST_NS     (5 * NS_PER_S)
-#define MUCH              0.5  /* if so much of the time is waited, more workers would wait, too */
-#define LEAST_BUSY        0.75 /* with less of the level under way, a window says nothing */
-#define PAUSE_FIRST_NS    NS_PER_S /* after a trial in vain; doubled after each further one */
+#define MUCH              0.5  /* with this share of waiting, more workers would only wait, too */
+#define LEAST_BUSY        0.75 /* with less of the level under way, a window is meaningless */
+#define PAUSE_FIRST_NS    NS_PER_S /* pause after a trial in vain; doubled after each further one */
 #define PAUSE_MOST_NS     (32 * NS_PER_S)
-#define PAUSE_FALL_NS     (2 * NS_PER_S) /* after a fall */
+#define PAUSE_FALL_NS     (2 * NS_PER_S) /* pause after a fall */
 #define FALLS_TOGETHER_NS (NS_PER_S / 4) /* requests that are throttled together count once */
 
 /* Sets the level to `wanted`, but to no less than 1 and no more than `most`. */
@@ -48,12 +48,12 @@ void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by
 }
 
 /* Halves the level after throttling or a cut, but not below level->least. A lower level stays as it
- * is. There need not be fewer workers, since aws/pace.c limits how many requests are sent. There
- * should not be fewer, since each request that pauses before its next try occupies a worker. */
+ * is. Fewer workers are not needed, since aws/pace.c limits the number of requests. They would even
+ * be harmful, since each request that pauses before its next try occupies a worker. */
 static void fall(struct level *level, uint64_t now_ns)
 {
 	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
-		return; /* the last fall was for these requests, too */
+		return; /* the last fall already covers these requests */
 	const unsigned least = level->now < level->least ? level->now : level->least;
 	const unsigned fallen = level->now / 2;
 	set_level(level, fallen > least ? fallen : least);
@@ -97,8 +97,8 @@ static void end_in_vain(struct level *level, uint64_t now_ns)
 static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
 	if (level->now <= level->proven) { /* no trial is under way */
-		/* A faster rate replaces the proven one. A slower one counts by half, since it may
-		 * be slow by chance. */
+		/* A faster rate replaces the proven one. A slower one counts half, since it may be
+		 * slow by chance. */
 		level->proven_rate =
 			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
 		return true;
@@ -131,8 +131,8 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
 	set_level(level, wanted < most ? wanted : most);
 }
 
-/* Begins the next trial, or sets level->why to what keeps the level from rising. To be called after
- * a window at the proven level.
+/* Begins the next trial, or sets level->why to the limit that keeps the level from rising. To be
+ * called after a window at the proven level.
  *
  * A trial has `times` times the proven level. That is TIMES_MOST, or so much less that half of the
  * CPUs stay free for the connections of the new workers, each of which costs as much CPU time as
@@ -156,8 +156,8 @@ static void look_further(struct level *level, const struct level_window *window)
 		begin_trial(level, window->now_ns, times > 2 ? times : 2, most);
 }
 
-/* Whether the window does not show how fast this level is, since connections are still made or too
- * few of the workers or bodies that are allowed are under way. */
+/* Whether the window does not show the speed of this level, since connections are still being made,
+ * or too few of the allowed workers or bodies are under way. */
 static bool says_nothing(const struct level *level, const struct level_window *window)
 {
 	return window->is_cold || window->under_way < LEAST_BUSY * level->now;
@@ -186,7 +186,7 @@ bool level_next(struct level *level, const struct level_window *window)
 		/* If keep_trial() has lowered the level, it has a window of its own first. */
 		if (level->now == tried)
 			look_further(level, window);
-	} else if (level->now != tried) { /* it was in vain: say what the workers waited for */
+	} else if (level->now != tried) { /* the trial was in vain: report the limit */
 		level->why = window->bandwidth_share >= MUCH        ? S3ONCE_LIMITED_BY_BANDWIDTH
 			     : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
 			     : window->disk_share >= MUCH           ? S3ONCE_LIMITED_BY_DISK
@@ -203,7 +203,7 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		return true;
 	}
 	/* A window that is too short goes on. If nothing large was under way in it, it begins
-	 * anew. */
+	 * again. */
 	if (ns < LARGE_LEAST_NS || (window->bytes < LARGE_LEAST_BYTES && ns < LARGE_MOST_NS))
 		return !window->under_way && !window->bytes;
 	if (says_nothing(level, window))
@@ -215,7 +215,7 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		return true;
 	}
 	/* A window in which nothing moved is judged, but no trial follows: more bodies would not
-	 * move either. */
+	 * help. */
 	const double rate = (double)window->bytes / (double)ns * (double)NS_PER_S;
 	if (note_rate(level, window->now_ns, rate) && window->bytes)
 		begin_trial(
