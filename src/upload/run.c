@@ -1,7 +1,7 @@
 /* The run itself: whether it is over and why, the limits of all its requests, what precedes its
  * first claim, and the row of its job. Its exit status is computed in push.c. All threads of a run
- * call these functions. The limits are asked again and again while a request or a wait lasts, so
- * nobody has to be told that the run ends. */
+ * call these functions. The limits are checked again and again while a request or a wait lasts, so
+ * the end of the run need not be announced to any thread. */
 #include "upload/run.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -56,7 +56,7 @@ bool run_ends_scan(void *arg)
 	liveness_sign(&run->scanning, 0);
 	/* After a limit, a scan with --final goes on until the grace is over (run_is_over()),
 	 * unless the run was asked to stop. The queue takes none of its files then: they are only
-	 * reported by name. */
+	 * reported. */
 	const bool only_tells = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 				!atomic_load(&run->end.was_asked_to_stop);
 	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_tells);
@@ -136,7 +136,7 @@ bool run_skips(const struct run *run, struct candidate *c, const struct mark *ma
 	c->mark = mark->state;
 	memcpy(c->holder, mark->session, sizeof c->holder);
 	/* A file whose mark notes a newer version is not skipped, since the note may have to be
-	 * cleared. Nor is a file that is due for removal. o->removes is asked first, since the
+	 * cleared. Nor is a file that is due for removal. o->removes is checked first, since the
 	 * store time takes a while, and there may be a million files. */
 	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
@@ -208,8 +208,8 @@ void run_look_at_lease(struct run *run)
 void run_look_at_progress(struct run *run)
 {
 	struct problem why, said;
-	/* After the grace the clock stands: what is given up then is no progress, and
-	 * run_tell_wait() says for how long there was none before. */
+	/* After the grace the progress clock is left alone: tasks that are given up then are no
+	 * progress, and run_tell_wait() reports the time without progress before. */
 	if (run_grace_is_over(run) || !progress_is_over(&run->progress))
 		return;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
@@ -241,10 +241,10 @@ void run_ask_to_stop(struct run *run)
 		atomic_store(&run->end.grace_ends_ns, clock_monotonic_ns());
 }
 
-#define RENEWAL "RenewLease" /* as it were a request */
+#define RENEWAL "RenewLease" /* named like a request */
 
-/* Whether the run is over. It is asked while the lease is waited for. A host that was suspended has
- * not tried to renew it yet, and progress_is_over() does not count that time. */
+/* Whether the run is over. This is checked during the wait for the lease. A host that was suspended
+ * has not tried to renew it yet, and progress_is_over() does not count that time. */
 static bool is_over_without_lease(void *arg)
 {
 	struct run *run = arg;
@@ -272,8 +272,8 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
 	return o;
 }
 
-/* Adds the URL that the run uploads to. With --as it is only the folder of the key, since the key
- * of a nightly output changes each night. */
+/* Adds the URL of the run's target. With --as it is only the folder of the key, since the key of a
+ * nightly output changes each night. */
 static void add_job_target(struct text *t, const struct run *run)
 {
 	const char *as = run->options.as, *prefix = as ? as : run->options.prefix;
@@ -281,7 +281,7 @@ static void add_job_target(struct text *t, const struct run *run)
 	text_addf(t, "s3://%s%s%.*s", run->options.bucket, n ? "/" : "", (int)n, prefix);
 }
 
-/* The same, escaped for a terminal. */
+/* Adds the same URL, escaped for a terminal. */
 static void add_readable_target(struct text *t, const struct run *run)
 {
 	struct text target = TEXT(8192);
@@ -311,7 +311,7 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 		text_reset(&source);
 		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
 		/* Files of one folder come one after the other. Their text is added only once:
-		 * last_at is where the text of the last source begins. */
+		 * last_at is the start of the last source's text. */
 		if (!name.len || strcmp(name.data + last_at, text_string(&source)) != 0) {
 			last_at = name.len;
 			text_add(&name, text_string(&source));
@@ -324,8 +324,8 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 	text_clear(&name);
 }
 
-/* Sends HeadBucket, unless it was answered before. Returns false with a problem if the run cannot
- * go on. The caller holds run->locked.mutex. */
+/* Sends HeadBucket, unless an earlier one was answered. Returns false with a problem if the run
+ * cannot go on. The caller holds run->locked.mutex. */
 static bool look_once(struct run *run, struct problem *problem)
 {
 	struct s3_conn *conn;
@@ -362,7 +362,7 @@ void run_ask_for_bucket(struct run *run)
 		run_fail(run, &problem);
 }
 
-/* Writes into the row of the job that this session has begun. */
+/* Notes the start of this session in the row of the job. */
 static void begin_job(struct run *run, struct store_conn *marks)
 {
 	struct call_limits limits = run_limits(run);
@@ -390,7 +390,7 @@ bool run_begin(struct run *run, struct store_conn *marks)
 		bool good = look_once(run, &problem);
 		/* The row of the bucket may say which conditions this server honours, as an earlier
 		 * run has found out. That is believed only of a server of the same name, which the
-		 * reply to HeadBucket has told. */
+		 * reply to HeadBucket contained. */
 		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
 		if (good && !run->dry)
 			good = session_begin(run->session, marks, &problem) == OUTCOME_OK;
@@ -400,9 +400,8 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	}
 	const bool begun = run->locked.begun;
 	uv_mutex_unlock(&run->locked.mutex);
-	/* The first worker writes into the row of the job that the session has begun. Nothing but
-	 * s3once fleet and status reads that row. So no other worker waits for it, and the mutex is
-	 * free. */
+	/* The first worker notes the start of the session in the row of the job. Only s3once fleet
+	 * and status read that row. So no other worker waits for it, and the mutex is free. */
 	if (is_first && begun && !run->dry && !run->options.folders)
 		begin_job(run, marks);
 	return begun;
@@ -438,7 +437,7 @@ void run_job_end(
 					   ? 0
 					   : counts.oldest_waiting_ns / (int64_t)NS_PER_S};
 	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
-	/* After SETUP this is only logged. Why the services cannot be used was reported already. */
+	/* After SETUP this is only logged, since the reason was already reported. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {
 		log_info("the row of this job cannot be written: %s", problem.text);
 	} else if (o != OUTCOME_OK) {

@@ -1,4 +1,4 @@
-/* One run of the uploader: what its threads share. */
+/* One run of the uploader, shared by its threads. */
 #pragma once
 #include "marks/bucket_row.h"
 #include "marks/session.h"
@@ -87,18 +87,18 @@ struct run {
 		uv_mutex_t mutex;
 		bool begun;               /* run_begin() has succeeded */
 		bool has_looked;          /* HeadBucket has answered for the bucket */
-		struct problem no_answer; /* why S3 has not answered when it was asked */
-		struct bucket_row bucket; /* as it was read or written last */
-		bool is_shown; /* an object has shown the bucket, so the row may be written */
+		struct problem no_answer; /* the reason why S3 did not answer */
+		struct bucket_row bucket; /* its content at the last read or write */
+		bool is_shown; /* an object has proved the bucket, so the row may be written */
 		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_saw_object() */
 		char last_etag[S3_ETAG_MAX + 1];
 	} locked;
 };
 
-/* Whether everything has to end at once, also because nothing has moved for give_up_after_ms:
- * whatever waits for a service calls this, and so counts that time. What moves the run is that the
- * turn of a file ends, that S3 has more parts of a file or more bytes than ever before, and, before
- * there are files, that a request was answered. `run` is the struct run. */
+/* Whether everything has to end at once, also because there was no progress for give_up_after_ms:
+ * each wait for a service calls this, and so counts that time. Progress is the end of a file's
+ * turn, more parts or bytes of a file in S3 than ever before, and, before there are files, the
+ * reply to a request. `run` is the struct run. */
 bool run_is_over(void *run);
 /* Whether nothing new may be begun. True also while uploads that are under way may still end. */
 bool run_is_stopping(void *run);
@@ -113,18 +113,18 @@ bool run_grace_is_over(void *run);
  * call_limits.abandon. Each call counts as a sign of life of the worker. */
 bool run_ask_is_over(void *run);
 bool run_ask_is_stopping(void *run);
-/* As run_ask_is_over(), after a read of a file. */
+/* As run_ask_is_over(), for calls after a read of a file. */
 bool run_ask_while_reading(void *run);
 /* Whether tasks are under way and none has given a sign of life for give_up_after_ms, or for a
  * lease if that is longer. */
 bool run_is_lost(const struct run *run, const struct liveness *liveness);
-/* Whether run_is_lost() is true of the workers. For session_options.is_stuck. */
+/* Whether run_is_lost() is true for the workers. For session_options.is_stuck. */
 bool run_is_stuck(void *run);
 /* The limits of any request of the run: it ends once run_is_over() is true. */
 struct call_limits run_limits(struct run *run);
 /* The limits of requests that make something visible. These also end when our lease has run out. As
- * long as such a request lasts, the end of the lease is looked at again and again, so heartbeats
- * give a long transfer more time. */
+ * long as such a request lasts, the end of the lease is checked again and again, so heartbeats give
+ * a long transfer more time. */
 struct call_limits run_visible_limits(struct run *run);
 
 /* Whether the caller does not want files of this size. Sets *ret_event to OVERSIZED or UNDERSIZED.
@@ -138,7 +138,7 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s);
  * nothing to do for the file. */
 bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
 
-/* With options.final, tells of a file that was found and is not finished when the run ends. */
+/* With options.final, reports a file that was found and is not finished when the run ends. */
 void run_tell_left(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
@@ -155,9 +155,10 @@ void run_fence(struct run *run, const char *why);
 /* Calls run_fence() if the session is fenced. To be called often, by the main thread. run_is_over()
  * needs no such call. */
 void run_look_at_lease(struct run *run);
-/* Ends the run, by run_fail(), if nothing has moved for too long. To be called as the above. */
+/* Ends the run, by run_fail(), if there was no progress for too long. To be called as often as the
+ * above. */
 void run_look_at_progress(struct run *run);
-/* Warns what the run has waited for, if it was asked to stop while nothing had moved for long. */
+/* Warns of the wait of a run that was asked to stop after a long time without progress. */
 void run_tell_wait(struct run *run);
 /* Does what s3once_push_stop() promises. After the first call nothing new is begun. What is under
  * way ends after the second call, or after the first one if run_reach_limit() was called before.

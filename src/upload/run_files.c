@@ -1,5 +1,5 @@
-/* The scan of a run and what it needs on this host. s3once_push_new() opens the scan, push_set_up()
- * the folder that files are moved to. The thread of the scan and the workers use them. Nothing here
+/* The scan of a run and its needs on this host. s3once_push_new() opens the scan, push_set_up() the
+ * folder that files are moved to. The thread of the scan and the workers use them. Nothing here
  * sends a request. */
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes "host:directory" of each source, which marks keep to say where a file came from. The path
- * is quoted, since it may have any bytes, and the store takes only text. */
+/* Makes "host:directory" of each source. Marks keep it as the origin of a file. The path is quoted,
+ * since it may have any bytes, and the store takes only text. */
 static int name_sources(struct run_files *files, const struct s3once_options *o)
 {
 	struct process self;
@@ -69,9 +69,9 @@ static void open_identities(struct run_files *files, const struct s3once_options
 		log_info("the content of files is read again by each run: %s", problem.text);
 }
 
-/* Opens files->log_rows, where a run keeps how it has cut growing logs into pieces. These rows are
- * in the SQLite file of its marks. A dry run does not make this file. If there is none yet, a dry
- * run goes on without it. */
+/* Opens files->log_rows, where a run keeps the pieces of growing logs. These rows are in the SQLite
+ * file of its marks. A dry run does not make this file. If there is none yet, a dry run goes on
+ * without it. */
 static int open_log_rows(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)
 {
@@ -170,7 +170,7 @@ bool run_files_open_move_to(
 	if (!good)
 		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
 			quote(given).text, strerror(errno));
-	/* A source that stat() cannot look at is a problem that the scan reports. */
+	/* A failure of stat() is a problem that the scan reports. */
 	for (size_t i = 0; good && i < o->n_sources; i++) {
 		const char *directory = scan_source_path(files->scan, i);
 		if (scan_source_is_directory(files->scan, i) && is_within(directory, path))

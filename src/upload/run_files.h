@@ -1,4 +1,4 @@
-/* The files of a run, as the scan finds and opens them. */
+/* The scan of a run, which finds and opens its files. */
 #pragma once
 #include "scan/scan.h"
 #include "store/state_folder.h"

@@ -1,6 +1,6 @@
 /* The manifest of a run. Workers and the scan add a line for each file that is in S3; the main
  * thread opens it before they begin, and stores it as one object after they have ended. No file
- * fails because of the manifest: what goes wrong with it is an error of the run. */
+ * fails because of the manifest: its failures are errors of the run. */
 #include "upload/run_manifest.h"
 #include "base/clock.h"
 #include "lease/process.h"
@@ -22,7 +22,7 @@ struct run_manifest {
 	struct text key;
 	EVP_PKEY *signing_key; /* NULL: the manifest is not signed */
 	bool is_stored;
-	uint64_t deadline_ns; /* by which it has to be stored; 0: none */
+	uint64_t deadline_ns; /* the time by which it has to be stored; 0: none */
 };
 
 bool run_manifest_open(struct run *run, struct problem *ret_problem)
@@ -119,7 +119,7 @@ static bool was_stopped(void *arg)
 	       (atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg));
 }
 
-/* Stores an object, and proves that S3 holds under the key what was sent. This is called after the
+/* Stores an object, and proves that S3 holds the sent bytes under the key. This is called after the
  * session has ended. So its limits ask was_stopped(), and not run_is_over(), which asks the
  * session. */
 static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
@@ -147,12 +147,12 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	put.target.content_type = what->content_type;
 	enum outcome o = s3_put_unless_there(conn, &put, ret, ret_problem);
 	/* A refusal means that an earlier attempt of this request stored the object and its reply
-	 * was lost, since nobody else uses this key. */
+	 * was lost, since no other run uses this key. */
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
-	/* If the reply was lost or proves nothing, a HEAD has to prove the object. Only a HEAD
-	 * tells the size of the object, which the last argument of proof_whole() says. */
+	/* If the reply was lost or proves nothing, a HEAD has to prove the object. Only a HEAD has
+	 * the size of the object: the last argument of proof_whole() says so. */
 	if (good && proof_whole(put.sums, ret, false) != PROOF_YES) {
 		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
 		good = o == OUTCOME_OK && proof_whole(put.sums, ret, true) == PROOF_YES;
@@ -213,9 +213,8 @@ bool run_manifest_put(struct run *run)
 	}
 	if (!manifest)
 		return true;
-	/* After a limit, the manifest has what is left of the grace, and LIMITED_NS at least. The
-	 * grace is measured by clock_monotonic_ns(), and deadlines of requests by
-	 * clock_boot_ns(). */
+	/* After a limit, the manifest has the rest of the grace, and LIMITED_NS at least. The grace
+	 * is measured by clock_monotonic_ns(), and deadlines of requests by clock_boot_ns(). */
 	const uint64_t now_ns = clock_monotonic_ns(),
 		       ends_ns = atomic_load(&run->end.grace_ends_ns);
 	if (atomic_load(&run->end.has_reached_limit))

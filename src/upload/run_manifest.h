@@ -11,7 +11,7 @@ struct run;
 /* To be called once the services and the session are open. Returns true also without --manifest and
  * in a dry run, or false with a sentence. */
 bool run_manifest_open(struct run *run, struct problem *ret_problem);
-void run_manifest_free(struct run *run); /* frees run->manifest */
+void run_manifest_free(struct run *run); /* frees run->manifest; NULL is fine */
 
 /* A file that is in S3. Borrowed. */
 struct in_s3 {

@@ -1,6 +1,5 @@
-/* The options of a run: their defaults, their limits, and which contradict each other.
- * s3once_push_new() calls run_options_complete() before anything is opened, and refuses the run
- * with its sentence. Pure. */
+/* The options of a run: their defaults, limits and contradictions. s3once_push_new() calls
+ * run_options_complete() before anything is opened, and refuses the run with its sentence. Pure. */
 #include "upload/run_options.h"
 #include "base/checksum.h"
 #include "store/store.h"
@@ -57,9 +56,8 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 		o->compress, (unsigned long long)(least / ENCODERS_MEMORY_TIMES >> 20) + 1);
 }
 
-/* Returns the contradiction between a pipe and the other options, or NULL. What comes through a
- * pipe has no name, size or time before all of it was read, and there is nothing to remove or to
- * compare. */
+/* Returns the contradiction between a pipe and the other options, or NULL. The input of a pipe has
+ * no name, size or time before all of it was read, and there is nothing to remove or to compare. */
 static const char *contradiction_of_pipe(const struct s3once_options *o)
 {
 	if (!o->read)
@@ -78,7 +76,7 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 	return NULL;
 }
 
-/* Returns why these options, with their defaults, cannot be used together, or NULL. */
+/* Returns the reason why these options, with their defaults, cannot be used together, or NULL. */
 static const char *contradiction_of_options(const struct s3once_options *o)
 {
 	if (!o->n_sources || !o->sources)
@@ -152,8 +150,8 @@ int run_options_complete(
 		ret->move_to = NULL;
 	}
 	struct marks_place place = {0};
-	/* Only what is wrong with the name of the marks (-EINVAL) is an error here. "local" is
-	 * always a name, and any other error shows again when the marks are opened. */
+	/* Only a wrong name of the marks (-EINVAL) is an error here. "local" is always a name, and
+	 * any other error shows again when the marks are opened. */
 	const int error = strcmp(ret->marks, "local") != 0
 				  ? marks_place_parse(ret->marks, &place, ret_problem)
 				  : 0;

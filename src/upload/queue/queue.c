@@ -1,6 +1,6 @@
-/* The queue of a run. The scan's thread (feed.c) fills it. Workers take tasks from it, and tell it
- * what became of their files. The main thread (push_loop.c) says how many workers there are. The
- * queue only decides what is done next: it sends no request, and does not look into files. */
+/* The queue of a run. The scan's thread (feed.c) fills it. Workers take tasks from it, and report
+ * the outcomes. The main thread (push_loop.c) sets the number of workers. The queue only decides
+ * which task is next: it sends no request, and opens no file. */
 #include "upload/queue/queue.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -14,7 +14,8 @@
  * request for the claim may hang. */
 #define OPEN_NS (2 * NS_PER_S)
 
-/* After this time a block is looked at again in which another uploader was at work. */
+/* the time after which the marks of a block are read again, if another uploader was at work in
+ * it */
 #define CONTESTED_NS NS_PER_S
 
 /* Blocks are begun in the order of their due times. A block of the scan is due at once, but its due
@@ -26,7 +27,7 @@
  * later. */
 #define SPREAD_NS (60 * NS_PER_S)
 
-/* Where a worker without a task waits, on its stack. */
+/* The place where a worker without a task waits, on its stack. */
 struct seat {
 	struct seat *next;
 	uv_cond_t called;
@@ -35,7 +36,7 @@ struct seat {
 
 struct queue {
 	uv_mutex_t mutex;
-	uv_cond_t room; /* for the scan */
+	uv_cond_t room; /* the scan waits here for room */
 	struct {
 		size_t n_files; /* files in the queue, without those that a worker has */
 		/* The blocks that wait to be begun, in the order of their due times. They form a
@@ -55,8 +56,8 @@ struct queue {
 		unsigned retiring;  /* workers that are to end */
 		bool has_company;   /* other uploaders were seen at work in the files of this run */
 		enum queue_phase phase;
-		uint64_t level_since_ns; /* when the number of workers changed last */
-		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
+		uint64_t level_since_ns; /* the time when the number of workers changed last */
+		struct queue_seen seen;  /* the sums of queue_look(), which fills in the rest */
 	} locked;
 };
 
@@ -149,8 +150,8 @@ static void add_files(struct queue *queue, struct candidate *const *files, size_
 		turns_add(&queue->locked.turns, files[i], false);
 }
 
-/* Adds a block of these files, which the queue owns then. All else of the block is copied from
- * *like. If there is no memory for the block, the files are released at once. */
+/* Adds a block of these files, which the queue owns then. The other members of the block are copied
+ * from *like. If there is no memory for the block, the files are released at once. */
 static void add_block(
 	struct queue *queue, struct candidate *const *files, size_t n, const struct block *like)
 {
@@ -226,7 +227,7 @@ static void begin_block(struct queue *queue, struct block *block)
 static struct block *take_rest(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
-	/* All files of a rest have the same serial number, so its first file tells it. */
+	/* All files of a rest have the same serial number, so its first file is enough. */
 	while (*at && (*at)->files[0]->block != serial)
 		at = &(*at)->next;
 	struct block *rest = *at;
@@ -331,7 +332,7 @@ struct candidate *queue_left(struct queue *queue)
 		add_files(queue, block->files, block->n);
 		free(block);
 	}
-	while (queue->locked.rests) /* begin_rest() takes the first of the rests out */
+	while (queue->locked.rests) /* begin_rest() removes the first of the rests */
 		begin_rest(queue, queue->locked.rests->files[0]->block);
 	return turns_left(&queue->locked.turns);
 }

@@ -1,10 +1,10 @@
-/* The bounded queue between the scan and the workers. It decides what is done next. Thread-safe.
+/* The bounded queue between the scan and the workers. It decides which task is next. Thread-safe.
  *
  * The scan adds candidates in blocks of up to BLOCK_FILES. Each process begins the blocks in a
  * random order. A block is opened by its first small file: only once that file is claimed are the
  * others released to the workers. So if several uploaders come to the same block, only one goes on
- * with it. The others learn so from the mark of that one file, and put their block back. The marks
- * of files that came back are read again, of all that are due together.
+ * with it. The others find the mark of that one file claimed, and put their block back. When blocks
+ * that came back are due, the marks of all their files are read again together.
  *
  * Files that are released take turns (struct turns). A file that a worker gives back waits until it
  * is due. */
@@ -20,15 +20,15 @@
 
 /* Knowledge of a file's objects before the file is begun. */
 enum in_bucket {
-	BUCKET_UNASKED,  /* the marks know the files around it, so nothing is looked for */
-	BUCKET_UNLISTED, /* S3 may hold an object of it, and a HEAD will show that */
-	BUCKET_LISTED,   /* candidate.listed tells which objects of it there are */
+	BUCKET_UNASKED,  /* not asked: the marks know the files around it */
+	BUCKET_UNLISTED, /* S3 may hold an object of it: a HEAD has to show that */
+	BUCKET_LISTED,   /* candidate.listed has the objects that the listing has shown */
 };
 
 /* A file that may have to be sent. Owns its strings. */
 struct candidate {
 	struct candidate *next;
-	char *key, *path, *relative; /* all in one allocation with the struct */
+	char *key, *path, *relative; /* in one allocation with the struct */
 	char *object;  /* the object's key: `key`, and the suffix of compression if there is one */
 	char *suffix;  /* that suffix, at the end of `object`; there is room for SUFFIX_MAX
 			  characters */
@@ -38,28 +38,31 @@ struct candidate {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	uint64_t failing_ns; /* how long it has failed, pauses included */
+	uint64_t failing_ns; /* the time since it began to fail, pauses included */
 	uint64_t kept_bytes; /* bytes of its open upload that S3 keeps, as counted in report.kept */
-	uint64_t contested_ns;     /* when another uploader was met in its block; 0: never */
-	uint64_t held_since_ns;    /* when another uploader was first seen to hold it; 0: never */
-	enum mark_state mark;      /* the state of its mark when that was read last */
+	uint64_t contested_ns;  /* the time when another uploader was met in its block; 0: never */
+	uint64_t held_since_ns; /* the time when another uploader was first seen to hold it; 0:
+				   never */
+	enum mark_state mark;   /* the state of its mark at the last read */
 	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
 	unsigned block;            /* serial number of the block it came in */
-	unsigned failures;         /* how often it could not be sent, for a reason that may pass */
-	unsigned parts_done;       /* the most parts that S3 ever had of it; see note_progress() */
+	unsigned failures;         /* failures to send it, for reasons that may pass */
+	unsigned parts_done;       /* the highest number of its parts that S3 ever had; see
+				      note_progress() */
 	enum in_bucket in_bucket;
 	unsigned char listed; /* bit N: the listing has its key with family_suffix(N) */
 	bool opens_block;     /* the other files of its block wait until it is claimed */
-	bool may_be_taken;    /* by another uploader: its mark is read before it is claimed */
-	bool was_compressed;  /* it was found compressed; `suffix` says by what */
-	bool is_rotated;      /* it is a log, which may have been renamed by now */
-	bool may_grow;        /* it is a log that is not removed: its writer may only be quiet */
-	bool is_piece;        /* a range of a log that grows, from offset on: see scan_open_piece */
-	bool is_piped;        /* the input of options.read, not a file: see spool.c */
-	bool is_new;          /* if is_piece: no earlier run knew of the range */
-	uint64_t offset;      /* if is_piece: where the range begins in the log */
-	bool said_held;       /* it was reported as held */
-	bool was_sent;        /* a request of this run has stored its object, or may have */
+	/* another uploader may take it, so its mark is read before it is claimed */
+	bool may_be_taken;
+	bool was_compressed; /* it was found compressed, as `suffix` says */
+	bool is_rotated;     /* it is a log, which may have been renamed by now */
+	bool may_grow;       /* it is a log that is not removed: its writer may only be quiet */
+	bool is_piece;       /* a range of a log that grows, from offset on: see scan_open_piece */
+	bool is_piped;       /* the input of options.read, not a file: see spool.c */
+	bool is_new;         /* if is_piece: no earlier run knew the range */
+	uint64_t offset;     /* if is_piece: the start of the range in the log */
+	bool said_held;      /* it was reported as held */
+	bool was_sent;       /* a request of this run has stored its object, or may have */
 	bool is_completing; /* S3 may still be at work on a CompleteMultipartUpload without reply */
 	bool said_done;     /* this run has marked it done, or may have */
 };
@@ -74,7 +77,7 @@ uint64_t candidate_rank(const struct candidate *candidate);
 
 /* Some candidates, in any order. */
 struct block {
-	struct block *next, *before; /* for the list that it is in */
+	struct block *next, *before; /* its neighbours in the list that it is in */
 	struct candidate *files[BLOCK_FILES];
 	size_t n;
 	uint64_t due_ns; /* the clock_boot_ns() from which it may be taken */
@@ -82,7 +85,8 @@ struct block {
 	bool came_back;  /* a worker gave its files back: their marks are read again */
 };
 
-/* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
+/* The most large bodies that are ever sent at once. Each has a buffer of its share of the
+ * memory. */
 #define LARGE_MOST 64
 
 /* The parts of an open upload that are still to be handed out. The struct is a member of the
@@ -112,13 +116,13 @@ struct task {
 	/* For PART: an upload, and the number of the part. */
 	struct parts *parts;
 	unsigned index;
-	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
+	uint64_t begun_ns; /* the clock_boot_ns() of its start */
 	/* Only the queue uses these three. */
 	bool is_large;  /* it counts among the large bodies under way */
 	bool opens;     /* it begins a multipart upload */
 	unsigned block; /* if its file opens a block: the serial number of that block; else 0 */
 	/* The worker sets these for queue_done(). */
-	uint64_t read_ns; /* how long the file was read */
+	uint64_t read_ns; /* the time spent on reading the file */
 	bool is_first;    /* the first task of its worker, which had to make connections for it */
 };
 
@@ -134,8 +138,8 @@ enum { LINE_SMALL, LINE_WHOLE, LINE_SPLIT, LINES }; /* WHOLE: large; SPLIT: sent
  * finished. While small files wait, half of the workers are for small files. Not thread-safe: the
  * mutex of the queue guards it. */
 struct turns {
-	unsigned workers;    /* how many may be at work at once; may change */
-	unsigned large_most; /* how many of these may send large bodies; may change */
+	unsigned workers;    /* the most workers that may be at work at once; may change */
+	unsigned large_most; /* the most of these that may send large bodies; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
 	bool is_ranked;      /* files go by candidate_rank(), not by turns; to be set at first */
 	struct file_line lines[LINES];
@@ -154,11 +158,11 @@ void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
 /* Takes out any file that is left, and the caller owns the file then. Returns NULL if there is
  * none. */
 struct candidate *turns_left(struct turns *turns);
-/* Adds a file, which `turns` owns then. With `is_first`, it is begun before all others of its
- * line. With ranks, its rank alone says when it is begun. */
+/* Adds a file, which `turns` owns then. With `is_first`, it is begun before all others of its line.
+ * With ranks, its rank alone decides when it is begun. */
 void turns_add(struct turns *turns, struct candidate *file, bool is_first);
 /* Takes out the files of the block with this serial number, and the caller owns them then. Returns
- * how many they are. */
+ * their number. */
 size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. */
 void turns_open(struct turns *turns, struct parts *parts, unsigned n);
@@ -166,7 +170,7 @@ void turns_open(struct turns *turns, struct parts *parts, unsigned n);
 void turns_give_up(struct turns *turns, struct parts *parts);
 /* Takes out the next file or part. Returns false if there is none whose turn has come. */
 bool turns_take(struct turns *turns, struct task *ret);
-/* Whether turns_take() would return one. */
+/* Whether turns_take() would find one. */
 bool turns_has(const struct turns *turns);
 /* Whether anything large is under way or waits. */
 bool turns_has_large(const struct turns *turns);
@@ -184,7 +188,7 @@ int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue *
  * queue_leftover() before. */
 void queue_free(struct queue *queue);
 
-/* The scan's side. */
+/* Functions for the scan. */
 
 /* Waits for room, and adds the candidates as one block. Returns false, and takes nothing, if the
  * queue is closed. */
@@ -198,19 +202,19 @@ enum queue_phase {
 /* Enters this phase, unless the queue is in a later one. CLOSED ends the run. */
 void queue_enter(struct queue *queue, enum queue_phase phase);
 
-/* The side of the main thread, which sets the levels. */
+/* Functions for the main thread, which sets the levels. */
 
-/* Sets how many tasks go at once from now on, at most as many as in queue_new(), and how many of
- * them may be large bodies. Workers beyond that wait. */
+/* Sets the most tasks that may be under way from now on, which is at most that of queue_new(), and
+ * the most large bodies among them. Workers beyond that wait. */
 void queue_set_level(struct queue *queue, unsigned workers, unsigned large);
 /* Makes n workers end as soon as they ask for a task. They get TASK_RETIRE, which needs no
  * queue_done(). */
 void queue_retire(struct queue *queue, unsigned n);
 /* Events so far, and the work under way. */
 struct queue_seen {
-	/* Small files that ended, how long they took, and how long they were read. The first file
-	 * of a worker does not count, since it waits for connections. Nor does a file that was
-	 * begun before the number of workers changed. */
+	/* Small files that ended, the sum of their durations, and the part of it that reading took.
+	 * The first file of a worker does not count, since it waits for connections. Nor does a
+	 * file that was begun before the number of workers changed. */
 	uint64_t files, files_ns, read_ns;
 	unsigned warm;        /* workers that have ended a task */
 	unsigned busy, large; /* tasks under way, and large bodies among them */
@@ -221,17 +225,17 @@ struct queue_seen {
  * blocks that are due by now, and wakes a worker for them. */
 void queue_look(struct queue *queue, struct queue_seen *ret);
 
-/* The worker's side. */
+/* Functions for workers. */
 
 /* Waits for the next task. It is TASK_END once all is done or the queue is closed. Each task but
  * END and RETIRE has to be ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
-/* Takes files of one block back whose marks were read again, and that may be begun now. */
+/* Takes back files of one block that may be begun now, since their marks were read again. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
-/* Takes files back that are to be begun again, but not before a given time (clock_boot_ns()). They
- * come after the files that the scan has found by that time. Without ranks
- * they come before the files that the scan finds a minute later. */
+/* Takes back files that are to be begun again, but not before a given time (clock_boot_ns()). They
+ * come after the files that the scan has found by that time. Without ranks they come before the
+ * files that the scan finds a minute later. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
 /* Releases the rest of the block that this file opens, once the file is claimed. Without this call,

@@ -1,6 +1,6 @@
-/* Decides whose turn it is. The queue adds what may be begun, and asks for the next task. It holds
- * its mutex meanwhile. level.h decides how many workers and large bodies there may be. Nothing here
- * waits. */
+/* The turns of small files, large files and parts. The queue adds files and parts that may be
+ * begun, and asks for the next task. It holds its mutex meanwhile. level.h decides how many workers
+ * and large bodies there may be. Nothing here waits. */
 #include "upload/queue/queue.h"
 
 uint64_t candidate_rank(const struct candidate *candidate)
@@ -11,11 +11,11 @@ uint64_t candidate_rank(const struct candidate *candidate)
 	return candidate->mtime_ns > 0 ? (uint64_t)candidate->mtime_ns : 0;
 }
 
-/* This many multipart uploads may be open even if fewer large bodies may be sent at once, so that
- * one huge file does not keep other large files waiting. */
+/* The number of multipart uploads that may be open even if fewer large bodies may be sent at once,
+ * so that one huge file does not keep other large files waiting. */
 #define OPEN_LEAST 4
 
-/* A worker that is alone sends this many small files between two large bodies. */
+/* The number of small files that a worker on its own sends between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
 /* Results of whose_turn() other than a line. */
@@ -53,7 +53,7 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 	struct file_line *line = &turns->lines[file->size <= S3ONCE_SMALL_BYTES_MAX ? LINE_SMALL
 					       : file->size <= turns->part_bytes    ? LINE_WHOLE
 										    : LINE_SPLIT];
-	/* `at` is the link that will lead to the file. With ranks, the file comes behind all files
+	/* `at` is the link that will point to the file. With ranks, the file comes behind all files
 	 * of a lower or the same rank. */
 	struct candidate **at = (is_first || turns->is_ranked) ? &line->first : line->end;
 	while (turns->is_ranked && *at && candidate_rank(*at) <= candidate_rank(file))
@@ -108,7 +108,7 @@ void turns_open(struct turns *turns, struct parts *parts, unsigned n)
 void turns_give_up(struct turns *turns, struct parts *parts)
 {
 	if (parts->next_index == parts->end_index)
-		return; /* turns_take() took it out of the list with its last part */
+		return; /* turns_take() removed it from the list with its last part */
 	struct parts **at = &turns->parts;
 	while (*at != parts)
 		at = &(*at)->next;
@@ -141,9 +141,9 @@ static bool may_open(const struct turns *turns)
 	       (open < OPEN_LEAST || open < turns->large_most);
 }
 
-/* Returns what is next: the line whose first file it is, or NEXT_PART, or NEXT_NONE. If it is the
- * turn of large bodies, parts and large files that are sent whole take turns. With ranks, the large
- * files that are sent whole come before all parts. */
+/* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. If it is the turn of large
+ * bodies, parts and large files that are sent whole take turns. With ranks, the large files that
+ * are sent whole come before all parts. */
 static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
