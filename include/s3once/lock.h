@@ -333,8 +333,8 @@ struct s3once_lock_info {
 	const char *key, *sort_key, *owner, *version;
 	/* 0 if the row is marked as released. A row that cannot be understood counts as held. */
 	int held;
-	/* Whether the row can be understood. If not, `why` says what is wrong with it, and it never
-	 * counts as stale. */
+	/* Whether the row can be understood. If not, `why` has the fault, and the row never counts
+	 * as stale. */
 	int understood;
 	const char *why;
 	/* The length of the lease, or 0 if it is not known. */
@@ -357,8 +357,7 @@ struct s3once_lock_info {
  * result. */
 typedef int s3once_lock_visitor(void *arg, const struct s3once_lock_info *info);
 /* Reads one row consistently, and calls the visitor once. The row of slot N > 0 has the key
- * "KEY#N", or for dlm the sort_key "N". -ENOENT means that nobody holds the lock and no row is
- * left. */
+ * "KEY#N", or for dlm the sort_key "N". -ENOENT means that the lock is free and no row is left. */
 S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
 /* Visits all rows whose key begins with `prefix`, in no order, by a scan of the table. NULL: all

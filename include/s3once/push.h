@@ -25,8 +25,8 @@ enum s3once_bucket_is {
 	S3ONCE_BUCKET_KNOWN = 0,
 	/* It may be a new one: the run begins without marks if this is not the bucket of the marks,
 	 * or if S3 denies access to the objects by which the bucket is recognised. Each file is
-	 * then compared with what the bucket holds, and uploaded if it is not there. The earlier
-	 * marks are set aside, not deleted. */
+	 * then compared with the objects of the bucket, and uploaded if it is not there. The
+	 * earlier marks are set aside, not deleted. */
 	S3ONCE_BUCKET_NEW,
 	/* It is surely the bucket of these marks, even if none of the objects that prove it is
 	 * left. This needs bucket_id_object, by which the bucket is recognised from then on. */
@@ -116,7 +116,7 @@ enum s3once_wait {
 	S3ONCE_WAIT_COPY,
 	/* Its name is that of an unfinished file, or of one that was put aside. */
 	S3ONCE_WAIT_UNFINISHED,
-	/* It was renamed, removed or written to while the run looked at it. */
+	/* It was renamed, removed or written to while the run examined it. */
 	S3ONCE_WAIT_CHANGED,
 	/* Another file of the same log waits or could not be read, and has to be known first. */
 	S3ONCE_WAIT_FAMILY,
@@ -426,7 +426,7 @@ struct s3once_options {
 	 * "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}", where stem and ext are the family's. */
 	int rotated;
 	/* With `rotated`: the live file of each family is uploaded up to the end of its last line,
-	 * and what is new of a log is uploaded by later runs, as objects of their own. It needs
+	 * and the new lines of a log are uploaded by later runs, as objects of their own. It needs
 	 * marks in a file of this host, and directories as sources. It cannot be combined with
 	 * `removes`, `min_bytes` and `max_bytes`. Without it, a rotated log that has grown is
 	 * uploaded as a whole, under another key. */
@@ -440,8 +440,8 @@ struct s3once_options {
 	 * it; "-" is stdin. NULL: none. */
 	const char *files_from;
 	/* Of sources that are directories, only these files, and the files directly in these
-	 * folders, are looked at. They are absolute paths without links. Not with key_template,
-	 * rotated, files_from or follow. NULL: everything is looked at. */
+	 * folders, are scanned. They are absolute paths without links. Not with key_template,
+	 * rotated, files_from or follow. NULL: everything is scanned. */
 	const char *const *folders;
 	size_t n_folders;
 	const struct s3once_rule *rules;
@@ -511,7 +511,8 @@ struct s3once_options {
 	 * for huge files. 0: 16 MiB. */
 	uint64_t part_bytes;
 	/* Attempts at each request, with the first one counted. Throttling does not count as long
-	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or what the profile says, or 9. */
+	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or the value of the profile, or
+	 * 9. */
 	unsigned attempts;
 	/* The time after which a run without progress ends with S3ONCE_EXIT_SETUP, whatever the
 	 * reason. Progress means that a file is finished, or that S3 has got bytes that it did not

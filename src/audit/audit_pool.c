@@ -1,6 +1,6 @@
 /* The pool of threads that verify, forget and gc work with. The caller adds items, and the threads
  * of a pool take them. Each thread has connections of its own. For forget and gc, audit_pool_walk()
- * adds all marks below a prefix. The commands decide what is done with a mark or an object.
+ * adds all marks below a prefix. The commands decide how a mark or an object is treated.
  *
  * bucket_is_known() is here as well. Each of these commands calls it before it draws conclusions
  * from a missing object. */
@@ -34,7 +34,7 @@ bool audit_mark_key(const char *object_key, size_t n,
 	if (object_bytes <= suffix_bytes || object_bytes > KEY_BYTES_MAX + SUFFIX_MAX ||
 		strcmp(object_key + object_bytes - suffix_bytes, suffix) != 0)
 		return false;
-	/* snprintf() copies what has room: the key without its suffix, and a NUL. */
+	/* snprintf() copies the key up to its suffix, and adds a NUL. */
 	snprintf(ret, object_bytes - suffix_bytes + 1, "%s", object_key);
 	return true;
 }

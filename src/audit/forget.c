@@ -119,9 +119,9 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* Reads the mark of exactly this key, and does what forget_if_selected() does. If `suffix` is not
- * "", the mark's object has to have this suffix of compression. ABSENT: there is no such mark, or
- * it is forgotten already. */
+/* Reads the mark of exactly this key, and calls forget_if_selected(). If `suffix` is not "", the
+ * mark's object has to have this suffix of compression. ABSENT: there is no such mark, or it is
+ * forgotten already. */
 static enum outcome forget_exactly(const struct forget_options *options,
 	const struct audit_conns *conns, const char *key, const char *suffix, enum named named,
 	struct problem *ret_problem)

@@ -12,7 +12,7 @@ enum mark_fate {
 	FATE_FORGETTABLE, /* it would be forgotten, but nothing was to be changed */
 	FATE_ABORTED,     /* the upload that the mark names was aborted, or was gone already */
 	FATE_ABORTABLE,   /* its upload would be aborted */
-	FATE_KEPT,        /* nothing was done, for the reason `why` */
+	FATE_KEPT,        /* left as it is, for the reason `why` */
 	FATE_DAMAGED,     /* its row cannot be understood, and stays */
 	FATE_FAILED,      /* a request failed: see `problem` */
 	FATES
@@ -42,7 +42,7 @@ struct mark_reporter {
 /* The parameters that forget and gc have in common. */
 struct clearing {
 	struct audit_place place; /* forget needs its s3 only with only_missing */
-	bool only_show;           /* nothing is changed */
+	bool only_show;           /* changes nothing, and only reports */
 	struct mark_reporter reporter;
 };
 

@@ -153,7 +153,7 @@ static enum abort_choice abort_and_await(struct abortion *a)
 	return ERROR;
 }
 
-/* Aborts the upload of a mark that gc has claimed, ends the claim, and reports what became of the
+/* Aborts the upload of a mark that gc has claimed, ends the claim, and reports the fate of the
  * upload. The mark then says failed. If the upload is gone, the mark no longer names it. Otherwise
  * the mark keeps the upload, and the time of its last change, so that the next gc tries again. */
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
@@ -186,7 +186,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 }
 
 /* Claims a mark that says failed, or whose session is over, and aborts its open upload. With
- * only_show it only reports that the upload would be aborted. OK: what became of the upload was
+ * only_show it only reports that the upload would be aborted. OK: the fate of the upload was
  * reported. ABANDONED: the caller's limits ended the work, or gc's lease is over. Any other outcome
  * is that of the marks. All but OK have a sentence. */
 static enum outcome collect_upload(

@@ -19,7 +19,7 @@ enum verify_by {
 enum finding {
 	FINDING_SAME,
 	FINDING_MISSING,    /* the mark says done, and there is no object */
-	FINDING_DIFFERS,    /* the object is not what the mark says; with a sentence */
+	FINDING_DIFFERS,    /* the object differs from its mark; with a sentence */
 	FINDING_UNKNOWN,    /* an object without a mark */
 	FINDING_ERROR,      /* the mark and the object could not be compared; with a sentence */
 	FINDING_UNSENT,     /* the mark is failed, or its uploader has ended; with a sentence */
@@ -81,7 +81,7 @@ struct verify {
 
 struct verify_end {
 	struct verify_counts counts;
-	bool is_complete; /* everything was compared */
+	bool is_complete; /* set if everything was compared */
 	/* If is_complete is false, everything up to this key was compared. "": nothing was. */
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 };
@@ -113,7 +113,7 @@ struct verify_tasks {
 		uv_mutex_t mutex;
 		uv_cond_t shorter;         /* signalled when the list gets shorter */
 		struct verify_task *first; /* the tasks that were not reported yet; NULL: none */
-		struct verify_task **last; /* where the next task is added */
+		struct verify_task **last; /* the link for the next task */
 		size_t n;                  /* the length of the list */
 		unsigned failures;         /* consecutive tasks without an answer */
 		bool is_left;              /* a task was left undone */
@@ -128,8 +128,8 @@ bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem);
 /* Adds a task for the object of this key, after waiting for room. `row` is the mark of the object,
  * which the task owns from then on; NULL: no mark was met. `before` is a key up to which everything
- * was looked at, or has a task already; "": nothing was. False: the run has ended, or memory ran
- * out. In both cases verify_tasks_end() returns the outcome. */
+ * was checked, or has a task already; "": nothing was. False: the run has ended, or memory ran out.
+ * In both cases verify_tasks_end() returns the outcome. */
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before);
 /* Reports a finding. problem is NULL if the finding does not have a sentence. */
@@ -150,7 +150,7 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 
 /* Returns the finding that follows from a mark that does not say done: NOTHING, UNFINISHED, or
  * UNSENT or ERROR with a sentence. For a mark that says done, it returns UNFINISHED, and the caller
- * has to look at the object. A claimed mark needs a request for its session; `marks` is NULL for a
+ * has to check the object. A claimed mark needs a request for its session; `marks` is NULL for a
  * manifest, which has no such marks. */
 enum finding verify_state(
 	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem);

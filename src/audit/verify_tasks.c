@@ -26,7 +26,7 @@
  * adds one waits. */
 #define TASKS_MAX 20000
 
-/* One closer look: what it works with, and its result. All pointers are borrowed. */
+/* The arguments and the result of one closer look. All pointers are borrowed. */
 struct inspection {
 	const struct verify *verify;
 	/* connections of this thread; its marks are NULL for a manifest */
@@ -291,7 +291,7 @@ static enum outcome inspect_key(struct inspection *look, const char *given, enum
 	return OUTCOME_OK;
 }
 
-/* One object or mark to look at, or the finding about it, until the finding is reported. */
+/* One object or mark to be checked, or the finding about it, until the finding is reported. */
 struct verify_task {
 	struct verify_task *next;
 	struct packed_mark *row; /* owned; NULL: an object without a mark */

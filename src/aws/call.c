@@ -479,7 +479,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 		if (atomic_load(&service->is_said_down) &&
 			atomic_exchange(&service->is_said_down, false))
 			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
-		/* Gives back what the last retry took, and 1 for the success. */
+		/* Gives back the tokens of the last retry, and 1 for the success. */
 		retry_quota_refill(&service->quota, run.cost + 1);
 		credentials_accepted(service->options.settings->credentials);
 	} else if (run.attempts > 1) {

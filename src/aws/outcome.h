@@ -14,8 +14,8 @@ enum outcome {
 	OUTCOME_CONFLICT,
 	OUTCOME_ABSENT,    /* the object, item or bucket does not exist (404) */
 	OUTCOME_NO_UPLOAD, /* NoSuchUpload: completed, aborted or expired */
-	/* InvalidPart, InvalidPartOrder or EntityTooSmall on Complete: the list of parts is not
-	 * what the server has. */
+	/* InvalidPart, InvalidPartOrder or EntityTooSmall on Complete: the list of parts differs
+	 * from that of the server. */
 	OUTCOME_BAD_PART,
 	/* 501, or a header or an operation that this server does not know. */
 	OUTCOME_UNSUPPORTED,

@@ -29,7 +29,8 @@ struct progress_clock {
 	atomic_bool is_over;        /* never reset */
 	struct {
 		uv_mutex_t mutex;
-		uint64_t steps, still_ns; /* those of the present time without progress */
+		/* Steps and duration of the present time without progress. */
+		uint64_t steps, still_ns;
 		bool has_said;
 		char what[64]; /* the wait that began last */
 		/* The kinds of requests that fail, the last failure at the end. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether a result is retried, and on what terms. */
+/* The rules by which a result is retried. */
 enum retry_class {
 	RETRY_NONE,        /* do not retry: return the outcome */
 	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
@@ -58,7 +58,7 @@ uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
 
 /* The quota of retries of a service, shared by all threads. It has RETRY_TOKENS tokens, of which a
  * transient (or digest) retry takes RETRY_COST. A success gives 1 back, and a successful retry also
- * gives back what it took. Lock-free.
+ * gives back its own tokens. Lock-free.
  *
  * An empty quota does not fail a request: each retry without tokens waits 10 to 20 s longer
  * (next_wait_ms() in call.c). A throttled retry takes no token, since pace.c answers throttling. */

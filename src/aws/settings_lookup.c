@@ -1,5 +1,5 @@
-/* Looks up what the user has configured: in the environment first, then in a profile of AWS's
- * shared files. Nothing here talks to a service. */
+/* Looks up the settings of the user: in the environment first, then in a profile of AWS's shared
+ * files. Nothing here talks to a service. */
 #include "aws/settings_lookup.h"
 #include "base/files.h"
 #include "base/text.h"

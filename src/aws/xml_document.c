@@ -75,7 +75,7 @@ int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
 			XML_PARSE_COMPACT);
 	int error = parser->errNo == XML_ERR_NO_MEMORY ? -ENOMEM : -EBADMSG;
-	/* libxml2 may return what it has parsed before an error. */
+	/* libxml2 may return the part that it has parsed before an error. */
 	bool is_whole = document && parser->wellFormed && n_elements <= ELEMENTS_MAX &&
 			xmlDocGetRootElement(document);
 	xmlFreeParserCtxt(parser);

@@ -13,7 +13,8 @@
 
 /* CLOCK_BOOTTIME in ns: elapsed time that counts suspend and never steps. */
 uint64_t clock_boot_ns(void);
-/* CLOCK_MONOTONIC in ns, for interfaces that take this clock. It stands still during suspend. */
+/* CLOCK_MONOTONIC in ns, for interfaces that take this clock. It does not advance during
+ * suspend. */
 uint64_t clock_monotonic_ns(void);
 /* Returns the offset in ns of clock_boot_ns() from the host's CLOCK_BOOTTIME, which is 0 outside of
  * a time namespace. */

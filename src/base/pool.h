@@ -69,6 +69,6 @@ bool pool_add(struct pool *pool, void *item);
 bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item);
 /* Waits for the next item. Returns NULL if the queue is closed and empty. */
 void *pool_take(struct pool *pool);
-/* Closes the queue: nothing more is added, and workers take what is in it. The feeder calls it when
- * it is done, or a worker when more items are of no use. */
+/* Closes the queue: nothing more is added, and workers take the remaining items. The feeder calls
+ * it when it is done, or a worker when more items are of no use. */
 void pool_close(struct pool *pool);

@@ -11,8 +11,8 @@ struct problem {
 	int status;          /* HTTP status, or 0 */
 	uint64_t failing_ms; /* the time for which the service has answered with errors of its own,
 				or 0 */
-	char text[1000];     /* a sentence without full stop: what happened and, where known, the
-				remedy; room for the paths of every source of credentials */
+	char text[1000]; /* a sentence without full stop: the event and, where known, the remedy;
+			    room for the paths of every source of credentials */
 };
 
 /* Sentences about limits of the host, each with the remedy. */

@@ -142,7 +142,7 @@ void text_addfv(struct text *t, const char *format, va_list ap)
 			vsnprintf(t->data + t->len, (size_t)n + 1, format, again);
 		t->len += (size_t)n;
 	}
-	/* If there was no room, this takes back what the first vsnprintf() has written. */
+	/* If there was no room, this cuts the output of the first vsnprintf(). */
 	if (t->data)
 		t->data[t->len] = 0;
 	va_end(again);

@@ -27,7 +27,7 @@ struct waiting {
 	bool (*abandon)(void *arg);
 	void *arg;
 	/* Only wait_until() uses the rest. */
-	uint64_t ask_ns;   /* when abandon() is called next */
+	uint64_t ask_ns;   /* the time of the next call of abandon() */
 	enum waited ended; /* WAIT_MET: nothing has ended the wait so far */
 };
 

@@ -1,7 +1,7 @@
 /* The sequence of a log's objects: the log that an object continues, and the bytes of it that other
  * objects already have. Pure, except for memory.
  *
- * A log is what one generation of a log file contains, and each object has a range of it. The name
+ * A log is the content of one generation of a log file, and each object has a range of it. The name
  * says where the range begins, and its length is that of the content. If no range is missing, an
  * object begins where another one ends, or at 0.
  *

@@ -1,6 +1,6 @@
 /* `s3once init` sets up the place where marks are kept. It creates the DynamoDB table
  * (src/marks/store_settings.h), or the SQLite file of one host, by opening it. init may be run
- * again at any time: it only adds what is missing, and refuses to change the number of shards. */
+ * again at any time: it only adds missing parts, and refuses to change the number of shards. */
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"

@@ -78,7 +78,7 @@ const struct option_elsewhere other_tools_options[] = {
 enum other_kind {
 	OTHER_ANSWERED, /* push does not do it; there is only an answer */
 	OTHER_INTO,     /* it copies the first one into the second one, which is a prefix */
-	OTHER_TO,       /* likewise, but a file gets the second one as its key */
+	OTHER_TO,       /* as OTHER_INTO, but a file gets the second one as its key */
 };
 
 #define PUSH         "files are uploaded by s3once push SOURCE... s3://BUCKET[/PREFIX]"

@@ -221,7 +221,7 @@ static bool stands_still(const struct output_writer *writer, uint64_t ms)
 	return (ms && passed_ms >= ms) || (signals_came() && passed_ms >= HURRY_MS);
 }
 
-/* Waits until at most this many bytes are on their way. False: the reader stands still. */
+/* Waits until at most this many bytes are on their way. False: the reader takes nothing. */
 static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
 {
 	/* The deadline never comes, but makes wait_until() test the condition several times a
@@ -422,7 +422,7 @@ int output_finish(struct output *output)
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
 	const bool written = await_locked(writer, 0, writer->options.end_ms);
-	/* If the reader stands still, all lines of the list are lost, and so is the line that is
+	/* If the reader takes nothing, all lines of the list are lost, and so is the line that is
 	 * being written, which is no longer in the list. */
 	uint64_t lost = writer->locked.lost + (written ? 0 : 1);
 	for (struct line *line = writer->locked.first; line; line = line->next)

@@ -241,7 +241,7 @@ int proven_main(int argc, char **argv)
 	make_table(&table);
 	command.groups = table.groups;
 	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. The
-	 * frame is not told of --job, since prove_of_job() opens the job itself. */
+	 * frame does not get --job, since prove_of_job() opens the job itself. */
 	struct command_frame frame = {
 		.command = &command, .values = &options, .unprinted_code = S3ONCE_EXIT_SETUP};
 	push_options_init(&options.push);

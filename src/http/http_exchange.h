@@ -37,7 +37,7 @@ struct exchange {
 	bool answers;        /* the reply has begun, and not with 100 Continue */
 	size_t header_bytes; /* bytes of all header lines, including those of interim replies */
 	bool headers_ended;
-	bool is_sent;   /* some bytes of the request may have left */
+	bool is_sent;   /* set if some bytes of the request may have left */
 	bool is_resent; /* the request was sent before, perhaps as a whole */
 	int error;      /* the -errno with which we, not curl, ended the request, or 0 */
 };
@@ -77,6 +77,6 @@ void http_trust_apply(struct http *http);
  * exchanged for one session. Servers that leave the choice to the client then encrypt with a
  * quarter less CPU time.
  *
- * Which ciphers are offered does not change, so that what the system's policy forbids stays
+ * Which ciphers are offered does not change, so that ciphers that the system's policy forbids stay
  * forbidden. Without enough memory the order stays as it was. */
 void http_ciphers_order(SSL_CTX *context);

@@ -15,7 +15,7 @@ struct failure {
 	const struct http *http;
 	CURLcode code;     /* curl's result code */
 	long proxy_status; /* the answer of a proxy to CONNECT, or 0 */
-	bool was_sent;     /* some bytes left, perhaps on an earlier connection */
+	bool was_sent;     /* set if some bytes left, perhaps on an earlier connection */
 	bool is_late;      /* the deadline has passed */
 	/* The host is "host:port". `words` is curl's message in brackets, or "". */
 	const char *host, *words;

@@ -16,7 +16,8 @@ void http_ciphers_order(SSL_CTX *context)
 	/* The names of TLS 1.3, and those of TLS 1.2 and earlier. */
 	struct text suites = TEXT(NAMES_BYTES_MAX), older = TEXT(NAMES_BYTES_MAX);
 	const STACK_OF(SSL_CIPHER) *ciphers = SSL_CTX_get_ciphers(context);
-	for (int round = 0; round < 2; round++) /* 0 adds those that go first, 1 the rest */
+	/* Round 0 adds the preferred ciphers, round 1 the rest. */
+	for (int round = 0; round < 2; round++)
 		for (int i = 0; i < sk_SSL_CIPHER_num(ciphers); i++) {
 			const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(ciphers, i);
 			/* NID_kx_any stands for TLS 1.3, whose suites do not name a key exchange.

@@ -43,9 +43,9 @@ struct lease {
 	struct {
 		bool busy; /* a request of this lease is under way, or about to be */
 		bool has_heartbeats, suspected, expired;
-		uint64_t due_ns;               /* when the next heartbeat is due */
-		uint64_t next_ns;              /* when something is due; sorts the list */
-		bool is_listed, waits;         /* whether it is in the list, and in the queue */
+		uint64_t due_ns;       /* the time of the next heartbeat */
+		uint64_t next_ns;      /* the time of the next heartbeat or event; sorts the list */
+		bool is_listed, waits; /* whether it is in the list, and in the queue */
 		TAILQ_ENTRY(lease) next, then; /* links of the list, and of the queue */
 	} locked;
 };
@@ -466,7 +466,7 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 	uv_mutex_lock(&keeper->mutex);
 	int error = 0;
 	/* The first worker is started here, so that the caller learns of a failure. In
-	 * handle_due_locked() nobody would learn of it, and nobody would renew the lease. */
+	 * handle_due_locked() no caller would learn of it, and no thread would renew the lease. */
 	if (!keeper->locked.workers) {
 		error = thread_start_patiently(
 			&keeper->locked.worker[0], send_due_heartbeats, keeper);

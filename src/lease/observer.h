@@ -15,7 +15,7 @@ struct observation {
 	char row[ID_CHARS + 1]; /* a session's id, or lock_acquire.c's name for a row */
 	char version[ID_CHARS + 1];
 	uint64_t since_ns; /* clock_boot_ns() after the reply that first showed this version */
-	uint64_t asked_ns; /* when the store was last asked; not kept on disk */
+	uint64_t asked_ns; /* the time of the last request to the store; not kept on disk */
 	bool over;         /* the session has ended for good, and is never asked for again */
 };
 
@@ -32,8 +32,8 @@ struct observation *observer_of(struct observer *observer, const char *row);
  * version has been seen unchanged. */
 uint64_t observer_note(struct observation *observation, const char *version, uint64_t now_ns);
 
-/* Reads what an earlier run of this boot (and time namespace) kept; anything else in the file is
- * ignored. */
+/* Reads the observations of an earlier run of this boot (and time namespace); others in the file
+ * are ignored. */
 void observer_load(struct observer *observer, const char *path);
 /* Replaces the file (0600). Best effort: without it the next run only waits longer. */
 void observer_save(const struct observer *observer, const char *path);

@@ -66,8 +66,8 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		if (sum > most)
 			return -EINVAL;
 	} while (*s);
-	/* A fraction of a millisecond is rounded up. But Go has only whole nanoseconds, so what is
-	 * below half of one is an error of the floating-point sum. */
+	/* A fraction of a millisecond is rounded up. But Go has only whole nanoseconds, so a
+	 * fraction below half of one is an error of the floating-point sum. */
 	*ret_ms = (uint64_t)sum + (sum > (double)(uint64_t)sum + 5e-7);
 	return 0;
 }
@@ -182,7 +182,7 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 	if (row.data && row.data->type != VALUE_BYTES && row.data->type != VALUE_STRING)
 		row.data = NULL; /* of a type that no client writes */
 	if (strcmp(string_or_empty(item, dialect->released), "1") == 0) {
-		row.state = ROW_FREE; /* nothing else in a released row is checked */
+		row.state = ROW_FREE; /* the rest of a released row is not checked */
 		return row;
 	}
 	row.why = row_fault(dialect, item, &row);

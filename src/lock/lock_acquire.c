@@ -334,9 +334,9 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	if (r)
 		lease_stop(lock->lease);
 	if (r && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
-		/* The row may be ours. It is released, so that nobody has to wait until its lease
-		 * expires. The outcome does not matter, since otherwise the lease expires. So the
-		 * caller waits only briefly for it. */
+		/* The row may be ours. It is released, so that no client has to wait until its
+		 * lease expires. The outcome does not matter, since otherwise the lease expires. So
+		 * the caller waits only briefly for it. */
 		struct item present = {0};
 		const struct lock_release_target target = {.locks = a->locks,
 			.key = lock->row_key.key,

@@ -1,5 +1,5 @@
-/* Opens a client of locks: its settings, its store, its threads for heartbeats, and what all of its
- * locks share. lock.c closes it. */
+/* Opens a client of locks: its settings, its store, its threads for heartbeats, and the state
+ * shared by all of its locks. lock.c closes it. */
 #include "lock/lock_client.h"
 #include "base/clock.h"
 #include "base/text.h"

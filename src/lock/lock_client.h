@@ -101,7 +101,7 @@ struct s3once_lock {
 	enum s3once_lock_tokens tokens;
 	uint64_t token;
 	struct item row; /* as it was acquired, with the data that was set since */
-	unsigned count;  /* how often it was acquired; guarded by the client's mutex */
+	unsigned count;  /* acquisitions that were not released; guarded by the client's mutex */
 };
 
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,

@@ -48,7 +48,7 @@ int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size)
 
 /* Decodes the text of a handle into fields, which point into `bytes`. Returns false if the text is
  * not a handle. */
-static bool decode_bytes(
+static bool decode_handle(
 	const char *handle, char bytes[static BYTES_MAX + 8], const char *ret_fields[static FIELDS])
 {
 	char encoded[4 * ((BYTES_MAX + 2) / 3) + 8];
@@ -123,7 +123,7 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	char bytes[BYTES_MAX + 8];
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
-	const bool is_handle = decode_bytes(handle, bytes, fields);
+	const bool is_handle = decode_handle(handle, bytes, fields);
 	/* lock_key_check() expects NULL for the sort key of a lock whose request had none. */
 	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
 	/* Handles never exceed these limits: a slot is at most 999, and a lease at most a day. */

@@ -111,7 +111,7 @@ static bool take_sums(
 		const char *text, *name = checksum_kinds[kind].name;
 		if (!take_text(sums, name, &text, ret_problem))
 			return false;
-		/* Only what is before a "-" is base64: a checksum of parts ends in "-" and their
+		/* Only the part before a "-" is base64: a checksum of parts ends in "-" and their
 		 * number. */
 		if ((*text && checksum_from_base64(kind, text, strcspn(text, "-"), bytes) < 0) ||
 			snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=

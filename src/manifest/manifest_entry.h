@@ -13,7 +13,7 @@ struct manifest_entry {
 	uint64_t file_size;  /* bytes of the file; differs from `size` if it was compressed */
 	int64_t mtime_ns;    /* modification time of the file */
 	const char *content; /* id of its content, or "" */
-	const char *version_id, *etag; /* those of the object, or "" */
+	const char *version_id, *etag; /* version and etag of the object, or "" */
 	bool etag_is_md5; /* the etag is the MD5 of the object's content, or of the MD5s of its
 			     parts */
 	uint64_t size;    /* size of the object in bytes */
@@ -44,7 +44,7 @@ enum manifest_format {
 	MANIFEST_SHA1SUM,           /* as `sha1sum -c` */
 	MANIFEST_MD5SUM,            /* as `md5sum -c` */
 	MANIFEST_S3_BATCH,          /* S3BatchOperations_CSV_20180820: bucket, key */
-	MANIFEST_S3_BATCH_VERSIONS, /* likewise with versions: bucket, key, version id */
+	MANIFEST_S3_BATCH_VERSIONS, /* the same list with versions: bucket, key, version id */
 	MANIFEST_FORMATS
 };
 /* The names of the formats as options have them, in the order of the enum, with a NULL at the end.

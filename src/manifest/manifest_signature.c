@@ -23,9 +23,9 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	/* Whoever can read a private key can sign anything, so only its owner and its group may
-	 * have access. The mode of /dev/null protects nothing, and is not checked.
-	 * named_file_read() refuses everything else that is not a regular file. */
+	/* A reader of a private key can sign anything, so only its owner and its group may have
+	 * access. The mode of /dev/null protects nothing, and is not checked. named_file_read()
+	 * refuses everything else that is not a regular file. */
 	else if (is_private && S_ISREG(st.st_mode) && (st.st_mode & S_IRWXO))
 		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",

@@ -45,7 +45,7 @@ enum s3_ability {
 	/* The parts of an upload may have different lengths. */
 	S3_UNEQUAL_PARTS,
 	/* The checksum of a body may follow it (x-amz-trailer). A server that does not know that
-	 * stores what is around the body as well, so that only a trial shows it. */
+	 * stores the framing of the body as well, so that only a trial shows it. */
 	S3_TRAILER,
 	S3_ABILITIES
 };

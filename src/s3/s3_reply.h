@@ -42,7 +42,7 @@ struct s3_document {
 	 * this request, and answer it as if it were another one. */
 	bool may_be_other;
 };
-/* Reads a reply. Returns what document->read() returns, or -errno. */
+/* Reads a reply. Returns the result of document->read(), or -errno. */
 int s3_reply_read(const struct s3_document *document, const char *xml, size_t n, void *arg);
 
 /* `arg` is a char **, which is set to the upload id. The caller frees it. */

@@ -248,7 +248,7 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 	const int n = vsnprintf(value, room, format, ap);
 	va_end(ap);
 	if (n < 0 || (size_t)n >= room) {
-		/* A request has no error of its own. s3_request_perform() looks at path.error. */
+		/* A request has no error of its own. s3_request_perform() checks path.error. */
 		request->conn->path.error = -EMSGSIZE;
 		return;
 	}
@@ -304,7 +304,7 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 	const struct sums *sums = put->sums;
 	char md5[25];
 	request->call.body = *put->body;
-	/* Over TLS nobody can change the body on its way. So the checksum is enough, and the body
+	/* Over TLS the body cannot be changed on its way. So the checksum is enough, and the body
 	 * is not signed, which saves the CPU time for SHA-256. Without TLS, or with the setting
 	 * s3.payload_signing_enabled, s3_wanted_digests() asks for SHA-256, and it is signed with
 	 * the request. */
@@ -392,9 +392,9 @@ static bool finds_region(const struct s3_request *request)
 	return outcome != OUTCOME_SETUP;
 }
 
-/* Performs a refused request again without its checksum, if nobody chose the checksum and the
- * server may not know it. Servers refuse an unknown checksum in many ways, so only the same request
- * without it shows whether the checksum is the cause.
+/* Performs a refused request again without its checksum, if the user has not chosen the checksum
+ * and the server may not know it. Servers refuse an unknown checksum in many ways, so only the same
+ * request without it shows whether the checksum is the cause.
  *
  * Returns the new outcome. If that is the same as before, the checksum is not the cause, and the
  * first problem stays. */
@@ -424,7 +424,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 		return outcome;
 	if (o == OUTCOME_OK) {
 		s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
-		/* Several threads may find this out, and only the first one tells it. */
+		/* Several threads may find this out, and only the first one reports it. */
 		if (!atomic_exchange(&s3->refuses_checksum, true))
 			log_info("this server refuses %s; what is sent is protected by Content-MD5",
 				checksum_kinds[s3->settings->checksum].s3_name);

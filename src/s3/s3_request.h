@@ -1,4 +1,4 @@
-/* Puts an S3 request together, and learns from its reply what the server can do. Internal to
+/* Puts an S3 request together, and learns the abilities of the server from its reply. Internal to
  * src/s3. */
 #pragma once
 #include "aws/sigv4.h"
@@ -25,8 +25,8 @@ int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
 /* Writes this checksum and the MD5, as far as they were computed: "crc32c:BASE64 md5:BASE64". */
 void s3_format_sums(
 	const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS]);
-/* Parses what s3_format_sums() has written. ret->bytes stays 0. A checksum that is not understood
- * is left out of ret->kinds. */
+/* Parses the output of s3_format_sums(). ret->bytes stays 0. A checksum that is not understood is
+ * left out of ret->kinds. */
 void s3_parse_sums(const char *s, struct sums *ret);
 
 /* The operations, as the counters name them. */
@@ -112,7 +112,7 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put);
  * server does not refuse it. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
-/* Says what the checksum of a multipart object will be made of. Adds x-amz-checksum-algorithm and
+/* Adds the headers for the kind of a multipart object's checksum: x-amz-checksum-algorithm and
  * x-amz-checksum-type where the upload is created, and only the latter where it is completed. Adds
  * nothing for MD5, or if the server refuses this checksum. */
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
@@ -135,15 +135,15 @@ enum outcome s3_request_read(struct s3_request *request, const struct s3_documen
 	void *arg, struct problem *ret_problem);
 
 /* Returns the outcome of a reply of success that could not be read, by its -EBADMSG or -ENOMEM, and
- * sets the problem. It is unknown what the request did. */
+ * sets the problem. The effect of the request is unknown. */
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem);
 
 /* Whether the object's etag is not an MD5, because the reply shows an encryption (Amazon S3 API
  * Reference, "Object"), or because this server is known for such etags. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
-/* Does what s3_read_sum() does, for the OK reply to a write. Learns from it whether etags are MD5s,
- * and, if a checksum was sent, whether the server echoes it. */
+/* Reads the sum as s3_read_sum() does, from the OK reply to a write. Learns from it whether etags
+ * are MD5s, and, if a checksum was sent, whether the server echoes it. */
 void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum);

@@ -37,7 +37,7 @@ struct setting {
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
 };
 
-/* A value that a user gave, and what is made of it. */
+/* A value that a user gave, and the result of reading it. */
 struct setting_reading {
 	const struct setting *setting;
 	const char *value;

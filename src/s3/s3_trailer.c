@@ -10,7 +10,7 @@
 /* AWS wants chunks of at least 8 KiB. In larger ones fewer readings are cut in two. */
 #define CHUNK_BYTES (1U << 20)
 
-/* Returns the length of what is sent in place of the body. */
+/* Returns the number of bytes that are sent in place of the body. */
 static uint64_t framed_bytes(const struct s3_trailer *trailer)
 {
 	const struct checksum_kind *kind = &checksum_kinds[trailer->checksum];

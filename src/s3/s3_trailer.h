@@ -14,13 +14,13 @@ struct s3_trailer {
 	const struct s3_trailing *trailing;
 	enum checksum checksum;
 	uint64_t at;         /* bytes of the body that were read */
-	uint64_t told;       /* bytes that body.moved() was told of */
+	uint64_t told;       /* bytes that were reported to body.moved() */
 	uint64_t chunk_left; /* bytes of the chunk that are still to be read */
 	bool has_ended;      /* the frame is the last one */
-	char frame[100];     /* what is sent between two chunks, or behind the last one */
+	char frame[100];     /* the bytes between two chunks, or behind the last one */
 	size_t frame_bytes, frame_at;
 };
-/* Makes the body that is sent in place of put->body. It borrows *ret, the digest and what *put
- * borrows. */
+/* Makes the body that is sent in place of put->body. It borrows *ret, the digest and everything
+ * that *put borrows. */
 struct http_body s3_trailer_begin(
 	struct s3_trailer *ret, const struct s3_put *put, struct digest *digest);

@@ -214,7 +214,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	}
 	entry_look(list->parent_fd, name, list->options, absent, ret);
 	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. It
-	 * is put back if it is there, and looked at again. */
+	 * is put back if it is there, and examined again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
 		removal_recover(list->parent_fd, false, &ignored) == 0)
 		entry_look(list->parent_fd, name, list->options, absent, ret);

@@ -183,7 +183,7 @@ static int is_sorting_over(void *arg)
 }
 
 /* Makes the database, and prepares to read the sources. Returns 0, or -errno with a sentence; then
- * order_free() closes what is open. */
+ * order_free() has to be called as well. */
 static int begin_sorting(struct order *order, struct problem *ret_problem)
 {
 	int rc = sqlite3_open_v2("", &order->db,

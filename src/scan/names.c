@@ -103,8 +103,8 @@ static char look_for_tag(int fd, const char *name, bool follow)
 	return S_ISLNK(st.st_mode) ? NAMES_LINK : NAMES_OTHER;
 }
 
-/* Returns the tag of a name in the folder. The type in `entry` mostly tells the tag, so that most
- * names cost no stat(2). entry_look() notices if the name is gone by then. */
+/* Returns the tag of a name in the folder. The type in `entry` mostly determines the tag, so that
+ * most names cost no stat(2). entry_look() notices if the name is gone by then. */
 static char tag_of(int fd, const struct dirent *entry, bool follow)
 {
 	if (entry->d_type == DT_DIR)

@@ -141,8 +141,8 @@ static int look_in_source(
 	struct scan_entry *head = &source->head;
 	struct text *relative = &source->relative;
 	const char *name = path_name(path);
-	/* A SOURCE file may be a symlink. If `path` is the SOURCE as it was given, the file that
-	 * the symlink leads to is looked at, which may be in another folder. */
+	/* A SOURCE file may be a symlink. If `path` is the SOURCE as it was given, the target of
+	 * the symlink is examined, which may be in another folder. */
 	if (source->file && strcmp(path, source_given(source)) == 0) {
 		directory = source->directory;
 		name = source->file;

@@ -53,7 +53,7 @@ struct scan_options {
 				       key that a template makes, and while contents are read and
 				       keys are sorted; may be NULL */
 	void *is_over_arg;
-	bool only_looks; /* nothing on this host may change: files in the folder of an interrupted
+	bool only_looks; /* changes nothing on this host: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
 };
 /* Whether live logs are taken. */

@@ -20,7 +20,7 @@ struct source {
 	struct walk *walk;
 	struct files_from *list;
 	char *file;            /* base name in directory, of a SOURCE file that could be reached */
-	struct text key, path; /* those of the head */
+	struct text key, path; /* key and path of the head */
 	struct text relative;  /* that of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
 	bool ended; /* for a SOURCE that is a file: it was the head already, or was excluded */

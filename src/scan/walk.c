@@ -77,7 +77,7 @@ bool only_reaches_below(const struct names *only, const char *relative)
 /* A directory on the way down. */
 struct frame {
 	struct names names;
-	size_t next;     /* the next name to look at */
+	size_t next;     /* the next name to be examined */
 	size_t path_len; /* length of the directory's part of walk.path; 0 for the top */
 	dev_t dev;
 	ino_t ino;

@@ -34,8 +34,8 @@ struct dynamodb_shape {
 	/* The other Regions of a global table, for people; "" of any other table. */
 	char replicas[200];
 	/* Each Region judges conditions by its own replica, and the last writer wins
-	 * (MultiRegionConsistency is not STRONG). So a condition excludes nobody in another Region.
-	 */
+	 * (MultiRegionConsistency is not STRONG). So a condition does not exclude writers in
+	 * another Region. */
 	bool is_split;
 };
 /* DescribeTable. ABSENT if there is no such table. */

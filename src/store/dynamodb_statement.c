@@ -60,7 +60,7 @@ void statement_insert(
 enum clause { CLAUSE_SET, CLAUSE_REMOVE };
 
 /* Adds the changes that set attributes, or those that remove attributes. In DIALECT_LISTS the verb
- * stands before the first of them only, and in DIALECT_CLAUSES before each. */
+ * is before the first of them only, and in DIALECT_CLAUSES before each. */
 static void add_changes(struct text *ret, struct text *parameters, enum dynamodb_dialect dialect,
 	const struct item_write *update, enum clause clause)
 {

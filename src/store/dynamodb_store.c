@@ -45,7 +45,7 @@ struct batch {
 	char *unprocessed; /* the RequestItems to send next, owned; NULL: all keys were answered */
 	size_t left;       /* keys that were not answered yet */
 	unsigned idle_rounds; /* rounds since `left` last became less */
-	uint64_t answered_ns; /* when `left` last became less */
+	uint64_t answered_ns; /* the time when `left` last became less */
 };
 
 /* Hands out the items of a reply, and keeps the request for its unprocessed keys. */

@@ -32,6 +32,6 @@ struct race {
 void racer_ready(struct racer *racer);
 /* Runs the rounds, and stops after a round that does not have exactly one winner. Returns the
  * number of winners of the last round: 1 is right. 0 with a sentence means that the race was
- * inconclusive: a round could not be prepared, or nobody won, or one won and another got no
+ * inconclusive: a round could not be prepared, or no writer won, or one won and another got no
  * answer. */
 unsigned race_run(const struct race *race, struct problem *ret_problem);

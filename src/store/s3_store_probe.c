@@ -65,7 +65,7 @@ static enum outcome put_probe(const struct trial *trial, struct s3_store_conn *c
 	limits.maybe_applied = &maybe_applied;
 	const enum outcome o = s3_store_put(conn, name, condition, &limits, &object, ret_problem);
 	/* An earlier try of ours may have caused the refusal, so it is inconclusive. In a race this
-	 * shows by itself, since nobody wins then. */
+	 * shows by itself, since no writer wins then. */
 	if (o == OUTCOME_REFUSED && maybe_applied && !trial->is_race)
 		return OUTCOME_TRANSIENT;
 	if (o == OUTCOME_OK && ret_etag)

@@ -81,8 +81,8 @@ static void describe_owner(
 			   "read it with s3once status");
 }
 
-/* Checks that nobody but the owner and root can write to the folder, and that its disk is local.
- * Others could put a write-ahead log beside the file, or swap the file. */
+/* Checks that only the owner and root can write to the folder, and that its disk is local. Others
+ * could put a write-ahead log beside the file, or swap the file. */
 static int check_folder(int fd, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	struct stat st;

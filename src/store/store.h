@@ -159,7 +159,7 @@ struct marks_place {
 	bool is_dynamodb;
 	const char *table; /* for dynamodb:TABLE; borrowed */
 	char *path;        /* for sqlite:PATH and local; owned */
-	bool only_read;    /* nothing is written; marks_place_parse() sets it to false */
+	bool only_read; /* opens the store for reading only; marks_place_parse() sets it to false */
 };
 
 /* Reads the name. 0, -EINVAL with a sentence, or -errno with one if there is no place for local

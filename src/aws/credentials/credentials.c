@@ -58,7 +58,7 @@ static bool usable_locked(const struct credentials_chain *chain)
  * with a short life are not loaded over and over. */
 static uint64_t renewal_ns(int64_t expires_s)
 {
-	if (!expires_s) /* they never expire */
+	if (!expires_s) /* credentials that never expire */
 		return UINT64_MAX;
 	int64_t left_s = expires_s - clock_wall_s();
 	int64_t ahead_s = left_s / 3 < AHEAD_MAX_S ? left_s / 3 : AHEAD_MAX_S;
@@ -106,7 +106,7 @@ static void note_failure_locked(struct credentials_chain *chain)
 }
 
 /* Puts loaded credentials in force, and takes over their memory. If they are the keys that a server
- * has refused, the refusal stands. */
+ * has refused, they stay refused. */
 static void put_in_force_locked(struct credentials_chain *chain, const struct credentials *fresh)
 {
 	struct credentials *current = &chain->locked.current;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One set, owned by whoever holds the struct; wipe after use. */
+/* One set of credentials, owned by the holder of the struct, who wipes it after use. */
 struct credentials {
 	char access_key[132];
 	char secret[132];

@@ -104,9 +104,9 @@ static bool place_pipe(int fd, int wanted)
 }
 
 /* Becomes the program, in the child. `writes` are the pipes for its standard output and error.
- * Calls only what is safe between fork and exec, since another thread may hold any lock. If it
- * fails, it writes errno into the pipe `failure`, which exec closes, and exits with 127 as a shell
- * does; 126 says that errno could not be written. */
+ * Calls only functions that are safe between fork and exec, since another thread may hold any lock.
+ * If it fails, it writes errno into the pipe `failure`, which exec closes, and exits with 127 as a
+ * shell does; 126 says that errno could not be written. */
 __attribute__((noreturn)) static void become(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {
@@ -133,7 +133,8 @@ __attribute__((noreturn)) static void become(
  * case. */
 static int start_process(char *const *argv, struct process_run *run)
 {
-	struct rlimit files = {FD_SETSIZE, FD_SETSIZE}; /* 1,024 is what select(2) can take */
+	/* 1,024 is the most that select(2) can take. */
+	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
 	/* Pipes for the program's standard output, for its standard error, and for the errno with
 	 * which it could not be started. */
 	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0;
@@ -228,8 +229,8 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 #define ERRORS_MAX_BYTES 1024
 #define DEADLINE_S       60
 
-/* Takes the credentials out of what the program has printed, if it ended well. Returns 0, or -errno
- * with a sentence. */
+/* Takes the credentials out of the program's output, if it ended well. Returns 0, or -errno with a
+ * sentence. */
 static int read_output(
 	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
 {

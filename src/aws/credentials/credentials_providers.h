@@ -33,8 +33,8 @@ credentials_load credentials_container;
 /* The role of the EC2 instance, from its metadata service. */
 credentials_load credentials_imds;
 
-/* Fills *ret with copies of what a provider has found. session_token may be NULL. Returns 0,
- * -ENOMEM, or -EINVAL with a sentence that names `where` the malformed credentials are from. */
+/* Fills *ret with copies of the keys that a provider has found. session_token may be NULL. Returns
+ * 0, -ENOMEM, or -EINVAL with a sentence that names `where` the malformed credentials are from. */
 int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
 	const char *session_token, const char *where, struct problem *ret_problem);
 
@@ -85,7 +85,7 @@ struct profile_source {
 };
 
 /* A way in which a profile can be configured to yield credentials. Returns -ENODATA without a
- * sentence if the profile does not use it, otherwise what a credentials_load returns. */
+ * sentence if the profile does not use it, otherwise the same as a credentials_load. */
 typedef int profile_way(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem);
 /* web_identity_token_file and role_arn, or the environment's: STS AssumeRoleWithWebIdentity. */
@@ -156,9 +156,9 @@ struct credentials_chain {
 	/* Only the keeper writes these two, also without the mutex. Other threads use only the
 	 * atomic fields of `loader`, and set `stopped`. */
 	struct credentials_providers loader;
-	struct stamp stamps[2]; /* those of the profile's files at the last load */
+	struct stamp stamps[2]; /* the stamps of the profile's files at the last load */
 	uv_mutex_t mutex;
-	uv_cond_t changed; /* something in `locked` has changed */
+	uv_cond_t changed; /* signalled after a change in `locked` */
 	struct {
 		struct credentials current;
 		bool loaded;     /* `current` has credentials */

@@ -12,7 +12,7 @@ const struct option audit_json_options[] = {
 };
 
 /* Opens the bucket, once the services are open. `key_file` is as in audit_open(). False: the frame
- * has the problem, and audit_close() closes what is open already. */
+ * has the problem, and audit_close() still has to be called. */
 static bool open_s3(struct command_frame *frame, const char *bucket, const char *key_file,
 	struct audit_bucket *ret)
 {

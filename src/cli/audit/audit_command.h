@@ -14,7 +14,7 @@
 struct audit_bucket {
 	struct mark_space space;          /* the space of the marks */
 	struct s3_headers *headers;       /* with the key for SSE-C; NULL: none was given */
-	const struct s3_headers *keys[2]; /* the same as a list, which ends in NULL */
+	const struct s3_headers *keys[2]; /* the key as a list, which ends in NULL */
 	struct audit_place place; /* its s3 is NULL without needs_s3, its store without marks */
 	EVP_PKEY *public_key;     /* the key that checks manifests; NULL: none was given */
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */

@@ -23,7 +23,7 @@ struct printing {
 	struct text line;
 	uint64_t found;   /* manifests */
 	uint64_t damaged; /* manifests that are damaged or not signed by the key */
-	uint64_t lacking; /* entries that lack what the format needs */
+	uint64_t lacking; /* entries that lack a value needed by the format */
 	/* The last manifest could not be printed since it is damaged or not signed by the key. */
 	bool is_wrong;
 };

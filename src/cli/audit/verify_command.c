@@ -208,7 +208,7 @@ static void on_found(
 	}
 }
 
-/* Prints a property of the server that limits what can be compared. */
+/* Prints a property of the server that limits the comparison. */
 static void on_warning(void *arg, const struct problem *problem)
 {
 	const struct verification *v = arg;

@@ -462,7 +462,7 @@ int lock_main(int argc, char **argv)
 		print_usage(stderr);
 		return S3ONCE_EXIT_USAGE;
 	}
-	const char *names[COMMANDS]; /* those that a message may propose */
+	const char *names[COMMANDS]; /* the commands that a message may propose */
 	size_t n = 0;
 	for (int i = 0; i < COMMANDS; i++) {
 		const char *name = commands[i]->command.name + NAME_AT;

@@ -290,8 +290,8 @@ static enum outcome print_key(
 }
 
 /* Shows what the marks below a key say. With --depth it is a table. The row of a folder has the sum
- * of all that is below the folder, and comes after the rows of the folders in it. The last row is
- * the sum of all. */
+ * of all marks below the folder, and comes after the rows of the folders in it. The last row is the
+ * sum of all. */
 static enum outcome print_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {

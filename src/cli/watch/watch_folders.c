@@ -161,8 +161,8 @@ void watch_folders_free(struct watch_folders *folders)
 }
 
 /* Watches one folder, of which only one file counts unless only_name is NULL. False: the folder is
- * not watched. A folder that cannot be opened is not reported here. The run that looks at all files
- * reports it. */
+ * not watched. A folder that cannot be opened is not reported here. The run over all files reports
+ * it. */
 static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
 {
 	folders->moves(folders->arg);

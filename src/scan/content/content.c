@@ -22,7 +22,7 @@ struct reading {
 	struct decompress decompress; /* BARE: the bytes are taken as they are */
 	bool was_decompressed;        /* from the first byte to the last */
 
-	uint64_t at;     /* offset in the file of what is read next */
+	uint64_t at;     /* offset of the next read in the file */
 	uint64_t bytes;  /* bytes of the content that were taken so far */
 	size_t next;     /* index of the first prefix that is not shorter than these bytes */
 	bool has_prefix; /* the content begins with one of the prefixes */

@@ -72,9 +72,9 @@ int content_edges(
 int content_first(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 
-/* Copies the bytes from `from` to `to` of the content into an open file, over what is in it, and
- * computes their id. Returns as content_id(), or -ESTALE if the content ends before `to`, or the
- * error of writing. */
+/* Copies the bytes from `from` to `to` of the content into an open file, over its present content,
+ * and computes their id. Returns as content_id(), or -ESTALE if the content ends before `to`, or
+ * the error of writing. */
 struct content_range {
 	uint64_t from, to;
 	int copy_fd;

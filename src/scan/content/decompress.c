@@ -19,8 +19,8 @@ static void advance_io(struct decompress *d, size_t used, size_t written)
 	d->out_bytes -= (unsigned)written;
 }
 
-/* gzip_run() and the four functions below it are in the table of decompress(), which says what they
- * return. Only liblzma has to be told that the input is the `last`. */
+/* gzip_run() and the four functions below it are in the table of decompress(), which describes
+ * their results. Only liblzma has to know that the input is the `last`. */
 static int gzip_run(struct decompress *d, bool last)
 {
 	d->gzip.next_in = (Bytef *)(uintptr_t)d->in; /* zlib does not write to it */
@@ -133,7 +133,7 @@ int decompress_begin(struct decompress *d, enum format format)
 	d->has_ended = false;
 	if (init_format(d))
 		return 0;
-	d->format = BARE; /* so that clear_format() does nothing */
+	d->format = BARE; /* makes clear_format() do nothing */
 	return -ENOMEM;
 }
 

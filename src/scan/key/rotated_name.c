@@ -1,7 +1,7 @@
 /* Takes the name of a rotated log apart: into the family, the rotation, and the suffix of
- * compression. It looks at names alone. The listings of rotated logs (rotation_table.c) and
- * {family} of keys use it. With the suffixes, verify and forget find the key of a mark from its
- * object's, and a run looks in S3 for a log that may have been compressed. */
+ * compression. It uses names alone. The listings of rotated logs (rotation_table.c) and {family} of
+ * keys use it. With the suffixes, verify and forget find the key of a mark from its object's, and a
+ * run looks in S3 for a log that may have been compressed. */
 #include "scan/key/rotated_name.h"
 #include <errno.h>
 #include <regex.h>
@@ -82,7 +82,7 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* A name, without its extension, that is nothing but a date or a number. */
 #define NAMELESS_DATE "^(" DATE TIME "?([._-][0-9]{1,7})?|" EPOCH "([._-][0-9]{1,4})?|0[0-9]{4,9})$"
 static const char nameless_family[] = "log";
-/* All of a name that multilog, s6-log or svlogd gives to what was `current`. */
+/* The whole of a name that multilog, s6-log or svlogd gives to the former `current`. */
 #define TAI64N_NAME "^@[0-9a-f]{24}[.][a-z]$"
 static const char tai64n_family[] = "current";
 
@@ -197,10 +197,10 @@ static size_t suffix_at(const char *name, size_t n)
 	return n;
 }
 
-/* Finds what logrotate has added to the name of a live log that it has put aside: the ending
- * BACKUP. logrotate does so if it is about to create a log which the writer has already created.
- * The lines of such a file are nowhere else, so that it counts as rotated. Where a rotation or a
- * suffix of compression precedes this ending, the file is an unfinished copy of logrotate's. */
+/* Finds the ending BACKUP, which logrotate adds to the name of a live log that it puts aside.
+ * logrotate does so if it is about to create a log which the writer has already created. The lines
+ * of such a file are nowhere else, so that it counts as rotated. Where a rotation or a suffix of
+ * compression precedes this ending, the file is an unfinished copy of logrotate's. */
 static bool find_backup(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {

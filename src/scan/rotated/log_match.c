@@ -119,7 +119,7 @@ static int has_edges(const struct content *content, const struct log_row *row, b
 	return r == -ESTALE ? 0 : r;
 }
 
-/* Measures what follows the log in its own file, if the file still begins with it. */
+/* Measures the bytes behind the log in its own file, if the file still begins with it. */
 static int measure_grown(const struct content *content, const struct log_row *row,
 	struct content_prefix *prefix, struct content_measured *ret)
 {
@@ -187,7 +187,7 @@ static void note_name(
 /* Gives the file this log, after the file was measured. The bytes of the file behind the end of the
  * log become the next piece. A log that is empty has one empty piece. The row then describes the
  * present file. Returns 0 or -ENOMEM. */
-static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
+static int extend_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
 	if (found->bytes > row->end || !row->n_pieces) {
@@ -245,7 +245,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	if (r < 0)
 		return r;
 	if (known.is_there)
-		return take_log(family, file, row, &found);
+		return extend_log(family, file, row, &found);
 	row->state = LOG_TRUNCATED;
 	/* If the file was emptied after the listing, the listing may lack a copy that was made of
 	 * it. */
@@ -376,11 +376,11 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 			"the two is lost, whoever uploads the copy; logrotate's create loses "
 			"nothing",
 			quote(family->name.family).text, quote(file->relative).text);
-	return take_log(family, file, row, &found);
+	return extend_log(family, file, row, &found);
 }
 
 /* Finds the log that was copied or compressed to the file. Only files that are to be uploaded, have
- * no log yet and do not have the family's own name are looked at. Returns as match_copy(). */
+ * no log yet and do not have the family's own name are examined. Returns as match_copy(). */
 static int match_by_content(struct log_family *family, struct grown_file *file)
 {
 	size_t n = 0;
@@ -398,9 +398,9 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
-/* Sets *ret to whether a look at the live file shows what reading it would show: it begins with its
- * own log, if it has one, but not with this content. Almost all logs differ in their first bytes.
- * Returns 0 or -errno. */
+/* Sets *ret to whether its first bytes already show that the live file begins with its own log, if
+ * it has one, but not with this content. Almost all logs differ in their first bytes. Returns 0 or
+ * -errno. */
 static int begins_otherwise(const struct content *in_live, const struct grown_file *live,
 	const struct content_measured *content, bool *ret)
 {
@@ -417,8 +417,9 @@ static int begins_otherwise(const struct content *in_live, const struct grown_fi
 }
 
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
- * the live file is emptied, such a copy cannot be told from a new log. So it has to wait until
- * then, except in a run that takes files that are still being written. `content` is the whole file.
+ * the live file is emptied, such a copy cannot be distinguished from a new log. So it has to wait
+ * until then, except in a run that takes files that are still being written. `content` is the whole
+ * file.
  *
  * The file may be a copy in two cases. Either the live file begins with all of it. Or the live file
  * no longer begins with its own log, and so was emptied a moment ago. One reading of the live file
@@ -518,7 +519,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	}
 	struct log_row *row = &family->rows[family->n_rows++]; /* load_rows() has made the room */
 	*row = (struct log_row){0};
-	return take_log(family, file, row, &found);
+	return extend_log(family, file, row, &found);
 }
 
 /* If this file has to wait, finds the logs of emptied files that may be in it: those whose bytes it

@@ -1,7 +1,7 @@
 /* The objects that growing logs were cut into: rows in the SQLite file of this host's marks, so
  * that they are lost only together with the marks.
  *
- * A log is what one generation of a log file contains. Its pieces follow each other without a gap
+ * A log is the content of one generation of a log file. Its pieces follow each other without a gap
  * from its first byte to `end`. A piece is kept before its upload begins, and is never changed, so
  * that every run uploads the same ranges under the same keys. The mark of a piece records whether
  * it is uploaded. docs/logs.md has the rules. */
@@ -46,7 +46,7 @@ struct log_row {
 	int64_t moment;                   /* family_moment() of the name that it had then */
 	int64_t seen;                     /* log_rows_today() of the last day with the file */
 	int64_t missing;                  /* the first day without it, or 0 */
-	uint64_t end;                     /* where the last piece ends */
+	uint64_t end;                     /* the end of the last piece */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
 	/* With these, the file of the log is recognised without reading most of it. `edges` is
 	 * content_edges() of it up to `end`, or "". Otherwise sha256 is the state of the same

@@ -138,7 +138,7 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 
 /* Reads the files whose content is not known, and notes their ids. Files that cannot be read, or
  * are being written to, are noted as such. A file that has moved is left to the next listing.
- * Returns how many files were looked at, or -errno with a sentence. */
+ * Returns the number of examined files, or -errno with a sentence. */
 static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 {
 	struct scan_entry entry;

@@ -3,7 +3,7 @@
 #pragma once
 #include "scan/rotated/growing_logs.h"
 
-#define ROTATION_ROUNDS 5 /* how often the sources are listed again, at most */
+#define ROTATION_ROUNDS 5 /* the most listings after the first one */
 
 /* The state of rotation_next(). Before its first call, the caller sets the first three fields, and
  * all others are zero. */
