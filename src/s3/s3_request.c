@@ -221,6 +221,8 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 void s3_request_query(struct s3_request *request, const char *name, const char *value)
 {
 	struct text *query = &request->conn->query;
+	assert(!request->last_parameter || strcmp(request->last_parameter, name) < 0);
+	request->last_parameter = name;
 	text_add(query, query->len ? "&" : "");
 	text_add(query, name);
 	text_add_char(query, '=');

@@ -86,7 +86,9 @@ struct s3_request {
 	char values[S3_REQUEST_VALUES_BYTES];
 	size_t n_values_bytes;
 	const struct s3_condition *condition; /* NULL: none */
-	bool is_of_upload;                    /* it names a multipart upload */
+	const char *last_parameter; /* name of the parameter of the query that was added last, or
+				       NULL */
+	bool is_of_upload;          /* it names a multipart upload */
 };
 
 /* Begins a request without a body on the target's key, or, if target is NULL, on the bucket. Adds
@@ -94,7 +96,8 @@ struct s3_request {
  * be NULL. */
 void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
 	const char *method, const struct s3_target *target, const struct call_limits *limits);
-/* Adds a parameter of the query. The caller adds parameters in the order of their names. */
+/* Adds a parameter of the query. The caller adds parameters in the order of their static names, in
+ * which they are signed. */
 void s3_request_query(struct s3_request *request, const char *name, const char *value);
 /* Names the upload that the request is about, and makes the outcome NO_UPLOAD instead of ABSENT.
  * Some servers answer NoSuchKey where S3 answers NoSuchUpload, as Ceph's gateway does for

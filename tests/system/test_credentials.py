@@ -681,6 +681,17 @@ def test_web_identity_of_a_profile_as_source_of_a_role(uploads, keys, aws, tmp_p
         assert [assumed[:2] for assumed in sts.assumed] == [("pod", "web identity"), ("up", "pod")]
 
 
+def test_web_identity_of_the_environment_is_not_that_of_a_source_profile(uploads, keys, aws, tmp_path):
+    """In a pod with an identity of its own, the keys of a source_profile are still its own."""
+    put(tmp_path / "token", "eyJ.one")
+    put(aws / "credentials", BASE)
+    put(aws / "config", f"[profile work]\nrole_arn = {ROLE}up\nsource_profile = base\n")
+    with Sts(keys, {"pod": {}, "up": {}}, KNOWN, web_tokens=["eyJ.one"]) as sts:
+        pod = {"AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"), "AWS_ROLE_ARN": ROLE + "pod"}
+        uploads("up", sts_env(sts, AWS_PROFILE="work", **pod))
+        assert [assumed[:2] for assumed in sts.assumed] == [("up", "base")]
+
+
 @pytest.mark.parametrize(
     "token, role, says",
     [
