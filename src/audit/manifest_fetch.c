@@ -142,7 +142,7 @@ enum outcome manifest_open(const struct manifest_place *place, const char *key,
 		.object = &object,
 		.limits = &place->limits,
 		.digest = &digest,
-		.fd = manifest_open_file(ret_problem)};
+		.fd = manifest_temporary_file(ret_problem)};
 	bool is_replaced; /* unused: the problem has the sentence */
 	*ret_is_wrong = false;
 	if (reading.fd < 0)

@@ -11,7 +11,7 @@ struct object_reading {
 	const struct s3_object *object; /* as HEAD has shown it */
 	const struct call_limits *limits;
 	struct digest *digest; /* initialized by the caller */
-	int fd;                /* from manifest_open_file(); -1: no file is written */
+	int fd;                /* from manifest_temporary_file(); -1: no file is written */
 };
 enum outcome object_read(
 	const struct object_reading *reading, bool *ret_is_replaced, struct problem *ret_problem);

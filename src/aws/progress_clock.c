@@ -38,7 +38,7 @@ void progress_made(struct progress_clock *clock)
 	atomic_fetch_add(&clock->steps, 1);
 }
 
-void progress_local(struct progress_clock *clock)
+void progress_note_local_work(struct progress_clock *clock)
 {
 	atomic_store(&clock->local_ns, clock_boot_ns());
 }

@@ -53,7 +53,7 @@ void progress_limit(
 /* Notes progress: the time is counted from here again. */
 void progress_made(struct progress_clock *clock);
 /* Notes that this host itself is at work, as it reads a file. Such time does not count. */
-void progress_local(struct progress_clock *clock);
+void progress_note_local_work(struct progress_clock *clock);
 /* Notes that a wait for a service begins, such as "PutObject", and that it ends. */
 void progress_wait(struct progress_clock *clock, const char *what);
 void progress_end_wait(struct progress_clock *clock);

@@ -37,7 +37,7 @@ int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *prob
 	return r;
 }
 
-int lock_held(struct s3once_lock_error *ret, int r, const struct lock_row *row)
+int lock_error_held(struct s3once_lock_error *ret, int r, const struct lock_row *row)
 {
 	const char *owner = *row->owner ? row->owner : "someone who gives no name";
 	lock_error(ret, r, "held by %s%s%s", quote(owner).text,

@@ -389,7 +389,7 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 			next = judge_lock_row(a, key.key, &item, &row);
 	}
 	if (r == -EBUSY)
-		lock_held(a->error, r, &row);
+		lock_error_held(a->error, r, &row);
 	else if (!r)
 		forget_observation(a->locks, key.key);
 	item_clear(&item);

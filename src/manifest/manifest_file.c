@@ -32,7 +32,7 @@ struct manifest_spool {
 	} locked;
 };
 
-int manifest_open_file(struct problem *ret_problem)
+int manifest_temporary_file(struct problem *ret_problem)
 {
 	char state[4096];
 	const char *const others[] = {"/var/tmp", "/tmp"};
@@ -78,7 +78,7 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
 		spool->fd = problem_error(ret_problem, -ENOMEM, "out of memory");
 	else
-		spool->fd = manifest_open_file(ret_problem);
+		spool->fd = manifest_temporary_file(ret_problem);
 	error = spool->fd < 0 ? spool->fd : 0;
 	if (error)
 		manifest_spool_free(spool);

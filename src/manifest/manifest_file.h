@@ -7,7 +7,7 @@
 
 /* Makes a temporary file without a name (base/files.h) for a manifest, in the state folder, or else
  * in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
-int manifest_open_file(struct problem *ret_problem);
+int manifest_temporary_file(struct problem *ret_problem);
 /* Sets the sentence which says that writing to such a file failed with this -errno. */
 void manifest_explain_unwritten(int fd, int error, struct problem *ret_problem);
 

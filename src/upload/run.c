@@ -79,7 +79,7 @@ bool run_ask_is_stopping(void *arg)
 bool run_ask_while_reading(void *arg)
 {
 	struct run *run = arg;
-	progress_local(&run->progress);
+	progress_note_local_work(&run->progress);
 	return run_ask_is_over(run);
 }
 

@@ -46,7 +46,7 @@ struct call_limits doctor_tidy_limits(struct doctor *doctor);
 
 /* A bucket and the keys that are tried out in it. Each probe has a key of its own, since a policy
  * may forbid to write to a key twice. All checks together use fewer keys than DOCTOR_KEYS_MAX,
- * which doctor_key_of() asserts. */
+ * which doctor_key_with_end() asserts. */
 #define DOCTOR_KEYS_MAX 64
 struct doctor_bucket {
 	struct doctor *doctor;
@@ -56,11 +56,11 @@ struct doctor_bucket {
 	char keys[DOCTOR_KEYS_MAX][1300];
 	unsigned n_keys; /* handed out so far */
 };
-/* Hands out the key of a probe: doctor_key() a new one, and doctor_key_of() the prefix with this
- * end behind it. The key is borrowed from the bucket, and its object is removed at the end. Only
- * the thread of the checks calls these. */
-const char *doctor_key(struct doctor_bucket *bucket);
-const char *doctor_key_of(struct doctor_bucket *bucket, const char *end);
+/* Hands out the key of a probe: doctor_new_key() a new one, and doctor_key_with_end() the prefix
+ * with this end behind it. The key is borrowed from the bucket, and its object is removed at the
+ * end. Only the thread of the checks calls these. */
+const char *doctor_new_key(struct doctor_bucket *bucket);
+const char *doctor_key_with_end(struct doctor_bucket *bucket, const char *end);
 
 /* A small object that is sent whole. */
 struct doctor_probe {

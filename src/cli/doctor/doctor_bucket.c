@@ -93,12 +93,12 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	struct problem *ret_problem)
 {
 	char second[64], content[1400]; /* the second key, behind the prefix */
-	const char *keys[] = {doctor_key(bucket), NULL};
+	const char *keys[] = {doctor_new_key(bucket), NULL};
 	struct sums sums[2];
 	struct s3_object seen = {0};
 	enum outcome o = OUTCOME_OK;
 	snprintf(second, sizeof second, "%s%s", keys[0] + strlen(bucket->prefix), end);
-	keys[1] = doctor_key_of(bucket, second);
+	keys[1] = doctor_key_with_end(bucket, second);
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		snprintf(content, sizeof content, "s3once doctor: %s\n", keys[i]);
 		/* With an MD5, the etag proves the content where HEAD shows no checksum.
@@ -208,7 +208,7 @@ static void check_settings(struct doctor_bucket *bucket)
 		const struct trial *trial = &trials[i];
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
-		const char *key = doctor_key(bucket);
+		const char *key = doctor_new_key(bucket);
 		/* The values of the trials are valid, so only memory can run out here. */
 		if (s3_headers_new(&headers) ||
 			s3_headers_set(headers, trial->setting, trial->value, &problem) ||

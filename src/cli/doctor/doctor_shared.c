@@ -1,5 +1,5 @@
 /* Functions that all checks of `s3once doctor` use. doctor_find() prints a finding, which is one
- * line. doctor_put() sends a small probe object, whose key comes from doctor_key(). */
+ * line. doctor_put() sends a small probe object, whose key comes from doctor_new_key(). */
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
 #include "cli/json.h"
@@ -64,7 +64,7 @@ struct call_limits doctor_tidy_limits(struct doctor *doctor)
 		.attempts = DOCTOR_ATTEMPTS, .abandon = ends_tidying, .abandon_arg = doctor};
 }
 
-const char *doctor_key_of(struct doctor_bucket *bucket, const char *end)
+const char *doctor_key_with_end(struct doctor_bucket *bucket, const char *end)
 {
 	assert(bucket->n_keys < DOCTOR_KEYS_MAX);
 	char *key = bucket->keys[bucket->n_keys++];
@@ -72,11 +72,11 @@ const char *doctor_key_of(struct doctor_bucket *bucket, const char *end)
 	return key;
 }
 
-const char *doctor_key(struct doctor_bucket *bucket)
+const char *doctor_new_key(struct doctor_bucket *bucket)
 {
 	char end[16];
 	snprintf(end, sizeof end, "-%u", bucket->n_keys);
-	return doctor_key_of(bucket, end);
+	return doctor_key_with_end(bucket, end);
 }
 
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,

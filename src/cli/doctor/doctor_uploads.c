@@ -52,7 +52,7 @@ static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 	const unsigned payload =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct problem problem = {0};
-	const struct doctor_probe probe = {.key = doctor_key(bucket),
+	const struct doctor_probe probe = {.key = doctor_new_key(bucket),
 		.content = first,
 		.is_new = true,
 		.kinds = kind | payload,
@@ -223,7 +223,7 @@ static enum outcome prepare_write(void *arg, unsigned round, struct problem *ret
 {
 	struct contested *contested = arg;
 	struct doctor_bucket *bucket = contested->bucket;
-	contested->key = doctor_key(bucket);
+	contested->key = doctor_new_key(bucket);
 	const struct doctor_probe plain = {.key = contested->key, .content = first, .is_new = true};
 	return contested->write->replaces ? doctor_put(bucket->conn, bucket, &plain, NULL,
 						    &contested->object, ret_problem)
@@ -333,7 +333,7 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	struct doctor *doctor = bucket->doctor;
 	/* With an MD5, the etag proves the object where HEAD shows no checksum. s3_wanted_digests()
 	 * leaves MD5 out if replies to writes have a checksum. */
-	const struct doctor_probe probe = {.key = doctor_key(bucket),
+	const struct doctor_probe probe = {.key = doctor_new_key(bucket),
 		.content = first,
 		.is_new = true,
 		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};
@@ -415,7 +415,7 @@ static void check_trailer(struct doctor_bucket *bucket)
 	static const char what[] = "trailing checksum";
 	struct trial_upload upload = {.bucket = bucket,
 		.conn = bucket->conn,
-		.target = {.key = doctor_key(bucket)},
+		.target = {.key = doctor_new_key(bucket)},
 		.trails = true};
 	struct http_reply reply = {0};
 	struct problem problem = {0};
@@ -448,7 +448,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	struct doctor *doctor = bucket->doctor;
 	struct contested contested = {.bucket = bucket, .write = &if_absent_at_end};
 	struct trial_upload upload = {
-		.bucket = bucket, .conn = bucket->conn, .target = {.key = doctor_key(bucket)}};
+		.bucket = bucket, .conn = bucket->conn, .target = {.key = doctor_new_key(bucket)}};
 	struct problem problem = {0};
 	enum outcome outcome = begin_upload(&upload, &problem);
 	if (outcome == OUTCOME_OK) {

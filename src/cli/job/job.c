@@ -297,18 +297,18 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 		ret->name[n - strlen(JOB_SUFFIX)] = 0;
 	if (!slash && job_variables_read(ret->name, &ret->variables) < 0)
 		return -EINVAL;
-	job_enter(ret);
+	job_set_variables(ret);
 	const int error = read_file(wanted, ret);
 	if (!error)
 		read_job(only_asks, argc, argv, ret);
 	if (!only_asks)
-		job_leave(ret);
+		job_unset_variables(ret);
 	return error || ret->errors ? -EINVAL : 0;
 }
 void job_close(struct job *job)
 {
 	push_options_clear(&job->options);
-	job_leave(job);
+	job_unset_variables(job);
 	job_variables_clear(&job->variables);
 	job_file_clear(&job->file);
 	free(job->operands);

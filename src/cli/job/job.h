@@ -87,7 +87,7 @@ struct job {
  *
  * only_asks: no run of the job follows. The job becomes a dry run, so that its options may name
  * files which this user cannot write. Its variables stay in the environment until job_close();
- * otherwise job_enter() sets them before each run.
+ * otherwise job_set_variables() sets them before each run.
  *
  * Every error is reported on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
@@ -96,8 +96,8 @@ void job_close(struct job *job);
 
 /* Sets the variables of the job that the environment lacks, or removes them again. Other threads
  * must not read the environment meanwhile. */
-void job_enter(struct job *job);
-void job_leave(struct job *job);
+void job_set_variables(struct job *job);
+void job_unset_variables(struct job *job);
 
 /* Whether the command line has this option, or another one that sets the same thing. */
 bool job_is_overridden(const struct job *job, const char *option);

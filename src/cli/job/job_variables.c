@@ -62,7 +62,7 @@ void job_variables_clear(struct job_variables *variables)
 	*variables = (struct job_variables){0};
 }
 
-void job_enter(struct job *job)
+void job_set_variables(struct job *job)
 {
 	for (size_t i = 0; i < job->variables.n; i++) {
 		struct job_variable *variable = &job->variables.list[i];
@@ -75,7 +75,7 @@ void job_enter(struct job *job)
 	}
 }
 
-void job_leave(struct job *job)
+void job_unset_variables(struct job *job)
 {
 	for (size_t i = 0; i < job->variables.n; i++) {
 		struct job_variable *variable = &job->variables.list[i];

@@ -101,9 +101,9 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);
 	/* After a failed job, the next ones still run; only a signal stops them. */
 	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++) {
-		job_enter(&jobs[i]);
+		job_set_variables(&jobs[i]);
 		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
-		job_leave(&jobs[i]);
+		job_unset_variables(&jobs[i]);
 	}
 	for (size_t i = 0; i < n; i++)
 		job_close(&jobs[i]);

@@ -365,9 +365,9 @@ static int run(struct watched *watched, const struct touched *touched)
 	watched->pass.whole_code = watched->is_unfinished ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
-	job_enter(&watched->job);
+	job_set_variables(&watched->job);
 	const int code = push_run(options, &watched->pass);
-	job_leave(&watched->job);
+	job_unset_variables(&watched->job);
 	options->run.folders = NULL; /* the paths are the caller's, who frees them */
 	watched->sums.files += watched->pass.ret_counts.uploaded;
 	watched->sums.bytes += watched->pass.ret_counts.bytes_uploaded;

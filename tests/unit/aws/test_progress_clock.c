@@ -109,7 +109,7 @@ static const struct {
 } cases[] = {
 	{one_fails, NULL, true},
 	{one_fails, progress_made, false},
-	{one_fails, progress_local, false},
+	{one_fails, progress_note_local_work, false},
 	{one_fails, one_fails, true},
 	{one_fails, both_happen, true},
 	/* The answers to others are no progress while this kind fails. */

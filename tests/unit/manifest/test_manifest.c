@@ -132,7 +132,7 @@ static unsigned read_bytes(const void *bytes, size_t n, int *ret_end)
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
 	unsigned entries = 0;
-	const int fd = manifest_open_file(&problem);
+	const int fd = manifest_temporary_file(&problem);
 	CHECK(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
 	CHECK_INT(manifest_reader_new(fd, &reader, &problem), 0);
 	while ((*ret_end = manifest_reader_next(reader, &entry, &problem)) > 0)
