@@ -1,0 +1,173 @@
+/* When a file leaves this host (--delete-after): only once its mark and S3 say, at that moment,
+ * that its content is there, and only if it is still what was proven. */
+#include "base/clock.h"
+#include "steps.h"
+#include "upload/file/steps.h"
+
+#define CONTENT  "123456789" /* whose CRC-32C is SAME */
+#define SAME     "4waSgw=="
+#define OTHER    "AAAAAA=="
+#define HEAD     "HEAD /b/k\n"
+#define MTIME_NS 1000000000000
+
+#define SHOWN(size, etag, sum)                                                                     \
+	STEPS_REPLY("200",                                                                         \
+		"Content-Length: " size "\r\nETag: \"" etag "\"\r\n"                               \
+		"x-amz-checksum-crc32c: " sum "\r\n",                                              \
+		"")
+#define SHOWN_WITHOUT_SUM(etag)                                                                    \
+	STEPS_REPLY("200", "Content-Length: 9\r\nETag: \"" etag "\"\r\n", "")
+
+enum trouble {
+	NONE,
+	NOT_READ,         /* its content was not read in this turn */
+	CHANGED_BEFORE,   /* after it was opened */
+	CHANGED_AFTER,    /* while S3 is asked */
+	CLAIMED,          /* its mark, by another uploader */
+	TOUCHED_MARK,     /* its mark has another modification time */
+	OTHER_MARK,       /* its mark is of other content */
+	NO_SUM,           /* its mark has no checksum */
+	MARKED_OTHERWISE, /* and it is not read again */
+	STOPPING,
+	DRY,
+	TOO_YOUNG,      /* it is removed after an hour, and was proven just now */
+	OLD_MARK,       /* so it is, and its mark is two hours old */
+	OLD_OTHER_MARK, /* the same, and it is of other content */
+	FRESH_MARK,     /* its mark is half an hour old */
+	MARK_OF_LATER,  /* by a clock that was ahead */
+	HARD_LINK,
+};
+
+static const struct {
+	enum trouble trouble;
+	const char *reply;
+	int event; /* -1: nothing is said */
+	const char *asked;
+} rows[] = {
+	{NONE, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{NONE, SHOWN("9", "x", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{NONE, SHOWN("9", "e", OTHER), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{NONE, SHOWN("8", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{NONE, SHOWN_WITHOUT_SUM("e"), S3ONCE_EVENT_REMOVED, HEAD},
+	{NONE, SHOWN_WITHOUT_SUM("x"), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{NONE, STEPS_REPLY("404", "", ""), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{NONE, STEPS_REPLY("403", "", ""), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{NONE, STEPS_REPLY("500", "", ""), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{NOT_READ, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{CHANGED_BEFORE, SHOWN("9", "e", SAME), S3ONCE_EVENT_KEPT, ""},
+	{CHANGED_AFTER, SHOWN("9", "e", SAME), S3ONCE_EVENT_KEPT, HEAD},
+	{CLAIMED, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, ""},
+	{TOUCHED_MARK, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{OTHER_MARK, SHOWN("9", "e", OTHER), S3ONCE_EVENT_NOT_REMOVED, ""},
+	{NO_SUM, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, ""},
+	{MARKED_OTHERWISE, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, ""},
+	{STOPPING, SHOWN("9", "e", SAME), -1, ""},
+	{DRY, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVABLE, HEAD},
+	{TOO_YOUNG, SHOWN("9", "e", SAME), -1, ""},
+	{OLD_MARK, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{OLD_OTHER_MARK, SHOWN("9", "e", OTHER), S3ONCE_EVENT_NOT_REMOVED, ""},
+	{FRESH_MARK, SHOWN("9", "e", SAME), -1, ""},
+	{MARK_OF_LATER, SHOWN("9", "e", SAME), -1, ""},
+	{HARD_LINK, SHOWN("9", "e", SAME), S3ONCE_EVENT_KEPT, ""},
+};
+
+/* Marks the file done, as the trouble wants it. */
+static void mark(struct steps *steps, enum trouble trouble)
+{
+	struct file *file = steps->file;
+	const struct mark_ref ref = file_mark_ref(steps->worker, file);
+	struct mark seen;
+	struct version version = {.size = 9, .mtime_ns = MTIME_NS, .etag = "e"};
+	if (trouble == TOUCHED_MARK || trouble == MARKED_OTHERWISE)
+		version.mtime_ns++;
+	if (trouble != NO_SUM)
+		snprintf(version.sum, sizeof version.sum, "crc32c:%s",
+			trouble == OTHER_MARK || trouble == OLD_OTHER_MARK ? OTHER : SAME);
+	CHECK_INT(claim_file(steps->worker, file), STEP_NEXT);
+	CHECK_INT(mark_done(&ref, &file->claim, &version, &seen, &steps->problem), OUTCOME_OK);
+	CHECK_INT(mark_get(&ref, &file->seen, &steps->problem), OUTCOME_OK);
+	file->seen.done.mtime_ns = MTIME_NS; /* as the step before has judged it */
+}
+
+static void make_trouble(struct steps *steps, enum trouble trouble)
+{
+	struct run *run = steps->run;
+	struct file *file = steps->file;
+	if (trouble == CHANGED_BEFORE)
+		steps_append(steps->path);
+	if (trouble == CHANGED_AFTER) {
+		steps->server.steps[0].arg = steps->path;
+		steps->server.steps[0].meanwhile = steps_append;
+	}
+	if (trouble == CLAIMED) {
+		struct mark_ref ref = file_mark_ref(steps->worker, file);
+		struct mark present = steps_mark(steps), seen;
+		struct claim theirs = {0};
+		ref.session = "22222222222222222222222222222222";
+		CHECK_INT(mark_claim(&ref, &present, &theirs, &seen, &steps->problem), OUTCOME_OK);
+		claim_clear(&theirs);
+		mark_clear(&present);
+	}
+	if (trouble == STOPPING)
+		run_ask_to_stop(run);
+	run->dry = trouble == DRY;
+	if (trouble == TOO_YOUNG || trouble == OLD_MARK || trouble == OLD_OTHER_MARK ||
+		trouble == FRESH_MARK || trouble == MARK_OF_LATER)
+		run->options.remove_after_s = 3600;
+	const int64_t now_s = store_time_s(run->store);
+	file->seen.at_s = trouble == OLD_MARK || trouble == OLD_OTHER_MARK || trouble == TOO_YOUNG
+				  ? now_s - 7200
+			  : trouble == FRESH_MARK    ? now_s - 1800
+			  : trouble == MARK_OF_LATER ? now_s + 7200
+						     : file->seen.at_s;
+	if (trouble == HARD_LINK) {
+		char other[120];
+		snprintf(other, sizeof other, "%s2", steps->path);
+		CHECK_INT(link(steps->path, other), 0);
+		CHECK_INT(file_open(steps->worker, file), STEP_NEXT); /* its ctime is another one */
+	}
+}
+
+static void test_row(size_t i)
+{
+	static const enum s3once_event_type events[] = {S3ONCE_EVENT_REMOVED, S3ONCE_EVENT_KEPT,
+		S3ONCE_EVENT_NOT_REMOVED, S3ONCE_EVENT_REMOVABLE};
+	const struct script_step script[] = {{rows[i].reply, .close = true}};
+	const enum trouble trouble = rows[i].trouble;
+	struct steps steps;
+	if (!steps_make(&steps, CONTENT, 9))
+		return;
+	steps.options.removes = 1;
+	if (!steps_begin(&steps, script, 1))
+		return;
+	struct file *file = steps.file;
+	mark(&steps, trouble);
+	make_trouble(&steps, trouble);
+	file->life = trouble == OLD_MARK || trouble == OLD_OTHER_MARK || trouble == FRESH_MARK ||
+				     trouble == MARK_OF_LATER
+			     ? FILE_IN_S3
+			     : FILE_PROVEN;
+	/* It was quiet for long when this turn opened it, unless it is to be read again: then that
+	 * waits until it was quiet for two seconds. */
+	if (trouble == NOT_READ || trouble == TOUCHED_MARK || trouble == OTHER_MARK)
+		file->opened_ctime_ns = file->opened_ns;
+	else
+		file->opened_ctime_ns = file->opened_ns - 3 * (int64_t)NS_PER_S;
+	remove_file(steps.worker, file);
+	if (trouble == NOT_READ) /* two changes within a tick of the clock look like one */
+		CHECK(clock_wall_ns() - file->state.ctime_ns >= 2 * (int64_t)NS_PER_S);
+	bool good = CHECK_INT(access(steps.path, F_OK) == 0, rows[i].event != S3ONCE_EVENT_REMOVED);
+	for (size_t k = 0; k < sizeof events / sizeof *events; k++)
+		good &= CHECK_INT(steps.events[events[k]], (int)events[k] == rows[i].event);
+	if (!good)
+		fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
+	steps_asked(&steps, rows[i].asked);
+	steps_end(&steps);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		test_row(i);
+	return check_result();
+}
