@@ -1,0 +1,121 @@
+/* A file that is sent whole: what precedes its PutObject, and what follows from each answer. */
+#include "steps.h"
+#include "upload/file/steps.h"
+
+#define CONTENT     "123456789" /* whose CRC-32C is SAME */
+#define SAME        "x-amz-checksum-crc32c: 4waSgw==\r\n"
+#define OTHER       "x-amz-checksum-crc32c: AAAAAA==\r\n"
+#define NOT_FOUND   STEPS_REPLY("404", "", "")
+#define FAILS       STEPS_REPLY("500", "", "")
+#define STORED(sum) STEPS_REPLY("200", "ETag: \"e\"\r\n" sum, "")
+#define SHOWN(sum)  STEPS_REPLY("200", "Content-Length: 9\r\nETag: \"e\"\r\n" sum, "")
+#define PUT         "PUT /b/k\n"
+#define HEAD        "HEAD /b/k\n"
+
+enum trouble { NONE, MAY_IGNORE, EXPIRED, CHANGED, UPLOAD, RESTARTED };
+
+static bool always(void *arg)
+{
+	return true;
+}
+
+static const struct {
+	const char *name;
+	enum trouble trouble;
+	const char *replies[3];
+	enum step step;
+	const char *asked;
+	bool was_sent; /* S3 may have it */
+	enum mark_state state;
+} rows[] = {
+	{"stored", NONE, {STORED(SAME)}, STEP_PROVEN, PUT, true, MARK_DONE},
+	{"other bytes were stored", NONE, {STORED(OTHER)}, STEP_DOUBT, PUT, true, MARK_CLAIMED},
+	{"and again and again", RESTARTED, {STORED(OTHER)}, STEP_SETTLED, PUT, true, MARK_FAILED},
+	{"a HEAD proves it", NONE, {STORED(""), SHOWN(SAME)}, STEP_PROVEN, PUT HEAD, true,
+		MARK_DONE},
+	{"a HEAD does not", NONE, {STORED(""), SHOWN("")}, STEP_SETTLED, PUT HEAD, true,
+		MARK_FAILED},
+	{"a HEAD shows other bytes", NONE, {STORED(""), SHOWN(OTHER)}, STEP_SETTLED, PUT HEAD, true,
+		MARK_FAILED},
+	{"a HEAD shows nothing", NONE, {STORED(""), NOT_FOUND}, STEP_SETTLED, PUT HEAD, true,
+		MARK_FAILED},
+	{"an error", NONE, {FAILS}, STEP_LATER, PUT, true, MARK_CLAIMED},
+	{"no answer", NONE, {NULL}, STEP_LATER, PUT, true, MARK_CLAIMED},
+	{"refused, and nothing is there", NONE, {STEPS_REPLY("412", "", ""), NOT_FOUND}, STEP_AGAIN,
+		PUT HEAD, false, MARK_CLAIMED},
+	{"refused, and it is there", NONE, {STEPS_REPLY("412", "", ""), SHOWN(SAME)}, STEP_PROVEN,
+		PUT HEAD, false, MARK_DONE},
+	{"conditions may be ignored, and nothing is there", MAY_IGNORE, {NOT_FOUND, STORED(SAME)},
+		STEP_PROVEN, HEAD PUT, true, MARK_DONE},
+	{"and something is there", MAY_IGNORE, {SHOWN(OTHER)}, STEP_SETTLED, HEAD, false,
+		MARK_FAILED},
+	{"and nobody knows", MAY_IGNORE, {FAILS}, STEP_LATER, HEAD, false, MARK_CLAIMED},
+	{"the lease has run out", EXPIRED, {STORED(SAME)}, STEP_LATER, "", true, MARK_CLAIMED},
+	{"it has changed", CHANGED, {STORED(SAME)}, STEP_AGAIN, "", false, MARK_CLAIMED},
+	{"an upload of it was begun", UPLOAD, {STEPS_REPLY("204", "", ""), STORED(SAME)},
+		STEP_PROVEN, "DELETE /b/k?uploadId=up\n" PUT, true, MARK_DONE},
+	{"which is not aborted", UPLOAD, {FAILS}, STEP_LATER, "DELETE /b/k?uploadId=up\n", false,
+		MARK_CLAIMED},
+};
+
+static void test_row(size_t i)
+{
+	const enum trouble trouble = rows[i].trouble;
+	struct script_step script[3] = {{0}};
+	struct steps steps;
+	struct mark mark;
+	for (size_t k = 0; k < 3; k++)
+		script[k] = (struct script_step){rows[i].replies[k], .close = true};
+	if (!steps_make(&steps, CONTENT, 9) || !steps_begin(&steps, script, 3) ||
+		!CHECK_INT(claim_file(steps.worker, steps.file), STEP_NEXT))
+		return;
+	struct file *file = steps.file;
+	struct candidate *c = file->candidate;
+	struct mark_ref ref = file_mark_ref(steps.worker, file);
+	ref.limits = (struct call_limits){0};
+	file->life = FILE_CLEAR;
+	s3_learn(steps.run->s3, S3_ECHOES_CHECKSUM, true);
+	s3_learn(steps.run->s3, S3_PUT_CONDITION, trouble != MAY_IGNORE);
+	if (trouble == EXPIRED)
+		steps.worker->visible_limits.abandon = always;
+	if (trouble == CHANGED)
+		steps_append(steps.path);
+	if (trouble == RESTARTED)
+		file->restarts = FILE_RESTARTS_MAX;
+	struct open_upload upload = {.id = strdup("up"), .is_open = true, .part_bytes = 5};
+	if (trouble == UPLOAD)
+		CHECK_INT(mark_record_upload(&ref, &file->claim, &upload, &steps.problem),
+			OUTCOME_OK);
+	open_upload_clear(&upload);
+	/* The object that is to be replaced is no longer there once a body has taken its place. */
+	s3_learn(steps.run->s3, S3_IF_MATCH, true);
+	if (rows[i].step == STEP_DOUBT)
+		snprintf(file->replaces, sizeof file->replaces, "before");
+	bool good = CHECK_INT(send_file(steps.worker, file), rows[i].step) &
+		    CHECK_INT(c->was_sent, rows[i].was_sent);
+	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
+	good &= CHECK_INT(mark.state, rows[i].state);
+	if (rows[i].step == STEP_DOUBT)
+		good &= CHECK_STRING(file->replaces, "");
+	/* Whether S3 stores what this run sends: a refusal of the condition says so, too. */
+	const char *first = rows[i].replies[0];
+	if (trouble == NONE)
+		good &= CHECK_INT(atomic_load(&steps.run->refusals.has_stored),
+			first && (strstr(first, " 200 ") || strstr(first, " 412 ")));
+	if (mark.state == MARK_DONE)
+		good &= CHECK_STRING(mark.done.sum, "crc32c:4waSgw==") &
+			CHECK_STRING(mark.done.etag, "e") & CHECK(!mark.upload.id) &
+			CHECK_INT(mark.done.part_bytes, 0);
+	mark_clear(&mark);
+	steps_asked(&steps, rows[i].asked);
+	if (!good)
+		fprintf(stderr, "\t%s\n", rows[i].name);
+	steps_end(&steps);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		test_row(i);
+	return check_result();
+}
