@@ -258,6 +258,8 @@ static bool must_end(struct call_run *run)
 	return run->was_abandoned || limits_are_over(&run->call->limits);
 }
 
+#define WIRE_BODY_BYTES (1U << 20) /* a larger body does not count for service_wire() */
+
 /* Sends the request once. Returns 0 if there is a reply, otherwise http_perform()'s -errno. */
 static int send_once(struct call_run *run, const struct call_request *built)
 {
@@ -288,6 +290,11 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	struct problem problem = {0};
 	int error = http_perform(run->conn->http, &request, run->reply, &problem);
+	if (!error && call->body.bytes <= WIRE_BODY_BYTES) {
+		atomic_fetch_add_explicit(&service->replies, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&service->wire_ns, run->reply->wire_ns, memory_order_relaxed);
+	}
 	/* If the call need not end, only the attempt's own deadline has passed, and the next
 	 * attempt may succeed. */
 	if (error == -ECANCELED && !must_end(run))

@@ -63,8 +63,11 @@ void service_free(struct service *service);
 /* Returns the name of operation i, or NULL past the end. *ret_count is the number of requests of it
  * that were sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
+/* Returns the number of replies so far to requests without a large body, and the time that these
+ * requests were on the wire. */
+void service_wire(const struct service *service, uint64_t *ret_replies, uint64_t *ret_ns);
 /* Returns the number of times that throttling has lowered the number of requests at once. */
-unsigned service_cuts(struct service *service);
+unsigned service_cuts(const struct service *service);
 /* The server's time now in seconds since 1970, by the Date of its last reply and the time elapsed
  * since then. Before the first reply it is our own wall clock.
  *

@@ -64,7 +64,13 @@ const char *service_kind(const struct service *service, size_t i, unsigned long 
 	return service->options.kinds[i];
 }
 
-unsigned service_cuts(struct service *service)
+void service_wire(const struct service *service, uint64_t *ret_replies, uint64_t *ret_ns)
+{
+	*ret_replies = atomic_load(&service->replies);
+	*ret_ns = atomic_load(&service->wire_ns);
+}
+
+unsigned service_cuts(const struct service *service)
 {
 	return atomic_load(&service->pace.cuts);
 }

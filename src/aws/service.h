@@ -44,7 +44,8 @@ struct service {
 	struct endpoint_question question;
 	atomic_int quota; /* quota of retries: retry.h */
 	struct pace pace;
-	_Atomic int64_t clock_offset_s; /* added to our wall clock to sign */
+	_Atomic uint64_t replies, wire_ns; /* of service_wire() */
+	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
 	/* The difference of the server's time from clock_boot_ns(): its least and its greatest
 	 * value. NO_TIME before the first reply with a Date. */
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;

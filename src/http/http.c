@@ -5,6 +5,8 @@
 #include "http/http_exchange.h"
 #include <curl/curl.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +232,21 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 	return code;
 }
 
+/* Returns http_reply.wire_ns of the request that has just ended. The kernel tells by its ticks how
+ * long ago the last bytes came, so a short time may become 0, and is right on average. */
+static uint64_t wire_ns(const struct http *http)
+{
+	curl_off_t sent_us = 0, ended_us = 0;
+	struct tcp_info info = {0};
+	socklen_t size = sizeof info;
+	curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+	curl_easy_getinfo(http->curl, CURLINFO_TOTAL_TIME_T, &ended_us);
+	if (getsockopt(http->socket, IPPROTO_TCP, TCP_INFO, &info, &size))
+		info.tcpi_last_data_recv = 0;
+	const curl_off_t us = ended_us - sent_us - (curl_off_t)info.tcpi_last_data_recv * 1000;
+	return us > 0 ? (uint64_t)us * 1000 : 0;
+}
+
 int http_perform(struct http *http, const struct http_request *request,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
@@ -262,6 +279,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange->is_resent;
+	ret_reply->wire_ns = code == CURLE_OK ? wire_ns(http) : 0;
 	if (code == CURLE_OK && !exchange->error) {
 		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;

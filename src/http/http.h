@@ -83,6 +83,10 @@ struct http_reply {
 	/* curl has sent the request again by itself, since a connection that it used again was
 	 * gone. The first request may have been applied. */
 	bool is_resent;
+	/* How long the request and the reply were on the wire. The time that passed between the
+	 * last bytes of the reply and this process noticing them is none of that, since the thread
+	 * may have waited for a processor. */
+	uint64_t wire_ns;
 };
 /* Frees the reply, and overwrites its body, which may hold secrets. */
 void http_reply_clear(struct http_reply *reply);

@@ -88,8 +88,7 @@ static void init_level(struct s3once_push *push)
 	const bool is_slow = rate && rate / S3ONCE_SMALL_BYTES_MAX < LEVEL_FIRST;
 	level_init(&push->level, most, why,
 		is_slow ? (unsigned)(rate / S3ONCE_SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
-	push->level.least = LEVEL_FIRST; /* the line may become faster later */
-	level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST, why, 1);
+	large_level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST);
 	push->most_workers = push->level.now;
 	push->bytes_before_worker = resident_bytes();
 	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
@@ -120,32 +119,31 @@ static void report_new_level(struct s3once_push *push)
 static void next_by_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	struct push_window *began = &push->began;
-	struct level *level = &push->level;
-	const struct store *store = push->run.store;
+	const struct service *services[WIRES] = {
+		s3_service(push->run.s3), push->run.store->service};
 	struct push_window now = {.ns = now_ns,
 		.seen = *seen,
-		.cuts = service_cuts(s3_service(push->run.s3)),
 		.cpu_ns = process_cpu_ns(),
 		.waited_ns = bandwidth_waited_ns(push->run.bodies.bandwidth)};
-	if (store->service)
-		now.cuts += service_cuts(store->service);
 	const uint64_t wall_ns = now_ns - began->ns;
-	const uint64_t files_ns = seen->files_ns - began->seen.files_ns;
-	const struct level_window window = {.now_ns = now_ns,
+	struct level_window window = {.now_ns = now_ns,
 		.began_ns = began->ns,
-		.under_way = seen->busy,
-		.has_fallen = now.cuts != began->cuts,
 		.files = seen->files - began->seen.files,
-		.files_ns = files_ns,
+		.read_ns = seen->read_ns - began->seen.read_ns,
 		.cpus_used = wall_ns ? (double)(now.cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
 		.cpus = uv_available_parallelism(),
-		.disk_share = share(seen->read_ns - began->seen.read_ns, files_ns),
 		.bandwidth_share = share(now.waited_ns - began->waited_ns, wall_ns),
-		.most_by_memory = most_by_memory(push),
-		/* Many workers, more than an eighth, have not ended a task yet. */
-		.is_cold = seen->warm + level->now / 8 < level->now,
-		.has_company = seen->has_company};
-	if (level_next(level, &window))
+		.most_by_memory = most_by_memory(push)};
+	for (int i = 0; i < WIRES; i++) {
+		if (!services[i])
+			continue;
+		now.cuts += service_cuts(services[i]);
+		service_wire(services[i], &now.replies[i], &now.wire_ns[i]);
+		window.requests[i] = now.replies[i] - began->replies[i];
+		window.wire_ns[i] = now.wire_ns[i] - began->wire_ns[i];
+	}
+	window.was_throttled = now.cuts != began->cuts;
+	if (level_next(&push->level, &window))
 		*began = now;
 }
 
@@ -157,12 +155,12 @@ static void next_by_large(struct s3once_push *push, const struct queue_seen *see
 	const struct push_window now = {.ns = now_ns,
 		.large_moved = atomic_load(&push->run.report.large_moved),
 		.cuts = atomic_load(&push->run.report.large_cuts)};
-	const struct level_window window = {.now_ns = now_ns,
+	const struct large_window window = {.now_ns = now_ns,
 		.began_ns = began->ns,
 		.under_way = seen->large,
 		.bytes = now.large_moved - began->large_moved,
-		.has_fallen = now.cuts != began->cuts};
-	if (level_next_large(&push->large, &window))
+		.was_cut = now.cuts != began->cuts};
+	if (large_level_next(&push->large, &window))
 		*began = now;
 }
 

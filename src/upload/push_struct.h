@@ -20,17 +20,18 @@ struct s3once_push {
 	uv_loop_t loop;
 	uv_async_t ended;
 	uv_timer_t progress, look;
-	struct pool pool;          /* the scan, then the workers */
-	struct level level, large; /* levels of workers and of large bodies */
-	/* The figures at the beginning of the windows (level.h) of the two levels. The window of
-	 * the large level uses only ns, large_moved and cuts. */
+	struct pool pool;         /* the scan, then the workers */
+	struct level level;       /* how many workers there may be */
+	struct large_level large; /* how many of them may send large bodies */
+	/* The figures when the windows (level.h) of the two levels began. The window of the large
+	 * level uses only ns, large_moved and cuts. */
 	struct push_window {
 		/* clock_boot_ns(), the CPU time of the process, and its time of waiting for
 		 * bandwidth. */
 		uint64_t ns, cpu_ns, waited_ns;
-		uint64_t large_moved; /* bytes of large bodies */
-		unsigned cuts; /* number of cuts by throttling; for the large level, of large bodies
-				  cut */
+		uint64_t replies[WIRES], wire_ns[WIRES]; /* service_wire() */
+		uint64_t large_moved;                    /* bytes of large bodies */
+		unsigned cuts;          /* by throttling; of the large level: large bodies cut */
 		struct queue_seen seen; /* seen of small files */
 	} began, large_began;
 	unsigned most_workers;        /* the most workers that were allowed so far */

@@ -545,6 +545,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	} else {
 		error = exchange(http, request, wire, fault, ret_reply, ret_problem);
 	}
+	ret_reply->wire_ns = world_now_ns() - wire->sent_ns;
 	if (error)
 		story_detail("  %s %s: no answer%s%s", operation(wire),
 			is_dynamodb(wire) ? "" : wire->path, fault ? ", " : "", fault_names[fault]);

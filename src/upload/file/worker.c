@@ -297,8 +297,6 @@ void worker_run(struct worker *worker)
 		queue_take(run->queue, &task);
 		if (task.kind == TASK_END || task.kind == TASK_RETIRE)
 			break;
-		task.is_first = !worker->is_warm;
-		worker->is_warm = true;
 		worker->read_ns = 0;
 		/* The number of bytes that the task reads: a large one is lent a large buffer. */
 		const uint64_t bytes = task.kind == TASK_FILE   ? task.file->size

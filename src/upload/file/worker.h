@@ -11,12 +11,11 @@ struct worker {
 	struct run *run;
 	struct s3_conn *s3;
 	struct store_conn *marks;
-	struct reader reader; /* its buffer has a small file's whole body, too; owned */
-	bool is_warm;         /* it has had a task, so its connections are open */
-	bool has_begun;       /* run_begin() has returned true to it */
-	bool has_put_aside;   /* its task has put a file aside (refusals_settle()) */
-	uint64_t read_ns;     /* time that its task has spent on opening and reading the file */
-	struct call_limits limits;         /* limits of every request: run_limits() */
+	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
+	bool has_begun;            /* run_begin() has returned true to it */
+	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
+	uint64_t read_ns;          /* how long its task has opened and read the file so far */
+	struct call_limits limits; /* limits of every request: run_limits() */
 	struct call_limits visible_limits; /* run_visible_limits() */
 	/* Members of the run that nearly every step uses, borrowed. */
 	const struct s3once_options *options;

@@ -56,8 +56,7 @@ struct queue {
 		unsigned retiring;  /* workers that are to end */
 		bool has_company;   /* other uploaders were seen at work in the files of this run */
 		enum queue_phase phase;
-		uint64_t level_since_ns; /* the time when the number of workers changed last */
-		struct queue_seen seen;  /* the sums of queue_look(), which fills in the rest */
+		struct queue_seen seen; /* its sums; queue_look() fills in the rest */
 	} locked;
 };
 
@@ -318,7 +317,6 @@ static bool take_task(struct queue *queue, struct task *ret)
 		queue->locked.n_files--;
 	}
 	queue->locked.busy++;
-	ret->begun_ns = now_ns;
 	uv_cond_signal(&queue->room);
 	return true;
 }
@@ -394,8 +392,6 @@ void queue_enter(struct queue *queue, enum queue_phase phase)
 void queue_set_level(struct queue *queue, unsigned workers, unsigned large)
 {
 	uv_mutex_lock(&queue->mutex);
-	if (queue->locked.turns.workers != workers)
-		queue->locked.level_since_ns = clock_boot_ns();
 	queue->locked.turns.workers = workers;
 	queue->locked.turns.large_most = large;
 	if (has_more(queue))
@@ -425,10 +421,8 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
 	if (has_more(queue))
 		call_worker(queue);
 	*ret = queue->locked.seen;
-	ret->busy = queue->locked.busy;
 	ret->large = queue->locked.turns.large;
 	ret->has_large = turns_has_large(&queue->locked.turns);
-	ret->has_company = queue->locked.has_company;
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -465,10 +459,8 @@ void queue_done(struct queue *queue, const struct task *task)
 	queue->locked.busy--;
 	queue->locked.checking -= task->kind == TASK_CHECK;
 	turns_done(&queue->locked.turns, task);
-	seen->warm += task->is_first;
-	if (is_small && !task->is_first && task->begun_ns >= queue->locked.level_since_ns) {
+	if (is_small) {
 		seen->files++;
-		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
 	if (task->block) /* if its file was not claimed, the rest of the block still waits */

@@ -116,14 +116,12 @@ struct task {
 	/* For PART: an upload, and the number of the part. */
 	struct parts *parts;
 	unsigned index;
-	uint64_t begun_ns; /* the clock_boot_ns() of its start */
 	/* Only the queue uses these three. */
 	bool is_large;  /* it counts among the large bodies under way */
 	bool opens;     /* it begins a multipart upload */
 	unsigned block; /* if its file opens a block: the serial number of that block; else 0 */
-	/* The worker sets these for queue_done(). */
-	uint64_t read_ns; /* the time spent on reading the file */
-	bool is_first;    /* the first task of its worker, which had to make connections for it */
+	/* The worker sets this for queue_done(). */
+	uint64_t read_ns; /* how long the file was read */
 };
 
 /* Files in the order in which they came. */
@@ -212,14 +210,9 @@ void queue_set_level(struct queue *queue, unsigned workers, unsigned large);
 void queue_retire(struct queue *queue, unsigned n);
 /* Events so far, and the work under way. */
 struct queue_seen {
-	/* Small files that ended, the sum of their durations, and the part of it that reading took.
-	 * The first file of a worker does not count, since it waits for connections. Nor does a
-	 * file that was begun before the number of workers changed. */
-	uint64_t files, files_ns, read_ns;
-	unsigned warm;        /* workers that have ended a task */
-	unsigned busy, large; /* tasks under way, and large bodies among them */
-	bool has_large;       /* large files are under way, or wait */
-	bool has_company;     /* other uploaders were seen at work in the files of this run */
+	uint64_t files, read_ns; /* small files that ended, and how long they were read */
+	unsigned large;          /* large bodies under way */
+	bool has_large;          /* large files are under way, or wait */
 };
 /* Sets *ret to the figures so far. To be called often, since this also releases the files and
  * blocks that are due by now, and wakes a worker for them. */
