@@ -49,6 +49,32 @@ static void test_a_child(void)
 	CHECK(process_is_gone(&self, &child));
 }
 
+/* A process that this one may not send a signal to is alive, too. */
+static void test_a_process_of_another_user(void)
+{
+	struct process child;
+	int status;
+	if (geteuid()) {
+		fprintf(stderr, "only root has processes that others cannot signal: left out\n");
+		return;
+	}
+	const pid_t pid = start_child(&child), other = fork();
+	if (other == 0) {
+		struct process self;
+		CHECK_INT(setgid(65534), 0);
+		CHECK_INT(setuid(65534), 0);
+		process_self(&self);
+		CHECK(kill(child.pid, 0) < 0 && errno == EPERM);
+		CHECK(process_is_local(&self, &child));
+		CHECK(!process_is_gone(&self, &child));
+		_exit(check_result());
+	}
+	CHECK_INT(waitpid(other, &status, 0), other);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Each of these alone may be all that tells two machines, or two views of one, apart. */
 static void test_without_certainty_it_may_live(void)
 {
@@ -147,6 +173,7 @@ static void test_another_proc(void)
 int main(void)
 {
 	test_a_child();
+	test_a_process_of_another_user();
 	test_without_certainty_it_may_live();
 	test_another_time_namespace();
 	test_another_proc();

@@ -111,6 +111,28 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(job_row_remove(conn, &row, &no_limits, &problem), OUTCOME_OK);
 }
 
+/* A run that ends before it has seen all files does not know how many wait. */
+static void test_waiting(struct store_conn *conn)
+{
+	struct job_key key;
+	struct problem problem;
+	struct job_end whole = end_of(0, first), partial = end_of(3, second);
+	job_key_make("web1", "nginx", &key);
+	whole.has_seen_all = true;
+	whole.waiting = 5;
+	whole.waiting_since_s = 1000;
+	partial.waiting = 1;
+	CHECK_INT(job_row_end(conn, &key, &whole, &no_limits, &problem), OUTCOME_OK);
+	CHECK_INT(job_row_end(conn, &key, &partial, &no_limits, &problem), OUTCOME_OK);
+	struct job_row row = only_row(conn);
+	CHECK(row.exit == 3 && row.waiting == 5 && row.waiting_since_s == 1000);
+	whole.waiting = 0;
+	whole.waiting_since_s = 0;
+	CHECK_INT(job_row_end(conn, &key, &whole, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK(row.exit == 0 && row.waiting == 0 && row.waiting_since_s == 0);
+}
+
 /* In the order of hosts and jobs, a few at a time. */
 static void test_pages(struct store_conn *conn)
 {
@@ -181,6 +203,7 @@ int main(void)
 	check_key("", "", "/");
 	test_long_names();
 	on_fresh_store(test_life);
+	on_fresh_store(test_waiting);
 	on_fresh_store(test_pages);
 	on_fresh_store(test_strange_row);
 	return check_result();
