@@ -89,7 +89,7 @@ static const struct row_table table = ROW_TABLE(fields);
 static const struct store_ops *real;
 static _Thread_local void (*meanwhile)(struct store_conn *conn, struct item_key key);
 static _Thread_local unsigned n_gets;
-static _Thread_local bool writes_twice;
+static _Thread_local bool writes_twice, loses_writes;
 static struct store_conn *own;
 
 static enum outcome write_after(struct store_conn *conn, struct item_key key,
@@ -101,6 +101,8 @@ static enum outcome write_after(struct store_conn *conn, struct item_key key,
 	meanwhile = NULL;
 	if (happens)
 		happens(conn, key);
+	if (loses_writes)
+		return outcome_error(ret_problem, OUTCOME_TRANSIENT, "no answer");
 	if (writes_twice)
 		CHECK_INT(real->write(conn, key, write, limits, NULL, &unused), OUTCOME_OK);
 	return real->write(conn, key, write, limits, ret_present, ret_problem);
@@ -235,6 +237,27 @@ static void test_others(void)
 	session_close(session, own);
 }
 
+/* A session goes on if the write that was to end it was lost, and it renews its row after all. */
+static void test_an_end_that_is_not_answered(void)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	struct problem problem = {0};
+	uint64_t again_ns;
+	bool over = true;
+	put(own, key_of("30"), &(struct other){"open", "1", 1});
+	CHECK(!is_over(session, "30", &again_ns));
+	await(again_ns);
+	loses_writes = true;
+	CHECK_INT(
+		session_is_over(session, own, "30", &over, &again_ns, &problem), OUTCOME_TRANSIENT);
+	loses_writes = false;
+	beat(own, key_of("30"));
+	await(again_ns);
+	CHECK(!is_over(session, "30", &again_ns));
+	CHECK_STRING(row_of("30").state, "open");
+	session_close(session, own);
+}
+
 static void test_ended_and_swept_at_the_first_look(void)
 {
 	struct session *session = session_of(false, LEASE_NS);
@@ -308,6 +331,7 @@ int main(void)
 	if (store_conn_new(inner, &own))
 		return 1;
 	test_others();
+	test_an_end_that_is_not_answered();
 	test_ended_and_swept_at_the_first_look();
 	test_begun_by_a_request_that_came_twice();
 	test_fenced();
