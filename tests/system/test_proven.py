@@ -53,6 +53,26 @@ def test_content_counts_and_not_the_time(s3once, target, marks, tree):
     assert run.code == 1 and "content is not what was uploaded" in run.out, run
 
 
+async def held(x, rule):
+    x.fire(rule)
+    await x.hold(rule)
+    await x.proxy.pass_on(x)
+
+
+@sqlite
+def test_a_file_that_changes_while_s3_is_asked_is_not_proven(s3once, s3_wire, target, marks, tree):
+    """Its content was read by then. A line that comes after that is not in S3."""
+    assert s3once("push", tree, target).code == 0
+    rule = s3_wire.add(held, "HeadObject", key="p/a")
+    running = s3once.start("proven", "--source", tree, tree / "a", target)
+    assert rule.reached.wait(60), running.output()
+    with open(tree / "a", "ab") as file:
+        file.write(b"one more line\n")
+    rule.released.set()
+    run = running.wait()
+    assert run.code == 3 and "it changed while it was read" in run.out + run.err, run
+
+
 @sqlite
 def test_s3_is_asked(s3once, s3, bucket, target, marks, tree):
     assert s3once("push", tree, target).code == 0
