@@ -1,15 +1,15 @@
 /* `s3once push`. It uses the library by include/s3once/push.h alone. The runs of `s3once run` and
  * the passes of `s3once watch` are made here as well (push_command.h). Events go to people.h,
- * run_events.h, progress_line.h, metrics.h, service_notify.h and telling.h. None of these may hold
+ * run_events.h, progress_line.h, metrics.h, service_notify.h and notifier.h. None of these may hold
  * up the thread that reports an event. */
 #include "cli/push/push_command.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
+#include "cli/push/notifier.h"
 #include "cli/push/people.h"
 #include "cli/push/service_notify.h"
-#include "cli/push/telling.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <string.h>
@@ -37,9 +37,9 @@ struct push_view {
 	struct s3once_push *push; /* while it runs */
 	bool is_asked_to_end;     /* pass->gives_way() returned true, and is not called again */
 	bool gave_way;            /* the run has ended because it was asked to */
-	bool tells;               /* `telling` tells others of the run */
-	struct telling telling;
-	struct metrics metrics; /* of a run that is no pass, for telling.h */
+	bool notifies;            /* a notification of the run was asked for */
+	struct notifier notifier;
+	struct metrics metrics; /* of a run that is no pass, for notifier.h */
 };
 
 /* Shows how far the run is: on the terminal, to systemd and as JSON. If the pass is to give way,
@@ -97,8 +97,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 	view->progress.waits |=
 		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
 	people_event(&view->people, event);
-	if (view->tells)
-		telling_event(&view->telling, event);
+	if (view->notifies)
+		notifier_event(&view->notifier, event);
 	/* push_run() prints the summary itself, with the exit code of the command. */
 	if (options->json && event->type != S3ONCE_EVENT_SUMMARY)
 		json_print(&view->output, json_of_event(options, event));
@@ -114,10 +114,10 @@ static void view_init(
 		.pass = pass,
 		/* Of the passes of s3once watch, only those over all files are told: their
 		 * run.folders is NULL. */
-		.tells = (options->ping_url || options->on_success || options->on_failure ||
-				 options->metrics_otlp) &&
-			 !options->run.dry_run && !options->run.folders,
-		.telling = {.options = options, .output = &view->output},
+		.notifies = (options->ping_url || options->on_success || options->on_failure ||
+				    options->metrics_otlp) &&
+			    !options->run.dry_run && !options->run.folders,
+		.notifier = {.options = options, .output = &view->output},
 		.people = {.output = &view->output,
 			.options = options,
 			.said = pass ? &pass->said : NULL,
@@ -195,8 +195,8 @@ static int run_push(
 	static const char message[] =
 		"\ns3once: stopping; uploads under way may finish within --grace, and a second "
 		"signal ends them at once\n";
-	if (view->tells && !view->pass) /* a service tells only how its passes have ended */
-		telling_begin(&view->telling);
+	if (view->notifies && !view->pass) /* a service notifies only how its passes have ended */
+		notifier_begin(&view->notifier);
 	signals_stop_run(push, options->quiet ? "" : view->draws ? message : message + 1);
 	view->push = push;
 	const enum s3once_exit ended = s3once_push_run(push);
@@ -240,8 +240,8 @@ int push_run(struct push_options *options, struct push_pass *pass)
 			sentence);
 		const struct s3once_event event = {
 			.type = S3ONCE_EVENT_FATAL, .text = sentence, .code = "", .request_id = ""};
-		if (view.tells)
-			telling_event(&view.telling, &event);
+		if (view.notifies)
+			notifier_event(&view.notifier, &event);
 	} else if (r < 0) {
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
@@ -259,12 +259,12 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	people_clear(&view.people);
 	if (push && options->json)
 		json_print(&view.output, json_summary(options, push, code));
-	if (view.tells && !view.gave_way) {
+	if (view.notifies && !view.gave_way) {
 		/* The exit code that is told has to know of output that was lost so far. */
 		code = output_has_failed(&view.output) ? code_of_loss(code) : code;
-		telling_end(&view.telling, push, metrics, code);
+		notifier_end(&view.notifier, push, metrics, code);
 	}
-	telling_clear(&view.telling);
+	notifier_clear(&view.notifier);
 	metrics_clear(&view.metrics);
 	s3once_push_free(push);
 	text_clear(&view.line);

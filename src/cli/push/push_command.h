@@ -35,5 +35,5 @@ struct push_pass {
  * is NULL for a run that is no pass.
  *
  * A pass is not summed up for people if nothing happened in it, or if it gave way. A pass that gave
- * way also writes no metrics, is told to nobody (telling.h), and ends with S3ONCE_EXIT_LIMIT. */
+ * way also writes no metrics, is told to nobody (notifier.h), and ends with S3ONCE_EXIT_LIMIT. */
 int push_run(struct push_options *options, struct push_pass *pass);

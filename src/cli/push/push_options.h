@@ -21,7 +21,7 @@ struct push_options {
 	int json, quiet;
 	const char *metrics;      /* as it was given; NULL: not asked for */
 	const char *metrics_file; /* of `metrics`; NULL: it is a URL, or there is none */
-	/* Whom telling.h tells of the run; NULL: nobody. */
+	/* Whom notifier.h tells of the run; NULL: nobody. */
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp /* of `metrics` */;
 	/* Only `s3once watch` uses these three. metrics_listen is NULL if it does not listen. */
 	const char *metrics_listen;

@@ -1,11 +1,11 @@
-/* Tells others of a run. When the run begins, it sends a ping. When the run has ended, it sends a
+/* Reports a run to others. When the run begins, it sends a ping. When the run has ended, it sends a
  * ping in the convention of healthchecks.io, runs a command of the job, and sends the metrics by
  * OTLP/HTTP. The last ping and the command get the same: the summary of --json, with the errors of
  * the run.
  *
- * push_command.c calls telling_end() once the run has let go of its files and marks, so that a
+ * push_command.c calls notifier_end() once the run has let go of its files and marks, so that a
  * receiver that hangs delays nothing but the end of the process. */
-#include "cli/push/telling.h"
+#include "cli/push/notifier.h"
 #include "audit/fleet.h"
 #include "aws/settings_lookup.h"
 #include "base/clock.h"
@@ -74,7 +74,7 @@ static int send_once(
  * The first try trusts the certificates of the system, since --ca-bundle may be only about the S3
  * server. If it fails because of a certificate (-EPROTO), the second try trusts --ca-bundle, or
  * else AWS_CA_BUNDLE. */
-static void send_message(const struct telling *telling, const char *url, const char *body,
+static void send_message(const struct notifier *notifier, const char *url, const char *body,
 	struct problem *ret_problem)
 {
 	static const char *const headers[] = {
@@ -89,7 +89,7 @@ static void send_message(const struct telling *telling, const char *url, const c
 		.deadline_ns = deadline_ns,
 		.abandon = is_hurried,
 		.reply_max_bytes = REPLY_BYTES_MAX};
-	const char *given = telling->options->access.aws.ca_bundle;
+	const char *given = notifier->options->access.aws.ca_bundle;
 	const char *trusted = given ? given : lookup_variable("AWS_CA_BUNDLE");
 	int error = 0; /* of the last try */
 	if (http_global_init()) {
@@ -112,10 +112,10 @@ static void send_message(const struct telling *telling, const char *url, const c
 
 /* Sends a ping to the URL, with `ending` behind its path, which may end with a '/' already. Behind
  * a '?' are settings of the receiver, which stay at the end. */
-static void send_ping(const struct telling *telling, const char *ending, const char *body,
+static void send_ping(const struct notifier *notifier, const char *ending, const char *body,
 	struct problem *ret_problem)
 {
-	const char *base = telling->options->ping_url;
+	const char *base = notifier->options->ping_url;
 	const size_t n = strcspn(base, "?");
 	struct text url = TEXT(URL_BYTES_MAX);
 	text_add_bytes(&url, base, (n && base[n - 1] == '/' && *ending) ? n - 1 : n);
@@ -124,38 +124,38 @@ static void send_ping(const struct telling *telling, const char *ending, const c
 	if (url.error)
 		problem_set(ret_problem, "the URL is too long");
 	else
-		send_message(telling, text_string(&url), body, ret_problem);
+		send_message(notifier, text_string(&url), body, ret_problem);
 	text_clear(&url);
 }
 
 static void start_thread(void *arg)
 {
-	struct telling *telling = arg;
-	send_ping(telling, "/start", NULL, &telling->start_problem);
+	struct notifier *notifier = arg;
+	send_ping(notifier, "/start", NULL, &notifier->start_problem);
 }
 
-void telling_begin(struct telling *telling)
+void notifier_begin(struct notifier *notifier)
 {
-	if (telling->options->ping_url && http_global_init() == 0)
-		telling->has_start = thread_start(&telling->start, start_thread, telling) == 0;
+	if (notifier->options->ping_url && http_global_init() == 0)
+		notifier->has_start = thread_start(&notifier->start, start_thread, notifier) == 0;
 }
 
-void telling_event(struct telling *telling, const struct s3once_event *event)
+void notifier_event(struct notifier *notifier, const struct s3once_event *event)
 {
 	/* That another uploader holds a file is no failure, although people read it as an error. */
 	if (event->type >= EVENT_SHAPES || event->type == S3ONCE_EVENT_HELD ||
 		!(event_shapes[event->type].traits & IS_ERROR))
 		return;
-	json_t *failure = json_of_event(telling->options, event);
+	json_t *failure = json_of_event(notifier->options, event);
 	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
-	if (!telling->failures)
-		telling->failures = json_array();
+	if (!notifier->failures)
+		notifier->failures = json_array();
 	/* Once an error finds no room, it and all later ones are left out. If there is no line,
 	 * memory has run out, and that is as if there were no room. */
-	telling->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
-	if (telling->failure_bytes > FAILURE_BYTES_MAX ||
-		json_array_append(telling->failures, failure))
-		telling->failures_left_out++;
+	notifier->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
+	if (notifier->failure_bytes > FAILURE_BYTES_MAX ||
+		json_array_append(notifier->failures, failure))
+		notifier->failures_left_out++;
 	json_decref(failure);
 	free(line);
 }
@@ -269,16 +269,16 @@ static int run_command(
 }
 
 /* Prints a warning if the problem has a sentence. */
-static void warn(const struct telling *telling, const char *what, const struct problem *problem)
+static void warn(const struct notifier *notifier, const char *what, const struct problem *problem)
 {
 	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(problem, sentence, sizeof sentence);
 	if (*problem->text) /* else all went well */
-		output_say(telling->output, "warning: %s: %s", what, sentence);
+		output_say(notifier->output, "warning: %s: %s", what, sentence);
 }
 
 /* Runs the command of --on-success or --on-failure, and warns if the command fails. */
-static void tell_command(const struct telling *telling, const char *option, const char *command,
+static void tell_command(const struct notifier *notifier, const char *option, const char *command,
 	const struct s3once_counts *counts, const char *body, int code)
 {
 	/* "NAME=value", with a NUL behind each. */
@@ -286,8 +286,8 @@ static void tell_command(const struct telling *telling, const char *option, cons
 	struct command_run run = {0};
 	struct problem problem = {0};
 	text_addf(&variables, "S3ONCE_STATUS=%d%c", code, 0);
-	if (telling->options->job)
-		text_addf(&variables, "S3ONCE_JOB=%s%c", telling->options->job, 0);
+	if (notifier->options->job)
+		text_addf(&variables, "S3ONCE_JOB=%s%c", notifier->options->job, 0);
 	for (const struct counter *c = run_counters; c->name; c++) {
 		text_add(&variables, "S3ONCE_COUNT_");
 		for (const char *name = c->name; *name; name++)
@@ -306,55 +306,55 @@ static void tell_command(const struct telling *telling, const char *option, cons
 		problem_set(&problem, "the command was ended by signal %d", run.signal);
 	else if (run.status)
 		problem_set(&problem, "the command ended with exit status %d", (int)run.status);
-	warn(telling, option, &problem);
+	warn(notifier, option, &problem);
 }
 
 /* Returns the summary of the run with its bucket, prefix and errors, which the caller frees. It is
  * indented, since people read it in mails. NULL: out of memory. */
-static char *make_body(struct telling *telling, const struct s3once_push *push, int code)
+static char *make_body(struct notifier *notifier, const struct s3once_push *push, int code)
 {
-	json_t *object = json_set(json_summary(telling->options, push, code),
-		BYTES("bucket", telling->options->run.bucket),
-		BYTES("prefix", telling->options->run.prefix),
-		NODE("failures", telling->failures ? telling->failures : json_array()),
-		NUMBER("failures_left_out", telling->failures_left_out));
-	telling->failures = NULL; /* the object has the reference now */
+	json_t *object = json_set(json_summary(notifier->options, push, code),
+		BYTES("bucket", notifier->options->run.bucket),
+		BYTES("prefix", notifier->options->run.prefix),
+		NODE("failures", notifier->failures ? notifier->failures : json_array()),
+		NUMBER("failures_left_out", notifier->failures_left_out));
+	notifier->failures = NULL; /* the object has the reference now */
 	char *body = json_dumps(object, JSON_INDENT(1));
 	json_decref(object);
 	return body;
 }
 
-void telling_end(struct telling *telling, const struct s3once_push *push,
+void notifier_end(struct notifier *notifier, const struct s3once_push *push,
 	const struct metrics *metrics, int code)
 {
 	static const struct s3once_counts none;
-	const struct push_options *options = telling->options;
+	const struct push_options *options = notifier->options;
 	/* Both are false if the run was stopped by a signal or a limit, left files to others, or
 	 * found the object of another night in place of reading its pipe. Then the ping has the
 	 * ending /log, and no command is run. */
 	const bool repeats = push && counts_repeat_a_night(s3once_push_counts(push));
 	const bool is_success = code == S3ONCE_EXIT_OK && !repeats,
 		   is_failure = fleet_is_failure(code);
-	char *body = make_body(telling, push, code);
+	char *body = make_body(notifier, push, code);
 	const char *option = is_success ? "--on-success" : "--on-failure";
 	const char *command = is_success   ? options->on_success
 			      : is_failure ? options->on_failure
 					   : NULL;
 	if (!body)
-		output_say(telling->output, "warning: nobody is told of the run: out of memory");
+		output_say(notifier->output, "warning: nobody is told of the run: out of memory");
 	/* The first ping arrives before the last one is sent. Without a body there is no last one,
-	 * and telling_clear() waits for the thread. */
-	if (telling->has_start && body) {
-		uv_thread_join(&telling->start);
-		telling->has_start = false;
-		warn(telling, "--ping-url: nobody was told that the run began",
-			&telling->start_problem);
+	 * and notifier_clear() waits for the thread. */
+	if (notifier->has_start && body) {
+		uv_thread_join(&notifier->start);
+		notifier->has_start = false;
+		warn(notifier, "--ping-url: nobody was told that the run began",
+			&notifier->start_problem);
 	}
 	if (body && options->ping_url) {
 		struct problem problem = {0};
 		const char *ending = is_success ? "" : is_failure ? "/fail" : "/log";
-		send_ping(telling, ending, body, &problem);
-		warn(telling, "--ping-url: nobody was told how the run ended", &problem);
+		send_ping(notifier, ending, body, &problem);
+		warn(notifier, "--ping-url: nobody was told how the run ended", &problem);
 	}
 	if (metrics && options->metrics_otlp) {
 		struct problem problem = {0};
@@ -362,19 +362,19 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 		if (!request)
 			problem_set(&problem, "out of memory");
 		else
-			send_message(telling, options->metrics_otlp, request, &problem);
-		warn(telling, "--metrics: the metrics of the run are lost", &problem);
+			send_message(notifier, options->metrics_otlp, request, &problem);
+		warn(notifier, "--metrics: the metrics of the run are lost", &problem);
 		free(request);
 	}
 	if (body && command)
-		tell_command(telling, option, command, push ? s3once_push_counts(push) : &none,
+		tell_command(notifier, option, command, push ? s3once_push_counts(push) : &none,
 			body, code);
 	free(body);
 }
 
-void telling_clear(struct telling *telling)
+void notifier_clear(struct notifier *notifier)
 {
-	if (telling->has_start)
-		uv_thread_join(&telling->start);
-	json_decref(telling->failures);
+	if (notifier->has_start)
+		uv_thread_join(&notifier->start);
+	json_decref(notifier->failures);
 }
