@@ -42,7 +42,7 @@ USAGE = [
     ("push s3://bucket", "nothing to upload: name a SOURCE before s3://BUCKET"),
     ("push tree", "the last argument says where to: 'tree': an S3 URL is written s3://BUCKET"),
     ("push tree other", "the last argument says where to: 'other'"),
-    ("push s3://bucket tree", "push: s3once does not download: read objects with aws s3 cp or rclone copy\n"),
+    ("push s3://bucket tree", "push: s3once does not download: read objects with aws s3 cp or rclone copy; a command is written behind --: s3://BUCKET/KEY -- COMMAND...\n"),
     ("push s3://bucket/p s3://other", "a SOURCE is on this host"),
     ("push '' s3://bucket", "a SOURCE is empty"),
     ("push tree s3:/bucket", "'s3:/bucket': an S3 URL is written"),
