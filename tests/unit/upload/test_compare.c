@@ -1,6 +1,8 @@
 /* Whether an object in S3 has the content of a file: by the sizes of parts that it is told, and by
  * those that it guesses. */
 #include "steps.h"
+#include "upload/file/multipart.h"
+#include <errno.h>
 #include <openssl/evp.h>
 
 #define MIB (1U << 20)
@@ -201,6 +203,60 @@ static void test_content_of_another_compressor(void)
 	steps_end(&steps);
 }
 
+/* Overwrites a byte of the file, and opens it again as one that changed while it was read. */
+static void change(struct steps *steps)
+{
+	const int fd = open(steps->path, O_WRONLY | O_CLOEXEC);
+	content[0] ^= 1;
+	CHECK_INT(pwrite(fd, content, 1, 0), 1);
+	close(fd);
+	CHECK_INT(file_read_error(steps->worker, steps->file, -ESTALE), STEP_AGAIN);
+}
+
+/* A file that has changed is compared by its new content, not by an earlier checksum. */
+static void test_file_that_changes(void)
+{
+	const struct s3_object before = {
+		.size = sizeof content, .etag = "opaque", .sum = sum_of(CHECKSUM_CRC32C, 0)};
+	struct steps steps;
+	enum proof proof;
+	if (!steps_make(&steps, content, sizeof content) || !steps_begin(&steps, NULL, 0))
+		return;
+	CHECK_INT(file_compare(steps.worker, steps.file, &before, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_YES);
+	change(&steps);
+	CHECK_INT(file_compare(steps.worker, steps.file, &before, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_NO);
+	change(&steps); /* back to what it was */
+	CHECK_INT(file_compare(steps.worker, steps.file, &before, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_YES);
+	steps_asked(&steps, "");
+	steps_end(&steps);
+}
+
+/* The metadata of a compressed object name the content that is sent, even if the file has changed
+ * since its checksum was first computed. */
+static void test_metadata_of_a_file_that_changes(void)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	char hex[2 * sizeof hash + 1];
+	struct steps steps;
+	if (!steps_make(&steps, content, sizeof content))
+		return;
+	steps.options.compress = "zstd";
+	if (!steps_begin(&steps, NULL, 0))
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_INT(multipart_add_content_sha256(steps.worker, steps.file, true), STEP_NEXT);
+		SHA256(content, sizeof content, hash);
+		hex_encode(hash, sizeof hash, hex);
+		CHECK_STRING(file_meta(steps.worker, steps.file).content, hex);
+		change(&steps);
+	}
+	steps_asked(&steps, "");
+	steps_end(&steps);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof content; i++)
@@ -209,5 +265,7 @@ int main(void)
 		test_row(i);
 	test_checksum_of_parts();
 	test_content_of_another_compressor();
+	test_file_that_changes();
+	test_metadata_of_a_file_that_changes();
 	return check_result();
 }

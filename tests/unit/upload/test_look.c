@@ -206,6 +206,25 @@ static void test_upload_of_what_is_there(const struct shown *shown, enum step st
 	steps_end(&steps);
 }
 
+/* A dry run does not abort the recorded upload, so the next run can resume it. */
+static void test_upload_in_a_dry_run(const struct shown *shown, enum step step)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	record_upload(&steps);
+	steps.run->dry = true;
+	answer(&steps, 0, reply_of(&steps, shown));
+	answer(&steps, 1, STEPS_REPLY("204", "", ""));
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), step);
+	struct mark mark = steps_mark(&steps);
+	CHECK_INT(mark.state, MARK_CLAIMED);
+	CHECK_STRING(mark.upload.id, "up");
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
 /* The version that was done before the claim stays as its mark had it. */
 static void test_version_that_was_done(void)
 {
@@ -598,6 +617,8 @@ int main(void)
 	test_upload_of_what_is_there(&(struct shown){NOBODYS, SAME}, STEP_PROVEN);
 	test_upload_of_what_is_there(
 		&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_EARLIER);
+	test_upload_in_a_dry_run(&(struct shown){NOBODYS, SAME}, STEP_LEFT_OUT);
+	test_upload_in_a_dry_run(&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_EARLIER);
 	test_version_that_was_done();
 	test_damage_has_an_end();
 	test_nothing_is_shown();

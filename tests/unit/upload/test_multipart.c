@@ -686,6 +686,48 @@ static void test_before_complete(void)
 	}
 }
 
+/* A store into a part of the file that leaves its size and modification time as they are. */
+struct hidden_store {
+	const char *path;
+	unsigned part; /* from 1; 0: nothing is stored */
+};
+
+static void store_hidden(void *arg)
+{
+	const struct hidden_store *hidden = arg;
+	const int fd = open(hidden->path, O_WRONLY | O_CLOEXEC);
+	if (hidden->part)
+		CHECK_INT(pwrite(fd, "x", 1, (off_t)(hidden->part - 1) * PART_BYTES), 1);
+	CHECK_INT(futimens(fd, (struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}), 0);
+	close(fd);
+}
+
+/* Where size and times may not show a change, every part is read again before Complete. */
+static void test_hidden_stores(void)
+{
+	for (unsigned part = 0; part <= N; part++) {
+		struct steps steps;
+		size_t n = 0;
+		if (!begin(&steps))
+			return;
+		struct hidden_store hidden = {steps.path, part};
+		steps.file->is_reread = true;
+		steps.file->state.ctime_ns = 0; /* its ctime does not count */
+		record(&steps, fitting(&steps));
+		answer(&steps, &n, list_of(NULL, 0));
+		for (unsigned k = 1; k <= N; k++)
+			answer(&steps, &n, took(k));
+		steps.server.steps[n - 1].arg = &hidden;
+		steps.server.steps[n - 1].meanwhile = store_hidden;
+		answer(&steps, &n, completed(sum_of(0)));
+		bool good = CHECK_INT(send_all(&steps), part ? STEP_AGAIN : STEP_PROVEN);
+		steps_asked(&steps, part ? LIST PUTS : LIST PUTS COMPLETE);
+		if (!good)
+			fprintf(stderr, "\tpart %u\n", part);
+		steps_end(&steps);
+	}
+}
+
 /* A turn in which S3 has got more parts than ever before begins a new count of failures. */
 static void test_progress(void)
 {
@@ -727,6 +769,7 @@ int main(void)
 	test_complete();
 	test_proof();
 	test_before_complete();
+	test_hidden_stores();
 	test_progress();
 	return check_result();
 }
