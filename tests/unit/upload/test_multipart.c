@@ -39,7 +39,7 @@ static const char *sum_of(unsigned part)
 	struct sums sums;
 	const size_t at = part ? (part - 1) * (size_t)PART_BYTES : 0;
 	const size_t n = !part ? strlen(CONTENT) : part < N ? PART_BYTES : strlen(CONTENT) - at;
-	CHECK_INT(digest_bytes(DIGEST_OF(CHECKSUM_CRC32C), CONTENT + at, n, &sums), 0);
+	CHECK_INT(digest_bytes(DIGEST_OF(CHECKSUM_CRC32C), &CONTENT[at], n, &sums), 0);
 	checksum_to_base64(CHECKSUM_CRC32C, sums_bytes(&sums, CHECKSUM_CRC32C), text);
 	return text;
 }
@@ -183,8 +183,8 @@ static void test_which_upload_fits(enum field field)
 	CHECK_INT(multipart_plan_or_resume(steps.worker, steps.file, &resumes), STEP_NEXT);
 	bool good = CHECK_INT(
 		resumes, field == ALL_FIT || field == PARTS_OTHER || field == CONTENT_SAME);
-	good &= CHECK_INT(steps.file->plan.part_bytes, field == PARTS_OTHER ? 4 : PART_BYTES) &
-		CHECK_INT(steps.file->plan.n_parts, 3);
+	good &= CHECK_INT(steps.file->plan.part_bytes, field == PARTS_OTHER ? 4 : PART_BYTES);
+	good &= CHECK_INT(steps.file->plan.n_parts, 3);
 	if (!good)
 		fprintf(stderr, "\tfield %d\n", field);
 	steps_asked(&steps, "");
@@ -283,9 +283,11 @@ static void test_parts_that_are_there(void)
 		answer(&steps, &n, completed(sum_of(0)));
 		bool good = CHECK_INT(send_all(&steps), STEP_PROVEN);
 		struct mark mark = steps_mark(&steps);
-		good &= CHECK_INT(mark.state, MARK_DONE) & CHECK_STRING(mark.done.etag, "e-3") &
-			CHECK_INT(mark.done.part_bytes, PART_BYTES) & CHECK(!mark.upload.id) &
-			CHECK_INT(mark.done.size, strlen(CONTENT));
+		good &= CHECK_INT(mark.state, MARK_DONE);
+		good &= CHECK_STRING(mark.done.etag, "e-3");
+		good &= CHECK_INT(mark.done.part_bytes, PART_BYTES);
+		good &= CHECK(!mark.upload.id);
+		good &= CHECK_INT(mark.done.size, strlen(CONTENT));
 		mark_clear(&mark);
 		/* Nothing of it is kept for a later run any more. */
 		good &= CHECK_INT(atomic_load(&steps.run->report.kept), 0);
@@ -326,8 +328,8 @@ static void test_upload_that_is_not_listed(void)
 		steps.file->candidate->is_completing = rows[i].is_completing;
 		answer(&steps, &n, rows[i].replies[0]);
 		answer(&steps, &n, rows[i].replies[1]);
-		bool good = CHECK_INT(send_all(&steps), rows[i].step) &
-			    CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
+		bool good = CHECK_INT(send_all(&steps), rows[i].step);
+		good &= CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
 		steps_asked(&steps, rows[i].asked);
@@ -379,15 +381,15 @@ static void test_new_upload(void)
 		if (rows[i].step == STEP_AGAIN)
 			good &= CHECK_INT(steps.file->restarts, rows[i].restarts + 1);
 		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
-		good &= CHECK_INT(mark.state, MARK_CLAIMED) &
-			CHECK_STRING(mark.upload.id ? mark.upload.id : "", rows[i].recorded);
-		if (*rows[i].recorded && strcmp(rows[i].recorded, "old") != 0)
-			good &= CHECK_STRING(
-					mark.upload.table, steps.run->space.settings.table_id) &
-				CHECK_STRING(mark.upload.suffix, "") &
-				CHECK_INT(mark.upload.size, strlen(CONTENT)) &
-				CHECK_INT(mark.upload.mtime_ns, MTIME_NS) &
-				CHECK_INT(mark.upload.part_bytes, PART_BYTES);
+		good &= CHECK_INT(mark.state, MARK_CLAIMED);
+		good &= CHECK_STRING(mark.upload.id ? mark.upload.id : "", rows[i].recorded);
+		if (*rows[i].recorded && strcmp(rows[i].recorded, "old") != 0) {
+			good &= CHECK_STRING(mark.upload.table, steps.run->space.settings.table_id);
+			good &= CHECK_STRING(mark.upload.suffix, "");
+			good &= CHECK_INT(mark.upload.size, strlen(CONTENT));
+			good &= CHECK_INT(mark.upload.mtime_ns, MTIME_NS);
+			good &= CHECK_INT(mark.upload.part_bytes, PART_BYTES);
+		}
 		mark_clear(&mark);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
@@ -491,11 +493,12 @@ static void test_parts_that_fail(void)
 		answer(&steps, &n, list_of(NULL, 0));
 		answer(&steps, &n, rows[i].reply);
 		const enum step step = send_all(&steps);
-		bool good = CHECK_INT(step, rows[i].step) &
-			    CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
+		bool good = CHECK_INT(step, rows[i].step);
+		good &= CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
 		struct mark mark;
 		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
-		good &= CHECK_INT(mark.state, rows[i].state) & CHECK_STRING(mark.upload.id, "up");
+		good &= CHECK_INT(mark.state, rows[i].state);
+		good &= CHECK_STRING(mark.upload.id, "up");
 		mark_clear(&mark);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
@@ -550,9 +553,10 @@ static void test_complete(void)
 			answer(&steps, &n, took(part));
 		for (size_t k = 0; k < 2; k++)
 			answer(&steps, &n, rows[i].replies[k]);
-		bool good = CHECK_INT(send_all(&steps), rows[i].step) &
-			    CHECK_INT(steps.file->claim.upload.is_open, rows[i].is_open) &
-			    CHECK_INT(c->is_completing, rows[i].may_complete) & CHECK(c->was_sent);
+		bool good = CHECK_INT(send_all(&steps), rows[i].step);
+		good &= CHECK_INT(steps.file->claim.upload.is_open, rows[i].is_open);
+		good &= CHECK_INT(c->is_completing, rows[i].may_complete);
+		good &= CHECK(c->was_sent);
 		snprintf(asked, sizeof asked, LIST PUTS "%s", rows[i].asked);
 		steps_asked(&steps, asked);
 		if (!good)
@@ -598,11 +602,10 @@ static void test_proof(void)
 		answer(&steps, &n, rows[i].head);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		struct mark mark = steps_mark(&steps);
-		good &= CHECK_STRING(mark.done.etag, rows[i].etag) &
-			/* Nobody aborts what has become an object. */
-			CHECK(!steps.file->claim.upload.is_open) &
-			CHECK_INT(s3_knows(steps.run->s3, S3_COMPLETE_TELLS_ETAG),
-				rows[i].tells_etag && !*rows[i].asked ? S3_YES : S3_NO);
+		good &= CHECK_STRING(mark.done.etag, rows[i].etag);
+		good &= CHECK(!steps.file->claim.upload.is_open);
+		good &= CHECK_INT(s3_knows(steps.run->s3, S3_COMPLETE_TELLS_ETAG),
+			rows[i].tells_etag && !*rows[i].asked ? S3_YES : S3_NO);
 		mark_clear(&mark);
 		snprintf(asked, sizeof asked, LIST PUTS COMPLETE "%s", rows[i].asked);
 		steps_asked(&steps, asked);
