@@ -1,9 +1,11 @@
 """Logs that are uploaded while they grow: what is new of one is an object of its own, and each line is in S3 exactly once."""
 
+import contextlib
 import gzip
 import os
 import re
 import shutil
+import sqlite3
 import struct
 import subprocess
 import time
@@ -453,6 +455,32 @@ def test_a_first_pass_reads_a_live_log_twice(s3once, s3, bucket, tmp_path, time)
     lines = [line for trace in tmp_path.glob("trace.*") for line in trace.read_text(errors="replace").splitlines()]
     read = sum(int(line.rsplit("= ", 1)[1]) for line in lines if f"<{logs}/app.log>" in line)
     assert 2 * len(each[0]) <= read < 2.9 * len(each[0]), read
+
+
+def test_days_without_a_log_count_from_its_last_absence(s3once, s3, bucket, tmp_path):
+    """A log that is gone is looked for on seven days with a run. Days of an earlier absence do not count."""
+    logs, away = logs_of(tmp_path, app_log_1=b"an older log\n", app_log=b"one\n"), tmp_path / "away"
+
+    def runs(days):
+        for _ in range(days):
+            with contextlib.closing(sqlite3.connect(s3once.state / "s3once" / "marks.db")) as db, db:
+                db.execute("UPDATE log_day SET clock = clock - 1")  # so that the next run is on another day
+            run = push(s3once, logs, bucket, LIVE)
+        return run
+
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 2}
+    append(logs / "app.log", b"two\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 2}
+    for days in (5, 5):
+        (logs / "app.log").rename(away)
+        runs(days)
+        away.rename(logs / "app.log")
+        assert counts(runs(1)) == {"skipped": 3}
+    assert contents(s3, bucket) == Counter([b"an older log\n", b"one\n", b"two\n"])
+    (logs / "app.log").rename(away)
+    runs(9)
+    away.rename(logs / "app.log")
+    assert counts(runs(1)) == {"uploaded": 1, "skipped": 1}, "a new log, of which nothing is known"
 
 
 def test_dry_run_keeps_nothing(s3once, s3, bucket, tmp_path):
