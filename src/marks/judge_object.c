@@ -318,7 +318,7 @@ enum fact {
 	IS_OURS = 1 << 3,        /* judge_is_ours() */
 	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, by its own metadata */
 	IS_NOT_AS_SENT = 1 << 5, /* it holds other bytes than were sent */
-	IS_UNTOLD = 1 << 6,      /* nothing shows which bytes it holds */
+	IS_UNKNOWN = 1 << 6,     /* nothing shows which bytes it holds */
 	IS_OF_THIS = 1 << 7,     /* sent from this very version, in parts */
 	SAYS_CONTENT = 1 << 8,   /* its metadata have the id of the file's content */
 	WAS_DONE = 1 << 9,       /* the version that was done according to the mark */
@@ -333,7 +333,7 @@ static unsigned facts_of(const struct judged *j)
 			      (j->replaces_any || judge_is_ours(j));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT
 				 : sent == PROOF_NO ? IS_NOT_AS_SENT
-						    : IS_UNTOLD;
+						    : IS_UNKNOWN;
 	return (j->proof == PROOF_YES ? IS_THE_FILE : 0U) |
 	       (j->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_go ? IS_TO_GO : 0U) |
 	       (judge_is_ours(j) ? IS_OURS : 0U) | as_sent |
@@ -352,7 +352,7 @@ static const struct {
 	{IS_OURS | IS_NOT_AS_SENT, JUDGED_DAMAGED},
 	{IS_OURS | IS_OTHER_BYTES | IS_OF_THIS, JUDGED_DAMAGED},
 	{SAYS_CONTENT | IS_AS_SENT, JUDGED_THE_CONTENT},
-	{SAYS_CONTENT | IS_UNTOLD, JUDGED_UNPROVEN},
+	{SAYS_CONTENT | IS_UNKNOWN, JUDGED_UNPROVEN},
 	{IS_OURS | IS_OTHER_BYTES, JUDGED_EARLIER},
 	{WAS_DONE, JUDGED_EARLIER},
 	{0, JUDGED_FOREIGN},

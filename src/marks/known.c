@@ -138,7 +138,7 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 	known->asked = true;
 	/* A first list that is also the last one is read in one batch if it is short. */
 	if (known->sparse || (last && n <= FEW && is_first))
-		return known_again(
+		return known_read_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
 	memset(ret, 0, n * sizeof(void *));
 	/* Few keys do not need every shard. mark_pages_seek() reads those that are needed. */
@@ -186,7 +186,7 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 	return *mark ? 0 : -ENOMEM;
 }
 
-enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
+enum outcome known_read_again(struct store_conn *conn, const struct mark_space *space,
 	const char *const *keys, size_t n, const struct call_limits *limits,
 	struct packed_mark **ret, struct problem *ret_problem)
 {

@@ -19,6 +19,6 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 
 /* Reads the marks of n rising keys in batches of single reads, to find files that other uploaders
  * have claimed meanwhile. *ret is as above. */
-enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
+enum outcome known_read_again(struct store_conn *conn, const struct mark_space *space,
 	const char *const *keys, size_t n, const struct call_limits *limits,
 	struct packed_mark **ret, struct problem *ret_problem);

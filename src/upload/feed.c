@@ -33,7 +33,7 @@ struct feed {
 	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
 
-struct candidate *feed_candidate(const struct scan_entry *entry)
+struct candidate *feed_new_candidate(const struct scan_entry *entry)
 {
 	/* Five strings follow the struct, in one allocation: key, path, relative, content, and the
 	 * object's key, which is the key with room for a suffix behind it. The first four end with
@@ -67,7 +67,7 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 void feed_drop_candidate(struct run *run, struct candidate *file)
 {
 	report_unshipped(&run->report, file->mtime_ns);
-	run_tell_left(run, file);
+	run_report_unfinished(run, file);
 	free(file);
 }
 
@@ -305,7 +305,7 @@ static int gather(struct feed *feed)
 		report_file(report, event, &about, NULL);
 		return 1;
 	}
-	struct candidate *file = feed_candidate(&entry);
+	struct candidate *file = feed_new_candidate(&entry);
 	if (!file) {
 		run_fail(run, PROBLEM("out of memory while reading the tree"));
 		return -ENOMEM;

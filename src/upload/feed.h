@@ -12,6 +12,6 @@ void feed_run(struct run *run);
 
 /* Makes the candidate of a file that the scan found. The caller frees it by free(). Returns NULL if
  * there is no memory. */
-struct candidate *feed_candidate(const struct scan_entry *entry);
+struct candidate *feed_new_candidate(const struct scan_entry *entry);
 /* Frees a candidate that was not begun, and notes that its file is not in S3. */
 void feed_drop_candidate(struct run *run, struct candidate *file);

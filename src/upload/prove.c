@@ -70,7 +70,7 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	const int found = scan_look(run->files.scan, path, &entry, &problem);
 	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS);
 	if (is_file && *entry.key) {
-		struct candidate *candidate = feed_candidate(&entry);
+		struct candidate *candidate = feed_new_candidate(&entry);
 		if (candidate)
 			return prove_candidate(worker, candidate);
 		problem_set(&problem, "out of memory");
@@ -172,7 +172,7 @@ static struct candidate *next_candidate(struct folders *folders)
 			judge_other(folders, &entry);
 			continue;
 		}
-		struct candidate *candidate = feed_candidate(&entry);
+		struct candidate *candidate = feed_new_candidate(&entry);
 		if (candidate)
 			return candidate;
 		run_fail(folders->run, PROBLEM("out of memory while reading the tree"));
@@ -282,8 +282,8 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 			exit = prove_all(worker, files, n);
 	}
 	worker_free(worker);
-	run_look_at_lease(run);
-	run_look_at_progress(run);
+	run_check_lease(run);
+	run_check_progress(run);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;

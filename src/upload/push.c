@@ -146,12 +146,12 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		if (!push_loop(push))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 		/* Frees the uploads and files that no worker has taken. */
-		for (struct parts *parts; (parts = queue_leftover(run->queue));) {
+		for (struct parts *parts; (parts = queue_pop_upload(run->queue));) {
 			struct file *file = multipart_give_up(parts);
-			run_tell_left(run, file->candidate);
+			run_report_unfinished(run, file->candidate);
 			file_free(file);
 		}
-		for (struct candidate *left; (left = queue_left(run->queue));)
+		for (struct candidate *left; (left = queue_pop_file(run->queue));)
 			feed_drop_candidate(run, left);
 		bucket_keep(run, push->conn);
 	}
@@ -161,9 +161,9 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		snprintf(session, sizeof session, "%s", session_id(run->session));
 	/* A lease that was lost since the main thread's last check still counts for the exit
 	 * status. So does a clock that has run out since then. */
-	run_look_at_lease(run);
-	run_look_at_progress(run);
-	run_tell_wait(run);
+	run_check_lease(run);
+	run_check_progress(run);
+	run_warn_of_wait(run);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;

@@ -276,8 +276,8 @@ static void on_look(uv_timer_t *timer)
 	struct s3once_push *push = timer->data;
 	struct run *run = &push->run;
 	const uint64_t most_ns = run->options.max_duration_ms * NS_PER_MS;
-	run_look_at_lease(run);
-	run_look_at_progress(run);
+	run_check_lease(run);
+	run_check_progress(run);
 	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns &&
 		atomic_load(&push->pool.at_work) && !run_is_stopping(run))
 		run_reach_limit(

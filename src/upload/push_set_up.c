@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* session_options.so_far. Links and special files do not count, as on the terminal. */
-static void tell_so_far(void *arg, struct session_so_far *ret)
+static void note_progress_for_row(void *arg, struct session_so_far *ret)
 {
 	struct run *run = arg;
 	const struct s3once_counts counts = report_get(&run->report);
@@ -122,7 +122,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.abandon_arg = run,
 		.progress = &run->progress,
 		.is_stuck = run_is_stuck,
-		.so_far = tell_so_far,
+		.so_far = note_progress_for_row,
 		.reads_only = run->dry,
 	};
 	/* state_file() makes the folder if it is missing, which a dry run must not do. */
@@ -192,7 +192,7 @@ bool push_set_up(struct s3once_push *push)
 			  run_files_open_move_to(&run->files, o, &problem) &&
 			  open_session(push, &problem) && run_manifest_open(run, &problem);
 	if (!push->is_set_up)
-		run_look_at_progress(run);
+		run_check_progress(run);
 	/* An end by a request to stop is no error. */
 	if (!push->is_set_up && !run_is_stopping(run))
 		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);

@@ -142,7 +142,7 @@ bool run_skips(const struct run *run, struct candidate *c, const struct mark *ma
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
 }
 
-void run_tell_left(struct run *run, const struct candidate *candidate)
+void run_report_unfinished(struct run *run, const struct candidate *candidate)
 {
 	const struct report_file about = {candidate->path, candidate->object, candidate->size};
 	if (run->options.final)
@@ -199,17 +199,17 @@ void run_fence(struct run *run, const char *why)
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
-void run_look_at_lease(struct run *run)
+void run_check_lease(struct run *run)
 {
 	if (run->session && session_is_fenced(run->session))
 		run_fence(run, session_fence_reason(run->session));
 }
 
-void run_look_at_progress(struct run *run)
+void run_check_progress(struct run *run)
 {
 	struct problem why, said;
 	/* After the grace the progress clock is left alone: tasks that are given up then are no
-	 * progress, and run_tell_wait() reports the time without progress before. */
+	 * progress, and run_warn_of_wait() reports the time without progress before. */
 	if (run_grace_is_over(run) || !progress_is_over(&run->progress))
 		return;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
@@ -222,7 +222,7 @@ void run_look_at_progress(struct run *run)
 
 #define WORTH_TELLING_NS (PROGRESS_SAY_NS / 2)
 
-void run_tell_wait(struct run *run)
+void run_warn_of_wait(struct run *run)
 {
 	struct problem why;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);

@@ -139,7 +139,7 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s);
 bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
 
 /* With options.final, reports a file that was found and is not finished when the run ends. */
-void run_tell_left(struct run *run, const struct candidate *candidate);
+void run_report_unfinished(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);
@@ -154,12 +154,12 @@ bool run_count_body(struct run *run, uint64_t bytes);
 void run_fence(struct run *run, const char *why);
 /* Calls run_fence() if the session is fenced. To be called often, by the main thread. run_is_over()
  * needs no such call. */
-void run_look_at_lease(struct run *run);
+void run_check_lease(struct run *run);
 /* Ends the run, by run_fail(), if there was no progress for too long. To be called as often as the
  * above. */
-void run_look_at_progress(struct run *run);
+void run_check_progress(struct run *run);
 /* Warns of the wait of a run that was asked to stop after a long time without progress. */
-void run_tell_wait(struct run *run);
+void run_warn_of_wait(struct run *run);
 /* Does what s3once_push_stop() promises. After the first call nothing new is begun. What is under
  * way ends after the second call, or after the first one if run_reach_limit() was called before.
  * Async-signal-safe. */

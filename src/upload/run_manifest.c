@@ -79,7 +79,7 @@ static const char *const event_words[] = {
 	[S3ONCE_EVENT_SKIPPED] = "skipped",
 };
 
-void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
+void run_report_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const struct candidate *c = file->file;

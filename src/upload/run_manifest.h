@@ -24,7 +24,7 @@ struct in_s3 {
 /* Reports a file of `bytes` bytes that is in S3, and adds its line to the manifest if there is one.
  * The reported key is that of the object, whose suffix may differ from the one that this run would
  * give it. Thread-safe. */
-void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
+void run_report_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
 
 /* To be called after the last worker has ended. Stores the object and reports it. Returns false if
  * that failed, which was reported. A dry run reports where the object would be. */

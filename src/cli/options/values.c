@@ -261,7 +261,7 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 	return -error;
 }
 
-int made_file_check(enum made_file made, const char *path, struct problem *ret_problem)
+int output_file_check(enum made_file made, const char *path, struct problem *ret_problem)
 {
 	/* What the errors propose. `example` is for somebody who named a directory, and `other` for
 	 * somebody whose directory does not exist. */

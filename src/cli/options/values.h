@@ -48,7 +48,7 @@ enum made_file { METRICS_FILE, LOG_FILE };
 /* Checks that a file can be made at the path, as far as that is known without making it. Its
  * directory has to exist. What has its name already has to be something that may be replaced, or
  * appended to for --log-file. Returns 0, or -EINVAL with a sentence. */
-int made_file_check(enum made_file made, const char *path, struct problem *ret_problem);
+int output_file_check(enum made_file made, const char *path, struct problem *ret_problem);
 
 /* s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The sources are "General
  * purpose bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points" (Amazon

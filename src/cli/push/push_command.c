@@ -167,7 +167,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 
 /* Says that nothing was read of the pipe, since its key is done. If the object is of another night,
  * this is said even with --quiet: whoever runs a dump each night takes 0 for a new backup. */
-static void say_repeat(struct push_view *view, const struct push_options *options,
+static void report_repeat(struct push_view *view, const struct push_options *options,
 	const struct s3once_counts *counts)
 {
 	const bool is_old = counts_repeat_a_night(counts);
@@ -204,7 +204,7 @@ static int run_push(
 	view->gave_way = ended == S3ONCE_EXIT_STOPPED && !signal;
 	output_draw(&view->output, ""); /* removes the progress line */
 	if (ended == S3ONCE_EXIT_OK && s3once_push_counts(push)->repeats_s)
-		say_repeat(view, options, s3once_push_counts(push));
+		report_repeat(view, options, s3once_push_counts(push));
 	if (ended != S3ONCE_EXIT_STOPPED)
 		return (int)ended;
 	return signal ? S3ONCE_EXIT_STOPPED + signal : S3ONCE_EXIT_LIMIT;

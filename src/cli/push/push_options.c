@@ -154,8 +154,9 @@ static int check_values(struct push_options *o, struct problem *problem)
 	struct listen_address address; /* unused: metrics_server_new() reads the option again */
 	/* A dry run writes neither of these files. */
 	if (!run->dry_run &&
-		((o->metrics_file && made_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||
-			(run->log_file && made_file_check(LOG_FILE, run->log_file, problem) < 0)))
+		((o->metrics_file &&
+			 output_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||
+			(run->log_file && output_file_check(LOG_FILE, run->log_file, problem) < 0)))
 		return -EINVAL;
 	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
 		(o->metrics_otlp && check_http_url("--metrics", o->metrics_otlp, problem) < 0) ||

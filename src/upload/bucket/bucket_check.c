@@ -327,7 +327,7 @@ bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidat
 	const bool good = bucket_is_believed(run, marks);
 	const struct in_s3 done = {.file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED};
 	if (good)
-		run_tell_in_s3(run, &done, c->size);
+		run_report_in_s3(run, &done, c->size);
 	free(c);
 	return good;
 }

@@ -286,7 +286,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
  * mark that says done is trusted only once S3 has shown that this is the bucket of the marks. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
-	const struct asked asked = file_asks(file);
+	const struct asked asked = file_wanted_version(file);
 	if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))
 		return STEP_OVER;
 	switch (mark_says(&file->seen, &asked)) {

@@ -117,7 +117,7 @@ enum step file_compare_content(
 
 /* Sets *ret to whether the file may have the content that the object was made of. The metadata has
  * the size of that content, and mostly its SHA-256. */
-static enum step compare_told_content(
+static enum step compare_noted_content(
 	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
 {
 	char hex[2 * sizeof file->sums.sha256 + 1];
@@ -145,7 +145,7 @@ static enum step compare_encoded(
 	enum step step = STEP_NEXT;
 	*ret = PROOF_NO;
 	if (*meta->encoding) {
-		step = compare_told_content(worker, file, meta, &may_be_same);
+		step = compare_noted_content(worker, file, meta, &may_be_same);
 		encoding = encoding_named(meta->encoding, &theirs) == 0 ? &theirs : NULL;
 	}
 	if (step != STEP_NEXT || !may_be_same)

@@ -71,7 +71,7 @@ static enum proof ask_marks(struct worker *worker, const struct file *file, bool
 	struct mark *mark, struct problem *ret)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
-	const struct asked asked = file_asks(file);
+	const struct asked asked = file_wanted_version(file);
 	mark_clear(mark);
 	if (mark_get(&ref, mark, ret) != OUTCOME_OK) {
 		problem_prefix(ret, "its mark cannot be read");

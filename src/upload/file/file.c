@@ -114,7 +114,7 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 	report_file(worker->report, event, &about, problem);
 }
 
-struct asked file_asks(const struct file *file)
+struct asked file_wanted_version(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	return (struct asked){file->state.size, file->mtime_ns, c->content, c->is_piped};
@@ -181,7 +181,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 		version.mtime_ns = file->mtime_ns;
 	else if (file_was_done_here(worker, file))
 		event = file->candidate->was_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED;
-	run_tell_in_s3(worker->run,
+	run_report_in_s3(worker->run,
 		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
 		file_about(file).bytes);
 	return step;

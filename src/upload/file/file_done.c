@@ -220,7 +220,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	step = file_mark_done(worker, file, version);
 	if (step != STEP_NEXT)
 		return step;
-	run_tell_in_s3(worker->run, &done, file->state.size);
+	run_report_in_s3(worker->run, &done, file->state.size);
 	/* Files found by a dry run have no mark, so nothing more is reported about them. */
 	return worker->run->dry ? STEP_LEFT_OUT : STEP_IN_S3;
 }

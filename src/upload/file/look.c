@@ -20,7 +20,7 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 	const struct candidate *c = file->candidate;
 	return (struct judged){.object = object,
 		.proof = proof,
-		.file = file_asks(file),
+		.file = file_wanted_version(file),
 		/* An object that was not compressed on its way names no suffix in its metadata.
 		 * Whether the input of a pipe is compressed is unknown before it has come. */
 		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",

@@ -102,7 +102,7 @@ void remove_file(struct worker *worker, struct file *file)
 	 * the time at which its mark was set. A dry run refreshes no mark. So if only the
 	 * modification time of a file has changed, its mark does not say done, and nothing is
 	 * reported. */
-	const struct asked asked = file_asks(file);
+	const struct asked asked = file_wanted_version(file);
 	const bool is_proven = file->life == FILE_PROVEN;
 	const bool is_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
 	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;

@@ -210,7 +210,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	if (step == STEP_STRANDED) /* no run will resume its upload */
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
-		run_tell_left(worker->run, file->candidate);
+		run_report_unfinished(worker->run, file->candidate);
 	if (has_ended && !file->has_given_up)
 		progress_made(&worker->run->progress);
 	atomic_fetch_sub(&worker->report->in_flight, 1);

@@ -118,8 +118,8 @@ int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue *
 	return 0;
 }
 
-/* All functions from here to queue_left() are called with the mutex held, or by queue_left() when
- * no other thread is left. */
+/* All functions from here to queue_pop_file() are called with the mutex held, or by
+ * queue_pop_file() when no other thread is left. */
 
 /* Whether no worker will get a task any more: the queue is closed, or the scan adds nothing more,
  * nothing is left, and no task is under way, whose files might come back. */
@@ -321,7 +321,7 @@ static bool take_task(struct queue *queue, struct task *ret)
 	return true;
 }
 
-struct candidate *queue_left(struct queue *queue)
+struct candidate *queue_pop_file(struct queue *queue)
 {
 	/* The order of the files does not matter any more, and adding each by its rank would be
 	 * slow. */
@@ -339,7 +339,7 @@ void queue_free(struct queue *queue)
 {
 	if (!queue)
 		return;
-	for (struct candidate *file; (file = queue_left(queue));)
+	for (struct candidate *file; (file = queue_pop_file(queue));)
 		free(file);
 	uv_cond_destroy(&queue->room);
 	uv_mutex_destroy(&queue->mutex);
@@ -535,7 +535,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 	return is_last;
 }
 
-struct parts *queue_leftover(struct queue *queue)
+struct parts *queue_pop_upload(struct queue *queue)
 {
 	/* No worker is left that could change the list, so the mutex is not needed. */
 	struct parts *parts = queue->locked.turns.parts;

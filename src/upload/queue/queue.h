@@ -183,7 +183,7 @@ struct queue;
  * blocks go by the rank of their first file. Returns 0 or -ENOMEM. */
 int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue **ret);
 /* Frees the queue and the files that are left in it. The uploads must have been taken by
- * queue_leftover() before. */
+ * queue_pop_upload() before. */
 void queue_free(struct queue *queue);
 
 /* Functions for the scan. */
@@ -247,7 +247,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
 
 /* After the last worker has ended, returns an upload with parts that were not handed out, one a
  * call, and then NULL. */
-struct parts *queue_leftover(struct queue *queue);
+struct parts *queue_pop_upload(struct queue *queue);
 /* After the last worker has ended, returns a file that is left in the queue, one a call, and then
  * NULL. The caller frees each. */
-struct candidate *queue_left(struct queue *queue);
+struct candidate *queue_pop_file(struct queue *queue);

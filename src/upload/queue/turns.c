@@ -18,7 +18,7 @@ uint64_t candidate_rank(const struct candidate *candidate)
 /* The number of small files that a worker on its own sends between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
-/* Results of whose_turn() other than a line. */
+/* Results of next_turn() other than a line. */
 enum { NEXT_PART = LINES, NEXT_NONE };
 
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
@@ -144,7 +144,7 @@ static bool may_open(const struct turns *turns)
 /* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. If it is the turn of large
  * bodies, parts and large files that are sent whole take turns. With ranks, the large files that
  * are sent whole come before all parts. */
-static size_t whose_turn(const struct turns *turns)
+static size_t next_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
 	const bool may_be_large = is_turn_of_large(turns);
@@ -162,7 +162,7 @@ static size_t whose_turn(const struct turns *turns)
 
 bool turns_has(const struct turns *turns)
 {
-	return whose_turn(turns) != NEXT_NONE;
+	return next_turn(turns) != NEXT_NONE;
 }
 
 bool turns_has_large(const struct turns *turns)
@@ -173,7 +173,7 @@ bool turns_has_large(const struct turns *turns)
 
 bool turns_take(struct turns *turns, struct task *ret)
 {
-	const size_t next = whose_turn(turns);
+	const size_t next = next_turn(turns);
 	struct parts *parts = turns->parts;
 	if (next == NEXT_NONE)
 		return false;

@@ -93,7 +93,7 @@ static inline bool steps_begin(struct steps *steps, const struct script_step *sc
 	while (scan_next(run->files.scan, &entry, &steps->problem) > 0 && entry.kind != SCAN_FILE)
 		;
 	steps->worker = worker_new(run);
-	steps->file = file_new(run, feed_candidate(&entry));
+	steps->file = file_new(run, feed_new_candidate(&entry));
 	return CHECK(steps->worker && steps->file) &&
 	       CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
 }

@@ -325,8 +325,8 @@ static void test_close_leaves_parts(void)
 	queue_done(queue, &task);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
-	CHECK(queue_leftover(queue) == &parts);
-	CHECK(queue_leftover(queue) == NULL);
+	CHECK(queue_pop_upload(queue) == &parts);
+	CHECK(queue_pop_upload(queue) == NULL);
 	queue_free(queue);
 }
 
