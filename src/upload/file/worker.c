@@ -13,6 +13,7 @@
 #include "upload/file/multipart.h"
 #include "upload/file/spool.h"
 #include "upload/file/steps.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,8 +150,9 @@ static void check_blocks(struct worker *worker, struct block *blocks)
 	size_t n = 0;
 	for (const struct block *block = blocks; block; block = block->next)
 		n += block->n;
-	struct candidate ***places = calloc(n, sizeof *places);
-	struct packed_mark **marks = calloc(n, sizeof *marks);
+	assert(n); /* a block has files */
+	struct candidate ***places = calloc(n, sizeof(struct candidate **));
+	struct packed_mark **marks = calloc(n, sizeof(struct packed_mark *));
 	if (places && marks)
 		drop_done(worker, blocks, places, marks);
 	else
