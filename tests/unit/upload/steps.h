@@ -28,15 +28,24 @@ struct steps {
 	struct file *file;
 	struct problem problem; /* of the last call */
 	unsigned events[64];    /* how often each event was reported */
-	char said[800];         /* the last error of the file */
+	char said[800];         /* the last sentence of an event */
 };
 
 static inline void steps_note(void *arg, const struct s3once_event *event)
 {
 	struct steps *steps = arg;
 	steps->events[event->type]++;
-	if (event->text)
+	if (event->text && *event->text)
 		snprintf(steps->said, sizeof steps->said, "%s", event->text);
+}
+
+/* Checks that the last sentence has this text in it. */
+static inline bool steps_say(const struct steps *steps, const char *text)
+{
+	const bool good = CHECK(strstr(steps->said, text) != NULL);
+	if (!good)
+		fprintf(stderr, "\tgot  %s\n\twant %s\n", steps->said, text);
+	return good;
 }
 
 /* Makes a folder with one file, "k". What the options say may be changed before steps_begin(). */
