@@ -426,7 +426,7 @@ static void test_done(const struct row *row)
 enum mark_of {
 	NOBODY,
 	FAILED,       /* an uploader failed to send the file */
-	FORGOTTEN,    /* s3once forget has removed the mark */
+	FORGOTTEN,    /* a mark was removed */
 	THIS_RUN,     /* an earlier turn has claimed it */
 	GONE_SESSION, /* whose row was swept */
 	ENDED_SESSION,
@@ -579,11 +579,13 @@ static void test_held(const struct held *row)
 	good &= CHECK_INT(report_get(&steps.run->report).held, row->held && step == STEP_SETTLED);
 	if (row->said)
 		good &= steps_say(&steps, row->said);
+	if (row->held)
+		good &= CHECK(!strstr(steps.said, "running since an unknown time"));
 	/* The rest of the block is left to the other uploader. */
 	good &= CHECK_INT(other->contested_ns != 0, row->mark == LIVE_SESSION);
 	if (step == STEP_NEXT)
 		good &= CHECK_INT(steps.file->claim.taken_over,
-			row->mark != NOBODY && steps.file->claim.before.state != MARK_ABSENT);
+			row->mark != NOBODY && row->mark != FORGOTTEN);
 	if (step == STEP_NEXT && !row->dry) {
 		struct mark mark = steps_mark(&steps);
 		struct task task;
@@ -699,6 +701,52 @@ static void test_race(const struct race *row)
 	if (!good)
 		fprintf(stderr, "\t%s\n", row->name);
 	session_close(racing, steps.push->conn);
+	steps_end(&steps);
+}
+
+/* Stands for the main thread, which looks at the queue again and again. */
+struct looker {
+	struct queue *queue;
+	atomic_bool is_over;
+};
+
+static void *look(void *arg)
+{
+	struct looker *looker = arg;
+	struct queue_seen seen;
+	while (!atomic_load(&looker->is_over)) {
+		queue_look(looker->queue, &seen);
+		uv_sleep(1);
+	}
+	return NULL;
+}
+
+/* A file that is held, or that others claim again and again, comes back after a pause. */
+static void test_pause(enum mark_of mark, void (*before)(struct steps *steps), uint64_t least_ns)
+{
+	struct steps steps;
+	struct task task;
+	pthread_t thread;
+	if (!steps_make(&steps, CONTENT, 9) || !steps_begin(&steps, NULL, 0))
+		return;
+	struct looker looker = {.queue = steps.run->queue};
+	struct session *live = begin_session(&steps);
+	make_mark(&steps, mark, live);
+	struct store_spy *spy = store_spy_begin(&steps);
+	spy->before = before;
+	const uint64_t begun_ns = clock_boot_ns();
+	CHECK_INT(claim_file(steps.worker, steps.file), STEP_LATER);
+	store_spy_end(spy);
+	CHECK_INT(pthread_create(&thread, NULL, look, &looker), 0);
+	queue_take(steps.run->queue, &task);
+	CHECK(clock_boot_ns() - begun_ns >= least_ns);
+	CHECK_INT(task.kind, TASK_CHECK);
+	free(task.blocks->files[0]);
+	free(task.blocks);
+	atomic_store(&looker.is_over, true);
+	pthread_join(thread, NULL);
+	session_close(live, steps.push->conn);
+	steps_asked(&steps, "");
 	steps_end(&steps);
 }
 
@@ -822,6 +870,8 @@ int main(void)
 		test_held(&helds[i]);
 	for (size_t i = 0; i < sizeof races / sizeof *races; i++)
 		test_race(&races[i]);
+	test_pause(LIVE_SESSION, NULL, NS_PER_S / 2);
+	test_pause(NOBODY, is_claimed_first, NS_PER_S);
 	test_lease_has_run_out();
 	test_no_lease_is_left();
 	test_upload_that_replaces();
