@@ -165,8 +165,8 @@ void run_warn_of_wait(struct run *run);
  * Async-signal-safe. */
 void run_ask_to_stop(struct run *run);
 
-/* Waits until enough of the lease is left to begin something new. Returns false if the run is over.
- * While it waits, nothing moves. */
+/* Waits until enough of the lease is left to begin something new. Returns false if the run ends
+ * before that. While it waits, nothing moves. */
 bool run_may_begin(struct run *run);
 
 /* Calls s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go
