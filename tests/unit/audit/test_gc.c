@@ -63,7 +63,7 @@ static void collect_by(const struct script_step *script, size_t n, bool is_held,
 		!CHECK_INT(s3_conn_new(s3, &s3_conn), 0))
 		return;
 	const struct session_options options = {.store = store,
-		.lease_ns = (is_held ? 100 : 1) * LEASE_MS * NS_PER_MS,
+		.lease_ns = (is_held ? 100ULL : 1ULL) * LEASE_MS * NS_PER_MS,
 		.heartbeat_ns = 100 * LEASE_MS * NS_PER_MS};
 	CHECK_INT(session_new(&options, &session), 0);
 	put_failed_mark(conn);
