@@ -49,6 +49,12 @@ static enum step mark_earlier(
 	 * runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->mtime_ns)
 		version.mtime_is_shared = true;
+	/* Where the same compressor makes other bytes of the same content, the object may be judged
+	 * so in each round of this turn. */
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(worker, file,
+			PROBLEM("the object in S3 is taken for an earlier version again and "
+				"again: compare it with the file"));
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
 		step = file_mark_done(worker, file, &version);
