@@ -178,6 +178,21 @@ static void test_look(size_t i)
 	steps_end(&steps);
 }
 
+/* An object that counts as an earlier version in each round of a turn ends it. */
+static void test_earlier_again_and_again(void)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	answer(&steps, 0, reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}));
+	steps.file->restarts = FILE_RESTARTS_MAX;
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_SETTLED);
+	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
+	CHECK(strstr(steps.said, "again and again") != NULL);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
 /* An upload that the mark records is aborted, by the key that it was begun for, before the mark
  * says done of what is there. */
 static void test_upload_of_what_is_there(const struct shown *shown, enum step step)
@@ -633,5 +648,6 @@ int main(void)
 	test_prove_by_head();
 	test_elsewhere();
 	test_looks_ahead();
+	test_earlier_again_and_again();
 	return check_result();
 }
