@@ -36,7 +36,7 @@ BUGS = {
         "\tif (file->seen.state == MARK_DONE)\n\t\treturn done_file(worker, file);",
     ),
     "taken-over-is-not-looked-for": (  # the condition refuses what is there, once all of it was sent again
-        "if (was_begun)\n\t\treturn STEP_DOUBT;",
+        "if (was_begun)\n\t\treturn STEP_LOOK;",
         "",
     ),
     "fails-without-claim": (

@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* the most tries of judging a mark in one turn: others may write it each time */
-#define TRIES_MAX 20
+/* the most times that a mark is judged in one turn: others may write it each time */
+#define JUDGINGS_MAX 20
 
 /* Notes in the mark that a newer version of the file was not uploaded, so that `status` shows it.
  * No other step needs the note, so an error is only logged. If the mark has changed meanwhile
@@ -217,7 +217,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 		mark_clear(&file->seen);
 		o = mark_get(&ref, &file->seen, &problem);
 	}
-	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
+	return o == OUTCOME_OK ? STEP_OPEN : file_marks_outcome(worker, file, o, &problem);
 }
 
 /* Reports that another uploader holds the file. `is_waited_for`: the file is retried later in this
@@ -305,7 +305,8 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 }
 
 /* Claims the mark, which must not have changed since file->seen. Returns NEXT once it is claimed.
- * Returns AGAIN if another uploader was first: then file->seen is that uploader's mark. */
+ * Returns OPEN if another uploader was first: then file->seen is that uploader's mark. That
+ * uploader may have sent a later version than the one that is open. */
 static enum step try_claim(struct worker *worker, struct file *file)
 {
 	struct mark present = {0};
@@ -331,37 +332,27 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	/* The rest of the block goes back to the queue, since the other uploader is probably at
 	 * work on it. */
 	queue_contested(worker->run->queue, file->candidate->block);
-	return STEP_AGAIN;
+	return STEP_OPEN;
 }
 
-/* The mark is judged and claimed again as long as others are first to write it. */
 enum step claim_file(struct worker *worker, struct file *file)
 {
-	for (unsigned i = 0; i < TRIES_MAX; i++) {
-		/* From the second try on, another uploader has written the mark meanwhile. It may
-		 * have sent a later version than the one that is open, so the file is opened
-		 * again. */
-		enum step step = i ? file_open(worker, file) : STEP_NEXT;
-		/* If the mark records an upload and has a done version, the upload was begun to
-		 * replace that version. This run resumes the upload if it may replace the version,
-		 * too, and has the same key for the object. */
-		file->replaces[0] = '\0';
-		if (replaces_versions(worker) && file->seen.upload.is_open &&
-			strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)
-			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
-		if (step == STEP_NEXT)
-			step = judge_seen_mark(worker, file);
-		if (step == STEP_NEXT && worker->run->dry) {
-			mark_suppose_claim(&file->seen, &file->claim);
-			return STEP_NEXT;
-		}
-		if (step == STEP_NEXT && !run_may_begin(worker->run))
-			return STEP_OVER;
-		if (step == STEP_NEXT)
-			step = try_claim(worker, file);
-		if (step != STEP_AGAIN)
-			return step;
-	}
 	/* Others have written the mark again and again, so this file gives way for a second. */
-	return file_later(worker, file, clock_boot_ns() + NS_PER_S);
+	if (++file->judgings > JUDGINGS_MAX)
+		return file_later(worker, file, clock_boot_ns() + NS_PER_S);
+	/* If the mark records an upload and has a done version, the upload was begun to replace
+	 * that version. This run resumes the upload if it may replace the version, too, and has the
+	 * same key for the object. */
+	file->replaces[0] = '\0';
+	if (replaces_versions(worker) && file->seen.upload.is_open &&
+		strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)
+		memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
+	const enum step step = judge_seen_mark(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	if (worker->run->dry) {
+		mark_suppose_claim(&file->seen, &file->claim);
+		return STEP_NEXT;
+	}
+	return run_may_begin(worker->run) ? try_claim(worker, file) : STEP_OVER;
 }

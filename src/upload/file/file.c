@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@ struct file *file_new(struct run *run, struct candidate *c)
 	file->candidate = c;
 	file->target = object_rules_target(
 		run->bodies.rules, c->object, c->is_piped ? c->key : c->relative);
+	file->step = STEP_OPEN;
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	share_init(&file->share, &run->report, c->path, c->size);
@@ -35,7 +35,7 @@ void file_free(struct file *file)
 	atomic_fetch_sub(&file->share.report->under_way, atomic_load(&file->share.bytes));
 	/* The turn ends, and the file is neither in S3 nor excluded. Without a candidate, the file
 	 * was put back into the queue, and another turn of it decides. */
-	if (file->candidate && (file->life < FILE_LEFT_OUT || file->life == FILE_STRANDED))
+	if (file->candidate && file->step < STEP_LEFT_OUT)
 		report_unshipped(file->share.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
 		close(file->fd);
@@ -44,38 +44,6 @@ void file_free(struct file *file)
 	mark_clear(&file->seen);
 	claim_clear(&file->claim);
 	free(file);
-}
-
-/* The changes of a file's state by the answers of steps. An answer without a row leaves the
- * state. */
-#define FROM(state)    (1U << (state))
-#define FROM_CLAIMED   (FROM(FILE_CLAIMED) | FROM(FILE_UNSEEN) | FROM(FILE_CLEAR))
-#define FROM_BEGINNING (FROM(FILE_UNCLAIMED) | FROM_CLAIMED)
-static const struct {
-	enum step answer;
-	unsigned from;
-	enum file_life to;
-} changes[] = {
-	{STEP_NEXT, FROM(FILE_UNCLAIMED), FILE_CLAIMED},
-	{STEP_NEXT, FROM_CLAIMED, FILE_CLEAR},
-	{STEP_CLEAR, FROM_CLAIMED, FILE_CLEAR},
-	{STEP_DOUBT, FROM_CLAIMED, FILE_UNSEEN},
-	{STEP_EARLIER, FROM_CLAIMED, FILE_UNCLAIMED},
-	{STEP_LEFT_OUT, FROM_BEGINNING, FILE_LEFT_OUT},
-	{STEP_STRANDED, FROM_BEGINNING, FILE_STRANDED},
-	{STEP_IN_S3, FROM_BEGINNING, FILE_IN_S3},
-	{STEP_PROVEN, FROM_BEGINNING, FILE_PROVEN},
-};
-
-void file_enter(struct file *file, enum step answer)
-{
-	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-		if (changes[i].answer == answer && changes[i].from & FROM(file->life)) {
-			file->life = changes[i].to;
-			return;
-		}
-	/* These have no rows. Any other answer is not one of a step of this state. */
-	assert(answer == STEP_AGAIN || answer == STEP_SETTLED || answer >= STEP_LATER);
 }
 
 void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
@@ -189,7 +157,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	if (file->life != FILE_UNCLAIMED && !worker->run->dry) {
+	if (file->step > STEP_CLAIM && !worker->run->dry) {
 		struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem second = {0};
 		/* The mark goes on recording an open upload, so that the next run can resume it. */

@@ -1,6 +1,6 @@
-/* A file that is under way: its states, and the data that its steps share. file.c derives values
- * from it and ends its turn, and file_outcome.c decides about errors. All functions may block, in
- * the thread of the worker. */
+/* A file that is under way: its steps, and the data that they share. file.c derives values from it
+ * and ends its turn, and file_outcome.c decides about errors. All functions may block, in the
+ * thread of the worker. */
 #pragma once
 #include "marks/judge_object.h"
 #include "upload/body/multipart_plan.h"
@@ -12,40 +12,49 @@ struct worker;
 /* The most times that a file is sent again because S3 holds other bytes than were sent. */
 #define FILE_DAMAGES_MAX 3
 
-/* Where a file is in its turn. Nothing else in struct file says that. Each state has one step,
- * which worker.c performs. The step returns an answer (enum step), and file_enter() alone sets the
- * state, by the answer:
+/* The steps of a file in its turn, and the ways in which the turn ends. worker.c performs the
+ * steps. Each returns the step that follows it, or the end of the turn:
  *
- *                claim_file()          look_elsewhere()
- *   UNCLAIMED ---------------> CLAIMED ----------------> CLEAR --- send_file() ---> PROVEN
- *      |  ^                       |  \                    |  ^
- *      |  | EARLIER               |   \ taken over  DOUBT |  | nothing is in the way
- *      |  |                       |    \                  v  |
- *      |  +-----------------------|-----+---------------> UNSEEN --- look_at_object()
- *      |                          |                              adopts ---> PROVEN
- *      |                          +--- an object of its content is adopted ---> IN_S3
- *      +--- the mark says done ---> IN_S3, or PROVEN if only its time had changed
- *      +--- it is not to be sent as it is now ---> LEFT_OUT
- *      +--- it is another version than its key is of ---> STRANDED (from any state)
+ *   OPEN ---> CLAIM ---> ELSEWHERE ---> SEND ---> PROVEN
+ *     ^         |            |          ^  |
+ *     |         |            |          |  | S3 may hold an object
+ *     |         |            |          |  v
+ *     |         |            +--------> LOOK ---> PROVEN, if it has the file's content
+ *     |         |                        |
+ *     +---------+------------------------+
+ *      the mark is judged once more
  *
- * A file that fails stays in its state. DOUBT is whatever leaves open whether S3 holds something:
- * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */
-enum file_life {
-	FILE_UNCLAIMED, /* its mark has to be judged and claimed */
-	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
-	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes the sending */
-	FILE_CLEAR,     /* as far as is known, S3 holds at most the object to be replaced */
-	/* In these the turn has ended. */
-	FILE_LEFT_OUT, /* in its present state it does not belong into S3 */
-	FILE_STRANDED, /* it failed: its key or its content's id belongs to another version */
-	FILE_IN_S3,    /* S3 has it: its mark says so */
-	FILE_PROVEN,   /* as FILE_IN_S3, and this turn has read all of its content as of `state` */
+ * "Returns NEXT, or why not" means that any other answer is the step with which the file goes on
+ * instead, or the reason why its turn has ended. */
+enum step {
+	/* The function has done its work, and its caller goes on. Of a whole step: the one after it
+	 * follows. */
+	STEP_NEXT,
+	STEP_OPEN,      /* it is opened as it is now */
+	STEP_CLAIM,     /* its mark is judged and claimed: after that, it is ours */
+	STEP_ELSEWHERE, /* its content is looked for under other suffixes */
+	/* A HEAD precedes the sending, since S3 may hold an object: an upload is gone, a reply is
+	 * lost, or other bytes were stored than were sent. */
+	STEP_LOOK,
+	STEP_SEND, /* it is sent: S3 holds at most the object to be replaced, as far as is known */
+	/* The turn has ended. The file was reported and counted, and nothing is left to do. */
+	STEP_SETTLED,  /* it failed, or another uploader has it, or S3 keeps an earlier version
+			*/
+	STEP_STRANDED, /* it failed: its key or its content's id belongs to another version */
+	STEP_LEFT_OUT, /* as it is now, it does not belong into S3 */
+	STEP_IN_S3,    /* S3 has it: its mark says so */
+	STEP_PROVEN,   /* as IN_S3, and this turn has read all of its content as of file->state */
+	/* The turn has ended for this worker, and another one may have the file by now. */
+	STEP_LATER, /* it was put back into the queue */
+	STEP_PARTS, /* its parts are in the queue, and the worker that ends the last one goes on */
+	STEP_ASIDE, /* it was refused, and was handed over to the run's refusals */
+	STEP_OVER,  /* the run is over, and the mark stays as it is for the next run */
 };
 
 /* Only the thread that holds the pointer uses it. */
 struct file {
 	struct candidate *candidate; /* owned */
-	enum file_life life;
+	enum step step; /* the step that follows, or the end of its turn; set by worker.c */
 	struct s3_target target; /* the object's key and settings */
 	int fd;                  /* -1: not open */
 	struct file_state state; /* state of the open file, which may be the copy of a piece */
@@ -79,7 +88,7 @@ struct file {
 	char parts_sum[PARTS_SUM_MAX +
 		       1];  /* checksum of those parts' checksums, as in struct version */
 	struct mark seen;   /* the mark as last seen while it was not ours */
-	struct claim claim; /* claim of the mark, from CLAIMED to CLEAR */
+	struct claim claim; /* claim of the mark, after CLAIM */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
@@ -87,40 +96,12 @@ struct file {
 	 * replaces it. */
 	bool is_unconditional;
 	bool has_given_up;  /* it was retried in vain for too long, which is no progress */
+	unsigned judgings;  /* number of times that its mark was judged in this turn */
 	unsigned restarts;  /* number of restarts of this turn, for any reason */
 	unsigned damages;   /* number of times that S3 held other bytes than were sent */
 	uint64_t begun_ns;  /* clock_boot_ns() at the beginning of this turn */
 	struct share share; /* the part of the file that was sent */
 };
-
-/* The answer of a step. "Returns NEXT, or why not" means that any other answer is the way in which
- * the file goes on instead, or the reason why its turn has ended. A function that is a part of a
- * step returns one, too: its NEXT means that the step goes on. */
-enum step {
-	/* The turn goes on, in the state that file_enter() makes of this. */
-	STEP_NEXT,  /* the step has done its work, and the next one follows */
-	STEP_AGAIN, /* the same step follows once more */
-	STEP_CLEAR, /* the file is sent, from the beginning */
-	STEP_DOUBT, /* S3 may hold an object by now, and a HEAD follows */
-	/* an earlier version is done now according to the mark, which is judged again */
-	STEP_EARLIER,
-	STEP_GOES_ON = STEP_EARLIER,
-	/* The turn has ended. The file was reported and counted, and nothing is left to do. */
-	STEP_SETTLED,  /* it stays in its state: it has failed, or another uploader holds it */
-	STEP_LEFT_OUT, /* this and the next three: in the state of that name */
-	STEP_STRANDED,
-	STEP_IN_S3,
-	STEP_PROVEN,
-	/* The turn has ended for this worker. */
-	STEP_LATER, /* it was put back into the queue */
-	STEP_PARTS, /* its parts are in the queue, and the worker that ends the last one goes on */
-	STEP_ASIDE, /* it was refused, and was handed over to the run's refusals */
-	STEP_OVER,  /* the run is over, and the mark stays as it is for the next run */
-};
-
-/* Sets the state of the file by the answer of the step of its state. Some answers leave the
- * state. */
-void file_enter(struct file *file, enum step answer);
 
 /* Makes a file of the candidate, and takes the candidate. If there is no memory, it returns NULL
  * and takes nothing. */

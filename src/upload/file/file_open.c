@@ -70,7 +70,7 @@ static enum step gone(struct worker *worker, struct file *file)
 	/* After the claim, the mark is ours and does not say done. With --reupload it may say so,
 	 * but the file would have to be sent all the same. If the mark notes a newer version, the
 	 * missing file may be that one, which was not uploaded. */
-	if (file->life == FILE_UNCLAIMED && !worker->options->reupload &&
+	if (file->step <= STEP_CLAIM && !worker->options->reupload &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
 		return bucket_is_believed(worker->run, worker->marks)
@@ -328,8 +328,7 @@ static enum step give_up_reading(struct worker *worker, struct file *file, enum 
 			"modified a moment ago"));
 }
 
-/* Opens a file that has changed while it was read, as it is now. Returns AGAIN or DOUBT, or why
- * not. */
+/* Opens a file that has changed while it was read, as it is now. Returns the step that follows. */
 static enum step open_anew(struct worker *worker, struct file *file)
 {
 	const enum unsteady change = find_change(file);
@@ -354,7 +353,7 @@ static enum step open_anew(struct worker *worker, struct file *file)
 		return step;
 	/* The file may be again what the object that was to be replaced holds. So S3's object is
 	 * checked once more. */
-	return file->life == FILE_CLEAR && *file->replaces ? STEP_DOUBT : STEP_AGAIN;
+	return file->step == STEP_SEND && *file->replaces ? STEP_LOOK : file->step;
 }
 
 enum step file_read_error(struct worker *worker, struct file *file, int error)

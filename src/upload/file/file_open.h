@@ -5,8 +5,7 @@
 
 /* Opens the file that now has the name, plans it by its size, and chooses its encoding. Forgets the
  * sums of the file that was open before. Input of a pipe that has not come yet is not opened: fd
- * stays -1. Returns NEXT, or AGAIN or DOUBT if the file changed meanwhile and was opened once more,
- * or why not. */
+ * stays -1. Returns NEXT, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
  * Returns NEXT, or why not: the key would be too long. */
@@ -24,9 +23,9 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* Handles an error (-errno) of opening or reading the file. A file that has changed (-ESTALE) is
- * opened as it is now, for which this returns AGAIN, DOUBT if it was to replace an object, or why
- * not. After -ECANCELED, with which this run has ended the reading, and if no descriptor is left,
- * which ends the run, this returns OVER. If another process holds a lease on the file, it is
+ * opened as it is now, and the present step follows once more, or LOOK if the file was to replace
+ * an object. After -ECANCELED, with which this run has ended the reading, and if no descriptor is
+ * left, which ends the run, this returns OVER. If another process holds a lease on the file, it is
  * retried later. Any other error fails it. */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 /* Reads the file, and sets *ret to whether the object has its content, as far as the server shows

@@ -32,7 +32,7 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 
 /* The object is an earlier version of the file: one that was sent for this mark and is not marked
  * yet, or the one that was done before the claim. Marks the object's version done, which ends the
- * claim. After that the file is judged like any file that has changed. Returns EARLIER, or why
+ * claim. After that the file is judged like any file that has changed. Returns OPEN, or why
  * not. */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
@@ -66,7 +66,7 @@ static enum step mark_earlier(
 		session_id(worker->run->session));
 	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
 	claim_clear(&file->claim);
-	return STEP_EARLIER;
+	return STEP_OPEN;
 }
 
 /* Adopts an object that has the content of the file. It counts as uploaded if this very run has
@@ -108,7 +108,7 @@ static enum step object_damaged(
 			"way or by the server, and the file is sent again in its place",
 			quote(file->candidate->path).text));
 	memcpy(file->replaces, object->etag, sizeof file->replaces);
-	return STEP_CLEAR;
+	return STEP_SEND;
 }
 
 /* Returns the uploader of an object that these marks have not uploaded for this file. */
@@ -292,7 +292,7 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
 	const struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
-	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_DOUBT;
+	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
 }
 
 enum step look_after_write(struct worker *worker, struct file *file,
@@ -307,7 +307,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
 		!file->is_unconditional) {
 		file->is_unconditional = true; /* a HEAD right before the write replaces it */
-		return STEP_AGAIN;
+		return STEP_SEND;
 	}
 	/* The condition was refused if the outcome is REFUSED, or ABSENT with If-Match. Either an
 	 * object exists, perhaps from a request of this run whose reply was lost. Or the object
@@ -327,7 +327,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
 			PROBLEM("the server refuses the upload, but HEAD finds no object"));
-	return STEP_AGAIN;
+	return STEP_SEND;
 }
 
 enum step prove_by_head(struct worker *worker, struct file *file)
@@ -449,7 +449,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	/* Whether S3 may hold an object of this version under the file's own key, which is then
-	 * checked next (UNSEEN). It may if the mark that was taken over was not done, since an
+	 * checked next (LOOK). It may if the mark that was taken over was not done, since an
 	 * uploader may have sent the file. With --reupload it may whatever that mark said, since
 	 * versions that are done are sent again. Without --reupload, a mark that said done is taken
 	 * over only to replace the done version, whose object file->replaces names. */
@@ -467,6 +467,6 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	if (was_begun)
-		return STEP_DOUBT;
+		return STEP_LOOK;
 	return looks_ahead(worker, file) ? look_at_object(worker, file, LOOK_AHEAD) : STEP_NEXT;
 }

@@ -3,9 +3,9 @@
 #pragma once
 #include "upload/file/file.h"
 
-/* Step 4, of CLAIMED. For a file that is known by its content, checks the mark's key with each
+/* Step 4, ELSEWHERE. For a file that is known by its content, checks the mark's key with each
  * other suffix of compression for that content, and adopts such an object. If none was adopted,
- * returns DOUBT if S3 may hold an object under its own key, and otherwise NEXT. */
+ * returns LOOK if S3 may hold an object under its own key, and otherwise NEXT. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
 /* The purpose of a HEAD of the object. */
 enum look {
@@ -15,8 +15,8 @@ enum look {
 	 * of the write then protects an object that must stay. */
 	LOOK_AHEAD,
 };
-/* Step 4, of UNSEEN: checks the object under the key. An object with the file's content is adopted.
- * Returns CLEAR if the object is damaged, and EARLIER if it is an earlier version. Returns NEXT if
+/* Step 4, LOOK: checks the object under the key. An object with the file's content is adopted.
+ * Returns SEND if the object is damaged, and OPEN if it is an earlier version. Returns NEXT if
  * the file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look why);
 /* Step 2, before a claim that is to replace the done version, whose etag is in file->replaces.
@@ -25,13 +25,13 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look why
 enum step look_whether_ours(struct worker *worker, struct file *file);
 /* Likewise right before a write whose condition the server may ignore, but does not read the file.
  * Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds another
- * object, returns DOUBT, so that look_at_object() follows. */
+ * object, returns LOOK. */
 enum step look_once_more(struct worker *worker, struct file *file);
 /* Handles an outcome other than OK of a PutObject or CompleteMultipartUpload under this condition,
  * if the caller does not handle it itself.
  *
  * If the condition was refused, look_at_object() checks the object. If nothing is in the way of the
- * file now, this returns AGAIN. It also returns AGAIN if the server does not support the condition:
+ * file now, this returns SEND. It also returns SEND if the server does not support the condition:
  * the file goes on without one. Any other outcome is left to file_outcome(). */
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);

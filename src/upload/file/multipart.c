@@ -106,7 +106,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	 * costs storage. So the request is repeated only once. After that the file fails if the
 	 * server did answer, since it would answer the same later. */
 	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
-		return STEP_AGAIN;
+		return STEP_SEND;
 	if (o == OUTCOME_LOST && problem.status)
 		return file_fail(worker, file, &problem);
 	if (o != OUTCOME_OK)
@@ -421,7 +421,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		/* The upload may have become the object, or may be gone, which RGW answers with
 		 * 500. A HEAD will show which. */
 		if (++file->restarts <= AMBIGUOUS_MAX)
-			return STEP_DOUBT;
+			return STEP_LOOK;
 		break;
 	case OUTCOME_CONFLICT:
 		/* The conflict may be with our own earlier request. */
@@ -433,16 +433,16 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (step != STEP_NEXT)
 			return step;
 		if (++file->restarts <= FILE_RESTARTS_MAX)
-			return STEP_DOUBT;
+			return STEP_LOOK;
 		break;
 	case OUTCOME_BAD_PART:
-		/* AGAIN lists the parts that the server has, and compares them once more. If this
+		/* SEND lists the parts that the server has, and compares them once more. If this
 		 * turn was restarted before, and it has not helped, the server may require parts of
 		 * one length. */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
 		if (++file->restarts <= FILE_RESTARTS_MAX)
-			return STEP_AGAIN;
+			return STEP_SEND;
 		break;
 	case OUTCOME_INVALID:
 		/* This may mean the same: that the parts must have one length. */

@@ -25,7 +25,7 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
  * or why not. For a STRANDED file, whose key no later run will use, an error is only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
 /* Handles an upload id that S3 no longer knows. Either a late request has completed the upload, or
- * the upload was aborted or has expired. A HEAD will show which. Returns DOUBT, or the reason for
+ * the upload was aborted or has expired. A HEAD will show which. Returns LOOK, or the reason for
  * giving the file up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the

@@ -40,7 +40,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 		multipart_keeps(file, 0);
 		return STEP_NEXT;
 	}
-	if (file->life != FILE_STRANDED)
+	if (file->step != STEP_STRANDED)
 		return file_outcome(worker, file, o, &problem);
 	log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
 	return STEP_SETTLED;
@@ -57,7 +57,7 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 	multipart_keeps(file, 0);
 	file->claim.upload.is_open = false;
 	if (++file->restarts <= FILE_RESTARTS_MAX)
-		return STEP_DOUBT;
+		return STEP_LOOK;
 	return file_fail(worker, file,
 		PROBLEM("its multipart uploads disappear while they are under way: check whether "
 			"a lifecycle rule or another program aborts them"));

@@ -103,7 +103,7 @@ void remove_file(struct worker *worker, struct file *file)
 	 * modification time of a file has changed, its mark does not say done, and nothing is
 	 * reported. */
 	const struct asked asked = file_wanted_version(file);
-	const bool is_proven = file->life == FILE_PROVEN;
+	const bool is_proven = file->step == STEP_PROVEN;
 	const bool is_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
 	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;
 	if (!is_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) || run_is_stopping(run))

@@ -92,7 +92,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	case PROOF_NO:
 		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)
-			return STEP_DOUBT;
+			return STEP_LOOK;
 		return file_fail(worker, file,
 			PROBLEM("S3 stored other bytes than were sent (its checksum %s differs)",
 				*reply.sum.text ? reply.sum.text : reply.etag));

@@ -8,7 +8,7 @@
 #pragma once
 #include "upload/file/file.h"
 
-/* Step 5, of CLEAR, while file->fd is -1. Checks whether there is an object under the key. Then
+/* Step 5, SEND, while file->fd is -1. Checks whether there is an object under the key. Then
  * reads the pipe to its end, or takes the output that an earlier run has kept. Returns NEXT once
  * the output is open as the file, or why not. */
 enum step spool_take(struct worker *worker, struct file *file);

@@ -1,13 +1,13 @@
-/* The steps of a file that are one function each. worker.c performs the step of the file's state;
- * look.h, multipart.h and spool.h have the others. */
+/* The steps of a file that are one function each. look.h, multipart.h and spool.h have the others.
+ */
 #pragma once
 #include "upload/file/file.h"
 
-/* Steps 2 and 3, of UNCLAIMED: judges the mark, and claims it or takes it over. Returns NEXT once
- * it is claimed, or why not. */
+/* Steps 2 and 3, CLAIM: judges the mark, and claims it or takes it over. Returns NEXT once it is
+ * claimed, OPEN if another uploader has written the mark meanwhile, or why not. */
 enum step claim_file(struct worker *worker, struct file *file);
 
-/* Step 5, of CLEAR: sends the file by its plan. A small file is sent here by one PutObject,
+/* Step 5, SEND: sends the file by its plan. A small file is sent here by one PutObject,
  * and is marked as done. A large file is left to multipart.c, and PARTS is returned once its parts
  * are in the queue. */
 enum step send_file(struct worker *worker, struct file *file);

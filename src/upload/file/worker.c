@@ -1,7 +1,7 @@
-/* A worker. It takes tasks from the queue, brings each file from state to state (see the picture in
- * file.h) by the answers of its steps, and rereads the marks of files that came back. push_loop.c
- * starts a worker in each thread. prove.c makes workers for their connections and buffers, but
- * gives them no tasks. Each step is in a file of its own. */
+/* A worker. It takes tasks from the queue, performs the steps of each file (see the picture in
+ * file.h), and rereads the marks of files that came back. push_loop.c starts a worker in each
+ * thread. prove.c makes workers for their connections and buffers, but gives them no tasks. Each
+ * step is in a file of its own. */
 #include "upload/file/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -165,43 +165,75 @@ static void check_blocks(struct worker *worker, struct block *blocks)
 	}
 }
 
-/* Performs the step of the state that the file is in. Sending includes the proof and the mark. */
-static enum step perform_step(struct worker *worker, struct file *file)
+static enum step open_now(struct worker *worker, struct file *file)
 {
-	switch (file->life) {
-	case FILE_UNCLAIMED:
-		return claim_file(worker, file);
-	case FILE_CLAIMED:
-		return look_elsewhere(worker, file);
-	case FILE_UNSEEN:
-		return look_at_object(worker, file, LOOK_AND_JUDGE);
-	case FILE_CLEAR:
-		return worker->run->dry ? file_settle(worker, file, S3ONCE_EVENT_PLANNED)
-		       : file->fd < 0   ? spool_take(worker, file)
-					: send_file(worker, file);
-	default: /* the turn has ended */
-		return STEP_SETTLED;
-	}
-}
-
-/* Opens the file before its mark is judged once more: it may have changed meanwhile. */
-static enum step open_again(struct worker *worker, struct file *file)
-{
+	const uint64_t began_ns = clock_boot_ns();
 	const enum step step = file_open(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
+	worker->read_ns += clock_boot_ns() - began_ns;
+	return step;
 }
 
-/* Goes on after this answer of a step: performs the step of each state that the file reaches, until
- * its turn ends. At the end of the turn the file is removed if it is due, and freed. A file whose
- * parts are in the queue, or that was put aside, is not freed, since others own it then. */
+/* The session of the run has to begin before the first claim. A file that could not be opened needs
+ * no session. */
+static enum step begin_and_claim(struct worker *worker, struct file *file)
+{
+	if (!worker->has_begun)
+		worker->has_begun = run_begin(worker->run, worker->marks);
+	return worker->has_begun ? claim_file(worker, file) : STEP_OVER;
+}
+
+static enum step look_in_doubt(struct worker *worker, struct file *file)
+{
+	return look_at_object(worker, file, LOOK_AND_JUDGE);
+}
+
+/* Sending includes the proof and the mark. */
+static enum step send_or_plan(struct worker *worker, struct file *file)
+{
+	return worker->run->dry ? file_settle(worker, file, S3ONCE_EVENT_PLANNED)
+	       : file->fd < 0   ? spool_take(worker, file)
+				: send_file(worker, file);
+}
+
+/* The life of a file: the function of each step, the step that follows once that has done its work
+ * (NEXT), and others that may follow. Each step may follow itself, since a file that has changed
+ * while it was read is opened anew. Each may also end the turn. docs/protocol.md ("One file") has
+ * the same table. */
+#define MAY(step) (1U << (step))
+static const struct {
+	enum step (*perform)(struct worker *worker, struct file *file);
+	enum step next;
+	unsigned others;
+} steps[] = {
+	[STEP_OPEN] = {open_now, STEP_CLAIM, 0},
+	[STEP_CLAIM] = {begin_and_claim, STEP_ELSEWHERE, MAY(STEP_OPEN)},
+	[STEP_ELSEWHERE] = {look_elsewhere, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
+	[STEP_LOOK] = {look_in_doubt, STEP_SEND, MAY(STEP_OPEN)},
+	[STEP_SEND] = {send_or_plan, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
+};
+
+/* Sets the step that follows this answer of the present one. */
+static void enter(struct file *file, enum step answer)
+{
+	if (answer > STEP_PROVEN) /* another worker may have freed the file */
+		return;
+	const enum step from = file->step;
+	file->step = answer == STEP_NEXT ? steps[from].next : answer;
+	assert(file->step > STEP_SEND || file->step == from || file->step == steps[from].next ||
+		steps[from].others & MAY(file->step));
+}
+
+/* Goes on after this answer: performs the steps of the file until its turn ends. At the end of the
+ * turn the file is removed if it is due, and freed. A file whose parts are in the queue, or that
+ * was put aside, is not freed, since others own it then. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
-	file_enter(file, step);
-	while (step <= STEP_GOES_ON && !run_is_over(worker->run)) {
-		step = step == STEP_EARLIER ? open_again(worker, file) : perform_step(worker, file);
-		file_enter(file, step);
+	enter(file, step);
+	while (step <= STEP_SEND && !run_is_over(worker->run)) {
+		step = steps[file->step].perform(worker, file);
+		enter(file, step);
 	}
-	if (step <= STEP_GOES_ON) /* the run has ended between two steps */
+	if (step <= STEP_SEND) /* the run has ended between two steps */
 		step = STEP_OVER;
 	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
@@ -259,7 +291,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	struct run *run = worker->run;
 	struct problem problem = {0};
 	struct file *file = file_new(run, candidate);
-	enum step step = STEP_AGAIN; /* the mark is judged next, unless something prevents that */
+	enum step step = STEP_OPEN;
 	if (!file) {
 		free(candidate);
 		run_fail(run, PROBLEM("out of memory"));
@@ -274,17 +306,6 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 			step = file_marks_outcome(worker, file, o, &problem);
 		else if (was_taken(worker, file))
 			step = leave_block(worker, file);
-	}
-	if (step == STEP_AGAIN) {
-		const uint64_t began_ns = clock_boot_ns();
-		step = open_again(worker, file);
-		worker->read_ns = clock_boot_ns() - began_ns;
-	}
-	/* The session of the run has to begin before the first claim. A file that could not be
-	 * opened needs no session. */
-	if (step == STEP_AGAIN && !worker->has_begun) {
-		worker->has_begun = run_begin(run, worker->marks);
-		step = worker->has_begun ? STEP_AGAIN : STEP_OVER;
 	}
 	go_on(worker, file, step);
 }

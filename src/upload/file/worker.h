@@ -1,6 +1,6 @@
 /* A worker takes tasks from the queue. It brings each file from its claim to its mark, on
  * connections of its own, and blocks meanwhile. Each step of docs/protocol.md ("One file") is one
- * function, and worker.c calls the one for the file's state.
+ * function, and worker.c calls one after the other.
  *
  * A step uses the connections and the buffer of its worker, and those members of the run that all
  * threads share. */

@@ -6,6 +6,7 @@
 #include "scan/scan.h"
 #include "upload/feed.h"
 #include "upload/file/file_open.h"
+#include "upload/file/steps.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
 #include <fcntl.h>
@@ -105,6 +106,22 @@ static inline bool steps_begin(struct steps *steps, const struct script_step *sc
 	steps->file = file_new(run, feed_new_candidate(&entry));
 	return CHECK(steps->worker && steps->file) &&
 	       CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
+}
+
+/* Judges the mark and claims it, as a worker does: each time that it has to be judged once more,
+ * the file is opened before. */
+static inline enum step steps_claim(struct steps *steps)
+{
+	struct file *file = steps->file;
+	enum step step = STEP_CLAIM;
+	while (step == STEP_OPEN || step == STEP_CLAIM) {
+		file->step = step;
+		step = step == STEP_CLAIM ? claim_file(steps->worker, file)
+					  : file_open(steps->worker, file);
+		if (step == STEP_NEXT && file->step == STEP_OPEN)
+			step = STEP_CLAIM;
+	}
+	return step;
 }
 
 static inline void steps_end(struct steps *steps)

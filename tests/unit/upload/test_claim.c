@@ -401,7 +401,7 @@ static void test_done(const struct row *row)
 	struct store_spy *spy = store_spy_begin(&steps);
 	if (row->trouble == MARK_MOVES)
 		spy->before = refresh_as_another;
-	const enum step step = claim_file(steps.worker, steps.file);
+	const enum step step = steps_claim(&steps);
 	store_spy_end(spy);
 	bool good = CHECK_INT(step, row->step);
 	good &= CHECK_STRING(spy->writes, row->writes);
@@ -568,7 +568,7 @@ static void test_held(const struct held *row)
 	struct store_spy *spy = store_spy_begin(&steps);
 	spy->fails = row->outcome == OUTCOME_OK ? '\0' : 'S';
 	spy->outcome = row->outcome;
-	const enum step step = claim_file(steps.worker, steps.file);
+	const enum step step = steps_claim(&steps);
 	store_spy_end(spy);
 	bool good = CHECK_INT(step, row->step);
 	good &= CHECK_STRING(spy->writes, row->writes);
@@ -689,7 +689,7 @@ static void test_race(const struct race *row)
 	spy->before = row->before;
 	spy->fails = row->outcome == OUTCOME_OK ? '\0' : 'm';
 	spy->outcome = row->outcome;
-	bool good = CHECK_INT(claim_file(steps.worker, steps.file), row->step);
+	bool good = CHECK_INT(steps_claim(&steps), row->step);
 	store_spy_end(spy);
 	good &= CHECK_STRING(spy->writes, row->writes);
 	good &= CHECK_INT(atomic_load(&steps.run->report.claims_refused), row->refused);
@@ -735,7 +735,7 @@ static void test_pause(enum mark_of mark, void (*before)(struct steps *steps), u
 	struct store_spy *spy = store_spy_begin(&steps);
 	spy->before = before;
 	const uint64_t begun_ns = clock_boot_ns();
-	CHECK_INT(claim_file(steps.worker, steps.file), STEP_LATER);
+	CHECK_INT(steps_claim(&steps), STEP_LATER);
 	store_spy_end(spy);
 	CHECK_INT(pthread_create(&thread, NULL, look, &looker), 0);
 	queue_take(steps.run->queue, &task);
@@ -762,7 +762,7 @@ static void test_lease_has_run_out(void)
 	if (!steps_make(&steps, CONTENT, 9) || !steps_begin(&steps, NULL, 0))
 		return;
 	steps.worker->visible_limits.abandon = always;
-	CHECK_INT(claim_file(steps.worker, steps.file), STEP_LATER);
+	CHECK_INT(steps_claim(&steps), STEP_LATER);
 	steps_asked(&steps, "");
 	steps_end(&steps);
 }
@@ -781,7 +781,7 @@ static void test_no_lease_is_left(void)
 	steps.run->session = expired;
 	run_fence(steps.run, "as the test wants");
 	struct store_spy *spy = store_spy_begin(&steps);
-	CHECK_INT(claim_file(steps.worker, steps.file), STEP_OVER);
+	CHECK_INT(steps_claim(&steps), STEP_OVER);
 	store_spy_end(spy);
 	CHECK_STRING(spy->writes, "");
 	steps.run->session = session;
@@ -830,7 +830,7 @@ static void test_upload_that_replaces(void)
 		open_upload_clear(&upload);
 		see_mark(&steps);
 		snprintf(steps.file->replaces, sizeof steps.file->replaces, "before");
-		bool good = CHECK_INT(claim_file(steps.worker, steps.file), STEP_NEXT);
+		bool good = CHECK_INT(steps_claim(&steps), STEP_NEXT);
 		good &= CHECK_STRING(steps.file->replaces, tests[i].replaces);
 		good &= CHECK_INT(steps.file->claim.upload.is_open, tests[i].has_upload);
 		if (!good)
@@ -854,7 +854,7 @@ static void test_sources_are_said_once(void)
 		ref.source = "elsewhere:/y";
 		mark_done_as(&ref, &(struct version)EARLIER);
 		see_mark(&steps);
-		CHECK_INT(claim_file(steps.worker, steps.file), STEP_NEXT);
+		CHECK_INT(steps_claim(&steps), STEP_NEXT);
 		CHECK_INT(steps.events[S3ONCE_EVENT_NOTE], 1);
 		claim_clear(&steps.file->claim);
 	}

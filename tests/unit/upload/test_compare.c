@@ -211,7 +211,8 @@ static void change(struct steps *steps)
 	content[0] ^= 1;
 	CHECK_INT(pwrite(fd, content, 1, 0), 1);
 	close(fd);
-	CHECK_INT(file_read_error(steps->worker, steps->file, -ESTALE), STEP_AGAIN);
+	steps->file->step = STEP_LOOK;
+	CHECK_INT(file_read_error(steps->worker, steps->file, -ESTALE), STEP_LOOK);
 }
 
 /* A file that has changed is compared by its new content, not by an earlier checksum. */

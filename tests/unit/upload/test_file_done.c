@@ -28,10 +28,9 @@ static bool begin(struct steps *steps, const struct s3once_setting *settings, si
 		return false;
 	steps->options.settings = settings;
 	steps->options.n_settings = n;
-	if (!steps_begin(steps, NULL, 0) ||
-		!CHECK_INT(claim_file(steps->worker, steps->file), STEP_NEXT))
+	if (!steps_begin(steps, NULL, 0) || !CHECK_INT(steps_claim(steps), STEP_NEXT))
 		return false;
-	steps->file->life = FILE_CLEAR;
+	steps->file->step = STEP_SEND;
 	return CHECK_INT(
 		file_sum(steps->worker, steps->file, NULL, DIGEST_OF(CHECKSUM_CRC32C)), STEP_NEXT);
 }

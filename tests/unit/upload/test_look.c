@@ -69,11 +69,9 @@ static bool begin(struct steps *steps)
 	if (!steps_make(steps, CONTENT, 9))
 		return false;
 	steps->options.if_changed = S3ONCE_CHANGED_REPLACE;
-	if (!steps_begin(steps, NULL, 0) ||
-		!CHECK_INT(claim_file(steps->worker, steps->file), STEP_NEXT))
+	if (!steps_begin(steps, NULL, 0) || !CHECK_INT(steps_claim(steps), STEP_NEXT))
 		return false;
-	file_enter(steps->file, STEP_NEXT);
-	steps->file->life = FILE_UNSEEN;
+	steps->file->step = STEP_LOOK;
 	s3_learn(steps->run->s3, S3_PUT_CONDITION, true);
 	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
 	s3_learn(steps->run->s3, S3_IF_MATCH, true);
@@ -133,12 +131,12 @@ static const struct {
 	{"what is to be replaced, of other marks", {OF_OTHER_MARKS, OTHER, OTHER}, "e",
 		STEP_SETTLED, MARK_FAILED, S3ONCE_EVENT_FAILED, "e"},
 	{"another version than is to be replaced", {OF_THESE_MARKS, OTHER, OTHER, true}, "e2",
-		STEP_EARLIER, MARK_DONE, S3ONCE_EVENT_START, "e2"},
-	{"an earlier version", {OF_THESE_MARKS, OTHER, OTHER, true}, "", STEP_EARLIER, MARK_DONE,
+		STEP_OPEN, MARK_DONE, S3ONCE_EVENT_START, "e2"},
+	{"an earlier version", {OF_THESE_MARKS, OTHER, OTHER, true}, "", STEP_OPEN, MARK_DONE,
 		S3ONCE_EVENT_START, ""},
-	{"an earlier version with the same time", {OF_THESE_MARKS, OTHER, OTHER}, "", STEP_EARLIER,
+	{"an earlier version with the same time", {OF_THESE_MARKS, OTHER, OTHER}, "", STEP_OPEN,
 		MARK_DONE, S3ONCE_EVENT_START, ""},
-	{"other bytes than were sent", {OF_THESE_MARKS, OTHER, SAME}, "", STEP_CLEAR, MARK_CLAIMED,
+	{"other bytes than were sent", {OF_THESE_MARKS, OTHER, SAME}, "", STEP_SEND, MARK_CLAIMED,
 		S3ONCE_EVENT_WARNING, "e"},
 	{"other bytes than others have sent", {OF_OTHER_MARKS, OTHER, SAME}, "", STEP_SETTLED,
 		MARK_FAILED, S3ONCE_EVENT_FAILED, ""},
@@ -159,7 +157,7 @@ static void test_look(size_t i)
 	if (looks[i].event != S3ONCE_EVENT_START)
 		good &= CHECK_INT(steps.events[looks[i].event], 1);
 	/* The mark of an earlier version is about that, and not about the file. */
-	if (looks[i].step == STEP_EARLIER) {
+	if (looks[i].step == STEP_OPEN) {
 		good &= CHECK_INT(mark.done.mtime_ns,
 			(looks[i].shown.is_of_another_time ? 7 : 1000) * 1000000000LL);
 		good &= CHECK_INT(mark.done.mtime_is_shared, !looks[i].shown.is_of_another_time);
@@ -256,7 +254,7 @@ static void test_version_that_was_done(void)
 	before->done = (struct version){
 		.size = 9, .mtime_ns = 5, .sum = "crc32c:" OTHER, .etag = "e", .part_bytes = 4};
 	answer(&steps, 0, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_EARLIER);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_OPEN);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.done.mtime_ns, 5);
 	CHECK_INT(mark.done.part_bytes, 4);
@@ -270,14 +268,14 @@ static void test_version_that_was_done(void)
 static void test_damage_has_an_end(void)
 {
 	struct steps steps;
-	enum step step = STEP_CLEAR;
+	enum step step = STEP_SEND;
 	unsigned n = 0;
 	if (!begin(&steps))
 		return;
 	const char *damaged = reply_of(&steps, &(struct shown){OF_THIS_CLAIM, OTHER, SAME});
 	for (size_t i = 0; i < 10; i++)
 		answer(&steps, i, damaged);
-	for (; n < 10 && step == STEP_CLEAR; n++) {
+	for (; n < 10 && step == STEP_SEND; n++) {
 		steps.file->replaces[0] = '\0';
 		step = look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE);
 	}
@@ -336,11 +334,11 @@ static void test_once_more(void)
 	} rows[] = {
 		{.reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT},
 		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e", STEP_NEXT},
-		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e2", STEP_DOUBT},
-		{{OF_THESE_MARKS, SAME, SAME}, NULL, "", STEP_DOUBT},
-		{{OF_THESE_MARKS, OTHER, SAME}, NULL, "", STEP_DOUBT},
-		{{NOBODYS, SAME}, NULL, "", STEP_DOUBT},
-		{{NOBODYS, OTHER}, NULL, "e", STEP_DOUBT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e2", STEP_LOOK},
+		{{OF_THESE_MARKS, SAME, SAME}, NULL, "", STEP_LOOK},
+		{{OF_THESE_MARKS, OTHER, SAME}, NULL, "", STEP_LOOK},
+		{{NOBODYS, SAME}, NULL, "", STEP_LOOK},
+		{{NOBODYS, OTHER}, NULL, "e", STEP_LOOK},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
@@ -412,12 +410,12 @@ static void test_after_write(void)
 		bool learns, is_unconditional;
 		const char *asked;
 	} rows[] = {
-		{&absent, OUTCOME_REFUSED, NOT_FOUND, STEP_AGAIN, false, false, HEAD_K},
-		{&same, OUTCOME_REFUSED, NOT_FOUND, STEP_AGAIN, false, false, HEAD_K},
-		{&same, OUTCOME_ABSENT, NOT_FOUND, STEP_AGAIN, false, false, HEAD_K},
-		{&same, OUTCOME_REFUSED, NULL, STEP_AGAIN, true, false, HEAD_K},
-		{&absent, OUTCOME_UNSUPPORTED, NULL, STEP_AGAIN, false, true, ""},
-		{&same, OUTCOME_UNSUPPORTED, NULL, STEP_AGAIN, false, true, ""},
+		{&absent, OUTCOME_REFUSED, NOT_FOUND, STEP_SEND, false, false, HEAD_K},
+		{&same, OUTCOME_REFUSED, NOT_FOUND, STEP_SEND, false, false, HEAD_K},
+		{&same, OUTCOME_ABSENT, NOT_FOUND, STEP_SEND, false, false, HEAD_K},
+		{&same, OUTCOME_REFUSED, NULL, STEP_SEND, true, false, HEAD_K},
+		{&absent, OUTCOME_UNSUPPORTED, NULL, STEP_SEND, false, true, ""},
+		{&same, OUTCOME_UNSUPPORTED, NULL, STEP_SEND, false, true, ""},
 		{&none, OUTCOME_UNSUPPORTED, NULL, STEP_SETTLED, false, false, ""},
 		{&absent, OUTCOME_TRANSIENT, NULL, STEP_LATER, false, false, ""},
 		{&absent, OUTCOME_INVALID, NULL, STEP_SETTLED, false, false, ""},
@@ -451,13 +449,13 @@ static void test_refusals_have_an_end(void)
 {
 	const struct s3_condition absent = {.if_none_match = true};
 	struct steps steps;
-	enum step step = STEP_AGAIN;
+	enum step step = STEP_SEND;
 	unsigned n = 0;
 	if (!begin(&steps))
 		return;
 	for (size_t i = 0; i < SCRIPT_STEPS_MAX; i++)
 		answer(&steps, i, NOT_FOUND);
-	for (; n < SCRIPT_STEPS_MAX && step == STEP_AGAIN; n++)
+	for (; n < SCRIPT_STEPS_MAX && step == STEP_SEND; n++)
 		step = look_after_write(
 			steps.worker, steps.file, &absent, OUTCOME_REFUSED, PROBLEM("refused"));
 	CHECK_INT(step, STEP_SETTLED);
@@ -481,7 +479,7 @@ static void test_prove_by_head(void)
 		enum step step;
 	} rows[] = {
 		{{OF_THIS_CLAIM, SAME, SAME}, NULL, STEP_PROVEN},
-		{{OF_THIS_CLAIM, OTHER, SAME}, NULL, STEP_CLEAR},
+		{{OF_THIS_CLAIM, OTHER, SAME}, NULL, STEP_SEND},
 		{{OF_THIS_CLAIM, NULL, SAME}, NULL, STEP_SETTLED},
 		{.reply = NOT_FOUND, .step = STEP_SETTLED},
 		{.reply = FAILS, .step = STEP_LATER},
@@ -536,9 +534,9 @@ static void test_elsewhere(void)
 			.step = STEP_NEXT, .goes_on = true},
 		{"no answer", .reply = FAILS, .replaces = "", .step = STEP_LATER},
 		{"taken over", .reply = NOT_FOUND, .taken_over = true, .before = MARK_FAILED,
-			.replaces = "", .step = STEP_DOUBT, .goes_on = true},
+			.replaces = "", .step = STEP_LOOK, .goes_on = true},
 		{"a new piece that was taken over", .reply = NOT_FOUND, .taken_over = true,
-			.before = MARK_CLAIMED, .is_new = true, .replaces = "", .step = STEP_DOUBT,
+			.before = MARK_CLAIMED, .is_new = true, .replaces = "", .step = STEP_LOOK,
 			.goes_on = true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -546,7 +544,7 @@ static void test_elsewhere(void)
 		if (!begin(&steps))
 			return;
 		struct file *file = steps.file;
-		file->life = FILE_CLAIMED;
+		file->step = STEP_ELSEWHERE;
 		file->candidate->content = id;
 		file->candidate->is_new = rows[i].is_new;
 		file->claim.taken_over = rows[i].taken_over;
@@ -598,20 +596,20 @@ static void test_looks_ahead(void)
 		{BUCKET_UNLISTED, .honours = false, .replaces = "", .step = STEP_NEXT, .asked = ""},
 		{BUCKET_UNLISTED, .honours = true, .replaces = "e", .step = STEP_NEXT, .asked = ""},
 		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_CLAIMED,
-			.replaces = "", .step = STEP_DOUBT, .asked = ""},
+			.replaces = "", .step = STEP_LOOK, .asked = ""},
 		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_FORGOTTEN,
-			.replaces = "", .step = STEP_DOUBT, .asked = ""},
+			.replaces = "", .step = STEP_LOOK, .asked = ""},
 		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_DONE,
 			.replaces = "e", .step = STEP_NEXT, .asked = ""},
 		{BUCKET_UNASKED, .taken_over = true, .honours = true, .before = MARK_DONE,
-			.reupload = true, .replaces = "", .step = STEP_DOUBT, .asked = ""},
+			.reupload = true, .replaces = "", .step = STEP_LOOK, .asked = ""},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
 		if (!begin(&steps))
 			return;
 		struct file *file = steps.file;
-		file->life = FILE_CLAIMED;
+		file->step = STEP_ELSEWHERE;
 		file->candidate->in_bucket = rows[i].in_bucket;
 		file->candidate->listed = rows[i].listed;
 		if (rows[i].is_gz)
@@ -635,9 +633,9 @@ int main(void)
 		test_look(i);
 	test_upload_of_what_is_there(&(struct shown){NOBODYS, SAME}, STEP_PROVEN);
 	test_upload_of_what_is_there(
-		&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_EARLIER);
+		&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_OPEN);
 	test_upload_in_a_dry_run(&(struct shown){NOBODYS, SAME}, STEP_LEFT_OUT);
-	test_upload_in_a_dry_run(&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_EARLIER);
+	test_upload_in_a_dry_run(&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_OPEN);
 	test_version_that_was_done();
 	test_damage_has_an_end();
 	test_nothing_is_shown();

@@ -71,9 +71,9 @@ static const char *completed(const char *sum)
 static bool begin(struct steps *steps)
 {
 	if (!steps_make(steps, CONTENT, strlen(CONTENT)) || !steps_begin(steps, NULL, 0) ||
-		!CHECK_INT(claim_file(steps->worker, steps->file), STEP_NEXT))
+		!CHECK_INT(steps_claim(steps), STEP_NEXT))
 		return false;
-	steps->file->life = FILE_CLEAR;
+	steps->file->step = STEP_SEND;
 	steps->run->options.part_bytes = PART_BYTES;
 	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
 	s3_learn(steps->run->s3, S3_COMPLETE_TELLS_ETAG, true);
@@ -206,7 +206,7 @@ static void test_encodings(const char *more, bool is_resumed, uint64_t part_byte
 	struct file *file = steps.file;
 	struct open_upload *upload = &file->claim.upload;
 	const char *name = steps.run->bodies.encoding.name;
-	file->life = FILE_CLEAR;
+	file->step = STEP_SEND;
 	*upload = fitting(&steps);
 	upload->size = sizeof content;
 	upload->part_bytes = 1 << 20;
@@ -308,14 +308,14 @@ static void test_upload_that_is_not_listed(void)
 		enum step step;
 		const char *asked, *recorded;
 	} rows[] = {
-		{{GONE}, false, STEP_DOUBT, LIST, ""},
+		{{GONE}, false, STEP_LOOK, LIST, ""},
 		{{GONE}, true, STEP_LATER, LIST, "up"},
 		{{FAILS}, false, STEP_LATER, LIST, "up"},
-		{{STEPS_REPLY("501", "", ""), ABORTED}, false, STEP_DOUBT, LIST ABORT, ""},
+		{{STEPS_REPLY("501", "", ""), ABORTED}, false, STEP_LOOK, LIST ABORT, ""},
 		{{STEPS_REPLY("400", "", "<Error><Code>InvalidRequest</Code></Error>"), GONE},
-			false, STEP_DOUBT, LIST ABORT, ""},
-		{{STEPS_REPLY("200", "", "<html/>"), ABORTED}, false, STEP_DOUBT, LIST ABORT, ""},
-		{{STEPS_REPLY("501", "", ""), STEPS_REPLY("501", "", "")}, false, STEP_DOUBT,
+			false, STEP_LOOK, LIST ABORT, ""},
+		{{STEPS_REPLY("200", "", "<html/>"), ABORTED}, false, STEP_LOOK, LIST ABORT, ""},
+		{{STEPS_REPLY("501", "", ""), STEPS_REPLY("501", "", "")}, false, STEP_LOOK,
 			LIST ABORT, ""},
 		{{STEPS_REPLY("501", "", ""), FAILS}, false, STEP_LATER, LIST ABORT, "up"},
 	};
@@ -350,7 +350,7 @@ static void test_new_upload(void)
 		{false, {NOT_FOUND, CREATED, FAILS}, STEP_LATER, HEAD CREATE PUT(1), "up"},
 		{false, {FAILS}, STEP_LATER, HEAD, ""},
 		{false, {NOT_FOUND, FAILS}, STEP_LATER, HEAD CREATE, ""},
-		{false, {NOT_FOUND, NULL}, STEP_AGAIN, HEAD CREATE, ""},
+		{false, {NOT_FOUND, NULL}, STEP_SEND, HEAD CREATE, ""},
 		{false, {NOT_FOUND, NULL}, STEP_LATER, HEAD CREATE, "", 1},
 		{true, {ABORTED, NOT_FOUND, CREATED, FAILS}, STEP_LATER,
 			"DELETE /b/k.gz?uploadId=old\n" HEAD CREATE PUT(1), "up"},
@@ -378,7 +378,7 @@ static void test_new_upload(void)
 			answer(&steps, &n, rows[i].replies[k]);
 		struct mark mark;
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
-		if (rows[i].step == STEP_AGAIN)
+		if (rows[i].step == STEP_SEND)
 			good &= CHECK_INT(steps.file->restarts, rows[i].restarts + 1);
 		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
 		good &= CHECK_INT(mark.state, MARK_CLAIMED);
@@ -415,7 +415,7 @@ static void test_what_is_recorded(void)
 	answer(&steps, &n, NOT_FOUND);
 	answer(&steps, &n, CREATED);
 	answer(&steps, &n, GONE);
-	CHECK_INT(send_all(&steps), STEP_DOUBT);
+	CHECK_INT(send_all(&steps), STEP_LOOK);
 	CHECK(!c->is_completing);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
 	CHECK_STRING(mark.upload.content, id);
@@ -434,7 +434,7 @@ static void test_stranded(void)
 	if (!begin(&steps))
 		return;
 	record(&steps, fitting(&steps));
-	steps.file->life = FILE_STRANDED;
+	steps.file->step = STEP_STRANDED;
 	answer(&steps, &n, FAILS);
 	CHECK_INT(multipart_abort(steps.worker, steps.file), STEP_SETTLED);
 	steps_asked(&steps, ABORT);
@@ -476,7 +476,7 @@ static void test_parts_that_fail(void)
 	} rows[] = {
 		{FAILS, STEP_LATER, "up", MARK_CLAIMED},
 		{NULL, STEP_LATER, "up", MARK_CLAIMED},
-		{GONE, STEP_DOUBT, "", MARK_CLAIMED},
+		{GONE, STEP_LOOK, "", MARK_CLAIMED},
 		{STEPS_REPLY("400", "", "<Error><Code>InvalidArgument</Code></Error>"),
 			STEP_SETTLED, "up", MARK_FAILED},
 		/* It has stored other bytes. */
@@ -523,18 +523,18 @@ static void test_complete(void)
 		bool may_complete; /* is_completing afterwards */
 		unsigned restarts; /* before */
 	} rows[] = {
-		{{FAILS}, false, STEP_DOUBT, COMPLETE, true, false, 0},
+		{{FAILS}, false, STEP_LOOK, COMPLETE, true, false, 0},
 		{{FAILS}, false, STEP_LATER, COMPLETE, true, false, 2},
-		{{NULL}, false, STEP_DOUBT, COMPLETE, true, true, 0},
-		{{STEPS_REPLY("502", "", "")}, false, STEP_DOUBT, COMPLETE, true, true, 0},
-		{{STEPS_REPLY("504", "", "")}, false, STEP_DOUBT, COMPLETE, true, true, 0},
-		{{GONE}, false, STEP_DOUBT, COMPLETE, false, false, 0},
+		{{NULL}, false, STEP_LOOK, COMPLETE, true, true, 0},
+		{{STEPS_REPLY("502", "", "")}, false, STEP_LOOK, COMPLETE, true, true, 0},
+		{{STEPS_REPLY("504", "", "")}, false, STEP_LOOK, COMPLETE, true, true, 0},
+		{{GONE}, false, STEP_LOOK, COMPLETE, false, false, 0},
 		{{GONE}, true, STEP_LATER, COMPLETE, true, true, 0},
-		{{conflict, ABORTED}, false, STEP_DOUBT, COMPLETE ABORT, false, false, 0},
+		{{conflict, ABORTED}, false, STEP_LOOK, COMPLETE ABORT, false, false, 0},
 		{{conflict, FAILS}, false, STEP_LATER, COMPLETE ABORT, true, false, 0},
 		{{conflict}, true, STEP_LATER, COMPLETE, true, true, 0},
-		{{refused, NOT_FOUND}, false, STEP_AGAIN, COMPLETE HEAD, true, false, 0},
-		{{bad_part}, false, STEP_AGAIN, COMPLETE, true, false, 0},
+		{{refused, NOT_FOUND}, false, STEP_SEND, COMPLETE HEAD, true, false, 0},
+		{{bad_part}, false, STEP_SEND, COMPLETE, true, false, 0},
 		{{bad_part}, false, STEP_SETTLED, COMPLETE, true, false, FILE_RESTARTS_MAX},
 		{{ERROR("400", "InvalidRequest")}, false, STEP_SETTLED, COMPLETE, true, false, 0},
 	};
@@ -648,7 +648,7 @@ static void test_before_complete(void)
 		enum step step;
 		const char *asked; /* after the parts */
 	} rows[] = {
-		{.changes = true, .honours = true, .step = STEP_AGAIN, .asked = ""},
+		{.changes = true, .honours = true, .step = STEP_SEND, .asked = ""},
 		{.has_expired = true, .honours = true, .step = STEP_LATER, .asked = ""},
 		{.head = NOT_FOUND, .step = STEP_PROVEN, .asked = HEAD COMPLETE},
 		{.head = STEPS_REPLY("200", "Content-Length: 3\r\nETag: \"x\"\r\n", ""),
@@ -723,7 +723,7 @@ static void test_hidden_stores(void)
 		steps.server.steps[n - 1].arg = &hidden;
 		steps.server.steps[n - 1].meanwhile = store_hidden;
 		answer(&steps, &n, completed(sum_of(0)));
-		bool good = CHECK_INT(send_all(&steps), part ? STEP_AGAIN : STEP_PROVEN);
+		bool good = CHECK_INT(send_all(&steps), part ? STEP_SEND : STEP_PROVEN);
 		steps_asked(&steps, part ? LIST PUTS : LIST PUTS COMPLETE);
 		if (!good)
 			fprintf(stderr, "\tpart %u\n", part);
@@ -746,7 +746,7 @@ static void test_progress(void)
 	answer(&steps, &n,
 		list_of((struct listed[]){{1, 5, sum_of(1), "x"}, {2, 5, sum_of(2), "x"}, {0}}, 3));
 	answer(&steps, &n, GONE);
-	CHECK_INT(send_all(&steps), STEP_DOUBT);
+	CHECK_INT(send_all(&steps), STEP_LOOK);
 	CHECK_INT(c->parts_done, 2);
 	CHECK_INT(c->failures, 0);
 	CHECK_INT(c->failing_ns, 0);

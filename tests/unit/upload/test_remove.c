@@ -83,7 +83,7 @@ static void mark(struct steps *steps, enum trouble trouble)
 	if (trouble != NO_SUM)
 		snprintf(version.sum, sizeof version.sum, "crc32c:%s",
 			trouble == OTHER_MARK || trouble == OLD_OTHER_MARK ? OTHER : SAME);
-	CHECK_INT(claim_file(steps->worker, file), STEP_NEXT);
+	CHECK_INT(steps_claim(steps), STEP_NEXT);
 	CHECK_INT(mark_done(&ref, &file->claim, &version, &seen, &steps->problem), OUTCOME_OK);
 	CHECK_INT(mark_get(&ref, &file->seen, &steps->problem), OUTCOME_OK);
 	file->seen.done.mtime_ns = MTIME_NS; /* as the step before has judged it */
@@ -143,10 +143,10 @@ static void test_row(size_t i)
 	struct file *file = steps.file;
 	mark(&steps, trouble);
 	make_trouble(&steps, trouble);
-	file->life = trouble == OLD_MARK || trouble == OLD_OTHER_MARK || trouble == FRESH_MARK ||
+	file->step = trouble == OLD_MARK || trouble == OLD_OTHER_MARK || trouble == FRESH_MARK ||
 				     trouble == MARK_OF_LATER
-			     ? FILE_IN_S3
-			     : FILE_PROVEN;
+			     ? STEP_IN_S3
+			     : STEP_PROVEN;
 	/* It was quiet for long when this turn opened it, unless it is to be read again: then that
 	 * waits until it was quiet for two seconds. */
 	if (trouble == NOT_READ || trouble == TOUCHED_MARK || trouble == OTHER_MARK)

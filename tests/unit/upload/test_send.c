@@ -29,7 +29,7 @@ static const struct {
 	enum mark_state state;
 } rows[] = {
 	{"stored", NONE, {STORED(SAME)}, STEP_PROVEN, PUT, true, MARK_DONE},
-	{"other bytes were stored", NONE, {STORED(OTHER)}, STEP_DOUBT, PUT, true, MARK_CLAIMED},
+	{"other bytes were stored", NONE, {STORED(OTHER)}, STEP_LOOK, PUT, true, MARK_CLAIMED},
 	{"and again and again", RESTARTED, {STORED(OTHER)}, STEP_SETTLED, PUT, true, MARK_FAILED},
 	{"a HEAD proves it", NONE, {STORED(""), SHOWN(SAME)}, STEP_PROVEN, PUT HEAD, true,
 		MARK_DONE},
@@ -41,7 +41,7 @@ static const struct {
 		MARK_FAILED},
 	{"an error", NONE, {FAILS}, STEP_LATER, PUT, true, MARK_CLAIMED},
 	{"no answer", NONE, {NULL}, STEP_LATER, PUT, true, MARK_CLAIMED},
-	{"refused, and nothing is there", NONE, {STEPS_REPLY("412", "", ""), NOT_FOUND}, STEP_AGAIN,
+	{"refused, and nothing is there", NONE, {STEPS_REPLY("412", "", ""), NOT_FOUND}, STEP_SEND,
 		PUT HEAD, false, MARK_CLAIMED},
 	{"refused, and it is there", NONE, {STEPS_REPLY("412", "", ""), SHOWN(SAME)}, STEP_PROVEN,
 		PUT HEAD, false, MARK_DONE},
@@ -51,7 +51,7 @@ static const struct {
 		MARK_FAILED},
 	{"and nobody knows", MAY_IGNORE, {FAILS}, STEP_LATER, HEAD, false, MARK_CLAIMED},
 	{"the lease has run out", EXPIRED, {STORED(SAME)}, STEP_LATER, "", true, MARK_CLAIMED},
-	{"it has changed", CHANGED, {STORED(SAME)}, STEP_AGAIN, "", false, MARK_CLAIMED},
+	{"it has changed", CHANGED, {STORED(SAME)}, STEP_SEND, "", false, MARK_CLAIMED},
 	{"an upload of it was begun", UPLOAD, {STEPS_REPLY("204", "", ""), STORED(SAME)},
 		STEP_PROVEN, "DELETE /b/k?uploadId=up\n" PUT, true, MARK_DONE},
 	{"which is not aborted", UPLOAD, {FAILS}, STEP_LATER, "DELETE /b/k?uploadId=up\n", false,
@@ -67,13 +67,13 @@ static void test_row(size_t i)
 	for (size_t k = 0; k < 3; k++)
 		script[k] = (struct script_step){rows[i].replies[k], .close = true};
 	if (!steps_make(&steps, CONTENT, 9) || !steps_begin(&steps, script, 3) ||
-		!CHECK_INT(claim_file(steps.worker, steps.file), STEP_NEXT))
+		!CHECK_INT(steps_claim(&steps), STEP_NEXT))
 		return;
 	struct file *file = steps.file;
 	struct candidate *c = file->candidate;
 	struct mark_ref ref = file_mark_ref(steps.worker, file);
 	ref.limits = (struct call_limits){0};
-	file->life = FILE_CLEAR;
+	file->step = STEP_SEND;
 	s3_learn(steps.run->s3, S3_ECHOES_CHECKSUM, true);
 	s3_learn(steps.run->s3, S3_PUT_CONDITION, trouble != MAY_IGNORE);
 	if (trouble == EXPIRED)
@@ -89,13 +89,13 @@ static void test_row(size_t i)
 	open_upload_clear(&upload);
 	/* The object that is to be replaced is no longer there once a body has taken its place. */
 	s3_learn(steps.run->s3, S3_IF_MATCH, true);
-	if (rows[i].step == STEP_DOUBT)
+	if (rows[i].step == STEP_LOOK)
 		snprintf(file->replaces, sizeof file->replaces, "before");
 	bool good = CHECK_INT(send_file(steps.worker, file), rows[i].step);
 	good &= CHECK_INT(c->was_sent, rows[i].was_sent);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
 	good &= CHECK_INT(mark.state, rows[i].state);
-	if (rows[i].step == STEP_DOUBT)
+	if (rows[i].step == STEP_LOOK)
 		good &= CHECK_STRING(file->replaces, "");
 	/* Whether S3 stores what this run sends: a refusal of the condition says so, too. */
 	const char *first = rows[i].replies[0];
