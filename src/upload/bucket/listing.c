@@ -131,8 +131,10 @@ static bool page_shows(struct listing *listing, const struct wanted *wanted)
 static bool find_listed(struct listing *listing, const struct wanted *wanted, size_t settled)
 {
 	struct problem problem = {0};
+	if (listing->is_refused) /* its page shows nothing */
+		return false;
 	if (!page_shows(listing, wanted)) {
-		if (listing->is_refused || listing->pages > settled / LISTING_WORTH)
+		if (listing->pages > settled / LISTING_WORTH)
 			return false;
 		const enum outcome o = read_page(listing, wanted, &problem);
 		listing->is_refused = o != OUTCOME_OK;

@@ -81,11 +81,10 @@ static inline bool steps_make(struct steps *steps, const void *content, size_t n
 	return true;
 }
 
-/* Begins the run, and opens the file. S3 answers by n steps, each used once. */
-static inline bool steps_begin(struct steps *steps, const struct script_step *script, size_t n)
+/* Begins the run. S3 answers by n steps, each used once. */
+static inline bool steps_begin_run(struct steps *steps, const struct script_step *script, size_t n)
 {
 	char text[400];
-	struct scan_entry entry;
 	if (!script_start(&steps->server, script, n))
 		return false;
 	for (size_t i = n; i < SCRIPT_STEPS_MAX; i++) /* who has no answer is not waited for */
@@ -100,6 +99,16 @@ static inline bool steps_begin(struct steps *steps, const struct script_step *sc
 	run->locked.begun = run->locked.has_looked = true;
 	atomic_store(&run->has_witness, true);
 	queue_enter(run->queue, QUEUE_FLOWS);
+	return true;
+}
+
+/* Begins the run, and opens the file. */
+static inline bool steps_begin(struct steps *steps, const struct script_step *script, size_t n)
+{
+	struct scan_entry entry;
+	if (!steps_begin_run(steps, script, n))
+		return false;
+	struct run *run = steps->run;
 	while (scan_next(run->files.scan, &entry, &steps->problem) > 0 && entry.kind != SCAN_FILE)
 		;
 	steps->worker = worker_new(run);
