@@ -5,11 +5,12 @@
 #pragma once
 #include "marks/mark.h"
 
-/* The truth of a statement, such as that an object holds the bytes that were read. */
+/* The truth of a statement, such as that an object holds the bytes that were read. Zero is
+ * UNKNOWN. */
 enum proof {
+	PROOF_UNKNOWN,
 	PROOF_YES,
 	PROOF_NO,
-	PROOF_UNKNOWN,
 };
 
 /* 1. Whether S3's answer about an object proves that it holds the bytes that were read: YES if the

@@ -79,12 +79,12 @@ BUGS = {
         "*ret = PROOF_YES;",
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
-        "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, object);",
-        "case JUDGED_EARLIER:\n\t\treturn conflict(worker, file, object, proof);",
+        "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, judged->object);",
+        "case JUDGED_EARLIER:\n\t\treturn conflict(worker, file, judged);",
     ),
     "foreign-is-replaced": (
         "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn conflict(",
-        "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, object);\n\t}\n\treturn conflict(",
+        "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, judged->object);\n\t}\n\treturn conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
         "file->fd < 0 : *c->content != '\\0';",

@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Collects the arguments of judge() for an object. Borrows the file and the object. */
-static struct judged judged_of(const struct worker *worker, const struct file *file,
-	const struct s3_object *object, enum proof proof)
+/* Collects the arguments of judge() for an object, which was not compared with the file. Borrows
+ * the file and the object. */
+static struct judged judged_of(
+	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
 	const struct candidate *c = file->candidate;
 	return (struct judged){.object = object,
-		.proof = proof,
 		.file = file_wanted_version(file),
 		/* An object that was not compressed on its way names no suffix in its metadata.
 		 * Whether the input of a pipe is compressed is unknown before it has come. */
@@ -131,9 +131,10 @@ static const char *owner_of(const struct worker *worker, const struct s3_object 
 
 /* Fails the file, since its key has an object that must stay. The sentence explains why the object
  * does not count as the file. */
-static enum step conflict(
-	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+static enum step conflict(struct worker *worker, struct file *file, const struct judged *judged)
 {
+	const struct s3_object *object = judged->object;
+	const bool is_unknown = judged->proof == PROOF_UNKNOWN;
 	const bool is_of_these_marks =
 		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
@@ -144,42 +145,40 @@ static enum step conflict(
 		: *object->meta.table && !is_of_these_marks
 			? "give each host its own prefix"
 			: "compare it with the file, and give one of them another key";
-	if (proof == PROOF_UNKNOWN && proof_etag_parts(object->etag) > 1)
+	if (is_unknown && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
 		      "make sure that it is this file";
-	else if (proof == PROOF_UNKNOWN)
+	else if (is_unknown)
 		why = "the server returns nothing that shows whether its content is the same";
 	return file_fail(worker, file,
 		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object).text,
-			(proof == PROOF_UNKNOWN) ? "exists with this size"
-			: is_of_pipe             ? "exists with unknown content"
-						 : "exists with other content",
+			is_unknown   ? "exists with this size"
+			: is_of_pipe ? "exists with unknown content"
+				     : "exists with other content",
 			why, do_what));
 }
 
 /* Acts on the object according to the table of docs/protocol.md. */
-static enum step judge_object(
-	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
+static enum step judge_object(struct worker *worker, struct file *file, const struct judged *judged)
 {
-	const struct judged judged = judged_of(worker, file, object, proof);
-	switch (judge(&judged)) {
+	switch (judge(judged)) {
 	case JUDGED_THE_FILE:
-		return adopt_object(worker, file, &judged);
+		return adopt_object(worker, file, judged);
 	case JUDGED_THE_CONTENT:
-		return file_done_otherwise(worker, file, object, file->candidate->suffix);
+		return file_done_otherwise(worker, file, judged->object, file->candidate->suffix);
 	case JUDGED_REPLACED:
 		return STEP_NEXT;
 	case JUDGED_DAMAGED:
-		return object_damaged(worker, file, object);
+		return object_damaged(worker, file, judged->object);
 	case JUDGED_EARLIER:
-		return mark_earlier(worker, file, object);
+		return mark_earlier(worker, file, judged->object);
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, file->candidate->object);
 	case JUDGED_FOREIGN:
 		break;
 	}
-	return conflict(worker, file, object, proof);
+	return conflict(worker, file, judged);
 }
 
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
@@ -242,13 +241,13 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look why
 		why == LOOK_AHEAD && !file_needs_look(worker, file, S3_COMPLETE_CONDITION);
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	enum proof proof;
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, may_be_refused, o, &problem);
-	const enum step step = file_compare(worker, file, &object, &proof);
-	return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
+	struct judged judged = judged_of(worker, file, &object);
+	const enum step step = file_compare(worker, file, &object, &judged.proof);
+	return step == STEP_NEXT ? judge_object(worker, file, &judged) : step;
 }
 
 enum step look_whether_ours(struct worker *worker, struct file *file)
@@ -269,7 +268,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 	}
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
+	struct judged judged = judged_of(worker, file, &object);
 	judged.claim = &as_seen;
 	/* The condition protects an object with another etag, which is judged after the refusal. */
 	if (strcmp(object.etag, file->replaces) != 0 || judge_is_ours(&judged))
@@ -291,7 +290,7 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	/* This HEAD must not be refused, since nothing else protects an existing object. */
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	const struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
+	const struct judged judged = judged_of(worker, file, &object);
 	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
 }
 
@@ -334,7 +333,6 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	enum proof proof = PROOF_UNKNOWN;
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_DENIED)
@@ -344,16 +342,17 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 		return file_is_nowhere(worker, file);
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
-	const enum step step = file_compare(worker, file, &object, &proof);
+	struct judged judged = judged_of(worker, file, &object);
+	const enum step step = file_compare(worker, file, &object, &judged.proof);
 	if (step != STEP_NEXT)
 		return step;
-	if (proof == PROOF_YES)
+	if (judged.proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
-	if (proof == PROOF_NO) {
+	if (judged.proof == PROOF_NO) {
 		/* The object that file->replaces names was replaced. The object that is there now
 		 * is another one, even if it has the same etag, as after the same damage. */
 		file->replaces[0] = '\0';
-		return judge_object(worker, file, &object, proof);
+		return judge_object(worker, file, &judged);
 	}
 	return file_fail(worker, file,
 		PROBLEM("uploaded, but it cannot be verified: the server returns neither a "
@@ -384,7 +383,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
-	struct judged judged = judged_of(worker, file, &object, PROOF_UNKNOWN);
+	struct judged judged = judged_of(worker, file, &object);
 	judged.suffix = key + strlen(c->key);
 	/* Input of a pipe that has not come yet has no content to compare. judge() takes such an
 	 * object for the output by its key and suffix alone. */
