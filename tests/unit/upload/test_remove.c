@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "steps.h"
 #include "upload/file/steps.h"
+#include <sys/wait.h>
 
 #define CONTENT  "123456789" /* whose CRC-32C is SAME */
 #define SAME     "4waSgw=="
@@ -165,9 +166,22 @@ static void test_row(size_t i)
 	steps_end(&steps);
 }
 
+/* Some rows wait for two seconds. So that they wait at the same time, each has a process. */
 int main(void)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		test_row(i);
+	enum { ROWS = sizeof rows / sizeof *rows };
+	pid_t children[ROWS];
+	int status;
+	for (size_t i = 0; i < ROWS; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			test_row(i);
+			return check_result();
+		}
+	}
+	for (size_t i = 0; i < ROWS; i++) {
+		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+		CHECK_INT(status, 0);
+	}
 	return check_result();
 }
