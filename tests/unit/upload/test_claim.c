@@ -1,6 +1,7 @@
 /* What follows from the mark of an open file: it is done, touched, changed, held or free, and who
  * is first to claim it. */
 #include "base/clock.h"
+#include "looker.h"
 #include "store_spy.h"
 #include "upload/file/steps.h"
 
@@ -704,32 +705,14 @@ static void test_race(const struct race *row)
 	steps_end(&steps);
 }
 
-/* Stands for the main thread, which looks at the queue again and again. */
-struct looker {
-	struct queue *queue;
-	atomic_bool is_over;
-};
-
-static void *look(void *arg)
-{
-	struct looker *looker = arg;
-	struct queue_seen seen;
-	while (!atomic_load(&looker->is_over)) {
-		queue_look(looker->queue, &seen);
-		uv_sleep(1);
-	}
-	return NULL;
-}
-
 /* A file that is held, or that others claim again and again, comes back after a pause. */
 static void test_pause(enum mark_of mark, void (*before)(struct steps *steps), uint64_t least_ns)
 {
 	struct steps steps;
 	struct task task;
-	pthread_t thread;
+	struct looker looker;
 	if (!steps_make(&steps, CONTENT, 9) || !steps_begin(&steps, NULL, 0))
 		return;
-	struct looker looker = {.queue = steps.run->queue};
 	struct session *live = begin_session(&steps);
 	make_mark(&steps, mark, live);
 	struct store_spy *spy = store_spy_begin(&steps);
@@ -737,14 +720,13 @@ static void test_pause(enum mark_of mark, void (*before)(struct steps *steps), u
 	const uint64_t begun_ns = clock_boot_ns();
 	CHECK_INT(steps_claim(&steps), STEP_LATER);
 	store_spy_end(spy);
-	CHECK_INT(pthread_create(&thread, NULL, look, &looker), 0);
+	looker_begin(&looker, steps.run->queue);
 	queue_take(steps.run->queue, &task);
 	CHECK(clock_boot_ns() - begun_ns >= least_ns);
 	CHECK_INT(task.kind, TASK_CHECK);
 	free(task.blocks->files[0]);
 	free(task.blocks);
-	atomic_store(&looker.is_over, true);
-	pthread_join(thread, NULL);
+	looker_end(&looker);
 	session_close(live, steps.push->conn);
 	steps_asked(&steps, "");
 	steps_end(&steps);

@@ -1,9 +1,9 @@
 /* The queue: order, bounds, files whose marks are read again, parts, the end. */
 #include "../check.h"
 #include "base/clock.h"
+#include "looker.h"
 #include "upload/queue/queue.h"
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <uv.h>
 
@@ -40,23 +40,6 @@ static void test_files(void)
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
-}
-
-/* Stands for the main thread, which looks at the queue again and again. */
-struct looker {
-	struct queue *queue;
-	atomic_bool is_over;
-};
-
-static void *look(void *arg)
-{
-	struct looker *looker = arg;
-	struct queue_seen seen;
-	while (!atomic_load(&looker->is_over)) {
-		queue_look(looker->queue, &seen);
-		uv_sleep(1);
-	}
-	return NULL;
 }
 
 /* Gives a block of these files back, which are due at some time. */
@@ -114,13 +97,11 @@ static void test_check_and_later(void)
 	CHECK_INT(task.kind, TASK_FILE);
 	CHECK_INT((int64_t)task.file->size, 0);
 	end_file(queue, &task);
-	struct looker looker = {.queue = queue};
-	pthread_t thread;
-	pthread_create(&thread, NULL, look, &looker);
+	struct looker looker;
+	looker_begin(&looker, queue);
 	CHECK_INT((int64_t)take_check(queue), 1);
 	CHECK(clock_boot_ns() >= due);
-	atomic_store(&looker.is_over, true);
-	pthread_join(thread, NULL);
+	looker_end(&looker);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
@@ -203,13 +184,11 @@ static void test_contested(void)
 	CHECK_INT((int64_t)task.file->size, 21);
 	CHECK(!task.file->may_be_taken);
 	end_file(queue, &task);
-	struct looker looker = {.queue = queue};
-	pthread_t thread;
-	pthread_create(&thread, NULL, look, &looker);
+	struct looker looker;
+	looker_begin(&looker, queue);
 	CHECK_INT((int64_t)take_check(queue), 9);
 	CHECK(clock_boot_ns() - contested_ns > NS_PER_S / 2);
-	atomic_store(&looker.is_over, true);
-	pthread_join(thread, NULL);
+	looker_end(&looker);
 	queue_free(queue);
 }
 
@@ -241,21 +220,6 @@ static void test_one_opens_the_block(void)
 	queue_free(queue);
 }
 
-/* Closes the queue after ten seconds, so that who waits in vain is told. */
-static void *look_for_a_while(void *arg)
-{
-	struct looker *looker = arg;
-	struct queue_seen seen;
-	const uint64_t end_ns = clock_boot_ns() + 10 * NS_PER_S;
-	while (!atomic_load(&looker->is_over) && clock_boot_ns() < end_ns) {
-		queue_look(looker->queue, &seen);
-		uv_sleep(1);
-	}
-	if (!atomic_load(&looker->is_over))
-		queue_enter(looker->queue, QUEUE_CLOSED);
-	return NULL;
-}
-
 /* The request for the claim hangs. The rest of the block does not wait for its end. */
 static void test_claim_hangs(void)
 {
@@ -266,12 +230,10 @@ static void test_claim_hangs(void)
 	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &first);
 	CHECK_INT((int64_t)first.file->size, 0);
-	struct looker looker = {.queue = queue};
-	pthread_t thread;
-	pthread_create(&thread, NULL, look_for_a_while, &looker);
+	struct looker looker;
+	looker_begin(&looker, queue);
 	queue_take(queue, &next);
-	atomic_store(&looker.is_over, true);
-	pthread_join(thread, NULL);
+	looker_end(&looker);
 	CHECK_INT(next.kind, TASK_FILE);
 	if (next.kind == TASK_FILE)
 		end_file(queue, &next);
