@@ -27,6 +27,7 @@ struct steps {
 	struct run *run;
 	struct worker *worker;
 	struct file *file;
+	size_t n_answers;       /* of S3, as the script has them so far */
 	struct problem problem; /* of the last call */
 	unsigned events[64];    /* how often each event was reported */
 	char said[800];         /* the last sentence of an event */
@@ -90,6 +91,7 @@ static inline bool steps_begin_run(struct steps *steps, const struct script_step
 	char text[400];
 	if (!script_start(&steps->server, script, n))
 		return false;
+	steps->n_answers = n;
 	for (size_t i = n; i < SCRIPT_STEPS_MAX; i++) /* who has no answer is not waited for */
 		steps->server.steps[i].close = true;
 	steps->options.endpoint_url = steps->server.url;
@@ -118,6 +120,20 @@ static inline bool steps_begin(struct steps *steps, const struct script_step *sc
 	steps->file = file_new(run, feed_new_candidate(&entry));
 	return CHECK(steps->worker && steps->file) &&
 	       CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
+}
+
+/* Adds the next answer of S3, which then closes the connection. NULL: that is all it does. */
+static inline void steps_answer(struct steps *steps, const char *reply)
+{
+	steps->server.steps[steps->n_answers++] = (struct script_step){reply, .close = true};
+}
+
+/* Calls meanwhile(arg) before the last answer that was added. */
+static inline void steps_meanwhile(struct steps *steps, void (*meanwhile)(void *arg), void *arg)
+{
+	struct script_step *last = &steps->server.steps[steps->n_answers - 1];
+	last->meanwhile = meanwhile;
+	last->arg = arg;
 }
 
 /* Judges the mark and claims it, as a worker does: each time that it has to be judged once more,
@@ -151,7 +167,7 @@ static inline void steps_end(struct steps *steps)
 
 /* Stops S3, and checks which requests have come, as "METHOD TARGET" in lines. A read has "x-once"
  * in its target, which is left out. */
-static inline void steps_asked(struct steps *steps, const char *lines)
+static inline bool steps_asked(struct steps *steps, const char *lines)
 {
 	char got[2000] = "";
 	size_t at = 0;
@@ -166,7 +182,15 @@ static inline void steps_asked(struct steps *steps, const char *lines)
 			n -= strlen(" HTTP/1.1");
 		at += (size_t)snprintf(got + at, sizeof got - at, "%.*s\n", (int)n, head);
 	}
-	CHECK_STRING(got, lines);
+	return CHECK_STRING(got, lines);
+}
+
+/* Ends a row of a table, after which these requests have come. `good`: all else of it held. */
+static inline void steps_end_row(struct steps *steps, bool good, const char *lines, size_t row)
+{
+	if (!steps_asked(steps, lines) || !good)
+		fprintf(stderr, "\trow %zu\n", row);
+	steps_end(steps);
 }
 
 /* script_step.meanwhile: somebody writes to the file, whose path is `arg`. */

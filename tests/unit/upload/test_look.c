@@ -27,7 +27,8 @@ struct shown {
 	const char *sum;  /* its checksum; NULL: none, so that nothing proves its content */
 	const char *sent; /* the checksum that its metadata name; NULL: they name none */
 	bool is_of_another_time;
-	const char *more; /* headers */
+	const char *more;  /* headers */
+	const char *reply; /* in place of all that */
 };
 
 static const char *reply_of(const struct steps *steps, const struct shown *shown)
@@ -37,6 +38,8 @@ static const char *reply_of(const struct steps *steps, const struct shown *shown
 	char *text = texts[next++ % SCRIPT_STEPS_MAX];
 	const char *table = steps->run->space.settings.table_id;
 	const char *claim = steps->file->claim.id;
+	if (shown->reply)
+		return shown->reply;
 	struct text t = TEXT(1200);
 	text_addf(&t, "HTTP/1.1 200 X\r\nx-amz-request-id: 1\r\nConnection: close\r\n"
 		      "Content-Length: 9\r\nETag: \"e\"\r\n");
@@ -56,11 +59,6 @@ static const char *reply_of(const struct steps *steps, const struct shown *shown
 	snprintf(text, 1200, "%s", text_string(&t));
 	text_clear(&t);
 	return text;
-}
-
-static void answer(struct steps *steps, size_t i, const char *reply)
-{
-	steps->server.steps[i] = (struct script_step){reply, .close = true};
 }
 
 /* Begins a run whose file is claimed. S3 honours conditions, as far as the run knows. */
@@ -147,7 +145,7 @@ static void test_look(size_t i)
 	struct steps steps;
 	if (!begin(&steps))
 		return;
-	answer(&steps, 0, reply_of(&steps, &looks[i].shown));
+	steps_answer(&steps, reply_of(&steps, &looks[i].shown));
 	set_replaces(&steps, looks[i].replaces);
 	bool good =
 		CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), looks[i].step);
@@ -182,7 +180,7 @@ static void test_earlier_again_and_again(void)
 	struct steps steps;
 	if (!begin(&steps))
 		return;
-	answer(&steps, 0, reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}));
+	steps_answer(&steps, reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}));
 	steps.file->restarts = FILE_RESTARTS_MAX;
 	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_SETTLED);
 	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
@@ -199,8 +197,8 @@ static void test_upload_of_what_is_there(const struct shown *shown, enum step st
 	if (!begin(&steps))
 		return;
 	record_upload(&steps);
-	answer(&steps, 0, reply_of(&steps, shown));
-	answer(&steps, 1, STEPS_REPLY("204", "", ""));
+	steps_answer(&steps, reply_of(&steps, shown));
+	steps_answer(&steps, STEPS_REPLY("204", "", ""));
 	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), step);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.state, MARK_DONE);
@@ -211,8 +209,8 @@ static void test_upload_of_what_is_there(const struct shown *shown, enum step st
 	if (!begin(&steps))
 		return;
 	record_upload(&steps);
-	answer(&steps, 0, reply_of(&steps, shown));
-	answer(&steps, 1, FAILS);
+	steps_answer(&steps, reply_of(&steps, shown));
+	steps_answer(&steps, FAILS);
 	const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
 	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_LATER);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
@@ -231,8 +229,8 @@ static void test_upload_in_a_dry_run(const struct shown *shown, enum step step)
 		return;
 	record_upload(&steps);
 	steps.run->dry = true;
-	answer(&steps, 0, reply_of(&steps, shown));
-	answer(&steps, 1, STEPS_REPLY("204", "", ""));
+	steps_answer(&steps, reply_of(&steps, shown));
+	steps_answer(&steps, STEPS_REPLY("204", "", ""));
 	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), step);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.state, MARK_CLAIMED);
@@ -253,7 +251,7 @@ static void test_version_that_was_done(void)
 	before->has_done = true;
 	before->done = (struct version){
 		.size = 9, .mtime_ns = 5, .sum = "crc32c:" OTHER, .etag = "e", .part_bytes = 4};
-	answer(&steps, 0, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
+	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
 	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_OPEN);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.done.mtime_ns, 5);
@@ -274,7 +272,7 @@ static void test_damage_has_an_end(void)
 		return;
 	const char *damaged = reply_of(&steps, &(struct shown){OF_THIS_CLAIM, OTHER, SAME});
 	for (size_t i = 0; i < 10; i++)
-		answer(&steps, i, damaged);
+		steps_answer(&steps, damaged);
 	for (; n < 10 && step == STEP_SEND; n++) {
 		steps.file->replaces[0] = '\0';
 		step = look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE);
@@ -309,17 +307,15 @@ static void test_nothing_is_shown(void)
 			return;
 		set_replaces(&steps, "e");
 		s3_learn(steps.run->s3, S3_IF_MATCH, rows[i].honours);
-		answer(&steps, 0, rows[i].replies[0]);
-		answer(&steps, 1, rows[i].replies[1]);
+		steps_answer(&steps, rows[i].replies[0]);
+		steps_answer(&steps, rows[i].replies[1]);
 		const enum step step = look_at_object(steps.worker, steps.file, rows[i].why);
-		if (!CHECK_INT(step, rows[i].step))
-			fprintf(stderr, "\trow %zu\n", i);
+		bool good = CHECK_INT(step, rows[i].step);
 		if (rows[i].replaces)
-			CHECK_STRING(steps.file->replaces, rows[i].replaces);
-		steps_asked(&steps, rows[i].asked);
+			good &= CHECK_STRING(steps.file->replaces, rows[i].replaces);
 		if (step == STEP_ASIDE) /* the list of refused files has it */
 			steps.file = NULL;
-		steps_end(&steps);
+		steps_end_row(&steps, good, rows[i].asked, i);
 	}
 }
 
@@ -328,34 +324,31 @@ static void test_once_more(void)
 {
 	static const struct {
 		struct shown shown;
-		const char *reply; /* in its place */
 		const char *replaces;
 		enum step step;
 	} rows[] = {
-		{.reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT},
-		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e", STEP_NEXT},
-		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e2", STEP_LOOK},
-		{{OF_THESE_MARKS, SAME, SAME}, NULL, "", STEP_LOOK},
-		{{OF_THESE_MARKS, OTHER, SAME}, NULL, "", STEP_LOOK},
-		{{NOBODYS, SAME}, NULL, "", STEP_LOOK},
-		{{NOBODYS, OTHER}, NULL, "e", STEP_LOOK},
+		{.shown.reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, "e", STEP_NEXT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, "e2", STEP_LOOK},
+		{{OF_THESE_MARKS, SAME, SAME}, "", STEP_LOOK},
+		{{OF_THESE_MARKS, OTHER, SAME}, "", STEP_LOOK},
+		{{NOBODYS, SAME}, "", STEP_LOOK},
+		{{NOBODYS, OTHER}, "e", STEP_LOOK},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
 		if (!begin(&steps))
 			return;
 		set_replaces(&steps, rows[i].replaces);
-		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
-		if (!CHECK_INT(look_once_more(steps.worker, steps.file), rows[i].step))
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_asked(&steps, HEAD_K);
-		steps_end(&steps);
+		steps_answer(&steps, reply_of(&steps, &rows[i].shown));
+		const bool good = CHECK_INT(look_once_more(steps.worker, steps.file), rows[i].step);
+		steps_end_row(&steps, good, HEAD_K, i);
 	}
 	struct steps steps;
 	if (!begin(&steps))
 		return;
-	answer(&steps, 0, REFUSED);
-	answer(&steps, 1, REFUSED);
+	steps_answer(&steps, REFUSED);
+	steps_answer(&steps, REFUSED);
 	CHECK_INT(look_once_more(steps.worker, steps.file), STEP_ASIDE);
 	steps_asked(&steps, HEAD_K "GET /b/k\n");
 	steps.file = NULL;
@@ -367,33 +360,30 @@ static void test_whether_ours(void)
 {
 	static const struct {
 		struct shown shown;
-		const char *reply; /* in its place */
 		const char *replaces;
 		enum step step;
 	} rows[] = {
-		{.reply = NOT_FOUND, .replaces = "e", .step = STEP_NEXT},
-		{{OF_THESE_MARKS, OTHER, OTHER}, NULL, "e", STEP_NEXT},
-		{{NOBODYS, OTHER}, NULL, "e2", STEP_NEXT},
-		{{NOBODYS, OTHER}, NULL, "e", STEP_SETTLED},
-		{{OF_OTHER_MARKS, OTHER, OTHER}, NULL, "e", STEP_SETTLED},
-		{{OF_A_COPY, OTHER, OTHER}, NULL, "e", STEP_SETTLED},
-		{.reply = REFUSED, .replaces = "e", .step = STEP_ASIDE},
-		{.reply = FAILS, .replaces = "e", .step = STEP_LATER},
+		{.shown.reply = NOT_FOUND, .replaces = "e", .step = STEP_NEXT},
+		{{OF_THESE_MARKS, OTHER, OTHER}, "e", STEP_NEXT},
+		{{NOBODYS, OTHER}, "e2", STEP_NEXT},
+		{{NOBODYS, OTHER}, "e", STEP_SETTLED},
+		{{OF_OTHER_MARKS, OTHER, OTHER}, "e", STEP_SETTLED},
+		{{OF_A_COPY, OTHER, OTHER}, "e", STEP_SETTLED},
+		{.shown.reply = REFUSED, .replaces = "e", .step = STEP_ASIDE},
+		{.shown.reply = FAILS, .replaces = "e", .step = STEP_LATER},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
 		if (!begin(&steps))
 			return;
 		set_replaces(&steps, rows[i].replaces);
-		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
+		steps_answer(&steps, reply_of(&steps, &rows[i].shown));
 		const enum step step = look_whether_ours(steps.worker, steps.file);
-		if (!CHECK_INT(step, rows[i].step))
-			fprintf(stderr, "\trow %zu\n", i);
-		CHECK_INT(steps.events[S3ONCE_EVENT_CHANGED], step == STEP_SETTLED);
-		steps_asked(&steps, HEAD_K);
+		bool good = CHECK_INT(step, rows[i].step);
+		good &= CHECK_INT(steps.events[S3ONCE_EVENT_CHANGED], step == STEP_SETTLED);
 		if (step == STEP_ASIDE)
 			steps.file = NULL;
-		steps_end(&steps);
+		steps_end_row(&steps, good, HEAD_K, i);
 	}
 }
 
@@ -426,7 +416,7 @@ static void test_after_write(void)
 			return;
 		if (rows[i].condition == &same)
 			set_replaces(&steps, "e");
-		answer(&steps, 0,
+		steps_answer(&steps,
 			rows[i].reply
 				? rows[i].reply
 				: reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER}));
@@ -437,10 +427,7 @@ static void test_after_write(void)
 			s3_knows(steps.run->s3, S3_IF_MATCH), rows[i].learns ? S3_NO : S3_YES);
 		if (step != STEP_LATER)
 			good &= CHECK_INT(steps.file->is_unconditional, rows[i].is_unconditional);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_asked(&steps, rows[i].asked);
-		steps_end(&steps);
+		steps_end_row(&steps, good, rows[i].asked, i);
 	}
 }
 
@@ -454,7 +441,7 @@ static void test_refusals_have_an_end(void)
 	if (!begin(&steps))
 		return;
 	for (size_t i = 0; i < SCRIPT_STEPS_MAX; i++)
-		answer(&steps, i, NOT_FOUND);
+		steps_answer(&steps, NOT_FOUND);
 	for (; n < SCRIPT_STEPS_MAX && step == STEP_SEND; n++)
 		step = look_after_write(
 			steps.worker, steps.file, &absent, OUTCOME_REFUSED, PROBLEM("refused"));
@@ -475,26 +462,23 @@ static void test_prove_by_head(void)
 {
 	static const struct {
 		struct shown shown;
-		const char *reply;
 		enum step step;
 	} rows[] = {
-		{{OF_THIS_CLAIM, SAME, SAME}, NULL, STEP_PROVEN},
-		{{OF_THIS_CLAIM, OTHER, SAME}, NULL, STEP_SEND},
-		{{OF_THIS_CLAIM, NULL, SAME}, NULL, STEP_SETTLED},
-		{.reply = NOT_FOUND, .step = STEP_SETTLED},
-		{.reply = FAILS, .step = STEP_LATER},
+		{{OF_THIS_CLAIM, SAME, SAME}, STEP_PROVEN},
+		{{OF_THIS_CLAIM, OTHER, SAME}, STEP_SEND},
+		{{OF_THIS_CLAIM, NULL, SAME}, STEP_SETTLED},
+		{.shown.reply = NOT_FOUND, .step = STEP_SETTLED},
+		{.shown.reply = FAILS, .step = STEP_LATER},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
 		if (!begin(&steps))
 			return;
 		set_replaces(&steps, "e");
-		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
-		if (!CHECK_INT(prove_by_head(steps.worker, steps.file), rows[i].step))
-			fprintf(stderr, "\trow %zu\n", i);
-		CHECK_INT(steps.events[S3ONCE_EVENT_UPLOADED], rows[i].step == STEP_PROVEN);
-		steps_asked(&steps, HEAD_K);
-		steps_end(&steps);
+		steps_answer(&steps, reply_of(&steps, &rows[i].shown));
+		bool good = CHECK_INT(prove_by_head(steps.worker, steps.file), rows[i].step);
+		good &= CHECK_INT(steps.events[S3ONCE_EVENT_UPLOADED], rows[i].step == STEP_PROVEN);
+		steps_end_row(&steps, good, HEAD_K, i);
 	}
 }
 
@@ -510,7 +494,6 @@ static void test_elsewhere(void)
 	static const struct {
 		const char *name;
 		struct shown shown; /* under the first other suffix, which is .gz */
-		const char *reply;  /* in its place */
 		bool taken_over;
 		enum mark_state before;
 		bool is_new;
@@ -528,14 +511,16 @@ static void test_elsewhere(void)
 			.replaces = "", .step = STEP_SETTLED},
 		{"other bytes than were sent", {OF_THESE_MARKS, OTHER, SAME, .more = SAYS},
 			.replaces = "", .step = STEP_NEXT, .goes_on = true},
-		{"nothing", .reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT, .goes_on = true},
-		{"refused", .reply = REFUSED, .replaces = "", .step = STEP_NEXT, .goes_on = true},
-		{"a HEAD that is not taken", .reply = STEPS_REPLY("400", "", ""), .replaces = "",
-			.step = STEP_NEXT, .goes_on = true},
-		{"no answer", .reply = FAILS, .replaces = "", .step = STEP_LATER},
-		{"taken over", .reply = NOT_FOUND, .taken_over = true, .before = MARK_FAILED,
+		{"nothing", .shown.reply = NOT_FOUND, .replaces = "", .step = STEP_NEXT,
+			.goes_on = true},
+		{"refused", .shown.reply = REFUSED, .replaces = "", .step = STEP_NEXT,
+			.goes_on = true},
+		{"a HEAD that is not taken", .shown.reply = STEPS_REPLY("400", "", ""),
+			.replaces = "", .step = STEP_NEXT, .goes_on = true},
+		{"no answer", .shown.reply = FAILS, .replaces = "", .step = STEP_LATER},
+		{"taken over", .shown.reply = NOT_FOUND, .taken_over = true, .before = MARK_FAILED,
 			.replaces = "", .step = STEP_LOOK, .goes_on = true},
-		{"a new piece that was taken over", .reply = NOT_FOUND, .taken_over = true,
+		{"a new piece that was taken over", .shown.reply = NOT_FOUND, .taken_over = true,
 			.before = MARK_CLAIMED, .is_new = true, .replaces = "", .step = STEP_LOOK,
 			.goes_on = true},
 	};
@@ -550,9 +535,9 @@ static void test_elsewhere(void)
 		file->claim.taken_over = rows[i].taken_over;
 		file->claim.before.state = rows[i].before;
 		set_replaces(&steps, rows[i].replaces);
-		answer(&steps, 0, rows[i].reply ? rows[i].reply : reply_of(&steps, &rows[i].shown));
+		steps_answer(&steps, reply_of(&steps, &rows[i].shown));
 		for (size_t k = 1; k < SCRIPT_STEPS_MAX; k++)
-			answer(&steps, k, NOT_FOUND);
+			steps_answer(&steps, NOT_FOUND);
 		const enum step step = look_elsewhere(steps.worker, file);
 		bool good = CHECK_INT(step, rows[i].step);
 		if (step == STEP_IN_S3) {
@@ -619,11 +604,9 @@ static void test_looks_ahead(void)
 		steps.run->options.reupload = rows[i].reupload;
 		s3_learn(steps.run->s3, S3_PUT_CONDITION, rows[i].honours);
 		set_replaces(&steps, rows[i].replaces);
-		answer(&steps, 0, NOT_FOUND);
-		if (!CHECK_INT(look_elsewhere(steps.worker, file), rows[i].step))
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_asked(&steps, rows[i].asked);
-		steps_end(&steps);
+		steps_answer(&steps, NOT_FOUND);
+		const bool good = CHECK_INT(look_elsewhere(steps.worker, file), rows[i].step);
+		steps_end_row(&steps, good, rows[i].asked, i);
 	}
 }
 

@@ -26,11 +26,6 @@
 #define HEAD     "HEAD /b/k\n"
 #define CREATE   "POST /b/k?uploads=\n"
 
-static void answer(struct steps *steps, size_t *n, const char *reply)
-{
-	steps->server.steps[(*n)++] = (struct script_step){reply, .close = true};
-}
-
 /* The CRC-32C of a part of the content, or of the whole (part 0). */
 static const char *sum_of(unsigned part)
 {
@@ -268,19 +263,18 @@ static void test_parts_that_are_there(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		char asked[400];
 		if (!begin(&steps))
 			return;
 		record(&steps, fitting(&steps));
-		answer(&steps, &n, list_of(rows[i].parts, 4));
+		steps_answer(&steps, list_of(rows[i].parts, 4));
 		for (unsigned part = 1; part <= N; part++) {
 			char put[40];
 			snprintf(put, sizeof put, "partNumber=%u&", part);
 			if (strstr(rows[i].puts, put))
-				answer(&steps, &n, took(part));
+				steps_answer(&steps, took(part));
 		}
-		answer(&steps, &n, completed(sum_of(0)));
+		steps_answer(&steps, completed(sum_of(0)));
 		bool good = CHECK_INT(send_all(&steps), STEP_PROVEN);
 		struct mark mark = steps_mark(&steps);
 		good &= CHECK_INT(mark.state, MARK_DONE);
@@ -292,10 +286,7 @@ static void test_parts_that_are_there(void)
 		/* Nothing of it is kept for a later run any more. */
 		good &= CHECK_INT(atomic_load(&steps.run->report.kept), 0);
 		snprintf(asked, sizeof asked, LIST "%s" COMPLETE, rows[i].puts);
-		steps_asked(&steps, asked);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_end(&steps);
+		steps_end_row(&steps, good, asked, i);
 	}
 }
 
@@ -321,19 +312,15 @@ static void test_upload_that_is_not_listed(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		if (!begin(&steps))
 			return;
 		record(&steps, fitting(&steps));
 		steps.file->candidate->is_completing = rows[i].is_completing;
-		answer(&steps, &n, rows[i].replies[0]);
-		answer(&steps, &n, rows[i].replies[1]);
+		steps_answer(&steps, rows[i].replies[0]);
+		steps_answer(&steps, rows[i].replies[1]);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		good &= CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_asked(&steps, rows[i].asked);
-		steps_end(&steps);
+		steps_end_row(&steps, good, rows[i].asked, i);
 	}
 }
 
@@ -361,7 +348,6 @@ static void test_new_upload(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		if (!begin(&steps))
 			return;
 		const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
@@ -375,7 +361,7 @@ static void test_new_upload(void)
 		else
 			open_upload_clear(&other);
 		for (size_t k = 0; k < 4; k++)
-			answer(&steps, &n, rows[i].replies[k]);
+			steps_answer(&steps, rows[i].replies[k]);
 		struct mark mark;
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		if (rows[i].step == STEP_SEND)
@@ -391,10 +377,7 @@ static void test_new_upload(void)
 			good &= CHECK_INT(mark.upload.part_bytes, PART_BYTES);
 		}
 		mark_clear(&mark);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_asked(&steps, rows[i].asked);
-		steps_end(&steps);
+		steps_end_row(&steps, good, rows[i].asked, i);
 	}
 }
 
@@ -403,7 +386,6 @@ static void test_what_is_recorded(void)
 {
 	static char id[] = "c0ffee", gz[] = ".gz";
 	struct steps steps;
-	size_t n = 0;
 	if (!begin(&steps))
 		return;
 	struct candidate *c = steps.file->candidate;
@@ -412,9 +394,9 @@ static void test_what_is_recorded(void)
 	c->content = id;
 	c->suffix = gz;
 	c->is_completing = true; /* an upload before this one */
-	answer(&steps, &n, NOT_FOUND);
-	answer(&steps, &n, CREATED);
-	answer(&steps, &n, GONE);
+	steps_answer(&steps, NOT_FOUND);
+	steps_answer(&steps, CREATED);
+	steps_answer(&steps, GONE);
 	CHECK_INT(send_all(&steps), STEP_LOOK);
 	CHECK(!c->is_completing);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
@@ -430,12 +412,11 @@ static void test_what_is_recorded(void)
 static void test_stranded(void)
 {
 	struct steps steps;
-	size_t n = 0;
 	if (!begin(&steps))
 		return;
 	record(&steps, fitting(&steps));
 	steps.file->step = STEP_STRANDED;
-	answer(&steps, &n, FAILS);
+	steps_answer(&steps, FAILS);
 	CHECK_INT(multipart_abort(steps.worker, steps.file), STEP_SETTLED);
 	steps_asked(&steps, ABORT);
 	steps_end(&steps);
@@ -445,7 +426,6 @@ static void test_stranded(void)
 static void test_fenced_while_it_is_created(void)
 {
 	struct steps steps;
-	size_t n = 0;
 	if (!begin(&steps))
 		return;
 	struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
@@ -453,9 +433,9 @@ static void test_fenced_while_it_is_created(void)
 	struct claim theirs = {0};
 	ref.session = "22222222222222222222222222222222";
 	CHECK_INT(mark_claim(&ref, &mark, &theirs, &seen, &steps.problem), OUTCOME_OK);
-	answer(&steps, &n, NOT_FOUND);
-	answer(&steps, &n, CREATED);
-	answer(&steps, &n, ABORTED);
+	steps_answer(&steps, NOT_FOUND);
+	steps_answer(&steps, CREATED);
+	steps_answer(&steps, ABORTED);
 	CHECK_INT(send_all(&steps), STEP_OVER);
 	CHECK(atomic_load(&steps.run->end.fenced));
 	check_recorded(&steps, MARK_CLAIMED, "");
@@ -485,13 +465,12 @@ static void test_parts_that_fail(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		if (!begin(&steps))
 			return;
 		const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
 		record(&steps, fitting(&steps));
-		answer(&steps, &n, list_of(NULL, 0));
-		answer(&steps, &n, rows[i].reply);
+		steps_answer(&steps, list_of(NULL, 0));
+		steps_answer(&steps, rows[i].reply);
 		const enum step step = send_all(&steps);
 		bool good = CHECK_INT(step, rows[i].step);
 		good &= CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
@@ -500,11 +479,20 @@ static void test_parts_that_fail(void)
 		good &= CHECK_INT(mark.state, rows[i].state);
 		good &= CHECK_STRING(mark.upload.id, "up");
 		mark_clear(&mark);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_asked(&steps, LIST PUT(1));
-		steps_end(&steps);
+		steps_end_row(&steps, good, LIST PUT(1), i);
 	}
+}
+
+/* Likewise, of a file whose upload is resumed, and has every part from this run. */
+static bool begin_with_parts(struct steps *steps)
+{
+	if (!begin(steps))
+		return false;
+	record(steps, fitting(steps));
+	steps_answer(steps, list_of(NULL, 0));
+	for (unsigned part = 1; part <= N; part++)
+		steps_answer(steps, took(part));
+	return true;
 }
 
 /* What follows from the answer to Complete. */
@@ -540,28 +528,20 @@ static void test_complete(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		char asked[400];
-		if (!begin(&steps))
+		if (!begin_with_parts(&steps))
 			return;
 		struct candidate *c = steps.file->candidate;
-		record(&steps, fitting(&steps));
 		c->is_completing = rows[i].is_completing;
 		steps.file->restarts = rows[i].restarts;
-		answer(&steps, &n, list_of(NULL, 0));
-		for (unsigned part = 1; part <= N; part++)
-			answer(&steps, &n, took(part));
 		for (size_t k = 0; k < 2; k++)
-			answer(&steps, &n, rows[i].replies[k]);
+			steps_answer(&steps, rows[i].replies[k]);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		good &= CHECK_INT(steps.file->claim.upload.is_open, rows[i].is_open);
 		good &= CHECK_INT(c->is_completing, rows[i].may_complete);
 		good &= CHECK(c->was_sent);
 		snprintf(asked, sizeof asked, LIST PUTS "%s", rows[i].asked);
-		steps_asked(&steps, asked);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_end(&steps);
+		steps_end_row(&steps, good, asked, i);
 	}
 }
 
@@ -589,17 +569,12 @@ static void test_proof(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		char asked[400];
-		if (!begin(&steps))
+		if (!begin_with_parts(&steps))
 			return;
-		record(&steps, fitting(&steps));
 		s3_learn(steps.run->s3, S3_COMPLETE_TELLS_ETAG, rows[i].tells_etag);
-		answer(&steps, &n, list_of(NULL, 0));
-		for (unsigned part = 1; part <= N; part++)
-			answer(&steps, &n, took(part));
-		answer(&steps, &n, completed(rows[i].sum));
-		answer(&steps, &n, rows[i].head);
+		steps_answer(&steps, completed(rows[i].sum));
+		steps_answer(&steps, rows[i].head);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		struct mark mark = steps_mark(&steps);
 		good &= CHECK_STRING(mark.done.etag, rows[i].etag);
@@ -608,23 +583,15 @@ static void test_proof(void)
 			rows[i].tells_etag && !*rows[i].asked ? S3_YES : S3_NO);
 		mark_clear(&mark);
 		snprintf(asked, sizeof asked, LIST PUTS COMPLETE "%s", rows[i].asked);
-		steps_asked(&steps, asked);
-		if (!good)
-			fprintf(stderr, "\trow %zu\n", i);
-		steps_end(&steps);
+		steps_end_row(&steps, good, asked, i);
 	}
 	/* An object of other bytes is no proof, whatever Complete has said of it. */
 	struct steps steps;
-	size_t n = 0;
-	if (!begin(&steps))
+	if (!begin_with_parts(&steps))
 		return;
-	record(&steps, fitting(&steps));
-	answer(&steps, &n, list_of(NULL, 0));
-	for (unsigned part = 1; part <= N; part++)
-		answer(&steps, &n, took(part));
-	answer(&steps, &n, completed(""));
+	steps_answer(&steps, completed(""));
 	for (unsigned k = 0; k < 4; k++)
-		answer(&steps, &n, bad_head);
+		steps_answer(&steps, bad_head);
 	const enum step step = send_all(&steps);
 	CHECK(step != STEP_PROVEN && step != STEP_IN_S3 && step != STEP_PARTS);
 	struct mark mark = steps_mark(&steps);
@@ -658,24 +625,17 @@ static void test_before_complete(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
-		size_t n = 0;
 		char asked[400];
-		if (!begin(&steps))
+		if (!begin_with_parts(&steps))
 			return;
-		record(&steps, fitting(&steps));
 		s3_learn(steps.run->s3, S3_COMPLETE_CONDITION, rows[i].honours);
-		answer(&steps, &n, list_of(NULL, 0));
-		for (unsigned part = 1; part <= N; part++)
-			answer(&steps, &n, took(part));
-		if (rows[i].changes) {
-			steps.server.steps[n - 1].arg = steps.path;
-			steps.server.steps[n - 1].meanwhile = steps_append;
-		}
+		if (rows[i].changes)
+			steps_meanwhile(&steps, steps_append, steps.path);
 		if (rows[i].has_expired)
 			steps.worker->visible_limits.abandon = always;
 		if (rows[i].head)
-			answer(&steps, &n, rows[i].head);
-		answer(&steps, &n, completed(sum_of(0)));
+			steps_answer(&steps, rows[i].head);
+		steps_answer(&steps, completed(sum_of(0)));
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		snprintf(asked, sizeof asked, LIST PUTS "%s", rows[i].asked);
 		steps_asked(&steps, asked);
@@ -710,19 +670,13 @@ static void test_hidden_stores(void)
 {
 	for (unsigned part = 0; part <= N; part++) {
 		struct steps steps;
-		size_t n = 0;
-		if (!begin(&steps))
+		if (!begin_with_parts(&steps))
 			return;
 		struct hidden_store hidden = {steps.path, part};
 		steps.file->is_reread = true;
 		steps.file->state.ctime_ns = 0; /* its ctime does not count */
-		record(&steps, fitting(&steps));
-		answer(&steps, &n, list_of(NULL, 0));
-		for (unsigned k = 1; k <= N; k++)
-			answer(&steps, &n, took(k));
-		steps.server.steps[n - 1].arg = &hidden;
-		steps.server.steps[n - 1].meanwhile = store_hidden;
-		answer(&steps, &n, completed(sum_of(0)));
+		steps_meanwhile(&steps, store_hidden, &hidden);
+		steps_answer(&steps, completed(sum_of(0)));
 		bool good = CHECK_INT(send_all(&steps), part ? STEP_SEND : STEP_PROVEN);
 		steps_asked(&steps, part ? LIST PUTS : LIST PUTS COMPLETE);
 		if (!good)
@@ -735,7 +689,6 @@ static void test_hidden_stores(void)
 static void test_progress(void)
 {
 	struct steps steps;
-	size_t n = 0;
 	if (!begin(&steps))
 		return;
 	struct candidate *c = steps.file->candidate;
@@ -743,9 +696,9 @@ static void test_progress(void)
 	c->failing_ns = 7;
 	c->parts_done = 1;
 	record(&steps, fitting(&steps));
-	answer(&steps, &n,
+	steps_answer(&steps,
 		list_of((struct listed[]){{1, 5, sum_of(1), "x"}, {2, 5, sum_of(2), "x"}, {0}}, 3));
-	answer(&steps, &n, GONE);
+	steps_answer(&steps, GONE);
 	CHECK_INT(send_all(&steps), STEP_LOOK);
 	CHECK_INT(c->parts_done, 2);
 	CHECK_INT(c->failures, 0);
