@@ -1,0 +1,348 @@
+/* What the scan's thread reports, what it drops because it is done, and what it hands to the queue.
+ * The tree, the marks and the queue are real; S3 is a script. */
+#include "base/clock.h"
+#include "steps.h"
+
+struct feeding {
+	struct steps steps;
+	char said[6000]; /* a line for each event: its type, the name of its file, and its text */
+};
+
+static const char *const event_names[] = {[S3ONCE_EVENT_NOTE] = "note",
+	[S3ONCE_EVENT_WARNING] = "warning",
+	[S3ONCE_EVENT_SKIPPED] = "skipped",
+	[S3ONCE_EVENT_LINK] = "link",
+	[S3ONCE_EVENT_WAITING] = "waiting",
+	[S3ONCE_EVENT_OVERSIZED] = "oversized",
+	[S3ONCE_EVENT_UNDERSIZED] = "undersized",
+	[S3ONCE_EVENT_SPECIAL] = "special",
+	[S3ONCE_EVENT_FAILED] = "failed",
+	[S3ONCE_EVENT_LEFT] = "left",
+	[S3ONCE_EVENT_FATAL] = "fatal",
+	[S3ONCE_EVENT_SUMMARY] = NULL};
+
+/* Notes the event. The path of the tree in a text is "TREE". */
+static void note_event(void *arg, const struct s3once_event *event)
+{
+	struct feeding *f = arg;
+	const char *name = event_names[event->type];
+	const char *path = event->path ? strrchr(event->path, '/') : NULL;
+	const char *text = event->text ? event->text : "";
+	const char *tree = strstr(text, f->steps.tree);
+	const size_t n = strlen(f->said);
+	const size_t before = tree ? (size_t)(tree - text) : strlen(text);
+	if (name)
+		snprintf(f->said + n, sizeof f->said - n, "%s%s%s%s%.*s%s%s\n", name,
+			path ? " " : "", path ? path + 1 : "", *text ? ": " : "", (int)before, text,
+			tree ? "TREE" : "", tree ? tree + strlen(f->steps.tree) : "");
+}
+
+/* Makes the tree by a command of the shell, which is in its folder. */
+static bool begin(struct feeding *f, const char *command)
+{
+	char line[1000];
+	f->said[0] = '\0';
+	if (!steps_make(&f->steps, "x", 1))
+		return false;
+	f->steps.options.callback = note_event;
+	f->steps.options.callback_arg = f;
+	f->steps.options.report_skipped = 1;
+	snprintf(line, sizeof line, "cd %s && { %s; }", f->steps.tree, command);
+	return CHECK_INT(system(line), 0); // NOLINT(cert-env33-c): fixed commands
+}
+
+/* Writes a mark of a file of one byte that was modified at 1000 s. */
+static void put_mark(struct feeding *f, const char *key, const char *state)
+{
+	struct store_conn *conn = f->steps.push->conn;
+	char partition[PARTITION_MAX];
+	struct item item = {0}, present = {0};
+	const struct item_key at = mark_key(&f->steps.run->space, key, partition);
+	item_set_string(&item, "state", state);
+	item_set_string(&item, "session", "s");
+	item_set_string(&item, "claim", "c");
+	item_set_string(&item, "etag", "e");
+	item_set_number(&item, "size", 1);
+	item_set_number(&item, "mtime", 1000 * (int64_t)NS_PER_S);
+	CHECK_INT(conn->store->ops->write(conn, at, &(struct item_write){.item = &item}, &no_limits,
+			  &present, &f->steps.problem),
+		OUTCOME_OK);
+	item_clear(&item);
+	item_clear(&present);
+}
+
+/* Feeds the queue, and checks what it got, in its order, and what was said. NULL: anything. */
+static bool feeds(struct feeding *f, const char *queued, const char *said)
+{
+	char got[4000] = "";
+	struct candidate *file;
+	feed_run(f->steps.run);
+	queue_enter(f->steps.run->queue, QUEUE_CLOSED);
+	while ((file = queue_pop_file(f->steps.run->queue))) {
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s ", file->key);
+		free(file);
+	}
+	const bool same = !queued || CHECK_STRING(got, queued);
+	return (!said || CHECK_STRING(f->said, said)) && same;
+}
+
+static void end(struct feeding *f)
+{
+	f->steps.file = NULL;
+	steps_end(&f->steps);
+}
+
+#define EMPTY_LISTING                                                                              \
+	{                                                                                          \
+		STEPS_REPLY("200", "",                                                             \
+			"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false"     \
+			"</IsTruncated></ListBucketResult>"),                                      \
+			.close = true                                                              \
+	}
+#define THERE                                                                                      \
+	{                                                                                          \
+		STEPS_REPLY("200", "Content-Length: 1\r\nETag: \"e\"\r\n", ""), .close = true      \
+	}
+#define MANY "for i in 10 11 12 13 14 15 16 17 18 19 20 21; do touch -d @1000 n$i; done"
+
+static const struct script_step bucket_and_listing[] = {
+	{STEPS_REPLY("200", "", ""), .close = true}, EMPTY_LISTING};
+
+/* Each kind of entry, in one tree. Only files are queued, and only they and those that wait have
+ * bytes that count. */
+static void test_kinds(void)
+{
+	struct feeding f;
+	if (!begin(&f, "ln -s k link; mkfifo pipe; printf 1234567 >large; : >small; ln -s gone d; "
+		       "printf 12 >young; touch -d @1000 large small"))
+		return;
+	f.steps.options.max_bytes = 5;
+	f.steps.options.min_bytes = 1;
+	f.steps.options.min_age_ms = 3600 * 1000;
+	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	feeds(&f, "k ",
+		"link d\noversized large\nlink link\nspecial pipe: is a named pipe, not a file; exclude it\n"
+		"undersized small\nwaiting young: younger than --min-age\n");
+	struct s3once_counts *counts = &f.steps.run->report.locked.counts;
+	CHECK_INT(counts->found, 7);
+	CHECK_INT(counts->bytes_found, 3);
+	CHECK_INT(counts->waiting, 1);
+	CHECK(atomic_load(&f.steps.run->report.scan_complete));
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+/* Files that the marks know as done are dropped, unless the run looks at them again. */
+static void test_done(void)
+{
+	static const struct {
+		const char *what;
+		bool reupload, compares;
+		const char *state, *queued, *said;
+	} rows[] = {
+		{"done", false, false, "done", "", "skipped k\n"},
+		{"--reupload", true, false, "done", "k ", ""},
+		{"--compare-content", false, true, "done", "k ", ""},
+		{"failed", false, false, "failed", "k ", ""},
+		{"claimed", false, false, "claimed", "k ", ""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct script_step witness[] = {THERE, THERE};
+		struct feeding f;
+		if (!begin(&f, "true"))
+			return;
+		f.steps.options.reupload = rows[i].reupload;
+		f.steps.options.compare_content = rows[i].compares;
+		if (!steps_begin_run(&f.steps, witness, 2))
+			return;
+		put_mark(&f, "k", rows[i].state);
+		if (!feeds(&f, rows[i].queued, rows[i].said))
+			fprintf(stderr, "\t%s\n", rows[i].what);
+		script_stop(&f.steps.server);
+		end(&f);
+	}
+}
+
+/* A mark that says done in another bucket is not believed: the run fails, and nothing is skipped.
+ */
+static void test_another_bucket(void)
+{
+	static const char no_key[] =
+		STEPS_REPLY("404", "", "<Error><Code>NoSuchKey</Code></Error>");
+	const struct script_step gone[] = {
+		{STEPS_REPLY("404", "", ""), .close = true}, {no_key, .close = true}};
+	struct feeding f;
+	if (!begin(&f, "true") || !steps_begin_run(&f.steps, gone, 2))
+		return;
+	put_mark(&f, "k", "done");
+	feeds(&f, "", NULL);
+	CHECK(strncmp(f.said, "fatal: ", 7) == 0);
+	CHECK(!strstr(f.said, "skipped"));
+	CHECK(!atomic_load(&f.steps.run->report.scan_complete));
+	steps_asked(&f.steps, "HEAD /b/k\nGET /b/k\n");
+	end(&f);
+}
+
+/* The listing is asked about files without a mark, unless they are few among known ones, or inotify
+ * has reported them. */
+static void test_listing(void)
+{
+	static const struct {
+		const char *what, *files;
+		bool knows_k, has_folders, asks;
+	} rows[] = {
+		{"all are strange", "true", false, false, true},
+		{"a few among known ones", "touch -d @1000 n1", true, false, false},
+		{"many among known ones", MANY, true, false, true},
+		{"reported by inotify", MANY, false, true, false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct script_step known[] = {THERE, EMPTY_LISTING};
+		struct feeding f;
+		const char *folders[1];
+		if (!begin(&f, rows[i].files))
+			return;
+		folders[0] = f.steps.tree;
+		f.steps.options.folders = rows[i].has_folders ? folders : NULL;
+		f.steps.options.n_folders = rows[i].has_folders;
+		if (!steps_begin_run(&f.steps, rows[i].knows_k ? known : bucket_and_listing, 2))
+			return;
+		if (rows[i].knows_k)
+			put_mark(&f, "k", "done");
+		feeds(&f, NULL, rows[i].knows_k ? "skipped k\n" : "");
+		bool asks = false;
+		script_stop(&f.steps.server);
+		for (size_t k = 0; k < f.steps.server.n_requests; k++)
+			asks |= strstr(f.steps.server.requests[k].head, "list-type=2") != NULL;
+		if (!CHECK_INT(asks, rows[i].asks))
+			fprintf(stderr, "\t%s\n", rows[i].what);
+		end(&f);
+	}
+}
+
+/* Files that must not be sent: the marks of this run, and one with the key of the id object. The
+ * log of the caller is not even counted. */
+static void test_own_files(void)
+{
+	struct feeding f;
+	char log[120];
+	if (!begin(&f, "touch -d @1000 log"))
+		return;
+	snprintf(log, sizeof log, "%s/log", f.steps.tree);
+	snprintf(f.steps.marks, sizeof f.steps.marks, "sqlite:%s/db", f.steps.tree);
+	f.steps.options.log_file = log;
+	f.steps.options.bucket_id_object = "k";
+	f.steps.options.dry_run = 1;
+	f.steps.options.dry_run = 0;
+	static const struct script_step steps[] = {
+		{STEPS_REPLY("200",
+			 "Content-Length: 76\r\nETag: \"e\"\r\n"
+			 "x-amz-meta-s3once-claim: 0123456789abcdef0123456789abcdef\r\n",
+			 ""),
+			.close = true},
+		{STEPS_REPLY("200", "", ""), .close = true}, EMPTY_LISTING};
+	if (!steps_begin_run(&f.steps, steps, 3))
+		return;
+	feeds(&f, "", NULL);
+	CHECK(strstr(f.said, "failed db: contains the marks of this run; exclude it with --exclude "
+			     "'db', or keep them in another --marks\n"));
+	CHECK(strstr(f.said, "failed k: has the key of --bucket-id-object: exclude it, or name "
+			     "another key there\n"));
+	CHECK(!strstr(f.said, " log"));
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+/* A wrong clock affects many files, and is reported once. */
+static void test_odd_times(void)
+{
+	struct feeding f;
+	if (!begin(&f, "touch -d 2099-01-01T00:00:00Z a b; rm k"))
+		return;
+	f.steps.options.min_age_ms = 1;
+	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	feeds(&f, NULL,
+		"warning: TREE/a was last modified in the future (2099-01-01T00:00:00Z); the age of "
+		"such files is counted from the last change of their inode (ctime)\n");
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+/* Patterns that match nothing, and folders without files, are worth a word, but only if all of the
+ * tree was read. */
+static void test_unmatched(void)
+{
+	static const struct s3once_rule rules[] = {
+		{S3ONCE_RULE_EXCLUDE, "k"}, {S3ONCE_RULE_INCLUDE, "i"}, {S3ONCE_RULE_EXCLUDE, "e"}};
+	for (unsigned has_folders = 0; has_folders < 2; has_folders++) {
+		struct feeding f;
+		const char *folders[1];
+		if (!begin(&f, "true"))
+			return;
+		folders[0] = f.steps.tree;
+		f.steps.options.rules = rules;
+		f.steps.options.n_rules = 3;
+		f.steps.options.folders = has_folders ? folders : NULL;
+		f.steps.options.n_folders = has_folders;
+		if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+			return;
+		feeds(&f, "",
+			has_folders ? ""
+				    : "warning: --include i matches nothing: check the pattern\n"
+				      "note: --exclude e matches nothing: check the pattern\n"
+				      "warning: there are no files in TREE but those that "
+				      "--exclude and --include leave out\n");
+		script_stop(&f.steps.server);
+		end(&f);
+	}
+}
+
+/* With --final small files go first, the oldest of them before the others. */
+static void test_final(void)
+{
+	struct feeding f;
+	if (!begin(&f, "touch -d @3000 a; touch -d @2000 b; touch -d @500 c"))
+		return;
+	f.steps.options.final = 1;
+	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	feeds(&f, "c k b a ", "");
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+/* After a limit, a last run names the files that are left. */
+static void test_limit(void)
+{
+	for (unsigned is_final = 0; is_final < 2; is_final++) {
+		struct feeding f;
+		if (!begin(&f, "touch -d @1000 a"))
+			return;
+		f.steps.options.final = (int)is_final;
+		if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+			return;
+		queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+		run_reach_limit(f.steps.run, PROBLEM("a limit"));
+		f.said[0] = '\0';
+		feeds(&f, "", is_final ? "left a\nleft k\n" : "");
+		CHECK_INT(atomic_load(&f.steps.run->report.scan_complete), is_final);
+		script_stop(&f.steps.server);
+		end(&f);
+	}
+}
+
+int main(void)
+{
+	test_kinds();
+	test_done();
+	test_another_bucket();
+	test_listing();
+	test_own_files();
+	test_odd_times();
+	test_unmatched();
+	test_final();
+	test_limit();
+	return check_result();
+}
