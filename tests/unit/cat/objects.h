@@ -26,6 +26,7 @@ struct object {
 
 struct objects {
 	const struct object *list; /* in the order of their keys; NULL behind the last key */
+	const char *list_status;   /* the reply to a listing instead of it; may be NULL */
 	int listener, stop[2];
 	unsigned heads, gets;
 	pthread_t thread;
@@ -43,6 +44,10 @@ static inline size_t object_bytes(const struct object *object)
 
 static inline void objects_list(const struct objects *objects, struct text *reply)
 {
+	if (objects->list_status) {
+		text_addf(reply, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n", objects->list_status);
+		return;
+	}
 	text_add(reply, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<ListBucketResult>"
 			"<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>");
 	for (const struct object *object = objects->list; object->key; object++)
@@ -78,7 +83,7 @@ static inline void objects_show(
 /* Answers the request that was read. */
 static inline void objects_answer(struct objects *objects, int fd, const char *head)
 {
-	struct text reply = TEXT(16 << 20);
+	struct text reply = TEXT(32 << 20);
 	const bool is_head = strncmp(head, "HEAD ", 5) == 0;
 	const char *path = strchr(head, '/');
 	const struct object *object = objects->list;

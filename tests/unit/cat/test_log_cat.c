@@ -4,6 +4,7 @@
 #include "objects.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <zlib.h>
 
 /* What was printed, with '$' for each newline, and what was said of the objects. */
 struct printed {
@@ -11,6 +12,7 @@ struct printed {
 	struct log_cat cat;
 	enum outcome outcome;
 	struct problem problem;
+	int64_t bytes; /* of all that was printed */
 	unsigned heads, gets;
 };
 
@@ -26,6 +28,7 @@ static void note(void *arg, bool is_error, const char *sentence)
 struct how {
 	int64_t from_s, to_s;
 	bool only_lists;
+	const char *list_status;
 	int fd; /* 0: a file whose content is compared */
 };
 
@@ -38,6 +41,7 @@ static void print_log(const struct object *list, const struct how *how, struct p
 	*ret = (struct printed){.outcome = OUTCOME_LOCAL};
 	if (!CHECK(file >= 0 && unlink(path) == 0) || !objects_begin(&objects, list))
 		return;
+	objects.list_status = how->list_status;
 	CHECK_INT(log_name_set(&name, "a.log"), 0);
 	ret->cat = (struct log_cat){.place = {.s3 = objects.s3, .conn = objects.conn},
 		.bucket = "b",
@@ -49,6 +53,7 @@ static void print_log(const struct object *list, const struct how *how, struct p
 		.arg = ret};
 	ret->outcome = how->only_lists ? log_cat_list(&ret->cat, &ret->problem)
 				       : log_cat_print(&ret->cat, &ret->problem);
+	ret->bytes = lseek(file, 0, SEEK_END);
 	const ssize_t n = pread(file, ret->lines, sizeof ret->lines - 1, 0);
 	ret->lines[n < 0 ? 0 : n] = '\0';
 	for (char *c = ret->lines; !how->only_lists && (c = strchr(c, '\n'));)
@@ -85,6 +90,7 @@ static void prints(const struct object *list, const char *lines, const char *sai
 #define OF_TABLE(t) "x-amz-meta-s3once-table: " t "\r\n"
 #define CONTENT(id) "x-amz-meta-s3once-content: " id "\r\n"
 #define SHA256_ONE  "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"
+#define SHA256_BOTH "c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8"
 #define SHA256_TWO  "27dd8ed44a83ff94d557f9fd0412ed5a8cbca69ea04922d88c01184a07300a5a"
 
 static void test_pieces(void)
@@ -135,10 +141,18 @@ static void test_order(void)
 	prints((const struct object[]){{AT("01") LOG, "1\n"}, {AT("02") "aaaaaaaa.log", "3\n"},
 		       {AT("02") "bbbbbbbb.log~2", "2\n"}, {NULL}},
 		"1$2$3$", "");
+	/* But not before one of an earlier second, whatever its file says. */
+	prints((const struct object[]){{AT("01") LOG, "1\n", .headers = WRITTEN("9")},
+		       {AT("02") LOG, "2\n", .headers = WRITTEN("8")}, {NULL}},
+		"1$2$", "");
 	prints((const struct object[]){{AT("02") "aaaaaaaa.log~2", "2\n"},
 		       {AT("02") "bbbbbbbb.log", "1\n"}, {NULL}},
 		"1$2$", "");
 }
+
+/* printf 'one\ntwo\n' | gzip -n */
+static const unsigned char packed[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xcb, 0xcf, 0x4b, 0xe5,
+	0x2a, 0x29, 0xcf, 0xe7, 2, 0, 0xe6, 11, 0xba, 0x12, 8, 0, 0, 0};
 
 /* A run with other marks has uploaded the log from its beginning again. */
 static void test_repetitions(void)
@@ -174,16 +188,24 @@ static void test_repetitions(void)
 		"one$two$one$TWO$three$", "");
 	prints((const struct object[]){first, {key, "one\n", .headers = OF_TABLE("u")}, {NULL}},
 		"one$one$", "");
+	prints((const struct object[]){{AT("01") LOG, "one\ntwo\n",
+					       .headers = OF_TABLE("t") CONTENT(SHA256_BOTH)},
+		       {AT("03") LOG ".gz", (const char *)packed, sizeof packed,
+			       .headers = OF_TABLE("u")},
+		       {NULL}},
+		"one$two$one$two$", "");
+	/* A log of one range that is repeated, and goes on. */
+	prints((const struct object[]){first, {key, "one\ntwo\n", .headers = OF_TABLE("u")},
+		       {NULL}},
+		"one$two$",
+		"note: " S3(AT("03") LOG) "its first 4 bytes are in objects before it, and are "
+					  "not repeated\n");
 	/* Ranges without an id prove nothing. */
 	prints((const struct object[]){{AT("01") LOG, "one\n", .headers = OF_TABLE("t")},
 		       {AT("02") LOG "~4", "two\n", .headers = OF_TABLE("t")},
 		       {key, "one\ntwo\nthree\n", .headers = OF_TABLE("u")}, {NULL}},
 		"one$two$one$two$three$", "");
 }
-
-/* printf 'one\ntwo\n' | gzip -n */
-static const unsigned char packed[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xcb, 0xcf, 0x4b, 0xe5,
-	0x2a, 0x29, 0xcf, 0xe7, 2, 0, 0xe6, 11, 0xba, 0x12, 8, 0, 0, 0};
 
 static void test_compressed(void)
 {
@@ -228,6 +250,9 @@ static void test_proofs(void)
 		{"x-amz-checksum-crc32c: ojecDQ==\r\n" CONTENT(SHA256_TWO),
 			"5bbf5a52328e7439ae6e719dfe712201", true},
 		{CONTENT(SHA256_ONE), "5bbf5a52328e7439ae6e719dfe712201", true},
+		/* The etag of an encrypted object is no MD5. */
+		{"x-amz-server-side-encryption: aws:kms\r\n", "5bbf5a52328e7439ae6e719dfe712201",
+			true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct object list[] = {
@@ -437,6 +462,50 @@ static void test_many_objects(void)
 	prints(list, lines, "");
 }
 
+/* Objects of several ranges, compressed and not. Their content is verified, too. */
+static void test_large_objects(void)
+{
+	enum { N = 9 << 20 };
+	unsigned char *content = malloc(N), *stored = malloc(N + 20000);
+	size_t n;
+	z_stream z = {
+		.next_in = content, .avail_in = N, .next_out = stored, .avail_out = N + 20000};
+	unsigned char sha256[SHA256_DIGEST_LENGTH];
+	char hex[2 * sizeof sha256 + 1], headers[200];
+	struct printed printed;
+	if (!CHECK(content && stored))
+		return;
+	for (size_t i = 0; i < N; i++)
+		content[i] = (unsigned char)(i * i / 7 + i / 251);
+	CHECK_INT(deflateInit2(&z, 0, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+	CHECK_INT(deflate(&z, Z_FINISH), Z_STREAM_END);
+	n = (size_t)z.total_out;
+	deflateEnd(&z);
+	SHA256(content, N, sha256);
+	hex_encode(sha256, sizeof sha256, hex);
+	snprintf(headers, sizeof headers, "x-amz-meta-s3once-content: %s\r\n", hex);
+	const struct object list[] = {{AT("01") LOG, (const char *)content, N, .headers = headers},
+		{AT("02") LOG ".gz", (const char *)stored, n, .headers = headers}, {NULL}};
+	print_log(list, &all_of_it, &printed);
+	CHECK_INT(printed.outcome, OUTCOME_OK);
+	CHECK_STRING(printed.said, "");
+	CHECK_INT(printed.bytes, 2 * N);
+	CHECK_INT(printed.gets, 6);
+	free(content);
+	free(stored);
+}
+
+static void test_no_listing(void)
+{
+	static const struct object none[] = {{NULL}};
+	const struct how how = {.list_status = "403 Forbidden"};
+	struct printed printed;
+	print_log(none, &how, &printed);
+	CHECK_INT(printed.outcome, OUTCOME_DENIED);
+	CHECK(strstr(printed.problem.text, "a log's objects are found by the bucket's listing, "
+					   "which is refused; allow s3:ListBucket of the bucket"));
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -453,5 +522,7 @@ int main(void)
 	test_list();
 	test_writing();
 	test_many_objects();
+	test_large_objects();
+	test_no_listing();
 	return check_result();
 }
