@@ -174,7 +174,7 @@ static void test_start(void)
 		else if (!rows[i].options.dry_run)
 			same &= CHECK_INT(steps.run->space.generation, rows[i].generation);
 		if (rows[i].id_key)
-			same &= CHECK_STRING(row.id_key, rows[i].id_key) &
+			same &= CHECK_STRING(row.id_key, rows[i].id_key) &&
 				CHECK_STRING(row.id, rows[i].id);
 		steps_asked(&steps, rows[i].asked);
 		if (!same)
