@@ -1,7 +1,8 @@
 /* What is said of a job, by its row, the session that it names, and the time. */
-#include "../check.h"
+#include "audit.h"
 #include "audit/fleet.h"
 #include "base/clock.h"
+#include "s3once/push.h"
 
 #define NOW 1000000
 
@@ -56,7 +57,7 @@ static int64_t ago(int64_t seconds)
 	return seconds ? NOW - seconds : 0;
 }
 
-int main(void)
+static void test_states(void)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fleet_job job = {.row = {.began_s = ago(cases[i].began),
@@ -75,5 +76,124 @@ int main(void)
 			    job.is_fine == cases[i].is_fine))
 			fprintf(stderr, "\t%s: %s\n", cases[i].what, fleet_state_name(job.state));
 	}
+}
+
+/* Files that wait are worth a word once the oldest of them waits for more than a day, though the
+ * job is fine. */
+static void test_waiting(void)
+{
+	static const struct {
+		uint64_t waiting;
+		int64_t since_s; /* ago; 0: not known */
+		bool waits_long;
+	} rows[] = {{1, S3ONCE_WAITS_LONG_S + 1, true}, {1, S3ONCE_WAITS_LONG_S, false},
+		{0, S3ONCE_WAITS_LONG_S + 1, false}, {1, 0, false}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct fleet_job job = {.row = {.waiting = rows[i].waiting,
+						.waiting_since_s = ago(rows[i].since_s)},
+			.now_s = NOW};
+		fleet_judge(0, &job);
+		CHECK_INT(job.waits_long, rows[i].waits_long);
+		CHECK(job.is_fine);
+	}
+}
+
+static void put_job(struct audit *audit, const char *host, const char *job, const char *session,
+	const char *ended_session, int exit)
+{
+	struct job_key key;
+	job_key_make(host, job, &key);
+	const struct job_begin begun = {.session = session, .target = "s3://b"};
+	const struct job_end result = {.target = "s3://b",
+		.session = ended_session,
+		.error = "",
+		.failures = "",
+		.exit = exit};
+	if (*session)
+		CHECK_INT(job_row_begin(audit->conn, &key, &begun, &no_limits, &audit->problem),
+			OUTCOME_OK);
+	if (exit >= 0)
+		CHECK_INT(job_row_end(audit->conn, &key, &result, &no_limits, &audit->problem),
+			OUTCOME_OK);
+}
+
+static enum outcome note_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+{
+	char *said = arg;
+	snprintf(said + strlen(said), 2000, "%s/%s %s%s%s%s\n", job->row.host, job->row.job,
+		fleet_state_name(job->state), job->has_failed ? " failed" : "",
+		job->is_replaced ? " replaced" : "", job->is_fine ? "" : " !");
+	return strstr(said, "z/") ? OUTCOME_LOCAL : OUTCOME_OK;
+}
+
+/* All jobs, with the sessions of those that have not reported their end. Two jobs may name the same
+ * session. A mistyped target is replaced by the same sources with another one. */
+static void test_walk(void)
+{
+	struct audit audit;
+	char said[6000] = "";
+	if (!audit_begin(&audit, NULL, 0))
+		return;
+	audit_put_session(&audit, "open", "open");
+	audit_put_session(&audit, "over", "ended");
+	put_job(&audit, "a", "ended", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "a", "failed", "s", "s", S3ONCE_EXIT_FILES);
+	put_job(&audit, "b", "lost", "over", NULL, -1);
+	put_job(&audit, "b", "swept", "swept", NULL, -1);
+	put_job(&audit, "c", "one", "open", NULL, -1);
+	put_job(&audit, "c", "two", "open", NULL, -1);
+	put_job(&audit, "d", "/x s3://mistyped", "", NULL, S3ONCE_EXIT_SETUP);
+	put_job(&audit, "d", "/x s3://right", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "e", "/x s3://mistyped", "", NULL, S3ONCE_EXIT_SETUP);
+	put_job(&audit, "e", "/y s3://right", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "f", "/x s3://failed", "s", "s", S3ONCE_EXIT_FILES);
+	put_job(&audit, "f", "/x s3://right", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "g", "named", "", NULL, S3ONCE_EXIT_SETUP);
+	put_job(&audit, "g", "named2", "s", "s", S3ONCE_EXIT_OK);
+	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
+	CHECK_STRING(said, "a/ended idle\na/failed idle failed !\nb/lost lost !\n"
+			   "b/swept lost !\nc/one silent !\nc/two silent !\n"
+			   "d//x s3://mistyped idle failed replaced\nd//x s3://right idle\n"
+			   "e//x s3://mistyped idle failed !\ne//y s3://right idle\n"
+			   "f//x s3://failed idle failed !\nf//x s3://right idle\n"
+			   "g/named idle failed !\ng/named2 idle\n");
+	put_job(&audit, "z", "1", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "z", "2", "s", "s", S3ONCE_EXIT_OK);
+	said[0] = '\0';
+	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_LOCAL);
+	CHECK(strstr(said, "z/1 ") && !strstr(said, "z/2 "));
+	audit_asked(&audit, "");
+	audit_end(&audit);
+}
+
+/* More jobs than are read at once. */
+static void test_many_jobs(void)
+{
+	struct audit audit;
+	static char said[80000];
+	if (!audit_begin(&audit, NULL, 0))
+		return;
+	for (unsigned i = 0; i < 1001; i++) {
+		char job[20];
+		snprintf(job, sizeof job, "%04u", i);
+		put_job(&audit, "h", job, i == 700 ? "swept" : "s", "s", S3ONCE_EXIT_OK);
+	}
+	said[0] = '\0';
+	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
+	unsigned lines = 0;
+	for (const char *c = said; (c = strchr(c, '\n')); c++)
+		lines++;
+	CHECK_INT(lines, 1001);
+	CHECK(strstr(said, "h/0700 lost") && strstr(said, "h/1000 idle"));
+	audit_asked(&audit, "");
+	audit_end(&audit);
+}
+
+int main(void)
+{
+	test_states();
+	test_waiting();
+	test_walk();
+	test_many_jobs();
 	return check_result();
 }
