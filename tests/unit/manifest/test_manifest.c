@@ -5,7 +5,9 @@
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
 #include <errno.h>
+#include <openssl/pem.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -49,6 +51,64 @@ static void test_line(void)
 	free(line);
 }
 
+/* Each field of the entry stays what it was, and is null where there is nothing. */
+static void test_fields(void)
+{
+	static const struct version compressed = {.size = 9,
+		.mtime_ns = 1500000000,
+		.sum = "crc32c:AAAAAA==",
+		.object_sum = "crc32c:AAAAAQ==",
+		.object_bytes = 5,
+		.content = "c1",
+		.etag = "e-2",
+		.etag_is_md5 = true};
+	struct manifest_entry entry = {
+		.event = "adopted", .bucket = "b", .key = "k.zst", .path = "/k"};
+	struct manifest_entry read;
+	struct problem problem = {0};
+	json_t *owner = NULL;
+	manifest_entry_of_version(&entry, &compressed);
+	char *line = manifest_entry_line(&entry);
+	CHECK_STRING(line,
+		"{\"event\":\"adopted\",\"bucket\":\"b\",\"key\":\"k.zst\",\"version_id\":null,"
+		"\"size\":5,\"etag\":\"e-2\",\"etag_is_md5\":true,"
+		"\"checksums\":{\"crc32c\":\"AAAAAQ==\"},\"content_id\":\"c1\",\"path\":\"/k\","
+		"\"file_size\":9,\"mtime\":\"1970-01-01T00:00:01.500000000Z\"}");
+	CHECK(manifest_entry_read(line, strlen(line), &read, &owner, &problem));
+	CHECK_STRING(read.event, "adopted");
+	CHECK_STRING(read.bucket, "b");
+	CHECK_STRING(read.path, "/k");
+	CHECK_STRING(read.version_id, "");
+	CHECK_STRING(read.etag, "e-2");
+	CHECK_STRING(read.content, "c1");
+	CHECK_INT(read.size, 5);
+	CHECK_STRING(read.sums[CHECKSUM_MD5], ""); /* an etag of parts is no MD5 of the whole */
+	json_decref(owner);
+	free(line);
+}
+
+/* Of the checksums of one kind, that of the whole object stays; what was computed replaces it. */
+static void test_checksums(void)
+{
+	static const struct version both = {.sum = "sha256:"
+						   "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=",
+		.parts_sum = "sha256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=-2",
+		.etag = "900150983cd24fb0d6963f7d28e17f72"};
+	struct manifest_entry entry = {.event = "skipped"};
+	struct digest digest;
+	struct sums sums;
+	manifest_entry_of_version(&entry, &both);
+	CHECK_STRING(entry.sums[CHECKSUM_SHA256], "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+	CHECK_STRING(entry.sums[CHECKSUM_MD5], ""); /* the etag is not said to be one */
+	CHECK_INT(digest_init(&digest, DIGEST_OF(CHECKSUM_CRC32C) | DIGEST_OF(CHECKSUM_SHA256)), 0);
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	manifest_entry_add_sums(&entry, &sums);
+	CHECK_STRING(entry.sums[CHECKSUM_CRC32C], "AAAAAA==");
+	CHECK_STRING(entry.sums[CHECKSUM_SHA256], "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+	CHECK_STRING(entry.sums[CHECKSUM_SHA1], "");
+}
+
 /* A server may send anything as an etag. */
 static void test_what_is_no_text_is_left_out(void)
 {
@@ -73,6 +133,13 @@ static void test_bad_lines(void)
 		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{\"crc32c\":\"AAAA\"}}",
 		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{\"crc32c\":\"AAAA=-2\"}}",
 		"{\"bucket\":\"b\",\"key\":\"\",\"size\":1,\"checksums\":{}}",
+		"{\"bucket\":\"\",\"key\":\"k\",\"size\":1,\"checksums\":{}}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{},\"event\":1}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{},\"etag\":1}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{},\"version_id\":1}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{},\"content_id\":1}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{},\"path\":1}",
+		"{\"bucket\":\"b\",\"key\":1,\"size\":1,\"checksums\":{}}",
 		"{\"bucket\":\"b\",\"key\":\"\xff\",\"size\":1,\"checksums\":{}}",
 		"{\"bucket\":\"b\",\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{}}"};
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -84,6 +151,27 @@ static void test_bad_lines(void)
 			!CHECK(*problem.text))
 			fprintf(stderr, "\t%s\n", lines[i]);
 	}
+}
+
+/* A key or an etag that no object has would not fit where it is used. */
+static void test_long_values(void)
+{
+	for (unsigned is_etag = 0; is_etag < 2; is_etag++)
+		for (unsigned is_longer = 0; is_longer < 2; is_longer++) {
+			const int most = is_etag ? S3_ETAG_MAX : KEY_BYTES_MAX + SUFFIX_MAX;
+			struct manifest_entry entry;
+			struct problem problem = {0};
+			json_t *owner = NULL;
+			char line[4 * KEY_BYTES_MAX];
+			const int n = snprintf(line, sizeof line,
+				"{\"bucket\":\"b\",\"key\":\"k%0*d\",\"etag\":\"e%0*d\","
+				"\"size\":1,\"checksums\":{}}",
+				is_etag ? 1 : most - 1 + (int)is_longer, 0,
+				is_etag ? most - 1 + (int)is_longer : 1, 0);
+			CHECK_INT(manifest_entry_read(line, (size_t)n, &entry, &owner, &problem),
+				!is_longer);
+			json_decref(owner);
+		}
 }
 
 /* The bytes of a manifest with so many lines; the caller's to free. */
@@ -178,6 +266,39 @@ static void test_damage(void)
 	free(bytes);
 }
 
+/* Every line is an entry, is not too long, and ends; the sentence names the line. */
+static void test_wrong_lines(void)
+{
+	static char long_line[MANIFEST_LINE_MAX + 10];
+	static const char good[] = "{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{}}";
+	memset(long_line, ' ', sizeof long_line - 1);
+	memcpy(long_line, good, sizeof good - 1);
+	static const struct {
+		const char *second, *end; /* end: "" where its newline is missing */
+		const char *problem;
+	} lines[] = {{long_line, "\n", "it is damaged after line 1: the next line is too long"},
+		{good, "", "it is damaged after line 1: the last line has no end"},
+		{"{}", "\n", "line 2: "}};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct problem problem = {0};
+		struct manifest_reader *reader = NULL;
+		struct manifest_entry entry;
+		const int fd = manifest_temporary_file(&problem);
+		const gzFile gz = gzdopen(dup(fd), "wb");
+		gzprintf(gz, "%s\n", good);
+		gzwrite(gz, lines[i].second, (unsigned)strlen(lines[i].second));
+		gzputs(gz, lines[i].end);
+		gzclose(gz);
+		CHECK_INT(manifest_reader_new(fd, &reader, &problem), 0);
+		CHECK_INT(manifest_reader_next(reader, &entry, &problem), 1);
+		CHECK_STRING(manifest_reader_line(reader), good);
+		CHECK_INT(manifest_reader_next(reader, &entry, &problem), -EBADMSG);
+		CHECK(strncmp(problem.text, lines[i].problem, strlen(lines[i].problem)) == 0);
+		manifest_reader_free(reader);
+		close(fd);
+	}
+}
+
 static void test_names(void)
 {
 	struct text key = TEXT(500);
@@ -188,16 +309,31 @@ static void test_names(void)
 		"19700101T000000Z-00112233445566778899aabbccddeeff.jsonl.gz");
 	CHECK(manifest_is_key(text_string(&key)));
 	CHECK(manifest_is_key(text_string(&key) + 4));
+	CHECK(manifest_is_list_key(text_string(&key)));
 	text_add(&key, ".sig");
 	CHECK(manifest_is_key(text_string(&key)));
+	CHECK(!manifest_is_list_key(text_string(&key)));
 	text_add(&key, "x");
 	CHECK(!manifest_is_key(text_string(&key)));
 	static const char *const others[] = {"", "_s3once/runs/", "_s3once/runs/dt=1970-01-01",
 		"_s3once/runs/dt=1970-01-01/host=", "_s3once/runs/dt=1970-01-01/host=a/x.jsonl.gz",
 		"x_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz",
-		"_s3once/runs/dt=1970-01-01/host=a/b/19700101T.jsonl.gz", "_s3once/runs/dt="};
+		"_s3once/runs/dt=1970-01-01/host=a/b/19700101T.jsonl.gz",
+		"_s3once/runs/dt=", "_s3once/runs/dt=1970-01-01/host=a/197001010.jsonl.gz",
+		"_s3once/runs/dt=1970-01-01/host=a/1970010.jsonl.gz",
+		"_s3once/runs/dt=1970-01-1/host=a/19700101T.jsonl.gz",
+		"_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl"};
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		CHECK(!manifest_is_key(others[i]));
+	text_reset(&key);
+	manifest_add_key(&key, &(struct manifest_run){"", "", "s", 0});
+	CHECK_STRING(text_string(&key),
+		"_s3once/runs/dt=1970-01-01/host=unknown/19700101T000000Z-s.jsonl.gz");
+	text_reset(&key);
+	CHECK(manifest_add_day(&key, "p", "20261122T"));
+	CHECK_STRING(text_string(&key), "p/_s3once/runs/dt=2026-11-22/");
+	CHECK(!manifest_add_day(&key, "p", "2026-11-22"));
+	CHECK(!manifest_add_day(&key, "p", "20261122"));
 	text_clear(&key);
 }
 
@@ -220,6 +356,22 @@ static void test_derive(void)
 		CHECK(!manifest_derive(MANIFEST_MD5SUM, &out, "p/", &line, &problem));
 		CHECK(strstr(problem.text, "not a file below the folder"));
 	}
+	/* An object without a version, or with one that cannot stand in the list. */
+	static const char *const versions[] = {"", "a,b", "a\"b", "a\nb", "a\rb"};
+	for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+		struct manifest_entry odd = entry;
+		odd.version_id = versions[i];
+		CHECK(!manifest_derive(MANIFEST_S3_BATCH_VERSIONS, &odd, "", &line, &problem));
+	}
+	text_reset(&line);
+	CHECK(manifest_derive(MANIFEST_S3_BATCH, &entry, "", &line, &problem));
+	CHECK_STRING(text_string(&line), "b,p/a%5C%20%0A%C3%BC");
+	/* The checksum of parts is not that of the file. */
+	CHECK(!manifest_derive(MANIFEST_SHA1SUM, &entry, "p/", &line, &problem));
+	struct manifest_entry parts = entry;
+	snprintf(parts.sums[CHECKSUM_SHA256], S3_SUM_MAX,
+		"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=-2");
+	CHECK(!manifest_derive(MANIFEST_SHA256SUM, &parts, "p/", &line, &problem));
 	const struct manifest_entry dash = entry_of("p/-", "/x"),
 				    dots = entry_of("p/..x/y..", "/x");
 	text_reset(&line);
@@ -227,6 +379,86 @@ static void test_derive(void)
 	CHECK_STRING(text_string(&line), "d41d8cd98f00b204e9800998ecf8427e  ./-");
 	CHECK(manifest_derive(MANIFEST_MD5SUM, &dots, "p/", &line, &problem));
 	text_clear(&line);
+}
+
+/* A signature is about this manifest alone, whatever part of it another one shares. */
+static void test_signatures(void)
+{
+	EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"),
+		 *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+	const struct sums sums = {.bytes = 3, .sha256 = {1}}, longer = {.bytes = 4, .sha256 = {1}},
+			  changed = {.bytes = 3, .sha256 = {2}};
+	const struct signed_manifest manifest = {"b", "k\n", &sums};
+	static const char wrong[] = "is about other bytes, another key or another bucket",
+			  forged[] = "is not by this key";
+	struct text t = TEXT(MANIFEST_SIGNATURE_MAX);
+	struct problem problem;
+	CHECK(manifest_sign(key, &manifest, &t, &problem));
+	CHECK(manifest_signature_check(key, &manifest, text_string(&t), t.len, &problem));
+	CHECK(!manifest_signature_check(other, &manifest, text_string(&t), t.len, &problem));
+	CHECK(strstr(problem.text, forged) != NULL);
+	const struct signed_manifest others[] = {{"c", "k\n", &sums}, {"b", "k", &sums},
+		{"b", "k\n", &longer}, {"b", "k\n", &changed}};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		CHECK(!manifest_signature_check(key, &others[i], text_string(&t), t.len, &problem));
+		CHECK(strstr(problem.text, wrong) != NULL);
+	}
+	/* With any byte changed, cut off or added. */
+	char *bytes = strdup(text_string(&t));
+	for (size_t i = 0; i < t.len; i++) {
+		bytes[i] ^= 1;
+		CHECK(!manifest_signature_check(key, &manifest, bytes, t.len, &problem));
+		bytes[i] ^= 1;
+	}
+	CHECK(!manifest_signature_check(key, &manifest, bytes, t.len - 1, &problem));
+	text_add_char(&t, '\n');
+	CHECK(!manifest_signature_check(key, &manifest, text_string(&t), t.len, &problem));
+	free(bytes);
+	text_clear(&t);
+	EVP_PKEY_free(key);
+	EVP_PKEY_free(other);
+}
+
+/* A private key that others may read can be used by others; of a public one that is no matter. */
+static void test_mode_of_keys(void)
+{
+	EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"), *read = NULL;
+	EVP_PKEY *rsa = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+	struct problem problem;
+	char path[] = "/tmp/key-XXXXXX";
+	const int fd = mkstemp(path);
+	static const struct {
+		mode_t mode;
+		int result;
+	} modes[] = {{0600, 0}, {0640, 0}, {0604, -EPERM}, {0602, -EPERM}};
+	FILE *file = fdopen(dup(fd), "w");
+	CHECK_INT(PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL), 1);
+	fflush(file);
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		CHECK_INT(fchmod(fd, modes[i].mode), 0);
+		read = NULL;
+		CHECK_INT(signing_key_read(path, true, &read, &problem), modes[i].result);
+		CHECK_INT(read != NULL, !modes[i].result);
+		EVP_PKEY_free(read);
+	}
+	CHECK_INT(ftruncate(fd, 0), 0);
+	rewind(file);
+	CHECK_INT(PEM_write_PUBKEY(file, key), 1);
+	fflush(file);
+	CHECK_INT(fchmod(fd, 0644), 0);
+	CHECK_INT(signing_key_read(path, false, &read, &problem), 0);
+	EVP_PKEY_free(read);
+	read = NULL;
+	CHECK_INT(ftruncate(fd, 0), 0);
+	rewind(file);
+	CHECK_INT(PEM_write_PUBKEY(file, rsa), 1); /* of another kind */
+	fflush(file);
+	CHECK_INT(signing_key_read(path, false, &read, &problem), -EINVAL);
+	fclose(file);
+	close(fd);
+	unlink(path);
+	EVP_PKEY_free(key);
+	EVP_PKEY_free(rsa);
 }
 
 static void test_bad_keys(void)
@@ -242,6 +474,12 @@ static void test_bad_keys(void)
 int main(void)
 {
 	test_line();
+	test_fields();
+	test_checksums();
+	test_long_values();
+	test_wrong_lines();
+	test_signatures();
+	test_mode_of_keys();
 	test_what_is_no_text_is_left_out();
 	test_bad_lines();
 	test_line_without_memory();
