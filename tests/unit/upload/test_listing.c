@@ -137,6 +137,25 @@ static void test_cost_of_pages(void)
 	end(&looking);
 }
 
+/* A page says nothing of keys before the one that was passed on it, nor of those behind its end. */
+static void test_keys_beside_a_page(void)
+{
+	const struct script_step steps[] = {LISTING("false", OBJECT("b~1")),
+		LISTING("false", OBJECT("b")), LISTING("true", OBJECT("`~1") OBJECT("`~2"))};
+	struct looking looking;
+	if (!begin(&looking, steps, 3))
+		return;
+	add(&looking, "c", "");
+	finds(&looking, "-");
+	add(&looking, "b", "");
+	finds(&looking, "1");
+	add(&looking, "a", "");
+	finds(&looking, "?");
+	script_stop(&looking.steps.server);
+	CHECK_INT(looking.steps.server.n_requests, 3);
+	end(&looking);
+}
+
 /* A server that refuses a listing, or does not list in order, is not asked again. */
 static void test_refused(void)
 {
@@ -190,6 +209,7 @@ int main(void)
 	test_keys();
 	test_compressed_on_the_way();
 	test_cost_of_pages();
+	test_keys_beside_a_page();
 	test_refused();
 	test_beginnings();
 	return check_result();
