@@ -130,17 +130,30 @@ static enum step compare_noted_content(
 	return step;
 }
 
+/* Compresses the file by an encoding, and compares the bytes with those of the object. */
+static enum step compare_compressed(struct worker *worker, struct file *file,
+	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
+{
+	const struct s3_meta *meta = &object->meta;
+	struct plan plan;
+	if (!*meta->encoding || !meta->part_bytes) /* sent whole, or not by s3once */
+		return compare_whole(worker, file, encoding, object, ret);
+	if (plan_resume(file->state.size, meta->part_bytes, &plan))
+		return STEP_NEXT;
+	return compare_parts(worker, file, encoding, &plan, false, object, ret);
+}
+
 /* Compares an object that s3once has compressed according to its metadata, or any object of a file
- * that would be compressed on its way. If this build makes the same bytes of the file by the
- * encoding of the object, the bytes are compared. Otherwise the metadata decides
- * (proof_encoded()). */
+ * that would be compressed on its way. The file is compressed again by the encoding of the object,
+ * so that the bytes can be compared. The metadata decide (proof_encoded()) where this build does
+ * not have that encoding. They also decide where the bytes differ, since a compressor that names
+ * the same version may make other bytes on another CPU. */
 static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	const struct s3_meta *meta = &object->meta;
 	const struct encoding *encoding = file->encoding;
 	struct encoding theirs;
-	struct plan plan;
 	bool may_be_same = true;
 	enum step step = STEP_NEXT;
 	*ret = PROOF_NO;
@@ -150,27 +163,24 @@ static enum step compare_encoded(
 	}
 	if (step != STEP_NEXT || !may_be_same)
 		return step;
-	/* This build cannot make the object's bytes again, so the metadata decides. The mark gets
-	 * the values of the metadata. */
-	if (!encoding) {
-		*ret = proof_encoded(object, worker->run->space.settings.table_id, file->mtime_ns,
-			file->state.ctime_ns);
-		if (*ret != PROOF_YES)
-			return STEP_NEXT;
+	/* The mark also needs a checksum of the content. */
+	if (!file->sums.kinds)
+		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
+	if (step == STEP_NEXT && encoding)
+		step = compare_compressed(worker, file, encoding, object, ret);
+	if (step != STEP_NEXT || *ret == PROOF_YES || !*meta->encoding)
+		return step;
+	const enum proof noted = proof_encoded(object, worker->run->space.settings.table_id,
+		file->mtime_ns, file->state.ctime_ns);
+	if (noted == PROOF_YES || !encoding)
+		*ret = noted;
+	/* The mark gets the values of the metadata. */
+	if (*ret == PROOF_YES) {
 		file->parts_sum[0] = '\0';
 		file->sent_part_bytes = meta->part_bytes;
 		file->stored = (struct sums){.bytes = object->size};
 	}
-	/* The mark also needs a checksum of the content. */
-	if (!file->sums.kinds)
-		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
-	if (step != STEP_NEXT || !encoding) /* without an encoding, *ret is final */
-		return step;
-	if (!*meta->encoding || !meta->part_bytes) /* sent whole, or not by s3once */
-		return compare_whole(worker, file, encoding, object, ret);
-	if (plan_resume(file->state.size, meta->part_bytes, &plan))
-		return STEP_NEXT;
-	return compare_parts(worker, file, encoding, &plan, false, object, ret);
+	return STEP_NEXT;
 }
 
 enum step file_compare(

@@ -194,6 +194,20 @@ static void test_content_of_another_compressor(void)
 	meta->table[0] ^= 1;
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_UNKNOWN);
+	meta->table[0] ^= 1;
+	/* The same compressor by name has made other bytes of the same content. The object has the
+	 * bytes that were sent. */
+	snprintf(meta->encoding, sizeof meta->encoding, "%s", file->encoding->name);
+	meta->part_bytes = 0;
+	meta->sums = (struct sums){.kinds = DIGEST_CRC32C};
+	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_YES);
+	CHECK_INT(file->stored.bytes, 1000);
+	CHECK_INT(file->stored.kinds, 0);
+	/* Other bytes than those that were sent are no proof. */
+	object.sum.text[4] = 'B';
+	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_NO);
 	/* The mark gets a checksum of the content also if nothing else had to read that. */
 	file->sums = (struct sums){0};
 	object.meta = (struct s3_meta){.mtime_ns = 1};
