@@ -179,9 +179,21 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 bool utf8_valid(const char *bytes, size_t n)
 {
 	uint32_t code;
-	for (size_t i = 0, len; i < n; i += len)
-		if (!(len = utf8_next(bytes + i, n - i, &code)))
+	size_t i = 0;
+	while (i < n) {
+		uint64_t next;
+		if (n - i >= sizeof next) { /* most bytes are ASCII: eight at once */
+			memcpy(&next, bytes + i, sizeof next);
+			if (!(next & 0x8080808080808080U)) {
+				i += sizeof next;
+				continue;
+			}
+		}
+		const size_t len = utf8_next(bytes + i, n - i, &code);
+		if (!len)
 			return false;
+		i += len;
+	}
 	return true;
 }
 
