@@ -39,6 +39,8 @@ enum {
 	NEWER = 1 << 13,
 	NEWER_MTIME = 1 << 14,
 };
+#define PACKED_MOSTLY 512 /* bytes of a packed mark, but for few that are longer */
+
 /* The fields of a mark, in the order in which a row mostly has their attributes. A FIELD_SET is
  * written also if it is 0 or "". */
 #define FIELD(member, attribute, how, group)                                                       \
@@ -189,40 +191,44 @@ struct item_key mark_key(
 
 int mark_from_item(const struct item *item, struct mark *ret)
 {
-	/* If the row does not name the checksum of an upload, it is CRC-32C: the upload was begun
-	 * before there was a choice. */
-	struct mark mark = {.upload.checksum = CHECKSUM_CRC32C};
 	*ret = (struct mark){0};
 	if (item_is_empty(item))
 		return 0;
-	const int error = row_read(&mark_table, item, &mark);
+	/* If the row does not name the checksum of an upload, it is CRC-32C: the upload was begun
+	 * before there was a choice. */
+	ret->upload.checksum = CHECKSUM_CRC32C;
+	const int error = row_read(&mark_table, item, ret);
 	if (error == -ENOMEM) {
-		mark_clear(&mark);
+		mark_clear(ret);
 		return error;
 	}
-	mark.has_done = item_find(item, "size") && item_find(item, "mtime");
-	mark.has_newer = item_find(item, "newer_mtime");
-	mark.upload.is_open = mark.upload.id != NULL;
-	memcpy(mark.done.suffix, mark.suffix, sizeof mark.done.suffix);
+	ret->has_done = item_find(item, "size") && item_find(item, "mtime");
+	ret->has_newer = item_find(item, "newer_mtime");
+	ret->upload.is_open = ret->upload.id != NULL;
+	memcpy(ret->done.suffix, ret->suffix, sizeof ret->done.suffix);
 	/* A row that cannot be read, or that contradicts itself, is not understood: a later version
 	 * of this program may have written it. */
-	if (error || mark.state == MARK_ABSENT || (mark.state == MARK_DONE && !mark.has_done) ||
-		(mark.upload.id && !*mark.upload.id))
-		mark.state = MARK_UNREADABLE;
-	*ret = mark;
+	if (error || ret->state == MARK_ABSENT || (ret->state == MARK_DONE && !ret->has_done) ||
+		(ret->upload.id && !*ret->upload.id))
+		ret->state = MARK_UNREADABLE;
 	return 0;
 }
 
 struct packed_mark *mark_pack(const char *key, const struct mark *mark)
 {
-	const size_t bytes = row_pack(&mark_table, mark, NULL), key_bytes = strlen(key) + 1;
+	char row[PACKED_MOSTLY];
+	const size_t bytes = row_pack(&mark_table, mark, row, sizeof row);
+	const size_t key_bytes = strlen(key) + 1;
 	const size_t object_bytes = *mark->suffix ? key_bytes + strlen(mark->suffix) : 0;
 	/* The keys follow the row. */
 	struct packed_mark *packed = malloc(sizeof *packed + bytes + key_bytes + object_bytes);
 	if (!packed)
 		return NULL;
 	char *copy = packed->row + bytes;
-	row_pack(&mark_table, mark, packed->row);
+	if (bytes <= sizeof row)
+		memcpy(packed->row, row, bytes);
+	else
+		row_pack(&mark_table, mark, packed->row, bytes);
 	packed->bytes = bytes;
 	packed->key = packed->object_key = memcpy(copy, key, key_bytes);
 	if (object_bytes) {

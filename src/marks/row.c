@@ -67,6 +67,12 @@ static int read_field(const struct row_field *field, const struct attribute *att
 	return -EBADMSG;
 }
 
+/* Whether it is the name of one of the two attributes that are the key of a row, "pk" and "sk". */
+static bool is_key(const char *name)
+{
+	return (name[0] == 'p' || name[0] == 's') && name[1] == 'k' && !name[2];
+}
+
 /* Rows have their attributes mostly in the order of the table, so the search continues behind the
  * field that was found last. */
 int row_read(const struct row_table *table, const struct item *item, void *ret)
@@ -75,7 +81,7 @@ int row_read(const struct row_table *table, const struct item *item, void *ret)
 	int result = 0;
 	for (size_t i = 0; i < item->count && result != -ENOMEM; i++) {
 		const char *name = item->attributes[i].name;
-		for (size_t tried = 0; tried < table->n; tried++) {
+		for (size_t tried = 0; tried < table->n && !is_key(name); tried++) {
 			const struct row_field *field = &table->fields[next];
 			next = next + 1 < table->n ? next + 1 : 0;
 			if (*field->name != *name || strcmp(field->name, name) != 0)
@@ -98,31 +104,34 @@ static bool is_text(const struct row_field *field)
  * FIELD_COPY, which is a pointer, it becomes the string. */
 static size_t bytes_of(const struct row_field *field, const char **at)
 {
-	static const char zero[sizeof(int64_t)];
 	if (field->kind == FIELD_COPY) {
 		*at = *(char *const *)*at;
 		return *at ? strlen(*at) + 1 : 0;
 	}
 	if (is_text(field))
 		return **at ? strlen(*at) + 1 : 0;
-	return memcmp(*at, zero, field->size) == 0 ? 0 : field->size;
+	const void *number = *at;
+	const bool is_set = field->size == sizeof(int64_t) ? *(const int64_t *)number != 0
+			    : field->size == sizeof(int)   ? *(const int *)number != 0
+							   : *(const bool *)number;
+	return is_set ? field->size : 0;
 }
 
 /* Each value follows a byte with the number of its field, counted from 1. A 0 instead of a number
  * ends the row. */
-size_t row_pack(const struct row_table *table, const void *from, char *ret)
+size_t row_pack(const struct row_table *table, const void *from, char *ret, size_t room)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < table->n; i++) {
 		const char *at = (const char *)from + table->fields[i].at;
 		const size_t bytes = bytes_of(&table->fields[i], &at);
-		if (bytes && ret) {
+		if (bytes && n + 1 + bytes < room) {
 			ret[n] = (char)(i + 1);
 			memcpy(ret + n + 1, at, bytes);
 		}
 		n += bytes ? 1 + bytes : 0;
 	}
-	if (ret)
+	if (n < room)
 		ret[n] = '\0';
 	return n + 1;
 }

@@ -43,9 +43,9 @@ struct row_table {
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
 /* Packs the fields of *from that are neither 0 nor "" into little memory. Returns the number of
- * bytes, which are written unless ret is NULL. Fields that no attribute of a row holds (their name
- * is "") are packed, too. */
-size_t row_pack(const struct row_table *table, const void *from, char *ret);
+ * bytes. If that is more than `room`, what was written is of no use. Fields that no attribute of a
+ * row holds (their name is "") are packed, too. */
+size_t row_pack(const struct row_table *table, const void *from, char *ret, size_t room);
 /* Unpacks the fields into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the
  * packed bytes. */
 void row_unpack(const struct row_table *table, const char *packed, void *ret);

@@ -60,7 +60,7 @@ struct candidate *feed_new_candidate(const struct scan_entry *entry)
 	file->content = stpcpy(file->relative, entry->relative) + 1;
 	file->object = stpcpy(file->content, entry->content_id) + 1;
 	file->suffix = stpcpy(file->object, entry->key);
-	snprintf(file->suffix, SUFFIX_MAX + 1, "%s", entry->suffix);
+	strcpy(file->suffix, entry->suffix);
 	return file;
 }
 

@@ -366,6 +366,27 @@ static void test_unreadable(void)
 
 /* Stable for ever: these numbers are in the tables of users. FNV-1a 64 by an independent
  * computation. */
+/* Whatever its length. */
+static void test_packed(void)
+{
+	char error[1200] = "";
+	for (size_t n = 0; n + 1 < sizeof error; n++) {
+		struct mark mark = {
+			.state = MARK_FAILED, .error = error, .suffix = ".gz", .at_s = 7};
+		struct packed_mark *packed = mark_pack("a/b", &mark);
+		if (!CHECK(packed != NULL))
+			return;
+		const struct mark again = mark_unpack(packed);
+		CHECK_STRING(packed->key, "a/b");
+		CHECK_STRING(packed->object_key, "a/b.gz");
+		CHECK_INT(again.state, MARK_FAILED);
+		CHECK_STRING(again.error, error);
+		CHECK_INT(again.at_s, 7);
+		free(packed);
+		error[n] = 'x';
+	}
+}
+
 static void test_shards(void)
 {
 	CHECK_INT(mark_shard("", 16), 0xcbf29ce484222325ULL % 16);
@@ -701,6 +722,7 @@ static void on_store(bool echo)
 int main(void)
 {
 	test_unreadable();
+	test_packed();
 	test_shards();
 	test_sums();
 	test_checksum_of_uploads();
