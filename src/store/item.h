@@ -14,14 +14,19 @@ struct attribute {
 	char *value;
 	size_t n; /* length of `value`, without the NUL */
 	enum value_type type;
-	bool is_in_block; /* name and value are in the item's block, otherwise in memory of their
-			     own */
+	/* The value is in the item's block, and the name there or in static memory. Otherwise both
+	 * are in memory of their own. */
+	bool is_in_block;
 };
 struct item {
 	struct attribute *attributes;
 	size_t count;
-	char *block; /* NULL, or the names and values that item_read() has read at once */
+	char *block; /* NULL, or the names and values that were read at once */
 };
+
+/* The most attributes of an item that is read, since each is compared with all others. Ours have
+ * about 20. */
+#define ITEM_ATTRIBUTES_MAX 1000
 
 /* Frees the attributes. The item is empty then, as a zeroed one is. */
 void item_clear(struct item *item);

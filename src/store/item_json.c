@@ -1,5 +1,5 @@
-/* Items as JSON. Both stores write their requests and rows by these functions, and read replies and
- * rows by them. Most items have a plain form, and these are read without building a tree. */
+/* Items as JSON, for the requests and replies of DynamoDB, and for the objects of locks in S3. Most
+ * items have a plain form, and these are read without building a tree. */
 #include "store/item_json.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -26,8 +26,6 @@ void item_add_attribute(struct text *ret, const struct attribute *attribute);
  * call meanwhile. `limits` may be NULL. */
 json_t *json_read(const struct text *text, const struct call_limits *limits);
 
-/* The most attributes of an item, since each is compared with all others. Ours have about 20. */
-#define ITEM_ATTRIBUTES_MAX 1000
 /* Fills a zeroed item. 0, -EBADMSG or -ENOMEM. */
 int item_from_json(const json_t *json, struct item *ret);
 /* Fills a zeroed item from the JSON object at the beginning of n bytes, which a NUL follows.
@@ -36,8 +34,8 @@ int item_from_json(const json_t *json, struct item *ret);
 int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
 	size_t *ret_bytes);
 
-/* A doc is the text of an item in SQLite and in S3: its JSON without the attributes pk and sk,
- * which are its key. */
+/* A doc is the text of an item in S3: its JSON without the attributes pk and sk, which are its key.
+ */
 
 /* Adds the doc of an item. 0, -ENOMEM, -EMSGSIZE if the text's cap is too small, or -EILSEQ if a
  * string is not UTF-8. */

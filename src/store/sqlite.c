@@ -317,8 +317,9 @@ static enum outcome perform_single(struct store_conn *conn, const struct items_o
 	struct text *rows = &ticket_of(conn)->op.rows;
 
 	if (rows->len && ret) {
-		const struct items_row row = items_row_at(rows->data);
-		const enum outcome decoded = doc_decode(row.key, row.doc, ret, ret_problem);
+		const char *at = rows->data;
+		const struct items_row row = items_row_take(&at);
+		const enum outcome decoded = items_row_decode(&row, ret, ret_problem);
 		if (decoded != OUTCOME_OK)
 			outcome = decoded;
 	}
@@ -335,16 +336,15 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	enum outcome outcome = perform(conn, wanted, limits, ret_problem);
 	struct items_op *op = &ticket_of(conn)->op;
 	struct text rows = op->rows;
-	struct items_row row;
+	const char *at = rows.data;
 
 	op->rows = TEXT(0); /* the visitor may perform another op */
 	if (outcome == OUTCOME_OK)
 		*ret_more = op->more;
-	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
-		at = (size_t)(row.doc - rows.data) + strlen(row.doc) + 1) {
+	while (outcome == OUTCOME_OK && rows.len && at < rows.data + rows.len) {
 		struct item item = {0};
-		row = items_row_at(rows.data + at);
-		outcome = doc_decode(row.key, row.doc, &item, ret_problem);
+		const struct items_row row = items_row_take(&at);
+		outcome = items_row_decode(&row, &item, ret_problem);
 		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item))
 			outcome = outcome_error(
 				ret_problem, OUTCOME_LOCAL, "reading the marks was ended half-way");

@@ -1,19 +1,22 @@
-/* Internal header of the SQLite store: the encoding of an item in its row, and the operations on an
- * SQLite connection. */
+/* Internal header of the SQLite store: rows, and the operations on an SQLite connection. */
 #pragma once
 #include "store/store.h"
 #include <sqlite3.h>
 
-/* The encoding of an item in its row (pk, sk, doc): doc is DynamoDB's JSON as text, without the
- * keys, so that json_extract reads it. */
-#define DOC_BYTES 400000 /* of one item at most, as DynamoDB's */
-/* Decodes a row's doc into a zeroed item, with its keys. OK, or the fault with a sentence. */
-enum outcome doc_decode(
-	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem);
-/* Encodes an item as a doc, without its keys. The caller frees *ret_doc. INVALID with a sentence if
- * the doc is longer than DOC_BYTES, or if a string is not UTF-8. */
-enum outcome doc_encode(
-	struct item_key key, const struct item *item, char **ret_doc, struct problem *ret_problem);
+/* A row (pk, sk, doc) of an item. The doc is the packed item (item_pack.h). */
+#define DOC_BYTES 400000 /* of one doc at most, as of an item in DynamoDB */
+struct items_row {
+	struct item_key key;
+	const void *doc;
+	size_t doc_bytes;
+};
+/* Unpacks a row into a zeroed item, with its keys. OK, or the fault with a sentence. */
+enum outcome items_row_decode(
+	const struct items_row *row, struct item *ret, struct problem *ret_problem);
+/* Packs an item, without its keys. The caller clears *ret_doc. INVALID with a sentence if the doc
+ * is longer than DOC_BYTES, or if a string is not UTF-8. */
+enum outcome items_row_encode(struct item_key key, const struct item *item, struct text *ret_doc,
+	struct problem *ret_problem);
 
 enum items_kind {
 	ITEMS_PUT,
@@ -43,17 +46,13 @@ struct items_op {
 	enum outcome outcome;
 	struct problem problem; /* set for outcomes other than OK, ABSENT and REFUSED */
 	/* Owned: the rows found, the present row after REFUSED, or the new row of a write that
-	 * `shows`. Each row is pk, sk and doc, each with its NUL. */
+	 * `shows`. */
 	struct text rows;
 	bool more; /* for QUERY and COMPACT: there is more to do */
 };
-/* One of the rows of an op. */
-struct items_row {
-	struct item_key key;
-	const char *doc;
-};
-/* Returns the row that begins at this pk. It borrows its texts. */
-struct items_row items_row_at(const char *pk);
+/* Returns the row that begins at *at among the rows of an op, and moves *at behind it. The row
+ * borrows its bytes. */
+struct items_row items_row_take(const char **at);
 
 /* Prepared statements on a connection. */
 struct items;

@@ -378,7 +378,7 @@ static int identify_database(struct preparation *p)
 /* clang-format off */
 static const char create_sql[] =
 	"BEGIN IMMEDIATE;"
-	"CREATE TABLE IF NOT EXISTS items(pk TEXT NOT NULL, sk TEXT NOT NULL, doc TEXT NOT NULL,"
+	"CREATE TABLE IF NOT EXISTS items(pk TEXT NOT NULL, sk TEXT NOT NULL, doc BLOB NOT NULL,"
 	" PRIMARY KEY(pk, sk)) WITHOUT ROWID;"
 	"PRAGMA application_id = " TO_STRING(APPLICATION_ID) ";"
 	"PRAGMA user_version = " TO_STRING(LAYOUT) ";"

@@ -1,7 +1,7 @@
-/* The operations on an SQLite connection: SQL and JSON, without threads. The thread of sqlite.c
+/* The operations on an SQLite connection: SQL and rows, without threads. The thread of sqlite.c
  * performs them, and begins a transaction before it writes. The conditions of a write are tested on
  * the row within that transaction. */
-#include "store/item_json.h"
+#include "store/item_pack.h"
 #include "store/sqlite.h"
 #include "store/sqlite_file.h"
 #include <errno.h>
@@ -42,14 +42,32 @@ static const char *const sql[ITEMS_SQL_STATEMENTS] = {
 	[ITEMS_SQL_UPDATE] = "UPDATE items SET doc = ?3 WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
-	/* '$' follows '#', so these are the keys that begin with "session#". A row whose doc is not
-	 * JSON stays: json_extract() would end the statement with an error there. */
+	/* '$' follows '#', so these are the keys that begin with "session#". A damaged row stays,
+	 * since it has no `expires`. */
 	[ITEMS_SQL_SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
-			    " AND CASE WHEN json_valid(doc)"
-			    " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1"
-			    " AND (json_extract(doc, '$.state.S') IS NOT 'open'"
-			    " OR json_extract(doc, '$.boot.S') IS NOT ?2) ELSE 0 END",
+			    " AND attribute(doc, 'expires') < ?1"
+			    " AND (attribute(doc, 'state') IS NOT 'open'"
+			    " OR attribute(doc, 'boot') IS NOT ?2)",
 };
+
+/* Implements SQL's attribute(doc, name): the attribute of the item as a string or an integer. NULL
+ * if it is absent, of another type, or if the doc is damaged. */
+static void sql_attribute(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+	const void *doc = sqlite3_value_blob(arguments[0]);
+	const char *name = (const char *)sqlite3_value_text(arguments[1]);
+	struct item item = {0};
+	int64_t number;
+
+	if (item_unpack((struct item_key){"", ""}, doc, (size_t)sqlite3_value_bytes(arguments[0]),
+		    &item))
+		return; /* which is NULL */
+	if (item_string(&item, name))
+		sqlite3_result_text(context, item_string(&item, name), -1, SQLITE_TRANSIENT);
+	else if (!item_number(&item, name, &number))
+		sqlite3_result_int64(context, number);
+	item_clear(&item);
+}
 
 int items_new(sqlite3 *db, struct items **ret)
 {
@@ -59,6 +77,10 @@ int items_new(sqlite3 *db, struct items **ret)
 		return SQLITE_NOMEM;
 	items->db = db;
 	int rc = sqlite3_exec(db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+	if (!rc)
+		rc = sqlite3_create_function_v2(db, "attribute", 2,
+			SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL, sql_attribute,
+			NULL, NULL, NULL);
 	for (int i = 0; i < ITEMS_SQL_STATEMENTS && !rc; i++)
 		rc = sqlite3_prepare_v3(
 			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
@@ -179,12 +201,12 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
 
 /* Returns the outcome of an error of reading, changing or writing an item, with a sentence. OK if
  * there is no error, and r is 0. */
-static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_problem)
+static enum outcome row_outcome(int r, struct item_key key, struct problem *ret_problem)
 {
 	if (!r)
 		return OUTCOME_OK;
 	struct text of = TEXT(400); /* long keys are cut */
-	const char *what = r == -EBADMSG    ? "is not the JSON of an item: fix its row or delete it"
+	const char *what = r == -EBADMSG    ? "is damaged: delete its row"
 			   : r == -EMSGSIZE ? "is larger than 400 KB"
 			   : r == -EILSEQ   ? "holds text that is not UTF-8"
 					    : "out of memory";
@@ -198,39 +220,55 @@ static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_
 	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
 }
 
-enum outcome doc_decode(
-	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem)
+enum outcome items_row_decode(
+	const struct items_row *row, struct item *ret, struct problem *ret_problem)
 {
-	return doc_outcome(item_from_doc(key, doc, ret), key, ret_problem);
+	return row_outcome(
+		item_unpack(row->key, row->doc, row->doc_bytes, ret), row->key, ret_problem);
 }
 
-enum outcome doc_encode(
-	struct item_key key, const struct item *item, char **ret_doc, struct problem *ret_problem)
+enum outcome items_row_encode(struct item_key key, const struct item *item, struct text *ret_doc,
+	struct problem *ret_problem)
 {
-	struct text doc = TEXT(DOC_BYTES);
-	const int error = item_to_doc(item, &doc);
+	*ret_doc = TEXT(DOC_BYTES);
+	const int error = item_pack(item, ret_doc);
 
 	if (error)
-		text_clear(&doc);
-	else
-		*ret_doc = doc.data;
-	return doc_outcome(error, key, ret_problem);
+		text_clear(ret_doc);
+	return row_outcome(error, key, ret_problem);
 }
 
-struct items_row items_row_at(const char *pk)
+struct items_row items_row_take(const char **at)
 {
-	const char *sk = pk + strlen(pk) + 1;
+	const char *pk = *at, *sk = pk + strlen(pk) + 1, *bytes = sk + strlen(sk) + 1;
+	struct items_row row = {{pk, sk}, bytes + sizeof row.doc_bytes, 0};
 
-	return (struct items_row){{pk, sk}, sk + strlen(sk) + 1};
+	memcpy(&row.doc_bytes, bytes, sizeof row.doc_bytes);
+	*at = (const char *)row.doc + row.doc_bytes;
+	return row;
 }
 
-/* Adds a row to the op's rows. Returns an SQLite result code. */
-static int add_op_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
+/* Adds a row to the op's rows: pk and sk with their NULs, the length of the doc, and the doc.
+ * Returns an SQLite result code. */
+static int add_op_row(struct items_op *op, const struct items_row *row)
 {
-	text_add_bytes(&op->rows, pk, strlen(pk) + 1);
-	text_add_bytes(&op->rows, sk, strlen(sk) + 1);
-	text_add_bytes(&op->rows, doc, strlen(doc) + 1);
+	text_add_bytes(&op->rows, row->key.pk, strlen(row->key.pk) + 1);
+	text_add_bytes(&op->rows, row->key.sk, strlen(row->key.sk) + 1);
+	text_add_bytes(&op->rows, &row->doc_bytes, sizeof row->doc_bytes);
+	text_add_bytes(&op->rows, row->doc, row->doc_bytes);
 	return op->rows.error ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+/* Adds the row of a statement, whose column with this number is the doc. Returns as add_op_row().
+ * An empty blob, which no doc is, counts as damaged. */
+static int add_found_row(
+	struct items_op *op, struct item_key key, sqlite3_stmt *statement, int column)
+{
+	const void *doc = sqlite3_column_blob(statement, column);
+	const struct items_row row = {
+		key, doc ? doc : "", (size_t)sqlite3_column_bytes(statement, column)};
+
+	return add_op_row(op, &row);
 }
 
 /* Finds one row and adds it to the op's rows. Returns an SQLite result code; an absent row is no
@@ -241,10 +279,8 @@ static int find(struct items *items, struct items_op *op, struct item_key key, b
 	int rc = SQLITE_OK;
 
 	*ret_found = sqlite3_step(select) == SQLITE_ROW;
-	if (*ret_found) {
-		const char *doc = (const char *)sqlite3_column_text(select, 0);
-		rc = doc ? add_op_row(op, key.pk, key.sk, doc) : SQLITE_NOMEM;
-	}
+	if (*ret_found)
+		rc = add_found_row(op, key, select, 0);
 	int reset = sqlite3_reset(select);
 	return rc ? rc : reset;
 }
@@ -277,8 +313,7 @@ static int query(struct items *items, struct items_op *op)
 
 	while (!rc && sqlite3_step(select) == SQLITE_ROW) {
 		const char *sk = (const char *)sqlite3_column_text(select, 0);
-		const char *doc = (const char *)sqlite3_column_text(select, 1);
-		if (!sk || !doc) { /* the columns are NOT NULL */
+		if (!sk) { /* the column is NOT NULL */
 			rc = SQLITE_NOMEM;
 			break;
 		}
@@ -289,7 +324,7 @@ static int query(struct items *items, struct items_op *op)
 		op->more = (range->most && count == range->most) || op->rows.len >= ITEMS_PAGE;
 		if (op->more)
 			break;
-		rc = add_op_row(op, range->pk, sk, doc);
+		rc = add_found_row(op, (struct item_key){range->pk, sk}, select, 1);
 		count++;
 	}
 	int reset = sqlite3_reset(select);
@@ -309,29 +344,31 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 {
 	const struct item_write *write = op->write;
 	const bool if_absent = write_puts_if_absent(write, "pk");
-	char *doc = NULL;
+	struct text doc = TEXT(0);
 
 	if (write->removes) {
 		items_bound(items, ITEMS_SQL_DELETE, op->key);
 		return items_run(items, ITEMS_SQL_DELETE);
 	}
 	const int r = write->item ? 0 : write_update(write, item);
-	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
-			: doc_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
-	if (!doc)
+	op->outcome =
+		r ? row_outcome(r, op->key, &op->problem)
+		  : items_row_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
+	if (op->outcome != OUTCOME_OK)
 		return SQLITE_OK;
 	const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
 					   : found   ? ITEMS_SQL_UPDATE
 						     : ITEMS_SQL_UPSERT;
-	sqlite3_bind_text(items_bound(items, which, op->key), 3, doc, -1, SQLITE_STATIC);
+	sqlite3_bind_blob(
+		items_bound(items, which, op->key), 3, doc.data, (int)doc.len, SQLITE_STATIC);
 	int rc = items_run(items, which);
 	if (!rc && if_absent && !sqlite3_changes(items->db)) {
 		op->outcome = OUTCOME_REFUSED;
 		rc = find(items, op, op->key, &found);
 	} else if (!rc && write->shows) {
-		rc = add_op_row(op, op->key.pk, op->key.sk, doc);
+		rc = add_op_row(op, &(struct items_row){op->key, doc.data, doc.len});
 	}
-	free(doc);
+	text_clear(&doc);
 	return rc;
 }
 
@@ -351,9 +388,11 @@ static int write_if(struct items *items, struct items_op *op)
 
 	if (rc)
 		return rc;
-	if (found)
-		op->outcome =
-			doc_decode(op->key, items_row_at(op->rows.data).doc, &item, &op->problem);
+	if (found) {
+		const char *at = op->rows.data;
+		const struct items_row row = items_row_take(&at);
+		op->outcome = items_row_decode(&row, &item, &op->problem);
+	}
 	if (op->outcome == OUTCOME_OK && !write_conditions_met(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else

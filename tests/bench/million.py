@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from urllib.parse import urlsplit
 
+from tests.packed_items import pack
 from tests.servers.dynoxide import Dynoxide
 from tests.servers.nginx_count import NginxCount
 from tests.servers.nginx_sink import NginxSink
@@ -97,7 +98,7 @@ def write_to_dynamodb(options, endpoint, table, all_rows):
 
 
 def write_to_sqlite(options, path, all_rows):
-    document = json.dumps(mark(options), separators=(",", ":"))
+    document = pack(mark(options))
     database = sqlite3.connect(path)
     with database:
         database.executemany(

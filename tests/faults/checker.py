@@ -4,12 +4,11 @@ A Checker is told every content a file has ever had (note_version) and every obj
 (note_foreign). Its checks return nothing and raise Violation.
 """
 
-import json
-import sqlite3
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
 
+from tests import packed_items
 from tests.faults.checksums import crc32c, sum_of
 from tests.faults.proxy import each
 
@@ -246,11 +245,11 @@ class Checker:
 
 def sqlite_marks(path):
     """key → mark, as harness.DynamoDB.marks() gives them, of an embedded store."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+    with closing(packed_items.connect(path, only_read=True)) as database:
         rows = database.execute("SELECT pk, sk, doc FROM items").fetchall()
     marks = {}
     for pk, sk, doc in rows:
         if not pk.startswith(("session#", "settings", "probe#", "bucket#", "jobs")):
-            item = {name: next(iter(value.values())) for name, value in json.loads(doc).items()}
+            item = {name: next(iter(value.values())) for name, value in packed_items.unpack(doc).items()}
             marks[sk] = {**item, "pk": pk, "sk": sk}
     return marks

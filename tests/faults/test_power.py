@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import json
 import os
 import signal
 import sqlite3
@@ -10,6 +9,7 @@ import subprocess
 
 import pytest
 
+from tests import packed_items
 from tests.faults import faults
 from tests.faults.checker import sqlite_marks
 from tests.faults.power import PowerStage
@@ -214,9 +214,9 @@ def commits_of(log):
 
 def witness_of(stage):
     """The key of the object by which the marks know the bucket, or None."""
-    with contextlib.closing(sqlite3.connect(f"file:{stage.marks_file}?mode=ro", uri=True)) as marks:
+    with contextlib.closing(packed_items.connect(stage.marks_file, only_read=True)) as marks:
         rows = marks.execute("SELECT doc FROM items WHERE pk LIKE 'bucket#%'").fetchall()
-    return json.loads(rows[0][0]).get("last_key") if rows else None
+    return packed_items.unpack(rows[0][0]).get("last_key") if rows else None
 
 
 def set_disk(stage, file, log):

@@ -1,7 +1,9 @@
 /* Items as DynamoDB's JSON: what is read is written so that it reads the same, in a request and in
- * the embedded store's rows; and an item of a reply is handed out only with its keys. */
+ * SQLite's rows; and an item of a reply is handed out only with its keys. The input is also taken
+ * for a row of SQLite. */
 #include "fuzz.h"
 #include "store/dynamodb_request.h"
+#include "store/item_pack.h"
 #include "store/sqlite.h"
 #include <errno.h>
 
@@ -31,23 +33,33 @@ static void through_json(const struct item *item)
 	text_clear(&text);
 }
 
-/* Takes over the item's keys, which a row keeps beside its text. */
+/* Takes over the item's keys, which a row keeps beside its doc. */
 static void through_row(struct item *item)
 {
-	char *doc = NULL;
+	struct text doc = TEXT(0);
 	struct item again = {0};
 	ENSURE(item_set_string(item, "pk", "p") == 0 && item_set_string(item, "sk", "s") == 0);
 	const struct item_key key = {"p", "s"};
 	struct problem problem = {0};
-	const enum outcome outcome = doc_encode(key, item, &doc, &problem);
+	const enum outcome outcome = items_row_encode(key, item, &doc, &problem);
 	ENSURE(outcome == OUTCOME_OK || strstr(problem.text, "is larger than 400 KB"));
 	if (outcome != OUTCOME_OK)
 		return;
-	ENSURE(strlen(doc) <= DOC_BYTES);
-	ENSURE(doc_decode(key, doc, &again, NULL) == OUTCOME_OK);
+	ENSURE(doc.len <= DOC_BYTES);
+	const struct items_row row = {key, doc.data, doc.len};
+	ENSURE(items_row_decode(&row, &again, NULL) == OUTCOME_OK);
 	ensure_same(item, &again);
 	item_clear(&again);
-	free(doc);
+	text_clear(&doc);
+}
+
+static void read_row(const uint8_t *data, size_t size)
+{
+	struct item item = {0};
+	if (item_unpack((struct item_key){"p", "s"}, data, size, &item) == 0)
+		through_row(&item);
+	ENSURE(item_is_empty(&item) || item.count >= 2);
+	item_clear(&item);
 }
 
 static void read_numbers(struct item *item)
@@ -105,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum outcome outcome = dynamodb_visit(&visit, error, &item, &problem);
 	ENSURE(outcome == (seen ? OUTCOME_OK : OUTCOME_LOST) && !seen == !!problem.text[0]);
 	read_first(data, size);
+	read_row(data, size);
 	if (item_from_json(json, &item) == 0) {
 		through_json(&item);
 		read_numbers(&item);

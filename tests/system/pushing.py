@@ -2,12 +2,12 @@
 
 import json
 import random
-import sqlite3
 from collections import Counter
 from urllib.parse import unquote, urlsplit
 
 from boto3.dynamodb.types import TypeDeserializer
 
+from tests import packed_items
 from tests.faults.checksums import base64_of, crc32c
 from tests.system.harness import KIB, MIB
 
@@ -71,8 +71,8 @@ class SqliteMarks:
         self.path = path
 
     def rows(self):
-        with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=30) as database:
-            return database.execute("SELECT pk, sk, doc FROM items").fetchall()
+        with packed_items.connect(self.path, only_read=True) as database:
+            return database.execute("SELECT pk, sk, unpacked(doc) FROM items").fetchall()
 
     def items(self):
         plain = TypeDeserializer().deserialize
@@ -87,13 +87,13 @@ class SqliteMarks:
     def end_session(self, row):
         (doc,) = (json.loads(doc) for pk, _, doc in self.rows() if pk == row["pk"])
         doc["state"] = {"S": "ended"}
-        with sqlite3.connect(self.path, timeout=30) as database:
-            database.execute("UPDATE items SET doc = ? WHERE pk = ?", (json.dumps(doc), row["pk"]))
+        with packed_items.connect(self.path) as database:
+            database.execute("UPDATE items SET doc = packed(?) WHERE pk = ?", (json.dumps(doc), row["pk"]))
 
     def change(self, row, name, value):
-        with sqlite3.connect(self.path, timeout=30) as database:
+        with packed_items.connect(self.path) as database:
             database.execute(
-                "UPDATE items SET doc = json_set(doc, '$.' || ?, json(?)) WHERE pk = ? AND sk = ?",
+                "UPDATE items SET doc = packed(json_set(unpacked(doc), '$.' || ?, json(?))) WHERE pk = ? AND sk = ?",
                 (name, json.dumps(typed(value)), row["pk"], row["sk"]),
             )
 

@@ -16,6 +16,7 @@ import threading
 
 import pytest
 
+from tests import packed_items
 from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
@@ -324,16 +325,16 @@ def test_mark_that_is_not_understood(s3once, s3, bucket, tree):
     command = ("push", tree, f"s3://{bucket}")
     assert s3once(*command).code == 0
     marks = s3once.state / "s3once" / "marks.db"
-    with sqlite3.connect(marks, timeout=30) as theirs:
-        theirs.execute("UPDATE items SET doc = json_set(doc, '$.state.S', 'archived') WHERE sk = 'a.txt'")
+    with packed_items.connect(marks) as theirs:
+        theirs.execute("UPDATE items SET doc = packed(json_set(unpacked(doc), '$.state.S', 'archived')) WHERE sk = 'a.txt'")
     (tree / "sub" / "c.txt").write_bytes(b"c")
     run = s3once(*command, timeout=30)
     assert_ends_once(run, r"a\.txt: its mark is damaged, or was written by a later version", code=1)
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt", "sub/c.txt"}
     run = s3once("proven", "--source", tree, tree / "a.txt", f"s3://{bucket}")
     assert run.code == 3 and "a.txt: its mark is damaged, or was written by a later version" in run.out + run.err, run
-    with sqlite3.connect(marks, timeout=30) as theirs:
-        assert "archived" in theirs.execute("SELECT doc FROM items WHERE sk = 'a.txt'").fetchone()[0]
+    with packed_items.connect(marks) as theirs:
+        assert "archived" in theirs.execute("SELECT unpacked(doc) FROM items WHERE sk = 'a.txt'").fetchone()[0]
 
 
 def test_sources_that_may_not_be_read(s3once, s3, bucket, tree, tmp_path):

@@ -4,12 +4,12 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import packed_items
 from tests.faults.preloads import build_preload, preloaded
 from tests.system.harness import MIB, make_tree, wait_until
 from tests.system.pushing import counts, marks_of, summary, told
@@ -26,10 +26,10 @@ def files(tree):
 
 def make_marks_older(marks, seconds):
     """As if the files had been done so long ago."""
-    with sqlite3.connect(marks.path, timeout=30) as database:
+    with packed_items.connect(marks.path) as database:
         database.execute(
-            "UPDATE items SET doc = json_set(doc, '$.at.N', cast(json_extract(doc, '$.at.N') - ? AS TEXT))"
-            " WHERE json_extract(doc, '$.state.S') = 'done'",
+            "UPDATE items SET doc = packed(json_set(unpacked(doc), '$.at.N', cast(unpacked(doc) ->> '$.at.N' - ? AS TEXT)))"
+            " WHERE unpacked(doc) ->> '$.state.S' = 'done'",
             (seconds,),
         )
 

@@ -1,13 +1,12 @@
 """`s3once fleet`, `forget` and `gc` where the marks fail in the middle, or hold rows that s3once did not write."""
 
-import json
 import os
 import re
 import signal
-import sqlite3
 
 import pytest
 
+from tests import packed_items
 from tests.faults import faults
 from tests.system.harness import make_tree
 
@@ -27,8 +26,8 @@ def pushed(s3once, bucket, marks, tmp_path):
 def add_rows(marks, rows):
     """rows: (pk, sk, attributes as DynamoDB writes them)."""
     if marks.kind == "sqlite":
-        with sqlite3.connect(marks.path) as database:
-            database.executemany("INSERT INTO items(pk, sk, doc) VALUES(?, ?, ?)", [(pk, sk, json.dumps(values)) for pk, sk, values in rows])
+        with packed_items.connect(marks.path) as database:
+            database.executemany("INSERT INTO items(pk, sk, doc) VALUES(?, ?, ?)", [(pk, sk, packed_items.pack(values)) for pk, sk, values in rows])
         database.close()
         return
     client = marks.service.client

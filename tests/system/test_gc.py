@@ -1,12 +1,12 @@
 """`s3once gc`: what ended runs have left behind goes; what may live, and what no mark names, stays."""
 
-import json
 import os
 import signal
 import sqlite3
 
 import pytest
 
+from tests import packed_items
 from tests.faults import faults
 from tests.faults.http1 import Reply
 from tests.system.harness import MIB, make_tree
@@ -252,11 +252,11 @@ def test_stopped_when_all_is_done(s3once, s3, bucket, marks, killed, dynamodb_wi
 
 def old_marks(marks, bucket, n):
     """Copies of the only mark, under many keys, and all of them last changed a month ago."""
-    with sqlite3.connect(marks.path) as database:
+    with packed_items.connect(marks.path) as database:
         ((pk, doc),) = database.execute("SELECT pk, doc FROM items WHERE pk LIKE ?", (f"%/{bucket}#0",)).fetchall()
-        mark = json.loads(doc)
+        mark = packed_items.unpack(doc)
         mark["at"]["N"] = str(int(mark["at"]["N"]) - 30 * DAY)
-        rows = [(pk, f"old/{number:06}", json.dumps(mark)) for number in range(n)]
+        rows = [(pk, f"old/{number:06}", packed_items.pack(mark)) for number in range(n)]
         database.executemany("INSERT INTO items(pk, sk, doc) VALUES(?, ?, ?)", rows)
     database.close()  # which writes the log back
 

@@ -1,6 +1,7 @@
 #include "../check.h"
 #include "store/item.h"
 #include "store/item_json.h"
+#include "store/item_pack.h"
 #include <errno.h>
 
 static void check_sets_and_finds(void)
@@ -220,6 +221,130 @@ static void check_first_refused(void)
 	}
 }
 
+/* Of every type and shape: what is packed is unpacked, and how many bytes its value takes. */
+static void check_pack_round_trip(void)
+{
+	static const struct {
+		const char *name;
+		enum value_type type;
+		const char *value;
+		size_t n, packed; /* bytes of the value, and of the packed attribute */
+	} rows[] = {
+		{"state", VALUE_STRING, "done", 4, 6},
+		{"session", VALUE_STRING, "0123456789abcdef0123456789abcdef", 32, 19},
+		{"etag", VALUE_STRING, "0123456789ABCDEF", 16, 19},
+		{"sum", VALUE_STRING, "", 0, 2},
+		{"error", VALUE_STRING, "\xc3\xa4\0b", 4, 6},
+		{"odd", VALUE_STRING, "012345678", 9, 15},
+		{"size", VALUE_NUMBER, "0", 1, 2},
+		{"at", VALUE_NUMBER, "1795975651", 10, 6},
+		{"mtime", VALUE_NUMBER, "9223372036854775807", 19, 10},
+		{"newer_mtime", VALUE_NUMBER, "-9223372036854775808", 20, 10},
+		{"tries", VALUE_NUMBER, "-1", 2, 3},
+		{"n1", VALUE_NUMBER, "07", 2, 7},
+		{"n2", VALUE_NUMBER, "9223372036854775808", 19, 25},
+		{"n3", VALUE_NUMBER, "1.5", 3, 8},
+		{"n4", VALUE_NUMBER, "-0", 2, 7},
+		{"b", VALUE_BYTES, "\0\xff", 2, 6},
+		{"", VALUE_OTHER, "{\"L\":[]}", 8, 11},
+	};
+	struct item item = {0}, again = {0};
+	struct text packed = TEXT(4096);
+	size_t bytes = 2;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		item_set(&item, rows[i].name, rows[i].type, rows[i].value, rows[i].n);
+		bytes += rows[i].packed;
+	}
+	item_set_string(&item, "pk", "a stale key");
+	CHECK_INT(item_pack(&item, &packed), 0);
+	CHECK_INT(packed.len, bytes);
+	CHECK_INT(item_unpack((struct item_key){"p", "s"}, packed.data, packed.len, &again), 0);
+	CHECK_INT(again.count, sizeof rows / sizeof *rows + 2);
+	CHECK_STRING(item_string(&again, "pk"), "p");
+	CHECK_STRING(item_string(&again, "sk"), "s");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct attribute *a = item_find(&again, rows[i].name);
+		if (!CHECK(a && a->type == rows[i].type) || !CHECK_INT(a->n, rows[i].n) ||
+			!CHECK_INT(memcmp(a->value, rows[i].value, a->n), 0) ||
+			!CHECK_INT(a->value[a->n], 0))
+			fprintf(stderr, "\tof %s\n", rows[i].name);
+	}
+	item_clear(&item);
+	item_clear(&again);
+	text_clear(&packed);
+}
+
+/* A row that was written before: no name has changed its place, and no shape its meaning. */
+static void check_pack_is_stable(void)
+{
+	static const char *const names[] = {"state", "session", "claim", "source", "suffix",
+		"tries", "at", "expires", "size", "mtime", "sum", "etag", "mtime_shared", "md5",
+		"parts", "parts_sum", "content", "object_size", "object_sum", "version_id",
+		"newer_size", "newer_mtime", "error"};
+	const size_t n = sizeof names / sizeof *names;
+	char row[256] = {1, (char)(n + 6)}, *at = row + 2, wanted[8];
+	struct item item = {0};
+	for (size_t i = 0; i < n; i++) /* its number, two bytes of a string, and these */
+		at += sprintf(at, "%c\020%02zu", (int)i + 1, i);
+	static const char others[] = "\0s\0\010S\0n\0\0111\0b\0\022\0\1\0o\0\023{}"
+				     "\0h\0\044\xab\xcd\xef\x01\0i\0\025\x2b\2";
+	memcpy(at, others, sizeof others - 1);
+	const size_t bytes = (size_t)(at - row) + sizeof others - 1;
+	CHECK_INT(item_unpack((struct item_key){"p", "s"}, row, bytes, &item), 0);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(wanted, sizeof wanted, "%02zu", i);
+		CHECK_STRING(item_string(&item, names[i]), wanted);
+	}
+	CHECK_STRING(item_string(&item, "s"), "S");
+	CHECK_STRING(item_string(&item, "h"), "abcdef01");
+	int64_t number = 0;
+	CHECK_INT(item_number(&item, "n", &number), 0);
+	CHECK_INT(number, 1);
+	CHECK_INT(item_number(&item, "i", &number), 0);
+	CHECK_INT(number, -278);
+	CHECK_INT(item_find(&item, "b")->type, VALUE_BYTES);
+	CHECK_INT(item_find(&item, "b")->n, 2);
+	CHECK_INT(item_find(&item, "o")->type, VALUE_OTHER);
+	CHECK_STRING(item_find(&item, "o")->value, "{}");
+	item_clear(&item);
+}
+
+static void check_damaged_pack_is_refused(void)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} rows[] = {
+		{"", 0}, {"\1", 1},               /* no number of attributes */
+		{"\2\0", 2},                      /* an unknown form */
+		{"\1\0\1", 3},                    /* more than it says */
+		{"\1\2\1\010x", 5},               /* less */
+		{"\1\1\1\020x", 5},               /* a value that is cut */
+		{"\1\1\377\010x", 5},             /* a name with no place */
+		{"\1\1\0ab", 5},                  /* a name without an end */
+		{"\1\1\1\016x", 5},               /* an unknown shape */
+		{"\1\1\1\010\xff", 5},            /* not UTF-8 */
+		{"\1\2\1\010x\1\010y", 8},        /* a name twice */
+		{"\1\2\0a\0\010x\0a\0\010y", 12}, /* likewise, spelled */
+		{"\1\1\0state\0\010x", 11},       /* spelled, but it has a place */
+		{"\1\1\0pk\0\010x", 8},           /* the key */
+		{"\1\1\1\115123456789", 13},      /* an integer of nine bytes */
+		{"\1\1\1\200\200\200\200\200\200\200\200\200\1x", 14}, /* a huge length */
+		{"\1\200\200\200\200\200\200\200\200\200\1", 11},      /* a huge number */
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct item item = {0};
+		char *exact =
+			malloc(rows[i].n + !rows[i].n); /* so that reading further is noticed */
+		memcpy(exact, rows[i].bytes, rows[i].n);
+		if (!CHECK_INT(item_unpack((struct item_key){"p", "s"}, exact, rows[i].n, &item),
+			    -EBADMSG) ||
+			!CHECK(item_is_empty(&item)))
+			fprintf(stderr, "\tof row %zu\n", i);
+		free(exact);
+	}
+}
+
 /* Attributes that were read at once are replaced and removed like others. */
 static void check_changes_what_was_read(void)
 {
@@ -286,6 +411,9 @@ int main(void)
 	check_json_refused();
 	check_reads_first();
 	check_first_refused();
+	check_pack_round_trip();
+	check_pack_is_stable();
+	check_damaged_pack_is_refused();
 	check_changes_what_was_read();
 	check_limits();
 	return check_result();
