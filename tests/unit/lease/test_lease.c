@@ -24,6 +24,7 @@ static struct row {
 	char sent[8][LEASE_VERSION_MAX]; /* the new versions that were sent */
 	size_t changes[8];               /* how many changes were sent with each */
 	uint64_t patience_ns[8];         /* how long each might take */
+	uint64_t lease_ns[8];            /* the length of the lease that was sent with each */
 	unsigned lost;                   /* LEASE_LOST events */
 	uint64_t took_ns;                /* how long each answer takes */
 	uint64_t arrived_ns;             /* when the last try did */
@@ -37,6 +38,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		return OUTCOME_LOST;
 	row.arrived_ns = clock_boot_ns();
 	row.changes[i] = try->n_changes;
+	row.lease_ns[i] = try->lease_ns;
 	row.patience_ns[i] = try->limits->deadline_ns - row.arrived_ns;
 	while (clock_boot_ns() < row.arrived_ns + row.took_ns)
 		;
@@ -240,6 +242,103 @@ static void test_row_gone(void)
 	lease_free(lease);
 }
 
+/* A longer lease counts once a renewal with it has got through, from when that was sent. */
+static void test_longer(void)
+{
+	const struct lease_more more = {.lease_ns = 2 * LEASE_NS};
+	struct problem problem = {0};
+	struct lease *lease = begin(&(struct row){0}, clock_boot_ns());
+	CHECK_INT(lease_renew(lease, NULL, &more, 0, &problem), OUTCOME_OK);
+	CHECK_INT(row.lease_ns[0], 2 * LEASE_NS);
+	CHECK_INT(lease_length_ns(lease), 2 * LEASE_NS);
+	CHECK(lease_ends_ns(lease) > clock_boot_ns() + LEASE_NS * 3 / 2);
+	CHECK(lease_ends_ns(lease) <= row.arrived_ns + 2 * LEASE_NS);
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK_INT(row.lease_ns[1], 2 * LEASE_NS);
+	lease_free(lease);
+	lease = begin(
+		&(struct row){.answers = {LOSE_BEFORE, LOSE_BEFORE, LOSE_BEFORE}}, clock_boot_ns());
+	CHECK_INT(lease_renew(lease, NULL, &more, 0, &problem), OUTCOME_LOST);
+	CHECK_INT(lease_length_ns(lease), LEASE_NS);
+	CHECK(lease_ends_ns(lease) <= clock_boot_ns() + LEASE_NS);
+	lease_free(lease);
+}
+
+/* The caller may have less time than a heartbeat usually gets. */
+static void test_until(void)
+{
+	struct problem problem = {0};
+	struct lease *lease = begin(&(struct row){0}, clock_boot_ns());
+	const uint64_t now_ns = clock_boot_ns();
+	CHECK_INT(lease_renew(lease, NULL, NULL, now_ns + NS_PER_S, &problem), OUTCOME_OK);
+	CHECK(row.patience_ns[0] <= NS_PER_S);
+	CHECK_INT(lease_renew(lease, NULL, NULL, now_ns + LEASE_NS, &problem), OUTCOME_OK);
+	CHECK(row.patience_ns[1] <= LEASE_NS / 10);
+	lease_free(lease);
+}
+
+/* Half a second at least, but never more than half of a short lease. */
+static void test_patience_with_short_leases(void)
+{
+	static const struct {
+		uint64_t lease_ms, patience_ms;
+	} cases[] = {{20000, 2000}, {4000, 500}, {800, 400}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct lease_options options = {
+			.ops = &ops, .lease_ns = cases[i].lease_ms * NS_PER_MS};
+		struct lease *lease;
+		row = (struct row){.version = "first"};
+		if (lease_new(keeper, &options, &lease) ||
+			lease_start(lease, "first", clock_boot_ns()))
+			abort();
+		CHECK_INT(renew_now(lease), OUTCOME_OK);
+		CHECK(row.patience_ns[0] <= cases[i].patience_ms * NS_PER_MS);
+		CHECK(row.patience_ns[0] > cases[i].patience_ms * NS_PER_MS / 2);
+		lease_free(lease);
+	}
+}
+
+/* Whoever releases the row has to know both versions that it may have. */
+static void test_versions(void)
+{
+	const char *pending;
+	struct lease *lease = begin(
+		&(struct row){.answers = {LOSE_AFTER, LOSE_BEFORE, LOSE_BEFORE}}, clock_boot_ns());
+	CHECK_STRING(lease_row_version(lease, &pending), "first");
+	CHECK_STRING(pending, "");
+	renew_now(lease);
+	lease_stop(lease);
+	CHECK_STRING(lease_row_version(lease, &pending), "first");
+	CHECK_STRING(pending, row.sent[0]);
+	lease_free(lease);
+	struct lease_options options = {.ops = &ops, .id = "id", .lease_ns = LEASE_NS};
+	char version[LEASE_VERSION_MAX], again[LEASE_VERSION_MAX];
+	if (lease_new(keeper, &options, &lease))
+		abort();
+	lease_version(lease, version);
+	lease_version(lease, again);
+	CHECK(strncmp(version, "id.", 3) == 0 && strlen(version) > 10);
+	CHECK(strcmp(version, again) != 0);
+	lease_free(lease);
+	options.version_is_fixed = true;
+	if (lease_new(keeper, &options, &lease))
+		abort();
+	lease_version(lease, version);
+	CHECK_STRING(version, "id");
+	lease_free(lease);
+}
+
+/* It is not known when the row was written: nothing is left of the lease before it is renewed. */
+static void test_of_unknown_age(void)
+{
+	struct lease *lease = begin(&(struct row){0}, 0);
+	CHECK_INT(lease_ends_ns(lease), 0);
+	CHECK(!lease_await(lease, 1, at_once, NULL));
+	CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK(lease_ends_ns(lease) > clock_boot_ns());
+	lease_free(lease);
+}
+
 static void test_stopped(void)
 {
 	struct lease *lease = begin(&(struct row){0}, clock_boot_ns());
@@ -318,9 +417,14 @@ static void test_ends_twice(void)
 }
 
 static struct {
-	atomic_uint n;
+	atomic_uint n, outages;
 	uint64_t at_ns[4];
 } beats;
+
+static void count_outages(void *arg, enum lease_event event, const char *text, const char *owner)
+{
+	beats.outages += event == LEASE_OUTAGE;
+}
 
 static enum outcome fail_first(void *arg, struct store_conn *conn, const struct lease_try *try,
 	struct item *ret_row, struct problem *ret_problem)
@@ -339,7 +443,7 @@ static void test_heartbeats_that_fail(void)
 {
 	enum { PERIOD_S = 4 };
 	static const struct lease_ops failing = {
-		.renew = fail_first, .row_version = own_row_version, .on_event = tell};
+		.renew = fail_first, .row_version = own_row_version, .on_event = count_outages};
 	const struct lease_options options = {
 		.ops = &failing, .lease_ns = LEASE_NS, .heartbeat_ns = PERIOD_S * NS_PER_S};
 	struct store *store;
@@ -361,6 +465,7 @@ static void test_heartbeats_that_fail(void)
 		.deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
 	CHECK(lease_ends_ns(lease) > sent_ns + LEASE_NS);
 	CHECK(lease_ends_ns(lease) <= beats.at_ns[2] + LEASE_NS);
+	CHECK_INT(beats.outages, 1); /* after the second one */
 	lease_free(lease);
 	lease_keeper_free(beating);
 	store_close(store);
@@ -380,6 +485,11 @@ int main(void)
 	test_taken_by_another();
 	test_enough_is_left();
 	test_row_gone();
+	test_longer();
+	test_until();
+	test_patience_with_short_leases();
+	test_versions();
+	test_of_unknown_age();
 	test_stopped();
 	test_each_ends_in_time();
 	test_ends_twice();

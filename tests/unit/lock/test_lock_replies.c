@@ -21,8 +21,8 @@ static struct {
 	struct store_ops ops;
 	const char *plan;
 	unsigned writes, reads;
-	/* Happens right before the next write. */
-	void (*meanwhile)(void);
+	/* Happens right before the next write, and between the two of a '2'. */
+	void (*meanwhile)(void), (*between)(void);
 	/* The outcomes of store_ops.prepare(), one after the other; then OK. */
 	const enum outcome *prepared;
 } hook;
@@ -57,9 +57,11 @@ static enum outcome hooked_write(struct store_conn *conn, struct item_key key,
 	if (fate == 'l' || fate == '2') {
 		hook.real->write(conn, key, write, limits, &unused, ret_problem);
 		item_clear(&unused);
-		if (limits->maybe_applied)
-			*limits->maybe_applied = true;
 	}
+	if (fate == '2' && limits->maybe_applied)
+		*limits->maybe_applied = true;
+	if (fate == '2' && hook.between)
+		hook.between();
 	if (fate == 'l')
 		return no_answer(ret_problem);
 	const enum outcome o = hook.real->write(conn, key, write, limits, ret, ret_problem);
@@ -110,7 +112,7 @@ static void begin_leases(uint64_t lease_ms)
 	hook.ops.write = hooked_write;
 	hook.ops.get = hooked_get;
 	hook.plan = "";
-	hook.meanwhile = NULL;
+	hook.meanwhile = hook.between = NULL;
 	anna->store->ops = &hook.ops;
 }
 
@@ -185,6 +187,11 @@ static void remove_raw(const char *key)
 	store_conn_free(conn);
 }
 
+static void bob_takes_it(void)
+{
+	CHECK(acquire_by(bob, "k") != NULL);
+}
+
 /* --- releasing */
 
 /* Releases by mark and by removal; the first call has the plan, and the second one none. */
@@ -244,6 +251,22 @@ static void test_released_and_taken_by_another(void)
 	}
 }
 
+/* The same, within one call. */
+static void test_taken_before_the_second_try(void)
+{
+	for (int by_mark = 0; by_mark < 2; by_mark++) {
+		begin();
+		anna->by_mark = bob->by_mark = by_mark;
+		struct s3once_lock *lock = acquire_by(anna, "k");
+		hook.plan = "2";
+		hook.between = bob_takes_it;
+		CHECK_INT(s3once_lock_release(lock, &error), 0);
+		CHECK(!acquire_by(anna, "k"));
+		CHECK_STRING(error.holder, "bob");
+		end();
+	}
+}
+
 /* A release that did not arrive proves nothing about a row that another has by now. */
 static void test_broken_after_a_release_that_was_denied(void)
 {
@@ -281,6 +304,21 @@ static void test_releases_after_an_unclear_heartbeat(void)
 	}
 }
 
+/* A row that is another's is left alone, whichever of our versions is not in it. */
+static void test_broken_after_an_unclear_heartbeat(void)
+{
+	begin();
+	struct s3once_lock *lock = acquire_by(anna, "k");
+	hook.plan = "lxx";
+	CHECK_INT(s3once_lock_heartbeat(lock, &error), -EIO);
+	remove_raw("k");
+	struct s3once_lock *other = acquire_by(bob, "k");
+	CHECK_INT(s3once_lock_release(lock, &error), -ESTALE);
+	CHECK_STRING(error.holder, "bob");
+	CHECK_INT(s3once_lock_heartbeat(other, &error), 0);
+	end();
+}
+
 /* A handle that is being released is not handed out once more. */
 static void test_no_reentrance_into_a_release(void)
 {
@@ -301,11 +339,6 @@ static void test_no_reentrance_into_a_release(void)
 }
 
 /* --- acquiring */
-
-static void bob_takes_it(void)
-{
-	CHECK(acquire_by(bob, "k") != NULL);
-}
 
 static void bob_counts(void)
 {
@@ -373,6 +406,110 @@ static void test_tokens_rise(void)
 		CHECK_INT(s3once_lock_release(lock, &error), 0);
 	}
 	end();
+}
+
+static uint64_t token_of(const struct s3once_lock_request *request, unsigned writes)
+{
+	struct s3once_lock *lock = NULL;
+	hook.writes = 0;
+	CHECK_INT(s3once_lock_acquire(anna, request, &lock, &error), 0);
+	CHECK_INT(hook.writes, writes);
+	const uint64_t token = s3once_lock_token(lock);
+	CHECK_INT(s3once_lock_release(lock, &error), 0);
+	return token;
+}
+
+/* In the row, in a counter beside it, or nowhere. Each sort key counts apart; slots count together,
+ * and never in their rows. */
+static void test_where_tokens_come_from(void)
+{
+	const struct s3once_lock_request plain = {.key = "k"},
+					 sorted = {.key = "k", .sort_key = "s"},
+					 slots = {.key = "k", .slots = 2};
+	begin();
+	CHECK_INT(token_of(&plain, 2), 1);
+	CHECK_INT(token_of(&plain, 2), 2);
+	CHECK_INT(token_of(&sorted, 2), 1);
+	CHECK_INT(token_of(&slots, 2), 3);
+	anna->tokens = S3ONCE_LOCK_TOKENS_NONE;
+	CHECK_INT(token_of(&plain, 1), 0);
+	anna->tokens = S3ONCE_LOCK_TOKENS_ROW;
+	CHECK_INT(token_of(&sorted, 1), 1);
+	CHECK_INT(token_of(&sorted, 1), 2);
+	CHECK_INT(token_of(&slots, 2), 4);
+	end();
+}
+
+/* Requests that are refused before anything is sent. */
+static const struct s3once_lock_attribute many[21] = {{"a", "b"}};
+static char long_key[LOCK_KEY_MAX + 2];
+
+static const struct s3once_lock_request refused[] = {
+	{.key = ""},
+	{.key = long_key},
+	{.key = "k", .sort_key = long_key},
+	{.key = "\xff"},
+	{.key = "k", .sort_key = "\xff"},
+	{.key = "a\x01z"},
+	{.key = "k#7"},
+	{.key = "k", .lease_ms = 999},
+	{.key = "k", .lease_ms = LOCK_DAY_MS + 1},
+	{.key = "k", .slots = 1001},
+	{.key = "k", .attributes = many, .n_attributes = 21},
+	{.key = "k", .attributes = &(struct s3once_lock_attribute){"pk", "v"}, .n_attributes = 1},
+	{.key = "k",
+		.attributes = &(struct s3once_lock_attribute){"isReleased", "1"},
+		.n_attributes = 1},
+	{.key = "k",
+		.attributes = &(struct s3once_lock_attribute){DIALECT_TOKEN, "1"},
+		.n_attributes = 1},
+};
+
+static void test_refused_requests(void)
+{
+	memset(long_key, 'k', sizeof long_key - 1);
+	begin();
+	hook.writes = hook.reads = 0;
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		struct s3once_lock *lock = NULL;
+		if (!CHECK_INT(s3once_lock_acquire(anna, &refused[i], &lock, &error), -EINVAL))
+			fprintf(stderr, "\trequest %zu\n", i);
+	}
+	CHECK_INT(hook.writes + hook.reads, 0);
+	long_key[LOCK_KEY_MAX] = 0;
+	CHECK(acquire_by(anna, long_key) != NULL);
+	end();
+}
+
+/* What a table can have is not what a file can. */
+static const struct {
+	enum s3once_lock_dialect dialect;
+	const char *sort_name, *key, *sort;
+	int r;
+} keys[] = {
+	{S3ONCE_LOCK_JAVA, NULL, "k", NULL, 0},
+	{S3ONCE_LOCK_JAVA, NULL, "a\x01z", NULL, 0},
+	{S3ONCE_LOCK_JAVA, NULL, LOCK_COUNTER_PREFIX "k", NULL, -EINVAL},
+	{S3ONCE_LOCK_JAVA, NULL, "k", "s", -EINVAL},
+	{S3ONCE_LOCK_JAVA, "sort", "k", "s", 0},
+	{S3ONCE_LOCK_JAVA, "sort", "k", NULL, -EINVAL},
+	{S3ONCE_LOCK_PYTHON, "sort", "k", NULL, 0},
+	{S3ONCE_LOCK_PYTHON, "sort", "k", "", -EINVAL},
+	{S3ONCE_LOCK_DLM, "slot", "k", "1", -EINVAL},
+	{S3ONCE_LOCK_DLM, "slot", "k", NULL, 0},
+};
+
+static void test_keys_of_tables(void)
+{
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const struct s3once_locks locks = {.dialect = dialect_of(keys[i].dialect),
+			.table = {.name = "t", .pk_name = "p", .sk_name = keys[i].sort_name}};
+		if (!CHECK_INT(
+			    lock_key_check(&locks, keys[i].key, keys[i].sort, &error), keys[i].r))
+			fprintf(stderr, "\tkey %zu: %s\n", i, error.text);
+	}
+	CHECK(lock_version_is_of("id.1", "id") && lock_version_is_of("id", "id"));
+	CHECK(!lock_version_is_of("idle.1", "id") && !lock_version_is_of("i", "id"));
 }
 
 /* Rows of other programs, or of none: they count as held, and never as stale. */
@@ -615,13 +752,13 @@ static void test_a_file_that_was_replaced(void)
 
 static void test_after_the_lease(void)
 {
-	static const char *const keys[] = {
-		"late", "late2", "taken", "beaten", "clone", "lost reply"};
-	enum { KEYS = sizeof keys / sizeof *keys };
+	static const char *const names[] = {
+		"late", "late2", "taken", "beaten", "given back", "lost reply"};
+	enum { KEYS = sizeof names / sizeof *names };
 	struct s3once_lock *locks[KEYS], *other = NULL;
 	begin_leases(1000);
 	for (size_t i = 0; i < KEYS; i++)
-		locks[i] = acquire_by(anna, keys[i]);
+		locks[i] = acquire_by(anna, names[i]);
 	wait_for_a_lease();
 	anna->by_mark = false;
 	/* Another may have had the lock since, so a row that is gone is no proof of a release. */
@@ -639,10 +776,13 @@ static void test_after_the_lease(void)
 	CHECK_STRING(error.holder, "bob");
 	/* Bob has not seen these rows yet: he waits for a lease, whatever their age is. */
 	const struct s3once_lock_request request = {.key = "taken", .wait_ms = 20000};
-	CHECK(!acquire_by(bob, "taken"));
+	CHECK(!acquire_by(bob, "taken") && !acquire_by(bob, "given back"));
 	CHECK_INT(s3once_lock_acquire(bob, &request, &other, &error), 0);
 	CHECK_INT(s3once_lock_heartbeat(locks[2], &error), -ESTALE);
 	CHECK(strstr(error.text, "had not changed for a whole lease") != NULL);
+	/* A free row that another has had meanwhile was not released by us. */
+	CHECK(bob_gets("given back"));
+	CHECK_INT(s3once_lock_release(locks[4], &error), -ESTALE);
 	/* A lease that has run out is ours until another takes the row. */
 	CHECK_INT(s3once_lock_remaining_ms(locks[3]), 0);
 	CHECK_INT(s3once_lock_heartbeat(locks[3], &error), 0);
@@ -700,6 +840,28 @@ static void test_one_takes_over(void)
 	CHECK_INT(s3once_lock_acquire(anna, &request, &lock, &error), -EBUSY);
 	CHECK_STRING(error.holder, "bob");
 	CHECK_INT(s3once_lock_heartbeat(beating, &error), -ESTALE);
+	end();
+}
+
+/* --- breaking */
+
+static void test_breaking(void)
+{
+	char version[100];
+	const struct change no_version_now[] = {{"recordVersionNumber", VALUE_STRING, NULL, 0}};
+	begin();
+	struct s3once_lock *lock = acquire_by(anna, "k");
+	CHECK_INT(s3once_lock_get(bob, "k", NULL, note_version, version, &error), 0);
+	CHECK_INT(s3once_lock_break(bob, "k", NULL, "another", &error), -EAGAIN);
+	CHECK(strstr(error.text, version) != NULL);
+	CHECK_INT(s3once_lock_release(lock, &error), 0);
+	CHECK_INT(s3once_lock_break(bob, "k", NULL, version, &error), 0); /* free already */
+	CHECK(acquire_by(anna, "k") != NULL);
+	write_raw("k", no_version_now, 1);
+	CHECK_INT(s3once_lock_break(bob, "k", NULL, version, &error), -EAGAIN);
+	CHECK(strstr(error.text, "no version") != NULL);
+	hook.plan = "d";
+	CHECK_INT(s3once_lock_break(anna, "k", NULL, version, &error), -EIO);
 	end();
 }
 
@@ -838,11 +1000,16 @@ int main(void)
 	scratch_make();
 	test_releases();
 	test_released_and_taken_by_another();
+	test_taken_before_the_second_try();
 	test_broken_after_a_release_that_was_denied();
+	test_broken_after_an_unclear_heartbeat();
 	test_releases_after_an_unclear_heartbeat();
 	test_no_reentrance_into_a_release();
 	test_acquisitions();
 	test_tokens_rise();
+	test_where_tokens_come_from();
+	test_refused_requests();
+	test_keys_of_tables();
 	test_rows_that_cannot_be_understood();
 	test_a_damaged_counter();
 	test_slower_than_the_lease();
@@ -854,6 +1021,7 @@ int main(void)
 	test_after_the_lease();
 	test_a_holder_that_is_alive();
 	test_one_takes_over();
+	test_breaking();
 	test_resuming();
 	test_closing();
 	test_a_lost_lock_does_not_fail_the_end();

@@ -2,6 +2,7 @@
  * other, also where somebody writes between the look at a row and the write that ends it. */
 #include "../check.h"
 #include "base/clock.h"
+#include "lease/process.h"
 #include "marks/row.h"
 #include "marks/session.h"
 #include <stdlib.h>
@@ -317,6 +318,268 @@ static void test_fenced(void)
 	}
 }
 
+/* --- what a row says */
+
+static _Atomic bool is_stuck;
+static atomic_uint asked;
+
+static bool stuck(void *arg)
+{
+	return is_stuck;
+}
+
+static void so_far(void *arg, struct session_so_far *ret)
+{
+	*ret = (struct session_so_far){.files = ++asked,
+		.files_done = 2,
+		.files_found = 3,
+		.bytes_done = 4,
+		.bytes_found = 5,
+		.rate = 6,
+		.left_s = 7,
+		.is_whole = true};
+}
+
+/* Waits until another heartbeat is in the row, or as long as some would take. */
+static bool beats_on(const char *id, const char *version)
+{
+	for (const uint64_t until_ns = clock_boot_ns() + (is_stuck ? NS_PER_S / 5 : 20 * NS_PER_S);
+		clock_boot_ns() < until_ns; await(clock_boot_ns() + NS_PER_MS))
+		if (strcmp(row_of(id).version, version) != 0)
+			return true;
+	return false;
+}
+
+static void test_the_row(void)
+{
+	const struct session_options options = {.store = inner,
+		.lease_ns = LEASE_NS,
+		.heartbeat_ns = 20 * NS_PER_MS,
+		.is_stuck = stuck,
+		.so_far = so_far};
+	struct session *session;
+	struct process self;
+	struct problem problem = {0};
+	process_self(&self);
+	if (session_new(&options, &session))
+		abort();
+	char id[ID_CHARS + 1];
+	memcpy(id, session_id(session), sizeof id);
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+	const struct session_info first = row_of(id);
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK); /* it is there already */
+	CHECK(first.is_open && !first.is_gone);
+	CHECK_STRING(first.state, "open");
+	CHECK_INT(first.lease_ns, LEASE_NS);
+	CHECK_INT(first.process.pid, self.pid);
+	CHECK(process_is_local(&self, &first.process));
+	CHECK(strstr(first.owner, self.host) == first.owner && strstr(first.owner, " pid "));
+	CHECK(first.started_s > 0);
+	CHECK_INT(first.expires_s - first.heard_s, SESSION_KEEP_S);
+	CHECK(first.heard_s >= first.started_s);
+	CHECK(first.so_far.files >= 1 && first.so_far.files_found == 3 && first.so_far.is_whole);
+	CHECK(beats_on(id, first.version));
+	const struct session_info later = row_of(id);
+	CHECK(later.so_far.files > first.so_far.files);
+	CHECK_INT(later.so_far.left_s, 7);
+	CHECK(later.expires_s >= first.expires_s);
+	CHECK_INT(later.started_s, first.started_s);
+	/* While no file makes progress, nobody is told that this run is at work. */
+	is_stuck = true;
+	await(clock_boot_ns() + 50 * NS_PER_MS); /* a heartbeat may be under way */
+	CHECK(!beats_on(id, row_of(id).version));
+	CHECK(!session_is_fenced(session));
+	const struct session_info stopped = row_of(id);
+	is_stuck = false;
+	CHECK(beats_on(id, stopped.version));
+	session_close(session, own);
+	CHECK(!row_of(id).is_open && !row_of(id).is_gone);
+}
+
+static bool at_once(void *arg)
+{
+	return true;
+}
+
+/* New work needs half a lease. */
+static void test_may_begin(void)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	struct problem problem = {0};
+	char id[ID_CHARS + 1];
+	memcpy(id, session_id(session), sizeof id);
+	CHECK(!session_may_begin(session, at_once, NULL));
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+	CHECK(session_may_begin(session, at_once, NULL));
+	/* Without a connection the row is left to expire. */
+	session_close(session, NULL);
+	CHECK_STRING(row_of(id).state, "open");
+}
+
+/* A session that could not be begun may be begun later. */
+static void test_begun_later(void)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	struct problem problem = {0};
+	loses_writes = true;
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_TRANSIENT);
+	loses_writes = false;
+	CHECK_INT(session_lease_ends_ns(session), 0);
+	CHECK_STRING(row_of(session_id(session)).state, "");
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+	CHECK_STRING(row_of(session_id(session)).state, "open");
+	session_close(session, own);
+}
+
+/* A row of a process of this host, or of a machine like it. */
+struct of_process {
+	char state[8], version[ID_CHARS + 1];
+	int64_t lease_ms;
+	struct process process;
+};
+#define OF_PROCESS(member, attribute, how)                                                         \
+	ROW_FIELD(struct of_process, member, attribute, how, .groups = 1)
+static const struct row_field process_fields[] = {
+	OF_PROCESS(state, "state", FIELD_TEXT),
+	OF_PROCESS(version, "version", FIELD_TEXT),
+	OF_PROCESS(lease_ms, "lease", FIELD_NUMBER),
+	OF_PROCESS(process.host, "host", FIELD_TEXT),
+	OF_PROCESS(process.boot, "boot", FIELD_TEXT),
+	OF_PROCESS(process.machine, "machine", FIELD_TEXT),
+	OF_PROCESS(process.board, "board", FIELD_TEXT),
+	OF_PROCESS(process.pid_space, "pid_space", FIELD_TEXT),
+	OF_PROCESS(process.time_space, "time_space", FIELD_TEXT),
+	OF_PROCESS(process.pid, "pid", FIELD_INT),
+	OF_PROCESS(process.start, "start", FIELD_SIZE),
+};
+static const struct row_table process_table = ROW_TABLE(process_fields);
+
+static void put_process(const char *id, const struct of_process *row)
+{
+	struct row_write write = {.kind = ROW_PUTS};
+	struct problem problem;
+	row_set(&write, &process_table, ROW_ALL, row);
+	CHECK_INT(row_perform(own, key_of(id), &write, NULL, NULL, &problem), OUTCOME_OK);
+}
+
+/* A process of this host that has ended is over at the first look, and one of another host is not.
+ */
+static void test_a_process_that_is_gone(void)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	struct of_process row = {.state = "open", .version = "1", .lease_ms = 3600000};
+	uint64_t again_ns;
+	process_self(&row.process);
+	put_process("50", &row);
+	CHECK(!row_of("50").is_gone);
+	CHECK(!is_over(session, "50", &again_ns));
+	row.process.start++; /* its pid is ours by now */
+	put_process("51", &row);
+	CHECK(row_of("51").is_gone);
+	CHECK(is_over(session, "51", &again_ns));
+	CHECK_STRING(row_of("51").state, "ended");
+	CHECK(!row_of("51").is_gone); /* what has ended in order is not gone */
+	row.process.host[0] ^= 1;
+	put_process("52", &row);
+	CHECK(!row_of("52").is_gone);
+	CHECK(!is_over(session, "52", &again_ns));
+	row.process.host[0] ^= 1;
+	snprintf(row.version, sizeof row.version, "%s", ""); /* not understood: held */
+	put_process("53", &row);
+	CHECK(!is_over(session, "53", &again_ns));
+	session_close(session, own);
+}
+
+static void test_many(void)
+{
+	const char *const ids[] = {"60", "61", "62"};
+	struct session_info infos[3];
+	bool known[3] = {false, true, false};
+	struct of_process row = {.state = "open", .version = "1", .lease_ms = 1000};
+	struct problem problem = {0};
+	process_self(&row.process);
+	row.process.start++;
+	put_process("60", &row);
+	put(own, key_of("62"), &(struct other){"ended", "9", 1});
+	CHECK_INT(session_describe_many(own, ids, 3, NULL, infos, known, &problem), OUTCOME_OK);
+	CHECK(known[0] && !known[1] && known[2]);
+	CHECK(infos[0].is_gone && infos[0].is_open && !infos[2].is_open);
+	CHECK_STRING(infos[2].version, "9");
+}
+
+/* What was seen last of another session, without a request. */
+static void test_recall(void)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	struct session_info info;
+	uint64_t again_ns;
+	put(own, key_of("70"), &(struct other){"open", "5", 3600000});
+	session_recall(session, "70", &info);
+	CHECK_STRING(info.version, "");
+	CHECK(!is_over(session, "70", &again_ns));
+	put(own, key_of("70"), &(struct other){"open", "6", 3600000});
+	n_gets = 0;
+	session_recall(session, "70", &info);
+	CHECK_STRING(info.version, "5");
+	CHECK_INT(info.lease_ns, 3600 * NS_PER_S);
+	CHECK_INT(n_gets, 0);
+	session_close(session, own);
+}
+
+#define ROW_80 "80808080808080808080808080808080"
+
+/* Short runs, each of which looks once: what one that was begun has seen counts for the next. */
+static void test_observations(void)
+{
+	char path[] = "/tmp/s3once-session-XXXXXX";
+	const int fd = mkstemp(path);
+	struct problem problem = {0};
+	uint64_t again_ns;
+	close(fd);
+	put(own, key_of(ROW_80), &(struct other){"open", ROW_80, 1});
+	for (int run = 0; run < 3; run++) {
+		const struct session_options options = {
+			.store = inner, .lease_ns = LEASE_NS, .observations = path};
+		struct session *session;
+		if (session_new(&options, &session))
+			abort();
+		if (run)
+			CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+		await(clock_boot_ns() + 2 * NS_PER_MS);
+		CHECK(is_over(session, ROW_80, &again_ns) == (run == 2));
+		session_close(session, own);
+	}
+	unlink(path);
+}
+
+/* A store that does not answer leaves it open whether a session is over. */
+static bool loses_reads;
+
+static enum outcome lose_get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	return loses_reads ? outcome_error(ret_problem, OUTCOME_TRANSIENT, "no answer")
+			   : count_get(conn, key, consistent, limits, ret, ret_problem);
+}
+
+static void test_a_look_that_is_not_answered(struct store_ops *hooked)
+{
+	struct session *session = session_of(false, LEASE_NS);
+	struct problem problem = {0};
+	uint64_t again_ns;
+	bool over = true;
+	hooked->get = lose_get;
+	loses_reads = true;
+	CHECK_INT(
+		session_is_over(session, own, "90", &over, &again_ns, &problem), OUTCOME_TRANSIENT);
+	CHECK(!over);
+	loses_reads = false;
+	CHECK(again_ns > clock_boot_ns());
+	await(again_ns);
+	CHECK(is_over(session, "90", &again_ns)); /* there is no such row */
+	session_close(session, own);
+}
+
 int main(void)
 {
 	struct problem problem = {0};
@@ -335,6 +598,14 @@ int main(void)
 	test_ended_and_swept_at_the_first_look();
 	test_begun_by_a_request_that_came_twice();
 	test_fenced();
+	test_the_row();
+	test_may_begin();
+	test_begun_later();
+	test_a_process_that_is_gone();
+	test_many();
+	test_recall();
+	test_observations();
+	test_a_look_that_is_not_answered(&hooked);
 	store_conn_free(own);
 	inner->ops = real;
 	store_close(inner);
