@@ -7,6 +7,7 @@
 #include "upload/file/look.h"
 #include "upload/file/multipart.h"
 #include "upload/file/payload.h"
+#include "upload/file/spool.h"
 #include "upload/file/steps.h"
 #include "upload/file/worker.h"
 
@@ -105,6 +106,10 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 enum step send_file(struct worker *worker, struct file *file)
 {
 	struct payload payload = {0};
+	if (worker->run->dry)
+		return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
+	if (file->fd < 0) /* the input of the pipe has not come yet */
+		return spool_take(worker, file);
 	enum step step = file->plan.n_parts ? multipart_begin(worker, file) : STEP_NEXT;
 	/* NEXT: the file is small, or has become so small by compressing that it is sent whole. */
 	if (step == STEP_NEXT)

@@ -1,5 +1,5 @@
 /* The output of a producer: it is read from the pipe into a file without a name, which is then
- * opened and sent like any other (file_open.c, send.c). worker.c calls spool_take() for a file that
+ * opened and sent like any other (file_open.c, send.c). send.c calls spool_take() for a file that
  * is claimed and has not come yet. The only request here is the HEAD of the key. The caller of this
  * library runs the producer (s3once_read). */
 #include "upload/file/spool.h"

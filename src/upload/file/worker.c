@@ -11,7 +11,6 @@
 #include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/multipart.h"
-#include "upload/file/spool.h"
 #include "upload/file/steps.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -173,26 +172,9 @@ static enum step open_now(struct worker *worker, struct file *file)
 	return step;
 }
 
-/* The session of the run has to begin before the first claim. A file that could not be opened needs
- * no session. */
-static enum step begin_and_claim(struct worker *worker, struct file *file)
-{
-	if (!worker->has_begun)
-		worker->has_begun = run_begin(worker->run, worker->marks);
-	return worker->has_begun ? claim_file(worker, file) : STEP_OVER;
-}
-
 static enum step look_in_doubt(struct worker *worker, struct file *file)
 {
 	return look_at_object(worker, file, LOOK_AND_JUDGE);
-}
-
-/* Sending includes the proof and the mark. */
-static enum step send_or_plan(struct worker *worker, struct file *file)
-{
-	return worker->run->dry ? file_settle(worker, file, S3ONCE_EVENT_PLANNED)
-	       : file->fd < 0   ? spool_take(worker, file)
-				: send_file(worker, file);
 }
 
 /* The life of a file: the function of each step, the step that follows once that has done its work
@@ -206,10 +188,10 @@ static const struct {
 	unsigned others;
 } steps[] = {
 	[STEP_OPEN] = {open_now, STEP_CLAIM, 0},
-	[STEP_CLAIM] = {begin_and_claim, STEP_ELSEWHERE, MAY(STEP_OPEN)},
+	[STEP_CLAIM] = {claim_file, STEP_ELSEWHERE, MAY(STEP_OPEN)},
 	[STEP_ELSEWHERE] = {look_elsewhere, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
 	[STEP_LOOK] = {look_in_doubt, STEP_SEND, MAY(STEP_OPEN)},
-	[STEP_SEND] = {send_or_plan, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
+	[STEP_SEND] = {send_file, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
 };
 
 /* Sets the step that follows this answer of the present one. */

@@ -12,7 +12,6 @@ struct worker {
 	struct s3_conn *s3;
 	struct store_conn *marks;
 	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
-	bool has_begun;            /* run_begin() has returned true to it */
 	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
 	uint64_t read_ns;          /* how long its task has opened and read the file so far */
 	struct call_limits limits; /* limits of every request: run_limits() */
