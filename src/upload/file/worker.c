@@ -1,13 +1,9 @@
-/* A worker. It takes tasks from the queue, performs the steps of each file (see the picture in
- * file.h), and rereads the marks of files that came back. push_loop.c starts a worker in each
- * thread. prove.c makes workers for their connections and buffers, but gives them no tasks. Each
- * step is in a file of its own. */
+/* A worker. It takes tasks from the queue, and performs the steps of each file (see the picture in
+ * file.h), each of which is in a file of its own. push_loop.c starts a worker in each thread.
+ * prove.c makes workers for their connections and buffers, but gives them no tasks. */
 #include "upload/file/worker.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/random.h"
-#include "marks/known.h"
-#include "upload/bucket/bucket_check.h"
+#include "upload/file/came_back.h"
 #include "upload/file/file_open.h"
 #include "upload/file/look.h"
 #include "upload/file/multipart.h"
@@ -15,154 +11,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK_CHUNK     1000 /* number of keys for known_read() at once */
-#define PAGE_ROWS_LEAST 50
-
-/* Files that another uploader holds wait at least for CHECK_AGAIN_NS. The rest of a block in which
- * it was met is left to it for LEFT_ALONE_NS at least. */
-#define CHECK_AGAIN_NS NS_PER_S
-#define LEFT_ALONE_NS  (5 * NS_PER_S)
-
-/* Whether the file can go back to the queue without a turn: a running uploader holds it, and that
- * was reported before, or is too recent to be reported. *ret_again_ns is the time of the next
- * check. */
-static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
-{
-	struct run *run = worker->run;
-	struct problem problem;
-	bool over;
-	if (run->options.no_wait || run->dry) /* such a run does not wait */
-		return false;
-	if (c->mark != MARK_CLAIMED || strcmp(c->holder, session_id(run->session)) == 0)
-		return false;
-	if (!candidate_was_just_seen_held(c) && !c->said_held)
-		return false;
-	return session_is_over(run->session, worker->marks, c->holder, &over, ret_again_ns,
-		       &problem) == OUTCOME_OK &&
-	       !over;
-}
-
-/* known_read() needs rising keys, and blocks come back in any order. */
-static int compare_keys(const void *a, const void *b)
-{
-	struct candidate *const *const *x = a, *const *const *y = b;
-	return strcmp((**x)->key, (**y)->key);
-}
-
-/* Reads the marks of n files that came back. The pages are as small as they can be if all marks in
- * them are wanted. If there are far more marks between them, known_read() reads single ones. */
-static bool read_again(
-	struct worker *worker, struct candidate **const *places, size_t n, struct packed_mark **ret)
-{
-	const char *keys[CHECK_CHUNK];
-	const struct mark_space *space = &worker->run->space;
-	const unsigned page_rows = PAGE_ROWS_LEAST + 2 * (unsigned)n / space->settings.shards;
-	struct problem problem = {.text = "out of memory"};
-	struct known *known = NULL;
-	bool is_read = !known_new(worker->marks, space, &worker->limits, page_rows, &known);
-	for (size_t at = 0, chunk; at < n && is_read; at += chunk) {
-		chunk = n - at < CHECK_CHUNK ? n - at : CHECK_CHUNK;
-		for (size_t i = 0; i < chunk; i++)
-			keys[i] = (*places[at + i])->key;
-		is_read = known_read(known, keys, chunk, at + chunk == n, ret + at, &problem) ==
-			  OUTCOME_OK;
-	}
-	if (!is_read) /* each claim will read the mark of its file */
-		log_info("reading marks again: %s", problem.text);
-	known_free(known);
-	return is_read;
-}
-
-/* Drops the files that are done, and puts NULL in their places. If the marks are not read, no file
- * is dropped, and all count as free. `places` and `marks` have room for all files of the blocks. */
-static void drop_done(struct worker *worker, struct block *blocks, struct candidate ***places,
-	struct packed_mark **marks)
-{
-	size_t n = 0;
-	for (struct block *block = blocks; block; block = block->next)
-		for (size_t i = 0; i < block->n; i++)
-			places[n++] = &block->files[i];
-	qsort(places, n, sizeof *places, compare_keys);
-	const bool is_read = read_again(worker, places, n, marks);
-	for (size_t i = 0; i < n; i++) {
-		struct candidate *c = *places[i];
-		/* mark_unpack(NULL) is an absent mark */
-		const struct mark mark = mark_unpack(marks[i]);
-		/* An earlier turn may have written this done mark, and lost the reply, so that the
-		 * file came back to the queue (said_done). Such a file is not skipped: its next
-		 * turn reports it as uploaded or adopted. */
-		if (run_skips(worker->run, c, &mark) && is_read && !c->said_done) {
-			bucket_skip_done(worker->run, worker->marks, c, &mark.done);
-			*places[i] = NULL;
-		}
-		free(marks[i]);
-	}
-}
-
-/* Whether another uploader is at work in the block of this file that came back, so that it is about
- * to claim the other small files there. It was met there a moment ago. Or it holds this file, which
- * was not reported yet. Or the file was dropped as done since the block came back (NULL). */
-static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
-{
-	return !c || (is_held && !c->said_held) ||
-	       (c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS);
-}
-
-/* Gives the files of a block back to the queue. Those that a running uploader holds have to wait.
- * So do the other small ones where that uploader is at work. The longer ago it was met, the longer
- * is the pause. Frees the block. */
-static void give_back(struct worker *worker, struct block *block)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
-	size_t n_ready = 0, n_later = 0;
-	bool is_held[BLOCK_FILES] = {false}, leaves_small = false;
-	uint64_t pause_ns = CHECK_AGAIN_NS, again_ns = 0, at_ns;
-	for (size_t i = 0; i < block->n; i++) {
-		struct candidate *c = block->files[i];
-		is_held[i] = c && may_wait(worker, c, &at_ns);
-		leaves_small |= is_shared(c, is_held[i], now_ns);
-		if (is_held[i] && at_ns > again_ns)
-			again_ns = at_ns;
-		if (c && c->contested_ns && now_ns - c->contested_ns > pause_ns)
-			pause_ns = now_ns - c->contested_ns;
-	}
-	pause_ns = pause_ns < LEFT_ALONE_NS ? pause_ns : LEFT_ALONE_NS;
-	again_ns = again_ns > now_ns + pause_ns ? again_ns : now_ns + pause_ns;
-	for (size_t i = 0; i < block->n; i++) {
-		struct candidate *c = block->files[i];
-		if (c && (is_held[i] || (leaves_small && c->size <= S3ONCE_SMALL_BYTES_MAX)))
-			later[n_later++] = c;
-		else if (c)
-			ready[n_ready++] = c;
-	}
-	queue_later(worker->run->queue, later, n_later, again_ns);
-	queue_ready(worker->run->queue, ready, n_ready);
-	free(block);
-}
-
-/* Reads the marks of files that came back, since other uploaders may have taken them meanwhile.
- * Frees the blocks. */
-static void check_blocks(struct worker *worker, struct block *blocks)
-{
-	size_t n = 0;
-	for (const struct block *block = blocks; block; block = block->next)
-		n += block->n;
-	assert(n); /* a block has files */
-	struct candidate ***places = calloc(n, sizeof(struct candidate **));
-	struct packed_mark **marks = calloc(n, sizeof(struct packed_mark *));
-	if (places && marks)
-		drop_done(worker, blocks, places, marks);
-	else
-		run_fail(worker->run, PROBLEM("out of memory"));
-	free(places);
-	free(marks);
-	for (struct block *next; blocks; blocks = next) {
-		next = blocks->next;
-		give_back(worker, blocks);
-	}
-}
 
 static enum step open_now(struct worker *worker, struct file *file)
 {
@@ -243,7 +91,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 }
 
 /* Whether another uploader has claimed the file or marked it done since its mark was read by the
- * scan's thread or by check_blocks(). */
+ * scan's thread or by came_back_check(). */
 static bool was_taken(const struct worker *worker, const struct file *file)
 {
 	const struct candidate *c = file->candidate;
@@ -257,12 +105,12 @@ static bool was_taken(const struct worker *worker, const struct file *file)
 static enum step leave_block(struct worker *worker, struct file *file)
 {
 	queue_contested(worker->run->queue, file->candidate->block);
-	return file_later(worker, file, clock_boot_ns() + CHECK_AGAIN_NS);
+	return file_later(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
 }
 
 /* Begins the turn of a file, and brings it to its end. Takes the candidate.
  *
- * If the scan's thread or check_blocks() has seen a mark, it is read again here, consistently,
+ * If the scan's thread or came_back_check() has seen a mark, it is read again here, consistently,
  * since it decides. If they have seen none, no mark is read, unless another uploader may have taken
  * the file: claim_file() then finds out whether there is one after all.
  *
@@ -319,7 +167,7 @@ void worker_run(struct worker *worker)
 			if (file)
 				go_on(worker, file, step);
 		} else {
-			check_blocks(worker, task.blocks);
+			came_back_check(worker, task.blocks);
 		}
 		liveness_sign(&run->liveness, -1);
 		if (atomic_load(&run->refusals.n_refused))
