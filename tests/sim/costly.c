@@ -1,11 +1,9 @@
 /* What would take most of a processor's time, done cheaper: OpenSSL's digests and HMAC, which src
- * calls by their names, and the name of the library that makes gzip, which a run finds out by a
- * trial. In a world nobody forges anything: a digest is the CRC of what was read, spread over as
- * many bytes as the real one has. The tests that speak to real servers hold the real digests and
- * signatures. */
+ * calls by their names. In a world nobody forges anything: a digest is the CRC of what was read,
+ * spread over as many bytes as the real one has. The tests that speak to real servers hold the real
+ * digests and signatures. */
 #include "base/checksum.h"
 #include "chance.h"
-#include "upload/body/gzip.h"
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
@@ -205,17 +203,4 @@ int EVP_MAC_final(EVP_MAC_CTX *context, unsigned char *ret, size_t *ret_n, size_
 	spread(&sha256, context->crc, ret);
 	*ret_n = sha256.bytes;
 	return 1;
-}
-
-int __real_gzip_name(int level, char *ret, size_t bytes);
-int __wrap_gzip_name(int level, char *ret, size_t bytes);
-
-/* It is the same each time. */
-int __wrap_gzip_name(int level, char *ret, size_t bytes)
-{
-	static char names[10][64];
-	char *name = names[level];
-	if (!*name && __real_gzip_name(level, name, sizeof names[0]))
-		abort();
-	return snprintf(ret, bytes, "%s", name) < 0 ? -1 : 0;
 }

@@ -14,7 +14,7 @@ from tests.system.pushing import counts, marks_of, told
 from tests.system.test_push_resume import Killed
 
 CODECS = {"zstd": ".zst", "gzip": ".gz"}
-ENCODERS = {"zstd": "zstd-", "gzip:3": ("isal-", "zlib-"), "gzip:4": "zlib-"}  # isa-l if the build has it
+ENCODERS = {"zstd": "zstd-", "gzip:3": "zlib-"}
 PART = 5 * MIB
 
 
@@ -279,7 +279,7 @@ def parts_sent(wire):
 
 
 @pytest.mark.parametrize(
-    "nth, marks, codec", [(1, "dynamodb", "zstd"), (2, "sqlite", "gzip:3"), (3, "dynamodb", "gzip:4"), (4, "sqlite", "zstd")], indirect=["marks"]
+    "nth, marks, codec", [(1, "dynamodb", "zstd"), (2, "sqlite", "gzip:3"), (3, "dynamodb", "gzip:3"), (4, "sqlite", "zstd")], indirect=["marks"]
 )
 def test_killed_at_each_part(s3once, s3, s3_wire, bucket, marks, large, nth, codec):
     """The parts that S3 has are made again, compared, and not sent again."""
@@ -315,14 +315,13 @@ def test_resumed_without_the_suffix(s3once, s3, s3_wire, bucket, marks, large, h
 
 
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("other", ["zlib-1.2.11:3", "isal-01234567:3"])
-def test_resumed_by_another_build(s3once, s3, s3_wire, bucket, marks, large, other):
-    """What began the upload at the same level is a build without isa-l, or a host with another CPU: it is begun anew."""
+def test_resumed_by_another_build(s3once, s3, s3_wire, bucket, marks, large):
+    """An upload that was begun at the same level by another version of zlib is started again."""
     command = resumable(large, bucket, "gzip:3")
     Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 1, "UploadPart")
     own = marks_of(marks)["p/large"]["upload_encoding"]
-    marks.change(marks_of(marks)["p/large"], "upload_encoding", other)
-    assert marks_of(marks)["p/large"]["upload_encoding"] == other
+    marks.change(marks_of(marks)["p/large"], "upload_encoding", "zlib-1.2.11:3")
+    assert marks_of(marks)["p/large"]["upload_encoding"] == "zlib-1.2.11:3"
     run = s3once(*command)
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
     assert parts_sent(s3_wire) == list(range(1, COMPRESSED + 1))

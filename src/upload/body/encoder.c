@@ -6,7 +6,6 @@
 #include "upload/body/encoder.h"
 #include "base/files.h"
 #include "base/wait_until.h"
-#include "upload/body/gzip.h"
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -14,12 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateCStreamSize */
+#include <zlib.h>
 #include <zstd.h>
 
 /* A compressor is always given chunks of these sizes, since the bytes that it makes of the same
  * input may depend on the sizes of the chunks. */
 #define IN_BYTES  (256U << 10)
 #define OUT_BYTES (256U << 10)
+
+/* zlib needs 2^(windowBits+2) + 2^(memLevel+9) bytes (zconf.h), and some KiB for small objects.
+ * With 15 and 8, as in begin_gzip(), that is a little more than 256 KiB. */
+#define ZLIB_MEMORY (288U << 10)
 
 /* The header of a frame that decompressors skip (RFC 8878, 3.1.2): a magic number, and the size of
  * the rest. */
@@ -46,7 +50,8 @@ struct encoder {
 	struct digest input;
 	struct sums read; /* the checksums of `input`, once all output is made */
 	ZSTD_CCtx *zstd;
-	struct gzip *gzip;
+	z_stream zlib;
+	int zlib_level;           /* level of the state in `zlib`; 0: there is none */
 	uint64_t taken, made;     /* bytes of input and output so far */
 	size_t in_bytes, in_used; /* bytes in `in`, and the number of them that were compressed */
 	bool has_ended;           /* all output of the range is made, except for the padding */
@@ -65,14 +70,12 @@ const struct codec_info codecs[CODECS] = {
 		{.name = "gzip", .suffix = ".gz", .least_level = 1, .level = 6, .most_level = 9},
 };
 
-/* Sets encoding->name by its codec and level. 0 or -ENOMEM. */
-static int set_name(struct encoding *encoding)
+/* Sets encoding->name by its codec and level. */
+static void set_name(struct encoding *encoding)
 {
-	if (encoding->codec == CODEC_GZIP)
-		return gzip_name(encoding->level, encoding->name, sizeof encoding->name);
-	snprintf(encoding->name, sizeof encoding->name, "zstd-%s:%d", ZSTD_versionString(),
-		encoding->level);
-	return 0;
+	const bool is_zstd = encoding->codec == CODEC_ZSTD;
+	snprintf(encoding->name, sizeof encoding->name, "%s-%s:%d", is_zstd ? "zstd" : "zlib",
+		is_zstd ? ZSTD_versionString() : zlibVersion(), encoding->level);
 }
 
 /* Returns the level, or -1 if the text is not a level of this codec. */
@@ -103,8 +106,7 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 			"\"%s\" is not a level of %s: give a number from %d to %d",
 			quote(text + n + 1).text, codec->name, codec->least_level,
 			codec->most_level);
-	if (set_name(&encoding))
-		return problem_error(ret_problem, -ENOMEM, "out of memory");
+	set_name(&encoding);
 	*ret = encoding;
 	return 0;
 }
@@ -132,7 +134,10 @@ int encoding_named(const char *name, struct encoding *ret)
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
 		struct encoding encoding = {
 			.codec = codec, .level = read_level(&codecs[codec], colon + 1)};
-		if (encoding.level < 0 || set_name(&encoding) || strcmp(encoding.name, base) != 0)
+		if (encoding.level < 0)
+			continue;
+		set_name(&encoding);
+		if (strcmp(encoding.name, base) != 0)
 			continue;
 		if (name[n])
 			encoding = encoding_in_parts(&encoding, strtoull(name + n + 1, NULL, 10));
@@ -149,7 +154,7 @@ int encoding_named(const char *name, struct encoding *ret)
 size_t encoding_memory(const struct encoding *encoding)
 {
 	return encoding->codec == CODEC_ZSTD ? ZSTD_estimateCStreamSize(encoding->level)
-					     : gzip_memory(encoding->level);
+					     : ZLIB_MEMORY;
 }
 
 int encoder_new(size_t buffer_bytes, struct encoder **ret)
@@ -169,10 +174,26 @@ void encoder_free(struct encoder *encoder)
 	if (!encoder)
 		return;
 	ZSTD_freeCCtx(encoder->zstd);
-	gzip_free(encoder->gzip);
+	if (encoder->zlib_level)
+		deflateEnd(&encoder->zlib);
 	digest_clear(&encoder->input);
 	free(encoder->buffer);
 	free(encoder);
+}
+
+/* Resets zlib, so that the bytes of a member do not depend on the members before it. 0 or -ENOMEM.
+ */
+static int begin_gzip(struct encoder *e, int level)
+{
+	if (e->zlib_level == level)
+		return deflateReset(&e->zlib) == Z_OK ? 0 : -ENOMEM;
+	if (e->zlib_level)
+		deflateEnd(&e->zlib);
+	e->zlib = (z_stream){0};
+	/* windowBits is 15, the most; adding 16 makes a gzip header. 8 is the default memLevel. */
+	const int r = deflateInit2(&e->zlib, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+	e->zlib_level = r == Z_OK ? level : 0;
+	return r == Z_OK ? 0 : -ENOMEM;
 }
 
 int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
@@ -187,7 +208,7 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	if (error)
 		return error;
 	if (range->encoding->codec != CODEC_ZSTD)
-		return gzip_begin(&e->gzip, level);
+		return begin_gzip(e, level);
 	if (!e->zstd && !(e->zstd = ZSTD_createCCtx()))
 		return -ENOMEM;
 	/* zstd writes the size of the content into the frame's header, and a checksum at the
@@ -214,24 +235,31 @@ static int read_input(struct encoder *e)
 	return 0;
 }
 
+/* Runs zlib once, as run_compressor(). */
+static long run_gzip(struct encoder *e, bool is_last)
+{
+	z_stream *zlib = &e->zlib;
+	zlib->next_in = e->in + e->in_used;
+	zlib->avail_in = (uInt)(e->in_bytes - e->in_used);
+	zlib->next_out = e->out;
+	zlib->avail_out = OUT_BYTES;
+	const int r = deflate(zlib, is_last ? Z_FINISH : Z_NO_FLUSH);
+	/* Z_BUF_ERROR is no error: zlib waits for more input, or for room. Z_STREAM_ERROR would
+	 * mean that the state is damaged, and cannot happen. */
+	if (r == Z_STREAM_ERROR)
+		return -ENOMEM;
+	e->in_used = e->in_bytes - zlib->avail_in;
+	e->has_ended = r == Z_STREAM_END;
+	return (long)(OUT_BYTES - zlib->avail_out);
+}
+
 /* Runs the compressor once. Returns the number of bytes put into `out`, which may be 0, or -ENOMEM.
  * If they are the last ones, has_ended is set. */
 static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
-	if (e->range.encoding->codec != CODEC_ZSTD) {
-		struct gzip_buffers buffers = {
-			.in = e->in + e->in_used,
-			.in_bytes = e->in_bytes - e->in_used,
-			.out = e->out,
-			.out_bytes = OUT_BYTES,
-			.is_last = is_last,
-		};
-		const long n = gzip_run(e->gzip, &buffers);
-		e->in_used += buffers.used;
-		e->has_ended = buffers.has_ended;
-		return n;
-	}
+	if (e->range.encoding->codec != CODEC_ZSTD)
+		return run_gzip(e, is_last);
 	ZSTD_inBuffer in = {e->in, e->in_bytes, e->in_used};
 	ZSTD_outBuffer out = {e->out, OUT_BYTES, 0};
 	const size_t left =

@@ -22,20 +22,19 @@ struct encoding {
 	/* Each part of an upload but the last one is padded to exactly this length, for servers
 	 * that take only parts of one length. 0: parts have any length. */
 	uint64_t part_bytes;
-	/* "zstd-1.5.7:3", or a name by gzip_name(); if part_bytes is set, followed by "=16777216".
-	 * Encodings of the same name make the same bytes of the same input. Marks and the metadata
-	 * of objects have this name. */
+	/* "zstd-1.5.7:3" or "zlib-1.2.13:6"; if part_bytes is set, followed by "=16777216".
+	 * Encodings of the same name make the same bytes of the same input, unless the library has
+	 * code for some CPUs that makes others. Marks and the metadata of objects have this name.
+	 */
 	char name[ENCODING_MAX + 1];
 };
 
-/* Parses "zstd" or "gzip", with or without ":LEVEL". Returns 0, or -EINVAL or -ENOMEM with a
- * sentence. */
+/* Parses "zstd" or "gzip", with or without ":LEVEL". Returns 0, or -EINVAL with a sentence. */
 int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem);
 /* Returns the same encoding with parts of this length, which is greater than 0. */
 struct encoding encoding_in_parts(const struct encoding *encoding, uint64_t part_bytes);
-/* Finds the encoding of this name. Returns 0, or -ENOENT if this program cannot make the same bytes
- * on this host: it does not know the compressor, it has another version of it, or the CPU is a
- * different one. */
+/* Finds the encoding of this name. Returns 0, or -ENOENT if this program cannot make the same
+ * bytes: it does not know the compressor, or has another version of it. */
 int encoding_named(const char *name, struct encoding *ret);
 /* Returns the memory that one compressor needs, in bytes. */
 size_t encoding_memory(const struct encoding *encoding);

@@ -170,8 +170,8 @@ static enum step compare_encoded(
 		step = compare_compressed(worker, file, encoding, object, ret);
 	if (step != STEP_NEXT || *ret == PROOF_YES || !*meta->encoding)
 		return step;
-	const enum proof noted = proof_encoded(object, worker->run->space.settings.table_id,
-		file->mtime_ns, file->state.ctime_ns);
+	const enum proof noted = proof_encoded(
+		object, worker->run->space.settings.table_id, file->mtime_ns, file->state.ctime_ns);
 	if (noted == PROOF_YES || !encoding)
 		*ret = noted;
 	/* The mark gets the values of the metadata. */

@@ -64,28 +64,17 @@ static void test_other_version(void)
 	}
 }
 
-/* What isa-l makes depends on its version and on the CPU, so that its name has to tell. */
+/* The output of zlib depends on its version and level, so its name has both. */
 static void test_names_of_gzip(void)
 {
-	static const char *const others[] = {
-		"isal-00000000:1", "isal:1", "isal-2.30.0:1", "zlib-0:1"};
+	static const char *const others[] = {"zlib-0:1", "zlib-0:6", "zlib:6", "isal-1830e00c:1"};
 	struct encoding encoding, again;
 	struct problem problem;
-#ifdef HAVE_ISAL
-	const char *fast = "isal-";
-	static const char *const other_build = "zlib";
-#else
-	const char *fast = "zlib-";
-	static const char *const other_build = "isal";
-#endif
-	CHECK_INT(encoding_parse("gzip:6", &encoding, &problem), 0);
+	CHECK_INT(encoding_parse("gzip", &encoding, &problem), 0);
 	CHECK(strncmp(encoding.name, "zlib-", 5) == 0);
-	CHECK_INT(encoding_parse("gzip:3", &encoding, &problem), 0);
-	CHECK(strncmp(encoding.name, fast, 5) == 0);
-	CHECK_INT(encoding_parse("gzip:3", &again, &problem), 0);
-	CHECK_STRING(again.name, encoding.name);
-	memcpy(encoding.name, other_build, 4);
-	CHECK_INT(encoding_named(encoding.name, &again), -ENOENT);
+	CHECK(strcmp(encoding.name + strlen(encoding.name) - 2, ":6") == 0);
+	CHECK_INT(encoding_named(encoding.name, &again), 0);
+	CHECK_INT(again.level, 6);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		CHECK_INT(encoding_named(others[i], &again), -ENOENT);
 }
@@ -259,10 +248,8 @@ int main(void)
 	test_names_of_gzip();
 	test_ranges("zstd", "zstd -dcq");
 	test_ranges("gzip:3", "gzip -dc");
-	test_ranges("gzip:4", "gzip -dc");
 	test_padding("zstd", 8);
 	test_padding("gzip", 26);
-	test_padding("gzip:2", 26);
 	test_errors();
 	test_pool();
 	CHECK(runs("rm plain part first second"));
