@@ -26,6 +26,7 @@ struct row {
 	const char *replies[6];
 	int error;
 	const char *key, *from; /* of the credentials */
+	int64_t expires_s;      /* 0: it is not looked at */
 	const char *problem;
 	size_t requests;
 	const char *sent; /* a part of the last request */
@@ -40,6 +41,7 @@ struct row {
 #define PROCESS                                                                                    \
 	"credential_process = echo '{\"Version\":1,\"AccessKeyId\":\"process\","                   \
 	"\"SecretAccessKey\":\"s\"}'\n"
+#define TEN     "0123456789"
 #define OF_ROLE "[profile p]\nrole_arn=arn:role\n"
 
 static const struct row orders[] = {
@@ -65,6 +67,10 @@ static const struct row orders[] = {
 	{.variables = {"AWS_ACCESS_KEY_ID=env", "AWS_SECRET_ACCESS_KEY= s"},
 		.error = -EINVAL,
 		.problem = "a blank"},
+	{.variables = {"AWS_ACCESS_KEY_ID=" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN,
+		 "AWS_SECRET_ACCESS_KEY=s"},
+		.error = -EINVAL,
+		.problem = "it is too long"},
 	{.variables = {"AWS_ACCESS_KEY_ID=env", "AWS_SECRET_ACCESS_KEY=s s"}, .key = "env"},
 	/* The ways of a profile, in botocore's order. */
 	{.config = "[profile p]\n" KEYS("config"), .keys = "[p]\n" KEYS("file"), .key = "file"},
@@ -394,6 +400,25 @@ static const struct row agents[] = {
 		.error = -EACCES,
 		.requests = 2,
 		.problem = "does not name the role"},
+	{.variables = {IMDS},
+		.replies = {SCRIPT_REPLY("200", "", "")},
+		.error = -ENODATA,
+		.requests = 1,
+		.problem = "no token"},
+	{.variables = {IMDS},
+		.replies = {TOKEN, SCRIPT_REPLY("200", "", "a role")},
+		.error = -EACCES,
+		.requests = 2,
+		.problem = "does not name the role"},
+	{.variables = {IMDS},
+		.replies = {TOKEN, ""},
+		.error = -ENODATA,
+		.requests = 2,
+		.problem = "nobody answers"},
+	{.variables = {IMDS, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv4"},
+		.replies = {TOKEN, NAMED, JSON("ec2", "")},
+		.key = "ec2",
+		.requests = 3},
 	/* Version 1 is used only if it is asked for. */
 	{.variables = {IMDS, "AWS_EC2_METADATA_V1_DISABLED=false"},
 		.replies = {STATUS("404"), NAMED, JSON("ec2", "")},
@@ -495,6 +520,7 @@ static bool check_row(const struct row *row)
 	script_stop(&f.server);
 	ok = CHECK_STRING(got.access_key, row->key ? row->key : "") && ok;
 	ok = CHECK(!row->from || (got.from && strcmp(got.from, row->from) == 0)) && ok;
+	ok = (!row->expires_s || CHECK_INT(got.expires_s, row->expires_s)) && ok;
 	ok = CHECK(!row->problem || strstr(problem.text, row->problem)) && ok;
 	ok = CHECK_INT(f.server.n_requests, row->requests) && ok;
 	ok = CHECK(!row->sent || was_sent(&f, row->sent)) && ok;
@@ -545,6 +571,7 @@ static const struct sso_row {
 			.replies = {SSO_KEYS},
 			.key = "sso",
 			.from = "SSO",
+			.expires_s = 32472144000,
 			.requests = 1,
 			.sent = "GET /federation/credentials?account_id=a&role_name=r%2Fx "}},
 	{"{" FRESH "}", {.config = LEGACY,
@@ -680,13 +707,16 @@ static void test_tokens(void)
 	}
 }
 
+#define FAR_CLOCK "Date: Thu, 01 Jan 2099 00:00:00 GMT\r\n"
+#define FAR(more)                                                                                  \
+	SCRIPT_REPLY("200", FAR_CLOCK,                                                             \
+		"{\"AccessKeyId\":\"k\",\"SecretAccessKey\":\"s\",\"Token\":\"t\"" more "}")
+
 /* Expiry is told by the server's clock, and counted by ours. */
 static void test_expiry(void)
 {
 	static const struct row row = {.variables = {AGENT},
-		.replies = {SCRIPT_REPLY("200", "Date: Thu, 01 Jan 2099 00:00:00 GMT\r\n",
-			"{\"AccessKeyId\":\"k\",\"SecretAccessKey\":\"s\",\"Token\":\"t\","
-			"\"Expiration\":\"2099-01-01T01:00:00Z\"}")}};
+		.replies = {FAR(",\"Expiration\":\"2099-01-01T01:00:00Z\""), FAR("")}};
 	struct fixture f;
 	struct credentials got = {0};
 	struct problem problem = {0};
@@ -695,6 +725,9 @@ static void test_expiry(void)
 	CHECK_INT(credentials_providers_load(&f.loader, &got, &problem), 0);
 	const int64_t left_s = got.expires_s - clock_wall_s();
 	CHECK(left_s > 3590 && left_s <= 3600);
+	credentials_wipe(&got);
+	CHECK_INT(credentials_providers_load(&f.loader, &got, &problem), 0);
+	CHECK_INT(got.expires_s, 0); /* never */
 	credentials_wipe(&got);
 	script_stop(&f.server);
 	end(&f);
