@@ -1,5 +1,6 @@
 #include "../check.h"
 #include "aws/retry.h"
+#include "base/clock.h"
 #include <errno.h>
 
 struct row {
@@ -99,6 +100,15 @@ static const struct row rows[] = {
 	{{S3(503, "SlowDown"), .is_write = true}, RETRY_THROTTLE, OUTCOME_THROTTLED},
 	{{S3(503, "")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
 	{{S3(503, ""), .is_write = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{S3(507, ""), .is_write = true}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(405, "")}, RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{S3(404, "NeverHeardOf")}, RETRY_NONE, OUTCOME_SETUP},
+	{{S3(403, "NeverHeardOf")}, RETRY_NONE, OUTCOME_DENIED},
+	{{S3(418, "")}, RETRY_NONE, OUTCOME_INVALID},
+	{{S3(304, "")}, RETRY_NONE, OUTCOME_SETUP},
+	{{DDB(503, ""), .is_write = true}, RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+	{{DDB(404, "UnknownOperationException")}, RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{.error = -EMSGSIZE, .code = ""}, RETRY_NONE, OUTCOME_TRANSIENT},
 	{{S3(429, "")}, RETRY_THROTTLE, OUTCOME_THROTTLED},
 	{{S3(429, "ServiceUnavailable"), .is_write = true}, RETRY_THROTTLE, OUTCOME_THROTTLED},
 	{{S3(429, ""), .body_is_unreadable = true, .is_write = true}, RETRY_THROTTLE,
@@ -146,6 +156,110 @@ static void test_classify(void)
 			fprintf(stderr, "\trow %zu: %d %s\n", i, rows[i].attempt.status,
 				rows[i].attempt.code);
 	}
+}
+
+/* Codes that are known whatever the status is: all that the rows above do not have. */
+static const struct {
+	enum retry_class retry;
+	enum outcome outcome;
+	const char *codes[20];
+} codes[] = {
+	{RETRY_NONE, OUTCOME_REFUSED,
+		{"ConditionalCheckFailed", "DuplicateItem", "DuplicateItemException"}},
+	{RETRY_NONE, OUTCOME_ABSENT, {"NoSuchVersion"}},
+	{RETRY_DIGEST, OUTCOME_BAD_DIGEST, {"InvalidDigest", "XAmzContentChecksumMismatch"}},
+	{RETRY_NONE, OUTCOME_SETUP,
+		{"InvalidBucketName", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded",
+			"XMinioStorageFull", "InsufficientCapacity", "ResourceNotFound",
+			"IncompleteSignature", "IncompleteSignatureException",
+			"MissingAuthenticationToken", "MissingAuthenticationTokenException",
+			"AccountProblem", "AllAccessDisabled", "NotSignedUp", "OptInRequired",
+			"UserSuspended", "IllegalLocationConstraintException"}},
+	{RETRY_NONE, OUTCOME_SETTING,
+		{"InvalidEncryptionAlgorithmError", "InvalidTag", "AccessControlListNotSupported",
+			"ObjectLockConfigurationNotFoundError"}},
+	{RETRY_CREDENTIALS, OUTCOME_SETUP,
+		{"RequestExpired", "TokenRefreshRequired", "InvalidToken", "InvalidClientTokenId"}},
+	{RETRY_CLOCK, OUTCOME_SETUP, {"RequestInTheFuture"}},
+	{RETRY_TRANSIENT, OUTCOME_SETUP, {"TemporaryRedirect"}},
+	{RETRY_THROTTLE, OUTCOME_THROTTLED,
+		{"BandwidthLimitExceeded", "LimitExceededException", "PriorRequestNotComplete",
+			"ProvisionedThroughputExceeded", "ReplicatedWriteConflictException",
+			"RequestThrottled", "RequestThrottledException", "ThrottledException",
+			"Throttling", "ThrottlingError", "TooManyRequestsException",
+			"TransactionConflict", "TransactionInProgressException"}},
+	{RETRY_TRANSIENT, OUTCOME_TRANSIENT,
+		{"ConcurrentModification", "IncompleteBody", "InternalFailure",
+			"RequestTimeoutException", "ServiceUnavailable"}},
+};
+
+static void test_codes(void)
+{
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		for (size_t j = 0; codes[i].codes[j]; j++)
+			for (int k = 0; k < 4; k++) {
+				const struct attempt attempt = {.code = codes[i].codes[j],
+					.status = k & 1 ? 400 : 500,
+					.is_s3 = k & 2,
+					.is_write = true};
+				const struct verdict verdict = classify(&attempt);
+				if (!CHECK_INT(verdict.retry, codes[i].retry) ||
+					!CHECK_INT(verdict.outcome, codes[i].outcome))
+					fprintf(stderr, "\t%s\n", attempt.code);
+			}
+}
+
+static bool always(void *arg)
+{
+	return true;
+}
+
+static bool never(void *arg)
+{
+	return false;
+}
+
+/* A wait that cannot end before the deadline does not begin. */
+static void test_waits(void)
+{
+	const uint64_t now_ns = clock_boot_ns(), later_ns = now_ns + 60 * NS_PER_S;
+	const struct {
+		struct call_limits limits;
+		uint64_t ms;
+		enum outcome outcome;
+		bool is_over;
+	} cases[] = {
+		{{0}, 1, OUTCOME_OK, false},
+		{{.deadline_ns = later_ns, .abandon = never}, 1, OUTCOME_OK, false},
+		{{.deadline_ns = later_ns}, 120000, OUTCOME_ABANDONED, false},
+		{{.deadline_ns = now_ns}, 1, OUTCOME_ABANDONED, true},
+		{{.abandon = always}, 120000, OUTCOME_ABANDONED, true},
+		{{.deadline_ns = later_ns, .abandon = always}, 1000, OUTCOME_ABANDONED, true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct problem problem = {0};
+		if (!CHECK_INT(wait_within(&cases[i].limits, cases[i].ms, &problem),
+			    cases[i].outcome) ||
+			!CHECK(limits_are_over(&cases[i].limits) == cases[i].is_over))
+			fprintf(stderr, "\twait %zu\n", i);
+	}
+	CHECK(clock_boot_ns() < later_ns);
+	CHECK_INT(wait_within(NULL, 0, NULL), OUTCOME_OK);
+}
+
+/* After any of these a write may have been applied; after any other it was not. */
+static void test_ambiguous(void)
+{
+	static const enum outcome ambiguous[] = {
+		OUTCOME_LOST, OUTCOME_TRANSIENT, OUTCOME_ABANDONED};
+	static const enum outcome clear[] = {OUTCOME_OK, OUTCOME_REFUSED, OUTCOME_CONFLICT,
+		OUTCOME_ABSENT, OUTCOME_NO_UPLOAD, OUTCOME_BAD_PART, OUTCOME_UNSUPPORTED,
+		OUTCOME_BAD_DIGEST, OUTCOME_DENIED, OUTCOME_SETTING, OUTCOME_INVALID, OUTCOME_SETUP,
+		OUTCOME_THROTTLED, OUTCOME_LOCAL};
+	for (size_t i = 0; i < sizeof ambiguous / sizeof *ambiguous; i++)
+		CHECK(outcome_is_ambiguous(ambiguous[i]));
+	for (size_t i = 0; i < sizeof clear / sizeof *clear; i++)
+		CHECK(!outcome_is_ambiguous(clear[i]));
 }
 
 static void test_backoff(void)
@@ -196,11 +310,12 @@ static void test_quota(void)
 int main(void)
 {
 	test_classify();
+	test_codes();
+	test_waits();
+	test_ambiguous();
 	test_backoff();
 	test_quota();
 	CHECK(!code_sentence("") && !code_sentence("AccessDenied"));
 	CHECK_STRING(code_sentence("SlowDown"), "the server asks to slow down");
-	CHECK(outcome_is_ambiguous(OUTCOME_LOST));
-	CHECK(!outcome_is_ambiguous(OUTCOME_THROTTLED));
 	return check_result();
 }
