@@ -3,6 +3,7 @@
 #include "scan/content/identity_cache.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,6 +118,53 @@ static void test_hits(void)
 	unlink("cache.db");
 }
 
+/* A shorter version of a file that has grown is known, and no other one. */
+static void test_earlier_version(void)
+{
+	struct identity_file file = {NULL, {.bytes = "abc", .n = 3}, 5, 1}, other = file;
+	uint64_t size = 0;
+	char id[CONTENT_ID_CHARS + 1] = "";
+	CHECK(!identity_file_earlier(&file, &size, id)); /* without a cache */
+	file.cache = other.cache = open_at(100);
+	other.identity.bytes[0] = 'x';
+	CHECK(!identity_file_earlier(&file, &size, id));
+	identity_file_keep(&file, ID);
+	static const struct {
+		uint64_t size;
+		bool is_known;
+	} versions[] = {{4, false}, {5, false}, {6, true}};
+	for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+		file.size = other.size = versions[i].size;
+		CHECK_INT(identity_file_earlier(&file, &size, id), versions[i].is_known);
+		CHECK(!identity_file_earlier(&other, &size, id));
+	}
+	CHECK_INT(size, 5);
+	CHECK_STRING(id, ID);
+	identity_cache_close(file.cache);
+	unlink("cache.db");
+}
+
+/* What is not an id is not taken for one. */
+static void test_damaged_row(void)
+{
+	const struct identity_file file = {NULL, {.bytes = "abc", .n = 3}, 5, 1};
+	struct identity_cache *cache = open_at(100);
+	sqlite3 *db;
+	uint64_t size;
+	char id[CONTENT_ID_CHARS + 1];
+	keep(cache, file);
+	CHECK_INT(sqlite3_open("cache.db", &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, "UPDATE identities SET id = 'short'", NULL, NULL, NULL), 0);
+	sqlite3_close(db);
+	CHECK(!finds(cache, file));
+	struct identity_file grown = file;
+	grown.cache = cache;
+	grown.size++;
+	CHECK(!identity_file_earlier(&grown, &size, id));
+	identity_cache_close(cache);
+	unlink("cache.db");
+}
+
 /* A file that is written to within the same step of a coarse clock keeps its time. */
 static void test_fresh_times_say_nothing(void)
 {
@@ -166,6 +214,9 @@ static void test_unusable(void)
 	unlink("cache.db");
 	CHECK_INT(identity_cache_open("missing/cache.db", 0, &cache, &problem), -ENOENT);
 	CHECK(strstr(problem.text, "cannot be opened: No such file") != NULL);
+	CHECK_INT(symlink("elsewhere", "cache.db"), 0); /* a link that somebody has put there */
+	CHECK_INT(identity_cache_open("cache.db", 0, &cache, &problem), -ELOOP);
+	unlink("cache.db");
 }
 
 int main(void)
@@ -177,6 +228,8 @@ int main(void)
 	if (has_handles())
 		test_identity();
 	test_hits();
+	test_earlier_version();
+	test_damaged_row();
 	test_fresh_times_say_nothing();
 	test_forgets();
 	test_unusable();

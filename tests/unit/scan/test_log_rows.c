@@ -111,6 +111,72 @@ static void test_kept(void)
 	unlink("rows.db");
 }
 
+/* Rows come in the order of their ends, with what recognises the file without a reading of it. */
+static void test_order_and_edges(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, false);
+	static const uint64_t ends[] = {200, 70, 130};
+	for (size_t i = 0; i < 3; i++) {
+		struct log_row row = row_of(i == 0 ? "a" : i == 1 ? "b" : "c", ends[i]);
+		snprintf(row.edges, sizeof row.edges, "%s", ID);
+		row.edges[0] = (char)('0' + i);
+		memset(row.sha256.state, (int)i + 1, sizeof row.sha256.state);
+		row.moment = -20260101;
+		row.was_packed = true;
+		CHECK_INT(put(rows, &row), 0);
+		log_row_clear(&row);
+	}
+	struct log_row *all = NULL;
+	struct problem problem;
+	size_t n = 0;
+	CHECK_INT(log_rows_load(rows, &family, &all, &n, &problem), 0);
+	CHECK_INT(n, 3);
+	for (size_t i = 0; i < n; i++) {
+		static const unsigned made[] = {1, 2, 0};
+		unsigned char state[sizeof all[i].sha256.state];
+		memset(state, (int)made[i] + 1, sizeof state);
+		CHECK_INT(all[i].end, ends[made[i]]);
+		CHECK_INT(all[i].edges[0], '0' + made[i]);
+		CHECK(memcmp(all[i].sha256.state, state, sizeof state) == 0);
+		CHECK_INT(all[i].sha256.bytes, ends[made[i]] / SHA256_STEP * SHA256_STEP);
+		CHECK(all[i].moment == -20260101 && all[i].was_packed);
+		log_row_clear(&all[i]);
+	}
+	free(all);
+	/* A state of another length is that of another version: the file is read again. */
+	sqlite3 *db;
+	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, "UPDATE logs SET sha256 = x'00'", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	struct log_row first;
+	CHECK_INT(load(rows, &family, &first), 3);
+	CHECK_STRING(first.edges, "");
+	log_row_clear(&first);
+	log_rows_free(rows);
+	unlink("rows.db");
+}
+
+/* A file is elsewhere if its row is in another family of the same scope. */
+static void test_elsewhere(void)
+{
+	static const struct log_family_name other = {"/var/log/old", "app.log"};
+	struct log_rows *rows = open_as(SCOPE, 100, false), *elsewhere = open_as("b/q", 100, false);
+	struct log_row row = row_of("abc", 10), stranger = row_of("def", 10);
+	struct problem problem = {.text = ""};
+	CHECK_INT(put(rows, &row), 0);
+	CHECK(!log_rows_are_elsewhere(rows, &family, &row.identity, &problem));
+	CHECK(!log_rows_are_elsewhere(rows, &other, &stranger.identity, &problem));
+	CHECK(!log_rows_are_elsewhere(elsewhere, &other, &row.identity, &problem));
+	CHECK_STRING(problem.text, "");
+	CHECK(log_rows_are_elsewhere(rows, &other, &row.identity, &problem));
+	CHECK(strstr(problem.text, "is known as a log of /var/log/app.log: ") != NULL);
+	log_row_clear(&row);
+	log_row_clear(&stranger);
+	log_rows_free(rows);
+	log_rows_free(elsewhere);
+	unlink("rows.db");
+}
+
 /* Only the version that was read is changed, and no two rows of one scope have the same file. */
 static void test_two_runs(void)
 {
@@ -342,6 +408,14 @@ static void test_forgotten(void)
 		log_row_clear(&kept);
 		log_rows_free(rows);
 	}
+	sqlite3 *db;
+	sqlite3_stmt *pieces;
+	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
+	CHECK_INT(sqlite3_prepare_v2(db, "SELECT count(*) FROM log_pieces", -1, &pieces, NULL), 0);
+	CHECK_INT(sqlite3_step(pieces), SQLITE_ROW);
+	CHECK_INT(sqlite3_column_int(pieces, 0), 0);
+	sqlite3_finalize(pieces);
+	sqlite3_close(db);
 	unlink("rows.db");
 }
 
@@ -382,6 +456,8 @@ int main(void)
 	if (!CHECK(mkdtemp(directory) && chdir(directory) == 0))
 		return check_result();
 	test_kept();
+	test_order_and_edges();
+	test_elsewhere();
 	test_two_runs();
 	test_number_used_again();
 	test_dropped_while_it_is_read();
