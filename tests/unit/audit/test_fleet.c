@@ -26,6 +26,7 @@ static const struct {
 	{"nothing to upload", "", "", NULL, 0, 50, 50, 0, 3600, FLEET_IDLE, false, false, true},
 	{"failed", "s", "s", NULL, 60, 50, 500, 1, 3600, FLEET_IDLE, true, false, false},
 	{"setup", "", "", NULL, 0, 50, 0, 3, 0, FLEET_IDLE, true, false, false},
+	{"called wrongly", "", "", NULL, 0, 50, 500, 2, 3600, FLEET_IDLE, true, false, false},
 	{"fenced", "s", "s", NULL, 60, 50, 500, 5, 0, FLEET_IDLE, true, false, false},
 	{"held", "s", "s", NULL, 60, 50, 500, 4, 3600, FLEET_IDLE, false, false, true},
 	{"at a limit", "s", "s", NULL, 60, 50, 500, 6, 3600, FLEET_IDLE, false, false, true},
@@ -34,6 +35,10 @@ static const struct {
 		false},
 	{"just in time", "s", "s", NULL, 60, 50, 3600, 128, 3600, FLEET_IDLE, false, false, true},
 	{"never succeeded", "s", "s", NULL, 60, 50, 0, 4, 3600, FLEET_IDLE, false, true, false},
+	{"succeeded before the clock was set back", "s", "s", NULL, 60, 50, -100, 0, 50, FLEET_IDLE,
+		false, false, true},
+	{"never succeeded, and runs again", "s", "r", &alive, 60, 90, 0, 1, 3600, FLEET_RUNNING,
+		true, true, false},
 	{"nothing expected", "s", "s", NULL, 60, 50, 0, 4, 0, FLEET_IDLE, false, false, true},
 	{"first run", "s", "", &alive, 9000, 0, 0, -1, 3600, FLEET_RUNNING, false, false, true},
 	{"running after a failure", "s", "r", &alive, 60, 90, 500, 1, 3600, FLEET_RUNNING, true,
@@ -148,6 +153,11 @@ static void test_walk(void)
 	put_job(&audit, "e", "/y s3://right", "s", "s", S3ONCE_EXIT_OK);
 	put_job(&audit, "f", "/x s3://failed", "s", "s", S3ONCE_EXIT_FILES);
 	put_job(&audit, "f", "/x s3://right", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "g", "/x s3://mistyped", "", NULL, S3ONCE_EXIT_SETUP);
+	put_job(&audit, "g", "/x/y s3://right", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "g", "/z s3://broken", "s", "s", S3ONCE_EXIT_OK);
+	put_job(&audit, "g", "/z s3://broken", "", NULL, S3ONCE_EXIT_SETUP);
+	put_job(&audit, "g", "/z s3://right", "s", "s", S3ONCE_EXIT_OK);
 	put_job(&audit, "g", "named", "", NULL, S3ONCE_EXIT_SETUP);
 	put_job(&audit, "g", "named2", "s", "s", S3ONCE_EXIT_OK);
 	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
@@ -156,6 +166,8 @@ static void test_walk(void)
 			   "d//x s3://mistyped idle failed replaced\nd//x s3://right idle\n"
 			   "e//x s3://mistyped idle failed !\ne//y s3://right idle\n"
 			   "f//x s3://failed idle failed !\nf//x s3://right idle\n"
+			   "g//x s3://mistyped idle failed !\ng//x/y s3://right idle\n"
+			   "g//z s3://broken idle failed !\ng//z s3://right idle\n"
 			   "g/named idle failed !\ng/named2 idle\n");
 	put_job(&audit, "z", "1", "s", "s", S3ONCE_EXIT_OK);
 	put_job(&audit, "z", "2", "s", "s", S3ONCE_EXIT_OK);

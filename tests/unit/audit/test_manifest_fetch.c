@@ -86,6 +86,7 @@ static void test_find(void)
 		{RUN("22"), KEY("22"), "GET "},
 		{"20261122T031500Z-0123456789abcdef0123456789abcdee", NULL, "GET "},
 		{"20261122T031500Z-0123456789abcdef", NULL, "GET "},
+		{RUN("22") "0", NULL, "GET "},
 		{"run", NULL, ""},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -183,6 +184,12 @@ static void test_open(void)
 			{AUDIT_HEAD("3", "e", "AAAAAA=="), CONTENT("e", "abc"),
 				AUDIT_STEP("403", "", "")},
 			"HEAD GET HEAD ", "cannot be read", false},
+		{"a signature that is shown, and cannot be read", key,
+			{AUDIT_HEAD("3", "e", "AAAAAA=="), CONTENT("e", "abc"), SIGNATURE_HEAD,
+				AUDIT_STEP("403", "", "")},
+			"HEAD GET HEAD GET ", "cannot be read", false},
+		{"absent, with a key", key, {AUDIT_ABSENT}, "HEAD ",
+			"cannot be read: there is no such object", false},
 		{"absent", NULL, {AUDIT_ABSENT}, "HEAD ", "cannot be read: there is no such object",
 			false},
 		{"replaced meanwhile", NULL,

@@ -118,6 +118,9 @@ static const struct {
 		.has_witness = true, .is_shown = true, .id_key = "i", .id = ID},
 	{"the key has another object", .options = {I}, .steps = {THERE("e")}, .asked = HEAD_I,
 		.problem = "--bucket-id-object i is an object of other use: name another key"},
+	{"the object has no id of ours", .options = {I}, .steps = {ID_OBJECT("abc", "")},
+		.asked = HEAD_I,
+		.problem = "--bucket-id-object i is an object of other use: name another key"},
 	{"it cannot be looked at", .options = {I}, .steps = {DENIED, DENIED}, .asked = HEAD_I GET_I,
 		.problem = "--bucket-id-object i cannot be looked at: allow s3:GetObject and "
 			   "s3:ListBucket"},
