@@ -112,17 +112,8 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
 	atomic_store(&worker->run->refusals.has_stored, true);
-	struct open_upload upload = {.id = created.upload_id,
-		.is_open = true,
-		.checksum = call.checksum,
-		.part_bytes = file->plan.part_bytes,
-		.size = file->state.size,
-		.mtime_ns = file->mtime_ns};
-	snprintf(upload.encryption, sizeof upload.encryption, "%s", multipart_encryption(file));
-	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
-	snprintf(upload.encoding, sizeof upload.encoding, "%s", call.meta.encoding);
-	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
-	snprintf(upload.table, sizeof upload.table, "%s", worker->run->space.settings.table_id);
+	struct open_upload upload = multipart_of_file(worker, file);
+	upload.id = created.upload_id;
 	if (created.lacks_encryption) {
 		/* No part is sent to an upload that would store it unencrypted. */
 		discard_empty(worker, file, &upload);

@@ -15,9 +15,8 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
  * is sent before the first part is read. Returns NEXT, or why not. */
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed);
 
-/* Returns the encryption of the file's object: the MD5 of the caller's key (SSE-C) in base64, the
- * setting sse, or "". Borrowed. */
-const char *multipart_encryption(const struct file *file);
+/* Returns the upload that the file would begin now, as a mark records it, but without its id. */
+struct open_upload multipart_of_file(const struct worker *worker, const struct file *file);
 /* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts].
  * send_part() compares each with the file when its turn comes. Returns NEXT, or why not. */
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);

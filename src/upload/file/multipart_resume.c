@@ -63,10 +63,22 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 			"a lifecycle rule or another program aborts them"));
 }
 
-const char *multipart_encryption(const struct file *file)
+struct open_upload multipart_of_file(const struct worker *worker, const struct file *file)
 {
+	const struct s3_meta meta = file_meta(worker, file);
 	const char *sse = s3_headers_value(file->target.headers, "sse");
-	return sse ? sse : s3_headers_key_md5(file->target.headers);
+	struct open_upload upload = {.is_open = true,
+		.checksum = s3_checksum(worker->server),
+		.part_bytes = file->plan.part_bytes,
+		.size = file->state.size,
+		.mtime_ns = file->mtime_ns};
+	snprintf(upload.encryption, sizeof upload.encryption, "%s",
+		sse ? sse : s3_headers_key_md5(file->target.headers));
+	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
+	snprintf(upload.encoding, sizeof upload.encoding, "%s", meta.encoding);
+	snprintf(upload.content, sizeof upload.content, "%s", meta.content);
+	snprintf(upload.table, sizeof upload.table, "%s", worker->run->space.settings.table_id);
+	return upload;
 }
 
 /* Whether the server may accept the parts of this encoding, which have different lengths unless
@@ -85,29 +97,29 @@ enum step multipart_add_content_sha256(struct worker *worker, struct file *file,
 }
 
 /* Whether the recorded upload was begun for this very version of the file, and can be resumed. Then
- * *ret is its plan. */
+ * *ret is its plan. The checksum and the size of the parts need not be those of this run. */
 static bool recorded_upload_fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
-	const struct s3_meta meta = file_meta(worker, file);
+	const struct open_upload ours = multipart_of_file(worker, file);
 	/* An upload that records no content fits only a file that is not known by its content. */
-	const char *content = *upload->content ? meta.content : file->candidate->content;
+	const char *content = *upload->content ? ours.content : file->candidate->content;
 	return upload->is_open &&
 	       upload->checksum != CHECKSUMS && /* `checksum` is an algorithm of ours */
-	       upload->size == file->state.size && upload->mtime_ns == file->mtime_ns &&
+	       upload->size == ours.size && upload->mtime_ns == ours.mtime_ns &&
 	       /* With another key, the server refuses parts, or completes an object that the caller
 		* cannot read. With another algorithm, the object would not be encrypted as
 		* requested. */
-	       strcmp(upload->encryption, multipart_encryption(file)) == 0 &&
+	       strcmp(upload->encryption, ours.encryption) == 0 &&
 	       /* Another encoding makes other parts, and another suffix another key. */
-	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
-	       strcmp(upload->encoding, meta.encoding) == 0 &&
+	       strcmp(upload->suffix, ours.suffix) == 0 &&
+	       strcmp(upload->encoding, ours.encoding) == 0 &&
 	       /* The upload's metadata names its content. Parts of other content with this size
 		* and time would be compared and sent again, but the metadata would stay. */
 	       strcmp(upload->content, content) == 0 &&
 	       /* Nor would it stay the object of this machine if the marks are a copy of another
 		* one's: that one began the upload, and would take the object for its own. */
-	       strcmp(upload->table, meta.table) == 0 && server_may_take(worker, file->encoding) &&
+	       strcmp(upload->table, ours.table) == 0 && server_may_take(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
