@@ -182,6 +182,104 @@ static void test_strange_row(struct store_conn *conn)
 	item_clear(&present);
 }
 
+/* Which times the end of a run changes. */
+static int64_t clock_s;
+
+static int64_t clock_of_the_test(const struct store *store)
+{
+	return clock_s;
+}
+
+static void test_times(struct store_conn *conn)
+{
+	struct store_ops ops = *conn->store->ops;
+	const struct store_ops *const real = conn->store->ops;
+	struct job_key key;
+	struct problem problem;
+	ops.time_s = clock_of_the_test;
+	conn->store->ops = &ops;
+	job_key_make("h", "j", &key);
+	clock_s = 100;
+	struct job_end end = end_of(0, first);
+	CHECK_INT(job_row_end(conn, &key, &end, &no_limits, &problem), OUTCOME_OK);
+	struct job_row row = only_row(conn);
+	CHECK(row.ended_s == 100 && row.succeeded_s == 100 && row.shipped_s == 100);
+	/* Nothing was uploaded. */
+	clock_s = 200;
+	end.uploaded = 0;
+	CHECK_INT(job_row_end(conn, &key, &end, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK(row.ended_s == 200 && row.succeeded_s == 200 && row.shipped_s == 100);
+	/* It found what an earlier run has uploaded. */
+	clock_s = 300;
+	end.repeats = true;
+	CHECK_INT(job_row_end(conn, &key, &end, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK(row.ended_s == 300 && row.succeeded_s == 200 && row.shipped_s == 100);
+	clock_s = 400;
+	end = end_of(3, second);
+	CHECK_INT(job_row_end(conn, &key, &end, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK(row.ended_s == 400 && row.succeeded_s == 200 && row.shipped_s == 400);
+	CHECK_STRING(row.ended_session, second);
+	clock_s = 500;
+	const struct job_begin begin = {first, "s3://other/q"};
+	CHECK_INT(job_row_begin(conn, &key, &begin, &no_limits, &problem), OUTCOME_OK);
+	row = only_row(conn);
+	CHECK(row.began_s == 500 && row.ended_s == 400);
+	CHECK_STRING(row.target, "s3://other/q");
+	conn->store->ops = real;
+}
+
+/* Values that no run has written are as if there were none. */
+static void test_impossible_values(struct store_conn *conn)
+{
+	static const struct {
+		int64_t ended_s, exit;
+		int got;
+	} cases[] = {{5, 0, 0}, {5, 255, 255}, {5, 256, -1}, {5, -2, -1}, {0, 0, -1}, {-5, 0, -1}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct item item = {0};
+		struct problem problem;
+		item_set_number(&item, "ended", cases[i].ended_s);
+		item_set_number(&item, "exit", cases[i].exit);
+		item_set_number(&item, "began", -7);
+		CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", "h/j"},
+				  &(struct item_write){.item = &item}, &no_limits, NULL, &problem),
+			OUTCOME_OK);
+		const struct job_row row = only_row(conn);
+		if (!CHECK_INT(row.exit, cases[i].got) || !CHECK_INT(row.began_s, 0) ||
+			!CHECK(row.ended_s >= 0))
+			fprintf(stderr, "\tvalues %zu\n", i);
+		item_clear(&item);
+	}
+}
+
+/* Rows with names that no run makes are passed over, and what follows them is not. */
+static void test_names_that_are_too_long(struct store_conn *conn)
+{
+	static const char *const shorts[] = {"a/1", "c/1", "e/1"};
+	char host[400] = "b", job[900] = "d/";
+	struct job_row rows[3];
+	struct problem problem;
+	size_t n;
+	memset(host + 1, 'x', JOB_HOST_MAX);
+	memset(job + 2, 'x', JOB_NAME_MAX + 1);
+	const char *const sks[] = {shorts[0], host, shorts[1], job, shorts[2]};
+	for (size_t i = 0; i < 5; i++) {
+		struct item item = {0};
+		item_set_number(&item, "ended", 1);
+		CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", sks[i]},
+				  &(struct item_write){.item = &item}, &no_limits, NULL, &problem),
+			OUTCOME_OK);
+		item_clear(&item);
+	}
+	CHECK_INT(job_rows_read(conn, NULL, 3, &no_limits, rows, &n, &problem), OUTCOME_OK);
+	CHECK_INT(n, 3);
+	for (size_t i = 0; i < n; i++)
+		CHECK_STRING(rows[i].key.text, shorts[i]);
+}
+
 static void on_fresh_store(void (*test)(struct store_conn *conn))
 {
 	struct store *store;
@@ -206,5 +304,8 @@ int main(void)
 	on_fresh_store(test_waiting);
 	on_fresh_store(test_pages);
 	on_fresh_store(test_strange_row);
+	on_fresh_store(test_times);
+	on_fresh_store(test_impossible_values);
+	on_fresh_store(test_names_that_are_too_long);
 	return check_result();
 }

@@ -240,8 +240,57 @@ static void test_encoded(void)
 	CHECK_INT(proof_encoded(&object, "ours", 6, 8), PROOF_YES);
 	object = object_of(&(struct row){.whose = OURS, .sums = NOT_AS_STORED});
 	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_NO);
+	object = object_of(&(struct row){.whose = OURS, .sums = AS_STORED});
+	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_UNKNOWN); /* none was recorded */
 	object = object_of(&(struct row){.whose = A_COPY, .sums = AS_STORED});
 	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_UNKNOWN);
+}
+
+static void test_etags_of_parts(void)
+{
+	static const struct {
+		const char *etag;
+		unsigned parts;
+	} etags[] = {{MD5 "-1", 1}, {MD5 "-10000", 10000}, {MD5 "-10001", 0}, {MD5 "-0", 0},
+		{MD5 "-123456", 0}, {MD5 "-", 0}, {MD5 "-3x", 0}, {MD5 "-x", 0}, {MD5 "_3", 0},
+		{MD5 "3-3", 0}, {MD5, 0}, {"abc-3", 0}, {"", 0}};
+	for (size_t i = 0; i < sizeof etags / sizeof *etags; i++)
+		if (!CHECK_INT(proof_etag_parts(etags[i].etag), etags[i].parts))
+			fprintf(stderr, "\t%s\n", etags[i].etag);
+}
+
+/* Of a file that was compressed, the content and the object have sizes and sums of their own. */
+static void test_what_is_kept(void)
+{
+	struct version version = {.size = 9, .sum = SUM, .etag = ZERO_MD5, .object_bytes = 4};
+	snprintf(version.object_sum, sizeof version.object_sum, "%s", "crc32c:BBBBBB==");
+	const struct kept object = kept_of_object(&version), content = kept_of_content(&version);
+	CHECK_INT(object.bytes, 4);
+	CHECK_STRING(object.sum, "crc32c:BBBBBB==");
+	CHECK_STRING(object.etag, ZERO_MD5);
+	CHECK_INT(content.bytes, 9);
+	CHECK_STRING(content.sum, SUM);
+	CHECK_STRING(content.etag, "");
+	version.object_bytes = 0;
+	const struct kept plain = kept_of_content(&version);
+	CHECK_INT(plain.bytes, 9);
+	CHECK_STRING(plain.etag, ZERO_MD5);
+	/* An etag that is not known equals none. */
+	const struct kept nothing = kept_with("", "");
+	const struct s3_object no_etag = shown(4, "", ""), other_size = shown(5, "", "");
+	CHECK_INT(judge_kept(&nothing, &no_etag), PROOF_UNKNOWN);
+	CHECK_INT(judge_kept(&nothing, &other_size), PROOF_NO);
+	/* Only etags that may be MD5s are kept as such. */
+	struct s3_object object_md5 = shown(4, "", MD5), opaque = shown(4, "", "opaque");
+	version_keep_object(&version, &object_md5, true);
+	CHECK(version.etag_is_md5);
+	version_keep_object(&version, &object_md5, false);
+	CHECK(!version.etag_is_md5);
+	version_keep_object(&version, &opaque, true);
+	CHECK(!version.etag_is_md5);
+	object_md5.etag_is_opaque = true;
+	version_keep_object(&version, &object_md5, true);
+	CHECK(!version.etag_is_md5);
 }
 
 int main(void)
@@ -251,5 +300,7 @@ int main(void)
 	test_what_was_done();
 	test_bytes();
 	test_encoded();
+	test_etags_of_parts();
+	test_what_is_kept();
 	return check_result();
 }

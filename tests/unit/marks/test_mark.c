@@ -356,12 +356,74 @@ static void test_unreadable(void)
 	item_set_string(&item, "state", "done"); /* without a version */
 	CHECK_INT(mark_from_item(&item, &mark), 0);
 	CHECK_INT(mark.state, MARK_UNREADABLE);
+	item_set_number(&item, "size", 5); /* and without a time */
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_UNREADABLE);
+	CHECK(!mark.has_done);
 	item_set_string(&item, "size", "5"); /* of another type */
 	CHECK_INT(mark_from_item(&item, &mark), 0);
 	CHECK_INT(mark.state, MARK_UNREADABLE);
 	item_clear(&item);
 	CHECK_INT(mark_from_item(&item, &mark), 0);
 	CHECK_INT(mark.state, MARK_ABSENT);
+	item_set_number(&item, "mtime", 5); /* a row that says of no state */
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_UNREADABLE);
+	item_set_string(&item, "state", "claimed");
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_CLAIMED);
+	item_set_string(&item, "upload", ""); /* an upload without an id */
+	CHECK_INT(mark_from_item(&item, &mark), 0);
+	CHECK_INT(mark.state, MARK_UNREADABLE);
+	mark_clear(&mark);
+	item_clear(&item);
+}
+
+/* A row with our claim is ours only if it has our session, too: somebody has changed it. */
+static void test_a_claim_of_another_session(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours);
+	const struct change session = {"session", VALUE_STRING, theirs, 0};
+	const struct item_write write = {.changes = &session, .n_changes = 1};
+	struct open_upload upload = upload_named("up"), again = upload_named("up");
+	struct claim claim = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	char partition[PARTITION_MAX];
+	a.key = "of another session";
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
+	struct item unused = {0};
+	conn->store->ops->write(
+		conn, mark_key(&space, a.key, partition), &write, &no_limits, &unused, &problem);
+	item_clear(&unused);
+	CHECK_INT(mark_record_upload(&a, &claim, &again, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
+	open_upload_clear(&again);
+	mark_clear(&seen);
+	claim_clear(&claim);
+}
+
+/* A claim and a failure may be told to keep the time of the last change. */
+static void test_time_of_the_last_change(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours);
+	struct claim claim = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	a.key = "of some time";
+	a.at_s = 77;
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
+	mark_clear(&seen);
+	seen = present(&a);
+	CHECK_INT(seen.at_s, 77);
+	mark_clear(&seen);
+	a.at_s = 0;
+	CHECK_INT(mark_fail(&a, &claim, "e", false, &problem), OUTCOME_OK);
+	seen = present(&a);
+	CHECK(seen.at_s > 77);
+	mark_clear(&seen);
+	claim_clear(&claim);
 }
 
 /* Stable for ever: these numbers are in the tables of users. FNV-1a 64 by an independent
@@ -715,6 +777,8 @@ static void on_store(bool echo)
 	test_upload_of_a_mark(used);
 	test_newer_goes(used);
 	test_other_content_of_one_time(used);
+	test_a_claim_of_another_session(used);
+	test_time_of_the_last_change(used);
 	store_conn_free(conn);
 	store_close(store);
 }
