@@ -86,13 +86,25 @@ static const struct {
 	const char *asked;
 	const char *problem; /* a part of it; NULL: the bucket is believed */
 	bool has_witness, is_shown;
-	/* The row afterwards; `id` is ID, or a new one if it is "". */
+	/* The row afterwards. */
 	int generation;
 	const char *id_key, *id;
+	const char *last_key; /* the witness that the run remembers, or NULL */
 } rows[] = {
 	{"nothing is known", .asked = ""},
 	{"shown", W_ROW, .steps = {THERE("e")}, .asked = HEAD_W, .has_witness = true,
-		.is_shown = true},
+		.is_shown = true, .last_key = "w"},
+	{"shown, of a later generation",
+		{.version = "v", .last_key = "w", .last_etag = "e", .generation = 2},
+		.steps = {THERE("e")}, .asked = HEAD_W, .has_witness = true, .is_shown = true,
+		.generation = 2, .last_key = "w"},
+	{"refused, with an id object", W_ROW, {I}, {DENIED, DENIED, DENIED, DENIED},
+		HEAD_W GET_W HEAD_I GET_I, .problem = "--bucket-id-object i cannot be looked at"},
+	{"the id object is refused", I_ROW, {I}, {DENIED, DENIED, DENIED, DENIED},
+		HEAD_I GET_I HEAD_I GET_I, .problem = "--bucket-id-object i cannot be looked at"},
+	{"another id object is known", {.version = "v", .id_key = "j", .id = OTHER}, {I},
+		{ID_OBJECT(OTHER, ""), ID_OBJECT(ID, "")}, "HEAD /b/j\n" HEAD_I,
+		.has_witness = true, .is_shown = true, .id_key = "i", .id = ID},
 	{"gone", W_ROW, .steps = {GONE, NO_KEY}, .asked = HEAD_W GET_W, .problem = "--bucket"},
 	{"gone, and the bucket is new", W_ROW, {S3ONCE_BUCKET_NEW}, {GONE, NO_KEY}, HEAD_W GET_W,
 		.generation = 1},
@@ -143,7 +155,7 @@ static const struct {
 	{"it has another id", I_ROW, {I}, {ID_OBJECT(OTHER, "")}, HEAD_I, .problem = "--bucket"},
 	{"its key was not kept", {.version = "v", .id = ID}, {I},
 		{ID_OBJECT(ID, ""), ID_OBJECT(ID, "")}, HEAD_I, .has_witness = true,
-		.is_shown = true},
+		.is_shown = true, .id_key = "", .id = ID},
 	{"the witness is shown, and then made", W_ROW, {I},
 		{THERE("e"), GONE, NO_KEY, STORED, ID_OBJECT(ID, "")},
 		HEAD_W HEAD_I GET_I PUT_I HEAD_I, .has_witness = true, .is_shown = true,
@@ -179,6 +191,11 @@ static void test_start(void)
 		if (rows[i].id_key)
 			same &= CHECK_STRING(row.id_key, rows[i].id_key) &&
 				CHECK_STRING(row.id, rows[i].id);
+		if (rows[i].last_key)
+			same &= CHECK_STRING(steps.run->locked.last_key, rows[i].last_key);
+		if (!rows[i].problem)
+			same &= CHECK_INT(
+				atomic_load(&steps.run->bucket_answers), rows[i].has_witness);
 		steps_asked(&steps, rows[i].asked);
 		if (!same)
 			fprintf(stderr, "\t%s: %s\n", rows[i].what, problem.text);
@@ -222,6 +239,49 @@ static void test_contested(void)
 	CHECK_STRING(spy->writes, "BBBBB");
 	store_spy_end(spy);
 	script_stop(&steps.server);
+	end(&steps);
+}
+
+static void begin_generation(void *arg)
+{
+	write_row(arg, "w", 1);
+}
+
+/* Two runs with --bucket new begin one generation: the second one uses that of the first. */
+static void test_two_begin_anew(void)
+{
+	struct script_step replies[] = {GONE, NO_KEY, THERE("e")};
+	struct steps steps;
+	struct problem problem = {.text = ""};
+	if (!steps_make(&steps, "x", 1))
+		return;
+	replies[1].meanwhile = begin_generation;
+	replies[1].arg = &steps;
+	steps.options.bucket_is = S3ONCE_BUCKET_NEW;
+	if (!begin(&steps, replies, 3, &w_row))
+		return;
+	CHECK(bucket_check(steps.run, steps.push->conn, &problem));
+	CHECK_INT(row_of(&steps).generation, 1);
+	CHECK_INT(steps.run->space.generation, 1);
+	steps_asked(&steps, HEAD_W GET_W HEAD_W);
+	end(&steps);
+}
+
+/* Marks that refuse the row of the bucket end the run. */
+static void test_row_that_cannot_be_written(void)
+{
+	struct steps steps;
+	if (!steps_make(&steps, "x", 1) || !begin(&steps, NULL, 0, &no_row))
+		return;
+	CHECK(bucket_check(steps.run, steps.push->conn, &steps.problem));
+	struct store_spy *spy = store_spy_begin(&steps);
+	spy->fails = 'B';
+	spy->outcome = OUTCOME_DENIED;
+	CHECK(!bucket_keeps_witness(steps.run, steps.push->conn, "k", "e"));
+	CHECK_STRING(spy->writes, "B");
+	CHECK(atomic_load(&steps.run->end.failed_setup));
+	store_spy_end(spy);
+	steps_asked(&steps, "");
 	end(&steps);
 }
 
@@ -304,6 +364,7 @@ static void test_last_witness(void)
 		const char *last_key;
 	} lasts[] = {
 		{"the last one", "k", "e1", true, false, false, false, "k"},
+		{"another key", "k", "e", true, false, false, false, "k"},
 		{"another etag", "w", "e1", true, false, false, false, "w"},
 		{"none was seen", "", "", true, false, false, false, "w"},
 		{"the bucket was not shown", "k", "e1", false, false, false, false, "w"},
@@ -332,10 +393,10 @@ static void test_last_witness(void)
 		const struct bucket_row after = row_of(&steps);
 		const bool is_written = strcmp(before.version, after.version) != 0;
 		if (!CHECK_STRING(after.last_key, lasts[i].last_key) ||
-			!CHECK_INT(is_written, i < 2))
+			!CHECK_INT(is_written, i < 3))
 			fprintf(stderr, "\t%s\n", lasts[i].what);
-		if (i < 2)
-			CHECK_STRING(after.last_etag, "e1");
+		if (i < 3)
+			CHECK_STRING(after.last_etag, lasts[i].saw_etag);
 		steps_asked(&steps, "");
 		end(&steps);
 	}
@@ -345,6 +406,8 @@ int main(void)
 {
 	test_start();
 	test_contested();
+	test_two_begin_anew();
+	test_row_that_cannot_be_written();
 	test_generation_begun_by_another();
 	test_believed_later();
 	test_first_witness();

@@ -128,6 +128,9 @@ static void test_kinds(void)
 	CHECK_INT(counts->found, 7);
 	CHECK_INT(counts->bytes_found, 3);
 	CHECK_INT(counts->waiting, 1);
+	/* Only the file that waits is known not to be in S3. */
+	CHECK(f.steps.run->report.oldest_unshipped_ns > 2000 * (int64_t)NS_PER_S &&
+		f.steps.run->report.oldest_unshipped_ns < INT64_MAX);
 	CHECK(atomic_load(&f.steps.run->report.scan_complete));
 	script_stop(&f.steps.server);
 	end(&f);
@@ -191,11 +194,13 @@ static void test_listing(void)
 	static const struct {
 		const char *what, *files;
 		bool knows_k, has_folders, asks;
+		bool knows_all; /* n10 to n21 have marks, too */
 	} rows[] = {
 		{"all are strange", "true", false, false, true},
 		{"a few among known ones", "touch -d @1000 n1", true, false, false},
 		{"many among known ones", MANY, true, false, true},
 		{"reported by inotify", MANY, false, true, false},
+		{"many that have failed", MANY, true, false, false, true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct script_step known[] = {THERE, EMPTY_LISTING};
@@ -210,6 +215,11 @@ static void test_listing(void)
 			return;
 		if (rows[i].knows_k)
 			put_mark(&f, "k", "done");
+		for (unsigned n = 10; rows[i].knows_all && n <= 21; n++) {
+			char key[8];
+			snprintf(key, sizeof key, "n%u", n);
+			put_mark(&f, key, "failed");
+		}
 		feeds(&f, NULL, rows[i].knows_k ? "skipped k\n" : "");
 		bool asks = false;
 		script_stop(&f.steps.server);
@@ -233,8 +243,6 @@ static void test_own_files(void)
 	snprintf(f.steps.marks, sizeof f.steps.marks, "sqlite:%s/db", f.steps.tree);
 	f.steps.options.log_file = log;
 	f.steps.options.bucket_id_object = "k";
-	f.steps.options.dry_run = 1;
-	f.steps.options.dry_run = 0;
 	static const struct script_step steps[] = {
 		{STEPS_REPLY("200",
 			 "Content-Length: 76\r\nETag: \"e\"\r\n"
@@ -250,6 +258,7 @@ static void test_own_files(void)
 	CHECK(strstr(f.said, "failed k: has the key of --bucket-id-object: exclude it, or name "
 			     "another key there\n"));
 	CHECK(!strstr(f.said, " log"));
+	CHECK_INT(f.steps.run->report.oldest_unshipped_ns, 1000 * (int64_t)NS_PER_S);
 	script_stop(&f.steps.server);
 	end(&f);
 }
@@ -258,14 +267,16 @@ static void test_own_files(void)
 static void test_odd_times(void)
 {
 	struct feeding f;
-	if (!begin(&f, "touch -d 2099-01-01T00:00:00Z a b; rm k"))
+	if (!begin(&f, "touch -d 2099-01-01T00:00:00Z a b; touch -d 2300-01-01 y z; rm k"))
 		return;
 	f.steps.options.min_age_ms = 1;
 	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
 		return;
 	feeds(&f, NULL,
 		"warning: TREE/a was last modified in the future (2099-01-01T00:00:00Z); the age of "
-		"such files is counted from the last change of their inode (ctime)\n");
+		"such files is counted from the last change of their inode (ctime)\n"
+		"warning: TREE/y was last modified after the year 2262; all such times count as "
+		"one, so that a change from one to another is not noticed\n");
 	script_stop(&f.steps.server);
 	end(&f);
 }
@@ -299,16 +310,118 @@ static void test_unmatched(void)
 	}
 }
 
-/* With --final small files go first, the oldest of them before the others. */
+/* With --final small files go first, the oldest of them before the others; otherwise they stay in
+ * the order of their keys. */
 static void test_final(void)
 {
+	for (int is_final = 0; is_final < 2; is_final++) {
+		struct feeding f;
+		if (!begin(&f, "touch -d @3000 a; touch -d @2000 b; touch -d @500 c"))
+			return;
+		f.steps.options.final = is_final;
+		if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+			return;
+		feeds(&f, is_final ? "c k b a " : "a b c k ", "");
+		script_stop(&f.steps.server);
+		end(&f);
+	}
+}
+
+/* More files than marks are read for at once. The bucket is checked once. */
+static void test_many_files(void)
+{
+	const struct script_step steps[] = {THERE, {STEPS_REPLY("200", "", ""), .close = true},
+		EMPTY_LISTING, EMPTY_LISTING, EMPTY_LISTING, EMPTY_LISTING};
 	struct feeding f;
-	if (!begin(&f, "touch -d @3000 a; touch -d @2000 b; touch -d @500 c"))
+	unsigned witnesses = 0, files = 0;
+	struct candidate *file;
+	if (!begin(&f, "seq -f 'n%05g' 1 2100 | xargs touch -d @1000") ||
+		!steps_begin_run(&f.steps, steps, 6))
 		return;
-	f.steps.options.final = 1;
+	put_mark(&f, "k", "done");
+	feed_run(f.steps.run);
+	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+	for (; (file = queue_pop_file(f.steps.run->queue)); free(file))
+		files++;
+	CHECK_INT(files, 2100);
+	CHECK_STRING(f.said, "skipped k\n");
+	CHECK_INT(f.steps.run->report.locked.counts.found, 2101);
+	script_stop(&f.steps.server);
+	for (size_t i = 0; i < f.steps.server.n_requests; i++)
+		witnesses += strncmp(f.steps.server.requests[i].head, "HEAD /b/k", 9) == 0;
+	CHECK_INT(witnesses, 1);
+	end(&f);
+}
+
+/* A run with nothing to send asks for the bucket all the same, but not for a witness. */
+static void test_no_files(void)
+{
+	const struct script_step step = {STEPS_REPLY("200", "", ""), .close = true};
+	struct feeding f;
+	if (!begin(&f, "rm k") || !steps_begin_run(&f.steps, &step, 1))
+		return;
+	f.steps.run->locked.has_looked = false;
+	put_mark(&f, "gone", "done");
+	feeds(&f, "", "warning: there are no files in TREE\n");
+	CHECK(atomic_load(&f.steps.run->report.scan_complete));
+	steps_asked(&f.steps, "HEAD /b\n");
+	end(&f);
+}
+
+/* A list may have no file of the tree. */
+static void test_empty_list(void)
+{
+	const struct script_step step = {STEPS_REPLY("200", "", ""), .close = true};
+	struct feeding f;
+	if (!begin(&f, "true"))
+		return;
+	f.steps.options.files_from = "/dev/null";
+	if (!steps_begin_run(&f.steps, &step, 1))
+		return;
+	feeds(&f, "", "");
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+static enum outcome refuse_query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	return outcome_error(ret_problem, OUTCOME_DENIED, "no marks can be read");
+}
+
+/* Files whose marks cannot be read are neither sent nor skipped: the run fails. */
+static void test_marks_that_cannot_be_read(void)
+{
+	struct feeding f;
+	if (!begin(&f, "true") || !steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	struct store *store = f.steps.run->store;
+	const struct store_ops *real = store->ops;
+	struct store_ops ops = *real;
+	ops.query = refuse_query;
+	store->ops = &ops;
+	feeds(&f, "", NULL);
+	store->ops = real;
+	CHECK(strstr(f.said, "fatal: ") && strstr(f.said, "no marks can be read"));
+	CHECK(!atomic_load(&f.steps.run->report.scan_complete));
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+/* A remark about logs is a warning, and no file. */
+static void test_notice(void)
+{
+	struct feeding f;
+	if (!begin(&f, "rm k; echo a | gzip >x.log.1.gz.1; touch -d @1000 x*"))
+		return;
+	f.steps.options.rotated = 1;
 	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
 		return;
-	feeds(&f, "c k b a ", "");
+	feeds(&f, NULL, NULL);
+	CHECK(strncmp(f.said, "warning: ", 9) == 0 &&
+		strstr(f.said, "was rotated once more after it had been compressed"));
+	CHECK_INT(f.steps.run->report.locked.counts.found, 1);
 	script_stop(&f.steps.server);
 	end(&f);
 }
@@ -343,6 +456,11 @@ int main(void)
 	test_odd_times();
 	test_unmatched();
 	test_final();
+	test_many_files();
+	test_no_files();
+	test_empty_list();
+	test_marks_that_cannot_be_read();
+	test_notice();
 	test_limit();
 	return check_result();
 }
