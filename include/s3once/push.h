@@ -274,7 +274,8 @@ struct s3once_counts {
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, waiting, links,
 		special, outdated, oversized, undersized;
 	uint64_t planned; /* in a dry run only */
-	/* With `final`: files that this run found and could not finish, and their content. */
+	/* Set only with `final`: the files that this run found and could not finish, and the bytes
+	 * of their content. */
 	uint64_t left, bytes_left;
 
 	/* Results for the files that are in S3 and were due for removal. */

@@ -50,8 +50,8 @@ static void share_subset(struct verify_subset *subset, uint64_t total)
 	subset->of = SHARES;
 }
 
-/* If the subset is given in bytes, adds up the sizes of the objects of all done marks below the
- * prefix, and sets the subset by that sum. */
+/* If the subset is given in bytes, turns it into a share: of the sizes of the objects of all done
+ * marks below the prefix. */
 static enum outcome size_subset(
 	struct verify *verify, struct store_conn *conn, struct problem *ret_problem)
 {

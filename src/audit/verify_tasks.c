@@ -148,7 +148,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	struct sums sums;
 	char md5[33];
 	bool is_replaced = false;
-	const unsigned kinds = judge_digests(kept);
+	const unsigned kinds = kept_digests(kept);
 	/* The next two errors are about this object alone. They are its finding, and the outcome is
 	 * OK, so that the run goes on. */
 	look->finding = FINDING_ERROR;

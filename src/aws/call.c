@@ -158,7 +158,7 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 
 /* Returns the number of attempts of the call. A host name that was never resolved is probably
  * misspelt, so a call that leaves the number to the settings has few attempts then. A caller that
- * sets a number gets all of them: waiting for a lock includes waiting for the name. */
+ * sets a number gets all of them: to wait for a lock is also to wait until its name resolves. */
 static unsigned most_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;

@@ -40,7 +40,8 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	if (!parsed)
 		return -ENOMEM;
 	const CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
-	/* If curl refuses the URL, only its text and curl's error show the fault. */
+	/* If curl refuses the URL, it has no parts to examine. Its text and curl's error show the
+	 * fault. */
 	bool has_host = !strstr(url, ":///"); /* curl would take the path for the host */
 	bool is_http = code != CURLUE_UNSUPPORTED_SCHEME && code != CURLUE_BAD_SCHEME;
 	if (!code) {

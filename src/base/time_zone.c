@@ -284,13 +284,13 @@ static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const cha
 	return (int32_t)big_endian(kind, 4);
 }
 
-int time_zone_local(const struct time_zone *zone, int64_t wall_s, struct tm *ret)
+int time_zone_local(const struct time_zone *zone, int64_t utc_s, struct tm *ret)
 {
-	if (wall_s > CLOCK_LAST_S - OFFSET_S_MAX || wall_s < -CLOCK_LAST_S)
+	if (utc_s > CLOCK_LAST_S - OFFSET_S_MAX || utc_s < -CLOCK_LAST_S)
 		return -ERANGE;
 	const char *name = "UTC";
-	const int32_t offset_s = zone ? offset_at(zone, wall_s, &name) : 0;
-	const time_t local = (time_t)(wall_s + offset_s);
+	const int32_t offset_s = zone ? offset_at(zone, utc_s, &name) : 0;
+	const time_t local = (time_t)(utc_s + offset_s);
 	gmtime_r(&local, ret);
 	ret->tm_gmtoff = offset_s;
 	ret->tm_zone = name;

@@ -56,7 +56,8 @@ bool known_log_may_repeat(const struct known_log *log, const struct log_range *o
 	 * again: this is another log. */
 	if (object->start == 0 && strcmp(object->table, log->table) == 0)
 		return false;
-	/* Two logs may be equal. The same log uploaded again would have the same key. */
+	/* An object with exactly the range of this log is another log of the same length. If this
+	 * log had been uploaded again, it would have the same key, and so be the same object. */
 	if (log->n == 1 && object->start == log->start && object->end == log->end)
 		return false;
 	return log->end != LENGTH_UNKNOWN && object->start < log->end && object->end > log->start;

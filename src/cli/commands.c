@@ -23,11 +23,11 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 	const struct command *command = &frame->read;
 	/* First, the options that may be repeated are set by the environment. They accept any
 	 * value, so this cannot fail. */
-	options_variables(command, true, &frame->problem);
+	options_take_variables(command, true, &frame->problem);
 	const int n = options_parse(command, argc, argv, &frame->problem);
 	if (n < 0 || (frame->job && frame->job->name))
 		return n;
-	if (options_variables(command, false, &frame->problem) < 0 ||
+	if (options_take_variables(command, false, &frame->problem) < 0 ||
 		options_check(command, &frame->problem) < 0)
 		return -EINVAL;
 	return n;

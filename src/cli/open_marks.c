@@ -40,7 +40,8 @@ void services_close(struct services *services)
 bool marks_of_units_are_there(const char *own)
 {
 	struct stat st;
-	/* With DynamicUser= the folder is a symbolic link that only root can follow, so lstat(). */
+	/* With DynamicUser=, the folder is a symbolic link that only root can follow, so it is
+	 * examined with lstat(). Only root can also look for the file in it. */
 	return lstat(UNITS_FOLDER, &st) == 0 && (geteuid() || access(MARKS_OF_UNITS, F_OK) == 0) &&
 	       strcmp(own, MARKS_OF_UNITS) != 0;
 }

@@ -27,8 +27,8 @@
 #define ERASE          "\r\033[K"
 #define UP             "\033[A"   /* to the line above */
 #define QUEUE_BYTES    (1U << 20) /* the most bytes kept at once */
-#define WRITE_BYTES    4096U      /* bytes of one write(); when it returns, the reader has read */
-#define HURRY_MS       1000       /* the longest stall of a reader after a signal */
+#define WRITE_BYTES    4096U      /* bytes of one write(), which returns once the reader has read */
+#define HURRY_MS       1000       /* after a signal, a reader that stalls for longer is given up */
 #define LOG_MODE       0640       /* reduced by the umask */
 
 struct line {

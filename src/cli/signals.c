@@ -80,7 +80,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-/* Lifts the limit of bandwidth, or restores it, also for later runs. */
+/* Lifts the bandwidth limit, or restores it. This also counts for later runs of this process. */
 static void on_toggle(int number)
 {
 	int saved = errno;

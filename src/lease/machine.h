@@ -25,6 +25,7 @@ void machine_self(struct known_machine *ret);
  * the name and the board of a container without a machine id change with each start. */
 bool machine_differs(const struct known_machine *a, const struct known_machine *b);
 
-/* Makes `machine` and `board` of struct process (process.h). False if anything cannot be read. */
+/* Makes `machine` and `board` of struct process (process.h). `board` is "" if this user may not
+ * read it. False if anything else cannot be read. */
 bool machine_ids(
 	char ret_machine[static MACHINE_CHARS + 1], char ret_board[static MACHINE_CHARS + 1]);

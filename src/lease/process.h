@@ -29,9 +29,9 @@ struct process {
 };
 
 void process_self(struct process *ret);
-/* Whether both surely run or ran in one boot of one machine, within one pid namespace and one time
- * namespace. Then pids and start times mean the same to both. The boards are compared only if both
- * are known, since only root may read them. */
+/* Whether both surely run or ran in the same boot of the same machine, and in the same pid and time
+ * namespaces. Then pids and start times mean the same to both. The members `board` are compared
+ * only if both are known, since only root may read them. */
 bool process_is_local(const struct process *self, const struct process *other);
 /* Whether `other` is local (process_is_local()) and has surely ended. There is no such pid; or the
  * process has ended and its parent did not wait for it, as in a container without an init; or its

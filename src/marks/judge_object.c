@@ -246,7 +246,7 @@ enum proof judge_kept(const struct kept *kept, const struct s3_object *object)
 	return *kept->etag && strcmp(kept->etag, object->etag) == 0 ? PROOF_YES : PROOF_UNKNOWN;
 }
 
-unsigned judge_digests(const struct kept *kept)
+unsigned kept_digests(const struct kept *kept)
 {
 	const struct s3_sum sum = mark_sum_told(kept->sum);
 	return (*sum.text ? DIGEST_OF(sum.kind) : 0U) |
@@ -319,7 +319,7 @@ enum fact {
 	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, by its own metadata */
 	IS_NOT_AS_SENT = 1 << 5, /* it holds other bytes than were sent */
 	IS_UNKNOWN = 1 << 6,     /* nothing shows which bytes it holds */
-	IS_OF_THIS = 1 << 7,     /* sent from this very version, in parts */
+	IS_OF_THIS = 1 << 7,     /* was_sent_of_this(): sent from this version of the file */
 	SAYS_CONTENT = 1 << 8,   /* its metadata have the id of the file's content */
 	WAS_DONE = 1 << 9,       /* the version that was done according to the mark */
 };
@@ -327,8 +327,8 @@ enum fact {
 static unsigned facts_of(const struct judged *j)
 {
 	const enum proof sent = proof_sent(j->object);
-	/* An object that another client uploaded is not replaced, although its content was adopted
-	 * once. */
+	/* An object that another client uploaded is replaced only if replaces_any, even if its
+	 * content was adopted once. */
 	const bool is_to_go = *j->replaces && strcmp(j->replaces, j->object->etag) == 0 &&
 			      (j->replaces_any || judge_is_ours(j));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT

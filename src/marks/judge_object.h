@@ -74,10 +74,11 @@ void version_keep_object(struct version *ret, const struct s3_object *object, bo
 enum proof judge_kept(const struct kept *kept, const struct s3_object *object);
 /* Returns the kept checksum that can be compared with S3's. Its text is "" if there is none. */
 struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told);
-/* Compares the kept values with the sums of bytes. `sums` has the digests of judge_digests(), which
- * is 0 if no kept value can be compared with bytes. */
+/* Returns the kinds of the kept values that can be compared with bytes, as a set of digests: that
+ * of the checksum, and MD5 if the etag is one. */
+unsigned kept_digests(const struct kept *kept);
+/* Compares the kept values with the sums of bytes. `sums` has the digests of kept_digests(). */
 enum proof judge_bytes(const struct kept *kept, const struct sums *sums);
-unsigned judge_digests(const struct kept *kept);
 /* Whether the object is the version that was done according to the mark when it was claimed. Its
  * etag has to be the same, too, so that a condition with this etag means the object. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object);

@@ -52,8 +52,8 @@ struct asked {
 	bool is_piped;       /* the input of a pipe, which is known by its key alone */
 };
 
-/* Writes the sum of a version for a mark: of the kind `wanted` if that was computed, otherwise of
- * the first computed kind. "" if none was. */
+/* Writes the checksum that a mark records: that of the kind `wanted` if it was computed, otherwise
+ * the first one in the order of enum checksum. "" if none was computed. */
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1]);
 /* Writes the checksum of the checksums of n parts, "NAME:BASE64-N". It is "" if checksums of this
  * kind combine to one of the whole, if it is MD5 (which the etag is then), or if it was not

@@ -1,9 +1,10 @@
 /* Reads many marks of a bucket. struct mark_pages reads each shard separately, page by page. Runs
  * (known.c) use it, and so does witness.c, which searches for an object that proves that this is
  * the bucket of the marks. struct mark_stream makes one sorted stream of these pages, for verify,
- * forget, gc and status. The mark with the least key in all pages comes next. In the order of the
- * objects' keys, a mark whose object has a suffix waits until all marks with smaller objects were
- * returned. Nothing here writes. */
+ * forget, gc and status. The stream is sorted by the keys of the marks, or if its caller asks for
+ * that, by the keys of the objects. A suffix makes the key of an object greater than that of its
+ * mark. So such a mark waits until all marks whose objects have lesser keys were returned. Nothing
+ * here writes. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
 #include <assert.h>

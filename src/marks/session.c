@@ -318,8 +318,8 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
-/* Reads the row of another session, judges the session, and keeps the result in *seen and in the
- * infos. session_is_over() holds the mutex. */
+/* Reads the row of another session, judges the session, and keeps the result in *seen and in
+ * session->locked.infos. The caller, session_is_over(), holds the mutex. */
 static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {

@@ -27,7 +27,7 @@ struct session_options {
 		*observations; /* file for observations of other sessions; NULL: not kept; copied */
 	bool (*abandon)(void *arg); /* returns true to end a wait below; called from any thread */
 	void *abandon_arg;
-	struct progress_clock *progress; /* the clock for these waits, or NULL */
+	struct progress_clock *progress; /* limits the waits that `abandon` ends; NULL: no limit */
 	bool (*is_stuck)(void *arg); /* arg is abandon_arg; while it returns true, the lease is not
 					renewed: it expires, and other uploaders may take the files.
 					NULL: always false. From any thread */

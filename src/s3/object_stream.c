@@ -19,7 +19,8 @@ struct object_stream {
 	struct row *current;      /* the row that was handed out last; NULL: none */
 	struct row *first, **end; /* the rows that were not handed out yet */
 	/* The last key that was listed, after which the next page begins. It is borrowed from its
-	 * row, which is there until that page was read. At first it is `after`. */
+	 * row, which is kept until the next page was read. Before the first page, it is the `after`
+	 * of object_stream_new(). */
 	const char *last;
 	/* `ended`: the last page was read. `is_in_disorder`: the server has listed a key that is
 	 * not greater than the key before it. */

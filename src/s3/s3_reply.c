@@ -43,8 +43,9 @@ bool s3_reply_is_encrypted(const struct http_reply *reply)
 	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
 }
 
-/* Reads the first checksum among the children of an element. */
-static void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
+/* Reads the checksum among the children of an element, or the first one in the order of enum
+ * checksum. If there is none, the text is "". */
+static void read_child_sum(const xmlNode *parent, struct s3_sum *ret)
 {
 	*ret = (struct s3_sum){0};
 	for (enum checksum kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
@@ -141,7 +142,7 @@ static int read_completed(void *arg, const xmlNode *root)
 {
 	struct s3_object *ret = arg;
 	s3_strip_etag(xml_child_text(root, "ETag"), ret->etag);
-	s3_child_sum(root, &ret->sum);
+	read_child_sum(root, &ret->sum);
 	return 0;
 }
 
@@ -218,7 +219,8 @@ static char *decoded(const char *s, bool is_encoded)
 	return copy;
 }
 
-/* The next three functions read one element of a listing, and return as read_element() does. */
+/* Each of the next three functions reads one element of a listing, and returns as read_element()
+ * does. */
 static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
@@ -228,7 +230,7 @@ static int read_part(const xmlNode *node, const struct s3_page *page)
 		return -EBADMSG;
 	part.part_number = (unsigned)number;
 	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
-	s3_child_sum(node, &part.sum);
+	read_child_sum(node, &part.sum);
 	return page->part(page->arg, &part) != 0;
 }
 

@@ -228,8 +228,9 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 
 /* Reads the sources to the end, and inserts every file that has a key. A file that WAITS is
  * inserted, too, since a later run would upload it under its key. For any other entry, and for a
- * file that only a last listing has found, it returns 1, so that the entry is handed out at once,
- * and goes on in the next call. At the end it reads the first sorted row, and returns 0. */
+ * file that only the final, repeated listing has found, it returns 1, so that the entry is handed
+ * out at once, and goes on in the next call. At the end it reads the first sorted row, and returns
+ * 0. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = order->insert;
@@ -237,8 +238,8 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 	int r, rc = SQLITE_OK;
 	while (!rc && (r = read_next(order, &source, ret_problem)) > 0) {
 		const struct scan_entry *head = &source->head;
-		/* A file that only a last listing has found waits for the next run. It is handed
-		 * out at once, and collides with no other file. */
+		/* A file that only the final listing has found is left to the next run. It is
+		 * handed out to be counted as waiting, so its key need not be checked. */
 		if (!entry_is_file(head) || !*head->key || order->rotation.is_listed_again) {
 			*ret = *head;
 			return 1;

@@ -99,10 +99,11 @@ void walk_close(struct walk *walk);
  * relative to the source with a '/' behind it, and the source itself is "/". Because of this slash,
  * a folder and everything below it are neighbours in the sorted list.
  *
- * only_init() fills the empty list with those of n folders (absolute paths without links) that are
- * the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(),
- * also after an error. */
-int only_init(struct names *only, const char *directory, const char *const *folders, size_t n);
+ * only_folders_init() fills the empty list with those of n folders (absolute paths without links)
+ * that are the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls
+ * names_clear(), also after an error. */
+int only_folders_init(
+	struct names *only, const char *directory, const char *const *folders, size_t n);
 /* Whether `relative` is in the list: as a file, or as a folder whose own files are wanted. It is ""
  * for the source itself. */
 bool only_has(const struct names *only, const char *relative);

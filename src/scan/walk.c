@@ -17,14 +17,15 @@
 /* any tag other than NAMES_DIRECTORY, since these names have their slash already */
 #define TAG_FOLDER 'f'
 
-int only_init(struct names *only, const char *directory, const char *const *folders, size_t n)
+int only_folders_init(
+	struct names *only, const char *directory, const char *const *folders, size_t n)
 {
 	char with_slash[PATH_MAX + 2];
 	int error = 0;
 	for (size_t i = 0; !error && i < n; i++) {
 		const char *relative = path_below(directory, folders[i]);
 		if (!relative || strlen(relative) > PATH_MAX)
-			continue; /* a longer path could not be opened anyway */
+			continue; /* not below the directory, or too long to be opened */
 		const int bytes = snprintf(with_slash, sizeof with_slash, "%s/", relative);
 		error = names_add(only, TAG_FOLDER, with_slash, (size_t)bytes);
 	}
@@ -104,7 +105,8 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 		.options = options,
 		.fd = -1,
 		.path = TEXT(PATH_BYTES_MAX)};
-	const int error = only_init(&walk->only, directory, options->folders, options->n_folders);
+	const int error =
+		only_folders_init(&walk->only, directory, options->folders, options->n_folders);
 	if (error)
 		walk_close(walk);
 	else

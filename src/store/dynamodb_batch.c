@@ -176,8 +176,8 @@ static enum outcome repeat_alone(
 			return waited;
 	}
 	enum outcome outcome = dynamodb_write_alone(write);
-	/* The write is valid, but its statement was not. So this server does not accept the
-	 * statements that worked in the probe. */
+	/* The server accepts the write alone, but said that its statement in the batch is invalid.
+	 * So it does not accept such statements after all, although the probe succeeded. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
 		turn_batches_off(batches, write, before);
 	return outcome;

@@ -21,7 +21,7 @@ enum outcome items_row_encode(struct item_key key, const struct item *item, stru
 enum items_kind {
 	ITEMS_PUT,
 	ITEMS_UPDATE,
-	ITEMS_TAKE, /* an update that may create the item, or shows it */
+	ITEMS_TAKE, /* an update that may create the item; if it is refused, it returns the item */
 	ITEMS_DELETE,
 	ITEMS_SYNC, /* a write that changes nothing, and is answered after a sync; the last of the
 		       writes: see is_write() */

@@ -27,6 +27,6 @@ int sqlite_read_number(sqlite3 *db, const char *sql, int *ret);
  * a log that is being recovered, or for a file that another process is just closing. */
 int sqlite_retry_busy(int (*attempt)(void *arg), void *arg);
 
-/* Whether a statfs(2) type is a file system of the network, where SQLite's locks and shared memory
+/* Whether a statfs(2) type is that of a network file system, where SQLite's locks and shared memory
  * cannot be relied on. */
 bool sqlite_path_is_remote(unsigned long type);

@@ -11,7 +11,7 @@ int state_path(const char *name, char *ret, size_t size);
 /* Likewise, and makes the folder (0700) if it is missing. Also returns the error of that. */
 int state_file(const char *name, char *ret, size_t size);
 
-/* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0
+/* Makes the missing folders of a path, up to its last slash, with mode 0700 whatever the umask. 0
  * or -errno. */
 int state_make_folders(const char *path);
 

@@ -55,21 +55,23 @@ static unsigned most_by_memory(const struct s3once_push *push)
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 
-/* Lowers *most to the number of workers that the limit allows, if that is less, but at least to 1.
- * Each worker takes `each` of the limit, and everything else `others`. Returns whether it has
- * lowered *most. */
-static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each, unsigned *most)
+/* Lowers *most to the number of workers that the limit allows, but not below 1. A worker uses
+ * `per_worker` units of the limit, and everything else together uses `others`. Returns whether it
+ * has lowered *most. */
+static bool lower_by(
+	const struct rlimit *limit, unsigned others, unsigned per_worker, unsigned *most)
 {
-	const uint64_t fit = limit->rlim_cur > others ? (limit->rlim_cur - others) / each : 1;
+	const uint64_t fit = limit->rlim_cur > others ? (limit->rlim_cur - others) / per_worker : 1;
 	if (limit->rlim_cur == RLIM_INFINITY || fit >= *most)
 		return false;
 	*most = fit ? (unsigned)fit : 1;
 	return true;
 }
 
-/* Sets the beginning and the maximum of both levels, and takes the figures at the beginning of
- * their first windows. A window is the time over which level_next() judges a level (level.h). */
-static void init_level(struct s3once_push *push)
+/* Sets the first and the greatest value of both levels, and notes the time and the figures at which
+ * their first windows begin. A window is the time over which level_next() judges a level
+ * (level.h). */
+static void init_levels(struct s3once_push *push)
 {
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
 	unsigned most = push->run.options.concurrency;
@@ -327,7 +329,7 @@ bool push_loop(struct s3once_push *push)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
 	if (run_is_stopping(run)) /* before the workers begin, so that they get no task */
 		queue_enter(run->queue, QUEUE_CLOSED);
-	init_level(push);
+	init_levels(push);
 	const struct pool_options options = {
 		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};
 	const bool has_pool = !pool_init(&push->pool, &options);

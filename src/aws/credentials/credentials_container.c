@@ -95,7 +95,7 @@ int credentials_container(
 	int error = find_url(&url, ret_problem);
 	if (error == 0)
 		error = add_authorization(&authorization, ret_problem);
-	/* The sentence of an error so far names the variable. A later one gets the URL in front. */
+	/* The errors up to here name the variable. Later ones get the URL in front. */
 	const bool is_configured = error == 0;
 	const char *const headers[] = {"Accept: application/json", text_string(&authorization)};
 	const struct http_request request = {.method = "GET",

@@ -130,7 +130,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
 	/* First come the lists, which take any value, so that this cannot fail. */
-	options_variables(&job->command, true, &problem);
+	options_take_variables(&job->command, true, &problem);
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		struct s3_url url;
@@ -153,7 +153,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 		}
 	}
 	read_words(job, argc, argv);
-	if (options_variables(&job->command, false, &problem) < 0)
+	if (options_take_variables(&job->command, false, &problem) < 0)
 		add_error(job, 0, "%s", problem.text);
 	filter_free(checker.filter);
 	s3_headers_free(checker.headers);
@@ -176,7 +176,7 @@ const struct job_line *job_line_of(const struct job *job, const char *option)
 
 /* Returns the name of an option in the form in which it was given: the variable of the environment,
  * the name in a line of the file, or the option of the command line, with its dashes. */
-static struct option_variable name_in_file(const struct job *job, const char *option)
+static struct option_variable name_as_given(const struct job *job, const char *option)
 {
 	struct option_match match;
 	struct option_variable as;
@@ -199,8 +199,8 @@ static void check_whole(struct job *job)
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
 		add_error(job, line_a > line_b ? line_a : line_b,
-			"%s and %s contradict each other: %s", name_in_file(job, c->a).name,
-			name_in_file(job, c->b).name, c->why ? c->why : "choose one");
+			"%s and %s contradict each other: %s", name_as_given(job, c->a).name,
+			name_as_given(job, c->b).name, c->why ? c->why : "choose one");
 	}
 	if (!job->n_sources)
 		add_error(job, 0, "nothing to upload: add a line source = /PATH");
@@ -231,7 +231,8 @@ static void check_whole(struct job *job)
 	const struct job_line *line = job_line_of(job, name);
 	const bool is_said = !line && *name; /* set by a variable or on the command line */
 	/* If so, the option is named as the user gave it, instead of the sentence's "--NAME". */
-	add_error(job, line ? line->number : 0, "%s%s", is_said ? name_in_file(job, name).name : "",
+	add_error(job, line ? line->number : 0, "%s%s",
+		is_said ? name_as_given(job, name).name : "",
 		problem.text + (is_said ? 2 + strlen(name) : 0));
 }
 
@@ -331,7 +332,7 @@ static void choose(const char **value, const char *of_job)
 		*value = of_job;
 }
 
-/* Takes values that the command line does not set from the job. */
+/* Takes from the job the values that the command line does not set. */
 static void choose_access(struct access *access, const struct access *job)
 {
 	const char *given_marks = access->marks;
@@ -344,7 +345,8 @@ static void choose_access(struct access *access, const struct access *job)
 	if (!access->aws.request_timeout_ms)
 		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
 	/* A job whose marks are `local` is run by a systemd unit as a rule, and the local marks of
-	 * the unit are not those of root. So root gets the unit's, unless --marks was given. */
+	 * the unit are not those of root. So root, too, uses those of the unit, unless --marks was
+	 * given. */
 	if (!given_marks)
 		marks_of_units_choose(&access->marks);
 }

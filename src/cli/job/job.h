@@ -38,7 +38,7 @@ struct job_variables {
 	} * list;
 	size_t n;
 };
-/* Reads the two files as far as this user may read them. Returns 0, or -EINVAL after an error that
+/* Reads those of the two files that this user may read. Returns 0, or -EINVAL after an error that
  * was reported. Call job_variables_clear() in any case. */
 int job_variables_read(const char *name, struct job_variables *ret);
 void job_variables_clear(struct job_variables *variables);

@@ -203,13 +203,14 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 }
 
 /* Prints the row of each slot. The row of slot N > 0 has the key "KEY#N", or for dlm the sort key
- * "N". A slot without a row is free. A KEY that is cut here is still longer than any key may be,
- * and the library refuses it. */
+ * "N". A slot without a row is free. */
 static int show_slots(struct lock_use *use)
 {
 	struct view view = {.json = use->json};
 	const bool is_dlm = use->client.dialect == S3ONCE_LOCK_DLM;
 	const unsigned slots = use->request.slots ? use->request.slots : 1;
+	/* A KEY too long for the buffer is cut, but is still longer than any key may be. So the
+	 * library refuses it, and it is never taken for another key. */
 	char name[1100], number[16];
 	int r = 0;
 	for (unsigned slot = 0; !r && slot < slots; slot++) {

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The command, its lock, and the signals that this process takes for both. */
+/* The command, its lock, and the signals by which this process is told to end them. */
 struct lock_run {
 	struct lock_use *use;
 	char **command;
@@ -129,8 +129,8 @@ static void print_run(const struct lock_run *run, const char *event, const char 
 			BYTES("text", text)));
 }
 
-/* Sends a signal to the process group of the command. If that is not permitted, it is reported only
- * once the lock is lost, and only for the first signal. */
+/* Sends a signal to the process group of the command. If that is not permitted, an error is
+ * reported after the lock was lost, for the first signal alone. */
 static void signal_command(const struct lock_run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)

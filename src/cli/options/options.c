@@ -278,8 +278,8 @@ static int unknown_option(const struct command *command, const char *given, bool
 }
 
 /* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age, a flag or a count may be left
- * out, and so it never is the next word. `next` is the next word, or NULL. Returns 1 if `next` is
- * the value, 0 if it is not, or an error as options_parse() does. */
+ * out, so the next word is never taken for it. `next` is the next word, or NULL. Returns 1 if
+ * `next` is the value, 0 if it is not, or an error as options_parse() does. */
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
@@ -414,7 +414,7 @@ const char *option_variable_value(
 	return (value && *value) ? value : NULL;
 }
 
-int options_variables(const struct command *command, bool lists, struct problem *ret_problem)
+int options_take_variables(const struct command *command, bool lists, struct problem *ret_problem)
 {
 	unsigned *given = command->given;
 	struct option_variable variable;
@@ -423,7 +423,7 @@ int options_variables(const struct command *command, bool lists, struct problem 
 		if (!at.group->has_variables || option_is_list(at.option) != lists ||
 			options_override(command, &at, SAID_IN_FILE | SAID_IN_WORDS))
 			continue;
-		/* An option that may not be repeated has one value at most, and the loop ends. */
+		/* Without a list, option_variable_value() returns NULL for the second value. */
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
 			i++) {
 			given[at.index] |= SAID_IN_ENVIRONMENT;

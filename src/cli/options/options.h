@@ -176,13 +176,13 @@ struct option_variable option_variable(const struct option *option);
  * and so on. NULL: there is none, or it is empty. */
 const char *option_variable_value(
 	const struct option *option, unsigned i, struct option_variable *ret);
-/* Sets options from their variables, and notes that in command->given. Returns 0, or -EINVAL with a
- * sentence.
+/* Sets options from their variables of the environment, and notes that in command->given. Returns
+ * 0, or -EINVAL with a sentence.
  *
  * Call it twice. The first call, with `lists`, sets only the options that may be repeated, since
  * the values of the environment come before all others. The second call, once the file and the
  * command line are read, sets the other options, unless options_override(). */
-int options_variables(const struct command *command, bool lists, struct problem *ret_problem);
+int options_take_variables(const struct command *command, bool lists, struct problem *ret_problem);
 /* Returns the next variable of the environment, from environ[*at] on, that begins with S3ONCE_, is
  * not empty, and is not that of an option. *at is moved behind it. NULL: there is none. */
 const char *options_foreign_variable(const struct command *command, size_t *at);

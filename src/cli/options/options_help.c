@@ -134,7 +134,6 @@ static void print_brief(const struct command *command, FILE *stream)
 	fprintf(stream, "\nAll options: s3once %s --help all, or by topic --help TOPIC, which is\n",
 		command->name);
 	for (const char *line = text_string(&topics); *line;) {
-		/* The last line also has room for the end of the sentence. */
 		size_t n = strlen(line);
 		while (n > 79 || (line[n] && line[n] != ' '))
 			n--;

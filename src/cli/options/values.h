@@ -50,9 +50,9 @@ enum made_file { METRICS_FILE, LOG_FILE };
  * appended to for --log-file. Returns 0, or -EINVAL with a sentence. */
 int output_file_check(enum made_file made, const char *path, struct problem *ret_problem);
 
-/* s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The sources are "General
- * purpose bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points" (Amazon
- * S3 User Guide). */
+/* s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The limits below are those of
+ * "General purpose bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points"
+ * (Amazon S3 User Guide). */
 #define BUCKET_MAX 63
 #define ARN_MAX    255
 

@@ -10,7 +10,7 @@
 /* Zero it, and set the first two. */
 struct pipe_input {
 	char *const *command; /* ends with NULL; borrowed. NULL: standard input */
-	sigset_t mask;        /* the signals that are blocked when the command begins */
+	sigset_t mask;        /* the signal mask that the command starts with */
 	bool has_begun;
 	int fd;        /* -1: the end was read */
 	pid_t process; /* of the command, and its group; 0: none, or it was waited for */

@@ -100,8 +100,8 @@ static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 	       (is_within(row->target, asked) && (!job || strcmp(job, row->job) == 0));
 }
 
-/* Shows a job with the failures of its last run, if it was requested. With --watch only the last
- * error is shown, so that there is room for the rest on a terminal. */
+/* Shows a job if it is one of those that were requested, with the failures of its last run. With
+ * --watch only the last error is shown, so that there is room for the rest on a terminal. */
 static enum outcome print_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct jobs *jobs = arg;

@@ -265,7 +265,7 @@ static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 	       c->seconds >= LONGEST_TIMES * stored->longest_s;
 }
 
-/* Gives the service a sign of life, at most once a second. */
+/* Gives a sign of life to the watchdog of systemd, at most once a second. */
 static void send_sign_of_life(void *arg)
 {
 	struct watched *watched = arg;

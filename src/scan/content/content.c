@@ -211,8 +211,8 @@ int content_seems_compressed(int fd)
 	return n < 0 ? -errno : format_of(first, (size_t)n) != BARE;
 }
 
-/* Computes the id of the first bytes among the first `end` ones of the file, followed by the last
- * ones if has_last is set. Returns as content_edges(). */
+/* Computes the id of the edges of the range from 0 to `end` of the file: of its first
+ * CONTENT_EDGE_BYTES and, if has_last is set, also of its last ones. Returns as content_edges(). */
 static int read_edges(const struct content *content, uint64_t end, bool has_last,
 	char ret_id[static CONTENT_ID_CHARS + 1])
 {

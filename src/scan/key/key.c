@@ -26,8 +26,8 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 			"the name is not UTF-8, so it cannot be a key; rename it or exclude it");
 	for (const unsigned char *c = (const unsigned char *)key, *end = c + len; c < end; c++) {
 		const bool is_control = *c < 0x20 && *c != '\t' && *c != '\n' && *c != '\r';
-		/* In UTF-8, U+FFFE is EF BF BE, and U+FFFF is EF BF BF. The last byte with 0x40 set
-		 * is the low byte of the code point. Behind EF, two more bytes are there. */
+		/* In UTF-8, U+FFFE is EF BF BE, and U+FFFF is EF BF BF. The low byte of the code
+		 * point is the last byte | 0x40. Two bytes always follow EF in valid UTF-8. */
 		if (is_control || (*c == 0xEF && c[1] == 0xBF && c[2] >= 0xBE))
 			return problem_error(ret_problem, false,
 				"the name contains the character U+%04X, which XML does not allow, "

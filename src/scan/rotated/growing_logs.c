@@ -34,8 +34,9 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
-	/* Whether a copy may be possible in another folder: no file can be made in this one, or it
-	 * has no room. If descriptors are missing, no folder helps. */
+	/* Whether the error is due to this folder, because no file can be created in it or it is
+	 * full. Then a copy may be possible in another one. If the process is out of descriptors,
+	 * no folder helps. */
 	const bool is_of_folder = copy_fd < 0 ? (r != -EMFILE && r != -ENFILE)
 					      : (r == -ENOSPC || r == -EDQUOT || r == -EFBIG);
 	if (r == -ESTALE)
@@ -233,7 +234,7 @@ static int match_family_rows(struct growing_logs *logs, struct problem *ret_prob
 	for (unsigned i = 0; is_tree && r == -EAGAIN && i < ATTEMPTS; i++) {
 		if (!begin_attempt(family))
 			return 0;
-		family->is_unsure = !logs->is_stable;
+		family->is_unsure = !logs->is_complete;
 		r = load_rows(family, ret_problem);
 		if (r == 0)
 			r = log_match(family, ret_problem);

@@ -49,7 +49,7 @@ struct log_family {
 struct growing_logs {
 	struct rotation_table *table; /* borrowed */
 	struct source *sources;       /* borrowed */
-	bool is_stable;               /* the listing has missed no file */
+	bool is_complete;             /* the listing has missed no file */
 	struct log_family family;
 	char *name;              /* name of the family */
 	struct scan_entry ahead; /* the first entry of the next family */

@@ -109,9 +109,9 @@ static bool ends_at_last_line(const struct grown_file *file)
 	return file->is_live || file->is_being_written;
 }
 
-/* Sets *ret to whether the edges of the log show that its own file still begins with it. Returns 0
- * or -errno. */
-static int has_edges(const struct content *content, const struct log_row *row, bool *ret)
+/* Sets *ret to whether the file still begins with the log that is in `row`, judging by the first
+ * and the last bytes of that log. Returns 0 or -errno. */
+static int still_begins_with(const struct content *content, const struct log_row *row, bool *ret)
 {
 	char edges[CONTENT_ID_CHARS + 1];
 	const int r = content->size < row->end ? -ESTALE : content_edges(content, row->end, edges);
@@ -123,7 +123,7 @@ static int has_edges(const struct content *content, const struct log_row *row, b
 static int measure_grown(const struct content *content, const struct log_row *row,
 	struct content_prefix *prefix, struct content_measured *ret)
 {
-	const int r = has_edges(content, row, &prefix->is_there);
+	const int r = still_begins_with(content, row, &prefix->is_there);
 	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret) : r;
 }
 
@@ -247,8 +247,8 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	if (known.is_there)
 		return extend_log(family, file, row, &found);
 	row->state = LOG_TRUNCATED;
-	/* If the file was emptied after the listing, the listing may lack a copy that was made of
-	 * it. */
+	/* If the file was emptied after it was listed, the folders may have a copy of it that was
+	 * made after they were listed. */
 	family->is_unsure |= file->state.size < file->entry.size;
 	return 0;
 }
@@ -409,7 +409,7 @@ static int begins_otherwise(const struct content *in_live, const struct grown_fi
 	*ret = false;
 	if (live->is_packed) /* its first bytes are not those of its content */
 		return 0;
-	int r = live->row ? has_edges(in_live, live->row, &has_own) : 0;
+	int r = live->row ? still_begins_with(in_live, live->row, &has_own) : 0;
 	if (r == 0 && has_own)
 		r = content_first(in_live, content->bytes, first);
 	*ret = r == 0 && has_own && strcmp(first, content->first) != 0;

@@ -364,8 +364,8 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 	int error = 0;
 	*ret = NULL;
 	bind_family(rows, s, family);
-	/* Each step is a piece of a log, or a log without pieces. The first one of a log begins a
-	 * row. */
+	/* The query returns each piece of a log, and each log without pieces. A log_row begins
+	 * where the number of the log changes. */
 	while (!error && sqlite3_step(s) == SQLITE_ROW) {
 		if (!n || (*ret)[n - 1].number != sqlite3_column_int64(s, LOG)) {
 			struct log_row *more = reallocarray(*ret, n + 1, sizeof *more);

@@ -291,7 +291,7 @@ int rotation_next(
 			return error;
 		rotation->logs = (struct growing_logs){.table = rotation->table,
 			.sources = rotation->sources,
-			.is_stable = !rotation->keeps_changing};
+			.is_complete = !rotation->keeps_changing};
 	}
 	if (rotation->keeps_changing) { /* reported first, and once */
 		rotation->keeps_changing = false;

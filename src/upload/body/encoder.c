@@ -51,7 +51,7 @@ struct encoder {
 	struct sums read; /* the checksums of `input`, once all output is made */
 	ZSTD_CCtx *zstd;
 	z_stream zlib;
-	int zlib_level;           /* level of the state in `zlib`; 0: there is none */
+	int zlib_level;           /* level of the state in `zlib`, from 1 to 9; 0: no state */
 	uint64_t taken, made;     /* bytes of input and output so far */
 	size_t in_bytes, in_used; /* bytes in `in`, and the number of them that were compressed */
 	bool has_ended;           /* all output of the range is made, except for the padding */
@@ -389,10 +389,10 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	if (most > fit)
 		most = fit ? fit : 1;
 	const uint64_t each = memory / most;
-	/* A buffer is wanted for a part and a quarter more. Where parts must have one length, that
-	 * is the length of a buffer (plan_by_sample()), and nearly all of a part may be padding.
-	 * The padding of zstd is one skippable frame, which has less than 4 GiB. So a buffer has
-	 * 3,840 MiB at most, a quarter more than 3,072. */
+	/* A buffer for a part and a quarter more is wanted. Where all parts must have one length,
+	 * each has that of a buffer (plan_by_sample()), and nearly all of it may be padding. The
+	 * padding of zstd is one skippable frame, which has less than 4 GiB. So a buffer has at
+	 * most 3,840 MiB, which is five quarters of 3,072. */
 	const uint64_t part = options->part_bytes < 3072 * MIB ? options->part_bytes : 3072 * MIB;
 	const uint64_t wanted = part + part / 4;
 	/* `least` includes the least buffer. What an encoder gets beyond it enlarges the buffer. */

@@ -105,9 +105,10 @@ static enum outcome read_page(
 	return object_stream_next(listing->stream, &listing->next, ret_problem);
 }
 
-/* Moves on to the first object that is not less than the wanted one. Returns false if the page ends
- * before it, or begins behind it, so that it does not cover the wanted object. */
-static bool page_shows(struct listing *listing, const struct wanted *wanted)
+/* Moves on within the page to the first object that is not less than the wanted one. Returns false
+ * if the page ends before it, or begins behind it, so that it does not show whether there is the
+ * wanted object. Also returns true if the whole listing ends before it: there is none. */
+static bool advance_in_page(struct listing *listing, const struct wanted *wanted)
 {
 	struct problem problem = {0};
 	if (!listing->stream || compare_wanted_key(wanted, listing->passed) <= 0)
@@ -121,7 +122,7 @@ static bool page_shows(struct listing *listing, const struct wanted *wanted)
 			return false;
 		}
 		if (object_stream_next(listing->stream, &listing->next, &problem) != OUTCOME_OK)
-			return false; /* not reached: without a page, no request is sent */
+			return false; /* cannot happen: no request is sent within a page */
 	}
 	return true;
 }
@@ -133,7 +134,7 @@ static bool find_listed(struct listing *listing, const struct wanted *wanted, si
 	struct problem problem = {0};
 	if (listing->is_refused) /* its page shows nothing */
 		return false;
-	if (!page_shows(listing, wanted)) {
+	if (!advance_in_page(listing, wanted)) {
 		if (listing->pages > settled / LISTING_WORTH)
 			return false;
 		const enum outcome o = read_page(listing, wanted, &problem);
@@ -143,7 +144,7 @@ static bool find_listed(struct listing *listing, const struct wanted *wanted, si
 				 "%s",
 				problem.text);
 		/* The key is on the page, unless more than a page of keys lies before it. */
-		if (o != OUTCOME_OK || !page_shows(listing, wanted))
+		if (o != OUTCOME_OK || !advance_in_page(listing, wanted))
 			return false;
 	}
 	if (listing->next && compare_wanted_key(wanted, listing->next->key) == 0)

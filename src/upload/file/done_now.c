@@ -42,7 +42,7 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 			       ? PROOF_YES
 			       : no(ret, "its content is not what was uploaded");
 	}
-	const int error = file_digest(worker, file, judge_digests(&kept), &range, &sums);
+	const int error = file_digest(worker, file, kept_digests(&kept), &range, &sums);
 	if (error)
 		return not_read(error, ret);
 	if (judge_bytes(&kept, &sums) == PROOF_YES)

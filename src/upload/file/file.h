@@ -138,7 +138,8 @@ bool file_was_done_here(const struct worker *worker, const struct file *file);
 /* Step 7: the file cannot be uploaded. Reports the reason, and writes it into the mark if that is
  * ours. Returns SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
-/* Puts the file's candidate back into the queue until not_before_ns. Returns LATER. */
+/* Puts the file's candidate back into the queue, to be taken at not_before_ns at the earliest.
+ * Returns LATER. */
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
 
 /* Handles an outcome other than OK that no step handles itself. The file fails, the run ends, or

@@ -50,7 +50,7 @@ static void tell_ignored(const struct worker *worker, const struct file *file, c
 			file->sent_part_bytes ? "in parts" : "whole"));
 }
 
-enum step file_is_nowhere(struct worker *worker, struct file *file)
+enum step file_fail_missing(struct worker *worker, struct file *file)
 {
 	return file_fail(worker, file,
 		PROBLEM("uploaded, but there is no object %s: a cache on the way repeats an "
@@ -95,7 +95,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 	}
 	s3_look_at_kept(worker->s3, &file->target, asked, &limits, &look, &problem);
 	if (look.head == OUTCOME_ABSENT)
-		return file_is_nowhere(worker, file);
+		return file_fail_missing(worker, file);
 	const unsigned reported = atomic_fetch_or(&seen->lacks, look.lacks);
 	for (unsigned i = 0; i < S3_SETTINGS; i++) {
 		if (look.lacks & ~reported & (1U << i))

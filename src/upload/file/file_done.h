@@ -17,4 +17,4 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 /* Sets the mark to done with this version. Returns NEXT once the mark is written, or why not. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
 /* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */
-enum step file_is_nowhere(struct worker *worker, struct file *file);
+enum step file_fail_missing(struct worker *worker, struct file *file);

@@ -339,7 +339,7 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 		problem_prefix(
 			&problem, "uploaded, but it cannot be verified without s3:GetObject");
 	if (o == OUTCOME_ABSENT)
-		return file_is_nowhere(worker, file);
+		return file_fail_missing(worker, file);
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);

@@ -117,8 +117,9 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	       /* The upload's metadata names its content. Parts of other content with this size
 		* and time would be compared and sent again, but the metadata would stay. */
 	       strcmp(upload->content, content) == 0 &&
-	       /* Nor would it stay the object of this machine if the marks are a copy of another
-		* one's: that one began the upload, and would take the object for its own. */
+	       /* The metadata also names the table of the marks that began the upload. If these
+		* marks are a copy of another machine's, that machine would take the object for
+		* its own. */
 	       strcmp(upload->table, ours.table) == 0 && server_may_take(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }

@@ -34,6 +34,8 @@ uint64_t s3once_counts_settled(const struct s3once_counts *counts)
 	       counts->outdated;
 }
 
+/* Updates the smoothed rates: bytes a second on the line and of large files, and small files a
+ * second. */
 void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 {
 	const double seconds = counts->seconds - e->seconds;
@@ -55,8 +57,9 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 	if (e->had_small && !has_small && counts->large.in_flight && e->line > e->large)
 		e->large = e->line;
 	e->had_small = has_small;
-	/* This rate is never the mean of the whole run, so that one early file does not make
-	 * most_small too high for good. */
+	/* This rate is smoothed over LINE_MEMORY_S from the beginning. The others begin as a mean,
+	 * which may be that of a single early file here, and most_small would stay too high for
+	 * good. */
 	e->small = smooth(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
 	if (e->small > e->most_small)
 		e->most_small = e->small;

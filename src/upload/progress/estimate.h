@@ -16,10 +16,10 @@ struct estimate {
 
 /* Updates the rates by new counts. */
 void estimate_take_in(struct estimate *estimate, const struct s3once_counts *counts);
-/* Estimates the remaining seconds. Small files take their time at the best rate so far, since each
- * costs its requests, and the content of large files takes it at the recent rate of such content.
- * While both are under way, they take their time side by side, and what is left of the large ones
- * then has the whole line; otherwise the sum counts. Content that S3 had before, and skipped files,
- * count in neither rate. Negative if unknown, for example before large files have been under way
- * for three seconds. */
+/* Estimates the remaining seconds. The time of small files is their number at the best rate so far,
+ * since each costs its requests. The time of large files is their content at the recent rate of
+ * such content. While both kinds are under way, the two times overlap, and the large files get the
+ * whole line once the small ones have ended. Otherwise the two times are added. Neither rate counts
+ * skipped files, or content that S3 had before. Negative if unknown, for example before large files
+ * have been under way for three seconds. */
 double estimate_seconds_left(const struct estimate *estimate, const struct s3once_counts *counts);

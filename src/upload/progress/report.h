@@ -123,7 +123,8 @@ void share_has(struct share *share, uint64_t bytes);
  * about the present attempt. If `share` is NULL, nothing is counted. */
 struct transfer {
 	struct share *share;
-	uint64_t whole_bytes, bytes; /* the body's length, and the bytes of it that have left */
+	uint64_t whole_bytes,
+		bytes; /* the body's length, and the number of bytes of it that were sent */
 	uint64_t content_bytes; /* bytes of the file in the body; differs from whole_bytes if it is
 				   compressed */
 	uint64_t share_bytes;   /* the part of content_bytes that counts as moved */

@@ -124,7 +124,8 @@ static void fall(struct large_level *level, uint64_t now_ns)
 	level->next_trial_ns = now_ns + PAUSE_FALL_NS;
 }
 
-/* Goes back to the proven level. The next trial has to wait twice as long as this one had to. */
+/* Ends a trial that was in vain: goes back to the proven level. The next trial comes after
+ * pause_ns, which doubles with each trial in vain, up to PAUSE_MOST_NS. */
 static void end_in_vain(struct large_level *level, uint64_t now_ns)
 {
 	level->now = level->proven;

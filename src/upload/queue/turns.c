@@ -18,7 +18,7 @@ uint64_t candidate_rank(const struct candidate *candidate)
 /* The number of small files that a worker on its own sends between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
-/* Results of next_turn() other than a line. */
+/* Results of next_turn() other than one of the lines in which files wait. */
 enum { NEXT_PART = LINES, NEXT_NONE };
 
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)

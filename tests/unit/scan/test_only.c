@@ -24,7 +24,8 @@ static void test_folders(void)
 		{"zzz", false, false},
 	};
 	struct names only = {0};
-	if (!CHECK_INT(only_init(&only, "/data", folders, sizeof folders / sizeof *folders), 0))
+	if (!CHECK_INT(only_folders_init(&only, "/data", folders, sizeof folders / sizeof *folders),
+		    0))
 		return;
 	CHECK(only_has(&only, ""));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -38,11 +39,11 @@ static void test_the_root(void)
 {
 	static const char *const folders[] = {"/x/y"};
 	struct names only = {0};
-	if (!CHECK_INT(only_init(&only, "/", folders, 1), 0))
+	if (!CHECK_INT(only_folders_init(&only, "/", folders, 1), 0))
 		return;
 	CHECK(!only_has(&only, "") && only_reaches_below(&only, "x") && only_has(&only, "x/y"));
 	names_clear(&only);
-	if (!CHECK_INT(only_init(&only, "/x/yz", folders, 1), 0))
+	if (!CHECK_INT(only_folders_init(&only, "/x/yz", folders, 1), 0))
 		return;
 	CHECK(!only_has(&only, "") && !only_reaches_below(&only, "y"));
 	names_clear(&only);
