@@ -61,6 +61,65 @@ static void check_sent(struct fixture *f, size_t i, const char *operation, const
 	SCRIPT_REPLY("400", "",                                                                    \
 		"{\"__type\":\"x#ProvisionedThroughputExceededException\",\"message\":\"slow\"}")
 
+/* The condition that an update becomes: of an item that is there, of one that may be made, and of
+ * one that must be. */
+static const struct condition free_row = {"free", CONDITION_EQUALS, VALUE_STRING, "1"},
+			      at_most = {"at", CONDITION_AT_MOST, VALUE_NUMBER, "5"},
+			      there = {"c", CONDITION_PRESENT, VALUE_STRING, NULL};
+static const struct change set_s = {"s2", VALUE_STRING, "x", 0};
+
+static const struct {
+	struct item_write write;
+	const char *condition; /* the text of the expression; NULL: there is none */
+	const char *update;
+} expressions[] = {
+	{{.changes = &set_s, .n_changes = 1}, "attribute_exists(#a2)", "SET #a0 = :a1"},
+	{{.changes = &set_s, .n_changes = 1, .or_absent = true}, "attribute_not_exists(#a2)",
+		"SET #a0 = :a1"},
+	{{.changes = &set_s,
+		 .n_changes = 1,
+		 .conditions = &free_row,
+		 .n_conditions = 1,
+		 .or_absent = true},
+		"attribute_not_exists(#a2) OR (#a3 = :a4)", "SET #a0 = :a1"},
+	{{.changes = &set_s, .n_changes = 1, .conditions = &at_most, .n_conditions = 1},
+		"attribute_exists(#a2) AND #a3 <= :a4", "SET #a0 = :a1"},
+	{{.changes = &set_s, .n_changes = 1, .conditions = &there, .n_conditions = 1},
+		"attribute_exists(#a2) AND attribute_exists(#a3)", "SET #a0 = :a1"},
+	{{.count = "n", .or_absent = true}, NULL, " ADD #a0 :a1"},
+	{{.count = "n"}, "attribute_exists(#a2)", " ADD #a0 :a1"},
+	{{.changes = &set_s, .n_changes = 1, .count = "n", .or_absent = true},
+		"attribute_not_exists(#a4)", "SET #a0 = :a1 ADD #a2 :a3"},
+};
+
+static void test_expressions(void)
+{
+	for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) {
+		static const struct script_step step = {
+			SCRIPT_REPLY("200", "", "{\"Attributes\":{}}"), .close = true};
+		char condition[200], update[200];
+		struct fixture f;
+		struct item present = {0};
+		if (!begin(&f, &step, 1))
+			return;
+		CHECK_INT(dynamodb_write(f.conn, key, &expressions[i].write, NULL, &present,
+				  &f.aws.problem),
+			OUTCOME_OK);
+		script_stop(&f.aws.server);
+		const char *body = f.aws.server.requests[0].body;
+		snprintf(condition, sizeof condition, "\"ConditionExpression\":\"%s\"",
+			expressions[i].condition ? expressions[i].condition : "");
+		snprintf(update, sizeof update, "\"UpdateExpression\":\"%s\"",
+			expressions[i].update);
+		if (!CHECK(expressions[i].condition ? strstr(body, condition) != NULL
+						    : !strstr(body, "ConditionExpression")) ||
+			!CHECK(strstr(body, update) != NULL))
+			fprintf(stderr, "\texpression %zu: %s\n", i, body);
+		item_clear(&present);
+		end(&f);
+	}
+}
+
 static void test_writes(void)
 {
 	static const char ok[] = SCRIPT_REPLY("200", "", "{}");
@@ -449,6 +508,7 @@ int main(void)
 {
 	test_codes();
 	test_writes();
+	test_expressions();
 	test_refusals();
 	test_checksum_of_replies();
 	test_unprocessed_keys();

@@ -99,6 +99,98 @@ static void check_conditions(void)
 	item_clear(&item);
 }
 
+static const struct condition v_is_1 = {"v", CONDITION_EQUALS, VALUE_STRING, "1"},
+			      no_pk = {"pk", CONDITION_ABSENT, VALUE_STRING, NULL},
+			      no_w = {"w", CONDITION_ABSENT, VALUE_STRING, NULL};
+static const struct change set_v = {"v", VALUE_STRING, "2", 0};
+static const struct item fresh;
+
+/* Whether a write may be made over an item whose v is 1, over one whose v is 9, and where there is
+ * none; and whether it is a put of an item that must not be there. */
+static const struct {
+	struct item_write write;
+	bool over_1, over_9, over_none, puts_if_absent;
+} writes[] = {
+	/* puts */
+	{{.item = &fresh}, true, true, true, false},
+	{{.item = &fresh, .conditions = &v_is_1, .n_conditions = 1}, true, false, false, false},
+	{{.item = &fresh, .conditions = &no_pk, .n_conditions = 1}, false, false, true, true},
+	{{.item = &fresh, .conditions = &no_w, .n_conditions = 1}, true, true, true, false},
+	/* removals */
+	{{.removes = true}, true, true, true, false},
+	{{.removes = true, .conditions = &v_is_1, .n_conditions = 1}, true, false, false, false},
+	/* An update is one of an item that is there, unless it may make it. */
+	{{.changes = &set_v, .n_changes = 1}, true, true, false, false},
+	{{.changes = &set_v, .n_changes = 1, .conditions = &v_is_1, .n_conditions = 1}, true, false,
+		false, false},
+	{{.changes = &set_v, .n_changes = 1, .conditions = &no_w, .n_conditions = 1}, true, true,
+		false, false},
+	{{.changes = &set_v, .n_changes = 1, .or_absent = true}, false, false, true, false},
+	{{.changes = &set_v,
+		 .n_changes = 1,
+		 .conditions = &v_is_1,
+		 .n_conditions = 1,
+		 .or_absent = true},
+		true, false, true, false},
+	{{.count = "n", .or_absent = true}, true, true, true, false},
+	{{.count = "n"}, true, true, false, false},
+	{{.changes = &set_v, .n_changes = 1, .count = "n", .or_absent = true}, false, false, true,
+		false},
+};
+
+static void check_writes(void)
+{
+	struct item one = {0}, nine = {0};
+	item_set_string(&one, "pk", "p");
+	item_set_string(&one, "v", "1");
+	item_set_string(&nine, "pk", "p");
+	item_set_string(&nine, "v", "9");
+	for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+		const struct item_write *write = &writes[i].write;
+		if (!CHECK(write_conditions_met(write, &one, true) == writes[i].over_1) ||
+			!CHECK(write_conditions_met(write, &nine, true) == writes[i].over_9) ||
+			!CHECK(write_conditions_met(write, &fresh, false) == writes[i].over_none) ||
+			!CHECK(write_puts_if_absent(write, "pk") == writes[i].puts_if_absent))
+			fprintf(stderr, "\twrite %zu\n", i);
+	}
+	item_clear(&one);
+	item_clear(&nine);
+}
+
+/* Values of other lengths, and of other signs, than those above. */
+static void check_odd_values(void)
+{
+	static const struct {
+		enum value_type type;
+		const char *value;
+		enum condition_test test;
+		enum value_type asked;
+		const char *than;
+		bool is_met;
+	} cases[] = {
+		{VALUE_STRING, "abc", CONDITION_EQUALS, VALUE_STRING, "abcd", false},
+		{VALUE_STRING, "", CONDITION_EQUALS, VALUE_STRING, "a", false},
+		{VALUE_NUMBER, "-8", CONDITION_AT_MOST, VALUE_NUMBER, "7", true},
+		{VALUE_NUMBER, "10", CONDITION_AT_MOST, VALUE_NUMBER, "9", false},
+		{VALUE_NUMBER, "99999999999999999999", CONDITION_EQUALS, VALUE_NUMBER,
+			"99999999999999999999", true},
+		{VALUE_NUMBER, "99999999999999999999", CONDITION_AT_MOST, VALUE_NUMBER,
+			"99999999999999999999", false},
+		{VALUE_STRING, "", CONDITION_PRESENT, VALUE_STRING, NULL, true},
+		{VALUE_STRING, "", CONDITION_ABSENT, VALUE_STRING, NULL, false},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct item item = {0};
+		const struct condition condition = {
+			"a", cases[i].test, cases[i].asked, cases[i].than};
+		item_set(&item, "a", cases[i].type, cases[i].value, strlen(cases[i].value));
+		if (!CHECK(item_satisfies(&item, &condition, 1) == cases[i].is_met))
+			fprintf(stderr, "\tcase %zu\n", i);
+		item_clear(&item);
+		CHECK(item_satisfies(&fresh, &condition, 1) == (cases[i].test == CONDITION_ABSENT));
+	}
+}
+
 static void check_changes(void)
 {
 	struct item item = {0};
@@ -406,6 +498,8 @@ int main(void)
 	check_sets_and_finds();
 	check_numbers();
 	check_conditions();
+	check_writes();
+	check_odd_values();
 	check_changes();
 	check_json_round_trip();
 	check_json_refused();
