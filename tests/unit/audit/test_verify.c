@@ -680,6 +680,61 @@ static void test_stop_of_a_request(void)
 	end(&f);
 }
 
+/* Before the listing has answered, a stop leaves everything to the next run. */
+static void test_stop_of_the_listing(void)
+{
+	const struct script_step step = {.meanwhile = begin_answer};
+	struct fixture f;
+	struct verify_end ended;
+	atomic_store(&has_begun, false);
+	if (!begin(&f, &step, 1))
+		return;
+	f.audit.aws.server.steps[0].close = false;
+	AUDIT_PUT(&f.audit, "k", .state = "done");
+	struct verify verify = verify_of(&f);
+	verify.range.after = "j";
+	verify.place.limits.abandon = is_stopped_now;
+	CHECK_INT(verify_run(&verify, &ended, &f.audit.problem), OUTCOME_OK);
+	CHECK(!ended.is_complete);
+	CHECK_STRING(f.seen, "");
+	CHECK_STRING(ended.after, "j");
+	script_stop(&f.audit.aws.server);
+	end(&f);
+}
+
+static enum outcome refuse_query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	return outcome_error(ret_problem, OUTCOME_DENIED, "as the test wants");
+}
+
+/* Without the listing, or without the marks, nothing is said of any object. */
+static void test_nothing_to_compare(void)
+{
+	for (unsigned has_listing = 0; has_listing < 2; has_listing++) {
+		const struct script_step refused = AUDIT_ERROR("403", "AccessDenied"),
+					 listing = LISTING("false", OBJECT("k", "3", "e1"));
+		struct fixture f;
+		struct verify_end ended;
+		if (!begin(&f, has_listing ? &listing : &refused, 1))
+			return;
+		AUDIT_PUT(&f.audit, "k", .state = "done");
+		if (has_listing)
+			f.audit.ops.query = refuse_query;
+		const struct verify verify = verify_of(&f);
+		CHECK_INT(verify_run(&verify, &ended, &f.audit.problem), OUTCOME_DENIED);
+		CHECK(strstr(f.audit.problem.text,
+			has_listing ? "the marks cannot be read"
+				    : "the bucket's listing is refused; allow s3:ListBucket of "
+				      "the bucket"));
+		CHECK(!ended.is_complete);
+		CHECK_STRING(f.seen, "");
+		audit_asked(&f.audit, "GET ");
+		end(&f);
+	}
+}
+
 /* An object without a mark is unknown only while marks are kept: an older one may have had one. */
 static void test_aged(void)
 {
@@ -687,16 +742,19 @@ static void test_aged(void)
 		uint64_t keep_marks_s;
 		const char *seen;
 		unsigned aged;
-	} rows[] = {{0, "+a +b +c ", 0}, {1000, "+b +c ", 1}};
-	char objects[1000], young[30];
+	} rows[] = {{0, "+a +b +c +d ", 0}, {1000, "+b +c +d ", 1}};
+	char objects[1200], young[30], future[30];
 	clock_format_iso((int64_t)time(NULL) - 500, young);
+	clock_format_iso((int64_t)time(NULL) + 5000, future); /* by a clock that is ahead */
 	snprintf(objects, sizeof objects,
 		"HTTP/1.1 200 X\r\nConnection: close\r\n\r\n<ListBucketResult>"
 		"<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
 		"<Contents><Key>a</Key><Size>1</Size><LastModified>2001-01-01T00:00:00.000Z"
 		"</LastModified></Contents><Contents><Key>b</Key><Size>1</Size><LastModified>%s"
-		"</LastModified></Contents>" OBJECT("c", "1", "e") "</ListBucketResult>",
-		young);
+		"</LastModified></Contents>" OBJECT("c", "1",
+			"e") "<Contents><Key>d</Key><Size>1</Size><LastModified>%s</LastModified></Contents>"
+			     "</ListBucketResult>",
+		young, future);
 	for (unsigned i = 0; i < 2; i++) {
 		const struct script_step step = {objects, .close = true};
 		struct fixture f;
@@ -821,6 +879,7 @@ static void test_sums_of_a_manifest(void)
 		const char *crc, *sha256, *etag;
 		enum verify_by by;
 		const char *seen;
+		bool is_in_parts; /* HEAD shows the checksum of two parts */
 	} rows[] = {
 		{"AAAAAQ==", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", "e1",
 			VERIFY_BY_DOWNLOAD, "=k "},
@@ -830,13 +889,18 @@ static void test_sums_of_a_manifest(void)
 			"=k "},
 		{"AAAAAQ==-2", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", "e2",
 			VERIFY_BY_DOWNLOAD, "=k "},
+		{"AAAAAQ==-2", "", "e2", VERIFY_BY_HEAD, "=k ", true},
+		{"AAAAAA==-2", "", "e2", VERIFY_BY_HEAD, "*k ", true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const bool by_head = rows[i].by == VERIFY_BY_HEAD;
 		const struct script_step with_sum = AUDIT_HEAD("3", "e1", CRC_OF_ABC),
+					 of_parts = AUDIT_HEAD("3", "e1", "AAAAAQ==-2"),
 					 without = NO_SUM("3", "e1");
-		const struct script_step steps[] = {
-			by_head ? with_sum : without, CONTENT("e1", "abc")};
+		const struct script_step steps[] = {!by_head              ? without
+						    : rows[i].is_in_parts ? of_parts
+									  : with_sum,
+			CONTENT("e1", "abc")};
 		struct manifest_entry entry = entry_of_abc;
 		struct fixture f;
 		struct verify_end ended;
@@ -872,7 +936,7 @@ static void test_end_of_a_manifest(void)
 		unsigned looked_at;
 	} rows[] = {{{.of = 0}, false, false, OUTCOME_OK, true, 1},
 		{{.from = 1, .to = 1, .of = 2}, false, false, OUTCOME_OK, true, 0},
-		{{.bytes = 3}, false, false, OUTCOME_OK, true, 1},
+		{{.from = 1, .to = 1, .of = 2, .bytes = 3}, false, false, OUTCOME_OK, true, 1},
 		{{.of = 0}, true, false, OUTCOME_OK, false, 0},
 		{{.of = 0}, false, true, OUTCOME_LOCAL, false, 0}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -948,6 +1012,8 @@ int main(void)
 	test_tasks_that_are_left();
 	test_stop_in_between();
 	test_stop_of_a_request();
+	test_stop_of_the_listing();
+	test_nothing_to_compare();
 	test_aged();
 	test_subset_of_a_run();
 	test_manifest();
