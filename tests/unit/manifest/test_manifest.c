@@ -325,6 +325,8 @@ static void test_names(void)
 		"_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl"};
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		CHECK(!manifest_is_key(others[i]));
+	CHECK(manifest_is_list_key("_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz"));
+	CHECK(!manifest_is_list_key("p/19700101T.jsonl.gz"));
 	text_reset(&key);
 	manifest_add_key(&key, &(struct manifest_run){"", "", "s", 0});
 	CHECK_STRING(text_string(&key),
@@ -362,6 +364,7 @@ static void test_derive(void)
 		struct manifest_entry odd = entry;
 		odd.version_id = versions[i];
 		CHECK(!manifest_derive(MANIFEST_S3_BATCH_VERSIONS, &odd, "", &line, &problem));
+		CHECK(manifest_derive(MANIFEST_S3_BATCH, &odd, "", &line, &problem));
 	}
 	text_reset(&line);
 	CHECK(manifest_derive(MANIFEST_S3_BATCH, &entry, "", &line, &problem));
