@@ -321,11 +321,22 @@ static void test_fenced(void)
 /* --- what a row says */
 
 static _Atomic bool is_stuck;
-static atomic_uint asked;
+static atomic_uint asked, heartbeats;
 
 static bool stuck(void *arg)
 {
+	heartbeats++;
 	return is_stuck;
+}
+
+/* Waits until so many more heartbeats have begun. All but the last of them have ended. */
+static void await_heartbeats(unsigned n)
+{
+	const unsigned begun = heartbeats;
+	for (const uint64_t until_ns = clock_boot_ns() + 20 * NS_PER_S;
+		heartbeats < begun + n && clock_boot_ns() < until_ns;)
+		await(clock_boot_ns() + NS_PER_MS);
+	CHECK(heartbeats >= begun + n);
 }
 
 static void so_far(void *arg, struct session_so_far *ret)
@@ -340,11 +351,11 @@ static void so_far(void *arg, struct session_so_far *ret)
 		.is_whole = true};
 }
 
-/* Waits until another heartbeat is in the row, or as long as some would take. */
+/* Waits until another heartbeat is in the row. */
 static bool beats_on(const char *id, const char *version)
 {
-	for (const uint64_t until_ns = clock_boot_ns() + (is_stuck ? NS_PER_S / 5 : 20 * NS_PER_S);
-		clock_boot_ns() < until_ns; await(clock_boot_ns() + NS_PER_MS))
+	for (const uint64_t until_ns = clock_boot_ns() + 20 * NS_PER_S; clock_boot_ns() < until_ns;
+		await(clock_boot_ns() + NS_PER_MS))
 		if (strcmp(row_of(id).version, version) != 0)
 			return true;
 	return false;
@@ -386,10 +397,11 @@ static void test_the_row(void)
 	CHECK_INT(later.started_s, first.started_s);
 	/* While no file makes progress, nobody is told that this run is at work. */
 	is_stuck = true;
-	await(clock_boot_ns() + 50 * NS_PER_MS); /* a heartbeat may be under way */
-	CHECK(!beats_on(id, row_of(id).version));
-	CHECK(!session_is_fenced(session));
+	await_heartbeats(2); /* one may have been under way */
 	const struct session_info stopped = row_of(id);
+	await_heartbeats(3);
+	CHECK_STRING(row_of(id).version, stopped.version);
+	CHECK(!session_is_fenced(session));
 	is_stuck = false;
 	CHECK(beats_on(id, stopped.version));
 	session_close(session, own);
