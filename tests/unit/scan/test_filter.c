@@ -1,6 +1,8 @@
 #include "../check.h"
 #include "scan/filter/filter.h"
 #include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define RULES_MAX 4
 
@@ -262,11 +264,103 @@ static void test_prunes_nothing_wanted(void)
 	CHECK(pruned > 1000);
 }
 
+/* A file of patterns excludes: one pattern a line, without the blanks around it. */
+static void test_files_of_patterns(void)
+{
+	static const struct {
+		const char *content;
+		size_t n;            /* bytes of it; 0: it is a text */
+		const char *problem; /* behind the file's name; NULL: "a" and "b c" are excluded */
+	} rows[] = {
+		{"a\nb c\n", 0, NULL},
+		{"a\nb c", 0, NULL},
+		{"  a \t\r\n\n# d\n;d\n \t\nb c\r\n", 0, NULL},
+		{"a\n!d\n", 0,
+			":2: a line has a pattern alone, without ! or + or - before it: what is "
+			"included has --include"},
+		{"+ d\n", 0,
+			":1: a line has a pattern alone, without ! or + or - before it: what is "
+			"included has --include"},
+		{"a\nb c\n- d\n", 0,
+			":3: a line has a pattern alone, without ! or + or - before it: "
+			"what is included has --include"},
+		{"a\nb c\n[x\n", 0, ":3: the pattern is empty or has an unclosed ["},
+		{"a\nb\0c\n", 6, ":2: there is a NUL byte in it"},
+		{"a\nb c\n\0", 7, ":3: there is a NUL byte in it"},
+	};
+	char path[] = "/tmp/patterns-XXXXXX";
+	const int fd = mkstemp(path);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
+		const size_t n = rows[i].n ? rows[i].n : strlen(rows[i].content);
+		struct problem problem = {.text = ""};
+		char want[300] = "";
+		CHECK_INT(ftruncate(fd, 0), 0);
+		CHECK_INT(pwrite(fd, rows[i].content, n, 0), (int64_t)n);
+		const struct s3once_rule rule = {S3ONCE_RULE_EXCLUDE_FROM, path};
+		if (rows[i].problem)
+			snprintf(want, sizeof want, "%s%s", path, rows[i].problem);
+		bool good = CHECK_INT(filter_add_rule(filter, &rule, &problem),
+				    rows[i].problem ? -EINVAL : 0) &&
+			    CHECK_STRING(problem.text, want);
+		if (!rows[i].problem)
+			good &= CHECK(!filter_wants_file(filter, "x/a") &&
+				      !filter_wants_file(filter, "b c") &&
+				      filter_wants_file(filter, "d"));
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		filter_free(filter);
+	}
+	close(fd);
+	unlink(path);
+	struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
+	struct problem problem;
+	CHECK_INT(filter_add_rule(
+			  filter, &(struct s3once_rule){S3ONCE_RULE_EXCLUDE_FROM, path}, &problem),
+		-EINVAL);
+	CHECK(strstr(problem.text, " cannot be read: ") != NULL);
+	CHECK_INT(
+		filter_add_rule(filter, &(struct s3once_rule){S3ONCE_RULE_INCLUDE, "[x"}, &problem),
+		-EINVAL);
+	CHECK_STRING(problem.text, "the pattern \"[x\" is empty or has an unclosed [");
+	filter_free(filter);
+}
+
+/* Each rule notes that it has matched, also where a later one decides. */
+static void test_what_has_matched(void)
+{
+	static const struct {
+		const char *path; /* with a '/' at its end, a directory that may be pruned */
+		bool matched[3];
+	} rows[] = {{"x", {false, false, false}}, {"a.log", {true, false, false}},
+		{"keep.log", {true, true, false}}, {"d/", {false, false, true}},
+		{"d/keep.log", {true, true, true}}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct filter *filter =
+			make_filter((const char *const[RULES_MAX]){"-*.log", "+keep.log", "-d/"});
+		char path[20];
+		const size_t n = strlen(rows[i].path);
+		snprintf(path, sizeof path, "%s", rows[i].path);
+		if (path[n - 1] == '/') {
+			path[n - 1] = '\0';
+			CHECK(filter_prunes(filter, path));
+		} else {
+			filter_wants_file(filter, path);
+		}
+		for (size_t k = 0; k < 3; k++)
+			if (!CHECK_INT(filter_has_matched(filter, k), rows[i].matched[k]))
+				fprintf(stderr, "\trule %zu and %s\n", k, rows[i].path);
+		filter_free(filter);
+	}
+}
+
 int main(void)
 {
 	test_files();
 	test_prunes();
 	test_malformed();
+	test_files_of_patterns();
+	test_what_has_matched();
 	test_against_reference();
 	test_prunes_nothing_wanted();
 	return check_result();
