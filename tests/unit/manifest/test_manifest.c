@@ -5,8 +5,11 @@
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/pem.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -213,6 +216,55 @@ static void test_line_without_memory(void)
 	manifest_spool_free(spool);
 }
 
+/* A manifest that could not be written whole is not complete, wherever the disk was full. */
+static void test_full_disk(void)
+{
+	struct rlimit before, small;
+	CHECK_INT(getrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	for (unsigned i = 0; i < 2; i++) {
+		struct manifest_spool *spool = NULL;
+		struct problem problem = {0};
+		unsigned random = 1;
+		CHECK_INT(manifest_spool_new(DIGEST_CRC32C, &spool, &problem), 0);
+		small = before;
+		small.rlim_cur = 10;
+		CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+		/* At first the buffer is written while lines are added; then only at the end. */
+		for (unsigned line = 0; line < (i ? 1U : 20000U); line++) {
+			char text[60];
+			random = random * 1103515245 + 12345;
+			snprintf(text, sizeof text, "{\"a\":%u,\"b\":%u}", random, random / 7);
+			manifest_spool_add(spool, text);
+		}
+		CHECK(!manifest_spool_finish(spool, &problem));
+		CHECK(strstr(problem.text, "its temporary file") != NULL);
+		CHECK(strstr(problem.text, "cannot be written: ") != NULL);
+		CHECK_INT(setrlimit(RLIMIT_FSIZE, &before), 0);
+		manifest_spool_free(spool);
+	}
+}
+
+/* A request that is repeated sends the manifest from its beginning, or from a part on. */
+static void test_body_again(void)
+{
+	struct manifest_spool *spool = NULL;
+	struct problem problem = {0};
+	char first[1000], again[1000];
+	CHECK_INT(manifest_spool_new(DIGEST_CRC32C, &spool, &problem), 0);
+	manifest_spool_add(spool, "{}");
+	CHECK(manifest_spool_finish(spool, &problem));
+	CHECK_INT(manifest_spool_sums(spool)->kinds, DIGEST_CRC32C);
+	const struct http_body body = manifest_spool_body(spool);
+	const long n = body.read(body.arg, first, sizeof first);
+	CHECK_INT(n, (int64_t)body.bytes);
+	CHECK_INT(body.read(body.arg, again, sizeof again), 0);
+	CHECK_INT(body.rewind(body.arg, 5), 0);
+	CHECK_INT(body.read(body.arg, again, sizeof again), n - 5);
+	CHECK(memcmp(first + 5, again, (size_t)n - 5) == 0);
+	manifest_spool_free(spool);
+}
+
 /* How many entries were read; *ret_end is how it ended. */
 static unsigned read_bytes(const void *bytes, size_t n, int *ret_end)
 {
@@ -297,6 +349,29 @@ static void test_wrong_lines(void)
 		manifest_reader_free(reader);
 		close(fd);
 	}
+}
+
+/* Bytes behind the end, and what cannot be read at all. */
+static void test_unreadable(void)
+{
+	size_t n;
+	int end;
+	unsigned char *bytes = spooled(3, &n), *longer = malloc(n + 1);
+	memcpy(longer, bytes, n);
+	longer[n] = 0;
+	CHECK_INT(read_bytes(longer, n + 1, &end), 3);
+	CHECK_INT(end, -EBADMSG);
+	free(bytes);
+	free(longer);
+	struct manifest_reader *reader = NULL;
+	struct manifest_entry entry;
+	struct problem problem = {0};
+	const int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK_INT(manifest_reader_new(fd, &reader, &problem), 0);
+	CHECK_INT(manifest_reader_next(reader, &entry, &problem), -EISDIR);
+	CHECK_STRING(problem.text, "it cannot be read: Is a directory");
+	manifest_reader_free(reader);
+	close(fd);
 }
 
 static void test_names(void)
@@ -488,6 +563,9 @@ int main(void)
 	test_line_without_memory();
 	test_spool_and_reader();
 	test_damage();
+	test_unreadable();
+	test_full_disk();
+	test_body_again();
 	test_names();
 	test_derive();
 	test_bad_keys();
