@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 1000 /* number of files whose marks are read together */
+/* The most files whose marks are read together. It is a multiple of BLOCK_FILES, so that every
+ * chunk begins a block. */
+#define CHUNK (20 * BLOCK_FILES)
 
 /* The workers begin only after the scan has gathered files for this long, so that uploaders that
  * begin together do not all begin with the same file. */
@@ -113,26 +115,48 @@ static void note_repeat(struct run *run, const struct mark *mark)
 		now_s > mark->at_s ? (uint64_t)(now_s - mark->at_s) : 0);
 }
 
-/* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
- * chunk. `is_last`: the scan has ended. Returns false if the run is over or the queue is closed;
- * then the other files are left (feed_drop_candidate()). */
+/* Adds the n files to the queue, which are left of the chunk, in blocks. Each 50 files of the scan
+ * are a block, whichever of them are left, and however the scan was cut into chunks. So the blocks
+ * of all uploaders over one tree are the same, and only one goes on with each. places[i] is the
+ * number of the block of a file in its chunk. With options.final, the files are sorted, and each 50
+ * that are left are a block. Returns how many files the queue has taken. */
+static size_t add_blocks(struct feed *feed, const unsigned *places, size_t n)
+{
+	const bool is_final = feed->run->options.final;
+	for (size_t at = 0, next; at < n; at = next) {
+		next = at + 1;
+		while (next < n && next - at < BLOCK_FILES &&
+			(is_final || places[next] == places[at]))
+			next++;
+		if (!queue_add(feed->run->queue, feed->chunk + at, next - at))
+			return at;
+	}
+	return n;
+}
+
+/* Reads the marks of the whole blocks in the chunk, hands the files that are not done to the queue,
+ * and removes both from the chunk. `is_last`: the scan has ended, so that the last block is whole.
+ * Returns false if the run is over or the queue is closed; then the other files are left
+ * (feed_drop_candidate()). */
 static bool hand_on(struct feed *feed, bool is_last)
 {
 	struct run *run = feed->run;
+	const size_t n_whole = is_last ? feed->n : feed->n - feed->n % BLOCK_FILES;
 	const char *keys[CHUNK];
+	unsigned places[CHUNK];
 	struct problem problem = {0};
 	/* The bucket is checked before the first mark is read, and only if there are files. */
-	if (feed->n && !feed->bucket_is_checked) {
+	if (n_whole && !feed->bucket_is_checked) {
 		feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
 		if (!feed->bucket_is_checked && !run_is_stopping(run))
 			run_fail(run, &problem);
 	}
 	/* Whether files can go on to the queue. Once this is false, every file counts as not done,
 	 * and is left. */
-	bool can_go_on = feed->bucket_is_checked || !feed->n;
-	for (size_t i = 0; i < feed->n; i++)
+	bool can_go_on = feed->bucket_is_checked || !n_whole;
+	for (size_t i = 0; i < n_whole; i++)
 		keys[i] = feed->chunk[i]->key;
-	if (can_go_on && known_read(feed->known, keys, feed->n, is_last, feed->marks, &problem) !=
+	if (can_go_on && known_read(feed->known, keys, n_whole, is_last, feed->marks, &problem) !=
 				 OUTCOME_OK) {
 		can_go_on = false;
 		if (!run_is_over(run))
@@ -148,7 +172,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 	 * bucket_skip_done() frees a file that is dropped. */
 	size_t n = 0;
 	bool knows_some = false;
-	for (size_t i = 0; i < feed->n; i++) {
+	for (size_t i = 0; i < n_whole; i++) {
 		struct candidate *file = feed->chunk[i];
 		const struct mark mark = mark_unpack(feed->marks[i]);
 		knows_some |= mark.state != MARK_ABSENT;
@@ -165,6 +189,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 				note_repeat(run, &mark);
 			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
 		} else {
+			places[n] = (unsigned)(i / BLOCK_FILES);
 			feed->chunk[n++] = file;
 		}
 		free(feed->marks[i]);
@@ -174,16 +199,12 @@ static bool hand_on(struct feed *feed, bool is_last)
 		look_in_listing(feed, n, knows_some);
 	if (can_go_on && run->options.final)
 		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
-	size_t taken = 0; /* files that the queue has taken */
-	while (can_go_on && taken < n) {
-		const size_t block = n - taken < BLOCK_FILES ? n - taken : BLOCK_FILES;
-		can_go_on = queue_add(run->queue, feed->chunk + taken, block);
-		taken += can_go_on ? block : 0;
-	}
+	const size_t taken = can_go_on ? add_blocks(feed, places, n) : 0;
 	for (size_t i = taken; i < n; i++)
 		feed_drop_candidate(run, feed->chunk[i]);
-	feed->n = 0;
-	return can_go_on;
+	feed->n -= n_whole;
+	memmove(feed->chunk, feed->chunk + n_whole, feed->n * sizeof *feed->chunk);
+	return can_go_on && taken == n;
 }
 
 /* Counts and reports an entry that is not uploaded: a problem, a link, a file that waits, or a
@@ -334,7 +355,7 @@ static bool feed_all(struct feed *feed)
 		/* If the file system is slow, an incomplete chunk is handed on as well, and so
 		 * early that there are blocks in the queue when the workers begin. */
 		const bool is_late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
-		if (!feed->n || (feed->n < CHUNK && !is_late))
+		if (feed->n < (is_late ? BLOCK_FILES : CHUNK))
 			continue;
 		if (!hand_on(feed, false) && run_ends_scan(feed->run))
 			return false;

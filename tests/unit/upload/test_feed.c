@@ -310,6 +310,38 @@ static void test_unmatched(void)
 	}
 }
 
+/* Each 50 files of the scan are a block, whichever of them are done. */
+static void test_blocks(void)
+{
+	const struct script_step known[] = {THERE, EMPTY_LISTING};
+	unsigned serials[3] = {0}, left[3] = {0}, at;
+	struct candidate *file;
+	struct feeding f;
+	char key[8];
+	if (!begin(&f, "for i in $(seq -w 119); do printf 1 >n$i; touch -d @1000 n$i; done") ||
+		!steps_begin_run(&f.steps, known, 2))
+		return;
+	for (unsigned i = 10; i <= 60; i += i == 39 ? 21 : 1) { /* from 10 to 39, and 60 */
+		snprintf(key, sizeof key, "n%03u", i);
+		put_mark(&f, key, "done");
+	}
+	feed_run(f.steps.run);
+	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+	while ((file = queue_pop_file(f.steps.run->queue))) {
+		at = strcmp(file->key, "k") == 0 ? 0 : (unsigned)atoi(file->key + 1) / BLOCK_FILES;
+		CHECK(!serials[at] || serials[at] == file->block);
+		serials[at] = file->block;
+		left[at]++;
+		free(file);
+	}
+	CHECK(serials[0] != serials[1] && serials[1] != serials[2] && serials[0] != serials[2]);
+	CHECK_INT(left[0], 20);
+	CHECK_INT(left[1], 49);
+	CHECK_INT(left[2], 20);
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
 /* With --final small files go first, the oldest of them before the others; otherwise they stay in
  * the order of their keys. */
 static void test_final(void)
@@ -455,6 +487,7 @@ int main(void)
 	test_own_files();
 	test_odd_times();
 	test_unmatched();
+	test_blocks();
 	test_final();
 	test_many_files();
 	test_no_files();
