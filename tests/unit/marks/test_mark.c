@@ -458,6 +458,16 @@ static void test_shards(void)
 	char partition[PARTITION_MAX];
 	mark_partition(&space, 3, partition);
 	CHECK_STRING(partition, "aws/b#3");
+	/* The marks of a bucket that was begun anew are others. */
+	struct mark_space anew = space;
+	anew.generation = 2;
+	mark_partition(&anew, 3, partition);
+	CHECK_STRING(partition, "aws/b~2#3");
+	const struct item_key key = mark_key(&anew, "foobar", partition);
+	char expected[PARTITION_MAX];
+	mark_partition(&anew, mark_shard("foobar", 16), expected);
+	CHECK_STRING(key.pk, expected);
+	CHECK_STRING(key.sk, "foobar");
 }
 
 /* A rotated log is known by its content, whatever it is compressed with. */

@@ -135,6 +135,61 @@ static void test_conditions_are_learned(void)
 	end(&f);
 }
 
+/* A server that may not know the checksum is asked once more without it, unless the user has chosen
+ * it. Only another answer shows that it was the cause. */
+static const struct {
+	const char *first, *second; /* codes of refusals; NULL: it is stored */
+	bool is_chosen;
+	enum outcome outcome;
+	size_t requests;
+	enum s3_known echoes;
+} doubts[] = {
+	{"InvalidRequest", NULL, false, OUTCOME_OK, 2, S3_NO},
+	{"NotImplemented", NULL, false, OUTCOME_OK, 2, S3_NO},
+	{"InvalidTag", NULL, false, OUTCOME_OK, 2, S3_NO},
+	{"InvalidRequest", "InvalidRequest", false, OUTCOME_INVALID, 2, S3_UNKNOWN},
+	{"InvalidRequest", "AccessDenied", false, OUTCOME_DENIED, 2, S3_UNKNOWN},
+	{"InvalidRequest", NULL, true, OUTCOME_INVALID, 1, S3_UNKNOWN},
+	{"AccessDenied", NULL, false, OUTCOME_DENIED, 1, S3_UNKNOWN},
+	{"PreconditionFailed", NULL, false, OUTCOME_REFUSED, 1, S3_UNKNOWN},
+};
+
+static void test_a_checksum_that_is_not_known(void)
+{
+	for (size_t i = 0; i < sizeof doubts / sizeof *doubts; i++) {
+		char replies[2][200];
+		const char *const codes[] = {doubts[i].first, doubts[i].second};
+		struct fixture f;
+		struct s3_object object;
+		for (size_t n = 0; n < 2; n++)
+			snprintf(replies[n], sizeof replies[n],
+				codes[n] ? SCRIPT_REPLY("400", "", "<Error><Code>%s</Code></Error>")
+					 : SCRIPT_REPLY("200", "ETag: \"%s\"\r\n", ""),
+				codes[n] ? codes[n] : "e");
+		const struct script_step steps[] = {
+			{replies[0], .close = true}, {replies[1], .close = true}};
+		if (!begin(&f, steps, 2))
+			return;
+		f.aws.settings.checksum = CHECKSUM_CRC32C;
+		f.aws.settings.checksum_is_automatic = !doubts[i].is_chosen;
+		bool ok = CHECK_STRING(outcome_name(put(&f, (struct s3_condition){0}, &object)),
+			outcome_name(doubts[i].outcome));
+		script_stop(&f.aws.server);
+		ok = CHECK_INT(f.aws.server.n_requests, doubts[i].requests) && ok;
+		ok = CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), doubts[i].echoes) && ok;
+		const struct script_request *first = &f.aws.server.requests[0];
+		ok = CHECK(script_sent(first, "x-amz-checksum-crc32c") != NULL) && ok;
+		if (doubts[i].requests == 2)
+			ok = CHECK_STRING(script_sent(first + 1, "x-amz-checksum-crc32c"), NULL) &&
+			     CHECK_STRING(script_sent(first + 1, "content-md5"),
+				     "JfnnlDI7RTiF9RgfG2JNCw==") &&
+			     ok;
+		if (!ok)
+			fprintf(stderr, "\tdoubt %zu: %s\n", i, f.aws.problem.text);
+		end(&f);
+	}
+}
+
 static enum outcome complete(struct fixture *f, struct s3_object *ret)
 {
 	static const struct s3_part parts[] = {
@@ -621,6 +676,7 @@ int main(void)
 	test_without_md5();
 	test_echo_is_learned();
 	test_conditions_are_learned();
+	test_a_checksum_that_is_not_known();
 	test_complete();
 	test_create();
 	test_head();
