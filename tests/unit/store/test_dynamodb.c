@@ -2,6 +2,7 @@
  * answer is shown by tests/system/test_aws_layer.py. */
 #include "../script_aws.h"
 #include "base/clock.h"
+#include "store/dynamodb.h"
 #include "store/dynamodb_request.h"
 
 struct fixture {
@@ -60,6 +61,40 @@ static void check_sent(struct fixture *f, size_t i, const char *operation, const
 #define THROTTLED                                                                                  \
 	SCRIPT_REPLY("400", "",                                                                    \
 		"{\"__type\":\"x#ProvisionedThroughputExceededException\",\"message\":\"slow\"}")
+
+static int skip(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	return 0;
+}
+
+/* A read whose reply is lost has failed. A write may have been applied. */
+static void test_lost_replies(void)
+{
+	static const struct script_step none[] = {{"", .close = true}, {"", .close = true},
+		{"", .close = true}, {"", .close = true}, {"", .close = true}, {"", .close = true},
+		{"", .close = true}};
+	static const struct change change = {"a", VALUE_STRING, "b", 0};
+	const struct store_range all = {.pk = "p"};
+	struct dynamodb_shape shape;
+	struct fixture f;
+	bool yes;
+	if (!begin(&f, none, 7))
+		return;
+	const struct store_ops *ops = f.store->ops;
+	struct problem *problem = &f.aws.problem;
+	CHECK_INT(ops->get(f.conn, key, true, NULL, &f.item, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(ops->get_many(f.conn, &key, 1, NULL, skip, NULL, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(ops->query(f.conn, &all, NULL, skip, NULL, &yes, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(ops->scan(f.conn, NULL, skip, NULL, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(dynamodb_describe_table(f.conn, NULL, &shape, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(dynamodb_describe_ttl(f.conn, "a", NULL, &yes, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(ops->write(f.conn, key, &(struct item_write){.changes = &change, .n_changes = 1},
+			  NULL, NULL, problem),
+		OUTCOME_LOST);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 7);
+	end(&f);
+}
 
 /* The condition that an update becomes: of an item that is there, of one that may be made, and of
  * one that must be. */
@@ -509,6 +544,7 @@ int main(void)
 	test_codes();
 	test_writes();
 	test_expressions();
+	test_lost_replies();
 	test_refusals();
 	test_checksum_of_replies();
 	test_unprocessed_keys();

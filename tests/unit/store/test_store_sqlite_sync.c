@@ -137,6 +137,21 @@ static void the_last_one_is_not_forgotten(struct opened *opened)
 	CHECK(syncs > before);
 }
 
+/* Nor do more writes of its kind. */
+static void many_that_may_wait_are_synced_too(struct opened *opened)
+{
+	const unsigned before = syncs;
+	const uint64_t since_ns = clock_boot_ns();
+	char sk[32];
+
+	for (unsigned i = 0; syncs == before && clock_boot_ns() < since_ns + 30 * NS_PER_S; i++) {
+		snprintf(sk, sizeof sk, "later and later %u", i);
+		put_well(opened, sk, true);
+		nanosleep(&(struct timespec){.tv_nsec = 10 * (long)NS_PER_MS}, NULL);
+	}
+	CHECK(syncs > before);
+}
+
 /* The kernel tells each failure once only. */
 static void a_failure_is_not_forgotten(void)
 {
@@ -193,6 +208,7 @@ int main(void)
 	if (CHECK_INT(open_at("marks.db", &opened), 0)) {
 		one_that_may_not_wait_takes_all_along(&opened);
 		the_last_one_is_not_forgotten(&opened);
+		many_that_may_wait_are_synced_too(&opened);
 		one_that_may_wait_delays_no_other(&opened);
 		closing_syncs(&opened);
 		close_it(&opened);
