@@ -2,6 +2,7 @@
  * line is in two of them. The scans are real, and so are the rows, which are kept from one run to
  * the next. */
 #include "runs.h"
+#include <signal.h>
 
 /* A live log is taken to the end of its last line, each time from where the run before ended. Once
  * it is rotated, its last line is as long as it will be. */
@@ -36,7 +37,9 @@ static void test_last_line_beyond_a_reading(void)
 static void test_no_whole_line_yet(void)
 {
 	begin();
-	sh("printf half >app.log; : >b.log; gzip <app.log >c.log");
+	/* The compressed one has a newline among its bytes, which ends no line. */
+	sh("printf half >app.log; : >b.log; printf "
+	   "'\\037\\213\\010\\020\\0\\0\\0\\0\\0\\003a\\n\\0' >c.log");
 	run_finds("app.log (no line) | b.log (no line) | c.log (live)");
 	sh("echo ' and half' >>app.log");
 	run_finds("app.log@0=half and half$ | b.log (no line) | c.log (live)");
@@ -84,6 +87,8 @@ static void test_copies(void)
 		/* A log that had the name of its family has to be somewhere. */
 		{"echo a >x.log", "cp x.log y; rm x.log; echo b >>y; mv y x.log.1",
 			"+x.log.1@2=b$ | x.log.1@0=a$"},
+		/* A file with the family's name is a new log, however it begins. */
+		{"echo a >x.log", "mv x.log ../x; printf 'a\\nb\\n' >x.log", "x.log@0=a$b$"},
 		/* Rotated, it is renamed: a longer file is another log. */
 		{"echo a >x.log.1", "rm x.log.1; printf 'a\\nb\\n' >x.log.2", "x.log.2=a$b$"},
 		{"echo a >x.log-20260101", "rm x*; printf 'a\\nb\\n' | gzip >x.log-20260102.gz",
@@ -137,16 +142,16 @@ static void test_copies(void)
 }
 
 /* The name that a file had last decides about its copies, also if no run has read it under that
- * name. */
+ * name: as a rotated log, it is no longer looked for in plain files. */
 static void test_name_of_an_unchanged_file(void)
 {
 	begin();
 	sh("echo a >x.log; touch -d @1000 x.log");
 	run_finds("x.log@0=a$");
-	sh("mv x.log x.log-20260101; echo l >x.log");
-	run_finds("x.log-20260101=a$ | x.log@0=l$");
-	sh("rm x.log-*; printf 'a\\nb\\n' | gzip >x.log-20260101.gz");
-	run_finds("+x.log-20260101.gz@2=b$ | x.log-20260101.gz@0=a$ | x.log@0=l$");
+	sh("mv x.log x.log.1");
+	run_finds("x.log.1=a$");
+	sh("rm x.log.1; printf 'a\\nb\\n' >x.log.2");
+	run_finds("x.log.2=a$b$");
 	tree_end();
 }
 
@@ -200,6 +205,11 @@ static void test_copy_of_the_live_log(void)
 	}
 }
 
+#define EMPTIED(bytes)                                                                             \
+	"notice: x.log was emptied after " bytes " bytes of it were taken, and no file here is "   \
+	"known as their copy; a copy that was made before the last of them were written, or in "   \
+	"another folder (logrotate's olddir), is uploaded as a whole"
+
 /* Without a copy, the emptied log is lost, so that new lines that are equal to the old ones are
  * taken. */
 static void test_emptied(void)
@@ -208,10 +218,7 @@ static void test_emptied(void)
 	sh("printf 'one\\ntwo\\n' >x.log");
 	run_finds("x.log@0=one$two$");
 	sh("echo one >x.log");
-	run_finds("notice: x.log was emptied after 8 bytes of it were taken, and no file here is "
-		  "known as their copy; a copy that was made before the last of them were written, "
-		  "or in another folder (logrotate's olddir), is uploaded as a whole | "
-		  "x.log@0=one$");
+	run_finds(EMPTIED("8") " | x.log@0=one$");
 	sh("echo two >>x.log");
 	run_finds("+x.log@4=two$ | x.log@0=one$");
 	tree_end();
@@ -243,18 +250,24 @@ static void test_missing(void)
 	sh("echo one >x.log; echo old >x.log.9; touch -d @1000 *");
 	run_finds("x.log.9=old$ | x.log@0=one$");
 	sh("mv x.log ../x");
-	for (today = 101; today < 106; today++)
+	for (today = 101; today < 108; today++)
 		run_finds("x.log.9=old$");
-	sh("mv ../x x.log"); /* it was there again, so the days begin again */
+	sh("mv ../x x.log"); /* it is there again, on the last day, so the days begin again */
 	run_finds("x.log.9=old$ | x.log@0=one$");
+	sh("mv x.log ../x"); /* on the same day, which counts only until it is back */
+	run_finds("x.log.9=old$");
+	sh("mv ../x x.log");
+	run_finds("x.log.9=old$ | x.log@0=one$");
+	for (today = 109; today < 120; today++)
+		run_finds("x.log.9=old$ | x.log@0=one$");
 	sh("mv x.log ../x");
-	for (today = 107; today < 114; today++)
+	for (; today < 127; today++)
 		run_finds("x.log.9=old$");
 	sh("gzip -c ../x >x.log.1.gz");
-	today = 113;
+	today = 126;
 	run_finds("x.log.1.gz@0=one$ | x.log.9=old$");
 	sh("rm x.log.1.gz");
-	for (today = 115; today < 122; today++)
+	for (today = 127; today < 134; today++)
 		run_finds("x.log.9=old$");
 	run_finds("x.log.9=old$"); /* it was no live log any more */
 	sh("gzip -c ../x >x.log.1.gz");
@@ -317,11 +330,7 @@ static void test_young(void)
 			"x.log (family) | x.log.1.gz (young)", NULL},
 		/* It has other content, so the log is lost. */
 		{"echo a >x.log", "echo b >x.log.1; echo c >x.log",
-			"notice: x.log was emptied after 2 bytes of it were taken, and no file here "
-			"is known as their copy; a copy that was made before the last of them were "
-			"written, or in another folder (logrotate's olddir), is uploaded as a whole | "
-			"x.log.1 (young) | x.log@0=c$",
-			"x.log.1=b$ | x.log@0=c$"},
+			EMPTIED("2") " | x.log.1 (young) | x.log@0=c$", "x.log.1=b$ | x.log@0=c$"},
 		{"echo a >x.log.1; touch -d @1000 x.log.1", "cp -p x.log.1 x.log.2; touch x.log.1",
 			"x.log.1 (young) | x.log.2 (family)", "x.log.1@0=a$ | x.log.2=a$"},
 	};
@@ -353,10 +362,16 @@ static void test_unchanged_files(void)
 		  "were to be uploaded; the next run takes what is there then)");
 	tree_end();
 	begin();
-	sh("echo one >x.log.1; touch ../now; touch -r ../now x.log.1");
-	run_finds("x.log.1=one$");
-	sh("echo two >x.log.1; touch -r ../now x.log.1");
-	run_finds("x.log.1=two$");
+	sh("echo one >x.log; touch ../now; touch -r ../now x.log");
+	run_finds("x.log@0=one$");
+	sh("echo two >x.log; touch -r ../now x.log");
+	run_finds(EMPTIED("4") " | x.log@0=two$");
+	tree_end();
+	begin();
+	sh("echo one >x.log; touch -d @1000 x.log");
+	run_finds("x.log@0=one$");
+	sh("echo two >x.log; touch -d @2000 x.log");
+	run_finds(EMPTIED("4") " | x.log@0=two$");
 	tree_end();
 	begin();
 	sh("printf 'one\\nthr' >x.log; touch -d @1000 x.log");
@@ -414,7 +429,7 @@ static void test_families(void)
 {
 	static const char *const both[] = {"t", "u"};
 	begin();
-	sh("mkdir d ../u; echo one >x.log; echo one >d/x.log; echo one >../u/x.log");
+	sh("mkdir d ../u; echo one >x.log; echo one >d/x.log; echo uno >../u/x.log");
 	options.sources = both;
 	options.n_sources = 2;
 	options.key_template = NULL;
@@ -423,12 +438,56 @@ static void test_families(void)
 	const struct key_template_options how = {.text = "{path}-{id}", .families = families};
 	tree_need(key_template_new(&how, &with_path, &problem) == 0, "template");
 	options.key_template = with_path;
-	sh("mv ../u/x.log ../u/y.log");
-	run_finds("d/x.log@0=one$ | x.log@0=one$ | y.log@0=one$");
-	sh("echo two >>x.log; echo three >>d/x.log; echo four >>../u/y.log");
-	run_finds("+d/x.log@4=three$ | +x.log@4=two$ | +y.log@4=four$ | d/x.log@0=one$ | "
-		  "x.log@0=one$ | y.log@0=one$");
+	run_finds("d/x.log@0=one$ | x.log@0=one$ | x.log@0=uno$");
+	sh("echo two >>x.log; echo three >>d/x.log; echo four >>../u/x.log");
+	run_finds("+d/x.log@4=three$ | +x.log@4=four$ | +x.log@4=two$ | d/x.log@0=one$ | "
+		  "x.log@0=one$ | x.log@0=uno$");
 	key_template_free(with_path);
+	tree_end();
+}
+
+/* A last run takes a log that a program is still writing, to the end of its last line. */
+static void test_written_log(void)
+{
+	begin();
+	sh("printf 'one\\nthr' >x.log.1; touch -d @1000 x.log.1; echo a | gzip >y.log.1.gz");
+	const int fds[] = {open("t/x.log.1", O_WRONLY | O_CLOEXEC),
+		open("t/y.log.1.gz", O_WRONLY | O_CLOEXEC)};
+	const pid_t pid = fork();
+	if (pid == 0) {
+		pause(); /* it has both open */
+		_exit(0);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	run_finds("x.log.1 (changed) | y.log.1.gz (changed)");
+	options.takes_written = true;
+	run_finds("x.log.1@0=one$ | y.log.1.gz=(packed)");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	options.takes_written = false;
+	run_finds("+x.log.1@4=thr | x.log.1@0=one$ | y.log.1.gz=(packed)");
+	tree_end();
+}
+
+/* A piece keeps the time that the log had when it was cut. */
+static void test_times_of_pieces(void)
+{
+	struct scan *scan;
+	struct scan_entry entry;
+	struct problem problem;
+	unsigned found = 0;
+	begin();
+	sh("echo one >x.log; touch -d @1000 x.log");
+	run_finds("x.log@0=one$");
+	sh("echo two >>x.log; touch -d @2000 x.log");
+	begin_run();
+	tree_need(scan_open(&options, &scan, &problem) == 0, problem.text);
+	for (; scan_next(scan, &entry, &problem) > 0; found++)
+		CHECK_INT(entry.mtime_ns, (entry.offset ? 2000 : 1000) * (int64_t)NS_PER_S);
+	CHECK_INT(found, 2);
+	scan_close(scan);
+	end_run();
 	tree_end();
 }
 
@@ -486,6 +545,8 @@ int main(void)
 	test_files_that_cannot_be_judged();
 	test_only_looks();
 	test_families();
+	test_written_log();
+	test_times_of_pieces();
 	test_two_runs();
 	runs_end();
 	return check_result();
