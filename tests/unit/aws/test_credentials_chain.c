@@ -10,17 +10,22 @@
 
 /* Keys of one length leave the file as it was by its looks, so that the chain does not notice them
  * by itself. */
-static void write_keys(const char *key, const char *token)
+static void write_all(const char *key, const char *secret, const char *token)
 {
 	static const struct timespec times[] = {{1000, 0}, {1000, 0}};
 	FILE *file = fopen("keys", "w");
 	if (!CHECK(file != NULL))
 		return;
-	fprintf(file, "[p]\naws_access_key_id=%s\naws_secret_access_key=s\n", key);
+	fprintf(file, "[p]\naws_access_key_id=%s\naws_secret_access_key=%s\n", key, secret);
 	if (*token)
 		fprintf(file, "aws_session_token=%s\n", token);
 	fclose(file);
 	CHECK_INT(utimensat(AT_FDCWD, "keys", times, 0), 0);
+}
+
+static void write_keys(const char *key, const char *token)
+{
+	write_all(key, "s", token);
 }
 
 static struct credentials_chain *chain_of(uint64_t patience_ms)
@@ -121,6 +126,24 @@ static void test_old_news(void)
 	credentials_chain_free(chain);
 }
 
+/* Keys are others if any part of them is. */
+static void test_parts(void)
+{
+	static const struct {
+		const char *key, *secret, *token;
+	} parts[] = {{"other", "s", "t"}, {"first", "r", "t"}, {"first", "s", "u"}};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		write_keys("first", "t");
+		struct credentials_chain *chain = chain_of(1);
+		const unsigned generation = get(chain, 0, "first");
+		credentials_accepted(chain);
+		write_all(parts[i].key, parts[i].secret, parts[i].token);
+		CHECK(credentials_refused(chain, generation, true, NULL));
+		CHECK(get(chain, 0, parts[i].key) != generation);
+		credentials_chain_free(chain);
+	}
+}
+
 static bool always(void *arg)
 {
 	return true;
@@ -166,6 +189,7 @@ int main(void)
 	scratch_make();
 	test_refusals();
 	test_old_news();
+	test_parts();
 	test_given_up();
 	test_none();
 	scratch_remove();
