@@ -112,6 +112,49 @@ static void test_tables(void)
 	}
 }
 
+/* --- making a table */
+
+static const struct {
+	enum s3once_lock_dialect dialect;
+	const char *ttl_name, *replies[6];
+	int r, is_created;
+	const char *sent, *text;
+} inits[] = {
+	{S3ONCE_LOCK_JAVA, NULL, {TABLE("")}, 0, 0, "Desc", ""},
+	{S3ONCE_LOCK_JAVA, NULL, {ERROR("400", "ResourceNotFoundException"), OK, TABLE("")}, 0, 1,
+		"Desc Crea Desc", ""},
+	{S3ONCE_LOCK_JAVA, "gone", {TABLE(""), OK}, 0, 0, "Desc Upda", ""},
+	/* No failures, but the user learns of them. */
+	{S3ONCE_LOCK_JAVA, "gone", {TABLE(""), ERROR("400", "UnknownOperationException")}, 0, 0,
+		"Desc Upda", "has no time to live"},
+	{S3ONCE_LOCK_JAVA, NULL, {TABLE(REPLICA)}, 0, 0, "Desc", "eu-west-1"},
+	{S3ONCE_LOCK_JAVA, NULL, {DENIED}, -EIO, 0, "Desc", ""},
+	{S3ONCE_LOCK_PYTHON, NULL, {TABLE("")}, -EIO, 0, "Desc", "is not one for these locks"},
+	/* That client copies what it does not know, and would let new rows expire. */
+	{S3ONCE_LOCK_GO, "gone", {NULL}, -EINVAL, 0, "", "no time to live in a go table"},
+};
+
+static void test_inits(void)
+{
+	for (size_t i = 0; i < sizeof inits / sizeof *inits; i++) {
+		const struct s3once_locks_options options = {.dialect = inits[i].dialect};
+		const struct s3once_locks_table table = {.ttl_name = inits[i].ttl_name};
+		struct fixture f;
+		int is_created = -1;
+		if (!begin(&f, inits[i].replies, &options))
+			return;
+		bool ok = CHECK_INT(
+			s3once_locks_init(f.locks, &table, &is_created, &f.error), inits[i].r);
+		ok = CHECK_INT(is_created, inits[i].is_created) && ok;
+		ok = CHECK(strstr(f.error.text, inits[i].text) != NULL) && ok;
+		ok = CHECK(*inits[i].text || inits[i].r || !*f.error.text) && ok;
+		ok = check_sent(&f, inits[i].sent) && ok;
+		if (!ok)
+			fprintf(stderr, "\tinit %zu: %s\n", i, f.error.text);
+		end(&f);
+	}
+}
+
 /* --- rows of each dialect */
 
 static const struct {
@@ -208,6 +251,7 @@ int main(void)
 {
 	scratch_make();
 	test_tables();
+	test_inits();
 	test_dialects();
 	test_listing();
 	scratch_remove();
