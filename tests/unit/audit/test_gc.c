@@ -4,6 +4,7 @@
 #include "audit/forget.h"
 #include "base/clock.h"
 #include <poll.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #define LEASE_MS 600
@@ -211,6 +212,7 @@ static void look_at_claim(void *arg)
 	CHECK_STRING(mark_state_name(mark.state), "claimed");
 	CHECK_STRING(mark.session, session_id(claimed_by_gc->session));
 	CHECK_STRING(mark.source, "h:gc");
+	CHECK_STRING(mark.suffix, ".gz"); /* of the object of the mark, not of the upload */
 	CHECK_INT(mark.at_s, OLD_S);
 	mark_clear(&mark);
 }
@@ -224,7 +226,10 @@ static void test_claim(void)
 	c.audit.aws.server.steps[2].meanwhile = look_at_claim;
 	claimed_by_gc = &c;
 	c.limits.abandon = is_never_stopped;
-	AUDIT_PUT(&c.audit, "k", FAILED_MARK, .upload_suffix = ".zst", .at = OLD_S);
+	/* A failed upload is free, whether or not the session that has failed goes on. */
+	AUDIT_PUT(
+		&c.audit, "k", FAILED_MARK, .suffix = ".gz", .upload_suffix = ".zst", .at = OLD_S);
+	audit_put_session(&c.audit, "s", "open");
 	CHECK_INT(run_gc(&c, false, UINT64_MAX), OUTCOME_OK);
 	struct mark after = audit_mark(&c.audit, "k");
 	CHECK_STRING(after.error, "it was cut");
@@ -232,6 +237,59 @@ static void test_claim(void)
 	audit_asked(&c.audit, "HEAD GET DELETE GET ");
 	CHECK(script_is_to(&c.audit.aws.server.requests[0], "HEAD /b/k.zst"));
 	CHECK(script_is_to(&c.audit.aws.server.requests[2], "DELETE /b/k.zst?uploadId=u1"));
+	end(&c);
+}
+
+static atomic_bool is_stopped;
+
+static void stop(struct audit *audit)
+{
+	atomic_store(&is_stopped, true);
+}
+
+static bool ask_is_stopped(void *arg)
+{
+	return atomic_load(&is_stopped);
+}
+
+/* After a stop nothing new is claimed, so that no upload is left in the hands of gc. */
+static void test_stop(void)
+{
+	struct collecting c;
+	if (!begin(&c, NULL, 0, 100 * LEASE_MS))
+		return;
+	AUDIT_PUT(&c.audit, "k", FAILED_MARK, .at = OLD_S);
+	atomic_store(&is_stopped, false);
+	c.limits.abandon = ask_is_stopped;
+	c.audit.before_get = stop;
+	CHECK_INT(run_gc(&c, false, UINT64_MAX), OUTCOME_ABANDONED);
+	CHECK_STRING(c.said, "");
+	struct mark after = audit_mark(&c.audit, "k");
+	CHECK_STRING(mark_state_name(after.state), "failed");
+	CHECK(after.upload.id != NULL && after.at_s == OLD_S);
+	mark_clear(&after);
+	audit_asked(&c.audit, "");
+	end(&c);
+}
+
+static void stop_now(void *arg)
+{
+	atomic_store(&is_stopped, true);
+}
+
+/* After a stop in between, no further request is sent for the upload. */
+static void test_stop_before_the_abort(void)
+{
+	const struct script_step steps[] = {AUDIT_ABSENT, NO_PARTS, ABORTED, GONE};
+	struct collecting c;
+	if (!begin(&c, steps, 4, 100 * LEASE_MS))
+		return;
+	c.audit.aws.server.steps[0].meanwhile = stop_now;
+	AUDIT_PUT(&c.audit, "k", FAILED_MARK, .at = OLD_S);
+	atomic_store(&is_stopped, false);
+	c.limits.abandon = ask_is_stopped;
+	CHECK_INT(run_gc(&c, false, UINT64_MAX), OUTCOME_ABANDONED);
+	audit_asked(&c.audit, "HEAD ");
 	end(&c);
 }
 
@@ -349,6 +407,8 @@ int main(void)
 	test_marks();
 	test_lease_that_ends();
 	test_claim();
+	test_stop();
+	test_stop_before_the_abort();
 	test_changed_meanwhile();
 	test_bucket_of_a_lost_upload();
 	test_sessions_that_may_live();
