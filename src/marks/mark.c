@@ -92,7 +92,7 @@ static const struct row_table mark_table = ROW_TABLE(fields);
 void open_upload_clear(struct open_upload *upload)
 {
 	free(upload->id);
-	*upload = (struct open_upload){0};
+	memset(upload, 0, sizeof *upload);
 }
 
 void open_upload_move(struct open_upload *to, struct open_upload *from)
@@ -112,7 +112,7 @@ void mark_clear(struct mark *mark)
 	open_upload_clear(&mark->upload);
 	free(mark->source);
 	free(mark->error);
-	*mark = (struct mark){0};
+	memset(mark, 0, sizeof *mark);
 }
 
 void claim_clear(struct claim *claim)

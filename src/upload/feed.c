@@ -203,7 +203,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 	for (size_t i = taken; i < n; i++)
 		feed_drop_candidate(run, feed->chunk[i]);
 	feed->n -= n_whole;
-	memmove(feed->chunk, feed->chunk + n_whole, feed->n * sizeof *feed->chunk);
+	memmove(feed->chunk, feed->chunk + n_whole, feed->n * sizeof(struct candidate *));
 	return can_go_on && taken == n;
 }
 
