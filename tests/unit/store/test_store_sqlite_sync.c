@@ -76,6 +76,61 @@ static void one_that_may_not_wait_takes_all_along(struct opened *opened)
 	CHECK(syncs > before);
 }
 
+/* Each kind of write waits for its sync, unless it may be synced later. */
+static void each_write_waits_unless_it_need_not(struct opened *opened)
+{
+	static const struct item item;
+	static const struct change change = {.name = "a", .type = VALUE_STRING, .value = "1"};
+	static const struct item_write writes[] = {
+		{.item = &item},
+		{.changes = &change, .n_changes = 1},
+		{.count = "n"},
+		{.count = "n", .or_absent = true, .shows = true},
+		{.removes = true},
+	};
+	struct item shown = {0};
+	char sk[32];
+
+	for (size_t i = 0; i < 2 * sizeof writes / sizeof *writes; i++) {
+		struct item_write write = writes[i / 2];
+		write.may_sync_later = i % 2;
+		snprintf(sk, sizeof sk, "write %zu", i);
+		put_well(opened, sk, false);
+		const unsigned before = syncs;
+		const uint64_t since_ns = clock_boot_ns();
+		bool good = CHECK_INT(
+			opened->store->ops->write(opened->conn, (struct item_key){"p", sk}, &write,
+				&(struct call_limits){0}, &shown, &opened->problem),
+			OUTCOME_OK);
+		item_clear(&shown);
+		if (write.may_sync_later)
+			check_unsynced(before, since_ns);
+		else
+			good &= CHECK(syncs > before);
+		if (!good)
+			fprintf(stderr, "\twrite %zu: %s\n", i, opened->problem.text);
+	}
+}
+
+/* A sync that a caller asks for takes along the writes of this store, and those of others, even if
+ * this store itself has nothing to sync. */
+static void a_sync_takes_all_along(struct opened *opened)
+{
+	struct opened other;
+
+	put_well(opened, "mine", true);
+	unsigned before = syncs;
+	CHECK_INT(store_sync(opened->conn, NULL, &opened->problem), OUTCOME_OK);
+	CHECK(syncs > before);
+	if (!CHECK_INT(open_at("marks.db", &other), 0))
+		return;
+	put_well(&other, "theirs", true);
+	before = syncs;
+	CHECK_INT(store_sync(opened->conn, NULL, &opened->problem), OUTCOME_OK);
+	CHECK(syncs > before);
+	close_it(&other);
+}
+
 #define ROUNDS 200
 
 /* Begins a round together with the thread that writes what may not wait. */
@@ -101,7 +156,8 @@ static void *write_what_may_wait(void *arg)
 	return NULL;
 }
 
-/* Writes that arrive together share a transaction. One that may not wait is synced all the same. */
+/* Writes that arrive together share a transaction. One that may not wait is synced all the same,
+ * and so is a sync that is asked for. */
 static void one_that_may_wait_delays_no_other(struct opened *opened)
 {
 	struct beside beside = {.opened = opened};
@@ -115,7 +171,10 @@ static void one_that_may_wait_delays_no_other(struct opened *opened)
 		snprintf(sk, sizeof sk, "beside now %u", i);
 		pthread_barrier_wait(&beside.begin);
 		const unsigned before = syncs;
-		put_well(opened, sk, false);
+		if (i % 2)
+			put_well(opened, sk, false);
+		else
+			CHECK_INT(store_sync(opened->conn, NULL, &opened->problem), OUTCOME_OK);
 		CHECK(syncs > before);
 	}
 	pthread_join(thread, NULL);
@@ -152,18 +211,25 @@ static void many_that_may_wait_are_synced_too(struct opened *opened)
 	CHECK(syncs > before);
 }
 
-/* The kernel tells each failure once only. */
-static void a_failure_is_not_forgotten(void)
+/* The syncs that may fail. */
+enum failing { SYNC_LATER, SYNC_OF_WRITE, SYNC_ASKED_FOR, FAILINGS };
+
+/* The kernel tells each failure once only. Whoever waits for the sync is told, and so is each later
+ * writer. */
+static void a_failure_is_not_forgotten(const char *name, enum failing failing)
 {
 	struct opened opened;
 
-	if (!CHECK_INT(open_at("failing.db", &opened), 0))
+	if (!CHECK_INT(open_at(name, &opened), 0))
 		return;
 	put_well(
 		&opened, "first", false); /* the head of a new log is synced with its first write */
 	const uint64_t since_ns = clock_boot_ns();
 	fails = true;
-	put_well(&opened, "lost", true);
+	CHECK_INT(put(&opened, "lost", failing != SYNC_OF_WRITE),
+		failing == SYNC_OF_WRITE ? OUTCOME_SETUP : OUTCOME_OK);
+	if (failing == SYNC_ASKED_FOR)
+		CHECK_INT(store_sync(opened.conn, NULL, &opened.problem), OUTCOME_SETUP);
 	while (fails && clock_boot_ns() < since_ns + 30 * NS_PER_S)
 		nanosleep(&(struct timespec){.tv_nsec = 10 * (long)NS_PER_MS}, NULL);
 	CHECK_INT(put(&opened, "later", true), OUTCOME_SETUP);
@@ -174,12 +240,12 @@ static void a_failure_is_not_forgotten(void)
 }
 
 /* The kernel would not sync it once more by itself. */
-static void what_was_not_synced_is_written_anew(void)
+static void what_was_not_synced_is_written_anew(const char *name)
 {
 	struct opened opened;
 	const unsigned synced = syncs, written = log_writes;
 
-	if (!CHECK_INT(open_at("failing.db", &opened), 0))
+	if (!CHECK_INT(open_at(name, &opened), 0))
 		return;
 	CHECK(syncs > synced && log_writes > written);
 	CHECK_INT(get_one(&opened, "p", "lost"), OUTCOME_OK);
@@ -203,18 +269,24 @@ static void closing_syncs(struct opened *opened)
 int main(void)
 {
 	struct opened opened;
+	char name[32];
 
 	scratch_make();
 	if (CHECK_INT(open_at("marks.db", &opened), 0)) {
 		one_that_may_not_wait_takes_all_along(&opened);
+		each_write_waits_unless_it_need_not(&opened);
+		a_sync_takes_all_along(&opened);
 		the_last_one_is_not_forgotten(&opened);
 		many_that_may_wait_are_synced_too(&opened);
 		one_that_may_wait_delays_no_other(&opened);
 		closing_syncs(&opened);
 		close_it(&opened);
 	}
-	a_failure_is_not_forgotten();
-	what_was_not_synced_is_written_anew();
+	for (enum failing failing = 0; failing < FAILINGS; failing++) {
+		snprintf(name, sizeof name, "failing %d.db", (int)failing);
+		a_failure_is_not_forgotten(name, failing);
+		what_was_not_synced_is_written_anew(name);
+	}
 	scratch_remove();
 	return check_result();
 }
