@@ -511,9 +511,9 @@ struct s3once_options {
 	/* The size of a part, and of the largest file that is sent whole, at least 5 MiB. It grows
 	 * for huge files. 0: 16 MiB. */
 	uint64_t part_bytes;
-	/* Attempts at each request, with the first one counted. Throttling does not count as long
-	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or the value of the profile, or
-	 * 9. */
+	/* Attempts at each request, with the first one counted. A throttled attempt does not count
+	 * as long as the service still accepts some requests. 0: AWS_MAX_ATTEMPTS, or the value of
+	 * the profile, or 9. */
 	unsigned attempts;
 	/* The time after which a run without progress ends with S3ONCE_EXIT_SETUP, whatever the
 	 * reason. Progress means that a file is finished, or that S3 has got bytes that it did not

@@ -107,8 +107,7 @@ int call_request_build(
 				.service = endpoint->signing_name,
 				.date = ret->date},
 			authorization);
-	/* Appends the query only now: until here the URL ends with the path, which was signed from
-	 * this memory. */
+	/* The query is appended only now: sigv4 was given the path as the end of this URL. */
 	text_add(url, call->query[0] ? "?" : "");
 	text_add(url, call->query);
 	error = error ? error : url->error;

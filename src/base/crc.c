@@ -122,7 +122,8 @@ static void fill_tables(void)
 			for (int bit = 0; bit < 8; bit++)
 				byte[0][i] = times_x((enum checksum)kind, byte[0][i]);
 		}
-		/* Each row is the one before with one more zero byte. */
+		/* byte[k][b] is the CRC of byte b with k zero bytes behind it. Each row is made of
+		 * the one before. */
 		for (int i = 256; i < 8 * 256; i++) {
 			const uint64_t before = byte[i / 256 - 1][i % 256];
 			byte[i / 256][i % 256] = (before >> 8) ^ byte[0][before & 0xFF];

@@ -43,7 +43,8 @@ struct waiting {
 		is_met_ ? WAIT_MET : waiting_.ended;                                               \
 	})
 
-/* Sleeps, or calls abandon(). Returns false if the wait is over. Only wait_until() calls it. */
+/* One turn of a wait: asks abandon() if that is due, otherwise sleeps. Returns false if the time is
+ * up, or abandon() has ended the wait. Only wait_until() calls it. */
 bool wait_goes_on(struct waiting *waiting);
 
 /* A signal from one thread to another that waits for it. The thread that has waited may destroy it

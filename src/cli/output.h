@@ -39,8 +39,8 @@ void output_result(struct output *output, const char *line);
 #define output_say(output, ...)  output_print(output, STDERR_FILENO, __VA_ARGS__)
 void output_print(struct output *output, int fd, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A key, a path or a sentence for such a line, escaped by text_add_escaped(). It is cut only if it
- * is longer than any of these can be. quote() is for a name inside a sentence. */
+/* A key, a path or a sentence for such a line, escaped by text_add_escaped(). The buffer has
+ * room for the longest of these. quote() is for a name inside a sentence. */
 struct escaped {
 	char text[16 << 10];
 };

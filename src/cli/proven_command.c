@@ -139,7 +139,7 @@ static int prove_files(
 	if (!has_folder || options->quiet || options->json ||
 		!(view.proven + view.unproven + view.failed))
 		return code;
-	/* The files of a folder are too many to list, so that their number is printed. */
+	/* A folder may have too many files to list them, so only their number is printed. */
 	struct text others = TEXT(200);
 	if (view.unproven)
 		text_addf(&others, ", %s %s not", human_things(view.unproven, "file").text,

@@ -165,9 +165,9 @@ static void note_renewal(struct lease *lease, uint64_t sent_ns)
 	uv_mutex_unlock(&keeper->mutex);
 }
 
-/* Judges the row that has refused a heartbeat, without holding the mutex. OK if the row has the
- * pending version: an earlier try of ours was applied. TRANSIENT if the row has the last known
- * version. REFUSED otherwise: the lease is lost. */
+/* Judges the row that has refused a heartbeat. The caller does not hold the mutex. OK if the row
+ * has the pending version: an earlier try of ours was applied. TRANSIENT if the row has the last
+ * known version. REFUSED otherwise: the lease is lost. */
 static enum outcome judge_refusing_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
@@ -177,7 +177,8 @@ static enum outcome judge_refusing_row(struct lease *lease, const struct item *r
 		return OUTCOME_OK;
 	}
 	if (version && strcmp(version, lease->version) == 0)
-		/* another write changed the row after it had refused ours */
+		/* another client has written our version back since, so the heartbeat is repeated
+		 */
 		return OUTCOME_TRANSIENT;
 	uv_mutex_lock(&lease->keeper->mutex);
 	memcpy(lease->loss, why, sizeof lease->loss);

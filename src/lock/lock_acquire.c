@@ -276,7 +276,7 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	 * `expires` has passed.
 	 *
 	 * In a dialect without `released` a row is free only if it is absent. Then the write has no
-	 * condition, and with or_absent it can only create the row. */
+	 * condition: with or_absent, that means that the row must be absent. */
 	const struct condition as_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
@@ -327,7 +327,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	const struct call_limits limits = acquire_limits(a, sent_ns);
 	item_clear(ret_item);
 	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
-	/* If the lock is acquired, it owns the item. */
+	/* complete_lock() takes over the item. */
 	int r = o == OUTCOME_OK        ? complete_lock(a, lock, version, sent_ns, ret_item)
 		: o == OUTCOME_REFUSED ? -EBUSY
 				       : fail_acquisition(a, &problem);
@@ -335,8 +335,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 		lease_stop(lock->lease);
 	if (r && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
 		/* The row may be ours. It is released, so that no client has to wait until its
-		 * lease expires. The outcome does not matter, since otherwise the lease expires. So
-		 * the caller waits only briefly for it. */
+		 * lease expires. If that fails, the lease expires by itself, so the caller waits
+		 * only briefly. */
 		struct item present = {0};
 		const struct lock_release_target target = {.locks = a->locks,
 			.key = lock->row_key.key,

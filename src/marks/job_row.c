@@ -179,7 +179,8 @@ struct page {
 };
 
 /* Adds a row to the page if the page has room. Skips a row whose host or job is longer than
- * job_key_make() makes them. Its key is the last one all the same. 0 or -ENOMEM. */
+ * job_key_make() makes them. In any case page->last is its key, after which the reading goes on:
+ * the store is never asked for more rows than have room. 0 or -ENOMEM. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;

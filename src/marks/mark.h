@@ -162,9 +162,7 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 struct item_key mark_key(
 	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX]);
 
-/* The verdict of a mark about a file. The input of a pipe is done if its mark says done. If both
- * the mark and the file have the id of a content, only these ids are compared, and not size and
- * mtime. Pure. */
+/* The verdict of a mark about a file. */
 enum mark_says {
 	SAYS_FREE,    /* absent, forgotten or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
@@ -174,6 +172,8 @@ enum mark_says {
 	SAYS_CLAIMED, /* another session has claimed it, which shows whether the claim is stale; or
 			 the mark is MARK_UNREADABLE */
 };
+/* Judges a file by its mark. The input of a pipe is done if its mark says done. If both the mark
+ * and the file have a content id, only the ids are compared, and not size and mtime. Pure. */
 enum mark_says mark_says(const struct mark *mark, const struct asked *file);
 
 /* One key of one store through one connection, for the calls below. Borrowed. */

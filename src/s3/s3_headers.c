@@ -89,7 +89,8 @@ static const struct value *find_value(const struct s3_headers *headers, const ch
 	return NULL;
 }
 
-/* Adds a value of a setting, in place of its earlier value of the same name. */
+/* Adds a value of a setting, in place of its earlier value of the same name. An object lock has one
+ * value, whatever its name is. 0 or -ENOMEM. */
 static int add_value(struct s3_headers *headers, const struct setting *setting, const char *name,
 	const char *value)
 {

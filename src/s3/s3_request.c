@@ -377,8 +377,9 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 }
 
 /* Finds the bucket's region after a redirect that does not name it. S3 names the region in its
- * reply to a HEAD of the bucket, from which call_perform() learns it, unless another thread has
- * done so meanwhile. Returns false if the HEAD ends with SETUP, too. */
+ * reply to a HEAD of the bucket, from which call_perform() learns it, if no other thread has done
+ * so meanwhile. Returns false if the HEAD ends with SETUP, as the request has: then the region
+ * stays unknown. */
 static bool finds_region(const struct s3_request *request)
 {
 	const struct call head = {.kind = S3_HEAD_BUCKET,

@@ -36,10 +36,11 @@ static int open_regular(int folder_fd, const char *name, bool follows, struct fi
 	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
 	int error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	/* If the file was renamed after it was opened, and then written to, its content was never
-	 * under this name. So the name still has to point to the open file. Another inode number
-	 * alone does not count, since some file systems give a file another number at each look. A
-	 * later rename shows in the ctime. */
+	/* If the file was renamed after it was opened, another file may have the name by now. The
+	 * bytes that are written to the open file after that were never under this name. So the
+	 * name still has to point to the open file. Another inode number alone does not count,
+	 * since some file systems give a file another number at each look. A later rename shows in
+	 * the ctime. */
 	if (!error && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		error = -errno;
 	else if (!error && named.st_ino != st.st_ino &&

@@ -16,7 +16,7 @@ void json_add_member(struct text *ret, const char *name);
 void json_add_text(struct text *ret, const char *name, const char *value);
 /* Adds {"S":"text"}, or the equivalent for another type. */
 void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n);
-/* Adds "name":{"S":"text"} as a member of its object. */
+/* Adds "name":{"S":"text"} as a member of the object that is open in `ret`. */
 void item_add_attribute(struct text *ret, const struct attribute *attribute);
 
 /* The most values of one reply. A page of 1 MB has fewer, however small its items are. Each takes

@@ -133,8 +133,8 @@ int store_s3_open(const struct aws_settings *settings, struct http_shared *http,
 	struct store **ret, struct problem *ret_problem);
 
 /* Opens a store for one host, which is an SQLite file (WAL). A missing file is made, with mode 0600
- * whatever the umask is. Its directory has to exist, unless the path is that of a file in the
- * folder of state_folder.h. Then missing directories are made, too, with mode 0700.
+ * whatever the umask is. Its directory has to exist. Only in the state folder (state_folder.h)
+ * are missing directories made, with mode 0700.
  *
  * Refused with a sentence: a symbolic link, a file of another owner, one that its group or others
  * may write, one on a network file system, one that is not a store, has a newer layout, is damaged,

@@ -1,6 +1,7 @@
 /* The threads of a run, and the loop of the main thread. The loop starts the scan and the workers,
  * and sets the number of workers every 25 ms (queue/level.h). It also checks the limits of the run,
- * reports progress, and answers a request to stop. It must not block except for its events. */
+ * reports progress, and answers a request to stop. It blocks only to wait for
+ * the next of these. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -263,7 +264,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 		const unsigned started = push->pool.n - 1;
 		n = started > PUSH_SPARE_THREADS ? started - PUSH_SPARE_THREADS : 1;
 		level_lower_most(&push->level, n, S3ONCE_LIMITED_BY_THREADS);
-		/* The workers beyond n were counted as allowed, but have never all been there. */
+		/* More workers than n were allowed, but never ran at the same time. */
 		push->most_workers = push->most_workers < n ? push->most_workers : n;
 		report_new_level(push);
 		queue_retire(push->run.queue, started - n);

@@ -174,9 +174,9 @@ void run_reach_limit(struct run *run, const struct problem *said)
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
-/* The limit is reached when the bodies begun before this one have max_transfer_bytes together. It
- * is also reached when max_transfer_bytes have left (report.sent), where bytes that are sent again
- * count again. The first body is sent whatever its size, so that each run makes progress. */
+/* The limit is reached once the bodies that were begun before this one add up to
+ * max_transfer_bytes, or once so many bytes were sent (report.sent, which counts bytes that are
+ * sent again). The first body is sent whatever its size, so that each run makes progress. */
 bool run_count_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
@@ -208,8 +208,8 @@ void run_check_lease(struct run *run)
 void run_check_progress(struct run *run)
 {
 	struct problem why, said;
-	/* After the grace the progress clock is left alone: tasks that are given up then are no
-	 * progress, and run_warn_of_wait() reports the time without progress before. */
+	/* Once the grace is over, tasks are given up, which would look like progress. Until then,
+	 * run_warn_of_wait() has reported the wait. */
 	if (run_grace_is_over(run) || !progress_is_over(&run->progress))
 		return;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);

@@ -338,8 +338,8 @@ void credentials_accepted(struct credentials_chain *chain)
 		atomic_store(&chain->accepted, true);
 }
 
-/* Whether no call has noted yet that a server refuses this generation, and no other credentials are
- * in force by now. */
+/* Whether a refusal of this generation is news: the generation is still in force, and no call has
+ * noted a refusal of it. */
 static bool is_news_locked(const struct credentials_chain *chain, unsigned generation)
 {
 	return atomic_load(&chain->generation) == generation && !chain->locked.is_refused;

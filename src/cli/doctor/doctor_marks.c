@@ -297,7 +297,8 @@ static void keep_conditions(
 	struct mark_space space = {.settings = *settings};
 	struct bucket_row row, seen;
 	struct problem problem = {0};
-	if (!*doctor->bucket || aws->s3_is_aws) /* no result, or AWS, which honours them all */
+	/* No bucket was tried out, or it is AWS's, which honours all conditions. */
+	if (!*doctor->bucket || aws->s3_is_aws)
 		return;
 	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);

@@ -407,9 +407,9 @@ static enum outcome complete_first(struct trial_upload *upload, struct problem *
 					      : outcome;
 }
 
-/* Finds out whether a part may be sent with its checksum behind it. A server that does not know
- * that keeps the frame of the part as well, so only the object's own bytes show it. Where this
- * cannot be, as over plain HTTP, nothing is tried or reported. */
+/* Finds out whether a part may be sent with its checksum behind it. A server without support for
+ * that stores the framing as content, so the object is read back. Over plain HTTP, where parts are
+ * never sent in this way, nothing is tried or reported. */
 static void check_trailer(struct doctor_bucket *bucket)
 {
 	static const char what[] = "trailing checksum";
@@ -420,7 +420,7 @@ static void check_trailer(struct doctor_bucket *bucket)
 	struct http_reply reply = {0};
 	struct problem problem = {0};
 	char etag[S3_ETAG_MAX + 1];
-	s3_learn(bucket->s3, S3_TRAILER, true);
+	s3_learn(bucket->s3, S3_TRAILER, true); /* assumed for the trial */
 	const bool may_be = s3_may_trail(bucket->s3, s3_checksum(bucket->s3));
 	enum outcome outcome = may_be ? begin_upload(&upload, &problem) : OUTCOME_UNSUPPORTED;
 	bool is_right =

@@ -1,7 +1,8 @@
-/* Prints what people read of a run: a line for each file that something happened to, a few of the
- * errors that are alike, and at last the lines that sum the run up. push, run, watch and proven
- * hand over the events of the library. The tables of run_events.c say what is printed for which
- * event. All lines are printed by output.h, and names and texts are escaped before. */
+/* Prints the report of a run for people, where JSON was not asked for: a line for each file to
+ * which something happened, the first few of similar errors, and finally the summary. The commands
+ * push, run, watch and proven pass the events of the library to it. The tables of run_events.c say
+ * what is printed for which event. Lines go through output.h, and names and texts are escaped
+ * first. */
 #include "cli/push/people.h"
 #include "base/checksum.h"
 #include "base/clock.h"

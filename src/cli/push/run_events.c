@@ -186,7 +186,8 @@ json_t *json_of_event(const struct push_options *options, const struct s3once_ev
 	if (shape->traits & HAS_RUN) {
 		json_set(object, BYTES("version", s3once_version()),
 			BYTES("bucket", options->run.bucket), BYTES("prefix", options->run.prefix),
-			BYTES("marks", event->text)); /* START has the marks as its text */
+			BYTES("marks",
+				event->text)); /* the text of START is the place of the marks */
 		set_kind_of_run(object, options);
 	}
 	if (shape->traits & HAS_PATH)
@@ -240,6 +241,7 @@ json_t *json_summary(
 		set_counts(object, s3once_push_counts(push));
 		json_set(object, NODE("waits", waits_json(push)));
 	}
+	/* repeats_s: when the output of a pipe had been uploaded by an earlier run */
 	json_set(object, TIME("uploaded_before", push ? s3once_push_counts(push)->repeats_s : 0));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)

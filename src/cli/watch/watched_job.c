@@ -227,10 +227,13 @@ uint64_t watched_due_ns(const struct watched *watched)
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
 }
 
+/* A job wants a turn if its last pass is unfinished, if the pass over all files is due, or if files
+ * have come to rest. */
 bool watched_wants_turn(struct watched *watched)
 {
 	watched_read(watched);
-	/* With retry_ns, the pass over all files only repeats one that failed. */
+	/* With retry_ns, the next pass over all files repeats one that failed, and takes no turn
+	 * from other jobs. */
 	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= clock_boot_ns();
 	return watched->is_unfinished || wants_all ||
 	       (!is_held_up(watched) && take_rested(watched, NULL));
@@ -254,11 +257,11 @@ static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
 	struct stored *stored = &watched->stored;
 	const uint64_t files = c->uploaded + c->adopted + c->refreshed + c->removed + c->moved;
-	if (files == stored->files && c->bytes_kept == stored->kept_bytes)
+	if (files == stored->files && c->bytes_kept == stored->bytes_kept)
 		return false;
 	const double took_s = c->seconds - stored->last_s;
 	*stored = (struct stored){.files = files,
-		.kept_bytes = c->bytes_kept,
+		.bytes_kept = c->bytes_kept,
 		.last_s = c->seconds,
 		.longest_s = took_s > stored->longest_s ? took_s : stored->longest_s};
 	return c->seconds * NS_PER_S >= (double)watched->min_age_ns &&

@@ -46,9 +46,9 @@ struct touched {
 
 /* The amount that the run of a pass has stored so far, and the time of the last change. */
 struct stored {
-	uint64_t files, kept_bytes; /* kept_bytes: see bytes_kept of struct s3once_counts */
-	/* The time of the last progress, in seconds since it began, and the longest time without
-	 * progress. */
+	uint64_t files, bytes_kept; /* bytes_kept as in struct s3once_counts */
+	/* The time of the last progress, in seconds since the run began, and the longest time
+	 * without progress. */
 	double last_s, longest_s;
 };
 

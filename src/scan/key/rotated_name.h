@@ -52,8 +52,8 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 /* Returns the moment in the rotation: its digits as a number, which is negative unless they are a
  * date and a time to the second or the millisecond. 0: they are no date. */
 int64_t family_moment(const struct family *family);
-/* Whether no two logs of a family share this moment, since it has the second. Equal logs may share
- * a date alone. */
+/* Whether the moment is exact to the second or better, so that no two logs of a family can have the
+ * same. Several logs may have the same date without a time. */
 bool family_moment_is_unique(int64_t moment);
 /* Adds the family's name. */
 void family_add(struct text *t, const struct family *family);

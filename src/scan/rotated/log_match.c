@@ -562,12 +562,12 @@ static int match_waiting(struct log_family *family, struct grown_file *file)
 	return r < 0 ? r : 0;
 }
 
-/* Gives a file that has no log yet the log of another file with the same content, or else a new
+/* If a file has no log yet, finds the log of another file with the same content, or begins a new
  * log.
  *
- * A file that was emptied may have to wait. Its old log may be in a copy that has to wait itself,
- * was missed or could not be read, and this copy will need the row of the old log. The database
- * keeps one row for each file, so a new log of this file could not be added beside that row.
+ * The file waits as long as the row of the log that it had before is needed. After it was emptied,
+ * that log may be in a copy that has to wait itself, was missed or could not be read. The database
+ * keeps one row for each file, so a new log would replace the row that this copy needs.
  * Returns 0 or -errno. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {

@@ -103,14 +103,15 @@ static int read_day(void *today, int n, char **values, char **names)
 	return 0;
 }
 
-/* Makes the tables, counts the day, and prepares the statements. `clock` is the day that the wall
- * clock shows. With only_looks, the tables are there or are in memory. Returns SQLite's result. */
-static int set_up(struct log_rows *rows, long long clock)
+/* Makes the tables if they are missing, counts the day, and prepares the statements. `wall_day` is
+ * the day that the wall clock shows. With only_looks, nothing is written to the file: it has its
+ * tables, or they are in memory. Returns SQLite's result. */
+static int set_up(struct log_rows *rows, long long wall_day)
 {
 	char count[sizeof day_sql + 100];
 	sqlite3_busy_timeout(rows->db, BUSY_TIMEOUT_MS);
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
-	sqlite3_snprintf(sizeof count, count, day_sql, clock, clock, clock);
+	sqlite3_snprintf(sizeof count, count, day_sql, wall_day, wall_day, wall_day);
 	if (!rc && !rows->only_looks)
 		rc = sqlite3_exec(rows->db, count, read_day, &rows->today, NULL);
 	for (unsigned i = 0; !rc && i < STATEMENTS; i++)

@@ -443,12 +443,15 @@ void encoders_give_back(struct encoders *encoders, struct encoder *encoder)
 	uv_mutex_unlock(&encoders->locked.mutex);
 }
 
-uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out)
+uint64_t encoders_part_bytes(
+	const struct encoders *encoders, uint64_t sample_bytes, uint64_t compressed_bytes)
 {
-	const double output = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
+	const double part = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
 	/* If the sample became larger, or there is none, a part is expected to be as large as the
 	 * range that it is made of. */
-	const double input = (out && in > out) ? output * (double)in / (double)out : output;
-	const uint64_t whole = input < (double)RANGE_MAX ? (uint64_t)input / MIB * MIB : RANGE_MAX;
+	const double range = (compressed_bytes && sample_bytes > compressed_bytes)
+				     ? part * (double)sample_bytes / (double)compressed_bytes
+				     : part;
+	const uint64_t whole = range < (double)RANGE_MAX ? (uint64_t)range / MIB * MIB : RANGE_MAX;
 	return whole < PART_BYTES_MIN ? PART_BYTES_MIN : whole;
 }

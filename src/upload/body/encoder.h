@@ -97,6 +97,7 @@ int encoders_take(
 /* NULL is fine. */
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
 /* Returns the number of bytes of a file from which each part should be made, so that an encoder can
- * keep the compressed part. A sample of `in` bytes was compressed to `out` bytes. The result is in
- * whole MiB, and no less than S3 takes as a part. */
-uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out);
+ * keep the compressed part. A sample of sample_bytes was compressed to compressed_bytes. The result
+ * is in whole MiB, and no less than S3 takes as a part. */
+uint64_t encoders_part_bytes(
+	const struct encoders *encoders, uint64_t sample_bytes, uint64_t compressed_bytes);

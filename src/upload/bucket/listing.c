@@ -72,8 +72,9 @@ static int compare_wanted(const void *a, const void *b)
 	return compare_wanted_key(x, key);
 }
 
-/* Writes a key that is less than the given one, and has few keys in between. A listing that begins
- * after it has the given key on its first page, unless very many keys are alike. */
+/* Writes a key that is a little less than the given one: "ab/b~" for "ab/c", or else the key
+ * without its last character. A listing that begins after it has the given key on its first page,
+ * unless very many keys are in between. */
 static void key_before(const char *key, char ret[static KEY_BYTES_MAX + 1])
 {
 	size_t n = strlen(key);

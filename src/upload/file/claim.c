@@ -77,9 +77,8 @@ static enum step replace_done(struct worker *worker, struct file *file)
 	memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
 		step = look_whether_ours(worker, file);
-	/* another thread may own the file by now: back in the queue, or aside */
 	if (step != STEP_NEXT)
-		return step;
+		return step; /* the file may be another thread's by now */
 	/* Hosts that share a folder and marks may replace each other's versions. They cannot be
 	 * distinguished from hosts that share a prefix by mistake. */
 	add_other_source(worker, file, &source);

@@ -199,8 +199,8 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 				"and --min-age leaves out files that were modified a moment ago"));
 		return STEP_STRANDED;
 	}
-	/* Files of the kernel have size 0 whatever they contain. A file that has grown meanwhile is
-	 * none of them, and the step that reads it notices that. */
+	/* Files of /proc and /sys have size 0 whatever they contain. A file that has grown since it
+	 * was opened is not refused here: the step that reads it notices that. */
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		body_unchanged(file->fd, &file->state) == 0)
 		return file_fail(worker, file,
@@ -289,6 +289,7 @@ enum unsteady {
 	UNSTEADY_SHORT,  /* neither, and its content ends before its size, as in /sys */
 };
 
+/* Finds out how the file differs from its state when it was opened. */
 static enum unsteady find_change(const struct file *file)
 {
 	struct file_state now, again;
@@ -296,7 +297,8 @@ static enum unsteady find_change(const struct file *file)
 		return UNSTEADY_SEEN;
 	if (now.size != file->state.size || now.mtime_ns != file->state.mtime_ns)
 		return UNSTEADY_SEEN;
-	/* A single change of the ctime is one of the file. */
+	/* If a second look shows the same ctime, the file was changed once. If not, or if it has
+	 * already restarted the turn, its file system returns another one each time. */
 	if (!file_state_equal(&now, &file->state)) {
 		const bool is_steady = !file_state_of(file->fd, &again) &&
 				       file_state_equal(&now, &again) && !file->restarts;

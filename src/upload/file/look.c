@@ -44,13 +44,13 @@ static enum step mark_earlier(
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
-	/* The object has other content than the file, but the same size and time: the file was
-	 * rewritten, and its time was put back. Only the content can decide, now and in later
-	 * runs. */
+	/* The content of the object differs from that of the file. If the size and the time are the
+	 * same all the same, the file was rewritten, and its time was put back. From now on only
+	 * the content can decide. */
 	if (version.size == file->state.size && version.mtime_ns == file->mtime_ns)
 		version.mtime_is_shared = true;
-	/* Where the same compressor makes other bytes of the same content, the object may be judged
-	 * so in each round of this turn. */
+	/* If a comparison gives another result in each round, the object may be judged so again and
+	 * again in this turn. */
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
 			PROBLEM("the object in S3 is taken for an earlier version again and "

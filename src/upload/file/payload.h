@@ -30,9 +30,9 @@ struct payload {
  * Returns 0, -ESTALE if the file has changed, or another error of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
 	struct payload *ret);
-/* Reads the range as it is in the file once more, and compares it with the sums of the first
- * reading, which have at least one kind. Two equal readings of a whole file, one after the other,
- * prove that it was in this state at the moment between them. Returns 0, -ESTALE if the content or
+/* Reads the range of the file once more, and compares it with `first`, the sums of the first
+ * reading, of which there is at least one. Two equal readings of a whole file, one after the other,
+ * prove that it had this content at the moment between them. Returns 0, -ESTALE if the content or
  * the state of the file differs, or another error of body_digest(). */
 int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
 	const struct sums *first);

@@ -11,13 +11,13 @@
  * starting. */
 #define LARGE_LEAST_S 3.0
 
-/* Returns the new mean of a rate that was `latest` in the last `seconds`. Times older than memory_s
- * count little. While the run, which began of_run_s ago, is younger than memory_s, the mean is that
- * of the whole run. */
-static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
+/* Returns the mean of a rate, updated by `latest`, which was the rate of the last `seconds`. Times
+ * older than memory_s count little. The mean covers run_s; while that is less than memory_s, it is
+ * the mean of all of it. */
+static double smooth(double mean, double latest, double seconds, double run_s, double memory_s)
 {
-	const double span = of_run_s < memory_s ? of_run_s : memory_s;
-	return rate + (latest - rate) * (seconds < span ? seconds / span : 1);
+	const double span = run_s < memory_s ? run_s : memory_s;
+	return mean + (latest - mean) * (seconds < span ? seconds / span : 1);
 }
 
 /* The rate at which a count has grown in this time; 0 if it has not. */

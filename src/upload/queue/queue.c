@@ -251,7 +251,7 @@ static void begin_rest(struct queue *queue, unsigned serial)
 
 /* Whether a block is due and has to be begun now. Reading its marks and claiming one of its files
  * takes a while, so a block is begun as soon as only few small files are ready or will soon be. Few
- * are less than half a block and one for every second worker together. */
+ * are less than half a block plus half the number of workers. */
 static bool wants_block(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;

@@ -21,7 +21,7 @@
 /* Knowledge of a file's objects before the file is begun. */
 enum in_bucket {
 	BUCKET_UNASKED,  /* not asked: the marks know the files around it */
-	BUCKET_UNLISTED, /* S3 may hold an object of it: a HEAD has to show that */
+	BUCKET_UNLISTED, /* no listing covers it: only a HEAD shows whether S3 has its object */
 	BUCKET_LISTED,   /* candidate.listed has the objects that the listing has shown */
 };
 
@@ -52,7 +52,8 @@ struct candidate {
 	enum in_bucket in_bucket;
 	unsigned char listed; /* bit N: the listing has its key with family_suffix(N) */
 	bool opens_block;     /* the other files of its block wait until it is claimed */
-	/* another uploader may take it, so its mark is read before it is claimed */
+	/* Another uploader was seen, and may have claimed it by now. So its mark is read before it
+	 * is claimed. */
 	bool may_be_taken;
 	bool was_compressed; /* it was found compressed, as `suffix` says */
 	bool is_rotated;     /* it is a log, which may have been renamed by now */
