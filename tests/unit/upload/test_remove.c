@@ -37,6 +37,7 @@ enum trouble {
 	FRESH_MARK,     /* its mark is half an hour old */
 	MARK_OF_LATER,  /* by a clock that was ahead */
 	HARD_LINK,
+	SYNC_FAILS, /* of the marks */
 };
 
 static const struct {
@@ -70,7 +71,28 @@ static const struct {
 	{FRESH_MARK, SHOWN("9", "e", SAME), -1, ""},
 	{MARK_OF_LATER, SHOWN("9", "e", SAME), -1, ""},
 	{HARD_LINK, SHOWN("9", "e", SAME), S3ONCE_EVENT_KEPT, ""},
+	{SYNC_FAILS, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, HEAD},
 };
+
+/* The syncs of the marks that were asked for, and the operations of the store without them. Each
+ * row has a process of its own. */
+static struct {
+	struct store_ops ops;
+	const struct store_ops *real;
+	const struct steps *steps;
+	bool fails;
+	unsigned n;
+} syncs;
+
+/* The file is there until its mark is on the disk. */
+static enum outcome note_sync(
+	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	syncs.n++;
+	CHECK_INT(access(syncs.steps->path, F_OK), 0);
+	return syncs.fails ? outcome_error(ret_problem, OUTCOME_SETUP, "as the test wants")
+			   : syncs.real->sync(conn, limits, ret_problem);
+}
 
 /* Marks the file done, as the trouble wants it. */
 static void mark(struct steps *steps, enum trouble trouble)
@@ -154,10 +176,22 @@ static void test_row(size_t i)
 		file->opened_ctime_ns = file->opened_ns;
 	else
 		file->opened_ctime_ns = file->opened_ns - 3 * (int64_t)NS_PER_S;
+	struct store *store = steps.run->store;
+	syncs.steps = &steps;
+	syncs.real = store->ops;
+	syncs.ops = *store->ops;
+	syncs.ops.sync = note_sync;
+	syncs.fails = trouble == SYNC_FAILS;
+	store->ops = &syncs.ops;
 	remove_file(steps.worker, file);
+	store->ops = syncs.real;
 	if (trouble == NOT_READ) /* two changes within a tick of the clock look like one */
 		CHECK(clock_wall_ns() - file->state.ctime_ns >= 2 * (int64_t)NS_PER_S);
 	bool good = CHECK_INT(access(steps.path, F_OK) == 0, rows[i].event != S3ONCE_EVENT_REMOVED);
+	if (rows[i].event == S3ONCE_EVENT_REMOVED || trouble == SYNC_FAILS)
+		good &= CHECK_INT(syncs.n, 1);
+	if (trouble == DRY)
+		good &= CHECK_INT(syncs.n, 0);
 	for (size_t k = 0; k < sizeof events / sizeof *events; k++)
 		good &= CHECK_INT(steps.events[events[k]], (int)events[k] == rows[i].event);
 	if (!good)
