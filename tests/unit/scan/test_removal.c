@@ -602,6 +602,20 @@ static void test_scan_recovers(void)
 	options.files_from = "list";
 	CHECK(scan_yields(&options, "file d/f\n"));
 
+	/* A pass over some paths: over the file, and over another one of its folder. */
+	for (int is_other = 0; is_other < 2; is_other++) {
+		char path[2 * PATH_MAX];
+		const char *const folders[] = {path};
+		snprintf(path, sizeof path, "%s/t/d/%c", tree_path, is_other ? 'g' : 'f');
+		unlink("t/d/f");
+		put_aside(PROVEN);
+		options = one_source(tree);
+		options.folders = folders;
+		options.n_folders = 1;
+		CHECK(scan_yields(&options, is_other ? "" : "file d/f\n"));
+		CHECK(has("t/d/f", PROVEN) && !exists("t/d/" REMOVAL_FOLDER));
+	}
+
 	put_aside(FOREIGN);
 	options = one_source(tree);
 	CHECK(scan_yields(&options,

@@ -306,6 +306,64 @@ static void test_filtered(void)
 	tree_end();
 }
 
+/* Files whose paths begin alike, in byte order. */
+static const char *const alike[] = {"t/d-e/x", "t/d.e", "t/d/x", "t/d/x-", "t/d/x.tmp", "t/d/x0/y",
+	"t/d0", "t/dd/d/d", "t/dd/e", "t/dump", "t/dump-2", "t/dump.gz", NULL};
+/* Folders that these files are in, and paths without a file. */
+static const char *const others_alike[] = {
+	"t", "t/d", "t/d-e", "t/d/x0", "t/dd", "t/dd/d", "t/du", "t/d/x/f", "t/g/d", "t-2/d"};
+enum {
+	ALIKE = sizeof alike / sizeof *alike - 1,
+	WANTED = ALIKE + sizeof others_alike / sizeof *others_alike
+};
+
+/* Whether the path is the file, or the folder that it is directly in. */
+static bool wants(const char *path, const char *file)
+{
+	const size_t folder_bytes = (size_t)(strrchr(file, '/') - file);
+	return strcmp(path, file) == 0 ||
+	       (strlen(path) == folder_bytes && strncmp(path, file, folder_bytes) == 0);
+}
+
+/* Checks what a walk over these three paths yields. */
+static bool walk_yields_wanted(const char *const paths[static 3])
+{
+	char wanted[3][2 * PATH_MAX];
+	const char *const folders[] = {wanted[0], wanted[1], wanted[2]};
+	struct scan_options options = one_source(t_source);
+	struct text want = TEXT(4096);
+	for (size_t i = 0; i < 3; i++)
+		snprintf(wanted[i], sizeof wanted[i], "%s/%s", tree_path, paths[i]);
+	for (size_t i = 0; i < ALIKE; i++)
+		if (wants(paths[0], alike[i]) || wants(paths[1], alike[i]) ||
+			wants(paths[2], alike[i]))
+			text_addf(&want, "file %s\n", alike[i] + strlen("t/"));
+	options.folders = folders;
+	options.n_folders = 3;
+	const bool is_good = scan_yields(&options, text_string(&want));
+	if (!is_good)
+		fprintf(stderr, "\tof %s, %s and %s\n", paths[0], paths[1], paths[2]);
+	text_clear(&want);
+	return is_good;
+}
+
+/* A walk over one, two or three of these paths yields the wanted files, and no others. */
+static void test_some_paths(void)
+{
+	const char *all[WANTED];
+	tree_begin();
+	make_tree(alike);
+	memcpy(all, alike, sizeof(char *[ALIKE]));
+	memcpy(all + ALIKE, others_alike, sizeof others_alike);
+	bool is_good = true;
+	for (size_t i = 0; i < WANTED; i++)
+		for (size_t j = i; j < WANTED; j++)
+			for (size_t k = j; is_good && k < WANTED; k++)
+				is_good = walk_yields_wanted(
+					(const char *const[]){all[k], all[i], all[j]});
+	tree_end();
+}
+
 static void check_unreadable(void)
 {
 	drop_privileges();
@@ -457,6 +515,7 @@ int main(void)
 	test_state();
 	test_follow_loops();
 	test_filtered();
+	test_some_paths();
 	test_unreadable();
 	test_changes_meanwhile();
 	test_out_of_descriptors();
