@@ -273,6 +273,58 @@ static void test_parts(void)
 	queue_free(queue);
 }
 
+/* Sends an upload of n parts, at_once of which are under way at the same time. The i-th part to end
+ * gives the upload up if bit i of give_ups is set. Returns whether nothing of it is left. */
+static bool upload_is_closed(struct queue *queue, unsigned n, unsigned at_once, unsigned give_ups)
+{
+	struct parts parts;
+	struct task tasks[4];
+	struct queue_seen seen;
+	unsigned taken = 0;
+	bool is_given_up = false, is_good = true, is_last = false;
+	queue_open_parts(queue, &parts, n);
+	for (unsigned ended = 0; is_good && !is_last; ended++) {
+		while (taken < n && taken < ended + at_once && !is_given_up)
+			queue_take(queue, &tasks[taken++]);
+		queue_look(queue, &seen);
+		is_good = CHECK(seen.has_large) && CHECK_INT(seen.large, taken - ended);
+		const bool gives_up = give_ups >> ended & 1;
+		is_given_up |= gives_up;
+		is_last = queue_part_ended(queue, &parts, gives_up);
+		const bool is_all = ended + 1 == taken && (is_given_up || taken == n);
+		is_good = CHECK(is_last == is_all) && is_good;
+		queue_done(queue, &tasks[ended]);
+	}
+	queue_look(queue, &seen);
+	return is_good && CHECK(!seen.has_large) && CHECK_INT(seen.large, 0);
+}
+
+/* However an upload ends, nothing large is under way then, and its place is free for the next. */
+static void test_every_end_of_an_upload(void)
+{
+	struct queue *queue;
+	struct task task;
+	bool is_good = true;
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	queue_enter(queue, QUEUE_FLOWS);
+	for (unsigned n = 1; n <= 4; n++)
+		for (unsigned at_once = 1; at_once <= n; at_once++)
+			for (unsigned give_ups = 0; is_good && give_ups < 1U << n; give_ups++) {
+				is_good = upload_is_closed(queue, n, at_once, give_ups);
+				if (!is_good)
+					fprintf(stderr, "\t%u parts, %u at once, give-ups %#x\n", n,
+						at_once, give_ups);
+			}
+	add(queue, (16 << 20) + 1, 1);
+	if (is_good) { /* otherwise it might have to wait */
+		queue_take(queue, &task);
+		CHECK_INT(task.kind, TASK_FILE);
+		end_file(queue, &task);
+	}
+	queue_enter(queue, QUEUE_CLOSED);
+	queue_free(queue);
+}
+
 static void test_close_leaves_parts(void)
 {
 	struct queue *queue;
@@ -349,6 +401,7 @@ int main(void)
 	test_one_opens_the_block();
 	test_claim_hangs();
 	test_parts();
+	test_every_end_of_an_upload();
 	test_close_leaves_parts();
 	test_threads();
 	return check_result();

@@ -153,6 +153,29 @@ static void test_opening(void)
 	clear(&turns);
 }
 
+/* Of three uploads, the one that is given up gets no more parts, and the others get all of theirs,
+ * in turn. */
+static void test_given_up(void)
+{
+	for (size_t given_up = 0; given_up < 3; given_up++) {
+		struct turns turns;
+		struct parts parts[3];
+		struct task task;
+		turns_init(&turns, 8, PART);
+		for (size_t i = 0; i < 3; i++)
+			turns_open(&turns, &parts[i], 2);
+		turns_give_up(&turns, &parts[given_up]);
+		for (size_t i = 0; i < 6; i++) {
+			if (i % 3 == given_up)
+				continue;
+			CHECK_INT(take(&turns, &task), 'p');
+			CHECK(task.parts == &parts[i % 3] && task.index == i / 3);
+			turns_done(&turns, &task);
+		}
+		CHECK_INT(take(&turns, &task), '-');
+	}
+}
+
 static void test_remove_block(void)
 {
 	struct turns turns;
@@ -223,6 +246,7 @@ int main(void)
 	test_one_worker();
 	test_large();
 	test_opening();
+	test_given_up();
 	test_remove_block();
 	test_ranked();
 	return check_result();
