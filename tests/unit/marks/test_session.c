@@ -2,6 +2,7 @@
  * other, also where somebody writes between the look at a row and the write that ends it. */
 #include "../check.h"
 #include "base/clock.h"
+#include "lease/observer.h"
 #include "lease/process.h"
 #include "marks/row.h"
 #include "marks/session.h"
@@ -564,6 +565,56 @@ static void test_observations(void)
 	unlink(path);
 }
 
+/* The reply of a store that is slow. */
+static uint64_t replied_ns;
+
+static enum outcome get_slowly(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	await(clock_boot_ns() + ANSWER_NS);
+	const enum outcome o = count_get(conn, key, consistent, limits, ret, ret_problem);
+	await(clock_boot_ns() + ANSWER_NS);
+	replied_ns = clock_boot_ns();
+	return o;
+}
+
+/* A run that looks once at a session. Returns since when it has seen the row as it is. */
+static uint64_t unchanged_since(const char *id, const char *observations)
+{
+	const struct session_options options = {
+		.store = inner, .lease_ns = LEASE_NS, .observations = observations};
+	struct observer observer = {0};
+	struct problem problem = {0};
+	struct session *session;
+	uint64_t again_ns;
+	if (session_new(&options, &session))
+		abort();
+	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
+	CHECK(!is_over(session, id, &again_ns));
+	session_close(session, own);
+	observer_load(&observer, observations);
+	CHECK_INT(observer.n, 1);
+	return observer.list[0].since_ns;
+}
+
+/* A version counts from after the reply that first showed it, since the other session may have
+ * written it while the request was under way. */
+static void test_seen_from_after_the_reply(struct store_ops *hooked)
+{
+	char path[] = "/tmp/s3once-session-XXXXXX";
+	close(mkstemp(path));
+	hooked->get = get_slowly;
+	put(own, key_of(ROW_80), &(struct other){"open", "1", 3600000});
+	const uint64_t first_ns = unchanged_since(ROW_80, path);
+	CHECK(first_ns >= replied_ns);
+	CHECK_INT(unchanged_since(ROW_80, path), first_ns);
+	CHECK(first_ns < replied_ns);
+	put(own, key_of(ROW_80), &(struct other){"open", "2", 3600000});
+	CHECK(unchanged_since(ROW_80, path) >= replied_ns);
+	hooked->get = count_get;
+	unlink(path);
+}
+
 /* A store that does not answer leaves it open whether a session is over. */
 static bool loses_reads;
 
@@ -617,6 +668,7 @@ int main(void)
 	test_many();
 	test_recall();
 	test_observations();
+	test_seen_from_after_the_reply(&hooked);
 	test_a_look_that_is_not_answered(&hooked);
 	store_conn_free(own);
 	inner->ops = real;
