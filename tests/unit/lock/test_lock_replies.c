@@ -21,6 +21,7 @@ static struct {
 	struct store_ops ops;
 	const char *plan;
 	unsigned writes, reads;
+	uint64_t replied_ns; /* when the last answer was here */
 	/* Happens right before the next write, and between the two of a '2'. */
 	void (*meanwhile)(void), (*between)(void);
 	/* The outcomes of store_ops.prepare(), one after the other; then OK. */
@@ -67,6 +68,7 @@ static enum outcome hooked_write(struct store_conn *conn, struct item_key key,
 	const enum outcome o = hook.real->write(conn, key, write, limits, ret, ret_problem);
 	if (fate == 's')
 		wait_for_a_lease();
+	hook.replied_ns = clock_boot_ns();
 	return o;
 }
 
@@ -75,7 +77,9 @@ static enum outcome hooked_get(struct store_conn *conn, struct item_key key, boo
 {
 	CHECK(consistent);
 	hook.reads++;
-	return hook.real->get(conn, key, consistent, limits, ret, ret_problem);
+	const enum outcome o = hook.real->get(conn, key, consistent, limits, ret, ret_problem);
+	hook.replied_ns = clock_boot_ns();
+	return o;
 }
 
 static enum outcome hooked_prepare(
@@ -581,12 +585,20 @@ static void test_a_damaged_counter(void)
 /* The holder counts its lease from before its write. If all of it has passed, it has nothing. */
 static void test_slower_than_the_lease(void)
 {
-	begin_leases(1000);
-	hook.plan = ".s";
-	CHECK(!acquire_by(anna, "k"));
-	CHECK(strstr(error.text, "took longer than the lease") != NULL);
-	CHECK(bob_gets("k"));
-	end();
+	/* The row is written slowly, or the token is counted slowly. */
+	static const struct {
+		const char *plan;
+		enum s3once_lock_tokens tokens;
+	} rows[] = {{"s", S3ONCE_LOCK_TOKENS_NONE}, {".s", S3ONCE_LOCK_TOKENS_COUNTER}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		begin_leases(1000);
+		anna->tokens = rows[i].tokens;
+		hook.plan = rows[i].plan;
+		CHECK(!acquire_by(anna, "k"));
+		CHECK(strstr(error.text, "took longer than the lease") != NULL);
+		CHECK(bob_gets("k"));
+		end();
+	}
 }
 
 static const enum outcome tried_later[] = {OUTCOME_TRANSIENT, OUTCOME_THROTTLED, OUTCOME_OK},
@@ -788,6 +800,47 @@ static void test_after_the_lease(void)
 	CHECK_INT(s3once_lock_heartbeat(locks[3], &error), 0);
 	CHECK(s3once_lock_remaining_ms(locks[3]) > 0);
 	end();
+}
+
+static enum outcome get_slowly(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	wait_until(false, .deadline_ns = clock_boot_ns() + 20 * NS_PER_MS);
+	return hooked_get(conn, key, consistent, limits, ret, ret_problem);
+}
+
+/* Notes for how long a row has been seen unchanged. */
+static int note_unchanged(void *arg, const struct s3once_lock_info *info)
+{
+	*(uint64_t *)arg = info->unchanged_ms;
+	return 0;
+}
+
+/* A version counts from after the reply that first showed it, since the holder may have written it
+ * while the request was under way. */
+static void test_seen_from_after_the_reply(void)
+{
+	for (unsigned is_read = 0; is_read < 2; is_read++) {
+		uint64_t unchanged_ms = UINT64_MAX;
+		begin();
+		CHECK(acquire_by(bob, "k") != NULL);
+		if (is_read) {
+			hook.ops.get = get_slowly;
+			CHECK_INT(s3once_lock_get(
+					  anna, "k", NULL, note_unchanged, &unchanged_ms, &error),
+				0);
+			CHECK_INT(unchanged_ms, 0);
+			hook.ops.get = hooked_get;
+		} else {
+			hook.plan = "s"; /* the write that finds the row held */
+			CHECK(!acquire_by(anna, "k"));
+		}
+		const uint64_t replied_ns = hook.replied_ns;
+		CHECK_INT(
+			s3once_lock_get(anna, "k", NULL, note_unchanged, &unchanged_ms, &error), 0);
+		CHECK(unchanged_ms <= (clock_boot_ns() - replied_ns) / NS_PER_MS);
+		end();
+	}
 }
 
 static struct s3once_lock *beating;
@@ -1019,6 +1072,7 @@ int main(void)
 	test_losses();
 	test_a_file_that_was_replaced();
 	test_after_the_lease();
+	test_seen_from_after_the_reply();
 	test_a_holder_that_is_alive();
 	test_one_takes_over();
 	test_breaking();
