@@ -107,6 +107,91 @@ static void test_echo_is_learned(void)
 	end(&f);
 }
 
+/* Whether the etags of a server are MD5s is learned from replies that can show it. Of one that is
+ * encrypted by a key, the etag is never an MD5, and shows nothing about others. */
+#define MD5   "25f9e794323b453885f5181f1b624d0b"
+#define OTHER "0123456789abcdef0123456789abcdef"
+#define SAME  "x-amz-checksum-crc32c: 4waSgw==\r\n"
+#define SSE   "x-amz-server-side-encryption"
+
+static const struct {
+	const char *etag, *headers;
+	enum s3_known before, after;
+	bool is_encrypted, lacks_md5; /* the reply by a key, and the request */
+} etags[] = {
+	{MD5, "", S3_UNKNOWN, S3_YES},
+	{"25F9E794323B453885F5181F1B624D0B", "", S3_UNKNOWN, S3_YES},
+	{MD5, SAME, S3_YES, S3_YES},
+	/* Another etag of the same content is of a server whose etags are no MD5s. */
+	{OTHER, SAME, S3_UNKNOWN, S3_NO},
+	{OTHER, SAME, S3_NO, S3_NO},
+	{OTHER, SAME, S3_YES, S3_YES},
+	/* The content may be another one. */
+	{OTHER, "", S3_UNKNOWN, S3_UNKNOWN},
+	{OTHER, "x-amz-checksum-crc32c: AAAAAA==\r\n", S3_UNKNOWN, S3_UNKNOWN},
+	{OTHER, "x-amz-checksum-crc32: AAAAAA==\r\n", S3_UNKNOWN, S3_UNKNOWN},
+	{OTHER, "", S3_NO, S3_NO},
+	/* It does not have the form of an MD5, or there is none to compare it with. */
+	{"e", SAME, S3_UNKNOWN, S3_UNKNOWN},
+	{OTHER "-1", SAME, S3_UNKNOWN, S3_UNKNOWN},
+	{OTHER, SAME, S3_UNKNOWN, S3_UNKNOWN, false, true},
+	/* It is encrypted. */
+	{OTHER, SAME SSE ": AES256\r\n", S3_UNKNOWN, S3_NO},
+	{MD5, SAME SSE ": AES256\r\n", S3_UNKNOWN, S3_YES},
+	{OTHER, SAME SSE ": aws:kms\r\n", S3_UNKNOWN, S3_UNKNOWN, true},
+	{OTHER, SAME SSE ": aws:kms:dsse\r\n", S3_UNKNOWN, S3_UNKNOWN, true},
+	{OTHER, SAME SSE "-customer-algorithm: AES256\r\n", S3_UNKNOWN, S3_UNKNOWN, true},
+	{OTHER, SAME SSE ": aws:kms:dsse\r\n", S3_YES, S3_YES, true},
+	{MD5, SAME SSE ": aws:kms\r\n", S3_UNKNOWN, S3_UNKNOWN, true},
+};
+
+/* The same reply to each request that it may be to: a whole object, a part, an upload that is
+ * completed, and a look at the object. The last two say nothing of our MD5. */
+static void test_etags(void)
+{
+	for (size_t i = 0; i < 4 * (sizeof etags / sizeof *etags); i++) {
+		const size_t row = i / 4, request = i % 4;
+		const bool learns = request < 2;
+		const char *xml = request == 2 ? "<CompleteMultipartUploadResult/>" : "";
+		struct sums sums = sums_of(DIGEST_CRC32C | (etags[row].lacks_md5 ? 0 : DIGEST_MD5));
+		const struct s3_put of_put = {.target = k,
+			.upload_id = "u",
+			.part_number = 1,
+			.body = &body,
+			.sums = &sums};
+		const struct s3_complete complete = {.target = k, .upload_id = "u", .whole = &sums};
+		char reply[500];
+		struct fixture f;
+		struct s3_object object = {0};
+		struct s3_part part = {0};
+		snprintf(reply, sizeof reply,
+			"HTTP/1.1 200 X\r\nETag: \"%s\"\r\n%sContent-Length: %zu\r\n"
+			"Connection: close\r\n\r\n%s",
+			etags[row].etag, etags[row].headers, strlen(xml), xml);
+		const struct script_step step = {reply, .close = true};
+		if (!begin(&f, &step, 1))
+			return;
+		struct problem *problem = &f.aws.problem;
+		if (etags[row].before != S3_UNKNOWN)
+			s3_learn(f.s3, S3_ETAG_IS_MD5, etags[row].before == S3_YES);
+		const enum outcome o =
+			request == 0   ? s3_put_object(f.conn, &of_put, &object, problem)
+			: request == 1 ? s3_upload_part(f.conn, &of_put, &part, problem)
+			: request == 2 ? s3_complete_upload(f.conn, &complete, &object, problem)
+				       : s3_head_object(f.conn, &k, &no_limits, &object, problem);
+		script_stop(&f.aws.server);
+		const enum s3_known after = learns ? etags[row].after : etags[row].before;
+		const bool is_opaque = request == 1 ? part.etag_is_opaque : object.etag_is_opaque;
+		bool good = CHECK_STRING(outcome_name(o), outcome_name(OUTCOME_OK));
+		good &= CHECK_INT(s3_knows(f.s3, S3_ETAG_IS_MD5), after);
+		good &= CHECK_INT(is_opaque, after == S3_NO || etags[row].is_encrypted);
+		if (!good)
+			fprintf(stderr, "\tetag %zu, request %zu: %s\n", row, request,
+				problem->text);
+		end(&f);
+	}
+}
+
 /* 501 says something about conditions only if there was one. */
 static void test_conditions_are_learned(void)
 {
@@ -660,6 +745,7 @@ static void test_without_md5(void)
 	is_fips = true;
 	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
 	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
+	CHECK_INT(s3_knows(f.s3, S3_ETAG_IS_MD5), S3_NO); /* none could be compared */
 	CHECK_INT(s3_headers_prepare(headers, &problem), -EINVAL);
 	CHECK(strstr(problem.text, "OpenSSL forbids MD5 (FIPS)"));
 	is_fips = false;
@@ -675,6 +761,7 @@ int main(void)
 	test_headers_by_name();
 	test_without_md5();
 	test_echo_is_learned();
+	test_etags();
 	test_conditions_are_learned();
 	test_a_checksum_that_is_not_known();
 	test_complete();
