@@ -8,6 +8,7 @@
 #include "judge.h"
 #include "judge_parts.h"
 #include "judge_runs.h"
+#include "judge_sessions.h"
 #include "machines.h"
 #include "proxy.h"
 #include "rivals.h"
@@ -497,6 +498,7 @@ static int exchange(const struct http *http, const struct http_request *request,
 		give_up(request, error, ret_problem);
 	if (!error && fault != FAULT_HTML && status == 200) {
 		parts_heard(wire);
+		sessions_heard(wire, &reply);
 		silences_answered(wire);
 	}
 	ret_reply->is_resent = fault == FAULT_SENT_TWICE;
