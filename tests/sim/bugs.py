@@ -315,6 +315,10 @@ BUGS = {
         "may_wait &= write && write->may_sync_later;",
         "may_wait |= write != NULL;",
     ),
+    "sync-waits-like-a-mark": (  # so that a file is removed before its mark is on the disk
+        "may_wait &= write && write->may_sync_later;",
+        "may_wait &= !write || write->may_sync_later;",
+    ),
     "replacing-claim-may-wait": (  # the failure of power may undo it, and the change of the file
         "ref.may_sync_later = file->seen.state != MARK_DONE;",
         "ref.may_sync_later = true;",

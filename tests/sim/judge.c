@@ -809,6 +809,27 @@ static bool is_too_early(const struct machine *machine, const struct content *co
 	return object_with(content, run_prefix(machine)) != NULL;
 }
 
+/* Whether a failure of power would now undo the mark of a file that this machine has uploaded: it
+ * was set after the object was stored, and nothing was synced since before that. */
+static bool may_lose_mark(const struct machine *machine, const struct content *content)
+{
+	const struct node *log = marks_of(machine, "-wal");
+	const struct s3_stored *object;
+	bool is_lost = false;
+	if (world.scenario.dynamodb || !log || !log->n_unsynced)
+		return false;
+	for (size_t i = 0; (object = world_s3_at(world.s3, i)); i++)
+		if (is_below(object->key, run_prefix(machine)) &&
+			content_is_same(&object->content, content)) {
+			const struct machine_process *writer = object->writer;
+			if (!writer || writer->machine != machine ||
+				object->stored_ns < log->unsynced_ns)
+				return false;
+			is_lost = true;
+		}
+	return is_lost;
+}
+
 /* It is removed by way of another name, so that its content alone tells which file it is. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path)
 {
@@ -825,6 +846,8 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	if (is_too_early(process->machine, &content))
 		story_break(
 			"%s is removed, and was not in S3 for %u s", path, world.scenario.age_s);
+	if (may_lose_mark(process->machine, &content))
+		story_break("%s is removed, and its mark is not synced to the disk", path);
 	if (is_open_for_writing(node))
 		story_break("%s is removed, and a program has it open for writing", path);
 	if (!object_with(&content, run_prefix(process->machine)))
