@@ -267,6 +267,44 @@ def test_the_exit_status_is_that_of_the_worst_job(s3once, s3, bucket, job, tree)
     assert any(line.startswith("setup: ") for line in errors(run)), "what is about no file names its job"
 
 
+@pytest.fixture
+def noted(s3once, bucket, job, tree, tmp_path):
+    """Jobs with variables of their own. Each run adds a line with what it has of all of them: the file, and each job's right line."""
+    file = tmp_path / "noted"
+    note = f'echo "$S3ONCE_JOB $OF $ONLY_ONE $GIVEN $AWS_SHARED_CREDENTIALS_FILE" >>{file}'
+    for name, into in [("one", bucket), ("two", bucket), ("bare", bucket), ("broken", f"{bucket}-none")]:
+        path = job(name, f"source = {tree}\ntarget = s3://{into}/{name}\nfull-scan = 1s\non-success = {note}\non-failure = {note}\n")
+        if name != "bare":
+            path.with_suffix(".env").write_text(f"OF={name}\n")
+    (path.parent / "one.env").write_text("OF=one\nONLY_ONE=1\nGIVEN=in-the-file\n")
+    (path.parent / "two.credentials").write_text("[default]\n")
+    s3once.environment["GIVEN"] = "given"
+    s3once.environment.pop("AWS_SHARED_CREDENTIALS_FILE", None)
+    return file, {
+        "one": "one one 1 given ",
+        "two": f"two two  given {path.parent}/two.credentials",
+        "bare": "bare   given ",
+        "broken": "broken broken  given ",
+    }
+
+
+def test_each_job_has_its_own_variables_alone(s3once, noted):
+    """Those of its NAME.env and NAME.credentials, and none of a job before it, however that one ended. The environment wins."""
+    file, lines = noted
+    names = "one two one bare one broken two bare two broken bare broken one".split()  # each job follows each other one
+    assert s3once("run", *names).code == 3
+    assert file.read_text().splitlines() == [lines[name] for name in names]
+
+
+def test_each_pass_has_the_variables_of_its_job_alone(s3once, noted):
+    file, lines = noted
+    watching = s3once.start("watch", *lines)
+    wait_until(lambda: file.exists() and len(file.read_text().splitlines()) >= 3 * len(lines), 60, "several passes of each job")
+    watching.popen.send_signal(signal.SIGTERM)
+    assert watching.wait().code == 3
+    assert set(file.read_text().splitlines()) == set(lines.values())
+
+
 @pytest.mark.parametrize("sig, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_jobs_that_follow_too(s3once, s3, s3_wire, bucket, job, tree, sig, code):
     job("one", f"source = {tree}\ntarget = s3://{bucket}/1\n")
