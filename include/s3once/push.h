@@ -606,7 +606,8 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 /* Finds out whether files are done. Call it instead of s3once_push_run(), with options that set
  * dry_run. It uploads nothing. `files` has the paths of n files or folders below the sources. An
  * event for each file reports whether its content is done. A folder means all files in it that the
- * options would upload; a symbolic link in it counts as not done. The events come in no order.
+ * options would upload. A symbolic link in it does not count, since a push skips it; with
+ * report_skipped it is reported (LINK). The events come in no order.
  *
  * The content of a file is done if its mark says so, its checksum is that of the mark, and S3 shows
  * the object at this moment. Modification times do not matter.
