@@ -398,6 +398,32 @@ def test_an_outage_longer_than_the_lease_ends_the_command(s3once, wire, tmp_path
     assert kinds.index("suspect") < kinds.index("expired") and kinds.count("outage") == 1
 
 
+ENDS = {"well": "exit 0", "with a status": "exit 7", "by the signal": "trap - TERM; kill $$", "never": "while :; do sleep 0.05; done"}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_outage_that_ends_while_the_command_is_ended(s3once, wire, tmp_path, end):
+    """Nobody else had the lock, and it recovers. But it was not surely held all the time, so it counts as lost, however the
+    command ends; and one that does not end is killed."""
+    asked, go = tmp_path / "asked", tmp_path / "go"
+    trap = f"trap 'cat <&$S3ONCE_LOCK_FD; touch {asked}; while [ ! -e {go} ]; do sleep 0.02; done; {ENDS[end]}' TERM"
+    kill_after = "15s" if end == "never" else "600s"
+    run, command = start_holder(
+        s3once, tmp_path, "--lease", "2s", "--kill-after", kill_after, "--json", trap=trap, script="while :; do sleep 0.05; done"
+    )
+    wire.add(faults.refuse, times=None)
+    wait_until(asked.exists, 60, "SIGTERM and the end of the descriptor")
+    wire.clear()
+    wait_until(lambda: "recovered" in run.output()[0], 60, "the next heartbeat")
+    go.touch()
+    result = run.wait(60)
+    assert result.code == 5, result
+    assert is_gone(command)
+    kinds = [event["event"] for event in result.events]
+    assert "recovered" in kinds[kinds.index("expired") :] and "lost" not in kinds
+    assert s3once("lock", "status", "k").code == 0, "released"
+
+
 def test_an_outage_shorter_than_the_lease_is_survived(s3once, wire, tmp_path):
     run, _ = start_holder(s3once, tmp_path, "--lease", "8s", "--json", script=f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
     rule = wire.add(faults.refuse, times=None)
