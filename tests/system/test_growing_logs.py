@@ -423,18 +423,25 @@ def test_quiet_run_reads_nothing(s3once, s3, bucket, tmp_path):
     assert f"<{logs}/" not in trace.read_text(errors="replace")
 
 
+def push_traced(s3once, logs, bucket, folder):
+    """The run, and the number of bytes that it has read of app.log."""
+    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
+    # -ff: a file for each thread, so that no call is cut in two by another thread
+    wrap = ["strace", "-ff", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(folder / "trace")]
+    run = push(s3once, logs, bucket, LIVE, wrap=wrap)
+    lines = [line for trace in folder.glob("trace.*") for line in trace.read_text(errors="replace").splitlines()]
+    return run, sum(int(line.rsplit("= ", 1)[1]) for line in lines if f"<{logs}/app.log>" in line)
+
+
 def test_a_grown_log_is_read_from_where_it_ended(s3once, s3, bucket, tmp_path):
     """And a little of its beginning and its end, to see that it is the same log."""
     before, more = b"".join(b"%09d\n" % number for number in range(400_000)), b"more\n" * 20_000
     logs = logs_of(tmp_path, app_log=before)
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     append(logs / "app.log", more)
-    trace = tmp_path / "trace"
-    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
-    run = push(s3once, logs, bucket, LIVE, wrap=["strace", "-f", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(trace)])
+    run, read = push_traced(s3once, logs, bucket, tmp_path)
     assert counts(run) == {"uploaded": 1, "skipped": 1}, run
     assert contents(s3, bucket) == Counter([before, more])
-    read = sum(int(line.rsplit("= ", 1)[1]) for line in trace.read_text(errors="replace").splitlines() if f"<{logs}/app.log>" in line)
     assert 2 * len(more) <= read < len(before) / 4, read
 
 
@@ -447,13 +454,9 @@ def test_a_first_pass_reads_a_live_log_twice(s3once, s3, bucket, tmp_path, time)
     subprocess.run(["gzip", "app.log.2"], cwd=logs, check=True)
     for rotated in [path for path in logs.iterdir() if time and path.name != "app.log"]:
         os.utime(rotated, (time, time))
-    s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
-    wrap = ["strace", "-ff", "-y", "-e", "trace=read,pread64,readv,preadv", "-o", str(tmp_path / "trace")]
-    run = push(s3once, logs, bucket, LIVE, wrap=wrap)
+    run, read = push_traced(s3once, logs, bucket, tmp_path)
     assert counts(run) == {"uploaded": 3}, run
     assert contents(s3, bucket) == Counter(each)
-    lines = [line for trace in tmp_path.glob("trace.*") for line in trace.read_text(errors="replace").splitlines()]
-    read = sum(int(line.rsplit("= ", 1)[1]) for line in lines if f"<{logs}/app.log>" in line)
     assert 2 * len(each[0]) <= read < 2.9 * len(each[0]), read
 
 

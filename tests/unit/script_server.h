@@ -37,6 +37,7 @@ struct script_server {
 	int listener, connection, stop[2];
 	char url[64];
 	pthread_t thread;
+	bool is_running;
 };
 
 /* Waits for bytes of the connection. A new connection takes the place of the old one. False at the
@@ -148,12 +149,16 @@ static inline bool script_start(
 		    pipe(server->stop) == 0))
 		return false;
 	snprintf(server->url, sizeof server->url, "http://127.0.0.1:%d", ntohs(address.sin_port));
-	return CHECK(pthread_create(&server->thread, NULL, script_run, server) == 0);
+	server->is_running = CHECK(pthread_create(&server->thread, NULL, script_run, server) == 0);
+	return server->is_running;
 }
 
-/* Ends the thread; the requests can be read then. */
+/* Ends the thread; the requests can be read then. A second call does nothing. */
 static inline void script_stop(struct script_server *server)
 {
+	if (!server->is_running)
+		return;
+	server->is_running = false;
 	CHECK_INT(write(server->stop[1], "x", 1), 1);
 	pthread_join(server->thread, NULL);
 	if (server->connection >= 0)
@@ -166,6 +171,7 @@ static inline void script_stop(struct script_server *server)
 
 static inline void script_clear(struct script_server *server)
 {
+	script_stop(server);
 	for (size_t i = 0; i < SCRIPT_STEPS_MAX; i++) {
 		free(server->requests[i].head);
 		free(server->requests[i].body);
