@@ -286,6 +286,10 @@ BUGS = {
         "if (n <= c->parts_done)",
         "if (n < c->parts_done)",
     ),
+    "given-up-stays-open": (  # until no large file is begun any more
+        "if (is_last)\n\t\tqueue->locked.turns.open--;",
+        "if (is_last && !give_up)\n\t\tqueue->locked.turns.open--;",
+    ),
     "each-commit-begins-the-second": (  # after which all is synced
         "if (!rc && !store->unsynced_since_ns)",
         "if (!rc)",
@@ -424,6 +428,7 @@ WORLDS = {
     "age-of-the-version-before": ALONE + "removes=1 age_s=60 edits=20 hot=1 runs=12 clock_jumps=0 backups=0 ignores=0 varies=0",
     "the-last-part-is-not-noted": PARTS + "hosts=1 runs=8 kills=8 lease_s=5 slow=0",
     "as-many-parts-are-progress": PARTS + "hosts=1 runs=3 bad_part=1 give_up_s=60 attempts=1 kills=0 stops=0 suspends=0 power_cuts=0 net_cuts=0 transfer_kib=0 edits=0 finals=0",
+    "given-up-stays-open": PARTS + "bad_part=1",
     "each-commit-begins-the-second": ALONE + "slow=1 files=30 concurrency=8 runs=3 lease_s=30",
     "a-piece-of-half-a-line": "night_h=10 rotated=1 live=1 open_lines=1 dynamodb=0 removes=0 finals=0",
     "kept-output-goes-at-a-limit": SHARED + "hosts=2 runs=1 pipes=16 spools=1 transfer_kib=1 errors=300 attempts=1 give_up_s=5 slow=0",
