@@ -276,7 +276,7 @@ def noted(s3once, bucket, job, tree, tmp_path):
         path = job(name, f"source = {tree}\ntarget = s3://{into}/{name}\nfull-scan = 1s\non-success = {note}\non-failure = {note}\n")
         if name != "bare":
             path.with_suffix(".env").write_text(f"OF={name}\n")
-    (path.parent / "one.env").write_text("OF=one\nONLY_ONE=1\nGIVEN=in-the-file\n")
+    (path.parent / "one.env").write_text("OF=before\nONLY_ONE=1\nGIVEN=in-the-file\nOF=one\n")  # as in systemd, the last one counts
     (path.parent / "two.credentials").write_text("[default]\n")
     s3once.environment["GIVEN"] = "given"
     s3once.environment.pop("AWS_SHARED_CREDENTIALS_FILE", None)

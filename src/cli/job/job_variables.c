@@ -11,17 +11,32 @@
 #include <string.h>
 #include <unistd.h>
 
-static void add_variable(struct job_variables *variables, const char *name, const char *value)
-{
-	struct job_variable *variable = &variables->list[variables->n++];
-	if (asprintf(&variable->text, "%s=%s", name, value) < 0)
-		must_have(NULL);
-}
-
 /* A copy of the name of a variable, which the caller frees. */
 static char *name_of(const struct job_variable *variable)
 {
 	return must_have(strndup(variable->text, strcspn(variable->text, "=")));
+}
+
+/* Returns the variable of this name, or a new one at the end of the list, which has room for it. */
+static struct job_variable *find_variable(struct job_variables *variables, const char *wanted)
+{
+	for (size_t i = 0; i < variables->n; i++) {
+		char *name = name_of(&variables->list[i]);
+		const bool is_wanted = strcmp(name, wanted) == 0;
+		free(name);
+		if (is_wanted)
+			return &variables->list[i];
+	}
+	return &variables->list[variables->n++];
+}
+
+/* If a name is set twice, the later value replaces the earlier one, as in systemd. */
+static void set_variable(struct job_variables *variables, const char *name, const char *value)
+{
+	struct job_variable *variable = find_variable(variables, name);
+	free(variable->text);
+	if (asprintf(&variable->text, "%s=%s", name, value) < 0)
+		must_have(NULL);
 }
 
 int job_variables_read(const char *name, struct job_variables *ret)
@@ -35,19 +50,20 @@ int job_variables_read(const char *name, struct job_variables *ret)
 	if (error)
 		log_error("%s: %s", quote(path).text, problem.text);
 	ret->list = must_have(calloc(file.n + 1, sizeof *ret->list));
+	/* A unit has these from LoadCredential=, and NAME.env may name other ones. */
+	if (!error && access(credentials, R_OK) == 0)
+		set_variable(ret, "AWS_SHARED_CREDENTIALS_FILE", credentials);
 	for (size_t i = 0; i < file.n; i++) {
 		const struct job_line *line = &file.lines[i];
 		if (line->wrong)
 			log_warning("%s:%u: %s", quote(path).text, line->number, line->wrong);
 		else if (strcmp(line->name, "S3ONCE_OPTIONS") != 0)
-			add_variable(ret, line->name, line->value);
+			set_variable(ret, line->name, line->value);
 		else if (!getenv("S3ONCE_OPTIONS")) /* the unit passes these options */
 			log_warning("%s: S3ONCE_OPTIONS is for the systemd unit alone; what it "
 				    "says is not looked at",
 				quote(path).text);
 	}
-	if (!error && access(credentials, R_OK) == 0)
-		add_variable(ret, "AWS_SHARED_CREDENTIALS_FILE", credentials);
 	job_file_clear(&file);
 	free(path);
 	free(credentials);
