@@ -34,6 +34,16 @@ static inline bool script_aws_start(
 	       CHECK_INT(http_shared_new(&http, &aws->http), 0);
 }
 
+/* Likewise, with the given replies, which end with NULL. Each one ends its connection. */
+static inline bool script_aws_reply(struct script_aws *aws, const char *const *replies)
+{
+	struct script_step steps[SCRIPT_STEPS_MAX];
+	size_t n = 0;
+	for (; replies[n]; n++)
+		steps[n] = (struct script_step){.reply = replies[n], .close = true};
+	return script_aws_start(aws, steps, n);
+}
+
 static inline void script_aws_end(struct script_aws *aws)
 {
 	http_shared_free(aws->http);

@@ -1,9 +1,8 @@
 /* S3 as no server here answers: what is learned of one, and replies that must not be believed. How
  * real servers answer is shown by tests/system/test_aws_layer.py. */
-#include "../script_aws.h"
 #include "aws/service.h"
-#include "s3/s3.h"
 #include "s3/s3_request.h"
+#include "script_s3.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <openssl/evp.h>
@@ -20,25 +19,10 @@ EVP_MD *EVP_MD_fetch(OSSL_LIB_CTX *context, const char *name, const char *proper
 	return is_fips && strcmp(name, "MD5") == 0 ? NULL : own(context, name, properties);
 }
 
-struct fixture {
-	struct script_aws aws;
-	struct s3 *s3;
-	struct s3_conn *conn;
-};
-
-static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
+static bool begin(struct script_s3 *f, const struct script_step *steps, size_t n)
 {
-	*f = (struct fixture){0};
-	return script_aws_start(&f->aws, steps, n) &&
-	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) &&
-	       CHECK_INT(s3_conn_new(f->s3, &f->conn), 0);
-}
-
-static void end(struct fixture *f)
-{
-	s3_conn_free(f->conn);
-	s3_close(f->s3);
-	script_aws_end(&f->aws);
+	*f = (struct script_s3){0};
+	return script_aws_start(&f->aws, steps, n) && script_s3_open(f);
 }
 
 static const struct s3_target k = {.key = "k"};
@@ -55,7 +39,7 @@ static struct sums sums_of(unsigned kinds)
 	return sums;
 }
 
-static enum outcome put(struct fixture *f, struct s3_condition condition, struct s3_object *ret)
+static enum outcome put(struct script_s3 *f, struct s3_condition condition, struct s3_object *ret)
 {
 	struct sums sums = sums_of(s3_wanted_digests(f->s3, CHECKSUM_CRC32C));
 	const struct s3_put put = {.target = {.key = "a b/\xc3\xa4"},
@@ -72,7 +56,7 @@ static void test_echo_is_learned(void)
 	static const char echo[] =
 		SCRIPT_REPLY("200", "ETag: \"e\"\r\nx-amz-checksum-crc32c: 4waSgw==\r\n", "");
 	const struct script_step steps[] = {{echo, .close = true}, {echo, .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object;
 	if (!begin(&f, steps, 2))
 		return;
@@ -104,7 +88,7 @@ static void test_echo_is_learned(void)
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-sums"),
 		"crc32c:4waSgw== md5:JfnnlDI7RTiF9RgfG2JNCw==");
 	CHECK_STRING(script_sent(second, "x-amz-meta-s3once-sums"), "crc32c:4waSgw==");
-	end(&f);
+	script_s3_end(&f);
 }
 
 /* Whether the etags of a server are MD5s is learned from replies that can show it. Of one that is
@@ -161,7 +145,7 @@ static void test_etags(void)
 			.sums = &sums};
 		const struct s3_complete complete = {.target = k, .upload_id = "u", .whole = &sums};
 		char reply[500];
-		struct fixture f;
+		struct script_s3 f;
 		struct s3_object object = {0};
 		struct s3_part part = {0};
 		snprintf(reply, sizeof reply,
@@ -188,7 +172,7 @@ static void test_etags(void)
 		if (!good)
 			fprintf(stderr, "\tetag %zu, request %zu: %s\n", row, request,
 				problem->text);
-		end(&f);
+		script_s3_end(&f);
 	}
 }
 
@@ -201,7 +185,7 @@ static void test_conditions_are_learned(void)
 		SCRIPT_REPLY("501", "", "<Error><Code>NotImplemented</Code></Error>");
 	const struct script_step steps[] = {{unknown, .close = true}, {unknown, .close = true},
 		{refused, .close = true}, {refused, .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object;
 	if (!begin(&f, steps, 4))
 		return;
@@ -217,7 +201,7 @@ static void test_conditions_are_learned(void)
 	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_NO);
 	CHECK_INT(s3_knows(f.s3, S3_COMPLETE_CONDITION), S3_UNKNOWN);
 	script_stop(&f.aws.server);
-	end(&f);
+	script_s3_end(&f);
 }
 
 /* A server that may not know the checksum is asked once more without it, unless the user has chosen
@@ -244,7 +228,7 @@ static void test_a_checksum_that_is_not_known(void)
 	for (size_t i = 0; i < sizeof doubts / sizeof *doubts; i++) {
 		char replies[2][200];
 		const char *const codes[] = {doubts[i].first, doubts[i].second};
-		struct fixture f;
+		struct script_s3 f;
 		struct s3_object object;
 		for (size_t n = 0; n < 2; n++)
 			snprintf(replies[n], sizeof replies[n],
@@ -271,11 +255,11 @@ static void test_a_checksum_that_is_not_known(void)
 			     ok;
 		if (!ok)
 			fprintf(stderr, "\tdoubt %zu: %s\n", i, f.aws.problem.text);
-		end(&f);
+		script_s3_end(&f);
 	}
 }
 
-static enum outcome complete(struct fixture *f, struct s3_object *ret)
+static enum outcome complete(struct script_s3 *f, struct s3_object *ret)
 {
 	static const struct s3_part parts[] = {
 		{.part_number = 1, .etag = "e1", .sum = {CHECKSUM_CRC32C, "AAAAAA=="}},
@@ -305,7 +289,7 @@ static void test_complete(void)
 		{SCRIPT_REPLY("200", "", "  \n  "), .close = true},
 		{SCRIPT_REPLY("200", "", "<html>hello</html>"), .close = true},
 		{error, .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object = {0};
 	if (!begin(&f, steps, 5))
 		return;
@@ -333,7 +317,7 @@ static void test_complete(void)
 	CHECK_STRING(script_sent(request, "x-amz-checksum-type"), "FULL_OBJECT");
 	CHECK_STRING(script_sent(request, "x-amz-mp-object-size"), "12");
 	CHECK_STRING(script_sent(request, "if-none-match"), "*");
-	end(&f);
+	script_s3_end(&f);
 }
 
 static void test_create(void)
@@ -344,7 +328,7 @@ static void test_create(void)
 			 "<UploadId>u</UploadId></InitiateMultipartUploadResult>"),
 			.close = true},
 		{SCRIPT_REPLY("200", "", "<InitiateMultipartUploadResult/>"), .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_created created = {0};
 	const struct s3_create create = {
 		.target = k, .meta = {.table = "t", .claim = "c", .part_bytes = 5}};
@@ -361,7 +345,7 @@ static void test_create(void)
 	CHECK_STRING(script_sent(request, "x-amz-checksum-type"), "FULL_OBJECT");
 	CHECK_STRING(script_sent(request, "x-amz-meta-s3once-part"), "5");
 	CHECK_STRING(script_sent(request, "x-amz-meta-mtime"), "0");
-	end(&f);
+	script_s3_end(&f);
 }
 
 static void test_head(void)
@@ -384,7 +368,7 @@ static void test_head(void)
 		{"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", .close = true},
 		{"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n", .close = true},
 		{"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n", .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object = {0};
 	if (!begin(&f, steps, 6))
 		return;
@@ -405,7 +389,7 @@ static void test_head(void)
 	script_stop(&f.aws.server);
 	CHECK(script_is_to(&f.aws.server.requests[0], "HEAD /b/k"));
 	CHECK_STRING(script_sent(&f.aws.server.requests[0], "x-amz-checksum-mode"), "ENABLED");
-	end(&f);
+	script_s3_end(&f);
 }
 
 static int count_part(void *arg, const struct s3_part *part)
@@ -432,7 +416,7 @@ static void test_a_list_that_stands_still(void)
 		"<ListPartsResult><IsTruncated>true</IsTruncated>"
 		"<NextPartNumberMarker>7</NextPartNumberMarker>" PART "</ListPartsResult>");
 	const struct script_step steps[] = {{parts, .close = true}, {parts, .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	unsigned count = 0;
 	if (!begin(&f, steps, 2))
 		return;
@@ -443,7 +427,7 @@ static void test_a_list_that_stands_still(void)
 	const struct script_request *requests = f.aws.server.requests;
 	CHECK(script_is_to(&requests[0], "GET /b/k?uploadId=u"));
 	CHECK(script_is_to(&requests[1], "GET /b/k?part-number-marker=7&uploadId=u"));
-	end(&f);
+	script_s3_end(&f);
 }
 
 /* What is known of AWS need not be learned. */
@@ -454,7 +438,7 @@ static void test_aws(void)
 			 "<ListMultipartUploadsResult><EncodingType>url</EncodingType>"
 			 "<IsTruncated>true</IsTruncated>" UPLOAD "</ListMultipartUploadsResult>"),
 			.close = true}};
-	struct fixture f = {0};
+	struct script_s3 f = {0};
 	unsigned count = 0;
 	if (!script_aws_start(&f.aws, steps, 1))
 		return;
@@ -469,7 +453,7 @@ static void test_aws(void)
 		OUTCOME_OK);
 	script_stop(&f.aws.server);
 	CHECK(script_is_to(&f.aws.server.requests[0], "GET /?encoding-type=url&uploads="));
-	end(&f);
+	script_s3_end(&f);
 }
 
 /* The redirect of a PUT names no region; the bucket's HEAD does. */
@@ -485,7 +469,7 @@ static void test_region_by_head(void)
 		{SCRIPT_REPLY("200", "Content-Length: 0\r\n", ""), .close = true},
 		{SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true}};
 	static const char *const methods[] = {"PUT /b/", "HEAD /b ", "HEAD /b ", "PUT /b/"};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object;
 	if (!begin(&f, steps, 4))
 		return;
@@ -499,7 +483,7 @@ static void test_region_by_head(void)
 		CHECK(sent && strstr(sent, region));
 		CHECK(strncmp(request->head, methods[i], strlen(methods[i])) == 0);
 	}
-	end(&f);
+	script_s3_end(&f);
 }
 
 /* Another thread has learned the region since the PUT was signed: the bucket's HEAD goes there. */
@@ -510,14 +494,14 @@ static void test_region_that_was_learned_meanwhile(void)
 			.close = true},
 		{SCRIPT_REPLY("200", "x-amz-bucket-region: us-east-1\r\n", ""), .close = true},
 		{SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object;
 	if (!begin(&f, steps, 3))
 		return;
 	CHECK_INT(put(&f, (struct s3_condition){0}, &object), OUTCOME_OK);
 	script_stop(&f.aws.server);
 	CHECK_INT(f.aws.server.n_requests, 3);
-	end(&f);
+	script_s3_end(&f);
 }
 
 static void test_missing_upload(void)
@@ -526,7 +510,7 @@ static void test_missing_upload(void)
 		SCRIPT_REPLY("404", "", "<Error><Code>NoSuchKey</Code></Error>");
 	const struct script_step steps[] = {{no_key, .close = true}, {no_key, .close = true},
 		{no_key, .close = true}, {no_key, .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object;
 	struct s3_part part;
 	unsigned count = 0;
@@ -545,7 +529,7 @@ static void test_missing_upload(void)
 	CHECK_STRING(
 		script_sent(&f.aws.server.requests[0], "x-amz-content-sha256"), "UNSIGNED-PAYLOAD");
 	CHECK(script_is_to(&f.aws.server.requests[3], "DELETE /b/k?uploadId=u"));
-	end(&f);
+	script_s3_end(&f);
 }
 
 /* A page with the status 200 does not say that anything was deleted. */
@@ -555,7 +539,7 @@ static void test_delete_that_a_proxy_answers(void)
 		{SCRIPT_REPLY("200", "Content-Type: text/html\r\n", "<html>Please log in</html>"),
 			.close = true},
 		{SCRIPT_REPLY("200", "", ""), .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	if (!begin(&f, steps, 2))
 		return;
 	CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_LOST);
@@ -563,7 +547,7 @@ static void test_delete_that_a_proxy_answers(void)
 		f.aws.problem.text, "the reply to AbortMultipartUpload is not what S3 answers"));
 	CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_OK);
 	script_stop(&f.aws.server);
-	end(&f);
+	script_s3_end(&f);
 }
 
 static struct s3_headers *headers_with_key(void)
@@ -593,7 +577,7 @@ static void test_customer_key(void)
 	static const char gone[] = SCRIPT_REPLY("204", "", "");
 	const struct script_step steps[] = {{part, .close = true}, {parts, .close = true},
 		{done, .close = true}, {gone, .close = true}};
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_target target = {.key = "k"};
 	struct s3_headers *headers = headers_with_key();
 	struct s3_part ret_part;
@@ -632,7 +616,7 @@ static void test_customer_key(void)
 				i < 3 ? "dnF5x6K/8ZZRzpfSlMMM+w==" : NULL);
 			CHECK_STRING(script_sent(request, "x-amz-storage-class"), NULL);
 		}
-		end(&f);
+		script_s3_end(&f);
 	}
 	s3_headers_free(headers);
 }
@@ -678,7 +662,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	const struct checksum_kind *row = &checksum_kinds[kind];
 	const char *whole = row->combines ? value : NULL;
 	struct sums sums = sums_of(DIGEST_OF(kind) | DIGEST_MD5);
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_object object;
 	struct s3_part part;
 	struct s3_created begun = {0};
@@ -720,7 +704,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-type"), type);
 	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-type"), type);
 	free(begun.upload_id);
-	end(&f);
+	script_s3_end(&f);
 }
 
 static void test_checksums(void)
@@ -736,7 +720,7 @@ static void test_checksums(void)
 /* Without MD5 the checksum that the server echoes is the proof; of SSE-C's key there is none. */
 static void test_without_md5(void)
 {
-	struct fixture f;
+	struct script_s3 f;
 	struct s3_headers *headers = headers_with_key();
 	struct problem problem;
 	if (!begin(&f, NULL, 0))
@@ -751,7 +735,7 @@ static void test_without_md5(void)
 	is_fips = false;
 	s3_headers_free(headers);
 	script_stop(&f.aws.server);
-	end(&f);
+	script_s3_end(&f);
 }
 
 int main(void)

@@ -1,34 +1,14 @@
 /* Looking at objects: what a reply to HEAD says, and what it does not; ranges, which a server may
  * not know; and listings, which have to go on, and in the order of their keys. */
-#include "../script_aws.h"
 #include "s3/object_stream.h"
-#include "s3/s3.h"
+#include "script_s3.h"
 #include <stdlib.h>
 
-struct fixture {
-	struct script_aws aws;
-	struct s3 *s3;
-	struct s3_conn *conn;
-};
-
 /* The replies end with NULL. */
-static bool begin(struct fixture *f, const char *const *replies)
+static bool begin(struct script_s3 *f, const char *const *replies)
 {
-	struct script_step steps[SCRIPT_STEPS_MAX];
-	size_t n = 0;
-	for (; replies[n]; n++)
-		steps[n] = (struct script_step){.reply = replies[n], .close = true};
-	*f = (struct fixture){0};
-	return script_aws_start(&f->aws, steps, n) &&
-	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) &&
-	       CHECK_INT(s3_conn_new(f->s3, &f->conn), 0);
-}
-
-static void end(struct fixture *f)
-{
-	s3_conn_free(f->conn);
-	s3_close(f->s3);
-	script_aws_end(&f->aws);
+	*f = (struct script_s3){0};
+	return script_aws_reply(&f->aws, replies) && script_s3_open(f);
 }
 
 static const struct s3_target k = {.key = "k"};
@@ -49,7 +29,7 @@ static bool head(const char *reply, struct s3_object *ret, enum outcome *ret_out
 	struct problem *ret_problem)
 {
 	const char *const replies[] = {reply, NULL};
-	struct fixture f;
+	struct script_s3 f;
 	if (!begin(&f, replies))
 		return false;
 	*ret_outcome = s3_head_object(f.conn, &k, &no_limits, ret, &f.aws.problem);
@@ -57,7 +37,7 @@ static bool head(const char *reply, struct s3_object *ret, enum outcome *ret_out
 	script_stop(&f.aws.server);
 	CHECK(script_is_to(&f.aws.server.requests[0], "HEAD /b/k"));
 	CHECK_STRING(script_sent(&f.aws.server.requests[0], "x-amz-checksum-mode"), "ENABLED");
-	end(&f);
+	script_s3_end(&f);
 	return true;
 }
 
@@ -177,7 +157,7 @@ static void test_ranges(void)
 {
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		const char *const replies[] = {ranges[i].reply, NULL};
-		struct fixture f;
+		struct script_s3 f;
 		struct http_reply reply = {0};
 		char etag[S3_ETAG_MAX + 1] = "", range[40];
 		if (!begin(&f, replies))
@@ -195,7 +175,7 @@ static void test_ranges(void)
 		if (!ok)
 			fprintf(stderr, "\trange %zu: %s\n", i, f.aws.problem.text);
 		http_reply_clear(&reply);
-		end(&f);
+		script_s3_end(&f);
 	}
 }
 
@@ -240,7 +220,7 @@ static const struct {
 static void test_listings(void)
 {
 	for (size_t i = 0; i < sizeof listings / sizeof *listings; i++) {
-		struct fixture f;
+		struct script_s3 f;
 		char keys[100] = "";
 		const struct s3_listed *object = NULL;
 		if (!begin(&f, listings[i].replies))
@@ -272,7 +252,7 @@ static void test_listings(void)
 		     ok;
 		if (!ok)
 			fprintf(stderr, "\tlisting %zu: %s\n%s\n", i, f.aws.problem.text, sent);
-		end(&f);
+		script_s3_end(&f);
 	}
 }
 

@@ -30,12 +30,8 @@ static struct batches *batches_of(struct fixture *f)
 
 static bool begin(struct fixture *f, const char *const *replies)
 {
-	struct script_step steps[SCRIPT_STEPS_MAX];
-	size_t n = 0;
-	for (; replies[n]; n++)
-		steps[n] = (struct script_step){.reply = replies[n], .close = true};
 	*f = (struct fixture){0};
-	return script_aws_start(&f->aws, steps, n) &&
+	return script_aws_reply(&f->aws, replies) &&
 	       CHECK_INT(store_dynamodb_open_table(
 				 &f->aws.settings, f->aws.http, &table, &f->store, &f->aws.problem),
 		       0) &&
