@@ -240,7 +240,8 @@ static void test_upload_in_a_dry_run(const struct shown *shown, enum step step)
 	steps_end(&steps);
 }
 
-/* The version that was done before the claim stays as its mark had it. */
+/* The version that was done before the claim stays as its mark had it, but for the suffix: that of
+ * the mark is another uploader's, which has claimed it since for a compressed object. */
 static void test_version_that_was_done(void)
 {
 	struct steps steps;
@@ -249,13 +250,18 @@ static void test_version_that_was_done(void)
 	struct mark *before = &steps.file->claim.before;
 	before->state = MARK_DONE;
 	before->has_done = true;
-	before->done = (struct version){
-		.size = 9, .mtime_ns = 5, .sum = "crc32c:" OTHER, .etag = "e", .part_bytes = 4};
+	before->done = (struct version){.size = 9,
+		.mtime_ns = 5,
+		.sum = "crc32c:" OTHER,
+		.etag = "e",
+		.part_bytes = 4,
+		.suffix = ".zst"};
 	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
 	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_OPEN);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.done.mtime_ns, 5);
 	CHECK_INT(mark.done.part_bytes, 4);
+	CHECK_STRING(mark.done.suffix, ""); /* of the key under which it was found */
 	CHECK(!mark.done.mtime_is_shared);
 	mark_clear(&mark);
 	steps_asked(&steps, HEAD_K);
