@@ -163,23 +163,24 @@ static enum step compare_encoded(
 	}
 	if (step != STEP_NEXT || !may_be_same)
 		return step;
+	const enum proof noted = proof_encoded(
+		object, worker->run->space.settings.table_id, file->mtime_ns, file->state.ctime_ns);
+	if (!encoding && noted != PROOF_YES) {
+		*ret = noted;
+		return STEP_NEXT;
+	}
 	/* The mark also needs a checksum of the content. */
 	if (!file->sums.kinds)
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step == STEP_NEXT && encoding)
 		step = compare_compressed(worker, file, encoding, object, ret);
-	if (step != STEP_NEXT || *ret == PROOF_YES || !*meta->encoding)
+	if (step != STEP_NEXT || *ret == PROOF_YES || !*meta->encoding || noted != PROOF_YES)
 		return step;
-	const enum proof noted = proof_encoded(
-		object, worker->run->space.settings.table_id, file->mtime_ns, file->state.ctime_ns);
-	if (noted == PROOF_YES || !encoding)
-		*ret = noted;
 	/* The mark gets the values of the metadata. */
-	if (*ret == PROOF_YES) {
-		file->parts_sum[0] = '\0';
-		file->sent_part_bytes = meta->part_bytes;
-		file->stored = (struct sums){.bytes = object->size};
-	}
+	*ret = PROOF_YES;
+	file->parts_sum[0] = '\0';
+	file->sent_part_bytes = meta->part_bytes;
+	file->stored = (struct sums){.bytes = object->size};
 	return STEP_NEXT;
 }
 
