@@ -20,11 +20,10 @@ static char *name_of(const struct job_variable *variable)
 /* Returns the variable of this name, or a new one at the end of the list, which has room for it. */
 static struct job_variable *find_variable(struct job_variables *variables, const char *wanted)
 {
+	const size_t n = strlen(wanted);
 	for (size_t i = 0; i < variables->n; i++) {
-		char *name = name_of(&variables->list[i]);
-		const bool is_wanted = strcmp(name, wanted) == 0;
-		free(name);
-		if (is_wanted)
+		const char *text = variables->list[i].text;
+		if (strncmp(text, wanted, n) == 0 && text[n] == '=')
 			return &variables->list[i];
 	}
 	return &variables->list[variables->n++];
