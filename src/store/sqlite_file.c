@@ -158,8 +158,7 @@ static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t 
 }
 
 /* Checks the folder, and the file `base` in it, which is made if it is missing. Messages call the
- * file `name`. Fills *ret.
- * 0, or -errno with a sentence. */
+ * file `name`. Fills *ret. 0, or -errno with a sentence. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
