@@ -15,7 +15,8 @@
 #define HEX_CHARS_LEAST 8  /* shorter texts stay as they are */
 
 /* The attributes of marks, of which there may be millions. Rows have these numbers, so no place
- * ever changes: new names come last. Any other name works, too, and takes more bytes. */
+ * ever changes. Any other name works, too, and takes more bytes. A name that rows may spell gets no
+ * number later, since a spelled name that has one counts as damaged. */
 static const char *const names[] = {
 	"state",
 	"session",
