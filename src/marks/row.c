@@ -67,12 +67,6 @@ static int read_field(const struct row_field *field, const struct attribute *att
 	return -EBADMSG;
 }
 
-/* Whether it is the name of one of the two attributes that are the key of a row, "pk" and "sk". */
-static bool is_key(const char *name)
-{
-	return (name[0] == 'p' || name[0] == 's') && name[1] == 'k' && !name[2];
-}
-
 /* Rows have their attributes mostly in the order of the table, so the search continues behind the
  * field that was found last. */
 int row_read(const struct row_table *table, const struct item *item, void *ret)
@@ -81,7 +75,7 @@ int row_read(const struct row_table *table, const struct item *item, void *ret)
 	int result = 0;
 	for (size_t i = 0; i < item->count && result != -ENOMEM; i++) {
 		const char *name = item->attributes[i].name;
-		for (size_t tried = 0; tried < table->n && !is_key(name); tried++) {
+		for (size_t tried = 0; tried < table->n && !item_is_key(name); tried++) {
 			const struct row_field *field = &table->fields[next];
 			next = next + 1 < table->n ? next + 1 : 0;
 			if (*field->name != *name || strcmp(field->name, name) != 0)

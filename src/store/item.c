@@ -29,6 +29,11 @@ bool item_is_empty(const struct item *item)
 	return item->count == 0;
 }
 
+bool item_is_key(const char *name)
+{
+	return (name[0] == 'p' || name[0] == 's') && name[1] == 'k' && !name[2];
+}
+
 struct attribute *item_find(const struct item *item, const char *name)
 {
 	for (size_t i = 0; i < item->count; i++) {

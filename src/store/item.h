@@ -41,6 +41,8 @@ int item_set_string(struct item *item, const char *name, const char *value);
 int item_set_number(struct item *item, const char *name, int64_t value);
 void item_unset(struct item *item, const char *name);
 struct attribute *item_find(const struct item *item, const char *name);
+/* Whether it is the name of one of the two attributes that are the key of a row, "pk" and "sk". */
+bool item_is_key(const char *name);
 /* The value of a string attribute, which is borrowed; NULL if it is absent or of another type. */
 const char *item_string(const struct item *item, const char *name);
 /* Reads the value of an attribute. 0, or -EINVAL if it is not a number that int64_t holds exactly.

@@ -259,7 +259,7 @@ int item_to_doc(const struct item *item, struct text *ret)
 	text_add_char(ret, '{');
 	for (size_t i = 0; i < item->count && !ret->error; i++) {
 		const struct attribute *attribute = &item->attributes[i];
-		if (strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0)
+		if (item_is_key(attribute->name))
 			continue;
 		if (attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n))
 			item_add_attribute(ret, attribute);

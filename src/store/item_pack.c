@@ -15,8 +15,7 @@
 #define HEX_CHARS_LEAST 8  /* shorter texts stay as they are */
 
 /* The attributes of marks, of which there may be millions. Rows have these numbers, so no place
- * ever changes. Any other name works, too, and takes more bytes. A name that rows may spell gets no
- * number later, since a spelled name that has one counts as damaged. */
+ * ever changes. Any other name works, too, and takes more bytes. */
 static const char *const names[] = {
 	"state",
 	"session",
@@ -41,6 +40,7 @@ static const char *const names[] = {
 	"newer_size",
 	"newer_mtime",
 	"error",
+	"claim_suffix",
 };
 #define NAMES (sizeof names / sizeof *names)
 static_assert(NAMES < 32, "item_unpack() has a bit for each");
@@ -157,22 +157,16 @@ static void add_attribute(struct text *ret, const struct attribute *attribute)
 		add_value(ret, shape, attribute->value, attribute->n);
 }
 
-/* Whether the attribute is a part of the key. */
-static bool is_key(const struct attribute *attribute)
-{
-	return strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0;
-}
-
 int item_pack(const struct item *item, struct text *ret)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < item->count; i++)
-		n += !is_key(&item->attributes[i]);
+		n += !item_is_key(item->attributes[i].name);
 	text_add_char(ret, FORM);
 	add_varint(ret, n);
 	for (size_t i = 0; i < item->count && !ret->error; i++) {
 		const struct attribute *attribute = &item->attributes[i];
-		if (is_key(attribute))
+		if (item_is_key(attribute->name))
 			continue;
 		if (attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n))
 			add_attribute(ret, attribute);
@@ -203,8 +197,9 @@ static bool take_varint(struct unpacking *u, uint64_t *ret)
 	return false;
 }
 
-/* Reads the name of an attribute, and its number, which is 0 for a spelled one. A spelled name
- * becomes part of the block. NULL if there is no name. */
+/* Reads the name of an attribute, and its number, which is 0 if it has none. A spelled name becomes
+ * part of the block, and may have a number: whoever wrote the row did not know that number yet.
+ * NULL if there is no name. */
 static const char *take_name(struct unpacking *u, unsigned *ret_number)
 {
 	if (u->at == u->end || *u->at > NAMES)
@@ -219,6 +214,7 @@ static const char *take_name(struct unpacking *u, unsigned *ret_number)
 	const char *name = memcpy(u->block, u->at, bytes);
 	u->block += bytes;
 	u->at += bytes;
+	*ret_number = (unsigned)number_of(name);
 	return name;
 }
 
@@ -284,7 +280,7 @@ static bool take_attributes(struct unpacking *u, size_t n, struct item *item)
 		const char *name = take_name(u, &number);
 		if (!name || !take_value(u, &one))
 			return false;
-		if (number ? seen >> number & 1 : number_of(name) || item_find(item, name))
+		if (number ? seen >> number & 1 : item_find(item, name) != NULL)
 			return false;
 		seen |= 1U << number;
 		one.name = (char *)(uintptr_t)name;

@@ -372,7 +372,7 @@ static void check_pack_is_stable(void)
 	static const char *const names[] = {"state", "session", "claim", "source", "suffix",
 		"tries", "at", "expires", "size", "mtime", "sum", "etag", "mtime_shared", "md5",
 		"parts", "parts_sum", "content", "object_size", "object_sum", "version_id",
-		"newer_size", "newer_mtime", "error"};
+		"newer_size", "newer_mtime", "error", "claim_suffix"};
 	const size_t n = sizeof names / sizeof *names;
 	char row[256] = {1, (char)(n + 6)}, *at = row + 2, wanted[8];
 	struct item item = {0};
@@ -401,26 +401,37 @@ static void check_pack_is_stable(void)
 	item_clear(&item);
 }
 
+/* A name was spelled before it got a number. */
+static void check_unpacks_a_name_that_got_a_number(void)
+{
+	static const char row[] = "\1\2\0state\0\040done\2\010x";
+	struct item item = {0};
+	CHECK_INT(item_unpack((struct item_key){"p", "s"}, row, sizeof row - 1, &item), 0);
+	CHECK_STRING(item_string(&item, "state"), "done");
+	CHECK_STRING(item_string(&item, "session"), "x");
+	item_clear(&item);
+}
+
 static void check_damaged_pack_is_refused(void)
 {
 	static const struct {
 		const char *bytes;
 		size_t n;
 	} rows[] = {
-		{"", 0}, {"\1", 1},               /* no number of attributes */
-		{"\2\0", 2},                      /* an unknown form */
-		{"\1\0\1", 3},                    /* more than it says */
-		{"\1\2\1\010x", 5},               /* less */
-		{"\1\1\1\020x", 5},               /* a value that is cut */
-		{"\1\1\377\010x", 5},             /* a name with no place */
-		{"\1\1\0ab", 5},                  /* a name without an end */
-		{"\1\1\1\016x", 5},               /* an unknown shape */
-		{"\1\1\1\010\xff", 5},            /* not UTF-8 */
-		{"\1\2\1\010x\1\010y", 8},        /* a name twice */
-		{"\1\2\0a\0\010x\0a\0\010y", 12}, /* likewise, spelled */
-		{"\1\1\0state\0\010x", 11},       /* spelled, but it has a place */
-		{"\1\1\0pk\0\010x", 8},           /* the key */
-		{"\1\1\1\115123456789", 13},      /* an integer of nine bytes */
+		{"", 0}, {"\1", 1},                /* no number of attributes */
+		{"\2\0", 2},                       /* an unknown form */
+		{"\1\0\1", 3},                     /* more than it says */
+		{"\1\2\1\010x", 5},                /* less */
+		{"\1\1\1\020x", 5},                /* a value that is cut */
+		{"\1\1\377\010x", 5},              /* a name with no place */
+		{"\1\1\0ab", 5},                   /* a name without an end */
+		{"\1\1\1\016x", 5},                /* an unknown shape */
+		{"\1\1\1\010\xff", 5},             /* not UTF-8 */
+		{"\1\2\1\010x\1\010y", 8},         /* a name twice */
+		{"\1\2\0a\0\010x\0a\0\010y", 12},  /* likewise, spelled */
+		{"\1\2\1\010x\0state\0\010y", 14}, /* likewise, once spelled */
+		{"\1\1\0pk\0\010x", 8},            /* the key */
+		{"\1\1\1\115123456789", 13},       /* an integer of nine bytes */
 		{"\1\1\1\200\200\200\200\200\200\200\200\200\1x", 14}, /* a huge length */
 		{"\1\200\200\200\200\200\200\200\200\200\1", 11},      /* a huge number */
 	};
@@ -507,6 +518,7 @@ int main(void)
 	check_first_refused();
 	check_pack_round_trip();
 	check_pack_is_stable();
+	check_unpacks_a_name_that_got_a_number();
 	check_damaged_pack_is_refused();
 	check_changes_what_was_read();
 	check_limits();
