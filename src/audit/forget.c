@@ -133,7 +133,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	/* The object in question is that of the last done version. */
 	subject.suffix = mark->has_done ? mark->done.suffix : "";
-	const bool has_other_suffix = *suffix && strcmp(mark->suffix, suffix) != 0;
+	const bool has_other_suffix = *suffix && strcmp(mark_suffix(mark), suffix) != 0;
 	if (o == OUTCOME_OK)
 		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || has_other_suffix
 			    ? OUTCOME_ABSENT

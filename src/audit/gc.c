@@ -270,7 +270,8 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;
-	subject.ref.suffix = mark->suffix; /* gc's claim is for the object of the mark */
+	subject.ref.suffix =
+		mark->claim_suffix; /* gc's claim is for the object of the claim before */
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	const enum chore chore = o == OUTCOME_OK ? choose_chore(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)

@@ -26,7 +26,7 @@ enum {
 	STATE = 1 << 0,
 	OWNER = 1 << 1, /* session, claim */
 	SOURCE = 1 << 2,
-	SUFFIX = 1 << 3,
+	CLAIM_SUFFIX = 1 << 3,
 	TRIES = 1 << 4,
 	AT = 1 << 5,
 	EXPIRES = 1 << 6,
@@ -53,7 +53,7 @@ static const struct row_field fields[] = {
 	FIELD(session, "session", FIELD_ID, OWNER),
 	FIELD(claim, "claim", FIELD_ID, OWNER),
 	FIELD_SET(source, "source", FIELD_COPY, SOURCE),
-	FIELD(suffix, "suffix", FIELD_TEXT, SUFFIX),
+	FIELD(claim_suffix, "claim_suffix", FIELD_TEXT, CLAIM_SUFFIX),
 	FIELD_SET(tries, "tries", FIELD_NUMBER, TRIES),
 	FIELD_SET(at_s, "at", FIELD_NUMBER, AT),
 	FIELD(expires_s, "expires", FIELD_NUMBER, EXPIRES),
@@ -61,6 +61,7 @@ static const struct row_field fields[] = {
 	FIELD_SET(done.mtime_ns, "mtime", FIELD_NUMBER, VERSION | MTIME),
 	FIELD_SET(done.sum, "sum", FIELD_TEXT, VERSION),
 	FIELD_SET(done.etag, "etag", FIELD_TEXT, VERSION),
+	FIELD(done.suffix, "suffix", FIELD_TEXT, VERSION),
 	FIELD(done.mtime_is_shared, "mtime_shared", FIELD_FLAG, VERSION | SHARED),
 	FIELD(done.etag_is_md5, "md5", FIELD_FLAG, VERSION),
 	FIELD(done.part_bytes, "parts", FIELD_SIZE, VERSION),
@@ -189,6 +190,12 @@ struct item_key mark_key(
 	return (struct item_key){partition, key};
 }
 
+const char *mark_suffix(const struct mark *mark)
+{
+	const bool is_of_claim = mark->state == MARK_CLAIMED || mark->state == MARK_FAILED;
+	return is_of_claim ? mark->claim_suffix : mark->done.suffix;
+}
+
 int mark_from_item(const struct item *item, struct mark *ret)
 {
 	*ret = (struct mark){0};
@@ -205,7 +212,6 @@ int mark_from_item(const struct item *item, struct mark *ret)
 	ret->has_done = item_find(item, "size") && item_find(item, "mtime");
 	ret->has_newer = item_find(item, "newer_mtime");
 	ret->upload.is_open = ret->upload.id != NULL;
-	memcpy(ret->done.suffix, ret->suffix, sizeof ret->done.suffix);
 	/* A row that cannot be read, or that contradicts itself, is not understood: a later version
 	 * of this program may have written it. */
 	if (error || ret->state == MARK_ABSENT || (ret->state == MARK_DONE && !ret->has_done) ||
@@ -219,7 +225,8 @@ struct packed_mark *mark_pack(const char *key, const struct mark *mark)
 	char row[PACKED_MOSTLY];
 	const size_t bytes = row_pack(&mark_table, mark, row, sizeof row);
 	const size_t key_bytes = strlen(key) + 1;
-	const size_t object_bytes = *mark->suffix ? key_bytes + strlen(mark->suffix) : 0;
+	const char *suffix = mark_suffix(mark);
+	const size_t object_bytes = *suffix ? key_bytes + strlen(suffix) : 0;
 	/* The keys follow the row. */
 	struct packed_mark *packed = malloc(sizeof *packed + bytes + key_bytes + object_bytes);
 	if (!packed)
@@ -233,7 +240,7 @@ struct packed_mark *mark_pack(const char *key, const struct mark *mark)
 	packed->key = packed->object_key = memcpy(copy, key, key_bytes);
 	if (object_bytes) {
 		packed->object_key = copy + key_bytes;
-		stpcpy(stpcpy(copy + key_bytes, key), mark->suffix);
+		stpcpy(stpcpy(copy + key_bytes, key), suffix);
 	}
 	return packed;
 }
@@ -254,7 +261,6 @@ struct mark mark_unpack(const struct packed_mark *packed)
 	if (packed)
 		row_unpack(&mark_table, packed->row, &mark);
 	mark.upload.is_open = mark.upload.id != NULL;
-	memcpy(mark.done.suffix, mark.suffix, sizeof mark.done.suffix);
 	return mark;
 }
 
@@ -294,7 +300,7 @@ static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 	struct mark mark = {.state = MARK_CLAIMED, .source = (char *)(uintptr_t)ref->source};
 	snprintf(mark.session, sizeof mark.session, "%s", ref->session);
 	snprintf(mark.claim, sizeof mark.claim, "%s", claim);
-	snprintf(mark.suffix, sizeof mark.suffix, "%s", ref->suffix ? ref->suffix : "");
+	snprintf(mark.claim_suffix, sizeof mark.claim_suffix, "%s", ref->suffix ? ref->suffix : "");
 	return mark;
 }
 
@@ -340,11 +346,11 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 	struct mark mark = own_mark(ref, claim.id);
 	mark.tries = seen->tries + 1;
 	mark.at_s = changed_at_s(ref);
-	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
+	memcpy(claim.suffix, mark.claim_suffix, sizeof claim.suffix);
 	struct row_write write = {.kind = claim.taken_over ? ROW_UPDATES : ROW_PUTS,
 		.may_sync_later = ref->may_sync_later};
 	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
-	const unsigned suffix = *mark.suffix || *seen->suffix ? SUFFIX : 0;
+	const unsigned suffix = *mark.claim_suffix || *seen->claim_suffix ? CLAIM_SUFFIX : 0;
 	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark);
 	if (claim.taken_over) {
 		/* Otherwise time to live would remove the claim by the expiry of a forgotten
@@ -412,7 +418,6 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 {
 	const struct mark own = own_mark(ref, claim->id);
 	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
-	memcpy(mark.suffix, version->suffix, sizeof mark.suffix);
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	/* Fields are removed only if they can exist, which halves the request. Only a mark that was
 	 * taken over may have attributes of an earlier version that this version does not have. A
@@ -420,10 +425,9 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	write.removes_nothing = !claim->taken_over;
 	row_set(&write, &mark_table, STATE | VERSION, &mark);
 	write.removes_nothing = false;
-	/* The file was opened again since the claim, and may have another suffix. */
-	if (strcmp(version->suffix, claim->suffix) != 0)
-		row_set(&write, &mark_table, SUFFIX, &mark);
 	row_set(&write, &mark_table, AT, &mark);
+	if (*claim->suffix)
+		row_unset(&write, &mark_table, CLAIM_SUFFIX);
 	if (claim->taken_over || claim->upload.id)
 		row_unset(&write, &mark_table, UPLOAD);
 	if (claim->taken_over)

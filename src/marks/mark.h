@@ -111,7 +111,7 @@ struct mark {
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
 	bool has_done; /* a version was done once; `done` is the last such one */
 	struct version done;
-	char suffix[SUFFIX_MAX + 1]; /* suffix of the object of the claim or of the done version */
+	char claim_suffix[SUFFIX_MAX + 1]; /* suffix of the object that its claim is or was for */
 	/* The state is done, but a run has seen that the file has changed since, and left it: these
 	 * are the size and the mtime of the changed file. */
 	bool has_newer;
@@ -125,6 +125,9 @@ struct mark {
 	int64_t expires_s; /* for a forgotten one: the time at which the store may remove the row */
 };
 void mark_clear(struct mark *mark);
+/* Returns the suffix of the object that the mark is about: of its claim if it is claimed or failed,
+ * otherwise of the version that is done. Borrowed. */
+const char *mark_suffix(const struct mark *mark);
 /* Reads a mark. 0 or -ENOMEM. An item that is not understood becomes MARK_UNREADABLE, and an empty
  * one is MARK_ABSENT. */
 int mark_from_item(const struct item *item, struct mark *ret);
@@ -133,7 +136,7 @@ int mark_from_item(const struct item *item, struct mark *ret);
  * marks. It is freed by free(). */
 struct packed_mark {
 	const char *key;
-	const char *object_key; /* the same pointer, unless the object's key has a suffix */
+	const char *object_key; /* that of mark_suffix(); the same pointer if it has no suffix */
 	size_t bytes;           /* size of the packed row; both keys follow it */
 	char row[];
 };

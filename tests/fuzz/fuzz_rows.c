@@ -70,7 +70,7 @@ static void read_mark(void)
 	enum mark_says same = mark_says(&mark, &asked), another = mark_says(&mark, &larger);
 	ENSURE(another != SAYS_DONE && another != SAYS_COMPARE);
 	ENSURE(!*mark.done.content || mark_says(&mark, &other) != SAYS_DONE);
-	ENSURE(strnlen(mark.suffix, SUFFIX_MAX + 1) <= SUFFIX_MAX);
+	ENSURE(strnlen(mark_suffix(&mark), SUFFIX_MAX + 1) <= SUFFIX_MAX);
 	ENSURE(mark_says(&mark, &done) != SAYS_DONE ||
 		(says("state", "done") && has_size && has_mtime && same == SAYS_DONE));
 	ENSURE(same != SAYS_FREE || item_is_empty(&row) || says("state", "failed"));

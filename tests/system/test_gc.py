@@ -161,10 +161,10 @@ def test_upload_under_the_suffix_that_it_was_begun_with(s3once, s3, bucket, tree
     """A run that compresses otherwise has claimed the file since, and has not come to abort it."""
     killed("--compress", "zstd")
     mark = killed("--compress", "gzip", fault=faults.kill_before, kind="AbortMultipartUpload", nth=1)
-    assert (mark["suffix"], mark["upload_suffix"]) == (".gz", ".zst"), mark
+    assert (mark["claim_suffix"], mark["upload_suffix"]) == (".gz", ".zst"), mark
     run = gc(s3once, bucket)
     assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
-    assert marks_of(marks)["large"]["suffix"] == ".gz"  # of the object that the mark is about
+    assert marks_of(marks)["large"]["claim_suffix"] == ".gz"  # the last claim was for that object
 
 
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)

@@ -265,7 +265,7 @@ static enum outcome print_mark(struct status_view *view, const char *key, const 
 		o = (o == OUTCOME_ABSENT) ? OUTCOME_OK : o;
 	}
 	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
-		     (!suffix || strcmp(mark.suffix, suffix) == 0);
+		     (!suffix || strcmp(mark_suffix(&mark), suffix) == 0);
 	if (*ret_found)
 		status_print_mark(view, key, &mark, known ? &session : NULL);
 	mark_clear(&mark);

@@ -43,8 +43,6 @@ static enum step mark_earlier(
 		memcpy(version.content, object->meta.content, sizeof version.content);
 	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
-	/* The suffix is that of the key under which the object was found. The one in the mark may
-	 * be that of another uploader's claim. */
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	/* The content of the object differs from that of the file. If the size and the time are the
 	 * same all the same, the file was rewritten, and its time was put back. From now on only

@@ -111,8 +111,9 @@ static inline bool audit_asked(struct audit *audit, const char *methods)
 
 /* A row of the store, as texts and numbers. What is NULL or 0 is left out. */
 struct audit_row {
-	const char *state, *session, *claim, *suffix, *etag, *sum, *upload, *upload_suffix,
-		*upload_encoding, *error, *version_id, *version, *last_key, *last_etag;
+	const char *state, *session, *claim, *claim_suffix, *suffix, *etag, *sum, *upload,
+		*upload_suffix, *upload_encoding, *error, *version_id, *version, *last_key,
+		*last_etag;
 	int64_t at, size, mtime, md5, upload_size, lease, generation;
 };
 
@@ -122,8 +123,8 @@ static inline void audit_write(
 	const struct {
 		const char *name, *text;
 	} texts[] = {{"state", row->state}, {"session", row->session}, {"claim", row->claim},
-		{"suffix", row->suffix}, {"etag", row->etag}, {"sum", row->sum},
-		{"upload", row->upload}, {"upload_suffix", row->upload_suffix},
+		{"claim_suffix", row->claim_suffix}, {"suffix", row->suffix}, {"etag", row->etag},
+		{"sum", row->sum}, {"upload", row->upload}, {"upload_suffix", row->upload_suffix},
 		{"upload_encoding", row->upload_encoding}, {"error", row->error},
 		{"version_id", row->version_id}, {"version", row->version},
 		{"last_key", row->last_key}, {"last_etag", row->last_etag}};

@@ -212,7 +212,7 @@ static void look_at_claim(void *arg)
 	CHECK_STRING(mark_state_name(mark.state), "claimed");
 	CHECK_STRING(mark.session, session_id(claimed_by_gc->session));
 	CHECK_STRING(mark.source, "h:gc");
-	CHECK_STRING(mark.suffix, ".gz"); /* of the object of the mark, not of the upload */
+	CHECK_STRING(mark.claim_suffix, ".gz"); /* of the claim before, not of the upload */
 	CHECK_INT(mark.at_s, OLD_S);
 	mark_clear(&mark);
 }
@@ -227,8 +227,8 @@ static void test_claim(void)
 	claimed_by_gc = &c;
 	c.limits.abandon = is_never_stopped;
 	/* A failed upload is free, whether or not the session that has failed goes on. */
-	AUDIT_PUT(
-		&c.audit, "k", FAILED_MARK, .suffix = ".gz", .upload_suffix = ".zst", .at = OLD_S);
+	AUDIT_PUT(&c.audit, "k", FAILED_MARK, .claim_suffix = ".gz", .upload_suffix = ".zst",
+		.at = OLD_S);
 	audit_put_session(&c.audit, "s", "open");
 	CHECK_INT(run_gc(&c, false, UINT64_MAX), OUTCOME_OK);
 	struct mark after = audit_mark(&c.audit, "k");

@@ -221,7 +221,7 @@ static void test_errors_and_resume(void)
 	char after[sizeof ended.after];
 	if (!begin(&f, steps, 6))
 		return;
-	AUDIT_PUT(&f.audit, "a", .state = "claimed", .suffix = ".gz");
+	AUDIT_PUT(&f.audit, "a", .state = "claimed", .claim_suffix = ".gz");
 	AUDIT_PUT(&f.audit, "c", .state = "done");
 	struct verify verify = verify_of(&f);
 	CHECK(verify_run(&verify, &ended, &f.audit.problem) != OUTCOME_OK);

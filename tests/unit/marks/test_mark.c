@@ -201,27 +201,35 @@ static void test_shared_mtime(struct store_conn *conn)
 	mark_clear(&seen);
 }
 
-/* What was opened after the claim may be compressed, or not, other than it seemed. */
+/* A done version has its own suffix, whatever the claim was for and whatever is claimed later. */
 static void test_suffix(struct store_conn *conn)
 {
 	struct mark_ref ref = ref_of(conn, ours);
 	struct claim claim = {0};
 	struct mark seen = {0}, refused = {0};
 	struct problem problem;
-	static const char *const suffixes[] = {"", ".zst", ""};
+	static const char *const suffixes[][2] = {{"", ".zst"}, {".zst", ""}, {".gz", ".zst"},
+		{".zst", ".zst"}, {"", ""}, {"", ".gz"}};
 	ref.key = "suffix";
-	CHECK_INT(mark_claim(&ref, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
-	for (size_t i = 1; i < sizeof suffixes / sizeof *suffixes; i++) {
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		struct version later = version;
-		snprintf(later.suffix, sizeof later.suffix, "%s", suffixes[i]);
-		ref.suffix = suffixes[i];
+		const char *before = i ? suffixes[i - 1][1] : "";
+		ref.suffix = suffixes[i][0];
+		CHECK_INT(mark_claim(&ref, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		mark_clear(&seen);
+		seen = present(&ref);
+		CHECK_STRING(seen.done.suffix, before);
+		CHECK_STRING(seen.claim_suffix, suffixes[i][0]);
+		CHECK_STRING(mark_suffix(&seen), suffixes[i][0]);
+		mark_clear(&seen);
+		snprintf(later.suffix, sizeof later.suffix, "%s", suffixes[i][1]);
 		CHECK_INT(mark_done(&ref, &claim, &later, &seen, &problem), OUTCOME_OK);
 		claim_clear(&claim);
 		seen = present(&ref);
-		CHECK_STRING(seen.suffix, suffixes[i]);
-		CHECK_INT(mark_claim(&ref, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		CHECK_STRING(seen.done.suffix, suffixes[i][1]);
+		CHECK_STRING(seen.claim_suffix, "");
+		CHECK_STRING(mark_suffix(&seen), suffixes[i][1]);
 	}
-	claim_clear(&claim);
 	mark_clear(&seen);
 }
 
@@ -434,7 +442,7 @@ static void test_packed(void)
 	char error[1200] = "";
 	for (size_t n = 0; n + 1 < sizeof error; n++) {
 		struct mark mark = {
-			.state = MARK_FAILED, .error = error, .suffix = ".gz", .at_s = 7};
+			.state = MARK_FAILED, .error = error, .claim_suffix = ".gz", .at_s = 7};
 		struct packed_mark *packed = mark_pack("a/b", &mark);
 		if (!CHECK(packed != NULL))
 			return;
@@ -482,11 +490,11 @@ static void test_content(struct store_conn *conn)
 	ref.key = later.key = "content";
 	CHECK_INT(mark_claim(&ref, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	seen = present(&ref);
-	CHECK_STRING(seen.suffix, ".gz");
+	CHECK_STRING(seen.claim_suffix, ".gz");
 	CHECK_INT(mark_claim(&later, &seen, &second, &image, &problem), OUTCOME_OK);
-	CHECK_STRING(second.before.suffix, ".gz");
+	CHECK_STRING(second.before.claim_suffix, ".gz");
 	seen = present(&ref);
-	CHECK_STRING(seen.suffix, "");
+	CHECK_STRING(seen.claim_suffix, "");
 	struct open_upload upload = upload_named("u");
 	strcpy(upload.suffix, ".xz");
 	CHECK_INT(mark_record_upload(&later, &second, &upload, &problem), OUTCOME_OK);
@@ -498,7 +506,7 @@ static void test_content(struct store_conn *conn)
 	mark_clear(&seen);
 	CHECK_INT(mark_done(&later, &second, &done, &seen, &problem), OUTCOME_OK);
 	seen = present(&ref);
-	CHECK_STRING(seen.suffix, ".zst");
+	CHECK_STRING(seen.claim_suffix, "");
 	CHECK_STRING(seen.done.suffix, ".zst");
 	CHECK_STRING(seen.done.content, "c1");
 	CHECK_STRING(seen.upload.suffix, "");

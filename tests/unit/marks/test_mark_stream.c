@@ -87,7 +87,8 @@ static unsigned read_range(struct store_conn *conn, const char *prefix, const ch
 		if (n == 0)
 			CHECK_STRING(row->key, first);
 		const struct mark mark = mark_unpack(row);
-		CHECK(mark.state == MARK_DONE && strcmp(mark.done.etag, "e") == 0 && !*mark.suffix);
+		CHECK(mark.state == MARK_DONE && strcmp(mark.done.etag, "e") == 0 &&
+			!*mark.done.suffix);
 		snprintf(previous, sizeof previous, "%s", row->key);
 		free(row);
 		n++;

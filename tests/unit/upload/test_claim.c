@@ -780,6 +780,7 @@ static void test_upload_that_replaces(void)
 		bool has_upload;
 		const char *suffix; /* of the done version */
 		const char *replaces;
+		const char *claim_suffix; /* of the claim after it; NULL: the same */
 	} tests[] = {
 		{REPLACE, true, "", "e"},
 		{ANY, true, "", "e"},
@@ -787,6 +788,7 @@ static void test_upload_that_replaces(void)
 		{SKIP, true, "", ""},
 		{REPLACE, false, "", ""},
 		{REPLACE, true, ".gz", ""},
+		{REPLACE, true, "", "e", .claim_suffix = ".gz"},
 	};
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
 		struct steps steps;
@@ -801,7 +803,7 @@ static void test_upload_that_replaces(void)
 			return;
 		struct mark_ref ref = their_ref(&steps, THEIRS);
 		mark_done_as(&ref, &version);
-		ref.suffix = tests[i].suffix;
+		ref.suffix = tests[i].claim_suffix ? tests[i].claim_suffix : tests[i].suffix;
 		claim_as(&ref, &claim);
 		if (tests[i].has_upload)
 			CHECK_INT(mark_record_upload(&ref, &claim, &upload, &steps.problem),

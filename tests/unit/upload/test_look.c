@@ -240,8 +240,8 @@ static void test_upload_in_a_dry_run(const struct shown *shown, enum step step)
 	steps_end(&steps);
 }
 
-/* The version that was done before the claim stays as its mark had it, but for the suffix: that of
- * the mark is another uploader's, which has claimed it since for a compressed object. */
+/* The version that was done before the claim stays as its mark had it, but for the suffix, which is
+ * that of the key under which it was found. */
 static void test_version_that_was_done(void)
 {
 	struct steps steps;
@@ -548,7 +548,7 @@ static void test_elsewhere(void)
 		bool good = CHECK_INT(step, rows[i].step);
 		if (step == STEP_IN_S3) {
 			struct mark mark = steps_mark(&steps);
-			good &= CHECK_STRING(mark.suffix, ".gz");
+			good &= CHECK_STRING(mark.done.suffix, ".gz");
 			good &= CHECK_STRING(mark.done.content, ID);
 			mark_clear(&mark);
 		}
