@@ -61,6 +61,7 @@ struct replaced {
 /* What the answer to a HEAD has told a process of an object. */
 struct shown {
 	char *key, *etag;
+	struct content content;
 	const void *to;
 	uint64_t at_ns;
 };
@@ -540,8 +541,8 @@ void judge_shown_object(
 	judge.shown = realloc(judge.shown, (judge.n_shown + 1) * sizeof *judge.shown);
 	if (!judge.shown)
 		abort();
-	judge.shown[judge.n_shown++] = (struct shown){
-		strdup(object->key), strdup(object->etag), request->from, world_now_ns()};
+	judge.shown[judge.n_shown++] = (struct shown){strdup(object->key), strdup(object->etag),
+		object->content, request->from, world_now_ns()};
 }
 
 bool judge_was_shown(const struct machine_process *process, const char *key)
@@ -830,6 +831,16 @@ static bool may_lose_mark(const struct machine *machine, const struct content *c
 	return is_lost;
 }
 
+/* When a HEAD last told this process of an object with this content; UINT64_MAX: never. */
+static uint64_t was_shown_ns(const struct machine_process *process, const struct content *content)
+{
+	for (size_t i = judge.n_shown; i-- > 0;)
+		if (judge.shown[i].to == process &&
+			content_is_same(&judge.shown[i].content, content))
+			return judge.shown[i].at_ns;
+	return UINT64_MAX;
+}
+
 /* It is removed by way of another name, so that its content alone tells which file it is. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path)
 {
@@ -839,9 +850,12 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	const struct content content = world_rotates(process->machine)
 					       ? content_of_log(node->data, (size_t)node->size)
 					       : content_of(node->data, (size_t)node->size);
-	/* Nobody can help that an object is deleted a moment before its file. */
-	const uint64_t now_ns = world_now_ns(), moment_ns = 60000000000U;
-	if (was_deleted_since(&content, now_ns > moment_ns ? now_ns - moment_ns : 0))
+	/* Nobody can help that an object is deleted a moment before its file. The moment is long if
+	 * the process was stopped between its HEAD and the removal. */
+	const uint64_t now_ns = world_now_ns(), moment_ns = 60000000000U,
+		       before_ns = now_ns > moment_ns ? now_ns - moment_ns : 0,
+		       shown_ns = was_shown_ns(process, &content);
+	if (was_deleted_since(&content, shown_ns < before_ns ? shown_ns : before_ns))
 		return;
 	if (is_too_early(process->machine, &content))
 		story_break(
