@@ -211,6 +211,17 @@ static inline struct mark steps_mark(struct steps *steps)
 	return mark;
 }
 
+/* Begins the next turn of the file, which went back to the queue, without the pause before it. */
+static inline void steps_next_turn(struct steps *steps)
+{
+	struct run *run = steps->run;
+	CHECK(!steps->file->candidate);
+	file_free(steps->file);
+	steps->file = file_new(run, queue_pop_file(run->queue));
+	steps->file->seen = steps_mark(steps);
+	CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
+}
+
 /* The header by which an object says that it was written for the key, with its line's end. */
 static inline const char *steps_written_for(const char *key)
 {

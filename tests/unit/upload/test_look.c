@@ -1,6 +1,6 @@
 /* What follows from what S3 holds under the key of a file: whether it is adopted, replaced, marked
  * as an earlier version, or stays, and what is sent for that. */
-#include "steps.h"
+#include "store_spy.h"
 #include "upload/file/look.h"
 #include "upload/file/steps.h"
 
@@ -172,6 +172,55 @@ static void test_look(size_t i)
 	if (!good)
 		fprintf(stderr, "\t%s\n", looks[i].name);
 	steps_end(&steps);
+}
+
+/* The reply to the write that marks an earlier version done is lost. The next turn finds that mark,
+ * and judges the file by it, as a file that has changed: nothing of it counts as done by this
+ * run. */
+static void test_earlier_and_no_reply(size_t i)
+{
+	static const struct {
+		enum s3once_if_changed if_changed;
+		bool is_applied; /* the write, whose reply is lost */
+		enum step step;  /* of the next turn, up to the claim */
+		enum s3once_event_type event;
+		const char *replaces, *asked;
+	} rows[] = {
+		{S3ONCE_CHANGED_FAIL, true, STEP_SETTLED, S3ONCE_EVENT_CHANGED, "", HEAD_K},
+		{S3ONCE_CHANGED_SKIP, true, STEP_LEFT_OUT, S3ONCE_EVENT_OUTDATED, "", HEAD_K},
+		{S3ONCE_CHANGED_REPLACE, true, STEP_NEXT, S3ONCE_EVENT_START, "e", HEAD_K HEAD_K},
+		{S3ONCE_CHANGED_REPLACE_ANY, true, STEP_NEXT, S3ONCE_EVENT_START, "e", HEAD_K},
+		/* If it was not written either, the object is found once more. */
+		{S3ONCE_CHANGED_FAIL, false, STEP_NEXT, S3ONCE_EVENT_START, "", HEAD_K},
+	};
+	struct steps steps;
+	if (i == sizeof rows / sizeof *rows || !begin(&steps))
+		return;
+	const struct shown earlier = {OF_THESE_MARKS, OTHER, OTHER, true};
+	struct file *file = steps.file;
+	steps.run->options.if_changed = rows[i].if_changed;
+	steps_answer(&steps, reply_of(&steps, &earlier));
+	steps_answer(&steps, reply_of(&steps, &earlier));
+	struct store_spy *spy = store_spy_begin(&steps);
+	spy->fails = 'M';
+	spy->outcome = OUTCOME_TRANSIENT;
+	spy->loses_reply = rows[i].is_applied;
+	bool good = CHECK_INT(look_at_object(steps.worker, file, LOOK_AND_JUDGE), STEP_LATER);
+	store_spy_end(spy);
+	good &= CHECK_STRING(spy->writes, "M");
+	good &= CHECK_INT(steps.events[S3ONCE_EVENT_RETRY], 1);
+	steps_next_turn(&steps);
+	file = steps.file;
+	good &= CHECK(!file->candidate->said_done);
+	good &= CHECK_INT(file->seen.state, rows[i].is_applied ? MARK_DONE : MARK_CLAIMED);
+	good &= CHECK_STRING(file->seen.done.sum, rows[i].is_applied ? "crc32c:" OTHER : "");
+	good &= CHECK_INT(steps_claim(&steps), rows[i].step);
+	good &= CHECK_STRING(file->replaces, rows[i].replaces);
+	for (unsigned event = 0; event < sizeof steps.events / sizeof *steps.events; event++)
+		if (event != S3ONCE_EVENT_START && event != S3ONCE_EVENT_RETRY)
+			good &= CHECK_INT(steps.events[event], event == rows[i].event);
+	steps_end_row(&steps, good, rows[i].asked, i);
+	test_earlier_and_no_reply(i + 1);
 }
 
 /* An object that counts as an earlier version in each round of a turn ends it. */
@@ -636,5 +685,6 @@ int main(void)
 	test_elsewhere();
 	test_looks_ahead();
 	test_earlier_again_and_again();
+	test_earlier_and_no_reply(0);
 	return check_result();
 }
