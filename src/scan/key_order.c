@@ -6,12 +6,11 @@
  * file, so that memory does not grow with their number. */
 #include "base/checksum.h"
 #include "scan/key/key.h"
-#include "scan/open.h"
 #include "scan/rotated/rotation.h"
 #include "scan/scan_entry.h"
+#include "scan/scratch.h"
 #include "scan/source.h"
 #include <errno.h>
-#include <sqlite3.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,18 +142,14 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 	return hand_out_entry(order, first, are_same ? second->path : NULL, ret);
 }
 
-/* The database is a file without a name, which SQLite makes when its cache is full, and which is
- * gone with the process. It need not survive a crash. There is no index: ORDER BY sorts by writing
- * and reading the disk in order, where an index would seek back and forth.
+/* There is no index: ORDER BY sorts by writing and reading the disk in order, where an index would
+ * seek back and forth.
  *
  * facts is the struct scan_entry as raw memory, up to the end of its content_id. Its pointers are
  * set again when a row is read. entry.suffix (".gz", for instance) is the end of relative, so that
  * the column has only the offset at which it begins. */
 static const char create_sql[] =
-	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
-	"CREATE TABLE files(key TEXT, source INT, relative TEXT, suffix INT, facts BLOB);"
-	"BEGIN";
+	"CREATE TABLE files(key TEXT, source INT, relative TEXT, suffix INT, facts BLOB)";
 static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?)";
 static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, relative";
 enum { KEY, SOURCE, RELATIVE, SUFFIX, FACTS };
@@ -162,18 +157,8 @@ enum { KEY, SOURCE, RELATIVE, SUFFIX, FACTS };
 /* Sets the sentence of this SQLite error, and returns the -errno of the scan. */
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
-	/* Cancellation and lack of memory have the same sentence in every part of a scan. SQLite
-	 * opens no database at all only if memory ran out. */
-	const int usual = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
-			  : (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
-								      : 0;
-	if (open_error_is_fatal(usual, ret_problem))
-		return usual;
-	const int error = sqlite3_system_errno(order->db);
-	return problem_error(ret_problem, -EIO,
-		"the keys that --key makes cannot be sorted in a temporary file (%s%s%s); make "
-		"room in /var/tmp, or name a folder with room in SQLITE_TMPDIR",
-		sqlite3_errstr(rc), error ? ": " : "", error ? strerror(error) : "");
+	return scratch_failed(
+		order->db, rc, "the keys that --key makes cannot be sorted", ret_problem);
 }
 
 /* SQLite calls it while it sorts, and gives up if it returns 1. */
@@ -186,10 +171,7 @@ static int is_sorting_over(void *arg)
  * order_free() has to be called as well. */
 static int begin_sorting(struct order *order, struct problem *ret_problem)
 {
-	int rc = sqlite3_open_v2("", &order->db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-	if (!rc)
-		rc = sqlite3_exec(order->db, create_sql, NULL, NULL, NULL);
+	int rc = scratch_open(create_sql, &order->db);
 	if (!rc)
 		rc = sqlite3_prepare_v2(order->db, insert_sql, -1, &order->insert, NULL);
 	if (rc)

@@ -3,7 +3,7 @@
  * Other runs may do the same meanwhile: each row has a version, and the loser rereads. */
 #include "scan/rotated/log_rows.h"
 #include "base/random.h"
-#include "scan/rotated/rotation_table.h"
+#include "scan/scratch.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,10 +114,7 @@ static int set_up(struct log_rows *rows, long long wall_day)
 	sqlite3_snprintf(sizeof count, count, day_sql, wall_day, wall_day, wall_day);
 	if (!rc && !rows->only_looks)
 		rc = sqlite3_exec(rows->db, count, read_day, &rows->today, NULL);
-	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
-		rc = sqlite3_prepare_v3(rows->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-			&rows->statements[i], NULL);
-	return rc;
+	return rc ? rc : statements_prepare(rows->db, sql, STATEMENTS, rows->statements);
 }
 
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
@@ -155,8 +152,7 @@ void log_rows_free(struct log_rows *rows)
 {
 	if (!rows)
 		return;
-	for (unsigned i = 0; i < STATEMENTS; i++)
-		sqlite3_finalize(rows->statements[i]);
+	statements_finalize(rows->statements, STATEMENTS);
 	sqlite3_close(rows->db);
 	free(rows->scope);
 	free(rows);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "scan/scan_entry.h"
+#include "scan/scratch.h"
 #include "scan/source.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -37,8 +38,6 @@ struct rotation_table {
  */
 /* clang-format off */
 static const char create_sql[] =
-	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
 	"CREATE TABLE names(listing INT, source INT, kind INT, size INT, mtime INT, dev INT, ino INT,"
 	" future INT, form INT, live INT, rested INT, wait INT, relative TEXT, problem TEXT,"
 	" family TEXT, bare TEXT, suffix TEXT);"
@@ -47,8 +46,7 @@ static const char create_sql[] =
 	/* A version without id and problem was being written to. One without id whose problem is ''
 	 * is live after all. */
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
-	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
-	"BEGIN";
+	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID";
 
 enum log_liveness { FINISHED, IS_LIVE, UNFINISHED };
 
@@ -137,16 +135,11 @@ _Static_assert(FAMILY_PLAIN == 0 && FAMILY_DATED == 1 && FAMILY_COUNTED == 2 && 
 _Static_assert(IS_LIVE == 1 && UNFINISHED == 2, "as the statements have it");
 _Static_assert(UNKNOWN + ROTATION_ALL == ALL && UNKNOWN + ROTATION_NEW == NEW, "in one order");
 
-/* Sets the sentence of this SQLite error. SQLite opens no database at all only if memory ran out.
- * Returns -ENOMEM or -EIO. */
+/* Sets the sentence of this SQLite error, and returns the -errno of the scan. */
 static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
-	if ((rc & 0xff) == SQLITE_NOMEM || !table->db)
-		return scan_no_memory(ret_problem);
-	return problem_error(ret_problem, -EIO,
-		"the names of rotated files cannot be kept in a temporary file (%s); make room in "
-		"/var/tmp, or name a folder with room in SQLITE_TMPDIR",
-		sqlite3_errstr(rc));
+	return scratch_failed(
+		table->db, rc, "the names of rotated files cannot be kept", ret_problem);
 }
 
 int rotation_table_new(const struct scan_options *options, struct rotation_table **ret,
@@ -157,12 +150,9 @@ int rotation_table_new(const struct scan_options *options, struct rotation_table
 		return scan_no_memory(ret_problem);
 	table->options = options;
 	table->family = table->bare = table->packed_twice = TEXT(SOURCE_PATH_BYTES_MAX);
-	int rc = sqlite3_open_v2("", &table->db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	int rc = scratch_open(create_sql, &table->db);
 	if (!rc)
-		rc = sqlite3_exec(table->db, create_sql, NULL, NULL, NULL);
-	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
-		rc = sqlite3_prepare_v2(table->db, sql[i], -1, &table->statements[i], NULL);
+		rc = statements_prepare(table->db, sql, STATEMENTS, table->statements);
 	const int error = rc ? table_failed(table, rc, ret_problem) : 0;
 	if (error)
 		rotation_table_free(table);
@@ -175,8 +165,7 @@ void rotation_table_free(struct rotation_table *table)
 {
 	if (!table)
 		return;
-	for (unsigned i = 0; i < STATEMENTS; i++)
-		sqlite3_finalize(table->statements[i]);
+	statements_finalize(table->statements, STATEMENTS);
 	sqlite3_close(table->db);
 	text_clear(&table->family);
 	text_clear(&table->bare);
@@ -284,12 +273,6 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 	sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
 	return run_statement(table, KNOW, ret_problem);
-}
-
-const char *column_string(sqlite3_stmt *s, int at)
-{
-	const char *text = (const char *)sqlite3_column_text(s, at);
-	return text ? text : "";
 }
 
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,

@@ -2,7 +2,6 @@
  * database holds them, so that memory does not grow with their number. For one thread. */
 #pragma once
 #include "scan/scan.h"
-#include <sqlite3.h>
 
 struct rotation_table;
 /* All functions return 0, or -errno with a sentence, unless said otherwise. */
@@ -49,6 +48,3 @@ const char *rotation_table_family(const struct rotation_table *table);
 
 /* Returns the path of a file that was rotated once more after it had been compressed, or "". */
 const char *rotation_table_packed_twice(const struct rotation_table *table);
-
-/* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
-const char *column_string(sqlite3_stmt *s, int at);
