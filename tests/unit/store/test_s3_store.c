@@ -490,6 +490,9 @@ static const struct {
 		"ignores If-Match"},
 	{{ABSENT, PUT, CHANGED, CHANGED, PUT, PUT, DELETED}, OUTCOME_SETUP,
 		"G P* P* P='new' P=new P=new D", "ignores If-Match"},
+	/* An etag of an object that is gone is refused with 404. */
+	{{ABSENT, PUT, CHANGED, ABSENT, ABSENT, DELETED}, OUTCOME_SETUP, "G P* P* P='new' P=new D",
+		"refuses If-Match"},
 	/* These say nothing about the server. */
 	{{ABSENT, CHANGED, DELETED}, OUTCOME_TRANSIENT, "G P* D", ""},
 	{{ABSENT, DENIED, DELETED}, OUTCOME_DENIED, "G P* D", ""},
