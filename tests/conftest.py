@@ -33,36 +33,43 @@ def pytest_configure(config):
         config.servers = SharedServers(Path(tempfile.mkdtemp(prefix="s3once-tests-")), os.getpid())
 
 
-SERVERS = {"rgw", "swift", "s3rver", "aws", "simulated", "dynoxide", "dynalite"}
+PLACES = {"s3", "dynamodb", "marks"}  # fixtures that stand for a server or a store, whatever their values
+SERVERS = {"rgw", "swift", "s3rver", "aws", "simulated", "dynoxide", "dynalite", "sqlite"}  # values of other parameters
 OTHER_SERVERS = {"rgw", "swift", "s3rver", "dynoxide", "dynalite", "dynamodb", "table", "s3_proxy", "s3_wire", "marks"}
 
 
+def parameters(item):
+    return {name: str(value) for name, value in getattr(getattr(item, "callspec", None), "params", {}).items()}
+
+
+def needs_no_other_server(item):
+    """Whether the simulated S3 is enough for this test, or no server at all."""
+    marked = item.get_closest_marker("full") or item.get_closest_marker("real_s3")
+    return not OTHER_SERVERS & (set(item.fixturenames) | set(parameters(item).values())) and not marked
+
+
+def is_for_other_builds(item):
+    return item.get_closest_marker("threaded") or item.get_closest_marker("smoke")
+
+
 def pytest_collection_modifyitems(config, items):
-    """./check --quick plays the cases that need the simulated S3 alone, or no server. Of a test that has
-    several cases and several servers, ./check plays each case on one server, and the next case on the next one; --full, and
-    pytest itself, play each case on all of them."""
-
-    def values(item):
-        return {name: str(value) for name, value in getattr(getattr(item, "callspec", None), "params", {}).items()}
-
-    def is_quick(item):
-        marked = item.get_closest_marker("full") or item.get_closest_marker("real_s3")
-        return not OTHER_SERVERS & (set(item.fixturenames) | set(values(item).values())) and not marked
+    """./check --quick plays the cases that need the simulated S3 alone, or no server. ./check plays each case of a test on
+    one of its servers and stores, and the next case on the next one; --full, and pytest itself, play each case on all of them."""
 
     def leave(which):
         config.hook.pytest_deselected(items=[item for item in items if item not in which])
         items[:] = [item for item in items if item in which]
 
     if QUICK:
-        leave({item for item in items if is_quick(item)})
+        leave({item for item in items if needs_no_other_server(item)})
     if IN_TURN:
         cases = {}
         for item in items:
-            others = tuple(sorted((name, value) for name, value in values(item).items() if value not in SERVERS))
-            is_matrix = 0 < len(others) < len(values(item))
-            cases.setdefault((item.path, item.originalname, others) if is_matrix else item, []).append(item)
+            others = tuple(sorted((name, value) for name, value in parameters(item).items() if name not in PLACES and value not in SERVERS))
+            has_places = len(others) < len(parameters(item))
+            cases.setdefault((item.path, item.originalname, others) if has_places else item, []).append(item)
         in_turn = {case[n % len(case)] for n, case in enumerate(cases.values())}
-        leave(in_turn | {item for item in items if item.get_closest_marker("threaded") or item.get_closest_marker("smoke")})
+        leave(in_turn | {item for item in items if is_for_other_builds(item)})
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -114,7 +121,9 @@ def dynalite(pytestconfig):
 
 @pytest.fixture
 def s3(request):
-    return request.getfixturevalue(getattr(request, "param", "simulated" if QUICK else "rgw"))
+    """./check plays what needs no other server with the simulated S3, --full and pytest itself with a real one."""
+    is_simulated = QUICK or IN_TURN and needs_no_other_server(request.node) and not is_for_other_builds(request.node)
+    return request.getfixturevalue(getattr(request, "param", "simulated" if is_simulated else "rgw"))
 
 
 @pytest.fixture
