@@ -88,9 +88,8 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
-/* Returns the exit status, by the end of the run and its counters. `all_settled`: the scan has
- * found all files, and the run has finished with each of them. */
-static enum s3once_exit exit_status(struct s3once_push *push)
+/* `all_settled`: the scan has found all files, and the run has finished with each of them. */
+enum s3once_exit push_exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
@@ -139,7 +138,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	struct problem problem;
-	/* A failure was reported and has set end.failed_setup, on which exit_status() depends. */
+	/* A failure was reported and has set end.failed_setup, on which push_exit_status()
+	 * depends. */
 	if (push_set_up(push)) {
 		report_run(&run->report, S3ONCE_EVENT_START,
 			PROBLEM("%s", quote(run->options.marks).text));
@@ -177,7 +177,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 				"marks may be lost: run again; files without a mark are compared "
 				"with what S3 holds",
 				quote(run->files.own_files.path).text));
-	enum s3once_exit exit = exit_status(push);
+	enum s3once_exit exit = push_exit_status(push);
 	/* A run that could not do its work stores no manifest. The manifest of the next run lists
 	 * what this run has marked done, too. */
 	const bool has_worked = exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_HELD ||

@@ -45,3 +45,6 @@ bool push_set_up(struct s3once_push *push);
 /* Runs the scan and the workers from beginning to end, on threads of their own. Returns false if
  * they could not be started. Main thread. */
 bool push_loop(struct s3once_push *push);
+/* Returns the exit status of a run that has ended, by the reason of its end and its counters,
+ * except for what its manifest adds. Reports the reason if nothing else has. Main thread. */
+enum s3once_exit push_exit_status(struct s3once_push *push);
