@@ -1,0 +1,326 @@
+/* What comes before the first claim of a run and after its end: the question to S3 for the bucket,
+ * the row of the session, and the row of the job. */
+#include "base/clock.h"
+#include "lease/process.h"
+#include "marks/job_row.h"
+#include "steps.h"
+
+/* As steps_begin_run(), but nothing has begun. */
+static bool set_up(struct steps *steps, const struct script_step *script, size_t n)
+{
+	char text[400] = "";
+	if (!script_start(&steps->server, script, n))
+		return false;
+	for (size_t i = n; i < SCRIPT_STEPS_MAX; i++)
+		steps->server.steps[i].close = true;
+	steps->options.endpoint_url = steps->server.url;
+	if (!CHECK_INT(s3once_push_new(&steps->options, &steps->push, text, sizeof text), 0)) {
+		fprintf(stderr, "\t%s\n", text);
+		return false;
+	}
+	steps->run = &steps->push->run;
+	return CHECK(push_set_up(steps->push));
+}
+
+static bool has_session_row(struct steps *steps)
+{
+	struct session_info info;
+	return session_describe(steps->push->conn, session_id(steps->run->session), &info,
+		       &steps->problem) == OUTCOME_OK;
+}
+
+/* Reads the only row of a job. Returns whether there is one. */
+static bool read_job(struct steps *steps, struct job_row *ret)
+{
+	struct job_row rows[2];
+	size_t n = 0;
+	CHECK_INT(job_rows_read(steps->push->conn, NULL, 2, &no_limits, rows, &n, &steps->problem),
+		OUTCOME_OK);
+	CHECK(n < 2);
+	*ret = rows[0];
+	return n == 1;
+}
+
+#define HEAD_OK           STEPS_REPLY("200", "", "")
+#define HEAD_ABSENT       STEPS_REPLY("404", "", "")
+#define HEAD_DENIED       STEPS_REPLY("403", "", "")
+#define WHY(status, code) STEPS_REPLY(status, "", "<Error><Code>" code "</Code></Error>")
+#define FAILURE           STEPS_REPLY("500", "", "<Error><Code>InternalError</Code></Error>")
+
+static const struct {
+	const char *answers[3];
+	bool is_dry, only_folders;
+	/* of the first call */
+	bool begins, is_known, fails;
+	unsigned asks; /* how many requests all calls send */
+} rows[] = {
+	{{HEAD_OK}, false, false, true, true, false, 1},
+	{{HEAD_OK}, true, false, true, true, false, 1},
+	{{HEAD_OK}, false, true, true, true, false, 1},
+	{{HEAD_DENIED, WHY("403", "AccessDenied")}, false, false, true, true, false, 2},
+	{{HEAD_DENIED, WHY("403", "InvalidAccessKeyId")}, false, false, false, false, true, 2},
+	{{HEAD_ABSENT, WHY("404", "NoSuchBucket")}, false, false, false, false, true, 2},
+	{{HEAD_ABSENT, WHY("404", "NoSuchBucket")}, true, false, false, false, true, 2},
+	{{FAILURE, HEAD_OK}, false, false, true, false, false, 2},
+};
+
+static void test_begin(bool asks_first)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct script_step script[3];
+		struct steps steps;
+		struct job_row job, again;
+		size_t n = 0;
+		if (!steps_make(&steps, "x", 1))
+			return;
+		for (; n < 3 && rows[i].answers[n]; n++)
+			script[n] = (struct script_step){rows[i].answers[n], .close = true};
+		steps.options.dry_run = rows[i].is_dry;
+		steps.options.attempts = 1;
+		const char *const folders[] = {steps.tree};
+		steps.options.folders = rows[i].only_folders ? folders : NULL;
+		steps.options.n_folders = rows[i].only_folders;
+		if (!set_up(&steps, script, n))
+			return;
+		struct run *run = steps.run;
+		bool good = true;
+		if (asks_first)
+			run_ask_for_bucket(run);
+		else
+			good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
+		good &= CHECK_INT(run->locked.begun, rows[i].begins && !asks_first);
+		good &= CHECK_INT(atomic_load(&run->bucket_answers), rows[i].is_known);
+		good &= CHECK_INT(run->locked.has_looked, rows[i].is_known);
+		good &= CHECK_INT(atomic_load(&run->end.failed_setup), rows[i].fails);
+		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], rows[i].fails);
+		good &= rows[i].is_known || CHECK(rows[i].fails || *run->locked.no_answer.text);
+		if (rows[i].fails && strstr(rows[i].answers[1], "NoSuchBucket"))
+			good &= steps_say(&steps, "the bucket b does not exist");
+		else if (rows[i].fails)
+			good &= CHECK(!strstr(steps.said, "does not exist"));
+		/* Later calls do nothing. */
+		if (asks_first)
+			good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
+		const bool has_job = read_job(&steps, &job);
+		good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
+		good &= CHECK_INT(read_job(&steps, &again), has_job);
+		good &= !has_job || CHECK_STRING(again.version, job.version);
+		run_ask_for_bucket(run);
+		good &= CHECK_INT(atomic_load(&run->bucket_answers), !rows[i].fails);
+		run_ask_for_bucket(run);
+		const bool writes = rows[i].begins && !rows[i].is_dry;
+		good &= CHECK_INT(has_session_row(&steps), writes);
+		good &= CHECK_INT(read_job(&steps, &job), writes && !rows[i].only_folders);
+		if (good && writes && !rows[i].only_folders) {
+			good &= CHECK_STRING(job.session, session_id(run->session));
+			good &= CHECK_STRING(job.target, "s3://b");
+			good &= CHECK_INT(job.exit, -1);
+			good &= CHECK(job.began_s > 0);
+		}
+		script_stop(&steps.server);
+		good &= CHECK_INT(steps.server.n_requests, rows[i].asks);
+		if (!good)
+			fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
+		steps_end(&steps);
+	}
+}
+
+/* A run that is over, or that stops, asks for nothing. */
+static void test_too_late(void)
+{
+	for (int fails = 0; fails < 2; fails++) {
+		struct steps steps;
+		if (!steps_make(&steps, "x", 1) || !set_up(&steps, NULL, 0))
+			return;
+		if (fails)
+			run_fail(steps.run, PROBLEM("over"));
+		else
+			run_ask_to_stop(steps.run);
+		run_ask_for_bucket(steps.run);
+		CHECK(!atomic_load(&steps.run->bucket_answers));
+		CHECK(!fails || !run_begin(steps.run, steps.push->conn));
+		CHECK(!steps.run->locked.begun && !has_session_row(&steps));
+		script_stop(&steps.server);
+		CHECK_INT(steps.server.n_requests, 0);
+		CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], fails);
+		steps_end(&steps);
+	}
+}
+
+/* The row of the job after each kind of end. */
+static const struct {
+	enum s3once_exit exit;
+	bool has_session, is_whole, repeats, waits;
+} ends[] = {
+	{S3ONCE_EXIT_OK, true, true, false, true},
+	{S3ONCE_EXIT_OK, false, true, false, false},
+	{S3ONCE_EXIT_OK, true, true, true, false},
+	{S3ONCE_EXIT_FILES, true, true, false, true},
+	{S3ONCE_EXIT_SETUP, false, false, false, true},
+	{S3ONCE_EXIT_LIMIT, true, false, false, true},
+	{S3ONCE_EXIT_STOPPED, true, true, false, false},
+};
+
+static void test_end(void)
+{
+	static const char session[] = "0123456789abcdef0123456789abcdef";
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		struct steps steps;
+		struct job_row job = {0};
+		struct text failures = TEXT(REPORT_FAILURES_MAX);
+		if (!steps_make(&steps, "x", 1))
+			return;
+		steps.options.prefix = "p/q";
+		if (!set_up(&steps, NULL, 0))
+			return;
+		struct run *run = steps.run;
+		const struct report_file file = {.path = "f", .key = "k", .bytes = 5};
+		report_file(&run->report, S3ONCE_EVENT_UPLOADED, &file, NULL);
+		report_file(&run->report, S3ONCE_EVENT_UPLOADED, &file, NULL);
+		report_file(&run->report, S3ONCE_EVENT_FAILED, &file, PROBLEM("why"));
+		report_file(&run->report, S3ONCE_EVENT_CHANGED, &file, PROBLEM("why"));
+		report_file(&run->report, S3ONCE_EVENT_NOT_REMOVED, &file, PROBLEM("why"));
+		if (ends[i].waits)
+			report_file(&run->report, S3ONCE_EVENT_WAITING,
+				&(struct report_file){.bytes = 1,
+					.wait = S3ONCE_WAIT_LIVE,
+					.mtime_ns = INT64_C(77999999999)},
+				NULL);
+		atomic_store(&run->report.scan_complete, ends[i].is_whole);
+		atomic_store(&run->report.repeats_s, ends[i].repeats ? 1000 : 0);
+		run_job_end(
+			run, steps.push->conn, ends[i].has_session ? session : NULL, ends[i].exit);
+		const bool is_good = ends[i].exit == S3ONCE_EXIT_OK;
+		bool good = CHECK(read_job(&steps, &job));
+		good &= CHECK_INT(job.exit, ends[i].exit);
+		good &= CHECK_STRING(job.target, "s3://b/p/q");
+		good &= CHECK_STRING(job.ended_session, ends[i].has_session ? session : "");
+		good &= CHECK_STRING(job.error, is_good ? "" : "f: why");
+		good &= CHECK_INT(job.uploaded, 2);
+		good &= CHECK_INT(job.failed, 3);
+		good &= CHECK_INT(job.bytes, 10);
+		good &= CHECK_INT(job.succeeded_s != 0, is_good && !ends[i].repeats);
+		good &= CHECK_INT(job.shipped_s != 0, 1);
+		good &= CHECK_INT(job.waiting, ends[i].is_whole && ends[i].waits);
+		good &= CHECK_INT(job.waiting_since_s, ends[i].is_whole && ends[i].waits ? 77 : 0);
+		CHECK_INT(job_row_failures(steps.push->conn, &job.key, &no_limits, &failures,
+				  &steps.problem),
+			OUTCOME_OK);
+		good &= CHECK_STRING(
+			text_string(&failures), is_good ? "" : "f: why\nf: why\nf: why");
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		text_clear(&failures);
+		steps_end(&steps);
+	}
+}
+
+/* A row that cannot be written is a warning, and not even that if the reason is told already. A run
+ * of some folders writes none. */
+static enum outcome refuse(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	(void)conn, (void)key, (void)write, (void)ret;
+	CHECK(limits->deadline_ns > clock_boot_ns());
+	CHECK(limits->deadline_ns <= clock_boot_ns() + 3 * NS_PER_S);
+	return outcome_error(ret_problem, OUTCOME_TRANSIENT, "no marks");
+}
+
+static void test_row_that_cannot_be_written(void)
+{
+	for (unsigned k = 0; k < 4; k++) {
+		const bool is_setup = k & 1, only_folders = k & 2;
+		struct steps steps;
+		struct job_row job;
+		if (!steps_make(&steps, "x", 1))
+			return;
+		const char *const folders[] = {steps.tree};
+		steps.options.folders = only_folders ? folders : NULL;
+		steps.options.n_folders = only_folders;
+		if (!set_up(&steps, NULL, 0))
+			return;
+		const struct store_ops *real = steps.run->store->ops;
+		struct store_ops ops = *real;
+		ops.write = refuse;
+		steps.run->store->ops = &ops;
+		run_job_end(steps.run, steps.push->conn, NULL,
+			is_setup ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_FILES);
+		CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], !is_setup && !only_folders);
+		steps.run->store->ops = real;
+		CHECK(!read_job(&steps, &job));
+		steps_end(&steps);
+	}
+}
+
+/* A job without a name is known by its sources and its target. */
+static void test_names_of_jobs(void)
+{
+	static const struct {
+		const char *sources[4];               /* "/" at the beginning stands for the tree */
+		const char *prefix, *as, *job, *name; /* "@" in the name is the tree */
+	} names[] = {
+		{{"/"}, NULL, NULL, NULL, "@ s3://b"},
+		{{"/"}, "p", NULL, NULL, "@ s3://b/p"},
+		{{"/"}, "p", NULL, "nightly", "nightly"},
+		{{"/k"}, NULL, NULL, NULL, "@/* s3://b"},
+		{{"/k"}, NULL, "x/y/z", NULL, "@/* s3://b/x/y/"},
+		{{"/k"}, NULL, "z", NULL, "@/* s3://b"},
+		{{"/k", "/l"}, NULL, NULL, NULL, "@/* s3://b"},
+		{{"/k", "/d", "/l"}, NULL, NULL, NULL, "@/* @/d @/* s3://b"},
+		{{"/gone"}, NULL, NULL, NULL, "@/gone s3://b"},
+	};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct steps steps;
+		struct job_row job = {0};
+		struct process self;
+		struct job_key want;
+		char paths[4][200], name[400] = "", folder[200];
+		const char *sources[4];
+		size_t n = 0;
+		if (!steps_make(&steps, "x", 1))
+			return;
+		snprintf(folder, sizeof folder, "%s/l", steps.tree);
+		close(open(folder, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		snprintf(folder, sizeof folder, "%s/d", steps.tree);
+		CHECK_INT(mkdir(folder, 0700), 0);
+		for (; n < 4 && names[i].sources[n]; n++) {
+			snprintf(paths[n], sizeof paths[n], "%s%s", steps.tree,
+				names[i].sources[n][1] ? names[i].sources[n] : "");
+			sources[n] = paths[n];
+		}
+		for (const char *at = names[i].name; *at; at++) {
+			const size_t len = strlen(name);
+			if (*at == '@')
+				snprintf(name + len, sizeof name - len, "%s", steps.tree);
+			else
+				snprintf(name + len, sizeof name - len, "%c", *at);
+		}
+		steps.options.sources = sources;
+		steps.options.n_sources = n;
+		steps.options.prefix = names[i].prefix;
+		steps.options.as = names[i].as;
+		steps.options.job = names[i].job;
+		if (!set_up(&steps, NULL, 0))
+			return;
+		run_job_end(steps.run, steps.push->conn, NULL, S3ONCE_EXIT_OK);
+		process_self(&self);
+		job_key_make(self.host, name, &want);
+		bool good = CHECK(read_job(&steps, &job));
+		good &= CHECK_STRING(job.key.text, want.text);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		steps_end(&steps);
+	}
+}
+
+int main(void)
+{
+	test_begin(false);
+	test_begin(true);
+	test_too_late();
+	test_end();
+	test_row_that_cannot_be_written();
+	test_names_of_jobs();
+	return check_result();
+}
