@@ -139,10 +139,10 @@ static bool is_as_listed(const struct version *done, const struct s3_listed *lis
 {
 	if (!listed)
 		return false;
-	const struct kept kept = kept_of_object(done);
+	const struct recorded recorded = recorded_object(done);
 	struct s3_object object = {.size = listed->size};
 	snprintf(object.etag, sizeof object.etag, "%s", listed->etag);
-	return judge_kept(&kept, &object) == PROOF_YES;
+	return recorded_matches(&recorded, &object) == PROOF_YES;
 }
 
 /* Compares the next mark with its object in the listing. If that is enough, the finding is

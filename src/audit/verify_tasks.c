@@ -98,32 +98,33 @@ static const char *counterpart(const struct inspection *look)
 	return look->verify->place.store ? "its mark" : "the manifest";
 }
 
-/* Makes the sentence that S3 has the checksum `told`, which differs from the kept one. */
+/* Makes the sentence that S3 has the checksum `server_sum`, which differs from the recorded one. */
 static void explain_other_sum(
-	struct inspection *look, const struct s3_sum *told, const struct s3_sum *kept)
+	struct inspection *look, const struct s3_sum *server_sum, const struct s3_sum *recorded)
 {
 	problem_set(&look->problem, "its content differs: S3 has the %s %s, and %s %s",
-		checksum_kinds[told->kind].name, told->text, counterpart(look), kept->text);
+		checksum_kinds[server_sum->kind].name, server_sum->text, counterpart(look),
+		recorded->text);
 }
 
-/* Compares the HEAD with the values kept of the object. If they differ, sets a sentence. */
+/* Compares the HEAD with the values recorded of the object. If they differ, sets a sentence. */
 static enum proof compare_shown(
-	struct inspection *look, const struct kept *kept, const struct s3_object *object)
+	struct inspection *look, const struct recorded *recorded, const struct s3_object *object)
 {
-	const struct s3_sum kept_sum = kept_sum_like(kept, &object->sum);
-	const enum proof is_same = judge_kept(kept, object);
-	if (is_same == PROOF_NO && object->size != kept->bytes)
+	const struct s3_sum recorded_sum = recorded_sum_like(recorded, &object->sum);
+	const enum proof is_same = recorded_matches(recorded, object);
+	if (is_same == PROOF_NO && object->size != recorded->bytes)
 		problem_set(&look->problem,
 			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
 			" bytes when it was uploaded",
-			object->size, kept->bytes);
+			object->size, recorded->bytes);
 	else if (is_same == PROOF_NO)
-		explain_other_sum(look, &object->sum, &kept_sum);
-	else if (is_same == PROOF_UNKNOWN && *kept->etag)
+		explain_other_sum(look, &object->sum, &recorded_sum);
+	else if (is_same == PROOF_UNKNOWN && *recorded->etag)
 		problem_set(&look->problem,
 			"its etag differs: %s in S3, and %s when it was uploaded; --download "
 			"shows whether its content differs, too",
-			object->etag, kept->etag);
+			object->etag, recorded->etag);
 	else if (is_same == PROOF_UNKNOWN)
 		problem_set(&look->problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
@@ -134,7 +135,7 @@ static enum proof compare_shown(
 
 /* Reads the object and compares its content. OK: the finding is SAME, DIFFERS or ERROR, and the
  * problem is the sentence of the finding. Any other outcome: the object could not be read. */
-static enum outcome download(struct inspection *look, const struct kept *kept,
+static enum outcome download(struct inspection *look, const struct recorded *recorded,
 	const struct s3_target *target, const struct s3_object *object)
 {
 	struct problem *problem = &look->problem;
@@ -148,7 +149,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	struct sums sums;
 	char md5[33];
 	bool is_replaced = false;
-	const unsigned kinds = kept_digests(kept);
+	const unsigned kinds = recorded_digests(recorded);
 	/* The next two errors are about this object alone. They are its finding, and the outcome is
 	 * OK, so that the run goes on. */
 	look->finding = FINDING_ERROR;
@@ -166,23 +167,24 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	look->bytes_read += sums.bytes;
 	if (o != OUTCOME_OK && !is_replaced)
 		return o;
-	const bool is_same = !is_replaced && judge_bytes(kept, &sums) == PROOF_YES;
+	const bool is_same = !is_replaced && recorded_matches_bytes(recorded, &sums) == PROOF_YES;
 	look->finding = is_same ? FINDING_SAME : FINDING_DIFFERS;
 	if (is_same || is_replaced) /* that it was replaced is in the sentence already */
 		return OUTCOME_OK;
-	const struct s3_sum kept_sum = mark_sum_told(kept->sum);
-	struct s3_sum read_sum = {.kind = kept_sum.kind};
-	if (*kept_sum.text)
-		checksum_to_base64(kept_sum.kind, sums_bytes(&sums, kept_sum.kind), read_sum.text);
-	if (strcmp(read_sum.text, kept_sum.text) != 0) {
-		explain_other_sum(look, &read_sum, &kept_sum);
+	const struct s3_sum recorded_sum = mark_sum_parse(recorded->sum);
+	struct s3_sum read_sum = {.kind = recorded_sum.kind};
+	if (*recorded_sum.text)
+		checksum_to_base64(
+			recorded_sum.kind, sums_bytes(&sums, recorded_sum.kind), read_sum.text);
+	if (strcmp(read_sum.text, recorded_sum.text) != 0) {
+		explain_other_sum(look, &read_sum, &recorded_sum);
 		return OUTCOME_OK;
 	}
-	/* No kept checksum differs, so the difference is in the etag, which is an MD5. */
+	/* No recorded checksum differs, so the difference is in the etag, which is an MD5. */
 	hex_encode(sums.md5, sizeof sums.md5, md5);
 	return outcome_error(problem, OUTCOME_OK,
 		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
-		kept->etag);
+		recorded->etag);
 }
 
 /* Sends a HEAD of the object, and compares it with its done mark, or with the entry of a manifest,
@@ -190,7 +192,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 static enum outcome compare_with_head(
 	struct inspection *look, const struct packed_mark *row, const struct version *done)
 {
-	const struct kept kept = kept_of_object(done);
+	const struct recorded recorded = recorded_object(done);
 	/* A mark is about the current version of its object. An entry of a manifest may name a
 	 * version. */
 	const struct s3_target target = {.key = row->object_key,
@@ -200,12 +202,12 @@ static enum outcome compare_with_head(
 	enum outcome o = s3_head_object(
 		look->conns->s3, &target, &look->verify->place.limits, &object, &look->problem);
 	if (o == OUTCOME_OK) {
-		const enum proof is_same = compare_shown(look, &kept, &object);
-		look->finding = is_same == PROOF_YES                      ? FINDING_SAME
-				: is_same == PROOF_UNKNOWN && !*kept.etag ? FINDING_ERROR
-									  : FINDING_DIFFERS;
+		const enum proof is_same = compare_shown(look, &recorded, &object);
+		look->finding = is_same == PROOF_YES                          ? FINDING_SAME
+				: is_same == PROOF_UNKNOWN && !*recorded.etag ? FINDING_ERROR
+									      : FINDING_DIFFERS;
 		if (is_same != PROOF_NO && look->verify->by == VERIFY_BY_DOWNLOAD)
-			o = download(look, &kept, &target, &object);
+			o = download(look, &recorded, &target, &object);
 	}
 	if (o == OUTCOME_ABSENT) { /* ABSENT from the HEAD, or from the download after it */
 		look->finding = FINDING_MISSING;

@@ -15,9 +15,10 @@
  * adds nothing. */
 static void add_kept_sum(struct manifest_entry *entry, const char *sum)
 {
-	const struct s3_sum told = mark_sum_told(sum);
-	if (*told.text)
-		snprintf(entry->sums[told.kind], sizeof entry->sums[told.kind], "%s", told.text);
+	const struct s3_sum parsed = mark_sum_parse(sum);
+	if (*parsed.text)
+		snprintf(entry->sums[parsed.kind], sizeof entry->sums[parsed.kind], "%s",
+			parsed.text);
 }
 
 void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version)

@@ -51,29 +51,29 @@ static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaq
 
 /* Decodes a checksum from the server. *ret_parts is the number of parts if it is computed of their
  * checksums, or 0 if it is computed of the content. Returns false if it cannot be decoded. */
-static bool read_told(const struct s3_sum *told, unsigned char ret[static CHECKSUM_BYTES_MAX],
-	unsigned *ret_parts)
+static bool decode_server_sum(const struct s3_sum *server_sum,
+	unsigned char ret[static CHECKSUM_BYTES_MAX], unsigned *ret_parts)
 {
-	const size_t n = strcspn(told->text, "-");
-	const unsigned parts = told->text[n] ? parts_in(told->text + n + 1) : 0;
-	if (told->text[n] && !parts)
+	const size_t n = strcspn(server_sum->text, "-");
+	const unsigned parts = server_sum->text[n] ? parts_in(server_sum->text + n + 1) : 0;
+	if (server_sum->text[n] && !parts)
 		return false;
 	*ret_parts = parts;
-	return !checksum_from_base64(told->kind, told->text, n, ret);
+	return !checksum_from_base64(server_sum->kind, server_sum->text, n, ret);
 }
 
-bool proof_tells_whole(const struct s3_object *object)
+bool proof_has_whole_sum(const struct s3_object *object)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	unsigned parts;
-	return read_told(&object->sum, bytes, &parts) && !parts;
+	return decode_server_sum(&object->sum, bytes, &parts) && !parts;
 }
 
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	unsigned kinds = 0, parts = 0;
-	if (read_told(&object->sum, bytes, &parts))
+	if (decode_server_sum(&object->sum, bytes, &parts))
 		kinds = DIGEST_OF(object->sum.kind);
 	if (!parts)
 		parts = proof_etag_parts(object->etag);
@@ -92,13 +92,15 @@ static enum proof both(enum proof a, enum proof b)
 }
 
 /* Compares the server's checksum of the whole content with ours. */
-static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
+static enum proof by_sum(const struct sums *sums, const struct s3_sum *server_sum)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	unsigned parts;
-	if (!(sums->kinds & DIGEST_OF(told->kind)) || !read_told(told, bytes, &parts) || parts)
+	if (!(sums->kinds & DIGEST_OF(server_sum->kind)) ||
+		!decode_server_sum(server_sum, bytes, &parts) || parts)
 		return PROOF_UNKNOWN;
-	return memcmp(bytes, sums_bytes(sums, told->kind), checksum_kinds[told->kind].bytes) != 0
+	return memcmp(bytes, sums_bytes(sums, server_sum->kind),
+		       checksum_kinds[server_sum->kind].bytes) != 0
 		       ? PROOF_NO
 		       : PROOF_YES;
 }
@@ -119,17 +121,18 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 
 /* Compares the checksum of the parts' checksums, "base64-N". Some servers omit the "-N". An object
  * with another number of parts was cut differently, and cannot be compared in this way. */
-static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
+static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *server_sum)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
-	unsigned told_parts;
-	if (!read_told(told, theirs, &told_parts) || (told_parts && told_parts != n) ||
-		sums_compose(parts, n, told->kind, ours))
+	unsigned server_parts;
+	if (!decode_server_sum(server_sum, theirs, &server_parts) ||
+		(server_parts && server_parts != n) ||
+		sums_compose(parts, n, server_sum->kind, ours))
 		return PROOF_UNKNOWN;
-	if (memcmp(ours, theirs, checksum_kinds[told->kind].bytes) == 0)
+	if (memcmp(ours, theirs, checksum_kinds[server_sum->kind].bytes) == 0)
 		return PROOF_YES;
 	/* A checksum without "-N" may be that of the whole content, which by_sum() compares. */
-	return told_parts ? PROOF_NO : PROOF_UNKNOWN;
+	return server_parts ? PROOF_NO : PROOF_UNKNOWN;
 }
 
 /* Compares an etag that has the form of the MD5 of n parts' MD5s. */
@@ -170,10 +173,10 @@ static enum proof proof_sent(const struct s3_object *object)
 		return proof != PROOF_UNKNOWN ? proof
 					      : by_md5(sent, object->etag, object->etag_is_opaque);
 	}
-	const bool is_told =
+	const bool has_server_value =
 		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
-	return *object->meta.table && object->meta.part_bytes && is_told ? PROOF_YES
-									 : PROOF_UNKNOWN;
+	return *object->meta.table && object->meta.part_bytes && has_server_value ? PROOF_YES
+										  : PROOF_UNKNOWN;
 }
 
 enum proof proof_encoded(
@@ -195,7 +198,7 @@ enum proof proof_encoded(
 	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_UNKNOWN;
 }
 
-void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5)
+void version_set_object(struct version *ret, const struct s3_object *object, bool etags_are_md5)
 {
 	ret->etag_is_md5 = etags_are_md5 && !object->etag_is_opaque && has_md5(object->etag);
 	memcpy(ret->etag, object->etag, sizeof ret->etag);
@@ -203,20 +206,20 @@ void version_keep_object(struct version *ret, const struct s3_object *object, bo
 		memcpy(ret->version_id, object->version_id, strlen(object->version_id) + 1);
 }
 
-struct kept kept_of_object(const struct version *version)
+struct recorded recorded_object(const struct version *version)
 {
-	return (struct kept){.bytes = version_object_bytes(version),
+	return (struct recorded){.bytes = version_object_bytes(version),
 		.sum = version_object_sum(version),
 		.parts_sum = version->parts_sum,
 		.etag = version->etag,
 		.etag_is_md5 = version->etag_is_md5};
 }
 
-struct kept kept_of_content(const struct version *version)
+struct recorded recorded_content(const struct version *version)
 {
 	if (!version->object_bytes)
-		return kept_of_object(version);
-	return (struct kept){
+		return recorded_object(version);
+	return (struct recorded){
 		.bytes = version->size, .sum = version->sum, .parts_sum = "", .etag = ""};
 }
 
@@ -228,49 +231,51 @@ static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 	       !strchr(a->text, '-') == !strchr(b->text, '-');
 }
 
-struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told)
+struct s3_sum recorded_sum_like(const struct recorded *recorded, const struct s3_sum *server_sum)
 {
-	struct s3_sum sum = mark_sum_told(kept->sum);
-	if (!are_alike(&sum, told))
-		sum = mark_sum_told(kept->parts_sum);
-	return are_alike(&sum, told) ? sum : (struct s3_sum){.text = ""};
+	struct s3_sum sum = mark_sum_parse(recorded->sum);
+	if (!are_alike(&sum, server_sum))
+		sum = mark_sum_parse(recorded->parts_sum);
+	return are_alike(&sum, server_sum) ? sum : (struct s3_sum){.text = ""};
 }
 
-enum proof judge_kept(const struct kept *kept, const struct s3_object *object)
+enum proof recorded_matches(const struct recorded *recorded, const struct s3_object *object)
 {
-	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
-	if (object->size != kept->bytes)
+	const struct s3_sum sum = recorded_sum_like(recorded, &object->sum);
+	if (object->size != recorded->bytes)
 		return PROOF_NO;
 	if (*sum.text)
 		return strcmp(sum.text, object->sum.text) == 0 ? PROOF_YES : PROOF_NO;
-	return *kept->etag && strcmp(kept->etag, object->etag) == 0 ? PROOF_YES : PROOF_UNKNOWN;
+	return *recorded->etag && strcmp(recorded->etag, object->etag) == 0 ? PROOF_YES
+									    : PROOF_UNKNOWN;
 }
 
-unsigned kept_digests(const struct kept *kept)
+unsigned recorded_digests(const struct recorded *recorded)
 {
-	const struct s3_sum sum = mark_sum_told(kept->sum);
+	const struct s3_sum sum = mark_sum_parse(recorded->sum);
 	return (*sum.text ? DIGEST_OF(sum.kind) : 0U) |
-	       (kept->etag_is_md5 && is_md5(kept->etag) ? DIGEST_MD5 : 0U);
+	       (recorded->etag_is_md5 && is_md5(recorded->etag) ? DIGEST_MD5 : 0U);
 }
 
-/* Makes an object of the kept values, and compares the sums with it. An etag that is not known to
- * be an MD5 is ignored: if it had the form of an MD5, it would differ although the bytes are the
+/* Makes an object of the recorded values, and compares the sums with it. An etag that is not known
+ * to be an MD5 is ignored: if it had the form of an MD5, it would differ although the bytes are the
  * same. */
-enum proof judge_bytes(const struct kept *kept, const struct sums *sums)
+enum proof recorded_matches_bytes(const struct recorded *recorded, const struct sums *sums)
 {
-	struct s3_object object = {.size = kept->bytes, .sum = mark_sum_told(kept->sum)};
-	if (kept->etag_is_md5)
-		snprintf(object.etag, sizeof object.etag, "%s", kept->etag);
+	struct s3_object object = {.size = recorded->bytes, .sum = mark_sum_parse(recorded->sum)};
+	if (recorded->etag_is_md5)
+		snprintf(object.etag, sizeof object.etag, "%s", recorded->etag);
 	return proof_whole(sums, &object, true);
 }
 
-/* The etags are compared here, since judge_kept() ignores them where it can compare checksums. */
+/* The etags are compared here, since recorded_matches() ignores them where it can compare
+ * checksums. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object)
 {
 	const struct version *done = &claim->before.done;
-	const struct kept kept = kept_of_object(done);
+	const struct recorded recorded = recorded_object(done);
 	return claim->before.has_done && *done->etag && strcmp(done->etag, object->etag) == 0 &&
-	       judge_kept(&kept, object) == PROOF_YES;
+	       recorded_matches(&recorded, object) == PROOF_YES;
 }
 
 /* Whether the object was written for this very mark. A copy that was made in S3 keeps the metadata,

@@ -42,43 +42,44 @@ enum proof proof_encoded(
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
 /* Whether the server's checksum has the form of one of the whole content, without "-N". Some
  * servers give a checksum of the parts' checksums in this form, too. */
-bool proof_tells_whole(const struct s3_object *object);
+bool proof_has_whole_sum(const struct s3_object *object);
 /* Returns the number of parts in an etag of the form "md5-N"; 0 for any other. */
 unsigned proof_etag_parts(const char *etag);
 
 /* 2. Whether an object, or a content, is the one that was proven when its mark was set. */
 
-/* The values that a mark or a manifest keeps of an object or a content. The strings are borrowed. A
- * missing one is "". */
-struct kept {
+/* The values that a mark or a manifest records of an object or a content. The strings are borrowed.
+ * A missing one is "". */
+struct recorded {
 	uint64_t bytes;
 	const char *sum, *parts_sum; /* as in struct version */
 	const char *etag;
 	bool etag_is_md5;
 };
-/* kept_of_object() is about the object of a version. kept_of_content() is about the file's content,
- * which differs from the object if it was sent compressed. Both borrow the version. */
-struct kept kept_of_object(const struct version *version);
-struct kept kept_of_content(const struct version *version);
+/* recorded_object() is about the object of a version. recorded_content() is about the file's
+ * content, which differs from the object if it was sent compressed. Both borrow the version. */
+struct recorded recorded_object(const struct version *version);
+struct recorded recorded_content(const struct version *version);
 
 /* Sets etag, etag_is_md5 and version_id of a zeroed version to those of its object. An id that is
  * too long is dropped. `etags_are_md5`: the server's etags are MD5s unless the object is
  * encrypted. */
-void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
+void version_set_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
 
-/* Compares the kept values with an object of a HEAD, or of a listing, which has no checksum. YES: a
- * checksum that both have is the same, or without one, the etag. NO: the size or a checksum that
- * both have differs. UNKNOWN: the size is the same, and there is no checksum that both have, and no
- * etag or another one. An etag that differs proves nothing: some servers return one when an upload
- * is completed, and another one later. */
-enum proof judge_kept(const struct kept *kept, const struct s3_object *object);
-/* Returns the kept checksum that can be compared with S3's. Its text is "" if there is none. */
-struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told);
-/* Returns the kinds of the kept values that can be compared with bytes, as a set of digests: that
- * of the checksum, and MD5 if the etag is one. */
-unsigned kept_digests(const struct kept *kept);
-/* Compares the kept values with the sums of bytes. `sums` has the digests of kept_digests(). */
-enum proof judge_bytes(const struct kept *kept, const struct sums *sums);
+/* Compares the recorded values with an object of a HEAD, or of a listing, which has no checksum.
+ * YES: a checksum that both have is the same, or without one, the etag. NO: the size or a checksum
+ * that both have differs. UNKNOWN: the size is the same, and there is no checksum that both have,
+ * and no etag or another one. An etag that differs proves nothing: some servers return one when an
+ * upload is completed, and another one later. */
+enum proof recorded_matches(const struct recorded *recorded, const struct s3_object *object);
+/* Returns the recorded checksum that can be compared with S3's. Its text is "" if there is none. */
+struct s3_sum recorded_sum_like(const struct recorded *recorded, const struct s3_sum *server_sum);
+/* Returns the kinds of the recorded values that can be compared with bytes, as a set of digests:
+ * that of the checksum, and MD5 if the etag is one. */
+unsigned recorded_digests(const struct recorded *recorded);
+/* Compares the recorded values with the sums of bytes. `sums` has the digests of
+ * recorded_digests(). */
+enum proof recorded_matches_bytes(const struct recorded *recorded, const struct sums *sums);
 /* Whether the object is the version that was done according to the mark when it was claimed. Its
  * etag has to be the same, too, so that a condition with this etag means the object. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object);

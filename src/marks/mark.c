@@ -149,14 +149,15 @@ void mark_parts_sum_of(
 	snprintf(ret, PARTS_SUM_MAX + 1, "%s:%s-%zu", checksum_kinds[kind].name, base64, n);
 }
 
-struct s3_sum mark_sum_told(const char *sum)
+struct s3_sum mark_sum_parse(const char *sum)
 {
 	const size_t n = strcspn(sum, ":");
-	struct s3_sum told = {.kind = checksum_named(sum, n)};
-	if (told.kind == CHECKSUMS || !sum[n] ||
-		snprintf(told.text, sizeof told.text, "%s", sum + n + 1) >= (int)sizeof told.text)
-		told = (struct s3_sum){0};
-	return told;
+	struct s3_sum parsed = {.kind = checksum_named(sum, n)};
+	if (parsed.kind == CHECKSUMS || !sum[n] ||
+		snprintf(parsed.text, sizeof parsed.text, "%s", sum + n + 1) >=
+			(int)sizeof parsed.text)
+		parsed = (struct s3_sum){0};
+	return parsed;
 }
 
 uint64_t version_object_bytes(const struct version *version)

@@ -62,7 +62,7 @@ void mark_parts_sum_of(
 	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1]);
 /* Converts a sum that mark_sum_of() or mark_parts_sum_of() has written into the form of a server's
  * sum. The text is "" if it is no checksum of ours. */
-struct s3_sum mark_sum_told(const char *sum);
+struct s3_sum mark_sum_parse(const char *sum);
 
 /* A multipart upload that was begun and has not become an object yet. A mark records it, so that
  * any run can send the parts that are missing. Zero: there is none.

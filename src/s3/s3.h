@@ -41,7 +41,7 @@ enum s3_ability {
 	 * that the object is encrypted. S3_NO also if this host's OpenSSL has no MD5. */
 	S3_ETAG_IS_MD5,
 	/* The etag of the reply to Complete is the one that the object has from then on. */
-	S3_COMPLETE_TELLS_ETAG,
+	S3_COMPLETE_RETURNS_ETAG,
 	/* The parts of an upload may have different lengths. */
 	S3_UNEQUAL_PARTS,
 	/* The checksum of a body may follow it (x-amz-trailer). A server that does not know that

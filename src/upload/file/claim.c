@@ -37,13 +37,13 @@ static void note_newer(struct worker *worker, const struct file *file)
  * not. */
 static enum step look_for_done(struct worker *worker, struct file *file, bool *ret_is_there)
 {
-	const struct kept kept = kept_of_object(&file->seen.done);
+	const struct recorded recorded = recorded_object(&file->seen.done);
 	struct done_object object = {.key = ""};
 	struct problem problem = {0};
 	const enum outcome o = done_head(worker, file, &file->seen.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
-	*ret_is_there = o == OUTCOME_OK && judge_kept(&kept, &object.object) == PROOF_YES;
+	*ret_is_there = o == OUTCOME_OK && recorded_matches(&recorded, &object.object) == PROOF_YES;
 	return STEP_NEXT;
 }
 
@@ -186,7 +186,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct version *done = &file->seen.done;
 	struct s3_object object = {.size = done->size,
-		.sum = mark_sum_told(done->sum),
+		.sum = mark_sum_parse(done->sum),
 		.etag_is_opaque = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_NO};
 	struct problem problem = {0};
 	enum proof proof;
@@ -198,7 +198,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 		memcpy(object.etag, done->etag, sizeof object.etag);
 	enum step step = file_compare_content(worker, file, &object, &proof);
 	if (step == STEP_NEXT && proof == PROOF_YES && !done->object_bytes && *done->parts_sum) {
-		object.sum = mark_sum_told(done->parts_sum);
+		object.sum = mark_sum_parse(done->parts_sum);
 		step = file_compare_content(worker, file, &object, &proof);
 	}
 	if (step != STEP_NEXT)

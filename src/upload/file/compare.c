@@ -110,7 +110,7 @@ enum step file_compare_content(
 	/* The parts have proven nothing. Some servers show a checksum of the whole of an object in
 	 * parts, even SHA-1 or SHA-256, which cannot be combined from those of the parts. So the
 	 * file is read once more as a whole. */
-	if (step == STEP_NEXT && *ret == PROOF_UNKNOWN && proof_tells_whole(object))
+	if (step == STEP_NEXT && *ret == PROOF_UNKNOWN && proof_has_whole_sum(object))
 		return compare_whole(worker, file, NULL, object, ret);
 	return step;
 }

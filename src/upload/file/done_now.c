@@ -26,7 +26,7 @@ static enum proof not_read(int error, struct problem *ret)
 enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret)
 {
-	const struct kept kept = kept_of_content(done);
+	const struct recorded recorded = recorded_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
 	/* A file that is known by its content may have been compressed since it was sent. Then its
@@ -42,10 +42,10 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 			       ? PROOF_YES
 			       : no(ret, "its content is not what was uploaded");
 	}
-	const int error = file_digest(worker, file, kept_digests(&kept), &range, &sums);
+	const int error = file_digest(worker, file, recorded_digests(&recorded), &range, &sums);
 	if (error)
 		return not_read(error, ret);
-	if (judge_bytes(&kept, &sums) == PROOF_YES)
+	if (recorded_matches_bytes(&recorded, &sums) == PROOF_YES)
 		return PROOF_YES;
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
@@ -56,12 +56,12 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
-	const struct kept by_etag = {
+	const struct recorded by_etag = {
 		.bytes = object->size, .sum = "", .etag = object->etag, .etag_is_md5 = true};
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
 	return !file_digest(worker, file, DIGEST_MD5, &range, &sums) &&
-	       judge_bytes(&by_etag, &sums) == PROOF_YES;
+	       recorded_matches_bytes(&by_etag, &sums) == PROOF_YES;
 }
 
 /* Reads the mark, and checks that this version is done, and that it has a checksum or an id to
@@ -105,7 +105,7 @@ enum outcome done_head(struct worker *worker, const struct file *file, const str
 static enum proof ask_s3(struct worker *worker, const struct file *file, const struct version *done,
 	struct done_object *ret, struct problem *ret_problem)
 {
-	const struct kept kept = kept_of_object(done);
+	const struct recorded recorded = recorded_object(done);
 	const enum outcome o = done_head(worker, file, done, ret, ret_problem);
 	if (o == OUTCOME_ABSENT)
 		return no(ret_problem, "S3 does not hold its object any more, although it was "
@@ -117,7 +117,7 @@ static enum proof ask_s3(struct worker *worker, const struct file *file, const s
 	}
 	if (ret->object.lacks_encryption)
 		return no(ret_problem, "S3 does not confirm the encryption of its object");
-	const enum proof is_same = judge_kept(&kept, &ret->object);
+	const enum proof is_same = recorded_matches(&recorded, &ret->object);
 	if (is_same == PROOF_NO)
 		return no(ret_problem, "S3 holds another object under its key than was uploaded");
 	/* For an object in parts, the reply to Complete may have had another etag. */

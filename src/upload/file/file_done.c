@@ -162,9 +162,9 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 
 /* Writes S3's checksum of the whole object in the form of a mark. If there is none, *ret is
  * untouched. */
-static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX + 1])
+static void copy_whole_sum(const struct s3_object *object, char ret[static SUM_MAX + 1])
 {
-	if (proof_tells_whole(object))
+	if (proof_has_whole_sum(object))
 		snprintf(ret, SUM_MAX + 1, "%s:%s", checksum_kinds[object->sum.kind].name,
 			object->sum.text);
 }
@@ -174,14 +174,14 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	const struct s3_meta *meta = &object->meta;
 	struct version version = {
 		.size = object->size, .mtime_ns = meta->mtime_ns, .part_bytes = meta->part_bytes};
-	version_keep_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
+	version_set_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (!*meta->encoding) {
-		sum_as_told(object, version.sum);
+		copy_whole_sum(object, version.sum);
 		return version;
 	}
 	version.size = meta->content_bytes;
 	version.object_bytes = object->size;
-	sum_as_told(object, version.object_sum);
+	copy_whole_sum(object, version.object_sum);
 	/* The content's id is the SHA-256 of the content before compression. If the metadata has
 	 * none, the version has no checksum of its content. */
 	struct sums sums = {.kinds = DIGEST_SHA256};
@@ -231,12 +231,12 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->mtime_ns,
 		.part_bytes = file->sent_part_bytes};
-	version_keep_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
+	version_set_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (file->stored.bytes) {
 		version.object_bytes = file->stored.bytes;
 		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);
 		if (!*version.object_sum) /* it was not computed: see compare_encoded() */
-			sum_as_told(object, version.object_sum);
+			copy_whole_sum(object, version.object_sum);
 	}
 	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);

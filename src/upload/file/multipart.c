@@ -342,12 +342,12 @@ static enum step prove_multipart(
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply; /* the reply to Complete lacks the size; a HEAD has it */
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
-	if (proof != PROOF_YES || s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES) {
+	if (proof != PROOF_YES || s3_knows(worker->server, S3_COMPLETE_RETURNS_ETAG) != S3_YES) {
 		struct problem problem = {0};
 		/* If the HEAD fails, the reply to Complete counts. */
 		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
 			OUTCOME_OK) {
-			s3_learn(worker->server, S3_COMPLETE_TELLS_ETAG,
+			s3_learn(worker->server, S3_COMPLETE_RETURNS_ETAG,
 				strcmp(object.etag, reply->etag) == 0);
 			proof = proof_parts(multipart->sums, n, &object, true);
 		}

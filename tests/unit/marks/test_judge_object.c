@@ -146,9 +146,9 @@ static void test_rows(void)
 #define OTHER_SUM "AAAAAQ=="
 #define ZERO_MD5  "00000000000000000000000000000000"
 
-static struct kept kept_with(const char *sum, const char *etag)
+static struct recorded recorded_with(const char *sum, const char *etag)
 {
-	return (struct kept){
+	return (struct recorded){
 		.bytes = 4, .sum = sum, .parts_sum = "", .etag = etag, .etag_is_md5 = true};
 }
 
@@ -160,17 +160,18 @@ static struct s3_object shown(uint64_t size, const char *sum, const char *etag)
 	return object;
 }
 
-static enum proof like(const struct kept *kept, uint64_t size, const char *sum, const char *etag)
+static enum proof like(
+	const struct recorded *recorded, uint64_t size, const char *sum, const char *etag)
 {
 	const struct s3_object object = shown(size, sum, etag);
-	return judge_kept(kept, &object);
+	return recorded_matches(recorded, &object);
 }
 
 static void test_what_is_shown(void)
 {
-	const struct kept both = kept_with(SUM, ZERO_MD5), etag = kept_with("", ZERO_MD5),
-			  none = kept_with(SUM, "");
-	struct kept parts = kept_with("CRC32C:AAAAAQ==", "x-2");
+	const struct recorded both = recorded_with(SUM, ZERO_MD5),
+			      etag = recorded_with("", ZERO_MD5), none = recorded_with(SUM, "");
+	struct recorded parts = recorded_with("CRC32C:AAAAAQ==", "x-2");
 	parts.parts_sum = "CRC32C:AAAAAA==-2";
 	CHECK_INT(like(&both, 4, "AAAAAA==", "other"), PROOF_YES);
 	CHECK_INT(like(&both, 4, OTHER_SUM, ZERO_MD5), PROOF_NO);
@@ -202,22 +203,23 @@ static void test_what_was_done(void)
 	CHECK(!judge_is_done_version(&claim, &object));
 }
 
-static enum proof of_bytes(const struct kept *kept, bool same_sum, bool same_md5)
+static enum proof of_bytes(const struct recorded *recorded, bool same_sum, bool same_md5)
 {
 	struct sums sums = {.kinds = DIGEST_CRC32C | DIGEST_MD5, .bytes = 4};
 	sums.crc32c[3] = !same_sum;
 	sums.md5[15] = !same_md5;
-	return judge_bytes(kept, &sums);
+	return recorded_matches_bytes(recorded, &sums);
 }
 
 static void test_bytes(void)
 {
-	const struct kept both = kept_with(SUM, ZERO_MD5), sum = kept_with(SUM, "opaque"),
-			  md5 = kept_with("", ZERO_MD5), none = kept_with("", "opaque");
-	CHECK_INT(kept_digests(&both), DIGEST_CRC32C | DIGEST_MD5);
-	CHECK_INT(kept_digests(&sum), DIGEST_CRC32C);
-	CHECK_INT(kept_digests(&md5), DIGEST_MD5);
-	CHECK_INT(kept_digests(&none), 0);
+	const struct recorded both = recorded_with(SUM, ZERO_MD5),
+			      sum = recorded_with(SUM, "opaque"), md5 = recorded_with("", ZERO_MD5),
+			      none = recorded_with("", "opaque");
+	CHECK_INT(recorded_digests(&both), DIGEST_CRC32C | DIGEST_MD5);
+	CHECK_INT(recorded_digests(&sum), DIGEST_CRC32C);
+	CHECK_INT(recorded_digests(&md5), DIGEST_MD5);
+	CHECK_INT(recorded_digests(&none), 0);
 	CHECK_INT(of_bytes(&both, true, true), PROOF_YES);
 	CHECK_INT(of_bytes(&both, false, true), PROOF_NO);
 	CHECK_INT(of_bytes(&both, true, false), PROOF_NO);
@@ -264,7 +266,8 @@ static void test_what_is_kept(void)
 {
 	struct version version = {.size = 9, .sum = SUM, .etag = ZERO_MD5, .object_bytes = 4};
 	snprintf(version.object_sum, sizeof version.object_sum, "%s", "crc32c:BBBBBB==");
-	const struct kept object = kept_of_object(&version), content = kept_of_content(&version);
+	const struct recorded object = recorded_object(&version),
+			      content = recorded_content(&version);
 	CHECK_INT(object.bytes, 4);
 	CHECK_STRING(object.sum, "crc32c:BBBBBB==");
 	CHECK_STRING(object.etag, ZERO_MD5);
@@ -272,24 +275,24 @@ static void test_what_is_kept(void)
 	CHECK_STRING(content.sum, SUM);
 	CHECK_STRING(content.etag, "");
 	version.object_bytes = 0;
-	const struct kept plain = kept_of_content(&version);
+	const struct recorded plain = recorded_content(&version);
 	CHECK_INT(plain.bytes, 9);
 	CHECK_STRING(plain.etag, ZERO_MD5);
 	/* An etag that is not known equals none. */
-	const struct kept nothing = kept_with("", "");
+	const struct recorded nothing = recorded_with("", "");
 	const struct s3_object no_etag = shown(4, "", ""), other_size = shown(5, "", "");
-	CHECK_INT(judge_kept(&nothing, &no_etag), PROOF_UNKNOWN);
-	CHECK_INT(judge_kept(&nothing, &other_size), PROOF_NO);
+	CHECK_INT(recorded_matches(&nothing, &no_etag), PROOF_UNKNOWN);
+	CHECK_INT(recorded_matches(&nothing, &other_size), PROOF_NO);
 	/* Only etags that may be MD5s are kept as such. */
 	struct s3_object object_md5 = shown(4, "", MD5), opaque = shown(4, "", "opaque");
-	version_keep_object(&version, &object_md5, true);
+	version_set_object(&version, &object_md5, true);
 	CHECK(version.etag_is_md5);
-	version_keep_object(&version, &object_md5, false);
+	version_set_object(&version, &object_md5, false);
 	CHECK(!version.etag_is_md5);
-	version_keep_object(&version, &opaque, true);
+	version_set_object(&version, &opaque, true);
 	CHECK(!version.etag_is_md5);
 	object_md5.etag_is_opaque = true;
-	version_keep_object(&version, &object_md5, true);
+	version_set_object(&version, &object_md5, true);
 	CHECK(!version.etag_is_md5);
 }
 

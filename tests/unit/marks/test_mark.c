@@ -242,7 +242,7 @@ static void test_sums(void)
 	char sum[SUM_MAX + 1];
 	mark_sum_of(&sums, CHECKSUM_SHA256, sum);
 	CHECK_STRING(sum, "sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
-	struct s3_sum told = mark_sum_told(sum);
+	struct s3_sum told = mark_sum_parse(sum);
 	CHECK_INT(told.kind, CHECKSUM_SHA256);
 	CHECK_STRING(told.text, sum + 7);
 	char of_parts[PARTS_SUM_MAX + 1];
@@ -250,7 +250,7 @@ static void test_sums(void)
 	mark_parts_sum_of(parts, 2, CHECKSUM_SHA256, of_parts);
 	/* head -c 64 /dev/zero | openssl sha256 -binary | base64 */
 	CHECK_STRING(of_parts, "sha256:9aX9QtFqIDAnmO9u0wmXm0MAPSMg2fDo6pgxqSdZ+0s=-2");
-	told = mark_sum_told(of_parts);
+	told = mark_sum_parse(of_parts);
 	CHECK_STRING(told.text, of_parts + 7);
 	mark_parts_sum_of(parts, 2, CHECKSUM_CRC32, of_parts);
 	CHECK_STRING(of_parts, "");
@@ -263,7 +263,7 @@ static void test_sums(void)
 	mark_sum_of(&(struct sums){0}, CHECKSUM_CRC32C, sum);
 	CHECK_STRING(sum, "");
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK_STRING(mark_sum_told(bad[i]).text, "");
+		CHECK_STRING(mark_sum_parse(bad[i]).text, "");
 }
 
 /* Rows from before there was a choice, and of algorithms that are none of ours. */

@@ -105,7 +105,7 @@ static void test_checksums(void)
 		checksum_to_base64(kind, sums_bytes(&content, kind), object.sum.text);
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
 		CHECK_INT(n_parts, 0);
-		CHECK(proof_tells_whole(&object));
+		CHECK(proof_has_whole_sum(&object));
 		CHECK_INT(proof_parts(parts, 2, &object, true),
 			checksum_kinds[kind].combines ? PROOF_YES : PROOF_UNKNOWN);
 		CHECK_INT(sums_compose(parts, 2, kind, bytes), 0);
@@ -115,7 +115,7 @@ static void test_checksums(void)
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-2", base64);
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
 		CHECK_INT(n_parts, 2);
-		CHECK(!proof_tells_whole(&object));
+		CHECK(!proof_has_whole_sum(&object));
 		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_YES);
 		object.sum.text[0] = object.sum.text[0] == 'A' ? 'B' : 'A';
 		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_NO);

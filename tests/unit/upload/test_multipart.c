@@ -71,7 +71,7 @@ static bool begin(struct steps *steps)
 	steps->file->step = STEP_SEND;
 	steps->run->options.part_bytes = PART_BYTES;
 	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
-	s3_learn(steps->run->s3, S3_COMPLETE_TELLS_ETAG, true);
+	s3_learn(steps->run->s3, S3_COMPLETE_RETURNS_ETAG, true);
 	s3_learn(steps->run->s3, S3_ECHOES_CHECKSUM, true);
 	return true;
 }
@@ -572,14 +572,14 @@ static void test_proof(void)
 		char asked[400];
 		if (!begin_with_parts(&steps))
 			return;
-		s3_learn(steps.run->s3, S3_COMPLETE_TELLS_ETAG, rows[i].tells_etag);
+		s3_learn(steps.run->s3, S3_COMPLETE_RETURNS_ETAG, rows[i].tells_etag);
 		steps_answer(&steps, completed(rows[i].sum));
 		steps_answer(&steps, rows[i].head);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		struct mark mark = steps_mark(&steps);
 		good &= CHECK_STRING(mark.done.etag, rows[i].etag);
 		good &= CHECK(!steps.file->claim.upload.is_open);
-		good &= CHECK_INT(s3_knows(steps.run->s3, S3_COMPLETE_TELLS_ETAG),
+		good &= CHECK_INT(s3_knows(steps.run->s3, S3_COMPLETE_RETURNS_ETAG),
 			rows[i].tells_etag && !*rows[i].asked ? S3_YES : S3_NO);
 		mark_clear(&mark);
 		snprintf(asked, sizeof asked, LIST PUTS COMPLETE "%s", rows[i].asked);
