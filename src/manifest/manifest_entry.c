@@ -13,7 +13,7 @@
 
 /* Adds a checksum to the entry. `sum` is a checksum as a mark keeps it, such as "crc32c:BASE64"; ""
  * adds nothing. */
-static void add_kept_sum(struct manifest_entry *entry, const char *sum)
+static void add_recorded_sum(struct manifest_entry *entry, const char *sum)
 {
 	const struct s3_sum parsed = mark_sum_parse(sum);
 	if (*parsed.text)
@@ -39,8 +39,8 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
 	/* If the checksum of the parts and that of the whole object are of one kind, the latter
 	 * stays. */
-	add_kept_sum(entry, version->parts_sum);
-	add_kept_sum(entry, version_object_sum(version));
+	add_recorded_sum(entry, version->parts_sum);
+	add_recorded_sum(entry, version_object_sum(version));
 }
 
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums)

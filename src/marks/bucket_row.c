@@ -38,7 +38,7 @@ static const struct row_table bucket_table = ROW_TABLE(fields);
 /* The conditions, and what else doctor finds out by objects of its own. */
 static const struct {
 	const char *name;
-	enum s3_ability ability;
+	enum s3_feature feature;
 } conditions[] = {{"put", S3_PUT_CONDITION}, {"complete", S3_COMPLETE_CONDITION},
 	{"if-match", S3_IF_MATCH}, {"trailer", S3_TRAILER}};
 #define CONDITIONS (sizeof conditions / sizeof *conditions)
@@ -125,7 +125,7 @@ void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_
 		return;
 	for (size_t i = 0; i < CONDITIONS; i++)
 		if (has_word(row->honours, conditions[i].name))
-			s3_learn(s3, conditions[i].ability, true);
+			s3_set_support(s3, conditions[i].feature, S3_YES);
 }
 
 void conditions_note(struct bucket_row *row, const struct s3 *s3)
@@ -133,7 +133,7 @@ void conditions_note(struct bucket_row *row, const struct s3 *s3)
 	size_t n = 0;
 	row->honours[0] = '\0';
 	for (size_t i = 0; i < CONDITIONS; i++)
-		if (s3_knows(s3, conditions[i].ability) == S3_YES)
+		if (s3_supports(s3, conditions[i].feature) == S3_YES)
 			n += (size_t)snprintf(row->honours + n, sizeof row->honours - n, "%s%s",
 				n ? " " : "", conditions[i].name);
 	snprintf(row->honours_server, sizeof row->honours_server, "%s", s3_server(s3));

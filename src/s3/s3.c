@@ -104,11 +104,11 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->settings = settings;
 	/* AWS has all abilities, but echoes a checksum only if the algorithm has a header. */
-	for (int i = 0; s3->settings->s3_is_aws && i < S3_ABILITIES; i++)
+	for (int i = 0; s3->settings->s3_is_aws && i < S3_FEATURES; i++)
 		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->settings->checksum].header)
-			s3_learn(s3, (enum s3_ability)i, true);
+			s3_set_support(s3, (enum s3_feature)i, S3_YES);
 	if (!s3->has_md5) /* without MD5 there is nothing to compare the etags with */
-		s3_learn(s3, S3_ETAG_IS_MD5, false);
+		s3_set_support(s3, S3_ETAG_IS_MD5, S3_NO);
 	*ret = s3;
 	return 0;
 }
@@ -148,7 +148,7 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 	unsigned kinds_wanted = DIGEST_OF(checksum);
 	if (!s3->is_tls || s3->settings->signs_payload)
 		kinds_wanted |= DIGEST_SHA256;
-	if (s3->has_md5 && s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
+	if (s3->has_md5 && s3_supports(s3, S3_ECHOES_CHECKSUM) != S3_YES)
 		kinds_wanted |= DIGEST_MD5;
 	return kinds_wanted;
 }
@@ -156,7 +156,7 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 bool s3_may_trail(const struct s3 *s3, enum checksum checksum)
 {
 	return s3->is_tls && !s3->settings->signs_payload && checksum_kinds[checksum].header &&
-	       !atomic_load(&s3->refuses_checksum) && s3_knows(s3, S3_TRAILER) == S3_YES;
+	       !atomic_load(&s3->refuses_checksum) && s3_supports(s3, S3_TRAILER) == S3_YES;
 }
 
 /* The longest path has the longest key and bucket with every byte as %XX. The longest query has a

@@ -23,9 +23,9 @@ bool s3_is_aws(const struct s3 *s3);
  * account. requester_pays: the requester accepts the costs. */
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays);
 
-/* Abilities of a server, which a run learns, or knows of AWS from the start. It is lock-free, and
- * several threads may learn the same. */
-enum s3_ability {
+/* The features of S3 that other servers may lack. A run finds out which of them its server
+ * supports; AWS supports all. Lock-free, and several threads may find out the same. */
+enum s3_feature {
 	/* Replies to writes have x-amz-checksum-*, so that no MD5 is needed as proof. */
 	S3_ECHOES_CHECKSUM,
 	/* If-None-Match on PutObject is honoured, so that no HEAD is needed first. */
@@ -47,11 +47,12 @@ enum s3_ability {
 	/* The checksum of a body may follow it (x-amz-trailer). A server that does not know that
 	 * stores the framing of the body as well, so that only a trial shows it. */
 	S3_TRAILER,
-	S3_ABILITIES
+	S3_FEATURES
 };
-enum s3_known { S3_UNKNOWN, S3_YES, S3_NO };
-enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability);
-void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes);
+/* Whether the server supports a feature. Zero is UNKNOWN. */
+enum s3_support { S3_UNKNOWN, S3_YES, S3_NO };
+enum s3_support s3_supports(const struct s3 *s3, enum s3_feature feature);
+void s3_set_support(struct s3 *s3, enum s3_feature feature, enum s3_support support);
 /* The Server header of the first reply, cut to S3_SERVER_MAX. It is "" if there was none, or no
  * reply yet. Valid until s3_close(). Thread-safe. */
 #define S3_SERVER_MAX 63

@@ -1,5 +1,5 @@
-/* Builds an S3 request, sends it, and learns the server's abilities from its reply. The calls
- * themselves are in s3.c and s3_multipart.c. */
+/* Builds an S3 request, sends it, and finds out the features of the server from its reply. The
+ * calls themselves are in s3.c and s3_multipart.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 #include <strings.h>
 
-enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
+enum s3_support s3_supports(const struct s3 *s3, enum s3_feature feature)
 {
-	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
+	return (enum s3_support)atomic_load_explicit(&s3->support[feature], memory_order_relaxed);
 }
 
-void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes)
+void s3_set_support(struct s3 *s3, enum s3_feature feature, enum s3_support support)
 {
-	atomic_store_explicit(&s3->known[ability], yes ? S3_YES : S3_NO, memory_order_relaxed);
+	atomic_store_explicit(&s3->support[feature], support, memory_order_relaxed);
 }
 
 const char *s3_server(const struct s3 *s3)
@@ -135,7 +135,7 @@ void s3_parse_sums(const char *s, struct sums *ret)
 
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply)
 {
-	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || s3_reply_is_encrypted(reply);
+	return s3_supports(s3, S3_ETAG_IS_MD5) == S3_NO || s3_reply_is_encrypted(reply);
 }
 
 void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
@@ -151,26 +151,26 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	 * yet, for a run that has only large files. */
 	const bool has_sent = request->checksum[0] || put->trailing;
 	if (has_sent && (request->call.kind == S3_PUT_OBJECT ||
-				s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
-		s3_learn(
-			s3, S3_ECHOES_CHECKSUM, ret_sum->text[0] && ret_sum->kind == put->checksum);
+				s3_supports(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
+		s3_set_support(s3, S3_ECHOES_CHECKSUM,
+			(ret_sum->text[0] && ret_sum->kind == put->checksum) ? S3_YES : S3_NO);
 	/* Learns whether etags are MD5s, from a reply that can show it: the etag has as many
 	 * characters as an MD5, and the object is not encrypted. */
 	if (!(sums->kinds & DIGEST_MD5) || s3_reply_is_encrypted(reply) || strlen(ret_etag) != 32)
 		return;
 	hex_encode(sums->md5, sizeof sums->md5, md5);
 	if (strcasecmp(ret_etag, md5) == 0) {
-		s3_learn(s3, S3_ETAG_IS_MD5, true);
+		s3_set_support(s3, S3_ETAG_IS_MD5, S3_YES);
 		return;
 	}
 	/* The etag differs. If the checksum shows that the content is the same, the etags of this
-	 * server are not MD5s. One such reply does not change an ability that is known already. */
+	 * server are not MD5s. One such reply does not change a feature that is known already. */
 	if (!ret_sum->text[0] || !(sums->kinds & DIGEST_OF(ret_sum->kind)) ||
-		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
+		s3_supports(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
 		return;
 	checksum_to_base64(ret_sum->kind, sums_bytes(sums, ret_sum->kind), base64);
 	if (strcmp(ret_sum->text, base64) == 0)
-		s3_learn(s3, S3_ETAG_IS_MD5, false);
+		s3_set_support(s3, S3_ETAG_IS_MD5, S3_NO);
 }
 
 /* Adds the headers of the object's settings: all of them to a request that stores it, to others
@@ -324,7 +324,7 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
 {
-	const bool is_bare = s3_knows(request->conn->s3, S3_IF_MATCH_QUOTES) == S3_NO;
+	const bool is_bare = s3_supports(request->conn->s3, S3_IF_MATCH_QUOTES) == S3_NO;
 	request->condition = condition;
 	if (condition->if_none_match)
 		s3_request_header(request, "if-none-match", "*");
@@ -411,7 +411,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 				  outcome == OUTCOME_SETTING;
 	if (!may_be_cause || !s3->settings->checksum_is_automatic ||
 		!checksum_kinds[s3->settings->checksum].s3_name ||
-		s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES)
+		s3_supports(s3, S3_ECHOES_CHECKSUM) == S3_YES)
 		return outcome;
 	/* x-amz-checksum-mode stays: it asks for the checksum of an object, and names none. */
 	for (size_t i = 0; i < request->call.n_headers; i++)
@@ -426,7 +426,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	if (o == outcome)
 		return outcome;
 	if (o == OUTCOME_OK) {
-		s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
+		s3_set_support(s3, S3_ECHOES_CHECKSUM, S3_NO); /* so that MD5s are computed */
 		/* Several threads may find this out, and only the first one reports it. */
 		if (!atomic_exchange(&s3->refuses_checksum, true))
 			log_info("this server refuses %s; what is sent is protected by Content-MD5",
@@ -448,8 +448,8 @@ static enum outcome learn_from_end(
 	 * one answers 501, as S3 does for a header that it does not implement. */
 	if (condition && condition->if_none_match && outcome == OUTCOME_UNSUPPORTED &&
 		reply->status == 501)
-		s3_learn(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
-			false);
+		s3_set_support(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
+			S3_NO);
 	/* A request about an upload gets 404 if the upload is missing. Only with If-Match it may
 	 * also be the object that is missing. */
 	const bool is_upload = request->is_of_upload && !(condition && condition->if_match);

@@ -1,4 +1,4 @@
-/* Puts an S3 request together, and learns the abilities of the server from its reply. Internal to
+/* Puts an S3 request together, and finds out the features of the server from its reply. Internal to
  * src/s3. */
 #pragma once
 #include "aws/sigv4.h"
@@ -55,11 +55,11 @@ struct s3 {
 	bool has_md5; /* OpenSSL may forbid it */
 	const char *expected_owner;
 	bool requester_pays;
-	atomic_bool refuses_checksum;   /* the server refuses the automatic checksum, and gets
-					   Content-MD5 */
-	atomic_int known[S3_ABILITIES]; /* enum s3_known */
-	atomic_int server_is;           /* enum s3_server_is */
-	char server[S3_SERVER_MAX + 1]; /* written once, in the state S3_SERVER_BEING_NOTED */
+	atomic_bool refuses_checksum;    /* the server refuses the automatic checksum, and gets
+					    Content-MD5 */
+	atomic_int support[S3_FEATURES]; /* enum s3_support */
+	atomic_int server_is;            /* enum s3_server_is */
+	char server[S3_SERVER_MAX + 1];  /* written once, in the state S3_SERVER_BEING_NOTED */
 };
 enum s3_server_is { S3_SERVER_UNKNOWN, S3_SERVER_BEING_NOTED, S3_SERVER_KNOWN };
 

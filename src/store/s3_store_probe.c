@@ -170,7 +170,7 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 	/* The etag is the right one. A server that refuses it may want it without quotes. */
 	o = put_probe(trial, conn, first, "put", 3, NULL, ret_problem);
 	if (o == OUTCOME_REFUSED) {
-		s3_learn(s3, S3_IF_MATCH_QUOTES, false);
+		s3_set_support(s3, S3_IF_MATCH_QUOTES, S3_NO);
 		o = put_probe(trial, conn, first, "put", 3, NULL, ret_problem);
 	}
 	if (o == OUTCOME_REFUSED)
@@ -216,7 +216,7 @@ static bool load_result(struct s3 *s3, const struct item *item)
 	if (!server || !etags || item_number(item, "at", &at_s) || now_s < at_s ||
 		now_s - at_s >= HOLDS_FOR_S || strcmp(server, s3_server(s3)) != 0)
 		return false;
-	s3_learn(s3, S3_IF_MATCH_QUOTES, strcmp(etags, "bare") != 0);
+	s3_set_support(s3, S3_IF_MATCH_QUOTES, strcmp(etags, "bare") != 0 ? S3_YES : S3_NO);
 	return true;
 }
 
@@ -228,7 +228,7 @@ static void save_result(struct s3_store_conn *conn, const struct call_limits *li
 	struct object_name name;
 	struct problem problem = {0};
 	struct item item = {0};
-	const bool is_bare = s3_knows(s3, S3_IF_MATCH_QUOTES) == S3_NO;
+	const bool is_bare = s3_supports(s3, S3_IF_MATCH_QUOTES) == S3_NO;
 	text_reset(&conn->body);
 	int error = item_set_string(&item, "server", s3_server(s3));
 	if (!error)

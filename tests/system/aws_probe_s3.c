@@ -273,9 +273,9 @@ static void call(struct probe *probe, struct s3_conn *conn, struct s3 *s3, size_
 		probe->result = json_object();
 		enum outcome outcome = commands[command].run(probe, conn, s3);
 		json_t *knows = json_array();
-		for (int ability = 0; ability < S3_ABILITIES; ability++)
+		for (int feature = 0; feature < S3_FEATURES; feature++)
 			json_array_append_new(
-				knows, json_integer(s3_knows(s3, (enum s3_ability)ability)));
+				knows, json_integer(s3_supports(s3, (enum s3_feature)feature)));
 		probe_set(probe, "knows", knows);
 		probe_print(probe, outcome, s3_service(s3));
 	}

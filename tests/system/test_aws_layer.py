@@ -17,8 +17,8 @@ from tests.system.harness import BUILD, MIB, Program, content, fresh_name, wait_
 both_s3 = pytest.mark.parametrize("s3", ["rgw", "swift"], indirect=True)
 both_dynamodb = pytest.mark.parametrize("dynamodb", ["dynoxide", "dynalite"], indirect=True)
 
-ECHOES, PUT_CONDITION, COMPLETE_CONDITION, IF_MATCH = range(4)  # enum s3_ability
-UNKNOWN, YES, NO = range(3)  # enum s3_known
+ECHOES, PUT_CONDITION, COMPLETE_CONDITION, IF_MATCH = range(4)  # enum s3_feature
+UNKNOWN, YES, NO = range(3)  # enum s3_support
 
 
 class Probe(Program):

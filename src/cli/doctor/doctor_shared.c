@@ -94,9 +94,9 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 		.sums = sums,
 		.checksum = checksum,
 		.condition = {.if_match = probe->condition.if_match,
-			.if_none_match =
-				probe->condition.if_none_match ||
-				(probe->is_new && s3_knows(bucket->s3, S3_PUT_CONDITION) != S3_NO)},
+			.if_none_match = probe->condition.if_none_match ||
+					 (probe->is_new && s3_supports(bucket->s3,
+								   S3_PUT_CONDITION) != S3_NO)},
 		/* No retries with a wrong digest, which stays wrong. */
 		.limits = {.attempts = probe->spoil ? 1 : bucket->doctor->limits.attempts,
 			.abandon = bucket->doctor->limits.abandon}};

@@ -1,6 +1,6 @@
 /* Checks the server's real behaviour in PutObject and multipart uploads, for `s3once doctor`: the
  * proof of an upload, the checksums that it verifies, and the conditions that it honours, also when
- * several writers write at once. s3_learn() notes in the struct s3 which conditions hold, and
+ * several writers write at once. s3_set_support() notes in the struct s3 which conditions hold, and
  * doctor_marks.c later records that with the marks. */
 #include "cli/doctor/doctor.h"
 #include "marks/judge_object.h"
@@ -183,7 +183,7 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
  * doctor_refused(). `else_push` is push's behaviour if the server does not honour the condition. */
 struct conditional {
 	const char *what, *header, *permission, *else_push;
-	enum s3_ability ability;
+	enum s3_feature feature;
 	bool replaces;  /* by If-Match: the object has to have the etag that was seen; false: by
 			   If-None-Match: there has to be no object */
 	bool completes; /* it completes a multipart upload; false: it is a PutObject */
@@ -193,20 +193,20 @@ static const struct conditional if_absent = {.what = "conditional put",
 	.permission = "s3:PutObject",
 	.else_push =
 		"push looks before each upload instead; what is written in between is replaced",
-	.ability = S3_PUT_CONDITION};
+	.feature = S3_PUT_CONDITION};
 static const struct conditional if_same = {.what = "conditional replace",
 	.header = "If-Match",
 	.permission =
 		"s3:GetObject for If-Match, or are under a policy that lets objects only be made: "
 		"--if-changed=replace can replace nothing here",
 	.else_push = "--if-changed=replace checks the object just before the upload instead",
-	.ability = S3_IF_MATCH,
+	.feature = S3_IF_MATCH,
 	.replaces = true};
 static const struct conditional if_absent_at_end = {.what = "conditional complete",
 	.header = "If-None-Match",
 	.permission = "s3:PutObject",
 	.else_push = "push looks for an object just before it completes an upload instead",
-	.ability = S3_COMPLETE_CONDITION,
+	.feature = S3_COMPLETE_CONDITION,
 	.completes = true};
 
 /* A write with a condition to one key. In a race several writers try it at once. */
@@ -267,8 +267,8 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 /* Finds out and reports whether the server honours a condition. `outcome` is that of one write
  * whose condition does not hold. If the server has refused that write, several writers try at once,
  * unless the server is AWS. The condition is honoured if exactly one writer won each round, and
- * s3_learn() notes whether it is. If that write was not refused, nothing is noted, since doctor
- * keeps only the conditions that are honoured. */
+ * s3_set_support() notes whether it is. If that write was not refused, nothing is noted, since
+ * doctor keeps only the conditions that are honoured. */
 static void judge_condition(
 	struct contested *contested, enum outcome outcome, const struct problem *problem)
 {
@@ -290,7 +290,7 @@ static void judge_condition(
 		return;
 	}
 	const unsigned winners = s3_is_aws(s3) ? 1 : race_run(&race, &why);
-	s3_learn(s3, write->ability, winners == 1);
+	s3_set_support(s3, write->feature, winners == 1 ? S3_YES : S3_NO);
 	if (winners == 1)
 		doctor_find(doctor, DOCTOR_OK, write->what, "%s is honoured%s", write->header,
 			s3_is_aws(s3) ? "" : ", also when several write at once");
@@ -346,7 +346,7 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	const bool refuses_header = outcome == OUTCOME_UNSUPPORTED;
 	if (refuses_header) {
-		s3_learn(bucket->s3, S3_PUT_CONDITION, false);
+		s3_set_support(bucket->s3, S3_PUT_CONDITION, S3_NO);
 		outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	}
 	if (outcome != OUTCOME_OK) {
@@ -420,7 +420,7 @@ static void check_trailer(struct doctor_bucket *bucket)
 	struct http_reply reply = {0};
 	struct problem problem = {0};
 	char etag[S3_ETAG_MAX + 1];
-	s3_learn(bucket->s3, S3_TRAILER, true); /* assumed for the trial */
+	s3_set_support(bucket->s3, S3_TRAILER, S3_YES); /* assumed for the trial */
 	const bool may_be = s3_may_trail(bucket->s3, s3_checksum(bucket->s3));
 	enum outcome outcome = may_be ? begin_upload(&upload, &problem) : OUTCOME_UNSUPPORTED;
 	bool is_right =
@@ -432,7 +432,7 @@ static void check_trailer(struct doctor_bucket *bucket)
 	is_right = is_right && strcmp(text_string(&reply.body), part_content) == 0;
 	http_reply_clear(&reply);
 	end_upload(&upload, &problem);
-	s3_learn(bucket->s3, S3_TRAILER, is_right);
+	s3_set_support(bucket->s3, S3_TRAILER, is_right ? S3_YES : S3_NO);
 	if (may_be)
 		doctor_find(bucket->doctor, DOCTOR_OK, what,
 			is_right ? "x-amz-trailer is taken: parts are read once"

@@ -187,7 +187,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	const struct version *done = &file->seen.done;
 	struct s3_object object = {.size = done->size,
 		.sum = mark_sum_parse(done->sum),
-		.etag_is_opaque = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_NO};
+		.etag_is_opaque = s3_supports(worker->server, S3_ETAG_IS_MD5) == S3_NO};
 	struct problem problem = {0};
 	enum proof proof;
 	if (!done->object_bytes)

@@ -110,23 +110,23 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 }
 
 struct s3_condition file_condition(
-	const struct worker *worker, const struct file *file, enum s3_ability ability)
+	const struct worker *worker, const struct file *file, enum s3_feature feature)
 {
 	const bool replaces = *file->replaces != 0;
 	/* No condition is sent to a server that is known not to honour it. */
 	if (file->is_unconditional ||
-		s3_knows(worker->server, replaces ? S3_IF_MATCH : ability) == S3_NO)
+		s3_supports(worker->server, replaces ? S3_IF_MATCH : feature) == S3_NO)
 		return (struct s3_condition){0};
 	return (struct s3_condition){
 		.if_none_match = !replaces, .if_match = replaces ? file->replaces : NULL};
 }
 
-bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability)
+bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_feature feature)
 {
 	if (file->is_unconditional)
 		return true;
 	/* A write that replaces an object has If-Match as its condition. */
-	return s3_knows(worker->server, *file->replaces ? S3_IF_MATCH : ability) != S3_YES;
+	return s3_supports(worker->server, *file->replaces ? S3_IF_MATCH : feature) != S3_YES;
 }
 
 bool file_was_done_here(const struct worker *worker, const struct file *file)

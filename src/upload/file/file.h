@@ -116,13 +116,13 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 struct asked file_wanted_version(const struct file *file);
 /* The metadata of the object that this file becomes. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
-/* The condition for making the object visible. `ability` is S3_PUT_CONDITION or
+/* The condition for making the object visible. `feature` is S3_PUT_CONDITION or
  * S3_COMPLETE_CONDITION, whichever request it is. */
 struct s3_condition file_condition(
-	const struct worker *worker, const struct file *file, enum s3_ability ability);
+	const struct worker *worker, const struct file *file, enum s3_feature feature);
 /* Whether the server may ignore the condition of file_condition(), so that a HEAD has to come right
  * before the request. */
-bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
+bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_feature feature);
 
 /* The file's turn ends. */
 

@@ -174,7 +174,7 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	const struct s3_meta *meta = &object->meta;
 	struct version version = {
 		.size = object->size, .mtime_ns = meta->mtime_ns, .part_bytes = meta->part_bytes};
-	version_set_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
+	version_set_object(&version, object, s3_supports(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (!*meta->encoding) {
 		copy_whole_sum(object, version.sum);
 		return version;
@@ -231,7 +231,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->mtime_ns,
 		.part_bytes = file->sent_part_bytes};
-	version_set_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
+	version_set_object(&version, object, s3_supports(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (file->stored.bytes) {
 		version.object_bytes = file->stored.bytes;
 		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);

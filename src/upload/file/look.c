@@ -322,7 +322,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	 * there for a moment. Then the server is wrongly taken for one without If-Match, which
 	 * costs only a HEAD before each write that replaces something. */
 	if (is_match && *file->replaces)
-		s3_learn(worker->server, S3_IF_MATCH, false);
+		s3_set_support(worker->server, S3_IF_MATCH, S3_NO);
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
 			PROBLEM("the server refuses the upload, but HEAD finds no object"));

@@ -260,7 +260,7 @@ static bool may_trail(
 {
 	const struct file *file = multipart->file;
 	return !file->encoding && !multipart->done[index].part_number &&
-	       s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_YES &&
+	       s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_YES &&
 	       s3_may_trail(worker->server, file->claim.upload.checksum);
 }
 
@@ -277,7 +277,7 @@ static bool refuses_trailer(struct worker *worker, const struct part_failure *fa
 	case OUTCOME_INVALID:
 	case OUTCOME_SETTING:
 	case OUTCOME_UNSUPPORTED:
-		s3_learn(worker->server, S3_TRAILER, false);
+		s3_set_support(worker->server, S3_TRAILER, S3_NO);
 		return true;
 	default:
 		return false;
@@ -304,7 +304,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	};
 	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
-	if (kind != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+	if (kind != CHECKSUM_MD5 && s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		asked.kinds &= ~(unsigned)DIGEST_MD5;
 	/* If the server has the part already, it is compared by the server's values of it. */
 	if (there->part_number)
@@ -342,13 +342,13 @@ static enum step prove_multipart(
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply; /* the reply to Complete lacks the size; a HEAD has it */
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
-	if (proof != PROOF_YES || s3_knows(worker->server, S3_COMPLETE_RETURNS_ETAG) != S3_YES) {
+	if (proof != PROOF_YES || s3_supports(worker->server, S3_COMPLETE_RETURNS_ETAG) != S3_YES) {
 		struct problem problem = {0};
 		/* If the HEAD fails, the reply to Complete counts. */
 		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
 			OUTCOME_OK) {
-			s3_learn(worker->server, S3_COMPLETE_RETURNS_ETAG,
-				strcmp(object.etag, reply->etag) == 0);
+			s3_set_support(worker->server, S3_COMPLETE_RETURNS_ETAG,
+				strcmp(object.etag, reply->etag) == 0 ? S3_YES : S3_NO);
 			proof = proof_parts(multipart->sums, n, &object, true);
 		}
 	}
@@ -384,11 +384,11 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
  * this file. Returns NEXT, which begins another upload, or why not. */
 static enum step pad_parts(struct worker *worker, struct file *file)
 {
-	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
+	if (s3_supports(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("the server refuses compressed parts of different lengths: "
 				"from here on they are padded to one length"));
-	s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
+	s3_set_support(worker->server, S3_UNEQUAL_PARTS, S3_NO);
 	return multipart_abort(worker, file);
 }
 

@@ -86,7 +86,7 @@ struct open_upload multipart_of_file(const struct worker *worker, const struct f
 static bool server_may_take(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
-	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
+	       s3_supports(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
 }
 
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed)

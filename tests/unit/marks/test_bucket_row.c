@@ -154,8 +154,8 @@ static void test_conditions(void)
 		snprintf(row.honours, sizeof row.honours, "%s", recalled[i].honours);
 		snprintf(row.honours_server, sizeof row.honours_server, "%s", recalled[i].server);
 		conditions_recall(&row, s3, 100 * DAYS);
-		bool ok = CHECK((s3_knows(s3, S3_PUT_CONDITION) == S3_YES) == recalled[i].puts);
-		ok = CHECK((s3_knows(s3, S3_IF_MATCH) == S3_YES) == recalled[i].matches) && ok;
+		bool ok = CHECK((s3_supports(s3, S3_PUT_CONDITION) == S3_YES) == recalled[i].puts);
+		ok = CHECK((s3_supports(s3, S3_IF_MATCH) == S3_YES) == recalled[i].matches) && ok;
 		conditions_note(&noted, s3);
 		ok = CHECK((strstr(noted.honours, "put") != NULL) == recalled[i].puts) && ok;
 		ok = CHECK((strstr(noted.honours, "if-match") != NULL) == recalled[i].matches) &&

@@ -60,12 +60,12 @@ static void test_echo_is_learned(void)
 	struct s3_object object;
 	if (!begin(&f, steps, 2))
 		return;
-	CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), S3_UNKNOWN);
+	CHECK_INT(s3_supports(f.s3, S3_ECHOES_CHECKSUM), S3_UNKNOWN);
 	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object), OUTCOME_OK);
 	CHECK_STRING(object.sum.text, "4waSgw==");
 	CHECK_STRING(object.etag, "e");
 	CHECK_INT(object.size, 9);
-	CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), S3_YES);
+	CHECK_INT(s3_supports(f.s3, S3_ECHOES_CHECKSUM), S3_YES);
 	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
 	CHECK_INT(put(&f, (struct s3_condition){.if_match = "e1"}, &object), OUTCOME_OK);
 	script_stop(&f.aws.server);
@@ -100,7 +100,7 @@ static void test_echo_is_learned(void)
 
 static const struct {
 	const char *etag, *headers;
-	enum s3_known before, after;
+	enum s3_support before, after;
 	bool is_encrypted, lacks_md5; /* the reply by a key, and the request */
 } etags[] = {
 	{MD5, "", S3_UNKNOWN, S3_YES},
@@ -157,17 +157,18 @@ static void test_etags(void)
 			return;
 		struct problem *problem = &f.aws.problem;
 		if (etags[row].before != S3_UNKNOWN)
-			s3_learn(f.s3, S3_ETAG_IS_MD5, etags[row].before == S3_YES);
+			s3_set_support(
+				f.s3, S3_ETAG_IS_MD5, etags[row].before == S3_YES ? S3_YES : S3_NO);
 		const enum outcome o =
 			request == 0   ? s3_put_object(f.conn, &of_put, &object, problem)
 			: request == 1 ? s3_upload_part(f.conn, &of_put, &part, problem)
 			: request == 2 ? s3_complete_upload(f.conn, &complete, &object, problem)
 				       : s3_head_object(f.conn, &k, &no_limits, &object, problem);
 		script_stop(&f.aws.server);
-		const enum s3_known after = learns ? etags[row].after : etags[row].before;
+		const enum s3_support after = learns ? etags[row].after : etags[row].before;
 		const bool is_opaque = request == 1 ? part.etag_is_opaque : object.etag_is_opaque;
 		bool good = CHECK_STRING(outcome_name(o), outcome_name(OUTCOME_OK));
-		good &= CHECK_INT(s3_knows(f.s3, S3_ETAG_IS_MD5), after);
+		good &= CHECK_INT(s3_supports(f.s3, S3_ETAG_IS_MD5), after);
 		good &= CHECK_INT(is_opaque, after == S3_NO || etags[row].is_encrypted);
 		if (!good)
 			fprintf(stderr, "\tetag %zu, request %zu: %s\n", row, request,
@@ -190,16 +191,16 @@ static void test_conditions_are_learned(void)
 	if (!begin(&f, steps, 4))
 		return;
 	CHECK_INT(put(&f, (struct s3_condition){0}, &object), OUTCOME_UNSUPPORTED);
-	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_UNKNOWN);
+	CHECK_INT(s3_supports(f.s3, S3_PUT_CONDITION), S3_UNKNOWN);
 	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object),
 		OUTCOME_UNSUPPORTED);
-	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_NO);
+	CHECK_INT(s3_supports(f.s3, S3_PUT_CONDITION), S3_NO);
 	CHECK_INT(put(&f, (struct s3_condition){.if_match = "e"}, &object), OUTCOME_REFUSED);
-	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_NO);
-	CHECK_INT(s3_knows(f.s3, S3_IF_MATCH), S3_UNKNOWN);
+	CHECK_INT(s3_supports(f.s3, S3_PUT_CONDITION), S3_NO);
+	CHECK_INT(s3_supports(f.s3, S3_IF_MATCH), S3_UNKNOWN);
 	CHECK_INT(put(&f, (struct s3_condition){.if_none_match = true}, &object), OUTCOME_REFUSED);
-	CHECK_INT(s3_knows(f.s3, S3_PUT_CONDITION), S3_NO);
-	CHECK_INT(s3_knows(f.s3, S3_COMPLETE_CONDITION), S3_UNKNOWN);
+	CHECK_INT(s3_supports(f.s3, S3_PUT_CONDITION), S3_NO);
+	CHECK_INT(s3_supports(f.s3, S3_COMPLETE_CONDITION), S3_UNKNOWN);
 	script_stop(&f.aws.server);
 	script_s3_end(&f);
 }
@@ -211,7 +212,7 @@ static const struct {
 	bool is_chosen;
 	enum outcome outcome;
 	size_t requests;
-	enum s3_known echoes;
+	enum s3_support echoes;
 } doubts[] = {
 	{"InvalidRequest", NULL, false, OUTCOME_OK, 2, S3_NO},
 	{"NotImplemented", NULL, false, OUTCOME_OK, 2, S3_NO},
@@ -245,7 +246,7 @@ static void test_a_checksum_that_is_not_known(void)
 			outcome_name(doubts[i].outcome));
 		script_stop(&f.aws.server);
 		ok = CHECK_INT(f.aws.server.n_requests, doubts[i].requests) && ok;
-		ok = CHECK_INT(s3_knows(f.s3, S3_ECHOES_CHECKSUM), doubts[i].echoes) && ok;
+		ok = CHECK_INT(s3_supports(f.s3, S3_ECHOES_CHECKSUM), doubts[i].echoes) && ok;
 		const struct script_request *first = &f.aws.server.requests[0];
 		ok = CHECK(script_sent(first, "x-amz-checksum-crc32c") != NULL) && ok;
 		if (doubts[i].requests == 2)
@@ -446,8 +447,8 @@ static void test_aws(void)
 	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
 	strcpy(s3_service(f.s3)->locked.endpoint.url, f.aws.server.url);
 	CHECK_INT(s3_conn_new(f.s3, &f.conn), 0);
-	for (int ability = 0; ability < S3_ABILITIES; ability++)
-		CHECK_INT(s3_knows(f.s3, (enum s3_ability)ability), S3_YES);
+	for (int feature = 0; feature < S3_FEATURES; feature++)
+		CHECK_INT(s3_supports(f.s3, (enum s3_feature)feature), S3_YES);
 	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
 	CHECK_INT(s3_list_uploads(f.conn, NULL, NULL, count_upload, &count, &f.aws.problem),
 		OUTCOME_OK);
@@ -729,7 +730,7 @@ static void test_without_md5(void)
 	is_fips = true;
 	CHECK_INT(s3_open(&f.aws.settings, f.aws.http, "b", &f.s3, NULL), 0);
 	CHECK_INT(s3_wanted_digests(f.s3, CHECKSUM_CRC32C), DIGEST_CRC32C | DIGEST_SHA256);
-	CHECK_INT(s3_knows(f.s3, S3_ETAG_IS_MD5), S3_NO); /* none could be compared */
+	CHECK_INT(s3_supports(f.s3, S3_ETAG_IS_MD5), S3_NO); /* none could be compared */
 	CHECK_INT(s3_headers_prepare(headers, &problem), -EINVAL);
 	CHECK(strstr(problem.text, "OpenSSL forbids MD5 (FIPS)"));
 	is_fips = false;

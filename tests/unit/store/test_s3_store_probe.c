@@ -270,7 +270,7 @@ static void test_row(const struct ways *ways)
 	close_locks(&f);
 	if (is_kept && open_locks(&f)) { /* another process believes the record */
 		ok &= CHECK_INT(f.store->ops->prepare(f.conn, NULL, &f.aws.problem), OUTCOME_OK);
-		ok &= CHECK_INT(s3_knows(((struct s3_store *)f.store)->s3, S3_IF_MATCH_QUOTES),
+		ok &= CHECK_INT(s3_supports(((struct s3_store *)f.store)->s3, S3_IF_MATCH_QUOTES),
 			ways->is_bare ? S3_NO : S3_YES);
 		ok &= check_asked(2, puts);
 		close_locks(&f);

@@ -349,7 +349,7 @@ static void prepare(struct steps *steps, const struct row *row)
 	if (row->trouble == OVER)
 		run_fence(run, "as the test wants");
 	if (row->trouble == OPAQUE)
-		s3_learn(run->s3, S3_ETAG_IS_MD5, false);
+		s3_set_support(run->s3, S3_ETAG_IS_MD5, S3_NO);
 	snprintf(file->replaces, sizeof file->replaces, "before");
 }
 

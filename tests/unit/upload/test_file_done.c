@@ -262,7 +262,7 @@ static void test_version(bool is_encoded, bool has_sum)
 	snprintf(file->parts_sum, sizeof file->parts_sum, "sha256:x-2");
 	atomic_store(&steps.run->has_witness, false);
 	snprintf(object.etag, sizeof object.etag, MD5_9);
-	s3_learn(steps.run->s3, S3_ETAG_IS_MD5, !has_sum);
+	s3_set_support(steps.run->s3, S3_ETAG_IS_MD5, has_sum ? S3_NO : S3_YES);
 	if (is_encoded) {
 		file->stored = (struct sums){.bytes = 4};
 		if (has_sum)
@@ -455,7 +455,7 @@ static void test_done_otherwise(void)
 		struct s3_object object = proven();
 		const struct mark_ref ref = file_mark_ref(steps.worker, file);
 		snprintf(object.etag, sizeof object.etag, MD5_9);
-		s3_learn(steps.run->s3, S3_ETAG_IS_MD5, !tests[i].is_encoded);
+		s3_set_support(steps.run->s3, S3_ETAG_IS_MD5, tests[i].is_encoded ? S3_NO : S3_YES);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s%s", OTHER,
 			tests[i].in_parts ? "-2" : "");
 		object.meta = (struct s3_meta){.mtime_ns = 7, .part_bytes = 4};

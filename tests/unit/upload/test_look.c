@@ -70,9 +70,9 @@ static bool begin(struct steps *steps)
 	if (!steps_begin(steps, NULL, 0) || !CHECK_INT(steps_claim(steps), STEP_NEXT))
 		return false;
 	steps->file->step = STEP_LOOK;
-	s3_learn(steps->run->s3, S3_PUT_CONDITION, true);
-	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
-	s3_learn(steps->run->s3, S3_IF_MATCH, true);
+	s3_set_support(steps->run->s3, S3_PUT_CONDITION, S3_YES);
+	s3_set_support(steps->run->s3, S3_COMPLETE_CONDITION, S3_YES);
+	s3_set_support(steps->run->s3, S3_IF_MATCH, S3_YES);
 	return true;
 }
 
@@ -361,7 +361,7 @@ static void test_nothing_is_shown(void)
 		if (!begin(&steps))
 			return;
 		set_replaces(&steps, "e");
-		s3_learn(steps.run->s3, S3_IF_MATCH, rows[i].honours);
+		s3_set_support(steps.run->s3, S3_IF_MATCH, rows[i].honours ? S3_YES : S3_NO);
 		steps_answer(&steps, rows[i].replies[0]);
 		steps_answer(&steps, rows[i].replies[1]);
 		const enum step step = look_at_object(steps.worker, steps.file, rows[i].why);
@@ -479,7 +479,7 @@ static void test_after_write(void)
 			rows[i].outcome, PROBLEM("it failed"));
 		bool good = CHECK_INT(step, rows[i].step);
 		good &= CHECK_INT(
-			s3_knows(steps.run->s3, S3_IF_MATCH), rows[i].learns ? S3_NO : S3_YES);
+			s3_supports(steps.run->s3, S3_IF_MATCH), rows[i].learns ? S3_NO : S3_YES);
 		if (step != STEP_LATER)
 			good &= CHECK_INT(steps.file->is_unconditional, rows[i].is_unconditional);
 		steps_end_row(&steps, good, rows[i].asked, i);
@@ -657,7 +657,7 @@ static void test_looks_ahead(void)
 		file->claim.taken_over = rows[i].taken_over;
 		file->claim.before.state = rows[i].before;
 		steps.run->options.reupload = rows[i].reupload;
-		s3_learn(steps.run->s3, S3_PUT_CONDITION, rows[i].honours);
+		s3_set_support(steps.run->s3, S3_PUT_CONDITION, rows[i].honours ? S3_YES : S3_NO);
 		set_replaces(&steps, rows[i].replaces);
 		steps_answer(&steps, NOT_FOUND);
 		const bool good = CHECK_INT(look_elsewhere(steps.worker, file), rows[i].step);

@@ -70,9 +70,9 @@ static bool begin(struct steps *steps)
 		return false;
 	steps->file->step = STEP_SEND;
 	steps->run->options.part_bytes = PART_BYTES;
-	s3_learn(steps->run->s3, S3_COMPLETE_CONDITION, true);
-	s3_learn(steps->run->s3, S3_COMPLETE_RETURNS_ETAG, true);
-	s3_learn(steps->run->s3, S3_ECHOES_CHECKSUM, true);
+	s3_set_support(steps->run->s3, S3_COMPLETE_CONDITION, S3_YES);
+	s3_set_support(steps->run->s3, S3_COMPLETE_RETURNS_ETAG, S3_YES);
+	s3_set_support(steps->run->s3, S3_ECHOES_CHECKSUM, S3_YES);
 	return true;
 }
 
@@ -572,14 +572,15 @@ static void test_proof(void)
 		char asked[400];
 		if (!begin_with_parts(&steps))
 			return;
-		s3_learn(steps.run->s3, S3_COMPLETE_RETURNS_ETAG, rows[i].tells_etag);
+		s3_set_support(steps.run->s3, S3_COMPLETE_RETURNS_ETAG,
+			rows[i].tells_etag ? S3_YES : S3_NO);
 		steps_answer(&steps, completed(rows[i].sum));
 		steps_answer(&steps, rows[i].head);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		struct mark mark = steps_mark(&steps);
 		good &= CHECK_STRING(mark.done.etag, rows[i].etag);
 		good &= CHECK(!steps.file->claim.upload.is_open);
-		good &= CHECK_INT(s3_knows(steps.run->s3, S3_COMPLETE_RETURNS_ETAG),
+		good &= CHECK_INT(s3_supports(steps.run->s3, S3_COMPLETE_RETURNS_ETAG),
 			rows[i].tells_etag && !*rows[i].asked ? S3_YES : S3_NO);
 		mark_clear(&mark);
 		snprintf(asked, sizeof asked, LIST PUTS COMPLETE "%s", rows[i].asked);
@@ -628,7 +629,8 @@ static void test_before_complete(void)
 		char asked[400];
 		if (!begin_with_parts(&steps))
 			return;
-		s3_learn(steps.run->s3, S3_COMPLETE_CONDITION, rows[i].honours);
+		s3_set_support(
+			steps.run->s3, S3_COMPLETE_CONDITION, rows[i].honours ? S3_YES : S3_NO);
 		if (rows[i].changes)
 			steps_meanwhile(&steps, steps_append, steps.path);
 		if (rows[i].has_expired)

@@ -74,8 +74,8 @@ static void test_row(size_t i)
 	struct mark_ref ref = file_mark_ref(steps.worker, file);
 	ref.limits = (struct call_limits){0};
 	file->step = STEP_SEND;
-	s3_learn(steps.run->s3, S3_ECHOES_CHECKSUM, true);
-	s3_learn(steps.run->s3, S3_PUT_CONDITION, trouble != MAY_IGNORE);
+	s3_set_support(steps.run->s3, S3_ECHOES_CHECKSUM, S3_YES);
+	s3_set_support(steps.run->s3, S3_PUT_CONDITION, trouble != MAY_IGNORE ? S3_YES : S3_NO);
 	if (trouble == EXPIRED)
 		steps.worker->visible_limits.abandon = always;
 	if (trouble == CHANGED)
@@ -88,7 +88,7 @@ static void test_row(size_t i)
 			OUTCOME_OK);
 	open_upload_clear(&upload);
 	/* The object that is to be replaced is no longer there once a body has taken its place. */
-	s3_learn(steps.run->s3, S3_IF_MATCH, true);
+	s3_set_support(steps.run->s3, S3_IF_MATCH, S3_YES);
 	if (rows[i].step == STEP_LOOK)
 		snprintf(file->replaces, sizeof file->replaces, "before");
 	bool good = CHECK_INT(send_file(steps.worker, file), rows[i].step);
