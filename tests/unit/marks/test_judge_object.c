@@ -245,7 +245,8 @@ static void test_encoded(void)
 	object = object_of(&(struct row){.whose = OURS, .sums = AS_STORED});
 	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_UNKNOWN); /* none was recorded */
 	object = object_of(&(struct row){.whose = A_COPY, .sums = AS_STORED});
-	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_UNKNOWN);
+	object.meta.ctime_ns = 9;
+	CHECK_INT(proof_encoded(&object, "ours", 7, 9), PROOF_UNKNOWN);
 }
 
 static void test_etags_of_parts(void)
@@ -294,6 +295,49 @@ static void test_what_is_kept(void)
 	object_md5.etag_is_opaque = true;
 	version_set_object(&version, &object_md5, true);
 	CHECK(!version.etag_is_md5);
+	CHECK_STRING(version.etag, MD5);
+	/* A version id that a mark cannot hold is left out, and not cut. */
+	memset(object_md5.version_id, 'v', VERSION_MAX);
+	version_keep_object(&version, &object_md5, true);
+	CHECK_INT(strlen(version.version_id), VERSION_MAX);
+	version.version_id[0] = '\0';
+	object_md5.version_id[VERSION_MAX] = 'v';
+	version_keep_object(&version, &object_md5, true);
+	CHECK_STRING(version.version_id, "");
+}
+
+/* The digests of the file without which an object cannot be compared with it. */
+static void test_needs(void)
+{
+	static const struct {
+		const char *sum, *etag;
+		bool is_opaque;
+		unsigned kinds, parts;
+		bool tells_whole;
+	} needs[] = {
+		{"", MD5, false, DIGEST_MD5, 0, false},
+		{"", MD5, true, DIGEST_MD5, 0, false},
+		{"", "opaque", true, DIGEST_MD5, 0, false},
+		{"AAAAAA==", MD5, false, DIGEST_CRC32C | DIGEST_MD5, 0, true},
+		{"AAAAAA==", MD5, true, DIGEST_CRC32C, 0, true},
+		{"AAAAAA==", "opaque", false, DIGEST_CRC32C, 0, true},
+		{"AAAAAA==", MD5 "-3", false, DIGEST_CRC32C | DIGEST_MD5, 3, true},
+		{"AAAAAA==-2", MD5 "-2", false, DIGEST_CRC32C | DIGEST_MD5, 2, false},
+		{"AAAAAA==-2", "opaque", true, DIGEST_CRC32C, 2, false},
+		{"AAAAAA==-2", MD5 "-2", true, DIGEST_CRC32C, 2, false},
+		{"no sum", MD5, false, DIGEST_MD5, 0, false},
+		{"AAAAAA", MD5, false, DIGEST_MD5, 0, false},
+	};
+	for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+		struct s3_object object = shown(4, needs[i].sum, needs[i].etag);
+		unsigned parts = 99;
+		object.etag_is_opaque = needs[i].is_opaque;
+		bool good = CHECK_INT(proof_needs(&object, &parts), needs[i].kinds);
+		good &= CHECK_INT(parts, needs[i].parts);
+		good &= CHECK_INT(proof_tells_whole(&object), needs[i].tells_whole);
+		if (!good)
+			fprintf(stderr, "\trow %zu of needs\n", i);
+	}
 }
 
 int main(void)
@@ -305,5 +349,6 @@ int main(void)
 	test_encoded();
 	test_etags_of_parts();
 	test_what_is_kept();
+	test_needs();
 	return check_result();
 }
