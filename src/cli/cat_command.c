@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "cat/log_cat.h"
 #include "cli/commands.h"
-#include "cli/job/job.h"
 #include "cli/options/values.h"
 #include "scan/key/key.h"
 #include "scan/key/key_template.h"
@@ -18,9 +17,7 @@
 #define PATIENCE_MS 60000 /* the limit of each request */
 
 struct catting {
-	struct access access;
-	struct job_asked job;
-	const char *from, *to, *key_file;
+	const char *from, *to;
 	int list;
 	/* Used while the command runs: */
 	int64_t from_s, to_s;
@@ -38,17 +35,6 @@ static const struct option cat_what_options[] = {
 	VALUE("to", STRING, FIELD(to), "TIME",
 		"no object after the first one whose last line is of TIME or later"),
 	FLAG("list", FIELD(list), "time, size and URL of each object instead of its lines"),
-	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
-		"the key that the objects are encrypted with (SSE-C)"),
-	{NULL},
-};
-
-static const struct option_group groups[] = {
-	{"Which lines", cat_what_options},
-	{NULL, job_asked_options, FIELD(job)},
-	{"Services", access_s3_options, FIELD(access), true},
-	{NULL, access_options, FIELD(access), true},
-	{"Output", no_options},
 	{NULL},
 };
 
@@ -65,7 +51,8 @@ static const struct command cat_command = {
 	.about = "Prints the lines of a log that was uploaded with --rotated: all of its objects\n"
 		 "in order, decompressed and verified. LOG is the name of the log on its host,\n"
 		 "such as access.log. TIMEs select objects, and lines are not parsed.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"Which lines", cat_what_options}, {NULL}},
+	.shares = SHARES_JOB | SHARES_S3 | SHARES_SERVICES | SHARES_KEY_FILE,
 	.elsewhere = elsewhere,
 	.examples =
 		"  s3once cat s3://my-logs/web1/access.log --from '2026-11-20 08:00' --to 12:00\n"
@@ -225,10 +212,10 @@ static const char *relative_log(const struct job *job, const char *log)
 }
 
 /* Determines the log of the job. False with a sentence. */
-static bool choose_of_job(
-	struct catting *catting, const char *log, const char *target, struct problem *ret_problem)
+static bool choose_of_job(struct catting *catting, const struct job_asked *asked, const char *log,
+	const char *target, struct problem *ret_problem)
 {
-	const struct job *job = &catting->job.job;
+	const struct job *job = &asked->job;
 	struct text below = TEXT(2 * KEY_BYTES_MAX);
 	int error;
 	if (url_parse(target, &catting->url, ret_problem) < 0)
@@ -238,14 +225,14 @@ static bool choose_of_job(
 			"job %s has no rotated = yes: its objects are called like the files, and "
 			"cat prints only logs whose objects it can put into order; "
 			"docs/restore.md has other ways",
-			quote(catting->job.name).text);
+			quote(asked->name).text);
 	log = relative_log(job, log);
 	if (*log == '/')
 		return problem_error(ret_problem, false, "%s is not below the source of job %s",
-			quote(log).text, quote(catting->job.name).text);
+			quote(log).text, quote(asked->name).text);
 	error = family_of_job(job, log, &below, ret_problem);
 	if (error)
-		problem_prefix(ret_problem, "job %s", quote(catting->job.name).text);
+		problem_prefix(ret_problem, "job %s", quote(asked->name).text);
 	key_add_base(&catting->family, catting->url.key);
 	text_add(&catting->family, text_string(&below));
 	text_clear(&below);
@@ -309,11 +296,16 @@ static void report_nothing(
 		quote(catting->name.ext).text);
 }
 
-/* Prints or lists the log, once the bucket is open. Returns the exit code. */
-static int print_log(
-	const struct catting *catting, const struct read_place *place, struct problem *ret_problem)
+/* Opens the bucket, and prints or lists the log. Returns the exit code. */
+static int print_log(struct command_frame *frame, const struct catting *catting)
 {
-	struct log_cat cat = {.place = *place,
+	struct problem *problem = &frame->problem;
+	if (!frame_open_s3(frame, catting->url.bucket))
+		return S3ONCE_EXIT_SETUP;
+	struct log_cat cat = {.place = {.s3 = frame->s3,
+				      .conn = frame->s3_conn,
+				      .headers = frame->headers,
+				      .limits = {.patience_ms = PATIENCE_MS}},
 		.bucket = catting->url.bucket,
 		.name = &catting->name,
 		.from_s = catting->from_s,
@@ -321,71 +313,43 @@ static int print_log(
 		.fd = STDOUT_FILENO,
 		.tell = report_sentence};
 	const enum outcome o =
-		catting->list ? log_cat_list(&cat, ret_problem) : log_cat_print(&cat, ret_problem);
+		catting->list ? log_cat_list(&cat, problem) : log_cat_print(&cat, problem);
 	if (o == OUTCOME_LOCAL)
 		return S3ONCE_EXIT_FILES;
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
 	if (cat.is_closed)
 		return S3ONCE_EXIT_OK;
-	*ret_problem = (struct problem){0};
+	*problem = (struct problem){0};
 	if (!cat.objects)
-		report_nothing(catting, &cat, ret_problem);
+		report_nothing(catting, &cat, problem);
 	return cat.missing || !cat.objects ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
-}
-
-/* Opens the bucket, and prints the log. Returns the exit code. */
-static int print_from_bucket(struct command_frame *frame, const struct catting *catting)
-{
-	struct problem *problem = &frame->problem;
-	struct s3_headers *headers = NULL;
-	struct read_place place = {.limits = {.patience_ms = PATIENCE_MS}};
-	int code = S3ONCE_EXIT_SETUP;
-	const char *key_file = catting->key_file;
-	if (!key_file)
-		key_file = job_asked_setting(&catting->job, "sse-c-key-file");
-	const bool has_headers = !key_file || (s3_headers_new(&headers) == 0 &&
-						      s3_headers_set(headers, "sse-c-key-file",
-							      key_file, problem) == 0 &&
-						      s3_headers_prepare(headers, problem) == 0);
-	place.headers = headers;
-	if (has_headers && services_open(frame->access, &frame->services, problem) == 0 &&
-		s3_open(frame->services.aws, frame->services.http, catting->url.bucket, &place.s3,
-			problem) == 0) {
-		if (s3_conn_new(place.s3, &place.conn))
-			problem_set(problem, PROBLEM_NO_DESCRIPTORS);
-		else
-			code = print_log(catting, &place, problem);
-	}
-	s3_conn_free(place.conn);
-	s3_close(place.s3);
-	s3_headers_free(headers);
-	return code;
 }
 
 int cat_main(int argc, char **argv)
 {
 	struct catting catting = {.family = TEXT(4 * KEY_BYTES_MAX)};
-	struct command_frame frame = FRAME_WITH_JOB(cat_command, catting);
-	frame.speaks_itself = true; /* the lines of the log do not go through `output` */
+	/* The lines of the log do not go through `output`. */
+	struct command_frame frame = {
+		.command = &cat_command, .values = &catting, .speaks_itself = true};
+	const struct job_asked *asked = &frame.job;
 	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem)) {
 		const char *const *operands = (const char *const *)frame.operands;
 		bool is_chosen;
-		if (catting.job.name && frame.n == 2 && !url_is_s3(operands[0]))
-			is_chosen =
-				choose_of_job(&catting, operands[0], operands[1], &frame.problem);
-		else if (frame.n == 1 &&
-			 !(catting.job.name && operands[0] == catting.job.job.target))
+		if (asked->name && frame.n == 2 && !url_is_s3(operands[0]))
+			is_chosen = choose_of_job(
+				&catting, asked, operands[0], operands[1], &frame.problem);
+		else if (frame.n == 1 && !(asked->name && operands[0] == asked->job.target))
 			is_chosen = choose_of_url(&catting, operands[0], &frame.problem);
 		else
 			is_chosen = problem_error(&frame.problem, false,
-				catting.job.name ? "name a log of the job, such as access.log"
-						 : "name one log, as s3://BUCKET/PATH/LOG");
+				asked->name ? "name a log of the job, such as access.log"
+					    : "name one log, as s3://BUCKET/PATH/LOG");
 		if (is_chosen && (log_name_set(&catting.name, text_string(&catting.family)) ||
 					 catting.family.error))
 			is_chosen = problem_error(&frame.problem, false, "out of memory");
 		if (is_chosen)
-			frame.code = print_from_bucket(&frame, &catting);
+			frame.code = print_log(&frame, &catting);
 	}
 	log_name_clear(&catting.name);
 	text_clear(&catting.family);

@@ -6,7 +6,8 @@
 #include "base/log.h"
 #include "base/must_have.h"
 #include "base/text.h"
-#include "cli/job/job.h"
+#include "s3/s3.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 	 * value, so this cannot fail. */
 	options_take_variables(command, true, &frame->problem);
 	const int n = options_parse(command, argc, argv, &frame->problem);
-	if (n < 0 || (frame->job && frame->job->name))
+	if (n < 0 || (command->shares & SHARES_JOB && frame->job.name))
 		return n;
 	if (options_take_variables(command, false, &frame->problem) < 0 ||
 		options_check(command, &frame->problem) < 0)
@@ -54,6 +55,61 @@ static int check_operand_count(struct command_frame *frame)
 	return 0;
 }
 
+static const struct option json_options[] = {
+	FLAG("json", 0, "print one event per line to standard output, as JSON"),
+	{NULL},
+};
+
+static const struct option key_file_options[] = {
+	VALUE("sse-c-key-file", STRING, 0, "FILE", "decrypt with the key in FILE (SSE-C)"),
+	{NULL},
+};
+
+/* Sets frame->groups to the groups of the command, with the shared ones behind them. */
+static void add_shared_groups(struct command_frame *frame)
+{
+	const struct {
+		unsigned shares; /* 0: every command has the group */
+		const char *title;
+		const struct option *options;
+		void *values;
+		bool has_variables;
+	} shared[] = {
+		{SHARES_JOB, NULL, job_asked_options, &frame->job, false},
+		{SHARES_MARKS, "Marks", access_marks_options, &frame->access, true},
+		{SHARES_S3, "Services", access_s3_options, &frame->access, true},
+		{SHARES_ACCOUNT, "Services", access_options, &frame->access, true},
+		{SHARES_TIMEOUT, "Services", access_timeout_options, &frame->access, true},
+		{SHARES_CHECKSUM, "Services", access_checksum_options, &frame->access, true},
+		{SHARES_KEY_FILE, "Services", key_file_options, &frame->key_file, true},
+		{SHARES_JSON, "Output", json_options, &frame->json, false},
+		{0, "Output", no_options, NULL, false},
+	};
+	const struct command *command = frame->command;
+	const struct option_group *own = command->groups;
+	const char *title = NULL; /* of the groups that come one after the other */
+	size_t n = 0;
+	for (; own && own->options; own++) {
+		title = own->title ? own->title : title;
+		frame->groups[n++] = *own;
+	}
+	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+		if (shared[i].shares && !(shared[i].shares & command->shares))
+			continue;
+		const char *own_title = shared[i].title;
+		const bool goes_on = !own_title || (title && strcmp(title, own_title) == 0);
+		title = goes_on ? title : own_title;
+		frame->groups[n++] = (struct option_group){.title = goes_on ? NULL : title,
+			.options = shared[i].options,
+			.has_variables = shared[i].has_variables,
+			.values = shared[i].values};
+	}
+	if (command->output_options)
+		frame->groups[n++] = (struct option_group){.options = command->output_options};
+	assert(n < FRAME_GROUPS);
+	frame->read.groups = frame->groups;
+}
+
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
 {
 	frame->code = S3ONCE_EXIT_USAGE;
@@ -65,15 +121,19 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->read.given = frame->given;
 	frame->read.ret_topic = &frame->topic;
 	frame->read.ret_before_dashes = &frame->before_dashes;
+	if (frame->command->shares)
+		add_shared_groups(frame);
 	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) { /* --help was given */
-		if (options_help(frame->command, frame->topic, stdout, &frame->problem) == 0)
+		if (options_help(&frame->read, frame->topic, stdout, &frame->problem) == 0)
 			frame->code = S3ONCE_EXIT_OK;
 	}
 	/* A job may add its target to the operands. Without --job, the number stays. */
-	if (frame->n >= 0 && frame->job)
-		frame->n =
-			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
+	if (frame->n >= 0 && frame->command->shares & SHARES_JOB)
+		frame->n = job_asked_open(
+			&frame->job, &frame->access, frame->n, argv, &frame->problem);
+	if (frame->n >= 0 && frame->command->shares & SHARES_KEY_FILE && !frame->key_file)
+		frame->key_file = job_asked_setting(&frame->job, "sse-c-key-file");
 	if (frame->n >= 0 && check_operand_count(frame) < 0)
 		frame->n = -EINVAL;
 	/* If the command does not go on, `output` is not begun. `speaks_itself` keeps frame_end()
@@ -86,7 +146,7 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 
 bool frame_choose_marks(struct command_frame *frame, bool only_read)
 {
-	const char *spec = frame->access->marks ? frame->access->marks : "local";
+	const char *spec = frame->access.marks ? frame->access.marks : "local";
 	const int error = marks_place_parse(spec, &frame->place, &frame->problem);
 	const char *path = frame->place.path;
 	frame->place.only_read = only_read;
@@ -137,7 +197,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 		return false;
 	}
 	frame->disk_is_full = !place->is_dynamodb && report_full_disk(there);
-	if (services_open(frame->access, &frame->services, problem) < 0 ||
+	if (services_open(&frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;
 	snprintf(
@@ -156,6 +216,25 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	return o == OUTCOME_OK;
 }
 
+bool frame_open_s3(struct command_frame *frame, const char *bucket)
+{
+	struct problem *problem = &frame->problem;
+	const char *key_file = frame->key_file;
+	if (key_file &&
+		(s3_headers_new(&frame->headers) ||
+			s3_headers_set(frame->headers, "sse-c-key-file", key_file, problem) ||
+			s3_headers_prepare(frame->headers, problem)))
+		return false;
+	if ((!frame->services.http &&
+		    services_open(&frame->access, &frame->services, problem) < 0) ||
+		s3_open(frame->services.aws, frame->services.http, bucket, &frame->s3, problem) < 0)
+		return false;
+	const bool is_open = s3_conn_new(frame->s3, &frame->s3_conn) == 0;
+	if (!is_open)
+		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+	return is_open;
+}
+
 int frame_end(struct command_frame *frame)
 {
 	/* The output is finished first, so that the error comes after all results. */
@@ -169,12 +248,14 @@ int frame_end(struct command_frame *frame)
 	int code = frame->code;
 	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
 		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;
+	s3_conn_free(frame->s3_conn);
+	s3_close(frame->s3);
+	s3_headers_free(frame->headers);
 	marks_close(&frame->marks);
 	services_close(&frame->services);
 	text_clear(&frame->marks_name);
 	marks_place_clear(&frame->place);
-	if (frame->job)
-		job_close(&frame->job->job);
+	job_close(&frame->job.job);
 	free(frame->words);
 	return code;
 }

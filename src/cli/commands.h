@@ -3,14 +3,29 @@
  * All commands begin and end with the functions of struct command_frame. These read the command
  * line, open the marks and services that the command needs, and print the reason of its failure. */
 #pragma once
+#include "cli/job/job.h"
+#include "cli/json.h"
 #include "cli/open_marks.h"
-#include "cli/options/options.h"
-#include "cli/output.h"
 
 typedef int command_main(int argc, char **argv);
 command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main, forget_main,
 	gc_main, status_main, verify_main, manifest_main, cat_main, config_main, doctor_main,
 	lock_main, version_main;
+
+/* Options that several commands have. The frame adds them to those of the command, and has their
+ * values. */
+enum shared_options {
+	SHARES_JOB = 1,      /* --job, which the frame opens */
+	SHARES_MARKS = 2,    /* --marks */
+	SHARES_S3 = 4,       /* --endpoint-url */
+	SHARES_ACCOUNT = 8,  /* --region, --profile, --ca-bundle */
+	SHARES_TIMEOUT = 16, /* --request-timeout */
+	SHARES_SERVICES = SHARES_ACCOUNT | SHARES_TIMEOUT,
+	SHARES_CHECKSUM = 32, /* --checksum */
+	SHARES_KEY_FILE = 64, /* --sse-c-key-file */
+	SHARES_JSON = 128,    /* --json */
+};
+enum { FRAME_GROUPS = 16 }; /* more than a command has, with those that the frame adds */
 
 /* The frame of a command. Zero it, set the first members, and use it as follows:
  *
@@ -22,9 +37,7 @@ command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main
 struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
-	void *values;                  /* the struct that the options are read into */
-	struct job_asked *job;         /* the argument of --job; NULL: the command has no --job */
-	struct access *access;         /* access to its marks and services; NULL: it has none */
+	void *values;                  /* the struct that its own options are read into */
 	bool speaks_itself; /* it prints by itself: `output` is never begun, and must not be used */
 	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
@@ -33,8 +46,15 @@ struct command_frame {
 	 * S3ONCE_EXIT_OK. So a command that succeeds may leave the sentence of an error that it
 	 * could ignore. */
 	struct problem problem;
+	/* The values of the shared options, with those of the job where the command line has none.
+	 */
+	struct job_asked job;
+	struct access access;
+	const char *key_file; /* of --sse-c-key-file; NULL: none */
+	int json;
 	/* From frame_begin() on: */
-	struct command read; /* the command with its values and with `given` */
+	struct command read; /* the command with all its groups, its values and `given` */
+	struct option_group groups[FRAME_GROUPS];
 	/* Where each option was set (enum said_by). With --job, only the command line counts. */
 	unsigned given[OPTIONS_MAX];
 	const char *topic; /* the TOPIC of --help; NULL: none */
@@ -49,12 +69,12 @@ struct command_frame {
 	struct text marks_name; /* "dynamodb:TABLE" or "sqlite:PATH", as messages show it */
 	struct services services;
 	struct open_marks marks;
+	/* From frame_open_s3() on: the bucket, a connection, and the key of --sse-c-key-file, which
+	 * is NULL if none was given. */
+	struct s3 *s3;
+	struct s3_conn *s3_conn;
+	struct s3_headers *headers;
 };
-
-/* The frame of a command whose values have the fields `job` and `access`. */
-#define FRAME_WITH_JOB(of, its)                                                                    \
-	((struct command_frame){                                                                   \
-		.command = &(of), .values = &(its), .job = &(its).job, .access = &(its).access})
 
 /* Reads argv[1…], prints the help if --help asks for it, opens the job of --job, and checks the
  * number of operands. Returns whether the command goes on. If not, the frame has the reason. The
@@ -71,6 +91,13 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read);
  * frame then has the reason. The code is S3ONCE_EXIT_SETUP in any case, until the command sets
  * another one. */
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
+/* Opens the bucket, after the services unless they are open. Returns false if that fails; the frame
+ * then has the reason. */
+bool frame_open_s3(struct command_frame *frame, const char *bucket);
+/* Prints an event, which is evaluated only with --json, or else a line, printf style. */
+#define frame_tell(frame, event, ...)                                                              \
+	((frame)->json ? json_print(&(frame)->output, (event))                                     \
+		       : output_tell(&(frame)->output, __VA_ARGS__))
 /* Finishes the output, prints frame->problem, closes everything that is open, and returns the exit
  * code. If results could not be printed, S3ONCE_EXIT_OK and S3ONCE_EXIT_FILES become
  * frame->unprinted_code. */

@@ -7,14 +7,11 @@
 #include "base/must_have.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/job/job.h"
-#include "cli/json.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct config_view {
-	struct output *output;
-	bool is_json;
+	struct command_frame *frame;
 	const struct job *job; /* NULL: none was named */
 	/* The command of the job, or else config itself, with its values and where they were set.
 	 */
@@ -28,7 +25,7 @@ static const struct command config_command = {
 	.about = "Prints the value of each setting, and which option, environment variable or\n"
 		 "file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
 		 "as of s3once run, prints the settings of this job, and the line of each.\n",
-	.groups = setup_groups,
+	.shares = SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_CHECKSUM | SHARES_JSON,
 	.examples = "  s3once config\n"
 		    "  s3once config --profile work --json\n"
 		    "  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n\n"
@@ -48,14 +45,15 @@ static void print_row(const struct config_view *view, const char *name, const ch
 	}
 	if (options_find(view->command, name, &match) && match.option->is_secret)
 		value = "****************";
-	if (view->is_json) {
+	if (view->frame->json) {
 		json_t *object = json_event("setting");
 		if (view->job)
 			json_set_bytes(object, "job", view->job->name);
-		json_print(view->output, json_set(object, BYTES("name", name),
-						 BYTES("value", value), BYTES("from", from)));
+		json_print(
+			&view->frame->output, json_set(object, BYTES("name", name),
+						      BYTES("value", value), BYTES("from", from)));
 	} else {
-		output_tell(view->output, "%-32s %-39s  %s", name, escaped(value).text,
+		output_tell(&view->frame->output, "%-32s %-39s  %s", name, escaped(value).text,
 			escaped(from).text);
 	}
 	text_clear(&of_file);
@@ -190,17 +188,17 @@ static int add_credentials(
 static int config_of(struct command_frame *frame, const struct config_view *view)
 {
 	struct problem *problem = &frame->problem;
-	if (services_open(frame->access, &frame->services, problem) < 0)
+	if (services_open(&frame->access, &frame->services, problem) < 0)
 		return S3ONCE_EXIT_SETUP;
 	const struct aws_settings *aws = frame->services.aws;
-	const char *marks = frame->access->marks, *locks = getenv("S3ONCE_LOCKS");
+	const char *marks = frame->access.marks, *locks = getenv("S3ONCE_LOCKS");
 	const bool has_locks = locks && *locks;
 	struct text timeout = TEXT(64);
 	struct setting_rows *rows =
 		&frame->services.aws->found; /* already contains the rows of src/aws */
 	value_show_duration(&timeout, aws->request_timeout_ms);
 	add_row(rows, "request_timeout", text_string(&timeout),
-		frame->access->aws.request_timeout_ms ? "--request-timeout" : "default");
+		frame->access.aws.request_timeout_ms ? "--request-timeout" : "default");
 	text_clear(&timeout);
 	add_row(rows, "marks", marks ? marks : "local", marks ? "--marks" : "default");
 	add_row(rows, "locks", has_locks ? locks : "local", has_locks ? "S3ONCE_LOCKS" : "default");
@@ -212,25 +210,20 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 
 int config_main(int argc, char **argv)
 {
-	struct setup_options options = {0};
-	struct job job = {0};
-	struct command_frame frame = {
-		.command = &config_command, .values = &options, .access = &options.access};
-	struct config_view view = {.output = &frame.output, .command = &frame.read};
+	struct command_frame frame = {.command = &config_command};
+	struct config_view view = {.frame = &frame, .command = &frame.read};
+	struct job *job = &frame.job.job; /* which frame_end() closes */
 	const bool goes_on = frame_begin(&frame, argc, argv);
-	view.is_json = options.json;
 	push_options_check_variables();
 	/* No run of the job follows, so the job is opened with only_asks. If job_open() fails, it
 	 * has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
-	else if (goes_on && job_open(argv[0], true, argc, frame.words, &job) == 0) {
-		view.job = &job;
-		view.command = &job.command;
-		frame.access = &job.options.access;
+	else if (goes_on && job_open(argv[0], true, argc, frame.words, job) == 0) {
+		view.job = job;
+		view.command = &job->command;
+		frame.access = job->options.access;
 		frame.code = config_of(&frame, &view);
 	}
-	const int code = frame_end(&frame);
-	job_close(&job); /* after frame_end(), which uses the job's access */
-	return code;
+	return frame_end(&frame);
 }

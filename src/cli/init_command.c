@@ -9,7 +9,6 @@
 #define ACTIVE_TIMEOUT_MS (5 * 60 * 1000) /* the most time until the table can be used */
 
 struct init_options {
-	struct access access;
 	unsigned shards;
 };
 
@@ -33,7 +32,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	struct store_settings settings = {0};
 	struct table_made made = {0};
 	/* A table is made by way of the services, and the file of marks by opening it. */
-	if (is_table ? services_open(frame->access, &frame->services, problem)
+	if (is_table ? services_open(&frame->access, &frame->services, problem)
 		     : marks_open(place, &frame->services, &frame->marks, problem))
 		return S3ONCE_EXIT_SETUP;
 	/* true: the settings of a new file are written, with this number of shards. */
@@ -77,23 +76,14 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	return S3ONCE_EXIT_OK;
 }
 
-#define ACCESS offsetof(struct init_options, access)
-
-static const struct option_group groups[] = {
-	{"What to set up", access_marks_options, ACCESS, true},
-	{NULL, init_own_options},
-	{"Services", access_options, ACCESS, true},
-	{"Output", no_options},
-	{NULL},
-};
-
 static const struct command init_command = {
 	.name = "init",
 	.operands = "",
 	.about = "Creates the DynamoDB table that keeps the marks of many hosts, waits until it\n"
 		 "is active, and turns time to live on. It is safe to run it again. Marks of one\n"
 		 "host need no init; without --marks dynamodb:TABLE, it creates their file.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"What to set up", init_own_options}, {NULL}},
+	.shares = SHARES_MARKS | SHARES_SERVICES,
 	.examples = "  s3once init --marks dynamodb:s3once\n"
 		    "  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n\n"
 		    "Exit codes: 0 ready; 2 usage; 3 the table could not be set up.\n",
@@ -102,8 +92,7 @@ static const struct command init_command = {
 int init_main(int argc, char **argv)
 {
 	struct init_options options = {0};
-	struct command_frame frame = {
-		.command = &init_command, .values = &options, .access = &options.access};
+	struct command_frame frame = {.command = &init_command, .values = &options};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	if (frame_choose_marks(&frame, false))

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
-#include "cli/job/job.h"
 #include "cli/other_tools.h"
 #include "cli/push/people.h"
 #include <errno.h>
@@ -16,7 +15,6 @@
 
 struct proven_options {
 	struct push_options push; /* first, as the groups of push want it */
-	struct job_asked job;
 	const char *source;
 };
 
@@ -46,11 +44,11 @@ struct proven_table {
 	struct option_group groups[2 + PICKED + 1];
 };
 
-static void make_table(struct proven_table *ret)
+/* `asked` gets the argument of --job. */
+static void make_table(struct job_asked *asked, struct proven_table *ret)
 {
-	*ret = (struct proven_table){
-		.groups = {{"Which files", which_options},
-			{NULL, job_asked_options, offsetof(struct proven_options, job)}}};
+	*ret = (struct proven_table){.groups = {{"Which files", which_options},
+					     {.options = job_asked_options, .values = asked}}};
 	for (size_t i = 0; i < PICKED; i++) {
 		const struct picked *from = &picked[i];
 		for (size_t n = 0; n < PICKED_MAX && from->names[n]; n++) {
@@ -163,11 +161,10 @@ static int prove_files(
 /* Proves files of a job. A job's file has all options. The command line adds only those about the
  * places of marks and services, which override the job's, and about the output. Returns the exit
  * code. */
-static int prove_of_job(
-	struct command_frame *frame, struct job_asked *asked, const struct push_options *given)
+static int prove_of_job(struct command_frame *frame, const struct push_options *given)
 {
 	static const char *const printing[] = {"job", "quiet", "verbose", "json"};
-	struct job *job = &asked->job;
+	struct job *job = &frame->job.job;
 	struct push_options *options = &job->options;
 	/* Values of the job where the command line has none, or for root the marks of the systemd
 	 * units. */
@@ -197,7 +194,8 @@ static int prove_of_job(
 			"--job, only options about marks, services and output go");
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
-	const int n = job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem);
+	const int n =
+		job_asked_open(&frame->job, &access, frame->n, frame->operands, &frame->problem);
 	if (n < 0)
 		return S3ONCE_EXIT_USAGE;
 	if (n == frame->n) /* an operand is an s3:// URL, so the job's target was not added */
@@ -217,8 +215,8 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 {
 	char **operands = frame->operands;
 	struct problem *problem = &frame->problem;
-	if (options->job.name)
-		return prove_of_job(frame, &options->job, &options->push);
+	if (frame->job.name)
+		return prove_of_job(frame, &options->push);
 	if (frame->n < 2)
 		return problem_error(
 			problem, S3ONCE_EXIT_USAGE, "name a FILE and s3://BUCKET, or give --job");
@@ -238,17 +236,16 @@ int proven_main(int argc, char **argv)
 	struct proven_options options = {0};
 	struct proven_table table;
 	struct command command = proven_command;
-	make_table(&table);
-	command.groups = table.groups;
-	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. The
-	 * frame does not get --job, since prove_of_job() opens the job itself. */
+	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. It has
+	 * no SHARES_JOB, since prove_of_job() opens the job itself. */
 	struct command_frame frame = {
 		.command = &command, .values = &options, .unprinted_code = S3ONCE_EXIT_SETUP};
+	make_table(&frame.job, &table);
+	command.groups = table.groups;
 	push_options_init(&options.push);
 	if (frame_begin(&frame, argc, argv))
 		frame.code = prove(&frame, &options);
 	const int code = frame_end(&frame);
-	job_close(&options.job.job);
 	push_options_clear(&options.push);
 	return code;
 }

@@ -2,7 +2,6 @@
  * It is for reports of errors, so it needs neither marks nor services, and gets the versions from
  * the libraries themselves. */
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/version_commit.h"
 #include <bzlib.h>
 #include <curl/curl.h>
@@ -19,11 +18,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-static const struct option version_options[] = {
-	FLAG("json", 0, "print one JSON object to standard output"),
-	{NULL},
-};
-
 #ifdef __clang__
 #define COMPILER "clang " __clang_version__
 #else
@@ -38,8 +32,10 @@ static const struct option version_options[] = {
 #define WITH_ISAL false
 #endif
 
-static void print_versions(struct output *output, bool is_json)
+static void print_versions(struct command_frame *frame)
 {
+	const bool is_json = frame->json;
+	struct output *output = &frame->output;
 	const unsigned long xml = strtoul(xmlParserVersion, NULL, 10); /* 20914 is 2.9.14 */
 	const char *bzip2 = BZ2_bzlibVersion(); /* with its date: "1.0.8, 13-Jul-2019" */
 	char xml_text[VERSION_CHARS], bzip2_text[VERSION_CHARS], mhd_text[VERSION_CHARS];
@@ -87,23 +83,20 @@ static void print_versions(struct output *output, bool is_json)
 				BOOLEAN("isal", WITH_ISAL), NODE("libraries", libraries)));
 }
 
-static const struct option_group groups[] = {{"Output", version_options}, {NULL}};
-
 static const struct command version_command = {
 	.name = "version",
 	.operands = "",
 	.about = "Prints the versions of the program and of its libraries.\n",
-	.groups = groups,
+	.shares = SHARES_JSON,
 	.examples = "  s3once version\n"
 		    "  s3once version --json\n",
 };
 
 int version_main(int argc, char **argv)
 {
-	int is_json = 0;
-	struct command_frame frame = {.command = &version_command, .values = &is_json};
+	struct command_frame frame = {.command = &version_command};
 	if (frame_begin(&frame, argc, argv)) {
-		print_versions(&frame.output, is_json);
+		print_versions(&frame);
 		frame.code = S3ONCE_EXIT_OK;
 	}
 	return frame_end(&frame);

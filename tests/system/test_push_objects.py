@@ -318,6 +318,9 @@ def test_an_object_with_a_key_hides_the_bucket_from_nobody(s3once, rgw, bucket, 
     s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/only-encrypted.db"
     assert s3once("push", encrypted, f"{prefix}/more", "--sse-c-key-file", key).code == 0
     assert s3once("verify", f"{prefix}/more", "--sse-c-key-file", key).code == 0
+    s3once.environment["S3ONCE_SSE_C_KEY_FILE"] = str(key)  # as for push
+    assert s3once("verify", f"{prefix}/more").code == 0
+    del s3once.environment["S3ONCE_SSE_C_KEY_FILE"]
     run = s3once("push", open_tree, f"{prefix}/open", "--give-up-after", "1s")
     assert run.code == 3 and "Customer" in run.err, "no object is shown without the key"
 

@@ -6,34 +6,19 @@
 #include "marks/bucket_row.h"
 #include <string.h>
 
-const struct option audit_json_options[] = {
-	FLAG("json", 0, "one event a line on standard output, as JSON"),
-	{NULL},
-};
-
-/* Opens the bucket, once the services are open. `key_file` is as in audit_open(). False: the frame
- * has the problem, and audit_close() still has to be called. */
-static bool open_s3(struct command_frame *frame, const char *bucket, const char *key_file,
-	struct audit_bucket *ret)
+/* Opens the bucket. False: the frame has the problem. */
+static bool open_s3(struct command_frame *frame, const char *bucket, struct audit_bucket *ret)
 {
-	const struct services *services = &frame->services;
-	struct problem *problem = &frame->problem;
-	if (key_file && (s3_headers_new(&ret->headers) ||
-				s3_headers_set(ret->headers, "sse-c-key-file", key_file, problem) ||
-				s3_headers_prepare(ret->headers, problem)))
-		return false;
-	if (s3_open(services->aws, services->http, bucket, &ret->place.s3, problem) < 0)
-		return false;
-	ret->keys[0] = ret->headers; /* keys[1] is the NULL at the end */
+	const bool is_open = frame_open_s3(frame, bucket);
+	ret->place.s3 = frame->s3;
+	ret->place.own.s3 = frame->s3_conn;
+	ret->keys[0] = frame->headers; /* keys[1] is the NULL at the end */
 	ret->place.keys = ret->keys;
-	const bool is_open = s3_conn_new(ret->place.s3, &ret->place.own.s3) == 0;
-	if (!is_open)
-		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
 	return is_open;
 }
 
-bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
-	const char *key_file, struct audit_bucket *ret)
+bool audit_open(
+	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret)
 {
 	struct mark_space *space = &ret->space;
 	struct bucket_row row;
@@ -46,34 +31,24 @@ bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 	ret->place.space = space;
 	ret->place.limits.abandon = signals_abandon;
 	ret->place.own.marks = frame->marks.conn;
-	return !needs_s3 || open_s3(frame, bucket, key_file, ret);
+	return !needs_s3 || open_s3(frame, bucket, ret);
 }
 
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
-	const char *key_file, const char *public_key_file, struct audit_bucket *ret)
+	const char *public_key_file, struct audit_bucket *ret)
 {
-	struct problem *problem = &frame->problem;
 	frame->code = S3ONCE_EXIT_SETUP;
 	/* `false`: a public key, not a private one. */
-	if ((public_key_file &&
-		    signing_key_read(public_key_file, false, &ret->public_key, problem) < 0) ||
-		services_open(frame->access, &frame->services, problem) < 0 ||
-		!open_s3(frame, url->bucket, key_file, ret))
+	if ((public_key_file && signing_key_read(public_key_file, false, &ret->public_key,
+					&frame->problem) < 0) ||
+		!open_s3(frame, url->bucket, ret))
 		return false;
 	ret->manifests = (struct manifest_place){.s3 = ret->place.own.s3,
-		.headers = ret->headers,
+		.headers = frame->headers,
 		.bucket = url->bucket,
 		.prefix = url->key,
 		.limits = {.patience_ms = MANIFEST_PATIENCE_MS}};
 	return true;
-}
-
-void audit_close(struct audit_bucket *bucket)
-{
-	s3_conn_free(bucket->place.own.s3);
-	s3_close(bucket->place.s3);
-	s3_headers_free(bucket->headers);
-	EVP_PKEY_free(bucket->public_key);
 }
 
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong)
@@ -113,10 +88,11 @@ void fates_print(void *arg, const struct mark_report *report)
 {
 	struct fates *fates = arg;
 	const enum mark_fate fate = report->fate;
+	struct output *output = &fates->frame->output;
 	const char *why = fate == FATE_FAILED ? report->problem->text : report->why; /* may be "" */
 	fates->counts[fate]++;
 	fates->all++;
-	if (fates->json) {
+	if (fates->frame->json) {
 		char object_key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 		snprintf(object_key, sizeof object_key, "%s%s", report->key, report->suffix);
 		json_t *object =
@@ -129,12 +105,12 @@ void fates_print(void *arg, const struct mark_report *report)
 			json_set_bytes(object, "text", report->why);
 		if (fate == FATE_FAILED)
 			json_set_problem(object, report->problem);
-		json_print(fates->output, object);
+		json_print(output, object);
 	}
 	/* With --json, failures are printed for people as well, on standard error. */
-	if (fates->json && fate != FATE_FAILED)
+	if (fates->frame->json && fate != FATE_FAILED)
 		return;
-	output_print(fates->output, fate == FATE_FAILED ? STDERR_FILENO : STDOUT_FILENO,
+	output_print(output, fate == FATE_FAILED ? STDERR_FILENO : STDOUT_FILENO,
 		"%s: s3://%s/%s%s%s", names[fate].words, fates->bucket, escaped(report->key).text,
 		*why ? ": " : "", why);
 }

@@ -5,34 +5,31 @@
 #include "audit/forget.h"
 #include "audit/manifest_fetch.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/options/values.h"
 #include <stdatomic.h>
 
 #define MANIFEST_PATIENCE_MS 60000 /* patience_ms of each request for a manifest */
-/* A bucket, its marks and its settings. Zero it to start. */
+/* A bucket and its marks. Zero it to start. */
 struct audit_bucket {
 	struct mark_space space;          /* the space of the marks */
-	struct s3_headers *headers;       /* with the key for SSE-C; NULL: none was given */
-	const struct s3_headers *keys[2]; /* the key as a list, which ends in NULL */
+	const struct s3_headers *keys[2]; /* the key for SSE-C as a list, which ends in NULL */
 	struct audit_place place; /* its s3 is NULL without needs_s3, its store without marks */
 	EVP_PKEY *public_key;     /* the key that checks manifests; NULL: none was given */
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
 	struct manifest_place manifests;
 };
 /* Opens the marks that were chosen and, with needs_s3, the bucket, and sets *ret except for the
- * members about manifests. `key_file` has the key that the bucket's objects are encrypted with
- * (SSE-C); NULL: none. A signal ends the requests. False: the frame has the problem. Call
- * audit_close() in any case, before frame_end(). */
-bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
-	const char *key_file, struct audit_bucket *ret);
+ * members about manifests. A signal ends the requests. False: the frame has the problem. *ret
+ * borrows from the frame. */
+bool audit_open(
+	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
 /* Opens the bucket without marks, for the commands that read manifests. The key of the URL is the
- * prefix of the runs. Both files may be NULL. The requests have MANIFEST_PATIENCE_MS, unless the
- * caller changes that, and no signal ends them. frame->code becomes S3ONCE_EXIT_SETUP, which the
- * caller replaces after a success. Otherwise as audit_open(). */
+ * prefix of the runs. `public_key_file` may be NULL. The requests have MANIFEST_PATIENCE_MS, unless
+ * the caller changes that, and no signal ends them. frame->code becomes S3ONCE_EXIT_SETUP, which
+ * the caller replaces after a success. Otherwise as audit_open(), but the caller frees
+ * ret->public_key in any case. */
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
-	const char *key_file, const char *public_key_file, struct audit_bucket *ret);
-void audit_close(struct audit_bucket *bucket);
+	const char *public_key_file, struct audit_bucket *ret);
 /* Returns the exit code of forget or gc. `ok`: the command came to its end; `stopped_by`: the
  * signal that has stopped it, or 0; `is_wrong`: something was reported that makes the exit code 1.
  * The problem of the frame is kept, to be printed, only if the command failed without a signal. */
@@ -43,14 +40,10 @@ struct audit_prefix {
 };
 struct audit_prefix audit_prefix(const char *key);
 
-/* The option --json, whose value is an int. */
-extern const struct option audit_json_options[];
-
 /* Reports the fates of marks for `forget` and `gc`, for people or as JSON, and counts them. */
 struct fates {
-	struct output *output;
+	struct command_frame *frame;
 	const char *bucket;
-	int json;
 	atomic_ulong counts[FATES], all; /* numbers of marks with each fate, and with any fate */
 };
 /* The `report` of a struct mark_reporter, whose arg is a struct fates. Thread-safe. */
@@ -64,12 +57,12 @@ json_t *fates_json(
  * fleet_print_job(): FLEET_SUM_FINE, and the others that fleet_command.c names. */
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 7 };
 struct fleet_view {
-	struct output *output;
-	/* Takes a line for people, without its newline. NULL: it is printed to `output`. */
+	struct command_frame *frame;
+	/* Takes a line for people, without its newline. NULL: the frame prints it. */
 	void (*put)(void *arg, const char *line);
 	void *put_arg;
-	int json, only_wrong; /* only_wrong: jobs that are fine are counted, but not shown,
-				   unless files of theirs wait for long */
+	int only_wrong; /* jobs that are fine are counted, but not shown, unless files of theirs
+			   wait for long */
 	/* The failures of the job's last run, one a line. Set it before each job. NULL: only the
 	 * last error of the run is shown. */
 	const char *failures;

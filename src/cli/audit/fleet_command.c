@@ -17,7 +17,6 @@ static const char *const sums[FLEET_SUMS] = {
 	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost", "waiting"};
 
 struct fleet {
-	struct access access;
 	uint64_t expect_ms;
 	const char *forget;
 	/* Used while the command runs: */
@@ -49,24 +48,15 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-#define ACCESS offsetof(struct fleet, access)
-
-static const struct option_group groups[] = {
-	{"What to look for", what_options},
-	{"Marks", access_marks_options, ACCESS, true},
-	{"Services", access_options, ACCESS, true},
-	{"Output", audit_json_options, offsetof(struct fleet, view.json)},
-	{NULL, output_options},
-	{NULL},
-};
-
 static const struct command fleet_command = {
 	.name = "fleet",
 	.operands = "",
 	.about = "Shows each job of each host that uses the marks: when it succeeded last, how\n"
 		 "its last run ended, whether one is under way or has stopped sending heartbeats.\n"
 		 "Needs one request for 500 jobs, and reads no mark of a file.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"What to look for", what_options}, {NULL}},
+	.shares = SHARES_MARKS | SHARES_SERVICES | SHARES_JSON,
+	.output_options = output_options,
 	.conflicts = conflicts,
 	.examples =
 		"  s3once fleet --marks dynamodb:s3once\n"
@@ -119,8 +109,8 @@ static void print_job_as_json(struct fleet_view *view, const struct fleet_job *j
 			BOOLEAN("found_all", far->is_whole), NUMBER("bytes_per_second", far->rate),
 			NODE("seconds_left",
 				far->left_s > 0 ? json_integer(far->left_s) : json_null()));
-	json_print(
-		view->output, json_set(object, TIME("began", row->began_s), NODE("session", run)));
+	json_print(&view->frame->output,
+		json_set(object, TIME("began", row->began_s), NODE("session", run)));
 }
 
 /* Returns the age of this time at the moment when the job was judged. */
@@ -228,7 +218,7 @@ static void put(const struct fleet_view *view, const struct text *line)
 	if (view->put)
 		view->put(view->put_arg, text_string(line));
 	else
-		output_result(view->output, text_string(line));
+		output_result(&view->frame->output, text_string(line));
 }
 
 /* Prints a job as one line and, if its last run has failed, the reasons below it, line by line. */
@@ -277,13 +267,13 @@ void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 		view->sums[i] += is[i];
 	if (job->is_fine && !job->waits_long && view->only_wrong)
 		return;
-	if (view->json)
+	if (view->frame->json)
 		print_job_as_json(view, job);
 	else
 		print_job_for_people(view, job);
 }
 
-/* Returns whether `name` is the HOST or the HOST/JOB of this row. */
+/* Returns whether `name` is the host of this row, or the name of the job as it is shown. */
 static bool is_named(const char *name, const struct job_row *row)
 {
 	const size_t host = strlen(row->host);
@@ -315,17 +305,12 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 	fleet->kept += *kept != '\0';
 	fleet->forgotten += !*kept;
 	const char *fate = *kept ? "kept" : "forgotten";
-	struct output *output = fleet->view.output;
-	if (fleet->view.json) {
-		json_print(output, json_set(json_event(fate), BYTES("host", job->row.host),
-					   BYTES("job", job->row.job), BYTES("text", kept)));
-		return OUTCOME_OK;
-	}
 	struct text t = TEXT(LINE_MAX_BYTES);
-	text_addf(&t, "%s: ", fate);
 	add_name(&t, &job->row);
-	text_addf(&t, "%s%s", *kept ? ": " : "", kept);
-	output_result(output, text_string(&t));
+	frame_tell(fleet->frame,
+		json_set(json_event(fate), BYTES("host", job->row.host), BYTES("job", job->row.job),
+			BYTES("text", kept)),
+		"%s: %s%s%s", fate, text_string(&t), *kept ? ": " : "", kept);
 	text_clear(&t);
 	return OUTCOME_OK;
 }
@@ -340,7 +325,7 @@ static int look_at_jobs(struct fleet *fleet)
 		return S3ONCE_EXIT_SETUP;
 	if (fleet->forget) {
 		if (!fleet->forgotten && !fleet->kept)
-			output_say(fleet->view.output,
+			output_say(&fleet->frame->output,
 				"error: fleet: these marks know no run of %s: name it as fleet does",
 				quote(fleet->forget).text);
 		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
@@ -353,11 +338,11 @@ static int look_at_jobs(struct fleet *fleet)
 	const bool all_fine =
 		view->sums[FLEET_SUM_FINE] == view->jobs && !fleet->frame->disk_is_full;
 	const int code = all_fine ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
-	if (view->json) {
+	if (fleet->frame->json) {
 		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
 		for (int i = 0; i < FLEET_SUMS; i++)
 			json_set_number(object, sums[i], view->sums[i]);
-		json_print(view->output, json_set(object, NUMBER("exit", code)));
+		json_print(&fleet->frame->output, json_set(object, NUMBER("exit", code)));
 		return code;
 	}
 	struct text t = TEXT(1000);
@@ -367,7 +352,7 @@ static int look_at_jobs(struct fleet *fleet)
 		if (view->sums[i] || i == FLEET_SUM_FINE)
 			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
 				sums[i]);
-	output_result(view->output, text_string(&t));
+	output_result(&fleet->frame->output, text_string(&t));
 	text_clear(&t);
 	return code;
 }
@@ -375,13 +360,12 @@ static int look_at_jobs(struct fleet *fleet)
 int fleet_main(int argc, char **argv)
 {
 	struct fleet fleet = {0};
-	struct command_frame frame = {
-		.command = &fleet_command, .values = &fleet, .access = &fleet.access};
+	struct command_frame frame = {.command = &fleet_command, .values = &fleet};
 	struct mark_space space = {0};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	fleet.frame = &frame;
-	fleet.view.output = &frame.output;
+	fleet.view.frame = &frame;
 	if (frame_choose_marks(&frame, !fleet.forget) && frame_open_marks(&frame, "", &space))
 		frame.code = look_at_jobs(&fleet);
 	return frame_end(&frame);

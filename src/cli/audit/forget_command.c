@@ -3,14 +3,11 @@
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job.h"
 #include "cli/signals.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct forgetting {
-	struct access access;
-	struct job_asked job;
 	int only_missing, yes, dry_run;
 	uint64_t older_than_ms;
 	/* Used while the command runs: */
@@ -38,14 +35,6 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-static const struct option_group groups[] = {
-	{"Which marks", which_options},
-	{NULL, job_asked_options, offsetof(struct forgetting, job)},
-	ACCESS_GROUPS(struct forgetting),
-	{"Output", audit_json_options, offsetof(struct forgetting, fates.json)},
-	{NULL},
-};
-
 static const struct command forget_command = {
 	.name = "forget",
 	.operands = "s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB",
@@ -54,7 +43,8 @@ static const struct command forget_command = {
 		 "below a prefix. Changes no object. The next run that finds such a file checks\n"
 		 "it again, and does not send content that S3 already has. A mark that a run\n"
 		 "holds or changes meanwhile stays.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"Which marks", which_options}, {NULL}},
+	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_JSON,
 	.conflicts = conflicts,
 	.examples = "  s3once forget s3://my-bucket/photos/2024/a.jpg\n"
 		    "  s3once forget --missing --yes s3://my-bucket/photos\n"
@@ -89,7 +79,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	const bool selects = options.only_missing || options.older_than_s;
 	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept_before;
 	if (o == OUTCOME_OK && fates->all == all_before && !selects) {
-		output_say(fates->output,
+		output_say(&f->frame->output,
 			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
 			quote(key).text);
 		f->has_missed = true;
@@ -104,10 +94,6 @@ static void print_counts(struct forgetting *f)
 		FATE_FORGOTTEN, FATE_FORGETTABLE, FATE_KEPT, FATE_FAILED};
 	const struct fates *fates = &f->fates;
 	const struct figure forgettable = human_things(fates->counts[FATE_FORGETTABLE], "mark");
-	if (fates->json) {
-		json_print(fates->output, fates_json(fates, "forget", which, 4));
-		return;
-	}
 	struct text t = TEXT(400);
 	text_addf(&t, "forgot %s, kept %s",
 		human_things(fates->counts[FATE_FORGOTTEN], "mark").text,
@@ -117,7 +103,7 @@ static void print_counts(struct forgetting *f)
 	if (fates->counts[FATE_FORGETTABLE])
 		text_addf(&t, "; %s would be forgotten%s", forgettable.text,
 			f->dry_run ? "" : " with --yes");
-	output_result(fates->output, text_string(&t));
+	frame_tell(f->frame, fates_json(fates, "forget", which, 4), "%s", text_string(&t));
 	text_clear(&t);
 }
 
@@ -126,10 +112,10 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 {
 	struct command_frame *frame = f->frame;
 	const bool needs_s3 = f->only_missing;
-	f->fates.output = &frame->output;
+	f->fates.frame = frame;
 	f->fates.bucket = urls->bucket;
 	signals_count("s3once: stopping\n");
-	bool ok = audit_open(frame, urls->bucket, needs_s3, NULL, &f->bucket);
+	bool ok = audit_open(frame, urls->bucket, needs_s3, &f->bucket);
 	if (ok && needs_s3)
 		ok = bucket_is_known(&f->bucket.place, &f->bucket.place.own, &frame->problem) ==
 		     OUTCOME_OK;
@@ -138,7 +124,6 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by || f->fates.all)
 		print_counts(f);
-	audit_close(&f->bucket);
 	/* A signal that came when all was done has stopped nothing, and does not count. */
 	return audit_code(
 		frame, ok, ok ? 0 : stopped_by, f->has_missed || f->fates.counts[FATE_FAILED]);
@@ -163,7 +148,7 @@ static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 int forget_main(int argc, char **argv)
 {
 	struct forgetting f = {0};
-	struct command_frame frame = FRAME_WITH_JOB(forget_command, f);
+	struct command_frame frame = {.command = &forget_command, .values = &f};
 	/* There are fewer operands than words, and --job may add one. */
 	struct s3_url *urls = must_have(calloc((size_t)argc + 1, sizeof *urls));
 	f.frame = &frame;

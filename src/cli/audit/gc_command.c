@@ -6,7 +6,6 @@
 #include "base/host_name.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job.h"
 #include "cli/signals.h"
 #include "store/state_folder.h"
 #include <sys/stat.h>
@@ -15,8 +14,6 @@
 #define KEEP_UPLOADS_MS (7ULL * 24 * 3600 * 1000) /* if --keep-uploads is not given */
 
 struct gc {
-	struct access access;
-	struct job_asked job;
 	uint64_t keep_uploads_ms, keep_marks_ms;
 	int dry_run;
 	/* Used while the command runs: */
@@ -40,14 +37,6 @@ static const struct option what_options[] = {
 	{NULL},
 };
 
-static const struct option_group groups[] = {
-	{"What to keep", what_options},
-	{"Where", job_asked_options, offsetof(struct gc, job)},
-	ACCESS_GROUPS(struct gc),
-	{"Output", audit_json_options, offsetof(struct gc, fates.json)},
-	{NULL},
-};
-
 static const struct command gc_command = {
 	.name = "gc",
 	.operands = "s3://BUCKET[/PREFIX] | --job JOB",
@@ -56,7 +45,8 @@ static const struct command gc_command = {
 		 "that no run continues, forgets old marks if asked to, lists damaged ones, and\n"
 		 "shrinks an SQLite file. Leaves alone: objects, uploads that are in no mark, and\n"
 		 "everything of an uploader that may still be running.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"What to clean up", what_options}, {NULL}},
+	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_JSON,
 	.examples =
 		"  s3once gc s3://my-bucket\n"
 		"  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n\n"
@@ -127,20 +117,17 @@ static void print_end(struct gc *gc)
 		{", errors: ", FATE_FAILED},
 	};
 	struct text t = TEXT(600);
-	if (gc->fates.json) {
-		json_t *object = fates_json(&gc->fates, "gc", which, sizeof which / sizeof *which);
-		json_print(gc->fates.output,
-			json_set(object, NUMBER("file_bytes_before", gc->bytes_before),
-				NUMBER("file_bytes", gc->bytes_after)));
-		return;
-	}
 	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
 		text_addf(&t, "%s%s", figures[i].words,
 			human_count(gc->fates.counts[figures[i].fate]).text);
 	if (gc->bytes_after < gc->bytes_before)
 		text_addf(&t, "; the file of marks had %s and has %s",
 			human_bytes(gc->bytes_before).text, human_bytes(gc->bytes_after).text);
-	output_result(gc->fates.output, text_string(&t));
+	frame_tell(gc->frame,
+		json_set(fates_json(&gc->fates, "gc", which, sizeof which / sizeof *which),
+			NUMBER("file_bytes_before", gc->bytes_before),
+			NUMBER("file_bytes", gc->bytes_after)),
+		"%s", text_string(&t));
 	text_clear(&t);
 }
 
@@ -148,11 +135,11 @@ static void print_end(struct gc *gc)
 static int collect_garbage(struct gc *gc, const struct s3_url *url)
 {
 	struct command_frame *frame = gc->frame;
-	gc->fates.output = &frame->output;
+	gc->fates.frame = frame;
 	gc->fates.bucket = url->bucket;
 	signals_count("s3once: stopping; what is under way is ended in order\n");
 	gc->bytes_before = file_bytes(&frame->place);
-	bool ok = audit_open(frame, url->bucket, true, NULL, &gc->bucket) &&
+	bool ok = audit_open(frame, url->bucket, true, &gc->bucket) &&
 		  collect_all(gc, audit_prefix(url->key).text);
 	/* compact() returns the free space a piece at a time, so that no uploader waits long. */
 	struct store_conn *conn = frame->marks.conn;
@@ -168,11 +155,10 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 		print_end(gc);
 	const bool knows_none = ok && !gc->has_mark;
 	if (knows_none)
-		output_say(gc->fates.output,
+		output_say(&frame->output,
 			"error: gc: these marks know of nothing in s3://%s/%s: check its name, and "
 			"--marks",
 			quote(url->bucket).text, escaped(url->key).text);
-	audit_close(&gc->bucket);
 	/* A signal that came when all was done has stopped nothing, and does not count. */
 	return audit_code(frame, ok, ok ? 0 : stopped_by,
 		knows_none || gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
@@ -181,7 +167,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 int gc_main(int argc, char **argv)
 {
 	struct gc gc = {.keep_uploads_ms = KEEP_UPLOADS_MS};
-	struct command_frame frame = FRAME_WITH_JOB(gc_command, gc);
+	struct command_frame frame = {.command = &gc_command, .values = &gc};
 	struct s3_url url;
 	gc.frame = &frame;
 	if (frame_begin(&frame, argc, argv) &&

@@ -4,7 +4,6 @@
  * could not be printed. */
 #include "base/clock.h"
 #include "cli/audit/audit_command.h"
-#include "cli/job/job.h"
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_file.h"
 #include <errno.h>
@@ -12,9 +11,7 @@
 #include <unistd.h>
 
 struct printing {
-	struct access access;
-	struct job_asked job;
-	const char *since, *key_file, *public_key;
+	const char *since, *public_key;
 	int format, uploaded;
 	/* Used while the command runs: */
 	struct command_frame *frame;
@@ -39,17 +36,6 @@ static const struct option manifest_what_options[] = {
 		.standard = "json", .choices = manifest_format_names),
 	VALUE("public-key", STRING, FIELD(public_key), "FILE",
 		"check the signature of each manifest first, by the Ed25519 key of this PEM file"),
-	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
-		"the key that the manifests are encrypted with (SSE-C)"),
-	{NULL},
-};
-
-static const struct option_group groups[] = {
-	{"What is printed", manifest_what_options},
-	{NULL, job_asked_options, FIELD(job)},
-	{"Services", access_s3_options, FIELD(access), true},
-	{NULL, access_options, FIELD(access), true},
-	{"Output", no_options},
 	{NULL},
 };
 
@@ -60,7 +46,8 @@ static const struct command manifest_command = {
 	.about = "Prints the manifests of runs (push --manifest), for people and other programs.\n"
 		 "RUN is a run's name or the key of its manifest. Without RUN and --since, prints\n"
 		 "the keys of all manifests below PREFIX, which is the prefix of the runs.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"What is printed", manifest_what_options}, {NULL}},
+	.shares = SHARES_JOB | SHARES_S3 | SHARES_SERVICES | SHARES_KEY_FILE,
 	.examples =
 		"  s3once manifest s3://my-bucket/photos\n"
 		"  s3once manifest --since 2026-11-22 --format s3-batch s3://my-bucket/photos\n\n"
@@ -212,19 +199,16 @@ static bool check_usage(const struct printing *printing)
 int manifest_main(int argc, char **argv)
 {
 	struct printing printing = {.line = TEXT(MANIFEST_LINE_MAX)};
-	struct command_frame frame = FRAME_WITH_JOB(manifest_command, printing);
+	struct command_frame frame = {.command = &manifest_command, .values = &printing};
 	struct s3_url url;
 	printing.frame = &frame;
 	if (!frame_begin(&frame, argc, argv) || !check_usage(&printing) ||
 		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) < 0)
 		return frame_end(&frame);
-	if (!printing.key_file)
-		printing.key_file = job_asked_setting(&printing.job, "sse-c-key-file");
 	printing.base = audit_prefix(url.key);
-	if (audit_open_manifests(
-		    &frame, &url, printing.key_file, printing.public_key, &printing.bucket))
+	if (audit_open_manifests(&frame, &url, printing.public_key, &printing.bucket))
 		frame.code = print_all(&printing, frame.n == 2 ? frame.operands[0] : NULL);
-	audit_close(&printing.bucket);
+	EVP_PKEY_free(printing.bucket.public_key);
 	text_clear(&printing.line);
 	return frame_end(&frame);
 }

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
 #include <string.h>
@@ -18,10 +17,8 @@
 #define GIVE_UP_AFTER_MS 60000 /* if --give-up-after is not given */
 
 struct verification {
-	struct access access;
-	struct job_asked job;
-	const char *subset, *key_file, *manifest, *public_key;
-	int head, download, json;
+	const char *subset, *manifest, *public_key;
+	int head, download;
 	unsigned verbose;
 	uint64_t max_duration_ms, keep_marks_ms;
 	/* Used while the command runs. Options set some members of `verify`. */
@@ -58,8 +55,6 @@ static const struct option what_options[] = {
 	VALUE("give-up-after", DURATION, FIELD(verify.place.limits.patience_ms), "DUR",
 		"wait for up to DUR for a service that throttles or cannot be reached",
 		.standard = "1m", .most = 7ULL * 24 * 3600 * 1000),
-	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
-		"the key that the objects are encrypted with (SSE-C)"),
 	VALUE("keep-marks", DURATION, FIELD(keep_marks_ms), "AGE",
 		"as given to gc: an object that is older than AGE may lack a mark", .least = 1000),
 	VALUE("bucket-id-object", STRING, FIELD(verify.id_object), "KEY",
@@ -88,15 +83,6 @@ static const struct option_elsewhere elsewhere[] = {
 		   "the options of the upload, sends again what is missing"},
 	{NULL}};
 
-static const struct option_group groups[] = {
-	{"What is compared", what_options},
-	{NULL, job_asked_options, FIELD(job)},
-	ACCESS_GROUPS(struct verification),
-	{"Output", audit_json_options, FIELD(json)},
-	{NULL, output_options},
-	{NULL},
-};
-
 static const struct command verify_command = {
 	.name = "verify",
 	.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
@@ -105,7 +91,10 @@ static const struct command verify_command = {
 		 "file that is done has its object, with its size and etag. Prints a line for\n"
 		 "each difference, with - for a missing object, * for one that differs, + for one\n"
 		 "without a mark, and ! for one that could not be checked. Changes nothing.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"What is compared", what_options}, {NULL}},
+	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_KEY_FILE |
+		  SHARES_JSON,
+	.output_options = output_options,
 	.conflicts = conflicts,
 	.elsewhere = elsewhere,
 	.examples = "  s3once verify s3://my-bucket/photos\n"
@@ -188,22 +177,18 @@ static void on_found(
 	void *arg, enum finding finding, const char *key, const struct problem *problem)
 {
 	const struct verification *v = arg;
-	struct output *output = &v->frame->output;
 	char sentence[PROBLEM_SENTENCE_MAX];
 	if (finding == FINDING_SAME && !v->verbose)
 		return;
-	if (v->json) {
-		json_print(output,
-			json_set_problem(json_set(json_event("object"),
-						 BYTES("result", results[finding].name),
-						 BYTES("bucket", v->url.bucket), BYTES("key", key)),
-				problem));
-		return;
-	}
-	output_tell(output, "%c %s", results[finding].sign, escaped(key).text);
-	if (problem) {
+	frame_tell(v->frame,
+		json_set_problem(
+			json_set(json_event("object"), BYTES("result", results[finding].name),
+				BYTES("bucket", v->url.bucket), BYTES("key", key)),
+			problem),
+		"%c %s", results[finding].sign, escaped(key).text);
+	if (problem && !v->frame->json) {
 		problem_format(problem, sentence, sizeof sentence);
-		output_say(output, "%s%s: %s", finding == FINDING_ERROR ? "error: " : "",
+		output_say(&v->frame->output, "%s%s: %s", finding == FINDING_ERROR ? "error: " : "",
 			escaped(key).text, sentence);
 	}
 }
@@ -213,7 +198,7 @@ static void on_warning(void *arg, const struct problem *problem)
 {
 	const struct verification *v = arg;
 	struct output *output = &v->frame->output;
-	if (v->json)
+	if (v->frame->json)
 		json_print(output, json_set_problem(json_event("warning"), problem));
 	else
 		output_say(output, "warning: %s", problem->text);
@@ -360,7 +345,7 @@ static int print_end(struct verification *v, int failure, const struct problem *
 	const bool has_problem = *problem->text != '\0';
 	if (v->draws)
 		output_draw(&v->frame->output, "");
-	if (v->json)
+	if (v->frame->json)
 		print_end_as_json(v, has_problem ? problem : NULL, code);
 	else if (!has_problem || end->counts.listed) /* otherwise the problem is enough */
 		print_end_for_people(v);
@@ -380,10 +365,10 @@ static int verify_marks(struct verification *v)
 	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
 	int code = S3ONCE_EXIT_SETUP;
-	if (audit_open(v->frame, v->url.bucket, true, v->key_file, &bucket)) {
+	if (audit_open(v->frame, v->url.bucket, true, &bucket)) {
 		bucket.place.limits = verify->place.limits;
 		verify->place = bucket.place;
-		verify->headers = bucket.headers;
+		verify->headers = v->frame->headers;
 		signals_count("s3once: stopping\n");
 		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
 		enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
@@ -399,7 +384,6 @@ static int verify_marks(struct verification *v)
 		}
 		code = print_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
-	audit_close(&bucket);
 	return code;
 }
 
@@ -413,11 +397,11 @@ static int verify_by_manifest(struct verification *v)
 	bool is_wrong = false;
 	int fd = -1, code = S3ONCE_EXIT_SETUP;
 	signals_count("s3once: stopping\n");
-	if (audit_open_manifests(v->frame, &v->url, v->key_file, v->public_key, &bucket)) {
+	if (audit_open_manifests(v->frame, &v->url, v->public_key, &bucket)) {
 		bucket.manifests.limits = v->verify.place.limits;
 		v->verify.place.s3 = bucket.place.s3;
 		v->verify.place.own = bucket.place.own;
-		v->verify.headers = bucket.headers;
+		v->verify.headers = v->frame->headers;
 		enum outcome o = manifest_find(&bucket.manifests, v->manifest, &key, &problem);
 		if (o == OUTCOME_OK)
 			o = manifest_open(&bucket.manifests, text_string(&key), bucket.public_key,
@@ -440,7 +424,7 @@ static int verify_by_manifest(struct verification *v)
 		signals_restore();
 	}
 	text_clear(&key);
-	audit_close(&bucket);
+	EVP_PKEY_free(bucket.public_key);
 	return code;
 }
 
@@ -452,15 +436,14 @@ int verify_main(int argc, char **argv)
 			.warned = on_warning,
 			.progress = on_progress,
 			.arg = &v}};
-	struct command_frame frame = FRAME_WITH_JOB(verify_command, v);
+	struct command_frame frame = {.command = &verify_command, .values = &v};
 	v.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	/* The command line takes precedence over the file of the job. */
-	if (v.job.name && !v.key_file)
-		v.key_file = job_asked_setting(&v.job, "sse-c-key-file");
-	if (v.job.name && !v.verify.id_object)
-		v.verify.id_object = v.job.job.options.run.bucket_id_object;
+	/* The command line takes precedence over the file of the job. Without a job, its options
+	 * are zeros. */
+	if (!v.verify.id_object)
+		v.verify.id_object = frame.job.job.options.run.bucket_id_object;
 	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, true)))
 		return frame_end(&frame);
 	v.named = v.verify.range.prefix = v.prefix.text;

@@ -21,7 +21,7 @@ static const struct command doctor_command = {
 	.about = "Tests the setup, and prints a line for each check: credentials, endpoints,\n"
 		 "clock, marks. With a bucket, also tests which checks the server really makes,\n"
 		 "by probe objects below PREFIX that it removes.\n",
-	.groups = setup_groups,
+	.shares = SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_CHECKSUM | SHARES_JSON,
 	.examples = "  s3once doctor\n"
 		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n\n"
 		    "Exit codes: 0 push can work; 1 it cannot, or stdout is broken; 2 usage.\n",
@@ -77,7 +77,7 @@ static void check_endpoint(
 static void check_host(struct doctor *doctor)
 {
 	const struct aws_settings *aws = doctor->frame->services.aws;
-	const char *marks = doctor->frame->access->marks;
+	const char *marks = doctor->frame->access.marks;
 	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
 	struct rlimit limit = {0};
 	check_credentials(doctor);
@@ -105,15 +105,13 @@ static void check_host(struct doctor *doctor)
 
 int doctor_main(int argc, char **argv)
 {
-	struct setup_options options = {0};
-	struct command_frame frame = {
-		.command = &doctor_command, .values = &options, .access = &options.access};
+	struct command_frame frame = {.command = &doctor_command};
 	struct marks_place place = {0};
 	struct s3_url url;
 	int stopped_by = 0;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	const char *marks = options.access.marks;
+	const char *marks = frame.access.marks;
 	/* The code of the frame is S3ONCE_EXIT_USAGE until the checks begin. */
 	if (frame.n && url_parse(frame.operands[0], &url, &frame.problem) < 0)
 		return frame_end(&frame);
@@ -124,9 +122,8 @@ int doctor_main(int argc, char **argv)
 	if (error == -EINVAL)
 		return frame_end(&frame);
 	struct doctor doctor = {.frame = &frame,
-		.is_json = options.json,
 		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = signals_abandon}};
-	if (services_open(frame.access, &frame.services, &frame.problem) < 0) {
+	if (services_open(&frame.access, &frame.services, &frame.problem) < 0) {
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		check_host(&doctor);

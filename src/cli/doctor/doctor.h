@@ -17,13 +17,12 @@ enum doctor_finding {
 
 struct doctor {
 	struct command_frame *frame; /* borrowed, with its output, access and services */
-	bool is_json;
-	unsigned counts[3];        /* findings by enum doctor_finding */
-	struct call_limits limits; /* limits of each request of the checks; a signal ends it */
-	uint64_t tidy_until_ns;    /* the clock_boot_ns() at which the clean-up has to end; 0: no
-				      signal was noticed yet */
-	bool is_tidying;           /* the clean-up is under way: it reports even after a signal */
-	char bucket[256];          /* the bucket that was tried out to the end, or "" */
+	unsigned counts[3];          /* findings by enum doctor_finding */
+	struct call_limits limits;   /* limits of each request of the checks; a signal ends it */
+	uint64_t tidy_until_ns;      /* the clock_boot_ns() at which the clean-up has to end; 0: no
+					signal was noticed yet */
+	bool is_tidying;             /* the clean-up is under way: it reports even after a signal */
+	char bucket[256];            /* the bucket that was tried out to the end, or "" */
 	/* The conditions that `bucket` honours, as conditions_note() sets them. All other fields
 	 * are zero. */
 	struct bucket_row conditions;

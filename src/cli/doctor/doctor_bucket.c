@@ -335,20 +335,18 @@ static void check_gone(struct doctor_bucket *bucket)
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
-	struct problem problem = {0};
-	const struct services *services = &doctor->frame->services;
+	struct command_frame *frame = doctor->frame;
 	const size_t n = strlen(url->key);
 	char id[ID_CHARS + 1];
 	/* The probes have keys like those of push: a prefix "logs" means "logs/". */
 	random_id(id);
 	snprintf(bucket.prefix, sizeof bucket.prefix, "%s%s.s3once-doctor-%s", url->key,
 		n && url->key[n - 1] != '/' ? "/" : "", id);
-	if (s3_open(services->aws, services->http, url->bucket, &bucket.s3, &problem) < 0) {
-		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", problem.text);
-		return;
-	}
-	if (s3_conn_new(bucket.s3, &bucket.conn) < 0) {
-		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "out of memory or descriptors");
+	const bool is_open = frame_open_s3(frame, url->bucket);
+	bucket.s3 = frame->s3;
+	bucket.conn = frame->s3_conn;
+	if (!is_open) {
+		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", frame->problem.text);
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
 		/* The following checks need objects. A signal makes the checks that are under way,
@@ -372,6 +370,4 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 			conditions_note(&doctor->conditions, bucket.s3);
 		}
 	}
-	s3_conn_free(bucket.conn);
-	s3_close(bucket.s3);
 }

@@ -368,7 +368,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 
 void doctor_marks(struct doctor *doctor)
 {
-	const char *spec = doctor->frame->access->marks;
+	const char *spec = doctor->frame->access.marks;
 	struct marks_place place = {0};
 	struct problem problem = {0};
 	if (marks_place_parse(spec ? spec : "local", &place, &problem) < 0)

@@ -2,7 +2,6 @@
  * line. doctor_put() sends a small probe object, whose key comes from doctor_new_key(). */
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
-#include "cli/json.h"
 #include "cli/signals.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -24,13 +23,10 @@ void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char 
 	text_addfv(&text, format, ap);
 	va_end(ap);
 	doctor->counts[finding]++;
-	if (doctor->is_json)
-		json_print(&doctor->frame->output,
-			json_set(json_event("finding"), BYTES("finding", names[finding]),
-				BYTES("check", what), BYTES("text", text_string(&text))));
-	else
-		output_tell(&doctor->frame->output, "%-8s %-21s %s", names[finding], what,
-			text_string(&text));
+	frame_tell(doctor->frame,
+		json_set(json_event("finding"), BYTES("finding", names[finding]),
+			BYTES("check", what), BYTES("text", text_string(&text))),
+		"%-8s %-21s %s", names[finding], what, text_string(&text));
 	text_clear(&text);
 }
 

@@ -6,8 +6,6 @@
  * lock_command with its options and texts. */
 #include "base/clock.h"
 #include "cli/child.h"
-#include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/lock/lock_use.h"
 #include "cli/options/values.h"
 #include <errno.h>
@@ -22,7 +20,7 @@ static void print_held(const struct lock_use *use, struct s3once_lock *lock)
 {
 	char handle[HANDLE_MAX];
 	s3once_lock_handle(lock, handle, sizeof handle);
-	if (!use->json) {
+	if (!use->frame->json) {
 		printf("%s\n", handle);
 		return;
 	}
@@ -35,7 +33,7 @@ static void print_held(const struct lock_use *use, struct s3once_lock *lock)
 /* Prints an event about this key; nothing without --json. */
 static void print_event(const struct lock_use *use, const char *event, const char *key)
 {
-	if (use->json)
+	if (use->frame->json)
 		lock_print(json_set(json_event(event), BYTES("key", key)));
 }
 
@@ -99,7 +97,9 @@ static const struct lock_command acquire_command = {
 			    "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
 			    "  s3once lock release \"$handle\"\n\n"
 			    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another.\n",
-	.groups = {lock_wait_options, lock_key_options},
+	.command.groups = (const struct option_group[]){{"Lock", lock_wait_options},
+		{NULL, lock_key_options}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
 	.needs = "lease",
 	.why = "how long it is to be held: nothing renews it but lock renew",
@@ -122,7 +122,8 @@ static const struct lock_command renew_command = {
 		"now on; the one before stays good, and renews with its own lease.\n",
 	.command.examples = "  s3once lock renew \"$handle\"\n\n"
 			    "Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released.\n",
-	.groups = {renew_options},
+	.command.groups = (const struct option_group[]){{"Lock", renew_options}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
 	.use = renew_lock,
 };
@@ -135,6 +136,8 @@ static const struct lock_command release_command = {
 	.command.examples =
 		"  s3once lock release \"$handle\"\n\n"
 		"Exit codes: 0 released; 2 usage; 3 service; 5 it was lost, or released before.\n",
+	.command.groups = (const struct option_group[]){LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
 	.use = release_lock,
 };
@@ -206,7 +209,7 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
  * "N". A slot without a row is free. */
 static int show_slots(struct lock_use *use)
 {
-	struct view view = {.json = use->json};
+	struct view view = {.json = use->frame->json};
 	const bool is_dlm = use->client.dialect == S3ONCE_LOCK_DLM;
 	const unsigned slots = use->request.slots ? use->request.slots : 1;
 	/* A KEY too long for the buffer is cut, but is still longer than any key may be. So the
@@ -234,7 +237,7 @@ static int show_slots(struct lock_use *use)
 
 static int list_locks(struct lock_use *use)
 {
-	struct view view = {.json = use->json};
+	struct view view = {.json = use->frame->json};
 	return s3once_lock_list(use->locks, use->prefix, show_lock, &view, &use->error);
 }
 
@@ -263,7 +266,9 @@ static const struct lock_command status_command = {
 		"that is used with --slots, only slot 0 is looked at without the same --slots.\n",
 	.command.examples = "  s3once lock status nightly\n\n"
 			    "Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held.\n",
-	.groups = {status_options, lock_key_options},
+	.command.groups = (const struct option_group[]){{"Lock", status_options},
+		{NULL, lock_key_options}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
 	.use = show_slots,
 };
@@ -282,7 +287,8 @@ static const struct lock_command list_command = {
 		"is a request for each lock whose key begins with --prefix.\n",
 	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n\n"
 			    "Exit codes: 0 listed; 2 usage; 3 service.\n",
-	.groups = {list_options},
+	.command.groups = (const struct option_group[]){{"Lock", list_options}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.use = list_locks,
 };
 
@@ -303,7 +309,9 @@ static const struct lock_command break_command = {
 		"from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
 	.command.examples = "  s3once lock break --if-version 5f0c.81 nightly\n\n"
 			    "Exit codes: 0 free; 2 usage; 3 service; 4 the version differs.\n",
-	.groups = {break_options, lock_key_options},
+	.command.groups = (const struct option_group[]){{"Lock", break_options},
+		{NULL, lock_key_options}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
 	.needs = "if-version",
 	.why = "which holder is meant: lock status shows its version",
@@ -338,7 +346,7 @@ static int init_locks(struct lock_use *use)
 		return code;
 	if (*use->error.text) /* a remark, such as that the server has no time to live */
 		log_warning("lock init: %s", use->error.text);
-	if (use->json)
+	if (use->frame->json)
 		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
 	else
 		printf("%s %s\n", place ? quote(place).text : "the file of this user's locks",
@@ -369,7 +377,8 @@ static const struct lock_command init_command = {
 		"init.\n",
 	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n\n"
 			    "Exit codes: 0 ready; 2 usage; 3 service.\n",
-	.groups = {init_options},
+	.command.groups = (const struct option_group[]){{"Lock", init_options}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {0, TAGS_MAX},
 	.run = init_locks,
 };
@@ -377,9 +386,8 @@ static const struct lock_command init_command = {
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
 	&renew_command, &release_command, &status_command, &list_command, &break_command,
 	&init_command};
-/* NAME_AT is where "run" begins in "lock run", and so in the name of each command. GROUPS is the
- * most groups of options of a command: three of its own, and `of_all` of command_of(). */
-enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8, NAME_AT = 5 };
+/* NAME_AT is where "run" begins in "lock run", and so in the name of each command. */
+enum { COMMANDS = sizeof commands / sizeof(void *), NAME_AT = 5 };
 
 static void print_usage(FILE *stream)
 {
@@ -393,36 +401,16 @@ static void print_usage(FILE *stream)
 		"Example: s3once lock run --locks dynamodb:locks nightly -- backup --all\n");
 }
 
-/* Returns the command with all its groups of options, which are written to `groups`. */
-static struct command command_of(
-	const struct lock_command *which, struct option_group groups[static GROUPS])
-{
-	static const struct option_group of_all[] = {
-		{"Place", lock_place_options},
-		{"Services", access_s3_options, FIELD(access), true},
-		{NULL, access_options, FIELD(access), true},
-		{"Output", lock_output_options},
-		{NULL},
-	};
-	struct command command = which->command;
-	size_t n = 0;
-	for (; n < 3 && which->groups[n]; n++)
-		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n]};
-	memcpy(groups + n, of_all, sizeof of_all);
-	command.groups = groups;
-	return command;
-}
-
 /* Reads the words of a command, of which argv[0] is the first, and runs it. Returns the exit code.
  */
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
 	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
-	const struct aws_options *aws = &use.access.aws;
 	struct s3once_locks_options *client = &use.client;
-	struct option_group groups[GROUPS];
-	const struct command command = command_of(which, groups);
-	struct command_frame frame = {.command = &command, .values = &use, .speaks_itself = true};
+	struct command_frame frame = {
+		.command = &which->command, .values = &use, .speaks_itself = true};
+	const struct aws_options *aws = &frame.access.aws;
+	use.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.
@@ -441,7 +429,6 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	client->region = aws->region;
 	client->profile = aws->profile;
 	client->ca_bundle = aws->ca_bundle;
-	client->request_timeout_ms = aws->request_timeout_ms;
 	if (which->needs && !options_said(&frame.read, which->needs)) {
 		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
 	} else if (which->run) {

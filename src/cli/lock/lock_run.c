@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "cli/child.h"
-#include "cli/json.h"
 #include "cli/lock/lock_use.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +123,7 @@ static bool asks_to_end(int signal)
 /* Prints an event of --json. */
 static void print_run(const struct lock_run *run, const char *event, const char *text)
 {
-	if (run->use->json)
+	if (run->use->frame->json)
 		lock_print(json_set(json_event(event), BYTES("key", run->use->request.key),
 			BYTES("text", text)));
 }
@@ -465,7 +464,9 @@ const struct lock_command lock_run_command = {
 		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n\n"
 		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot\n"
 		"be started); 2 usage; 3 service; 4 held by another; 5 lost.\n",
-	.groups = {lock_wait_options, lock_key_options, own},
+	.command.groups = (const struct option_group[]){{"Lock", lock_wait_options},
+		{NULL, lock_key_options}, {NULL, own}, LOCK_GROUPS},
+	.command.shares = LOCK_SHARES,
 	.command.takes = {2},
 	.run = run_command,
 };

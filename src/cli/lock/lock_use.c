@@ -2,7 +2,6 @@
  * open by include/s3once/lock.h, their exit codes, and printing. The commands themselves are in
  * lock_command.c, and `lock run` is in lock_run.c. */
 #include "cli/lock/lock_use.h"
-#include "cli/json.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -32,6 +31,14 @@ const struct option lock_place_options[] = {
 	{NULL},
 };
 
+const struct option lock_timeout_options[] = {
+	VALUE("request-timeout", DURATION, FIELD(client.request_timeout_ms), "DUR",
+		"end a request that is not answered DUR after its body was sent [a quarter of the "
+		"lease]",
+		.least = 1, .most = 24 * 3600 * 1000),
+	{NULL},
+};
+
 const struct option lock_key_options[] = {
 	VALUE("sort-key", STRING, FIELD(request.sort_key), "KEY",
 		"the lock's sort key, where the table has one; the slot's number for dlm [none; python: -]"),
@@ -52,11 +59,6 @@ const struct option lock_wait_options[] = {
 		"Region"),
 	VALUE("owner", STRING, FIELD(client.owner), "NAME",
 		"what others read of the holder [host, process id]"),
-	{NULL},
-};
-
-const struct option lock_output_options[] = {
-	FLAG("json", FIELD(json), "JSON on standard output, an object a line"),
 	{NULL},
 };
 
@@ -90,7 +92,7 @@ int lock_exit(const struct lock_use *use, int r)
 	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
 		(*error->code && *error->request_id) ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
-	if (use->json && code != S3ONCE_EXIT_USAGE)
+	if (use->frame->json && code != S3ONCE_EXIT_USAGE)
 		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
 			BYTES("text", error->text), BYTES("code", error->code),
 			BYTES("request_id", error->request_id), BYTES("holder", error->holder)));

@@ -1,17 +1,15 @@
 /* The common part of the commands of `s3once lock`: their options, the client, the exit codes, and
  * printing. */
 #pragma once
-#include "cli/options/access.h"
+#include "cli/commands.h"
 #include "s3once/lock.h"
-#include <jansson.h>
 
 /* The values of the options of a command, and the client that it uses. */
 struct lock_use {
-	struct access access;
 	struct s3once_locks_options client;
 	struct s3once_lock_request request; /* the request, with the first operand as KEY */
 	const char *prefix, *if_version, *ttl_name;
-	int json;
+	const struct command_frame *frame; /* whose `json` says how results are printed */
 	uint64_t for_ms, kill_after_ms;
 	unsigned read_units, write_units;
 	char **operands; /* a NULL follows the last one */
@@ -22,12 +20,10 @@ struct lock_use {
 
 /* One command of `s3once lock`. */
 struct lock_command {
-	/* Its name is "lock run", for example. `groups` is used instead of its groups. */
+	/* Its name is "lock run", for example. Its options are of struct lock_use. */
 	struct command command;
 	const char *description;
 	bool removes; /* it breaks a lock, so no message proposes it */
-	/* Its own options, of struct lock_use. They end at a NULL. */
-	const struct option *groups[3];
 	/* The name of a required option and its purpose, for the error. NULL: none is required. */
 	const char *needs, *why;
 	/* Runs the command with a client that sends no heartbeats. Returns the library's result: 0,
@@ -39,8 +35,16 @@ struct lock_command {
 };
 extern const struct lock_command lock_run_command;
 
-extern const struct option lock_place_options[], lock_key_options[], lock_wait_options[],
-	lock_output_options[];
+/* The groups of each command behind its own, and the options that it shares with other commands. */
+#define LOCK_GROUPS                                                                                \
+	{"Place", lock_place_options}, {"Services", lock_timeout_options, 0, true},                \
+	{                                                                                          \
+		NULL                                                                               \
+	}
+#define LOCK_SHARES (SHARES_S3 | SHARES_ACCOUNT | SHARES_JSON)
+
+extern const struct option lock_place_options[], lock_timeout_options[], lock_key_options[],
+	lock_wait_options[];
 
 /* Opens the client with these options. Returns 0, or an exit code that was explained on stderr. */
 int lock_open(struct lock_use *use);

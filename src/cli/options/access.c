@@ -37,22 +37,12 @@ const struct option access_options[] = {
 		.brief = "use this profile of ~/.aws/config"),
 	VALUE("ca-bundle", STRING, offsetof(struct access, aws.ca_bundle), "FILE",
 		"trust the certificates in FILE (PEM)\n[AWS_CA_BUNDLE, or the system's]"),
+	{NULL},
+};
+
+const struct option access_timeout_options[] = {
 	VALUE("request-timeout", DURATION, offsetof(struct access, aws.request_timeout_ms), "DUR",
-		"end a request that is not answered DUR after its body was sent [60s; locks: a "
-		"quarter of the lease]",
-		.least = 1, .most = 24 * 3600 * 1000),
-	{NULL},
-};
-
-static const struct option output_options[] = {
-	FLAG("json", offsetof(struct setup_options, json),
-		"print a line of JSON for each to standard output"),
-	{NULL},
-};
-
-const struct option_group setup_groups[] = {
-	ACCESS_GROUPS(struct setup_options),
-	{NULL, access_checksum_options, offsetof(struct setup_options, access), true},
-	{"Output", output_options},
+		"end a request that is not answered DUR after its body was sent [60s]", .least = 1,
+		.most = 24 * 3600 * 1000),
 	{NULL},
 };

@@ -207,8 +207,9 @@ bool options_next(const struct command *command, struct option_match *at)
 		at->option = at->group->options;
 	}
 	assert(at->index < OPTIONS_MAX);
-	if (command->values)
-		at->field = (char *)command->values + at->group->at + at->option->offset;
+	char *values = at->group->values ? at->group->values : command->values;
+	if (values)
+		at->field = values + at->group->at + at->option->offset;
 	return true;
 }
 

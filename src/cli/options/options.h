@@ -75,6 +75,7 @@ struct option_group {
 	size_t at; /* where the struct that has the fields begins in the values of the command */
 	/* Each option is also set by a variable of the environment: min-age by S3ONCE_MIN_AGE. */
 	bool has_variables;
+	void *values; /* what `at` is in; NULL: the values of the command */
 };
 
 /* Two options that exclude each other, and why. */
@@ -110,7 +111,11 @@ struct command {
 	struct operand_count takes; /* how many operands there are */
 	int runs_after; /* how many operands come before a COMMAND that it runs; 0: it runs none */
 	const char *about; /* whole lines, of at most 79 columns, as --help prints them */
-	const struct option_group *groups;        /* --help is in none of them, and comes last */
+	const struct option_group *groups; /* --help is in none of them, and comes last */
+	/* The options that the frame adds behind these groups: a set of enum shared_options
+	 * (commands.h), and own ones about the output. NULL: there are no own ones. */
+	unsigned shares;
+	const struct option *output_options;
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
 	/* A command that has options which people may try here, and which are refused as such.

@@ -249,6 +249,7 @@ const struct option_conflict push_conflicts[] = {
 		{"Marks", access_marks_options, ACCESS, true}, {NULL, lease_options, 0, true},     \
 		{"Services", access_s3_options, ACCESS, true},                                     \
 		{NULL, access_options, ACCESS, true},                                              \
+		{NULL, access_timeout_options, ACCESS, true},                                      \
 		{NULL, access_checksum_options, ACCESS, true},                                     \
 		{"Effort", effort_options, 0, true},                                               \
 	{                                                                                          \

@@ -54,7 +54,7 @@ void push_options_clear(struct push_options *options);
 void push_options_check_variables(void);
 
 /* The tables of push_option_tables.c. Their values are a struct push_options. */
-enum { PUSH_GROUPS = 14 }; /* with the NULL at the end */
+enum { PUSH_GROUPS = 15 }; /* with the NULL at the end */
 extern const struct option_group push_groups[PUSH_GROUPS];
 extern const struct option_conflict push_conflicts[];
 /* The same groups, and those of `s3once watch`, which the file of a job may have as well. */

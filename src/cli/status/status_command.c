@@ -7,7 +7,6 @@
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job.h"
 #include "cli/status/status_print.h"
 #include "marks/mark_stream.h"
 #include <stdlib.h>
@@ -21,8 +20,6 @@
 #define FAILURES_MAX (64U << 10) /* more bytes than the longest `failures` of a job's row */
 
 struct status {
-	struct access access;
-	struct job_asked job;
 	uint64_t watch_ms; /* 0: WATCH_MS; UINT64_MAX: without --watch */
 	struct status_view view;
 };
@@ -43,15 +40,6 @@ static const struct option output_options[] = {
 	{NULL},
 };
 
-static const struct option_group groups[] = {
-	{"What to show", what_options},
-	{NULL, job_asked_options, offsetof(struct status, job)},
-	ACCESS_GROUPS(struct status),
-	{"Output", audit_json_options, offsetof(struct status, view.json)},
-	{NULL, output_options},
-	{NULL},
-};
-
 static const struct command status_command = {
 	.name = "status",
 	.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
@@ -60,7 +48,9 @@ static const struct command status_command = {
 		 "that are done, claimed and failed, the holders of the claims, the end of the\n"
 		 "last run of each job there, and its failures. For a key: its whole history.\n"
 		 "Without a bucket: the place of the marks. Changes nothing and never asks S3.\n",
-	.groups = groups,
+	.groups = (const struct option_group[]){{"What to show", what_options}, {NULL}},
+	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_JSON,
+	.output_options = output_options,
 	.examples = "  s3once status s3://my-bucket/photos\n"
 		    "  s3once status --job nginx\n"
 		    "  s3once status --depth 1 --watch s3://my-bucket/photos\n"
@@ -95,7 +85,8 @@ static bool is_within(const char *a, const char *b)
  * of the job are not. */
 static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 {
-	const char *asked = text_string(&jobs->asked), *job = jobs->view->job;
+	const char *asked = text_string(&jobs->asked);
+	const char *job = jobs->view->frame->job.job.name; /* NULL without --job */
 	return is_within(asked, row->target) ||
 	       (is_within(row->target, asked) && (!job || strcmp(job, row->job) == 0));
 }
@@ -110,7 +101,8 @@ static enum outcome print_job(void *arg, const struct fleet_job *job, struct pro
 		return OUTCOME_OK;
 	enum outcome o = OUTCOME_OK;
 	if (!jobs->view->watches)
-		o = job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
+		o = job_row_failures(
+			jobs->view->frame->marks.conn, &job->row.key, NULL, &failures, ret_problem);
 	jobs->fleet.failures = text_string(&failures);
 	if (o == OUTCOME_OK)
 		fleet_print_job(&jobs->fleet, job);
@@ -123,15 +115,13 @@ static enum outcome print_jobs(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	struct jobs jobs = {.view = view,
-		.fleet = {.output = view->output,
-			.put = status_put,
-			.put_arg = view,
-			.json = view->json},
+		.fleet = {.frame = view->frame, .put = status_put, .put_arg = view},
 		.asked = TEXT(32U << 10)};
 	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
 	text_add_escaped_string(&jobs.asked, key);
 	/* 0: no job is overdue. */
-	const enum outcome o = fleet_walk(view->conn, 0, print_job, &jobs, ret_problem);
+	const enum outcome o =
+		fleet_walk(view->frame->marks.conn, 0, print_job, &jobs, ret_problem);
 	text_clear(&jobs.asked);
 	return o;
 }
@@ -230,14 +220,15 @@ static enum outcome print_prefix(
 	if (is_empty && strcmp(key, prefix) != 0)
 		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	/* With --json, the sum below shows that there is nothing. */
-	if (is_empty && !view->json) {
+	if (is_empty && !view->frame->json) {
 		status_print_nothing(view, prefix);
 		return OUTCOME_OK;
 	}
 	status_print_omitted(view, sum);
 	for (size_t i = 0; i < walk->n_sessions; i++) {
 		const char *id = walk->sessions[i].id;
-		const enum outcome o = session_describe(view->conn, id, &info, ret_problem);
+		const enum outcome o =
+			session_describe(view->frame->marks.conn, id, &info, ret_problem);
 		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 			return o;
 		status_print_session(
@@ -252,14 +243,17 @@ static enum outcome print_prefix(
 static enum outcome print_mark(struct status_view *view, const char *key, const char *suffix,
 	bool *ret_found, struct problem *ret_problem)
 {
-	const struct mark_ref ref = {
-		.conn = view->conn, .space = view->space, .key = key, .session = "", .source = ""};
+	const struct mark_ref ref = {.conn = view->frame->marks.conn,
+		.space = view->space,
+		.key = key,
+		.session = "",
+		.source = ""};
 	struct mark mark = {0};
 	struct session_info session;
 	bool known = false; /* `session` is the session of the claim */
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
 	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
-		o = session_describe(view->conn, mark.session, &session, ret_problem);
+		o = session_describe(view->frame->marks.conn, mark.session, &session, ret_problem);
 		known = o == OUTCOME_OK;
 		/* ABSENT: the row of a session is removed some time after its end. */
 		o = (o == OUTCOME_ABSENT) ? OUTCOME_OK : o;
@@ -305,7 +299,7 @@ static enum outcome print_below(
 	walk->ends[0] = strlen(prefix.text);
 	if (view->depth)
 		status_print_head(view);
-	if (mark_stream_new(view->conn, view->space, &range, &no_limits, &stream)) {
+	if (mark_stream_new(view->frame->marks.conn, view->space, &range, &no_limits, &stream)) {
 		free(walk);
 		return outcome_no_memory(ret_problem);
 	}
@@ -335,7 +329,8 @@ static enum outcome print_all(
 	status_print_store(view, url != NULL);
 	if (!url)
 		return OUTCOME_OK;
-	enum outcome o = bucket_row_read(view->conn, view->space, NULL, &row, ret_problem);
+	enum outcome o =
+		bucket_row_read(view->frame->marks.conn, view->space, NULL, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	view->space->generation = row.generation;
@@ -383,9 +378,9 @@ static void end_look(struct status_view *view, struct found *seen)
 	if (page) {
 		status_page_add(page, line);
 		text_add(&page->lines, ERASE_BELOW);
-		output_result(view->output, text_string(&page->lines));
-	} else if (!view->json) {
-		output_result(view->output, line);
+		output_result(&view->frame->output, text_string(&page->lines));
+	} else if (!view->frame->json) {
+		output_result(&view->frame->output, line);
 	}
 }
 
@@ -398,7 +393,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	struct status_page page = {0};
 	struct found seen = {0};
 	enum outcome o;
-	view->page = !view->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
+	view->page = !view->frame->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
 	for (;;) {
 		if (view->page)
 			status_page_begin(view->page);
@@ -407,7 +402,8 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 		if (o != OUTCOME_OK)
 			break;
 		end_look(view, &seen);
-		if (output_has_failed(view->output)) /* o is OK; frame_end() makes the exit code */
+		if (output_has_failed(
+			    &view->frame->output)) /* o is OK; frame_end() makes the exit code */
 			break;
 		uv_sleep((unsigned)interval_ms);
 	}
@@ -424,12 +420,9 @@ static int show_status(struct status *status, struct command_frame *frame, const
 	const uint64_t interval_ms = status->watch_ms ? status->watch_ms : WATCH_MS;
 	if (!frame_open_marks(frame, url ? url->bucket : "", &space))
 		return frame->code;
-	view->output = &frame->output;
+	view->frame = frame;
 	view->space = &space;
 	view->watches = status->watch_ms != UINT64_MAX;
-	view->marks = text_string(&frame->marks_name);
-	view->conn = frame->marks.conn;
-	view->job = status->job.name ? status->job.job.name : NULL;
 	const enum outcome o = view->watches ? watch_all(view, url, interval_ms, &frame->problem)
 					     : print_all(view, url, &frame->problem);
 	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;
@@ -438,7 +431,7 @@ static int show_status(struct status *status, struct command_frame *frame, const
 int status_main(int argc, char **argv)
 {
 	struct status status = {.watch_ms = UINT64_MAX};
-	struct command_frame frame = FRAME_WITH_JOB(status_command, status);
+	struct command_frame frame = {.command = &status_command, .values = &status};
 	struct s3_url url;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);

@@ -4,7 +4,6 @@
 #include "cli/status/status_print.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
-#include "cli/json.h"
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -46,7 +45,7 @@ void status_put(void *arg, const char *line)
 	struct status_view *view = arg;
 	struct status_page *page = view->page;
 	if (!page)
-		output_result(view->output, line);
+		output_result(&view->frame->output, line);
 	else if (page->n + 4 < page->rows)
 		status_page_add(page, line);
 	else
@@ -83,16 +82,18 @@ static struct moment moment(int64_t s)
 void status_print_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
-	if (view->json) {
+	if (view->frame->json) {
 		const char *from = settings->copied_from;
-		json_print(view->output, json_set(json_event("store"), BYTES("marks", view->marks),
-						 BYTES("table_id", settings->table_id),
-						 NUMBER("shards", settings->shards),
-						 BYTES("copied_from", *from ? from : NULL),
-						 TIME("copied_at", settings->copied_s)));
+		json_print(&view->frame->output,
+			json_set(json_event("store"),
+				BYTES("marks", text_string(&view->frame->marks_name)),
+				BYTES("table_id", settings->table_id),
+				NUMBER("shards", settings->shards),
+				BYTES("copied_from", *from ? from : NULL),
+				TIME("copied_at", settings->copied_s)));
 		return;
 	}
-	tell(view, "marks: %s, %s, id %s", view->marks,
+	tell(view, "marks: %s, %s, id %s", text_string(&view->frame->marks_name),
 		human_things(settings->shards, "shard").text, settings->table_id);
 	if (*settings->copied_from)
 		tell(view,
@@ -106,9 +107,10 @@ void status_print_store(struct status_view *view, bool has_bucket)
 void status_print_bucket(struct status_view *view, const struct bucket_row *row)
 {
 	const char *bucket = view->space->bucket;
-	if (view->json) {
-		json_print(view->output, json_set(json_event("bucket"), BYTES("bucket", bucket),
-						 NUMBER("generation", row->generation)));
+	if (view->frame->json) {
+		json_print(&view->frame->output,
+			json_set(json_event("bucket"), BYTES("bucket", bucket),
+				NUMBER("generation", row->generation)));
 	} else if (row->generation) {
 		tell(view, "bucket: %s, the marks of %u earlier %s of this name are set aside",
 			quote(bucket).text, row->generation,
@@ -143,7 +145,7 @@ static void print_mark_as_json(const struct status_view *view, const char *key,
 					      : json_null()));
 	if (outlook)
 		json_set_bytes(object, "outlook", outlook);
-	json_print(view->output, object);
+	json_print(&view->frame->output, object);
 }
 
 /* Returns words for people about whether the run of a session is over. */
@@ -190,7 +192,7 @@ void status_print_mark(struct status_view *view, const char *key, const struct m
 {
 	const char *outlook = status_outlook(mark, session);
 	const struct version *done = &mark->done;
-	if (view->json) {
+	if (view->frame->json) {
 		print_mark_as_json(view, key, mark, outlook);
 		return;
 	}
@@ -243,7 +245,7 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 	/* A mark that says done is listed only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
 	uint64_t *told = has_changed ? &view->changed_told : &view->failed_told;
-	if (view->json) {
+	if (view->frame->json) {
 		print_mark_as_json(view, key, mark, NULL);
 		return;
 	}
@@ -264,17 +266,17 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 void status_print_session(struct status_view *view, const char *id, uint64_t claims,
 	const struct session_info *session)
 {
-	if (!view->json && session) {
+	if (!view->frame->json && session) {
 		tell(view, "claimed: %s by %s, %s, begun %s", human_things(claims, "file").text,
 			quote(session->owner).text, session_words(session),
 			moment(session->started_s).text);
-	} else if (!view->json) {
+	} else if (!view->frame->json) {
 		tell(view, "claimed: %s by an uploader that ended long ago",
 			human_things(claims, "file").text);
 	} else {
 		static const struct session_info none;
 		const struct session_info *known = session ? session : &none;
-		json_print(view->output,
+		json_print(&view->frame->output,
 			json_set(json_event("session"), BYTES("session", id),
 				NUMBER("claims", claims), BOOLEAN("known", session != NULL),
 				BYTES("owner", session ? session->owner : NULL),
@@ -287,7 +289,7 @@ void status_print_session(struct status_view *view, const char *id, uint64_t cla
 
 void status_print_omitted(struct status_view *view, const struct status_counts *counts)
 {
-	if (view->json)
+	if (view->frame->json)
 		return;
 	if (counts->of[STATUS_FAILED] > view->failed_told)
 		tell(view, "and %" PRIu64 " failed files more: -v lists them all",
@@ -299,7 +301,7 @@ void status_print_omitted(struct status_view *view, const struct status_counts *
 
 void status_print_head(struct status_view *view)
 {
-	if (!view->json)
+	if (!view->frame->json)
 		tell(view, "%12s %11s %9s %9s %9s  %s", "done", "size", "claimed", "failed",
 			"changed", "folder");
 }
@@ -318,14 +320,14 @@ void status_print_counts(struct status_view *view, const char *prefix,
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (is_sum)
 		view->sum = *counts;
-	if (view->json) {
+	if (view->frame->json) {
 		json_t *object = json_event(is_sum ? "status" : "folder");
 		if (is_sum)
 			json_set_bytes(object, "service", space->service);
 		json_set(object, BYTES("bucket", space->bucket), BYTES("prefix", prefix));
 		for (int i = 0; i < STATUS_COUNTS; i++)
 			json_set_number(object, names[i], of[i]);
-		json_print(view->output, object);
+		json_print(&view->frame->output, object);
 		return;
 	}
 	if (view->depth) {

@@ -1,7 +1,7 @@
 /* Prints the findings of `s3once status`, for people or as JSON. */
 #pragma once
 #include "base/text.h"
-#include "cli/output.h"
+#include "cli/commands.h"
 #include "marks/bucket_row.h"
 #include "marks/session.h"
 
@@ -37,13 +37,9 @@ void status_page_add(struct status_page *page, const char *line);
 
 /* The form and destination of the output, and its state. */
 struct status_view {
-	struct output *output;
+	struct command_frame *frame;
 	struct status_page *page; /* the page that gets the lines; NULL: they are printed */
-	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
-	struct store_conn *conn;  /* connection to the marks, once they are open */
 	struct mark_space *space;
-	const char *job; /* the argument of --job; NULL: none */
-	int json;
 	bool watches;      /* the status is shown repeatedly (--watch) */
 	bool knows_bucket; /* the marks have a row of the bucket */
 	unsigned depth;    /* the levels of the table of folders; 0: there is no table */
