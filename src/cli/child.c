@@ -2,15 +2,17 @@
  * ignored signals and standard descriptors.
  *
  * This file also starts commands. A command ends with this process, and finds the limits and
- * signals as they were before. lock_run.c and pipe_input.c start one command each, and wait for it.
- */
+ * signals as they were before. lock_run.c, pipe_input.c and notifier.c start one command each, and
+ * wait for it. */
 #include "cli/child.h"
+#include "base/clock.h"
 #include "base/must_have.h"
 #include "base/problem.h"
 #include "s3once/push.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define KILL_AFTER_MS   5000 /* from SIGTERM to SIGKILL */
+#define KILLED_AFTER_MS 1000 /* how long the end may take after SIGKILL */
+#define LOOK_MS         20   /* between two looks whether the command has ended */
 
 /* The state before startup_prepare(): soft limits, whether signals were ignored, and the
  * descriptors that a command inherits from the parent of this process. */
@@ -66,17 +73,6 @@ static void hide_descriptor(int fd)
 {
 	if (fd >= FD_SETSIZE || !given.descriptors[fd])
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
-int child_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options)
-{
-	visit_descriptors(hide_descriptor);
-	/* A program that uses select(2), or closes every descriptor that it may have, relies on the
-	 * usual limit of 1,024. */
-	set_soft_limit(RLIMIT_NOFILE, given.files);
-	const int error = uv_spawn(loop, process, options);
-	set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
-	return error;
 }
 
 void startup_prepare(void)
@@ -145,13 +141,33 @@ int child_start(const struct child_options *options, pid_t *ret)
 	posix_spawnattr_setpgroup(&attributes, 0); /* a group of its own */
 	posix_spawnattr_setsigmask(&attributes, options->mask);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
+	for (size_t i = 0; i < options->n_fds; i++)
+		posix_spawn_file_actions_adddup2(
+			&actions, options->fds[i].ours, options->fds[i].theirs);
 	visit_descriptors(hide_descriptor);
+	signal(SIGCHLD, SIG_DFL); /* if it were ignored, waitpid() would find no status */
 	const int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	free(argv);
 	return -error;
+}
+
+bool child_end(pid_t child)
+{
+	const uint64_t kill_ns = clock_boot_ns() + KILL_AFTER_MS * NS_PER_MS;
+	bool has_ended = false, is_over = false;
+	kill(-child, SIGTERM);
+	kill(-child, SIGCONT); /* a stopped process takes no SIGTERM */
+	while (!is_over && !(has_ended = waitpid(child, NULL, WNOHANG) != 0)) {
+		poll(NULL, 0, LOOK_MS);
+		const uint64_t now_ns = clock_boot_ns();
+		if (now_ns >= kill_ns)
+			kill(-child, SIGKILL);
+		is_over = now_ns >= kill_ns + KILLED_AFTER_MS * NS_PER_MS;
+	}
+	kill(-child, SIGKILL); /* the processes of its group that are left */
+	return has_ended;
 }
 
 int child_main(int argc, char **argv)

@@ -1,35 +1,40 @@
-/* Starts the commands of `lock run` and of `push … -- COMMAND`. The new process is at first s3once
- * itself, which makes preparations that posix_spawn cannot make, and then becomes the command. */
+/* Starts the commands of `lock run`, of `push … -- COMMAND` and of --on-success and --on-failure,
+ * and ends them. The new process is at first s3once itself, which makes preparations that
+ * posix_spawn cannot make, and then becomes the command. */
 #pragma once
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
-#include <uv.h>
 
 /* Called once, first in main(). It turns core dumps off, since they would contain secrets. It opens
  * standard descriptors that are closed as /dev/null, raises the limit of descriptors to the hard
  * limit, and ignores SIGPIPE and SIGXFSZ. */
 void startup_prepare(void);
 
-/* Calls uv_spawn(), with the limit of descriptors that this process was started with. The command
- * inherits only those descriptors that this process was started with, and those in the options. So
- * does a command of child_start(). */
-int child_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options);
-
 struct child_options {
-	char *const *command;   /* ends with NULL */
-	char *const *variables; /* additions to our environment for the command, as NAME=value,
-				   ended by NULL. NULL: none */
-	const sigset_t *mask;   /* the signals that are blocked when the command begins */
-	int fd, fd_there;       /* a descriptor of ours, and its number in the command */
+	char *const *command; /* ends with NULL */
+	/* Changes of our environment for the command, ended by NULL: NAME=value sets a variable,
+	 * and NAME alone removes one. NULL: there are none. */
+	char *const *variables;
+	const sigset_t *mask; /* the signals that are blocked when the command begins */
+	struct child_fd {
+		int ours, theirs; /* a descriptor of ours, and its number in the command */
+	} fds[2];
+	size_t n_fds;
 	bool has_session; /* the command has a session of its own, without a terminal; otherwise it
 			     has a process group of its own, which takes the terminal over if our
 			     group has it */
 };
-/* Starts the command. *ret is the id of its process, and of its process group. The command is
- * killed when the calling thread ends. Returns 0 or -errno. A command that cannot be executed is no
- * error here: its process exits with 127 or 126. */
+/* Starts the command. *ret is the id of its process, and of its process group. The command inherits
+ * only those descriptors that this process was started with, and those in the options. It is killed
+ * when the calling thread ends. waitpid() gets its status. Returns 0 or -errno. A command that
+ * cannot be executed is no error here: its process exits with 127 or 126. */
 int child_start(const struct child_options *options, pid_t *ret);
+/* Ends a command that runs, with its process group: by SIGTERM, and after five seconds by SIGKILL.
+ * Returns false if it has not ended a second after that, which only another user's process or one
+ * that the kernel holds does. */
+bool child_end(pid_t child);
 
 /* Runs `s3once lock child PARENT BEFORE NAME=value… -- COMMAND…`, which only child_start() starts.
  * PARENT is a process id, and BEFORE has the limits and signals that startup_prepare() found.

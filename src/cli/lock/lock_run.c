@@ -81,8 +81,8 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 	const struct child_options options = {.command = command,
 		.variables = (char *[]){key, token, fd, NULL},
 		.mask = mask,
-		.fd = hold[0],
-		.fd_there = hold[0]}; /* under the number in the variable */
+		.fds = {{hold[0], hold[0]}}, /* under the number in the variable */
+		.n_fds = 1};
 	const int error = child_start(&options, ret_pid);
 	close(hold[0]);
 	if (error)
@@ -421,8 +421,6 @@ static int run_command(struct lock_use *use)
 		 * ignored. */
 		if (sigaction(forwarded[i], NULL, &now) || now.sa_handler != SIG_IGN)
 			sigaddset(&taken, forwarded[i]);
-	/* If SIGCHLD were ignored, waitpid() would find no status of the command. */
-	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &taken, &run.before);
 	run.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 	int code = S3ONCE_EXIT_SETUP;

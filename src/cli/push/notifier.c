@@ -10,6 +10,7 @@
 #include "aws/settings_lookup.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/must_have.h"
 #include "base/thread.h"
 #include "cli/child.h"
 #include "cli/signals.h"
@@ -17,21 +18,24 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define SEND_MS            10000 /* for a message, with all tries */
-#define SEND_TRIES         2
-#define SEND_AGAIN_MS      1000 /* from one try to the next */
-#define REPLY_BYTES_MAX    (64U << 10)
-#define URL_BYTES_MAX      (8U << 10)
-#define FAILURE_BYTES_MAX  (60U << 10) /* healthchecks.io keeps 100 KB of a ping */
-#define COMMAND_MS         60000       /* from the start of a command to SIGTERM */
-#define COMMAND_END_MS     5000        /* from SIGTERM to SIGKILL */
-#define COMMAND_TICK_MS    100         /* from one look at the time and at signals to the next */
-#define VARIABLE_BYTES_MAX (64U << 10)
+#define SEND_MS           10000 /* for a message, with all tries */
+#define SEND_TRIES        2
+#define SEND_AGAIN_MS     1000 /* from one try to the next */
+#define REPLY_BYTES_MAX   (64U << 10)
+#define URL_BYTES_MAX     (8U << 10)
+#define FAILURE_BYTES_MAX (60U << 10)     /* healthchecks.io keeps 100 KB of a ping */
+#define COMMAND_MS        60000           /* from the start of a command to SIGTERM */
+#define COMMAND_TICK_MS   20              /* from one look whether it has ended to the next */
+#define COUNT             "S3ONCE_COUNT_" /* at the beginning of the variables of counters */
 
 /* Whether a second signal came: the user does not want to wait any longer. It is the `abandon` of
  * requests, whose argument is unused. */
@@ -160,108 +164,43 @@ void notifier_event(struct notifier *notifier, const struct s3once_event *event)
 	free(line);
 }
 
-/* A command of the job while it runs. */
-struct command_run {
-	uv_process_t process;
-	uv_timer_t timer;
-	uint64_t end_ns;  /* when it gets SIGTERM, and then when it gets SIGKILL */
-	unsigned signals; /* how many signals had come before */
-	const char *why;  /* why it was asked to end; NULL: it was not */
-	int64_t status;
-	int signal;
-};
-
-/* Keeps how the command has ended. The loop of run_command() ends once both handles are closed. */
-static void on_command_end(uv_process_t *process, int64_t status, int signal)
+/* Runs a command and waits for its end. After that, *ret_status is as waitpid() returns it, and
+ * *ret_why the reason for which the command was ended; NULL: it ended by itself. Returns 0, or
+ * -errno if it was not started. */
+static int run_command(const char *command, char *const *variables, const char *body,
+	int *ret_status, const char **ret_why)
 {
-	struct command_run *run = process->data;
-	run->status = status;
-	run->signal = signal;
-	uv_close((uv_handle_t *)process, NULL);
-	uv_close((uv_handle_t *)&run->timer, NULL);
-}
-
-/* Ends the command if its time is over or a signal came, first by SIGTERM and then by SIGKILL. The
- * command leads a process group. */
-static void on_command_tick(uv_timer_t *timer)
-{
-	struct command_run *run = timer->data;
-	const uint64_t now_ns = clock_boot_ns();
-	const bool is_over = now_ns >= run->end_ns, is_stopped = signals_came() != run->signals;
-	if (!run->why && (is_over || is_stopped)) {
-		run->why = is_over ? "it took too long" : "a signal came";
-		run->end_ns = now_ns + COMMAND_END_MS * NS_PER_MS;
-		uv_kill(-run->process.pid, SIGTERM);
-	} else if (is_over) { /* the time after SIGTERM is over, too */
-		uv_kill(-run->process.pid, SIGKILL);
-	}
-}
-
-extern char **environ;
-
-/* Returns our environment with these variables, each of which ends with a NUL. Those that an
- * earlier s3once has set are left out. No string is copied; the caller frees the array. NULL: out
- * of memory. */
-static char **make_environment(const struct text *variables)
-{
-	/* At first the most strings that there may be, and later those that there are. */
-	size_t n = 0;
-	while (environ[n])
-		n++;
-	for (size_t i = 0; i < variables->len; i++)
-		n += variables->data[i] == '\0';
-	char **made = variables->error ? NULL : calloc(n + 1, sizeof *made);
-	n = 0;
-	for (char **at = environ; made && *at; at++)
-		if (strncmp(*at, "S3ONCE_JOB=", 11) != 0 &&
-			strncmp(*at, "S3ONCE_STATUS=", 14) != 0 &&
-			strncmp(*at, "S3ONCE_COUNT_", 13) != 0)
-			made[n++] = *at;
-	for (size_t i = 0; made && i < variables->len; i += strlen(variables->data + i) + 1)
-		made[n++] = variables->data + i;
-	return made;
-}
-
-/* Runs a command and waits for its end. After that, run->status and run->signal tell how it ended,
- * and run->why whether it was asked to. Returns 0, or -errno if it was not started. */
-static int run_command(
-	const char *command, char **environment, const char *body, struct command_run *run)
-{
-	static char shell[] = "sh", option[] = "-c";
+	static char shell[] = "/bin/sh", option[] = "-c";
 	/* The body is in a file without a name, so that nobody waits for a command that reads it
-	 * slowly. */
+	 * slowly. It is in memory, so these calls fail only for lack of memory. */
 	const int input = memfd_create("s3once", MFD_CLOEXEC);
-	/* What the command prints goes to standard error, since standard output may be that of
-	 * --json. */
-	uv_stdio_container_t stdio[] = {{.flags = UV_INHERIT_FD, .data.fd = input},
-		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-	const uv_process_options_t options = {.file = "/bin/sh",
-		.args = (char *[]){shell, option, (char *)(uintptr_t)command, NULL},
-		.env = environment,
-		.exit_cb = on_command_end,
-		.flags = UV_PROCESS_DETACHED,
-		.stdio = stdio,
-		.stdio_count = 3};
-	uv_loop_t loop;
-	/* The file is in memory, so these calls fail only for lack of memory. */
-	int error = (input < 0 || write_all(input, body, strlen(body)) || lseek(input, 0, SEEK_SET))
-			    ? -ENOMEM
-			    : uv_loop_init(&loop);
-	if (!error) {
-		uv_timer_init(&loop, &run->timer);
-		run->timer.data = run->process.data = run;
-		run->signals = signals_came();
-		/* After a signal, somebody waits for the end of this process. */
-		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
-		error = child_spawn(&loop, &run->process, &options);
-		if (error) /* no process will end, so the handles are closed here */
-			on_command_end(&run->process, 0, 0);
+	const unsigned signals = signals_came();
+	sigset_t none;
+	pid_t child;
+	sigemptyset(&none);
+	const struct child_options options = {
+		.command = (char *[]){shell, option, (char *)(uintptr_t)command, NULL},
+		.variables = variables,
+		.mask = &none,
+		/* What the command prints goes to standard error, since standard output may be that
+		 * of --json. */
+		.fds = {{input, STDIN_FILENO}, {STDERR_FILENO, STDOUT_FILENO}},
+		.n_fds = 2,
+		.has_session = true};
+	const bool has_input = input >= 0 && write_all(input, body, strlen(body)) == 0 &&
+			       lseek(input, 0, SEEK_SET) == 0;
+	const int error = has_input ? child_start(&options, &child) : -ENOMEM;
+	/* After a signal, somebody waits for the end of this process. */
+	const uint64_t end_ns = clock_boot_ns() + (signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
+	*ret_why = NULL;
+	while (!error && !*ret_why && waitpid(child, ret_status, WNOHANG) == 0) {
+		*ret_why = clock_boot_ns() >= end_ns   ? "it took too long"
+			   : signals_came() != signals ? "a signal came"
+						       : NULL;
+		if (*ret_why)
+			child_end(child);
 		else
-			uv_timer_start(
-				&run->timer, on_command_tick, COMMAND_TICK_MS, COMMAND_TICK_MS);
-		uv_run(&loop, UV_RUN_DEFAULT);
-		uv_loop_close(&loop);
+			poll(NULL, 0, COMMAND_TICK_MS);
 	}
 	if (input >= 0)
 		close(input);
@@ -277,35 +216,63 @@ static void warn(const struct notifier *notifier, const char *what, const struct
 		output_say(notifier->output, "warning: %s: %s", what, sentence);
 }
 
+/* Returns a variable for a command, which the caller frees. */
+__attribute__((format(printf, 1, 2))) static char *format_variable(const char *format, ...)
+{
+	char *variable;
+	va_list ap;
+	va_start(ap, format);
+	const int n = vasprintf(&variable, format, ap);
+	va_end(ap);
+	return must_have(n < 0 ? NULL : variable);
+}
+
+/* Returns the variables for a command, as child_start() takes them: S3ONCE_STATUS, S3ONCE_JOB and
+ * the counters. Those that an earlier s3once has set are removed. The caller frees each string and
+ * the array. */
+static char **make_variables(
+	const struct notifier *notifier, const struct s3once_counts *counts, int code)
+{
+	const char *job = notifier->options->job;
+	size_t n = 0, most = 3; /* the status, the job, and the NULL at the end */
+	for (char **at = environ; *at; at++)
+		most++;
+	for (const struct counter *c = run_counters; c->name; c++)
+		most++;
+	char **made = must_have(calloc(most, sizeof *made));
+	made[n++] = format_variable("S3ONCE_STATUS=%d", code);
+	made[n++] = format_variable("S3ONCE_JOB%s%s", job ? "=" : "", job ? job : "");
+	for (char **at = environ; *at; at++)
+		if (strncmp(*at, COUNT, strlen(COUNT)) == 0)
+			made[n++] = format_variable("%.*s", (int)strcspn(*at, "="), *at);
+	for (const struct counter *c = run_counters; c->name; c++, n++) {
+		made[n] = format_variable(COUNT "%s=%" PRIu64, c->name, counter_value(c, counts));
+		for (char *name = made[n]; *name != '='; name++)
+			*name = (char)toupper((unsigned char)*name);
+	}
+	return made;
+}
+
 /* Runs the command of --on-success or --on-failure, and warns if the command fails. */
 static void tell_command(const struct notifier *notifier, const char *option, const char *command,
 	const struct s3once_counts *counts, const char *body, int code)
 {
-	/* "NAME=value", with a NUL behind each. */
-	struct text variables = TEXT(VARIABLE_BYTES_MAX);
-	struct command_run run = {0};
+	char **variables = make_variables(notifier, counts, code);
+	const char *why;
+	int status = 0;
 	struct problem problem = {0};
-	text_addf(&variables, "S3ONCE_STATUS=%d%c", code, 0);
-	if (notifier->options->job)
-		text_addf(&variables, "S3ONCE_JOB=%s%c", notifier->options->job, 0);
-	for (const struct counter *c = run_counters; c->name; c++) {
-		text_add(&variables, "S3ONCE_COUNT_");
-		for (const char *name = c->name; *name; name++)
-			text_add_char(&variables, (char)toupper((unsigned char)*name));
-		text_addf(&variables, "=%" PRIu64 "%c", counter_value(c, counts), 0);
-	}
-	char **environment = make_environment(&variables);
-	const int error = environment ? run_command(command, environment, body, &run) : -ENOMEM;
-	free(environment);
-	text_clear(&variables);
+	const int error = run_command(command, variables, body, &status, &why);
+	for (char **at = variables; *at; at++)
+		free(*at);
+	free(variables);
 	if (error)
-		problem_set(&problem, "the command cannot be started: %s", uv_strerror(error));
-	else if (run.why)
-		problem_set(&problem, "the command was ended: %s", run.why);
-	else if (run.signal)
-		problem_set(&problem, "the command was ended by signal %d", run.signal);
-	else if (run.status)
-		problem_set(&problem, "the command ended with exit status %d", (int)run.status);
+		problem_set(&problem, "the command cannot be started: %s", strerror(-error));
+	else if (why)
+		problem_set(&problem, "the command was ended: %s", why);
+	else if (WIFSIGNALED(status))
+		problem_set(&problem, "the command was ended by signal %d", WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		problem_set(&problem, "the command ended with exit status %d", WEXITSTATUS(status));
 	warn(notifier, option, &problem);
 }
 

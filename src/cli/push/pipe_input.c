@@ -3,7 +3,6 @@
  * session of its own, so that it never waits for a terminal, and all that it has started ends with
  * it when the run is stopped. */
 #include "cli/push/pipe_input.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/problem.h"
 #include "cli/child.h"
@@ -16,11 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS         500 /* for input; s3once_read has to return within a second */
-#define LOOK_MS         20  /* between two looks whether the command has ended */
-#define PIPE_BYTES      (1 << 20)
-#define KILL_AFTER_MS   5000 /* from SIGTERM to SIGKILL */
-#define KILLED_AFTER_MS 1000 /* how long the end may take after SIGKILL */
+#define WAIT_MS    500 /* for input; s3once_read has to return within a second */
+#define LOOK_MS    20  /* between two looks whether the command has ended */
+#define PIPE_BYTES (1 << 20)
 
 /* Makes input->fd standard input, or the output of the command, which is started now. Returns 0, or
  * -errno with a sentence. */
@@ -35,12 +32,10 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 	if (!error) { /* ends[0] is read here, and ends[1] is the output of the command */
 		const struct child_options options = {.command = input->command,
 			.mask = &input->mask,
-			.fd = ends[1],
-			.fd_there = STDOUT_FILENO,
+			.fds = {{ends[1], STDOUT_FILENO}},
+			.n_fds = 1,
 			.has_session = true};
 		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches, where it is allowed */
-		/* If SIGCHLD were ignored, waitpid() could not tell how the command ended. */
-		signal(SIGCHLD, SIG_DFL);
 		error = child_start(&options, &input->process);
 		close(ends[1]);
 		if (error)
@@ -87,30 +82,18 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 }
 
 /* Ends a command that has not ended by itself, since the run is stopped, or its output cannot be
- * read or kept. Waits until it has ended, or KILLED_AFTER_MS after SIGKILL. */
+ * read or kept. */
 static void end_command(struct pipe_input *input)
 {
-	const uint64_t kill_ns = clock_boot_ns() + KILL_AFTER_MS * NS_PER_MS;
 	if (!input->process)
 		return;
 	if (input->fd >= 0)
 		close(input->fd);
 	input->fd = -1;
-	kill(-input->process, SIGTERM);
-	kill(-input->process, SIGCONT); /* a stopped process takes no SIGTERM */
-	while (waitpid(input->process, NULL, WNOHANG) == 0) {
-		poll(NULL, 0, LOOK_MS);
-		const uint64_t now_ns = clock_boot_ns();
-		if (now_ns >= kill_ns)
-			kill(-input->process, SIGKILL);
-		if (now_ns >= kill_ns + KILLED_AFTER_MS * NS_PER_MS) {
-			log_warning("%s does not end (process %d): it belongs to another user, or "
-				    "the kernel holds it; nothing of its output is in S3",
-				quote(input->command[0]).text, (int)input->process);
-			break;
-		}
-	}
-	kill(-input->process, SIGKILL); /* the processes of its group that are left */
+	if (!child_end(input->process))
+		log_warning("%s does not end (process %d): it belongs to another user, or the "
+			    "kernel holds it; nothing of its output is in S3",
+			quote(input->command[0]).text, (int)input->process);
 	input->process = 0;
 }
 
