@@ -264,6 +264,17 @@ def test_a_signal_ends_the_wait(s3once, local, tmp_path):
     assert holder.wait().code == 128 + signal.SIGTERM
 
 
+@pytest.mark.parametrize("words", [["run"], ["acquire", "--lease", "9s"]], ids=["run", "acquire"])
+def test_a_wait_names_the_holder(s3once, local, tmp_path, words):
+    holder, _ = start_holder(s3once, tmp_path, "--owner", "the backup")
+    run = s3once("lock", *words, "--wait", "2s", "k", *(["--", "true"] if words == ["run"] else []))
+    assert run.code == 4 and run.err.count("note: lock " + words[0] + ": waiting for k, held by the backup") == 1, run
+    run = s3once("lock", *words, "--wait", "0", "k", *(["--", "true"] if words == ["run"] else []))
+    assert run.code == 4 and "waiting" not in run.err, run
+    os.kill(holder.pid, signal.SIGTERM)
+    assert holder.wait().code == 128 + signal.SIGTERM
+
+
 def test_a_signal_that_is_ignored_stays_so(s3once, local, tmp_path):
     """nohup: neither the wait nor the command ends by SIGHUP."""
     holder, _ = start_holder(s3once, tmp_path)

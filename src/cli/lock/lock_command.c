@@ -42,7 +42,7 @@ static void print_event(const struct lock_use *use, const char *event, const cha
 static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
-	const int r = s3once_lock_acquire(use->locks, &use->request, &lock, &use->error);
+	const int r = lock_acquire(use, &lock);
 	if (r)
 		return r;
 	print_held(use, lock);
@@ -411,6 +411,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		.command = &which->command, .values = &use, .speaks_itself = true};
 	const struct aws_options *aws = &frame.access.aws;
 	use.frame = &frame;
+	log_set_level(LOG_NOTE);
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.

@@ -337,8 +337,7 @@ static const int forwarded[] = {
 static void acquire_thread(void *arg)
 {
 	struct lock_run *run = arg;
-	run->acquired = s3once_lock_acquire(
-		run->use->locks, &run->use->request, &run->lock, &run->use->error);
+	run->acquired = lock_acquire(run->use, &run->lock);
 	eventfd_write(run->acquired_fd, 1);
 }
 
