@@ -272,6 +272,15 @@ def test_forget_takes_the_name_that_fleet_shows(s3once, s3, bucket, marks, run_j
         assert (run.code, run.out) == (0, f"forgotten: {name}\n"), run
 
 
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_a_push_is_shown_as_it_was_typed(s3once, s3, bucket, tree, marks):
+    assert s3once("push", tree, f"s3://{bucket}/q").code == 0
+    name = f"{os.uname().nodename} push {tree} s3://{bucket}/q"
+    assert s3once("fleet").out.startswith(f"ok       {name}: succeeded ")
+    run = s3once("fleet", "--forget", name)
+    assert (run.code, run.out) == (0, f"forgotten: {name}\n"), run
+
+
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_other_commands_leave_the_rows_alone(s3once, s3, bucket, tree, marks, run_job):
     assert run_job("nginx").code == 0

@@ -205,11 +205,12 @@ static void add_waiting(struct text *t, const struct fleet_job *job)
 			age(job, row->waiting_since_s).text);
 }
 
-/* Adds HOST/JOB, by which --forget names the job. */
+/* Adds the name by which people know the job, and --forget: "web1/nginx", or the sources and the
+ * target of a push, as in "web1 push /srv s3://my-bucket". A job's name has no slash. */
 static void add_name(struct text *t, const struct job_row *row)
 {
 	text_add_escaped_again(t, row->host);
-	text_add_char(t, '/');
+	text_add(t, strchr(row->job, '/') ? " push " : "/");
 	text_add_escaped_again(t, row->job);
 }
 
@@ -276,10 +277,11 @@ void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 /* Returns whether `name` is the host of this row, or the name of the job as it is shown. */
 static bool is_named(const char *name, const struct job_row *row)
 {
-	const size_t host = strlen(row->host);
-	if (strncmp(name, row->host, host) != 0)
-		return false;
-	return !name[host] || (name[host] == '/' && strcmp(name + host + 1, row->job) == 0);
+	struct text shown = TEXT(LINE_MAX_BYTES);
+	add_name(&shown, row);
+	const bool is_one = strcmp(name, row->host) == 0 || strcmp(name, text_string(&shown)) == 0;
+	text_clear(&shown);
+	return is_one;
 }
 
 /* Shows the job. With --forget it shows no job, but forgets the job if --forget names it, and
@@ -364,8 +366,7 @@ int fleet_main(int argc, char **argv)
 	struct mark_space space = {0};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	fleet.frame = &frame;
-	fleet.view.frame = &frame;
+	fleet.frame = fleet.view.frame = &frame;
 	if (frame_choose_marks(&frame, !fleet.forget) && frame_open_marks(&frame, "", &space))
 		frame.code = look_at_jobs(&fleet);
 	return frame_end(&frame);
