@@ -73,43 +73,81 @@ static const char *fill_modes(struct s3once_locks *locks, const struct s3once_lo
 	return NULL;
 }
 
+static bool is_table_name(const char *name)
+{
+	return *name && strlen(name) <= 255;
+}
+
+static bool is_path(const char *path)
+{
+	return *path != '\0';
+}
+
+static bool is_bucket(const char *name)
+{
+	return *name && *name != '/' && utf8_valid(name, strlen(name)) &&
+	       strlen(STORE_S3_BEGIN) + strlen(name) < LOCK_PLACE_MAX;
+}
+
+static bool is_nothing(const char *rest)
+{
+	return !*rest;
+}
+
+/* The forms of a place: how each begins, and whether what follows is right. */
+enum form { IN_TABLE, IN_FILE, IN_BUCKET, IN_OWN_FILE, FORMS };
+static const struct {
+	const char *begin;
+	bool (*is_right)(const char *rest);
+} forms[FORMS] = {
+	[IN_TABLE] = {"dynamodb:", is_table_name},
+	[IN_FILE] = {"sqlite:", is_path},
+	[IN_BUCKET] = {STORE_S3_BEGIN, is_bucket},
+	[IN_OWN_FILE] = {"local", is_nothing},
+};
+
+/* Returns the form of the place that the options name, and sets *ret_rest to what follows its
+ * beginning: a table, a path, or a bucket with a prefix. FORMS: it is no place. */
+static enum form form_of_place(const struct s3once_locks_options *o, const char **ret_rest)
+{
+	const char *place = o->place ? o->place : forms[IN_OWN_FILE].begin;
+	enum form form = 0;
+	for (; form < FORMS; form++) {
+		const size_t n = strlen(forms[form].begin);
+		*ret_rest = place + n;
+		if (strncmp(place, forms[form].begin, n) == 0 && forms[form].is_right(place + n))
+			break;
+	}
+	return form;
+}
+
 /* Sets the members of *locks that depend on the options alone. 0, or -EINVAL with a sentence. */
 static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
-	const char *place = o->place ? o->place : "local";
-	/* The table's name, the path and the bucket begin at place + 9, + 7 and + 5. */
-	const bool is_table = strncmp(place, "dynamodb:", 9) == 0;
-	const bool is_named = strncmp(place, "sqlite:", 7) == 0;
-	const bool is_s3 = strncmp(place, STORE_S3_BEGIN, 5) == 0;
-	const char *fault = NULL;
+	const char *rest, *fault = NULL;
+	const enum form form = form_of_place(o, &rest);
 	locks->dialect = dialect_of(o->dialect);
-	locks->is_private = !is_table;
-	locks->is_s3 = is_s3;
+	locks->is_private = form != IN_TABLE;
+	locks->is_s3 = form == IN_BUCKET;
 	locks->allows_replicas = o->allow_replicas != 0;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
-	/* A table has a name of 1 to 255 bytes, and a file has a path. */
-	const bool is_place =
-		(is_table && place[9] && strlen(place + 9) <= 255) || (is_named && place[7]) ||
-		(is_s3 && place[5] && place[5] != '/' && strlen(place) < LOCK_PLACE_MAX &&
-			utf8_valid(place, strlen(place))) ||
-		strcmp(place, "local") == 0;
-	if (!is_place)
+	if (form == FORMS)
 		fault = "locks are in dynamodb:TABLE, s3://BUCKET/PREFIX, sqlite:PATH or local";
-	else if (is_named && strcmp(place + 7, STORE_SQLITE_NOWHERE) == 0)
+	else if (form == IN_FILE && strcmp(rest, STORE_SQLITE_NOWHERE) == 0)
 		fault = "locks in memory exclude nobody: name a file";
 	if (fault)
-		return lock_error(ret, -EINVAL, "'%s': %s", quote(place).text, fault);
-	if (!is_table && o->dialect != S3ONCE_LOCK_JAVA)
+		return lock_error(ret, -EINVAL, "'%s': %s", quote(o->place).text, fault);
+	if (form != IN_TABLE && o->dialect != S3ONCE_LOCK_JAVA)
 		return lock_error(ret, -EINVAL,
 			"%s: no dialect but java, since no other library keeps its locks there; "
 			"those of a dialect are in dynamodb:TABLE",
-			is_s3 ? "locks in S3" : "locks in a file");
-	if (is_table)
-		snprintf(locks->table_name, sizeof locks->table_name, "%s", place + 9);
-	if (is_s3)
-		snprintf(locks->s3_place, sizeof locks->s3_place, "%s", place);
+			locks->is_s3 ? "locks in S3" : "locks in a file");
+	if (form == IN_TABLE)
+		snprintf(locks->table_name, sizeof locks->table_name, "%s", rest);
+	if (form == IN_BUCKET)
+		snprintf(locks->s3_place, sizeof locks->s3_place, "%s", o->place);
 	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX ||
 				!utf8_valid(o->owner, strlen(o->owner))))
 		return lock_error(ret, -EINVAL, "an owner is UTF-8 of 1 to %d bytes", OWNER_MAX);
@@ -156,10 +194,11 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 static int open_store(
 	struct s3once_locks *locks, const struct s3once_locks_options *o, struct problem *problem)
 {
-	const char *place = o->place ? o->place : "local";
-	if (locks->is_private && !locks->is_s3) {
-		const bool is_named = *place == 's'; /* "sqlite:PATH"; the other is "local" */
-		char *path = is_named ? strdup(place + 7) : NULL;
+	const char *rest;
+	const enum form form = form_of_place(o, &rest);
+	if (form == IN_FILE || form == IN_OWN_FILE) {
+		const bool is_named = form == IN_FILE;
+		char *path = is_named ? strdup(rest) : NULL;
 		int error = path ? 0 : is_named ? -ENOMEM : store_sqlite_default_path(&path);
 		if (error)
 			problem_set(problem,
