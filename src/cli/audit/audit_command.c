@@ -61,15 +61,6 @@ int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wro
 	return is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
-struct audit_prefix audit_prefix(const char *key)
-{
-	struct audit_prefix prefix;
-	const size_t n = strlen(key);
-	const char *slash = n && key[n - 1] != '/' ? "/" : "";
-	snprintf(prefix.text, sizeof prefix.text, "%s%s", key, slash);
-	return prefix;
-}
-
 /* For each fate: the event of --json, which is also the name of the counter in the last event, and
  * the words that are printed for people before the name of a mark. */
 static const struct {

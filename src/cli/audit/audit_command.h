@@ -34,12 +34,6 @@ bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
  * signal that has stopped it, or 0; `is_wrong`: something was reported that makes the exit code 1.
  * The problem of the frame is kept, to be printed, only if the command failed without a signal. */
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
-/* Returns the prefix that push makes of the key of a URL: "logs" stands for "logs/". */
-struct audit_prefix {
-	char text[KEY_BYTES_MAX + 2];
-};
-struct audit_prefix audit_prefix(const char *key);
-
 /* Reports the fates of marks for `forget` and `gc`, for people or as JSON, and counts them. */
 struct fates {
 	struct command_frame *frame;

@@ -73,7 +73,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	if (o != OUTCOME_ABSENT)
 		return o;
 	options.clearing.only_show = !f->yes; /* also with --dry-run, which excludes --yes */
-	o = forget_prefix(&options, audit_prefix(key).text, problem);
+	o = forget_prefix(&options, url_prefix(key).text, problem);
 	/* Without --yes, no mark was to be forgotten. With --missing or --older-than it is no error
 	 * if none is. */
 	const bool selects = options.only_missing || options.older_than_s;
@@ -112,7 +112,6 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 {
 	struct command_frame *frame = f->frame;
 	const bool needs_s3 = f->only_missing;
-	f->fates.frame = frame;
 	f->fates.bucket = urls->bucket;
 	signals_count("s3once: stopping\n");
 	bool ok = audit_open(frame, urls->bucket, needs_s3, &f->bucket);
@@ -151,7 +150,7 @@ int forget_main(int argc, char **argv)
 	struct command_frame frame = {.command = &forget_command, .values = &f};
 	/* There are fewer operands than words, and --job may add one. */
 	struct s3_url *urls = must_have(calloc((size_t)argc + 1, sizeof *urls));
-	f.frame = &frame;
+	f.frame = f.fates.frame = &frame;
 	if (frame_begin(&frame, argc, argv) && read_urls(&frame, urls) &&
 		frame_choose_marks(&frame, f.dry_run))
 		frame.code = forget_all(&f, urls);

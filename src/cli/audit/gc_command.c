@@ -135,12 +135,11 @@ static void print_end(struct gc *gc)
 static int collect_garbage(struct gc *gc, const struct s3_url *url)
 {
 	struct command_frame *frame = gc->frame;
-	gc->fates.frame = frame;
 	gc->fates.bucket = url->bucket;
 	signals_count("s3once: stopping; what is under way is ended in order\n");
 	gc->bytes_before = file_bytes(&frame->place);
 	bool ok = audit_open(frame, url->bucket, true, &gc->bucket) &&
-		  collect_all(gc, audit_prefix(url->key).text);
+		  collect_all(gc, url_prefix(url->key).text);
 	/* compact() returns the free space a piece at a time, so that no uploader waits long. */
 	struct store_conn *conn = frame->marks.conn;
 	bool more = ok && conn->store->ops->compact && !gc->dry_run;
@@ -169,7 +168,7 @@ int gc_main(int argc, char **argv)
 	struct gc gc = {.keep_uploads_ms = KEEP_UPLOADS_MS};
 	struct command_frame frame = {.command = &gc_command, .values = &gc};
 	struct s3_url url;
-	gc.frame = &frame;
+	gc.frame = gc.fates.frame = &frame;
 	if (frame_begin(&frame, argc, argv) &&
 		url_parse(frame.operands[0], &url, &frame.problem) == 0 &&
 		frame_choose_marks(&frame, gc.dry_run))

@@ -16,7 +16,7 @@ struct printing {
 	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct audit_bucket bucket;
-	struct audit_prefix base;
+	struct url_prefix base;
 	struct text line;
 	uint64_t found;   /* manifests */
 	uint64_t damaged; /* manifests that are damaged or not signed by the key */
@@ -205,7 +205,7 @@ int manifest_main(int argc, char **argv)
 	if (!frame_begin(&frame, argc, argv) || !check_usage(&printing) ||
 		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) < 0)
 		return frame_end(&frame);
-	printing.base = audit_prefix(url.key);
+	printing.base = url_prefix(url.key);
 	if (audit_open_manifests(&frame, &url, printing.public_key, &printing.bucket))
 		frame.code = print_all(&printing, frame.n == 2 ? frame.operands[0] : NULL);
 	EVP_PKEY_free(printing.bucket.public_key);

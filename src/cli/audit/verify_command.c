@@ -24,7 +24,7 @@ struct verification {
 	/* Used while the command runs. Options set some members of `verify`. */
 	struct command_frame *frame;
 	struct s3_url url;
-	struct audit_prefix prefix;
+	struct url_prefix prefix;
 	const char *named; /* the name in the output: the prefix, or the only key */
 	bool draws;        /* progress is drawn on a terminal */
 	uint64_t until_ns; /* the clock_boot_ns() at which --max-duration has passed; 0: never */
@@ -135,7 +135,7 @@ static bool read_operand(struct verification *v)
 	struct problem *problem = &v->frame->problem;
 	if (url_parse(v->frame->operands[0], &v->url, problem) < 0)
 		return false;
-	v->prefix = audit_prefix(v->url.key);
+	v->prefix = url_prefix(v->url.key);
 	const char *prefix = v->prefix.text;
 	if (v->public_key && !v->manifest)
 		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
@@ -157,18 +157,20 @@ static bool is_stopped(void *arg)
 	return signals_came() || (v->until_ns && clock_boot_ns() >= v->until_ns);
 }
 
-/* The signs are those of `rclone check --combined`. The names are those of --json. */
+/* The signs are those of `rclone check --combined`. The names are those of --json. The words come
+ * behind a number in the sum for people, with the sign before the keys of such lines; NULL: the sum
+ * has them in another way. */
 static const struct {
 	char sign;
-	const char *name;
+	const char *name, *words, *words_of_one;
 } results[FINDINGS] = {
 	[FINDING_SAME] = {'=', "same"},
-	[FINDING_MISSING] = {'-', "missing"},
-	[FINDING_DIFFERS] = {'*', "differs"},
-	[FINDING_UNKNOWN] = {'+', "unknown"},
-	[FINDING_ERROR] = {'!', "error"},
-	[FINDING_UNSENT] = {'!', "unsent"},
-	[FINDING_AGED] = {' ', "aged"},
+	[FINDING_MISSING] = {'-', "missing", "missing (-)"},
+	[FINDING_DIFFERS] = {'*', "differs", "differ (*)", "differs (*)"},
+	[FINDING_UNKNOWN] = {'+', "unknown", "unknown to the marks (+)"},
+	[FINDING_ERROR] = {'!', "error", "could not be compared (!)"},
+	[FINDING_UNSENT] = {'!', "unsent", "not sent"},
+	[FINDING_AGED] = {' ', "aged", "without a mark are older than --keep-marks"},
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
 
@@ -242,20 +244,11 @@ static void print_end_for_people(const struct verification *v)
 	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
 	const uint64_t unfinished = of[FINDING_UNFINISHED];
 	struct text t = TEXT(4000);
-	/* Each kind is named with the sign before the keys of its lines. */
-	if (of[FINDING_MISSING])
-		add_count(&t, of[FINDING_MISSING], "missing (-)");
-	if (of[FINDING_DIFFERS])
-		add_count(&t, of[FINDING_DIFFERS],
-			of[FINDING_DIFFERS] == 1 ? "differs (*)" : "differ (*)");
-	if (of[FINDING_UNKNOWN])
-		add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks (+)");
-	if (of[FINDING_ERROR])
-		add_count(&t, of[FINDING_ERROR], "could not be compared (!)");
-	if (of[FINDING_UNSENT])
-		add_count(&t, of[FINDING_UNSENT], "not sent");
-	if (of[FINDING_AGED])
-		add_count(&t, of[FINDING_AGED], "without a mark are older than --keep-marks");
+	for (int i = 0; i < FINDINGS; i++)
+		if (results[i].words && of[i])
+			add_count(&t, of[i],
+				of[i] == 1 && results[i].words_of_one ? results[i].words_of_one
+								      : results[i].words);
 	output_say(output, "s3://%s/%s: %s %s %s, by %s%s", quote(v->url.bucket).text,
 		escaped(v->named).text, human_things(right, "object").text,
 		right == 1 ? "is as" : "are as",

@@ -336,12 +336,10 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
 	struct command_frame *frame = doctor->frame;
-	const size_t n = strlen(url->key);
 	char id[ID_CHARS + 1];
-	/* The probes have keys like those of push: a prefix "logs" means "logs/". */
 	random_id(id);
-	snprintf(bucket.prefix, sizeof bucket.prefix, "%s%s.s3once-doctor-%s", url->key,
-		n && url->key[n - 1] != '/' ? "/" : "", id);
+	snprintf(bucket.prefix, sizeof bucket.prefix, "%s.s3once-doctor-%s",
+		url_prefix(url->key).text, id);
 	const bool is_open = frame_open_s3(frame, url->bucket);
 	bucket.s3 = frame->s3;
 	bucket.conn = frame->s3_conn;

@@ -7,7 +7,6 @@
 #include "aws/endpoint.h"
 #include "base/files.h"
 #include "base/must_have.h"
-#include "scan/key/key.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -367,4 +366,14 @@ int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 	if (*ret->key && !key_valid(ret->key, strlen(ret->key), &fault_of_key))
 		return refuse_url(ret_problem, s, fault_of_key.text);
 	return 0;
+}
+
+struct url_prefix url_prefix(const char *key)
+{
+	struct url_prefix prefix;
+	struct text t = TEXT(sizeof prefix.text - 1);
+	key_add_base(&t, key);
+	snprintf(prefix.text, sizeof prefix.text, "%s", text_string(&t));
+	text_clear(&t);
+	return prefix;
 }

@@ -4,6 +4,7 @@
 #include "base/problem.h"
 #include "base/text.h"
 #include "s3once/push.h"
+#include "scan/key/key.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,3 +67,8 @@ struct s3_url {
 bool url_is_s3(const char *s);
 /* 0, or -EINVAL with a sentence that quotes s. */
 int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem);
+/* Returns the prefix that push makes of the key of a URL: "logs" stands for "logs/". */
+struct url_prefix {
+	char text[KEY_BYTES_MAX + 2];
+};
+struct url_prefix url_prefix(const char *key);

@@ -237,16 +237,15 @@ static const char *name_suffix(const char *path)
 static void note_flattening(const struct s3once_options *run, struct text *note)
 {
 	struct stat st;
-	const size_t n = strlen(run->prefix);
-	const char *slash = n && run->prefix[n - 1] != '/' ? "/" : "";
+	const struct url_prefix prefix = url_prefix(run->prefix);
 	for (size_t i = 0; i < run->n_sources; i++) {
 		if (stat(run->sources[i], &st) || !S_ISDIR(st.st_mode))
 			continue;
 		text_addf(note,
 			"the files of each folder go directly below s3://%s/%s: %s/FILE gets the "
-			"key %s%sFILE; to keep the names of folders, push the folder above them",
+			"key %sFILE; to keep the names of folders, push the folder above them",
 			run->bucket, quote(run->prefix).text, quote(run->sources[i]).text,
-			quote(run->prefix).text, slash);
+			quote(prefix.text).text);
 		return;
 	}
 }

@@ -19,23 +19,18 @@
 #define SESSIONS_MAX 1000        /* the most sessions whose claims are shown */
 #define FAILURES_MAX (64U << 10) /* more bytes than the longest `failures` of a job's row */
 
-struct status {
-	uint64_t watch_ms; /* 0: WATCH_MS; UINT64_MAX: without --watch */
-	struct status_view view;
-};
-
 static const struct option what_options[] = {
-	VALUE("depth", NUMBER, offsetof(struct status, view.depth), "N",
+	VALUE("depth", NUMBER, offsetof(struct status_view, depth), "N",
 		"print a table with a sum for each folder down to N levels below the prefix, as du does",
 		.least = 1, .most = DEPTH_MAX),
-	VALUE("watch", AGE, offsetof(struct status, watch_ms), "[=DUR]",
+	VALUE("watch", AGE, offsetof(struct status_view, watch_ms), "[=DUR]",
 		"look again every DUR until a signal ends it, with what was done meanwhile",
 		.standard = "2s", .least = 100, .most = 24 * 3600 * 1000),
 	{NULL},
 };
 
 static const struct option output_options[] = {
-	VALUE("verbose", COUNT, offsetof(struct status, view.verbose), NULL,
+	VALUE("verbose", COUNT, offsetof(struct status_view, verbose), NULL,
 		"list all failed files, not only the first ten", .letter = 'v'),
 	{NULL},
 };
@@ -57,6 +52,11 @@ static const struct command status_command = {
 		    "  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n\n"
 		    "Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read.\n",
 };
+
+static bool is_watching(const struct status_view *view)
+{
+	return view->watch_ms != UINT64_MAX;
+}
 
 /* The jobs that are shown: those whose target is `asked`, or is above or below it. */
 struct jobs {
@@ -100,7 +100,7 @@ static enum outcome print_job(void *arg, const struct fleet_job *job, struct pro
 	if (!is_asked(jobs, &job->row))
 		return OUTCOME_OK;
 	enum outcome o = OUTCOME_OK;
-	if (!jobs->view->watches)
+	if (!is_watching(jobs->view))
 		o = job_row_failures(
 			jobs->view->frame->marks.conn, &job->row.key, NULL, &failures, ret_problem);
 	jobs->fleet.failures = text_string(&failures);
@@ -289,7 +289,7 @@ static enum outcome print_key(
 static enum outcome print_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
-	const struct audit_prefix prefix = audit_prefix(key);
+	const struct url_prefix prefix = url_prefix(key);
 	const struct mark_range range = {.prefix = prefix.text};
 	struct walk *walk = must_have(calloc(1, sizeof *walk));
 	struct mark_stream *stream = NULL;
@@ -413,35 +413,35 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 }
 
 /* Opens the marks, and shows them once or, with --watch, again and again. Returns the exit code. */
-static int show_status(struct status *status, struct command_frame *frame, const struct s3_url *url)
+static int show_status(struct status_view *view, const struct s3_url *url)
 {
+	struct command_frame *frame = view->frame;
 	struct mark_space space = {0};
-	struct status_view *view = &status->view;
-	const uint64_t interval_ms = status->watch_ms ? status->watch_ms : WATCH_MS;
+	const uint64_t interval_ms = view->watch_ms ? view->watch_ms : WATCH_MS;
 	if (!frame_open_marks(frame, url ? url->bucket : "", &space))
 		return frame->code;
-	view->frame = frame;
 	view->space = &space;
-	view->watches = status->watch_ms != UINT64_MAX;
-	const enum outcome o = view->watches ? watch_all(view, url, interval_ms, &frame->problem)
-					     : print_all(view, url, &frame->problem);
+	const enum outcome o = is_watching(view)
+				       ? watch_all(view, url, interval_ms, &frame->problem)
+				       : print_all(view, url, &frame->problem);
 	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;
 }
 
 int status_main(int argc, char **argv)
 {
-	struct status status = {.watch_ms = UINT64_MAX};
-	struct command_frame frame = {.command = &status_command, .values = &status};
+	struct status_view view = {.watch_ms = UINT64_MAX};
+	struct command_frame frame = {.command = &status_command, .values = &view};
 	struct s3_url url;
+	view.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	const bool has_url = frame.n > 0;
-	if (!has_url && (status.view.depth || status.watch_ms != UINT64_MAX))
+	if (!has_url && (view.depth || is_watching(&view)))
 		problem_set(&frame.problem, "%s: name s3://BUCKET[/PREFIX]",
-			status.view.depth ? "--depth shows the folders of a bucket"
-					  : "--watch looks at a bucket");
+			view.depth ? "--depth shows the folders of a bucket"
+				   : "--watch looks at a bucket");
 	else if ((!has_url || url_parse(frame.operands[0], &url, &frame.problem) == 0) &&
 		 frame_choose_marks(&frame, true))
-		frame.code = show_status(&status, &frame, has_url ? &url : NULL);
+		frame.code = show_status(&view, has_url ? &url : NULL);
 	return frame_end(&frame);
 }

@@ -40,7 +40,7 @@ struct status_view {
 	struct command_frame *frame;
 	struct status_page *page; /* the page that gets the lines; NULL: they are printed */
 	struct mark_space *space;
-	bool watches;      /* the status is shown repeatedly (--watch) */
+	uint64_t watch_ms; /* of --watch; 0: its default; UINT64_MAX: it was not given */
 	bool knows_bucket; /* the marks have a row of the bucket */
 	unsigned depth;    /* the levels of the table of folders; 0: there is no table */
 	unsigned verbose;
