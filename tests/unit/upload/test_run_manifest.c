@@ -26,7 +26,7 @@ static const struct row {
 	enum shows put, head;
 	bool is_stored;
 	const char *said;
-	bool is_dry, has_none, encrypts, is_stopped, is_limited;
+	bool is_dry, has_none, encrypts, is_stopped, is_limited, has_grace, no_progress;
 } rows[] = {
 	{"the reply proves it", THE_SUM, .is_stored = true},
 	{"the reply proves nothing", NOTHING, THE_SUM, true},
@@ -48,6 +48,9 @@ static const struct row {
 	{"a dry run", .is_stored = true, .is_dry = true, .said = "a manifest of the run would be"},
 	{"no manifest is wanted", .is_stored = true, .has_none = true},
 	{"the grace is over", .is_stopped = true, .said = "cannot be stored as "},
+	{"it is stopped, and has some grace", THE_SUM, .is_stored = true, .is_stopped = true,
+		.has_grace = true},
+	{"S3 takes nothing for too long", .no_progress = true, .said = "cannot be stored as "},
 	{"a limit was reached, and its grace is over", THE_SUM, .is_stored = true,
 		.is_limited = true},
 	{"the same, and it is stopped, too", .is_limited = true, .is_stopped = true,
@@ -145,6 +148,7 @@ static void test_row(const struct row *row)
 	struct steps steps;
 	if (!steps_make(&steps, "123456789", 9))
 		return;
+	steps.options.report_skipped = 1;
 	steps.options.manifest = !row->has_none;
 	steps.options.dry_run = row->is_dry;
 	steps.options.settings = sse;
@@ -156,7 +160,7 @@ static void test_row(const struct row *row)
 	script.server = &steps.server;
 	script.shows[0] = row->put;
 	script.shows[1] = row->head;
-	const size_t n = (row->put != NO_REPLY) + (row->head != NO_REPLY);
+	const size_t n = row->head != NO_REPLY ? 2 : row->put != NO_REPLY ? 1 : 0;
 	for (size_t i = 0; i < n; i++)
 		steps.server.steps[i] = (struct script_step){.reply = script.texts[i],
 			.close = true,
@@ -168,7 +172,11 @@ static void test_row(const struct row *row)
 	if (row->is_limited)
 		atomic_store(&run->end.has_reached_limit, true);
 	if (row->is_stopped || row->is_limited)
-		atomic_store(&run->end.grace_ends_ns, clock_monotonic_ns());
+		atomic_store(&run->end.grace_ends_ns,
+			clock_monotonic_ns() + (row->has_grace ? 20 * NS_PER_S : 0));
+	atomic_store(&run->progress.is_over, row->no_progress);
+	CHECK_INT(steps.events[S3ONCE_EVENT_UPLOADED], 1);
+	CHECK_INT(steps.events[S3ONCE_EVENT_SKIPPED], 1);
 	const bool has_one = !row->has_none && !row->is_dry;
 	bool good = CHECK_INT(run_manifest_put(run), row->is_stored);
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_MANIFEST], row->is_stored && has_one);
