@@ -85,7 +85,6 @@ PATIENT = ["--json", "--request-timeout", "30s", "--give-up-after", "30s"]
 MANY = [*PATIENT, "--concurrency", "12"]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("moment", BATCHES)
 def test_zombie_with_a_batch(moment, arenas, tmp_path):
     """Paused while several marks are in one request: who goes on has each file in one count, and sends none twice."""
@@ -110,7 +109,6 @@ def test_zombie_with_a_batch(moment, arenas, tmp_path):
         stage.finish()
 
 
-@pytest.mark.full
 def test_taken_over_between_parts_while_it_goes_on(arenas, tmp_path):
     """It is not paused, but its heartbeats do not get through, and one of its parts is late."""
     with Stage(tmp_path / "stage", arenas()) as stage:

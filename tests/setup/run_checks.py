@@ -20,7 +20,7 @@ FAST, FULL, QUICK, STATIC = (f"--{name}" in sys.argv for name in ("fast", "full"
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
 SIM = sys.argv[sys.argv.index("--sim") + 1] if "--sim" in sys.argv else None  # minutes
 LIMIT = 8 * 3600 if FULL or STATIC or SOAK or SIM else 2400
-JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, 2 * (os.cpu_count() or 1)))
+JOBS = os.environ.get("S3ONCE_JOBS") or str(min(6, 3 * (os.cpu_count() or 1)))  # a test computes a third of its time
 
 CLANG = 14  # of Debian 12, which decides about format
 WORLDS = 400  # that ./check plays, the same each time: some two minutes
@@ -106,7 +106,7 @@ def unit_tests(name):
     folder = REPOSITORY / "build" / name
     report = folder / "meson-logs" / "testlog.junit.xml"
     report.unlink(missing_ok=True)
-    code = run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", "2"])
+    code = run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", JOBS])
     count(f"unit tests ({name})", report, code)
 
 
@@ -115,12 +115,14 @@ def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults"), prog
     title = f"{marker or 'all'} tests in {where[0]} ({program or name})"
     report = LOGS / f"pytest-{name}-{where[0].replace('/', '-')}-{marker.replace(' ', '-') or 'all'}.xml"
     report.unlink(missing_ok=True)
+    report.with_suffix(".log").unlink(missing_ok=True)
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", JOBS, "-m", marker, "--junit-xml", report, *where]
     environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
     environment["S3ONCE_QUICK"] = "1" if QUICK else "0"
     if program:
         environment["S3ONCE_PROGRAM"] = program
-    code = run(argv + ["-o", "junit_family=xunit1"], **environment)
+    log = report.with_suffix(".log") if here.beside else None  # the tests that it is beside have the terminal
+    code = run(argv + ["-o", "junit_family=xunit1"], log, **environment)
     count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
 
 
@@ -228,8 +230,16 @@ def executables(folder, but=()):
 VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
 PLAIN = ("tests/faults/test_clocks.py", "tests/faults/test_huge_replies.py")  # what sanitizers do not stand
 MANY = "tests/faults/test_many_uploaders.py"  # measures
-WAITING = f"-n{int(JOBS) + 2}"  # leases and timeouts are waited for more than anything is computed
-FAULTS = ("tests/faults", WAITING, *(f"--ignore={file}" for file in (*PLAIN, MANY)))
+OF_OTHER_STEPS = (*PLAIN, MANY, *(() if FULL else ("tests/sim",)))
+
+
+def system_tests():
+    """With the faults, in one run: one start of each server, and one end in which workers have nothing left to do."""
+    marker = "not static" if FULL else ORDINARY
+    without = ("tests/faults",) if FAST else OF_OTHER_STEPS
+    pytest("check", marker, where=("tests", *(f"--ignore={path}" for path in without)))
+
+
 FIRST = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined")),
     ("source: format", True, clang_format),
@@ -240,20 +250,20 @@ BUILDS = [  # that the last steps need: the release is the program alone
     *([("build: the static program", False, static_build)] if FULL else []),
 ]
 BESIDE = [
-    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Db_ndebug=false")),
+    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Doptimization=1", "-Db_ndebug=false")),
+    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS), simulation("check", 1, worlds=WORLDS // 10))),
+    ("tests of the simulation", False, lambda: pytest("clang", ORDINARY, where=("tests/sim", "-n2"))),
     ("source: shape", True, lambda: executables("shape")),
     ("model of the protocol", False, models),
-    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS))),
     *([("simulation: worlds by libFuzzer", False, fuzzed_worlds)] if FULL else []),
 ]
 TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
-    ("system tests: ASan + UBSan", True, lambda: pytest("check", "not static" if FULL else ORDINARY)),
-    ("faults: ASan + UBSan", False, lambda: pytest("check", "", where=FAULTS)),
+    ("system tests and faults: ASan + UBSan", True, system_tests),
 ]
 OTHER_BUILDS = [
     ("unit tests: TSan", False, lambda: unit_tests("tsan")),
-    ("faults: clocks and memory", False, lambda: pytest("release", "", where=(*PLAIN, WAITING))),
+    ("faults: clocks and memory", False, lambda: pytest("release", "", where=PLAIN)),
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
     ("system tests: release", False, lambda: pytest("release", "smoke")),
 ]
