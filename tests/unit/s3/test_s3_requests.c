@@ -92,7 +92,8 @@ static bool check_meta(const struct script_request *r, const struct drawn *d, bo
 	return good;
 }
 
-#define OK_REPLY SCRIPT_REPLY("200", "ETag: \"e\"\r\nContent-Length: 0\r\n", "")
+#define OK_REPLY                                                                                   \
+	SCRIPT_REPLY("200", "ETag: \"e\"\r\nx-amz-version-id: v9\r\nContent-Length: 0\r\n", "")
 #define CREATED                                                                                    \
 	SCRIPT_REPLY("200", "",                                                                    \
 		"<InitiateMultipartUploadResult><UploadId>u</UploadId></"                          \
@@ -134,11 +135,18 @@ static void send_all(struct script_s3 *f, const struct drawn *d)
 		.meta = d->meta};
 	const struct s3_create create = {.target = d->target, .meta = d->meta};
 	CHECK_INT(s3_put_object(f->conn, &put, &object, problem), OUTCOME_OK);
+	CHECK_STRING(object.etag, "e");
+	CHECK_STRING(object.version_id, "v9");
 	CHECK_INT(s3_create_upload(f->conn, &create, &created, problem), OUTCOME_OK);
 	CHECK_INT(s3_head_object(f->conn, &d->target, NULL, &object, problem), OUTCOME_OK);
+	CHECK_STRING(object.etag, "e");
+	CHECK_STRING(object.version_id, "v9");
 	CHECK_INT(s3_get_range(f->conn, &d->target, 0, 3, NULL, &reply, etag, problem), OUTCOME_OK);
 	CHECK_STRING(text_string(&reply.body), "abc");
+	CHECK_STRING(etag, "e");
+	etag[0] = '\0';
 	CHECK_INT(s3_get_small(f->conn, &d->target, 100, NULL, &reply, etag, problem), OUTCOME_OK);
+	CHECK_STRING(etag, "e");
 	CHECK_INT(s3_delete_object(f->conn, "k", NULL, problem), OUTCOME_OK);
 	CHECK_INT(s3_abort_upload(f->conn, "k", "u", NULL, problem), OUTCOME_OK);
 	CHECK_INT(s3_look_for_bucket(f->conn, NULL, problem), OUTCOME_OK);
@@ -178,6 +186,7 @@ static void test_round(unsigned round)
 		good &= check_header(
 			r, "x-amz-request-payer", d.pays && !requests[i].is_of_bucket, "requester");
 		good &= check_header(r, "if-none-match", i == 0, "*");
+		good &= CHECK_STRING(r->body, i == 0 ? "123456789" : "");
 		good &= check_header(r, "range", i == 3, "bytes=0-2");
 		if (!good) {
 			fprintf(stderr, "\tround %u, request %zu\n", round, i);
