@@ -471,6 +471,137 @@ static void test_heartbeats_that_fail(void)
 	store_close(store);
 }
 
+/* The answers to heartbeats in turn, O for OK and T for an error, and the events of their lease. */
+static struct {
+	const char *answers;
+	atomic_uint n;
+	char events[32];
+} turns;
+
+static enum outcome answer_in_turn(void *arg, struct store_conn *conn, const struct lease_try *try,
+	struct item *ret_row, struct problem *ret_problem)
+{
+	const unsigned n = atomic_fetch_add(&turns.n, 1);
+	problem_set(ret_problem, "no answer");
+	return n < strlen(turns.answers) && turns.answers[n] == 'T' ? OUTCOME_TRANSIENT
+								    : OUTCOME_OK;
+}
+
+static void note_event(void *arg, enum lease_event event, const char *text, const char *owner)
+{
+	static const char letters[] = {[LEASE_SUSPECT] = 's',
+		[LEASE_RECOVERED] = 'r',
+		[LEASE_LOST] = 'l',
+		[LEASE_EXPIRED] = 'e',
+		[LEASE_OUTAGE] = 'o'};
+	const size_t n = strlen(turns.events);
+	CHECK(*text && !*owner);
+	if (n < sizeof turns.events - 1)
+		turns.events[n] = letters[event];
+}
+
+static const struct lease_ops in_turn = {
+	.renew = answer_in_turn, .row_version = own_row_version, .on_event = note_event};
+
+/* Two failures in a row are an outage, which is reported once, and again only after a heartbeat has
+ * got through. */
+static void test_outages(void)
+{
+	static const struct {
+		const char *answers, *events;
+	} rows[] = {
+		{"TOTOTO", ""},
+		{"TTTTO", "o"},
+		{"TTOTTO", "oo"},
+		{"TTTOTOTTTO", "oo"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct lease_options options = {
+			.ops = &in_turn, .lease_ns = LEASE_NS, .heartbeat_ns = 24 * NS_PER_MS};
+		struct store *store;
+		struct lease_keeper *beating;
+		struct lease *lease;
+		struct problem problem;
+		memset(&turns, 0, sizeof turns);
+		turns.answers = rows[i].answers;
+		if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+			lease_keeper_new(store, 1, &beating) ||
+			lease_new(beating, &options, &lease) ||
+			lease_start(lease, "first", clock_boot_ns()))
+			abort();
+		wait_until(atomic_load(&turns.n) > strlen(rows[i].answers),
+			.deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+		lease_free(lease);
+		if (!CHECK_STRING(turns.events, rows[i].events))
+			fprintf(stderr, "\trow %zu\n", i);
+		lease_keeper_free(beating);
+		store_close(store);
+	}
+}
+
+/* A lease recovers once, whether it was suspect or had run out, and a stopped one says nothing. */
+static void test_recovers(void)
+{
+	const struct lease_options options = {
+		.ops = &in_turn, .lease_ns = LEASE_NS, .suspect_ns = LEASE_NS / 4};
+	for (int has_expired = 0; has_expired < 2; has_expired++) {
+		const uint64_t age_ns = has_expired ? LEASE_NS : LEASE_NS * 7 / 8;
+		const char *ends = has_expired ? "se" : "s", *recovers = has_expired ? "ser" : "sr";
+		struct lease *lease;
+		memset(&turns, 0, sizeof turns);
+		turns.answers = "TTTOO";
+		if (lease_new(keeper, &options, &lease) ||
+			lease_start(lease, "first", clock_boot_ns() - age_ns))
+			abort();
+		wait_until(strlen(turns.events) == strlen(ends),
+			.deadline_ns = clock_boot_ns() + 20 * NS_PER_S);
+		CHECK_STRING(turns.events, ends);
+		CHECK_INT(renew_now(lease), OUTCOME_TRANSIENT); /* three tries */
+		CHECK_STRING(turns.events, ends);
+		CHECK_INT(renew_now(lease), OUTCOME_OK);
+		CHECK_STRING(turns.events, recovers);
+		CHECK_INT(renew_now(lease), OUTCOME_OK);
+		CHECK_STRING(turns.events, recovers);
+		CHECK_INT(turns.n, 5);
+		lease_free(lease);
+	}
+	struct lease *lease;
+	memset(&turns, 0, sizeof turns);
+	turns.answers = "";
+	if (lease_new(keeper, &options, &lease) ||
+		lease_start(lease, "first", clock_boot_ns() - LEASE_NS * 5 / 8))
+		abort();
+	lease_stop(lease);
+	CHECK_STRING(turns.events, "");
+	lease_free(lease);
+}
+
+/* A row of unknown age gets no heartbeat before it was renewed, and gets them from then on. */
+static void test_heartbeats_of_unknown_age(void)
+{
+	const struct lease_options options = {
+		.ops = &in_turn, .lease_ns = LEASE_NS, .heartbeat_ns = 10 * NS_PER_MS};
+	struct store *store;
+	struct lease_keeper *beating;
+	struct lease *lease;
+	struct problem problem;
+	memset(&turns, 0, sizeof turns);
+	turns.answers = "";
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+		lease_keeper_new(store, 1, &beating) || lease_new(beating, &options, &lease) ||
+		lease_start(lease, "first", 0))
+		abort();
+	wait_until(atomic_load(&turns.n), .deadline_ns = clock_boot_ns() + 100 * NS_PER_MS);
+	CHECK_INT(turns.n, 0);
+	CHECK_INT(lease_renew(lease, NULL, NULL, 0, &problem), OUTCOME_OK);
+	wait_until(turns.n > 2, .deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+	CHECK(turns.n > 2);
+	CHECK_STRING(turns.events, "");
+	lease_free(lease);
+	lease_keeper_free(beating);
+	store_close(store);
+}
+
 int main(void)
 {
 	if (lease_keeper_new(NULL, 1, &keeper))
@@ -494,6 +625,9 @@ int main(void)
 	test_each_ends_in_time();
 	test_ends_twice();
 	test_heartbeats_that_fail();
+	test_outages();
+	test_recovers();
+	test_heartbeats_of_unknown_age();
 	lease_keeper_free(keeper);
 	return check_result();
 }
