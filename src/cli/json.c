@@ -5,11 +5,6 @@
 #include "base/clock.h"
 #include <stdlib.h>
 
-void json_set_number(json_t *object, const char *name, uint64_t value)
-{
-	json_object_set_new(object, name, json_integer((json_int_t)value));
-}
-
 json_t *json_set_members(json_t *object, const struct json_member *members)
 {
 	char time[21];

@@ -29,7 +29,6 @@ json_t *json_set_members(json_t *object, const struct json_member *members);
 /* Takes the reference of a json_t. */
 #define NODE(name, value) ((struct json_member){(name), IS_NODE, .node = (value)})
 
-void json_set_number(json_t *object, const char *name, uint64_t value);
 /* Sets "text", "code" and "request_id" of a problem; each is "" if `problem` is NULL. Returns the
  * object. */
 json_t *json_set_problem(json_t *object, const struct problem *problem);

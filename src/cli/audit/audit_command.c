@@ -111,6 +111,6 @@ json_t *fates_json(
 {
 	json_t *object = json_event(event);
 	for (size_t i = 0; i < n; i++)
-		json_set_number(object, names[which[i]].event, fates->counts[which[i]]);
+		json_set(object, NUMBER(names[which[i]].event, fates->counts[which[i]]));
 	return object;
 }

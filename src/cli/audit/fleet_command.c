@@ -343,7 +343,7 @@ static int look_at_jobs(struct fleet *fleet)
 	if (fleet->frame->json) {
 		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
 		for (int i = 0; i < FLEET_SUMS; i++)
-			json_set_number(object, sums[i], view->sums[i]);
+			json_set(object, NUMBER(sums[i], view->sums[i]));
 		json_print(&fleet->frame->output, json_set(object, NUMBER("exit", code)));
 		return code;
 	}

@@ -292,13 +292,13 @@ static void print_end_as_json(const struct verification *v, const struct problem
 		BYTES("prefix", v->named), NUMBER("listed", end->counts.listed));
 	for (int i = 0; i < FINDINGS; i++)
 		if (results[i].name) /* FINDING_NOTHING has none */
-			json_set_number(object, results[i].name, end->counts.of[i]);
+			json_set(object, NUMBER(results[i].name, end->counts.of[i]));
 	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)
 		if (count)
-			json_set_number(requests, kind, count);
+			json_set(requests, NUMBER(kind, count));
 	for (size_t i = 0; store && (kind = store->ops->kind(store, i, &count)); i++)
 		if (count)
-			json_set_number(requests, kind, count);
+			json_set(requests, NUMBER(kind, count));
 	json_print(output,
 		json_set(object, NUMBER("looked_at", end->counts.looked_at),
 			NUMBER("bytes_read", end->counts.bytes_read),

@@ -152,7 +152,7 @@ bool counts_repeat_a_night(const struct s3once_counts *counts)
 static void set_counts(json_t *object, const struct s3once_counts *c)
 {
 	for (const struct counter *counter = run_counters; counter->name; counter++)
-		json_set_number(object, counter->name, counter_value(counter, c));
+		json_set(object, NUMBER(counter->name, counter_value(counter, c)));
 	json_set(object, NUMBER("in_flight", c->in_flight), NUMBER("concurrency", c->concurrency),
 		BYTES("limited_by",
 			(size_t)c->limited_by < LIMITS ? limits[c->limited_by].word : ""),
@@ -195,7 +195,7 @@ json_t *json_of_event(const struct push_options *options, const struct s3once_ev
 	if (shape->traits & HAS_KEY)
 		json_set_bytes(object, "key", event->key);
 	if (shape->traits & HAS_BYTES)
-		json_set_number(object, "bytes", event->bytes);
+		json_set(object, NUMBER("bytes", event->bytes));
 	if (shape->traits & HAS_OBJECT)
 		json_set(object, BYTES("version_id", event->version_id), BYTES("etag", event->etag),
 			BYTES("checksum", event->checksum));
@@ -245,7 +245,7 @@ json_t *json_summary(
 	json_set(object, TIME("uploaded_before", push ? s3once_push_counts(push)->repeats_s : 0));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)
-			json_set_number(requests, kind, count);
+			json_set(requests, NUMBER(kind, count));
 	const char *manifest = push ? s3once_push_manifest(push) : "";
 	return json_set(
 		object, NODE("requests", requests), BYTES("manifest", *manifest ? manifest : NULL));

@@ -326,7 +326,7 @@ void status_print_counts(struct status_view *view, const char *prefix,
 			json_set_bytes(object, "service", space->service);
 		json_set(object, BYTES("bucket", space->bucket), BYTES("prefix", prefix));
 		for (int i = 0; i < STATUS_COUNTS; i++)
-			json_set_number(object, names[i], of[i]);
+			json_set(object, NUMBER(names[i], of[i]));
 		json_print(&view->frame->output, object);
 		return;
 	}
