@@ -298,11 +298,11 @@ static void test_what_is_kept(void)
 	CHECK_STRING(version.etag, MD5);
 	/* A version id that a mark cannot hold is left out, and not cut. */
 	memset(object_md5.version_id, 'v', VERSION_MAX);
-	version_keep_object(&version, &object_md5, true);
+	version_set_object(&version, &object_md5, true);
 	CHECK_INT(strlen(version.version_id), VERSION_MAX);
 	version.version_id[0] = '\0';
 	object_md5.version_id[VERSION_MAX] = 'v';
-	version_keep_object(&version, &object_md5, true);
+	version_set_object(&version, &object_md5, true);
 	CHECK_STRING(version.version_id, "");
 }
 
@@ -334,7 +334,7 @@ static void test_needs(void)
 		object.etag_is_opaque = needs[i].is_opaque;
 		bool good = CHECK_INT(proof_needs(&object, &parts), needs[i].kinds);
 		good &= CHECK_INT(parts, needs[i].parts);
-		good &= CHECK_INT(proof_tells_whole(&object), needs[i].tells_whole);
+		good &= CHECK_INT(proof_has_whole_sum(&object), needs[i].tells_whole);
 		if (!good)
 			fprintf(stderr, "\trow %zu of needs\n", i);
 	}
