@@ -1,0 +1,277 @@
+/* When credentials that expire are renewed, by clocks that the test moves. Time that has passed
+ * since boot decides when to renew, and the wall clock when they have expired. */
+#include "../check.h"
+#include "../store/sqlite_scratch.h"
+#include "aws/call.h"
+#include "aws/credentials/credentials_providers.h"
+#include "base/clock.h"
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WALL_S 1700000000 /* the wall clock stands still, until the test moves it */
+
+static _Atomic int64_t boot_shift_ns, wall_s = WALL_S;
+
+/* In place of libc's. */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	const int result = (int)syscall(SYS_clock_gettime, clock, ret);
+	if (clock == CLOCK_REALTIME)
+		*ret = (struct timespec){.tv_sec = wall_s, .tv_nsec = 500000000};
+	if (clock == CLOCK_BOOTTIME) {
+		const int64_t ns = ret->tv_sec * 1000000000LL + ret->tv_nsec + boot_shift_ns;
+		*ret = (struct timespec){ns / 1000000000, ns % 1000000000};
+	}
+	return result;
+}
+
+/* What the program of the profile prints from now on. life_s 0: they never expire. */
+static void write_keys(const char *key, int64_t life_s)
+{
+	char until[21] = "";
+	FILE *file = fopen("next", "w");
+	clock_format_iso(clock_wall_s() + life_s, until);
+	fprintf(file,
+		"{\"Version\":1,\"AccessKeyId\":\"%s\",\"SecretAccessKey\":\"s\","
+		"\"SessionToken\":\"t\"%s%s%s}",
+		key, life_s ? ",\"Expiration\":\"" : "", life_s ? until : "", life_s ? "\"" : "");
+	fclose(file);
+	CHECK_INT(rename("next", "keys.json"), 0);
+}
+
+static struct credentials_chain *chain_of(uint64_t patience_ms)
+{
+	const struct credentials_options options = {
+		.profile = "p", .config_path = "config", .patience_ms = patience_ms};
+	struct credentials_chain *chain = NULL;
+	if (credentials_chain_new(&options, &chain))
+		abort();
+	return chain;
+}
+
+/* Gets the credentials, and checks whose they are. NULL: it fails. */
+static unsigned get(struct credentials_chain *chain, const char *key)
+{
+	struct credentials got = {0};
+	struct problem problem = {0};
+	unsigned generation = 0;
+	const int error = credentials_get(chain, NULL, &got, &generation, &problem);
+	if (!CHECK_INT(error == 0, key != NULL) || (key && !CHECK_STRING(got.access_key, key)))
+		fprintf(stderr, "\t%s\n", problem.text);
+	credentials_wipe(&got);
+	return generation;
+}
+
+static uint64_t next_ns(struct credentials_chain *chain)
+{
+	uv_mutex_lock(&chain->mutex);
+	const uint64_t ns = chain->locked.next_ns;
+	uv_mutex_unlock(&chain->mutex);
+	return ns;
+}
+
+static unsigned loads(struct credentials_chain *chain)
+{
+	uv_mutex_lock(&chain->mutex);
+	const unsigned n = chain->locked.ended;
+	uv_mutex_unlock(&chain->mutex);
+	return n;
+}
+
+/* Wakes the keeper, which would see only some time later that a clock was moved. */
+static void wake(struct credentials_chain *chain)
+{
+	uv_mutex_lock(&chain->mutex);
+	uv_cond_broadcast(&chain->changed);
+	uv_mutex_unlock(&chain->mutex);
+}
+
+/* Waits for that many loads, for five seconds at most. If there are that many already, waits a
+ * moment for one that is due too early. */
+static bool check_loads(struct credentials_chain *chain, unsigned n)
+{
+	wake(chain);
+	if (loads(chain) == n)
+		usleep(50000);
+	for (unsigned i = 0; i < 1000 && loads(chain) < n; i++)
+		usleep(5000);
+	return CHECK_INT(loads(chain), n);
+}
+
+/* Time passes for both clocks, after the keeper has seen the present one. */
+static void pass_s(int64_t s)
+{
+	wall_s += s;
+	boot_shift_ns += s * (int64_t)NS_PER_S;
+}
+
+/* A quarter of an hour before they expire, or when two thirds of their life have passed. */
+static void test_when(void)
+{
+	static const struct {
+		int64_t life_s, in_s;
+	} lives[] = {{1, 1}, {2, 2}, {3, 2}, {4, 3}, {60, 40}, {2697, 1798}, {2700, 1800},
+		{2703, 1803}, {3600, 2700}, {43200, 42300}};
+	for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+		write_keys("first", lives[i].life_s);
+		struct credentials_chain *chain = chain_of(1);
+		const uint64_t before_ns = clock_boot_ns();
+		get(chain, "first");
+		const uint64_t in_ns = (uint64_t)lives[i].in_s * NS_PER_S, due_ns = next_ns(chain);
+		bool good = CHECK(due_ns >= before_ns + in_ns);
+		good &= CHECK(due_ns <= clock_boot_ns() + in_ns);
+		if (!good)
+			fprintf(stderr, "\ta life of %d s\n", (int)lives[i].life_s);
+		credentials_chain_free(chain);
+	}
+}
+
+static void test_renewal(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 3600);
+	struct credentials_chain *chain = chain_of(1);
+	const unsigned first = get(chain, "first");
+	credentials_accepted(chain);
+	write_keys("second", 2 * 3600);
+	/* The wall clock is set: they are no older for that. */
+	wall_s += 600;
+	check_loads(chain, 1);
+	wall_s -= 600;
+	pass_s(2690);
+	check_loads(chain, 1);
+	CHECK_INT(get(chain, "first"), first);
+	pass_s(10);
+	check_loads(chain, 2);
+	CHECK_INT(get(chain, "second"), first + 1);
+	/* The same keys with a longer life are the same generation. */
+	write_keys("second", 3 * 3600);
+	pass_s(3600);
+	check_loads(chain, 3);
+	CHECK_INT(get(chain, "second"), first + 1);
+	/* Time passes while the wall clock is behind. */
+	write_keys("third", 3600);
+	boot_shift_ns += 7200 * (int64_t)NS_PER_S;
+	check_loads(chain, 4);
+	CHECK_INT(get(chain, "third"), first + 2);
+	credentials_chain_free(chain);
+}
+
+/* Those in force are used until they expire, however often a renewal fails. Then calls wait, and
+ * those that come later go on. */
+static void test_failures(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 3600);
+	struct credentials_chain *chain = chain_of(1);
+	get(chain, "first");
+	credentials_accepted(chain);
+	CHECK_INT(unlink("keys.json"), 0);
+	pass_s(2701);
+	for (unsigned failures = 1; failures <= 8; failures++) {
+		uint64_t most_ms = 500;
+		for (unsigned i = 0; i < failures && most_ms < 30000; i++)
+			most_ms *= 2;
+		most_ms = most_ms < 30000 ? most_ms : 30000;
+		check_loads(chain, 1 + failures);
+		uv_mutex_lock(&chain->mutex);
+		const uint64_t in_ns = chain->locked.next_ns - chain->locked.ended_ns;
+		bool good = CHECK_INT(chain->locked.failures, failures);
+		uv_mutex_unlock(&chain->mutex);
+		good &= CHECK(in_ns <= most_ms * NS_PER_MS);
+		good &= CHECK(in_ns + 10 * NS_PER_MS >= most_ms / 2 * NS_PER_MS);
+		if (!good)
+			fprintf(stderr, "\tfailure %u\n", failures);
+		get(chain, "first");
+		boot_shift_ns += (int64_t)in_ns;
+	}
+	check_loads(chain, 10);
+	wall_s = WALL_S + 3600 - 1;
+	get(chain, "first");
+	wall_s = WALL_S + 3600;
+	get(chain, NULL);
+	write_keys("second", 3600);
+	boot_shift_ns += 30 * (int64_t)NS_PER_S;
+	wake(chain);
+	for (unsigned i = 0; i < 1000 && chain->generation == 1; i++)
+		usleep(5000);
+	get(chain, "second");
+	credentials_chain_free(chain);
+}
+
+/* The wall clock jumps, as when a host wakes up: the next call has others at once. */
+static void test_expired(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 3600);
+	struct credentials_chain *chain = chain_of(60000);
+	get(chain, "first");
+	credentials_accepted(chain);
+	wall_s += 3599;
+	get(chain, "first");
+	wall_s += 1;
+	write_keys("second", 3600);
+	get(chain, "second");
+	CHECK_INT(loads(chain), 2);
+	credentials_chain_free(chain);
+}
+
+static void test_no_expiry(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 0);
+	struct credentials_chain *chain = chain_of(1);
+	get(chain, "first");
+	CHECK(next_ns(chain) == UINT64_MAX);
+	pass_s(1000000);
+	check_loads(chain, 1);
+	get(chain, "first");
+	credentials_chain_free(chain);
+}
+
+/* A refusal that may have another reason causes a load once in a minute at most. */
+static void test_guesses(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 3600);
+	struct credentials_chain *chain = chain_of(1);
+	const unsigned generation = get(chain, "first");
+	credentials_accepted(chain);
+	boot_shift_ns += 55 * (int64_t)NS_PER_S;
+	CHECK(!credentials_refused(chain, generation, false, NULL));
+	CHECK_INT(loads(chain), 1);
+	boot_shift_ns += 5 * (int64_t)NS_PER_S;
+	CHECK(!credentials_refused(chain, generation, false, NULL)); /* they are the same */
+	CHECK_INT(loads(chain), 2);
+	write_keys("second", 3600);
+	CHECK(!credentials_refused(chain, generation, false, NULL));
+	CHECK_INT(loads(chain), 2);
+	boot_shift_ns += 60 * (int64_t)NS_PER_S;
+	CHECK(credentials_refused(chain, generation, false, NULL));
+	CHECK_INT(loads(chain), 3);
+	CHECK_INT(get(chain, "second"), generation + 1);
+	credentials_chain_free(chain);
+}
+
+int main(void)
+{
+	static const char *const names[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+		"AWS_SESSION_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		unsetenv(names[i]);
+	setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
+	scratch_make();
+	FILE *file = fopen("config", "w");
+	fprintf(file, "[profile p]\ncredential_process = cat keys.json\n");
+	fclose(file);
+	test_when();
+	test_renewal();
+	test_failures();
+	test_expired();
+	test_no_expiry();
+	test_guesses();
+	scratch_remove();
+	return check_result();
+}
