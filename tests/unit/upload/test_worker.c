@@ -1,0 +1,144 @@
+/* One worker and the files that it takes one after the other: what one of them leaves behind is
+ * nothing to the next one, and all is counted that was begun. */
+#include "base/clock.h"
+#include "steps.h"
+
+#define FILES 3 /* a, b and k */
+
+#define STORED STEPS_REPLY("200", "ETag: \"e\"\r\nx-amz-checksum-crc32c: 4waSgw==\r\n", "")
+#define SHOWN                                                                                      \
+	STEPS_REPLY("200",                                                                         \
+		"Content-Length: 9\r\nETag: \"e\"\r\nx-amz-checksum-crc32c: 4waSgw==\r\n", "")
+#define ABSENT    STEPS_REPLY("404", "", "")
+#define DENIED    STEPS_REPLY("403", "", "<Error><Code>AccessDenied</Code></Error>")
+#define TOO_LONG  STEPS_REPLY("400", "", "<Error><Code>KeyTooLongError</Code></Error>")
+#define PUT(key)  "PUT /b/" key "\n"
+#define HEAD(key) "HEAD /b/" key "\n"
+#define ALL_PUT   PUT("a") PUT("b") PUT("k")
+
+static const struct row {
+	const char *name;
+	const char *replies[7];
+	const char *asked;
+	unsigned n_files;
+	bool removes, is_dry, stops_before, final;
+	uint64_t most_bytes;
+	/* afterwards */
+	unsigned uploaded, failed, planned, removed, left;
+	bool ends_run, reaches_limit;
+	unsigned turns; /* that have ended otherwise than by the end of the run */
+} rows[] = {
+	{"all are stored", {STORED, STORED, STORED}, ALL_PUT, 3, .uploaded = 3, .turns = 3},
+	{"one has failed", {STORED, TOO_LONG, STORED}, ALL_PUT, 3, .uploaded = 2, .failed = 1,
+		.turns = 3},
+	/* What is refused first is sent once more without its checksum. */
+	{"the first has failed", {TOO_LONG, TOO_LONG, STORED, STORED}, PUT("a") ALL_PUT, 3,
+		.uploaded = 2, .failed = 1, .turns = 3},
+	{"one is denied, after others", {STORED, DENIED, STORED}, ALL_PUT, 3, .uploaded = 2,
+		.failed = 1, .turns = 3},
+	/* What was put aside fails as soon as something is stored. */
+	{"one is denied, before others", {DENIED, STORED, STORED}, ALL_PUT, 3, .uploaded = 2,
+		.failed = 1, .turns = 2},
+	{"all are denied", {DENIED, DENIED, DENIED}, ALL_PUT, 3, .ends_run = true},
+	{"the only one is denied", {DENIED}, PUT("k"), 1, .failed = 1},
+	{"what has failed is not removed", {STORED, SHOWN, TOO_LONG, STORED, SHOWN},
+		PUT("a") HEAD("a") PUT("b") PUT("k") HEAD("k"), 3, .removes = true, .uploaded = 2,
+		.failed = 1, .removed = 2, .turns = 3},
+	{"a dry run", {ABSENT, ABSENT, ABSENT}, HEAD("a") HEAD("b") HEAD("k"), 3, .is_dry = true,
+		.removes = true, .planned = 3, .turns = 3},
+	{"a limit", {STORED}, PUT("a"), 3, .most_bytes = 9, .uploaded = 1, .reaches_limit = true,
+		.turns = 1},
+	{"a limit within the second file", {STORED, STORED}, PUT("a") PUT("b"), 3, .most_bytes = 10,
+		.uploaded = 2, .reaches_limit = true, .turns = 2},
+	{"a limit before the host ends", {STORED}, PUT("a"), 3, .most_bytes = 9, .final = true,
+		.uploaded = 1, .left = 1, .reaches_limit = true, .turns = 1},
+	{"it was stopped before", {NULL}, "", 3, .stops_before = true},
+};
+
+static void add_file(struct steps *steps, const char *name)
+{
+	char path[120];
+	snprintf(path, sizeof path, "%s/%s", steps->tree, name);
+	const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK_INT(write(fd, "123456789", 9), 9);
+	CHECK_INT(futimens(fd, (struct timespec[]){{.tv_sec = 2000}, {.tv_sec = 2000}}), 0);
+	close(fd);
+}
+
+/* Puts all files of the folder into the queue, as one block. */
+static void feed_all_files(struct steps *steps)
+{
+	struct candidate *files[FILES];
+	struct scan_entry entry;
+	size_t n = 0;
+	while (scan_next(steps->run->files.scan, &entry, &steps->problem) > 0 && n < FILES)
+		if (entry.kind == SCAN_FILE)
+			files[n++] = feed_new_candidate(&entry);
+	CHECK(queue_add(steps->run->queue, files, n));
+	queue_enter(steps->run->queue, QUEUE_COMPLETE);
+}
+
+static void test_row(const struct row *row)
+{
+	struct script_step script[7];
+	struct steps steps;
+	size_t n = 0;
+	for (; n < 7 && row->replies[n]; n++)
+		script[n] = (struct script_step){row->replies[n], .close = true};
+	if (!steps_make(&steps, "123456789", 9))
+		return;
+	if (row->n_files > 1) {
+		add_file(&steps, "a");
+		add_file(&steps, "b");
+	}
+	steps.options.removes = row->removes;
+	steps.options.remove_even = S3ONCE_REMOVE_FOREIGN;
+	steps.options.final = row->final;
+	steps.options.max_transfer_bytes = row->most_bytes;
+	if (!steps_begin_run(&steps, script, n))
+		return;
+	struct run *run = steps.run;
+	run->dry = row->is_dry;
+	s3_set_support(run->s3, S3_PUT_CONDITION, S3_YES);
+	feed_all_files(&steps);
+	if (row->stops_before)
+		run_ask_to_stop(run);
+	steps.worker = worker_new(run);
+	const uint64_t steps_before = atomic_load(&run->progress.steps);
+	worker_run(steps.worker);
+	const struct s3once_counts counts = report_get(&run->report);
+	bool good = CHECK_INT(counts.uploaded, row->uploaded);
+	good &= CHECK_INT(counts.failed, row->failed);
+	good &= CHECK_INT(counts.planned, row->planned);
+	good &= CHECK_INT(counts.removed, row->removed);
+	good &= CHECK_INT(counts.not_removed, 0);
+	good &= CHECK_INT(counts.left, row->left);
+	good &= CHECK_INT(counts.in_flight, 0);
+	good &= CHECK_INT(counts.bytes_under_way, 0);
+	good &= CHECK_INT(atomic_load(&run->liveness.tasks), 0);
+	good &= CHECK_INT(atomic_load(&run->refusals.n_refused), 0);
+	good &= CHECK_INT(atomic_load(&run->end.failed_setup), row->ends_run);
+	good &= CHECK_INT(atomic_load(&run->end.has_reached_limit), row->reaches_limit);
+	/* The end of each turn is progress. So are bytes that move. */
+	good &= CHECK(atomic_load(&run->progress.steps) - steps_before >= row->turns);
+	good &= row->turns || CHECK_INT(steps.events[S3ONCE_EVENT_UPLOADED], 0);
+	const bool all_in_s3 = row->uploaded == row->n_files || row->planned;
+	if (!row->stops_before && !row->ends_run)
+		good &= CHECK_INT(counts.oldest_unshipped_ns != INT64_MAX, !all_in_s3);
+	/* Each buffer that was lent is back. */
+	good &= CHECK_INT(steps.worker->reader.buffer_bytes, READER_OWN_BYTES);
+	for (struct candidate *c; (c = queue_pop_file(run->queue)); free(c))
+		good &= CHECK(row->reaches_limit || row->stops_before || row->ends_run);
+	if (!good)
+		fprintf(stderr, "\t%s\n", steps.said);
+	if (!steps_asked(&steps, row->asked) || !good)
+		fprintf(stderr, "\t%s\n", row->name);
+	steps_end(&steps);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		test_row(&rows[i]);
+	return check_result();
+}
