@@ -558,6 +558,8 @@ static void test_forget(struct store_conn *conn)
 	mark_clear(&old);
 	old = present(&a);
 	forget_as_others_see_it(&b, &old);
+	echo_time_s +=
+		MARK_FORGOTTEN_KEEP_S + 10; /* it was done long ago, and is kept all the same */
 	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(seen.state, for_good ? MARK_ABSENT : MARK_FORGOTTEN);
@@ -770,6 +772,51 @@ static void test_other_content_of_one_time(struct store_conn *conn)
 	mark_clear(&before);
 }
 
+/* Every mark and every version of a file, against the rule in words. */
+static void test_says(void)
+{
+	static const char *const contents[] = {"", "c1", "c2"};
+	const unsigned all = MARK_UNREADABLE + 1;
+	for (unsigned i = 0; i < all * 3 * 3 * 32; i++) {
+		const unsigned flags = i / all / 9;
+		struct mark mark = {.state = (enum mark_state)(i % all)};
+		const bool same_size = flags & 1, same_time = flags & 2, is_piped = flags & 4;
+		const char *content = contents[i / all % 3], *its = contents[i / all / 3 % 3];
+		mark.has_done = flags & 8;
+		mark.done.size = 5;
+		mark.done.mtime_ns = 7;
+		mark.done.mtime_is_shared = flags & 16;
+		strcpy(mark.done.content, its);
+		enum mark_says want = SAYS_COMPARE;
+		switch (mark.state) {
+		case MARK_ABSENT: /* nobody has it */
+		case MARK_FAILED:
+		case MARK_FORGOTTEN:
+			want = SAYS_FREE;
+			break;
+		case MARK_CLAIMED: /* somebody has it, or may have it */
+		case MARK_UNREADABLE:
+			want = SAYS_CLAIMED;
+			break;
+		case MARK_DONE: /* the key, the content, or size and time tell a version */
+			if (is_piped)
+				want = SAYS_DONE;
+			else if (*content && *its)
+				want = strcmp(content, its) == 0 ? SAYS_DONE : SAYS_CHANGED;
+			else if (!same_size)
+				want = SAYS_CHANGED;
+			else if (same_time && !mark.done.mtime_is_shared)
+				want = SAYS_DONE;
+			break;
+		}
+		const struct asked asked = {
+			same_size ? 5 : 6, same_time ? 7 : 8, content, is_piped};
+		if (!CHECK_INT(mark_says(&mark, &asked), want))
+			fprintf(stderr, "\tstate %u, flags %u, content '%s' and '%s'\n", i % all,
+				flags, content, its);
+	}
+}
+
 static void on_store(bool echo)
 {
 	struct store *store;
@@ -803,6 +850,7 @@ static void on_store(bool echo)
 
 int main(void)
 {
+	test_says();
 	test_unreadable();
 	test_packed();
 	test_shards();
