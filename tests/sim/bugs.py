@@ -48,8 +48,9 @@ BUGS = {
         'snprintf(object, sizeof object, "%s", subject->ref.key);',
     ),
     "mark-has-the-suffix-of-its-claim": (  # and not that of what was opened since
-        "strcmp(version->suffix, claim->suffix) != 0",
-        "strcmp(version->suffix, ref->suffix) != 0",
+        "struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};",
+        "struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};\n"
+        "\tmemcpy(mark.done.suffix, claim->suffix, sizeof mark.done.suffix);",
     ),
     # What is in S3
     "put-lost-is-done": (

@@ -38,6 +38,8 @@ struct heard {
 	uint64_t moved_ns;     /* when it last finished a file, or sent a body */
 	uint64_t said_ns;      /* when it last said anything */
 	uint64_t suspended_ns; /* of the process, at silent_ns */
+	uint64_t left_ns;      /* when it last gave up a request that was not answered */
+	unsigned n_asked;      /* how many such requests it waits for */
 };
 struct machine_process {
 	struct machine *machine;

@@ -478,6 +478,7 @@ static int exchange(const struct http *http, const struct http_request *request,
 		const int error = wait_on(request, silence == SILENCE_TRICKLES
 							   ? UINT64_MAX / 4
 							   : http->shared->stall_timeout_ns);
+		silences_left(task_process());
 		return give_up(request, error ? error : -ETIMEDOUT, ret_problem);
 	}
 	if (fault == FAULT_LOST_AFTER || fault == FAULT_SENT_TWICE)

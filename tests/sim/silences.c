@@ -14,6 +14,9 @@
 /* More where answers take long or do not come: a run may have waited for the table and got its
  * answers for minutes, while S3 was not asked for anything. */
 #define TABLE_S 1800
+/* A run that has not asked the silent server for this long does not wait for it. It waits for
+ * another run, perhaps, which holds the files. */
+#define ASKS_NO_MORE_S (2 * RUN_REQUEST_S + 60)
 
 enum kind {
 	S3_IS_SILENT,
@@ -114,15 +117,28 @@ static bool leaves_first(const struct machine_process *process, const struct wir
 	return true;
 }
 
+static bool asks_no_more(const struct heard *heard)
+{
+	return !heard->n_asked && world_now_ns() > heard->left_ns + ASKS_NO_MORE_S * NS_PER_S;
+}
+
 void silences_asked(struct machine_process *process, const struct wire_request *request)
 {
 	struct heard *heard = &process->heard;
-	if (leaves_first(process, request)) /* and may have said already what it waits for */
+	/* In the first case, it may have said already what it waits for. */
+	if (leaves_first(process, request) || asks_no_more(heard))
 		heard->silent_ns = 0;
+	heard->n_asked++;
 	if (heard->silent_ns)
 		return;
 	heard->silent_ns = world_now_ns();
 	heard->suspended_ns = process->suspended_ns;
+}
+
+void silences_left(struct machine_process *process)
+{
+	process->heard.n_asked--;
+	process->heard.left_ns = world_now_ns();
 }
 
 /* For how long nothing has moved, in s. What was stopped or asleep has had no time. */
@@ -131,8 +147,8 @@ static uint64_t still_s(const struct machine_process *process)
 	const struct heard *heard = &process->heard;
 	const uint64_t since_ns =
 		heard->silent_ns > process->continued_ns ? heard->silent_ns : process->continued_ns;
-	if (!heard->silent_ns || process->is_stopped || process->machine->suspended_at_ns ||
-		heard->suspended_ns != process->suspended_ns)
+	if (!heard->silent_ns || asks_no_more(heard) || process->is_stopped ||
+		process->machine->suspended_at_ns || heard->suspended_ns != process->suspended_ns)
 		return 0;
 	return (world_now_ns() - since_ns) / NS_PER_S;
 }
@@ -145,7 +161,7 @@ static uint64_t limit_s(void)
 
 static bool table_takes_long(void)
 {
-	return world.scenario.slow || world.scenario.hangs;
+	return world.scenario.slow || world.scenario.hangs || world.scenario.meets;
 }
 
 static void judge_one(const struct machine_process *process)

@@ -18,8 +18,9 @@ enum silence {
 enum silence silence_of(const struct wire_request *request);
 /* Whether it is applied all the same, a while later: a Complete that takes long. */
 bool silence_applies(const struct wire_request *request);
-/* A request of a process meets it, or has got a good answer. */
+/* A request of a process meets it, and is given up; or it has got a good answer. */
 void silences_asked(struct machine_process *process, const struct wire_request *request);
+void silences_left(struct machine_process *process);
 void silences_answered(const struct wire_request *request);
 /* It has finished a file, or said something. */
 void silences_moved(struct machine_process *process);
