@@ -1,6 +1,8 @@
 /* The folder that files are moved to, and the sources of a run as its marks name them. */
 #include "../check.h"
+#include "base/clock.h"
 #include "lease/process.h"
+#include "scan/scan.h"
 #include "upload/push_struct.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -102,6 +104,79 @@ static void test_sources(void)
 	s3once_push_free(push);
 }
 
+/* Lists the run's files: a letter for the kind of each entry, and its key. */
+static bool lists(const struct s3once_options *with, const char *want)
+{
+	static const char letters[] = {[SCAN_FILE] = 'f',
+		[SCAN_WAITS] = 'w',
+		[SCAN_LINK] = 'l',
+		[SCAN_SPECIAL] = 's',
+		[SCAN_NOTICE] = 'n',
+		[SCAN_PROBLEM] = 'p'};
+	char text[400] = "", got[600] = "", source[200];
+	const char *const sources[] = {path_of("list", source)};
+	struct s3once_options options = *with;
+	struct s3once_push *push;
+	struct scan_entry entry;
+	struct problem problem;
+	options.sources = options.sources ? options.sources : sources;
+	options.n_sources = 1;
+	options.bucket = "b";
+	options.marks = "sqlite:/nowhere/at/all";
+	if (!CHECK_INT(s3once_push_new(&options, &push, text, sizeof text), 0)) {
+		fprintf(stderr, "\t%s\n", text);
+		return false;
+	}
+	while (scan_next(push->run.files.scan, &entry, &problem) > 0) {
+		const size_t n = strlen(got);
+		snprintf(got + n, sizeof got - n, "%c:%s ", letters[entry.kind], entry.key);
+	}
+	s3once_push_free(push);
+	return CHECK_STRING(got, want);
+}
+
+static void make_file(const char *name, const char *content, int64_t age_s)
+{
+	char path[200];
+	const int fd = open(path_of(name, path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(write(fd, content, strlen(content)) >= 0);
+	const struct timespec at = {.tv_sec = clock_wall_s() - age_s};
+	CHECK_INT(futimens(fd, (struct timespec[]){at, at}), 0);
+	close(fd);
+}
+
+/* Each option about the files of a run reaches its scan. */
+static void test_options_reach_the_scan(void)
+{
+	static const struct s3once_rule no_a[] = {{S3ONCE_RULE_EXCLUDE, "a"}};
+	char path[200], list[200], one[200], folder[200];
+	const char *const file[] = {path_of("list/a", one)},
+			  *folders[] = {path_of("list/d", folder)};
+	CHECK_INT(mkdir(path_of("list", path), 0700), 0);
+	CHECK_INT(mkdir(path_of("list/d", path), 0700), 0);
+	make_file("list/a", "1", 9000);
+	make_file("list/big", "123456", 9000);
+	make_file("list/d/x", "1", 9000);
+	make_file("list/young", "1", 0);
+	make_file("names", "d/x\n", 0);
+	CHECK_INT(symlink("a", path_of("list/ln", path)), 0);
+	lists(&(struct s3once_options){0}, "f:a f:big f:d/x l:ln f:young ");
+	lists(&(struct s3once_options){.prefix = "p/"}, "f:p/a f:p/big f:p/d/x l:p/ln f:p/young ");
+	lists(&(struct s3once_options){.as = "k", .sources = file}, "f:k ");
+	lists(&(struct s3once_options){.follow = 1}, "f:a f:big f:d/x f:ln f:young ");
+	lists(&(struct s3once_options){.min_age_ms = 3600000}, "f:a f:big f:d/x l:ln w:young ");
+	lists(&(struct s3once_options){.min_age_ms = 3600000, .final = 1},
+		"f:a f:big f:d/x l:ln f:young ");
+	lists(&(struct s3once_options){.rules = no_a, .n_rules = 1}, "f:big f:d/x l:ln f:young ");
+	lists(&(struct s3once_options){.files_from = path_of("names", list)}, "f:d/x ");
+	lists(&(struct s3once_options){.folders = folders, .n_folders = 1}, "f:d/x ");
+	lists(&(struct s3once_options){.key_template = "t-{name}"},
+		"l: f:t-a f:t-big f:t-x f:t-young ");
+	/* The content of a file that is too large is not read for its key. */
+	lists(&(struct s3once_options){.key_template = "{name}-{id:8}", .max_bytes = 5},
+		"f: l: f:a-6b86b273 f:x-6b86b273 f:young-6b86b273 ");
+}
+
 int main(void)
 {
 	static const char *const folders[] = {"tree", "tree/below", "tree-moved", "moved"};
@@ -113,8 +188,10 @@ int main(void)
 		CHECK_INT(mkdir(path_of(folders[i], path), 0700), 0);
 	close(open(path_of("tree/file", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	CHECK_INT(symlink(path_of("tree/below", below), path_of("link", path)), 0);
+	setenv("XDG_STATE_HOME", base, 1);
 	test_targets();
 	test_sources();
+	test_options_reach_the_scan();
 	snprintf(command, sizeof command, "rm -r %s", made);
 	CHECK_INT(system(command), 0);
 	return check_result();
