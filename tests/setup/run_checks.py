@@ -170,7 +170,7 @@ def one_story():
 
 def simulation(name, first, worlds=None, minutes=None):
     """Worlds from this seed on, on two processors: so many, or until the time is over."""
-    program, log = REPOSITORY / "build" / name / "tests/sim/sim", LOGS / "sim.log"
+    program, log = REPOSITORY / "build" / name / "tests/sim/sim", LOGS / f"sim-{name}.log"
     end = time.monotonic() + 60 * minutes if minutes else None
     broken, played = [], [0, 0]
 
@@ -188,9 +188,9 @@ def simulation(name, first, worlds=None, minutes=None):
     for half in halves:
         half.join()
     log.write_text("\n".join(broken))
-    print(f"{sum(played)} worlds from seed {first} on")
+    print(f"{sum(played)} worlds from seed {first} on ({name})")
     print("\n".join(broken[:20]), flush=True)
-    note(f"simulation: {len(broken)} worlds broke a promise", not broken and min(played) > 0)
+    note(f"simulation: {len(broken)} worlds broke a promise ({name})", not broken and min(played) > 0)
 
 
 def fuzzed_worlds():
