@@ -95,7 +95,7 @@ static void test_begin(bool asks_first)
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], rows[i].fails);
 		good &= rows[i].is_known || CHECK(rows[i].fails || *run->locked.no_answer.text);
 		if (rows[i].fails && strstr(rows[i].answers[1], "NoSuchBucket"))
-			good &= steps_say(&steps, "the bucket b does not exist");
+			good &= steps_say(&steps, "the bucket does not exist");
 		else if (rows[i].fails)
 			good &= CHECK(!strstr(steps.said, "does not exist"));
 		/* Later calls do nothing. */
@@ -314,6 +314,46 @@ static void test_names_of_jobs(void)
 	}
 }
 
+/* The row of the session says how far the run is, without links and special files. */
+static void test_so_far(void)
+{
+	for (int is_whole = 0; is_whole < 2; is_whole++) {
+		struct steps steps;
+		struct session_info info = {0};
+		if (!steps_make(&steps, "x", 1))
+			return;
+		steps.options.lease_ms = 45000;
+		if (!set_up(&steps, NULL, 0))
+			return;
+		struct report *report = &steps.run->report;
+		report_found(report, 10, 8);
+		for (int i = 0; i < 3; i++)
+			report_file(report, S3ONCE_EVENT_UPLOADED,
+				&(struct report_file){.bytes = 8}, NULL);
+		report_file(report, S3ONCE_EVENT_LINK, &(struct report_file){0}, NULL);
+		report_file(report, S3ONCE_EVENT_SPECIAL, &(struct report_file){0}, NULL);
+		report_file(report, S3ONCE_EVENT_SKIPPED, &(struct report_file){.bytes = 8}, NULL);
+		report->locked.counts.bytes_found = 80;
+		atomic_store(&report->in_flight, 2);
+		atomic_store(&report->under_way, 5);
+		atomic_store(&report->scan_complete, is_whole);
+		CHECK_INT(session_begin(steps.run->session, steps.push->conn, &steps.problem),
+			OUTCOME_OK);
+		CHECK_INT(session_describe(steps.push->conn, session_id(steps.run->session), &info,
+				  &steps.problem),
+			OUTCOME_OK);
+		CHECK_INT(info.lease_ms, 45000);
+		CHECK_INT(info.so_far.files, 2);
+		CHECK_INT(info.so_far.files_found, 8);
+		CHECK_INT(info.so_far.files_done, 4);
+		CHECK_INT(info.so_far.bytes_found, 80);
+		CHECK_INT(info.so_far.bytes_done, 37);
+		CHECK_INT(info.so_far.is_whole, is_whole);
+		CHECK_INT(info.so_far.left_s, 0); /* it is not known in the first second */
+		steps_end(&steps);
+	}
+}
+
 int main(void)
 {
 	test_begin(false);
@@ -322,5 +362,6 @@ int main(void)
 	test_end();
 	test_row_that_cannot_be_written();
 	test_names_of_jobs();
+	test_so_far();
 	return check_result();
 }
