@@ -474,7 +474,7 @@ static void test_heartbeats_that_fail(void)
 /* The answers to heartbeats in turn, O for OK and T for an error, and the events of their lease. */
 static struct {
 	const char *answers;
-	atomic_uint n;
+	atomic_uint n, n_events;
 	char events[32];
 } turns;
 
@@ -498,6 +498,7 @@ static void note_event(void *arg, enum lease_event event, const char *text, cons
 	CHECK(*text && !*owner);
 	if (n < sizeof turns.events - 1)
 		turns.events[n] = letters[event];
+	turns.n_events++;
 }
 
 static const struct lease_ops in_turn = {
@@ -553,7 +554,7 @@ static void test_recovers(void)
 		if (lease_new(keeper, &options, &lease) ||
 			lease_start(lease, "first", clock_boot_ns() - age_ns))
 			abort();
-		wait_until(strlen(turns.events) == strlen(ends),
+		wait_until(turns.n_events == strlen(ends),
 			.deadline_ns = clock_boot_ns() + 20 * NS_PER_S);
 		CHECK_STRING(turns.events, ends);
 		CHECK_INT(renew_now(lease), OUTCOME_TRANSIENT); /* three tries */
