@@ -1,7 +1,7 @@
 /* The threads of a run, and the loop of the main thread. The loop starts the scan and the workers,
- * and sets the number of workers every 25 ms (queue/level.h). It also checks the limits of the run,
- * reports progress, and answers a request to stop. It blocks only to wait for
- * the next of these. */
+ * and sets the number of workers every 25 ms (queue/level.h), or less often while it is idle. It
+ * also checks the limits of the run, reports progress, and answers a request to stop. It blocks
+ * only to wait for the next of these. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -14,6 +14,10 @@
 #include <uv.h>
 
 #define LOOK_MS 25 /* the time between two calls of on_look() */
+/* The same after IDLE_LOOKS calls in a row without a task under way, as in a run that waits for the
+ * files of other uploaders. */
+#define IDLE_LOOK_MS 100
+#define IDLE_LOOKS   20
 /* Descriptors of a worker: a file, and connections to S3 and DynamoDB. */
 #define DESCRIPTORS_EACH   3
 #define DESCRIPTORS_OTHERS 64 /* other descriptors: directories of the scan, marks, libraries */
@@ -117,37 +121,50 @@ static void report_new_level(struct s3once_push *push)
 		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : push->level.why);
 }
 
+/* Sets the level of workers by the window that has ended now. */
+static void judge_window(struct s3once_push *push, const struct push_window *now)
+{
+	const struct push_window *began = &push->began;
+	const uint64_t wall_ns = now->ns - began->ns;
+	struct level_window window = {.now_ns = now->ns,
+		.began_ns = began->ns,
+		.files = now->seen.files - began->seen.files,
+		.read_ns = now->seen.read_ns - began->seen.read_ns,
+		.cpus_used = wall_ns ? (double)(now->cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
+		.cpus = uv_available_parallelism(),
+		.bandwidth_share = share(now->waited_ns - began->waited_ns, wall_ns),
+		.most_by_memory = most_by_memory(push),
+		.was_throttled = now->cuts != began->cuts};
+	for (int i = 0; i < WIRES; i++) {
+		window.requests[i] = now->replies[i] - began->replies[i];
+		window.wire_ns[i] = now->wire_ns[i] - began->wire_ns[i];
+	}
+	level_next(&push->level, &window);
+}
+
 /* Updates the level of workers by the small files that have ended since its window began. If the
- * window is over, the next one begins now. */
+ * window is over, the next one begins now. Only then are the figures of the process read, since the
+ * kernel adds up those of all threads. */
 static void next_by_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
-	struct push_window *began = &push->began;
 	const struct service *services[WIRES] = {
 		s3_service(push->run.s3), push->run.store->service};
+	const uint64_t files = seen->files - push->began.seen.files;
+	if (level_window_goes_on(&push->level, now_ns - push->began.ns, files))
+		return;
 	struct push_window now = {.ns = now_ns,
 		.seen = *seen,
 		.cpu_ns = process_cpu_ns(),
 		.waited_ns = bandwidth_waited_ns(push->run.bodies.bandwidth)};
-	const uint64_t wall_ns = now_ns - began->ns;
-	struct level_window window = {.now_ns = now_ns,
-		.began_ns = began->ns,
-		.files = seen->files - began->seen.files,
-		.read_ns = seen->read_ns - began->seen.read_ns,
-		.cpus_used = wall_ns ? (double)(now.cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
-		.cpus = uv_available_parallelism(),
-		.bandwidth_share = share(now.waited_ns - began->waited_ns, wall_ns),
-		.most_by_memory = most_by_memory(push)};
 	for (int i = 0; i < WIRES; i++) {
 		if (!services[i])
 			continue;
 		now.cuts += service_cuts(services[i]);
 		service_wire(services[i], &now.replies[i], &now.wire_ns[i]);
-		window.requests[i] = now.replies[i] - began->replies[i];
-		window.wire_ns[i] = now.wire_ns[i] - began->wire_ns[i];
 	}
-	window.was_throttled = now.cuts != began->cuts;
-	if (level_next(&push->level, &window))
-		*began = now;
+	if (files)
+		judge_window(push, &now);
+	push->began = now;
 }
 
 /* Updates the level of large bodies by the bytes of them that have moved since its window began. If
@@ -174,6 +191,7 @@ static unsigned next_workers(struct s3once_push *push)
 	const unsigned before = push->level.now;
 	const uint64_t now_ns = clock_boot_ns();
 	queue_look(push->run.queue, &seen);
+	push->idle_looks = seen.is_idle ? push->idle_looks + 1 : 0;
 	next_by_files(push, &seen, now_ns);
 	next_by_large(push, &seen, now_ns);
 	/* Twice as many workers are needed as large bodies are to be sent, since half of the
@@ -296,6 +314,8 @@ static void on_look(uv_timer_t *timer)
 		queue_enter(run->queue, QUEUE_CLOSED);
 	else if (atomic_load(&push->pool.at_work))
 		start_workers(push, next_workers(push));
+	const bool is_idle = push->idle_looks >= IDLE_LOOKS;
+	uv_timer_start(timer, on_look, is_idle ? IDLE_LOOK_MS : LOOK_MS, 0);
 }
 
 /* Whether four descriptors are left. libuv aborts if it cannot open those of its first loop: epoll,
@@ -336,7 +356,7 @@ bool push_loop(struct s3once_push *push)
 	const bool has_pool = !pool_init(&push->pool, &options);
 	if (has_pool && pool_start(&push->pool, scan_files, push) &&
 		start_workers(push, push->level.now)) {
-		uv_timer_start(&push->look, on_look, LOOK_MS, LOOK_MS);
+		uv_timer_start(&push->look, on_look, LOOK_MS, 0);
 	} else {
 		run_fail(run,
 			PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or "

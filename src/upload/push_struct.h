@@ -23,6 +23,7 @@ struct s3once_push {
 	struct pool pool;         /* the scan, then the workers */
 	struct level level;       /* how many workers there may be */
 	struct large_level large; /* how many of them may send large bodies */
+	unsigned idle_looks;      /* calls of on_look() in a row that found no task under way */
 	/* The figures when the windows (level.h) of the two levels began. The window of the large
 	 * level uses only ns, large_moved and cuts. */
 	struct push_window {

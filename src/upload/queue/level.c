@@ -51,11 +51,14 @@ static double request_s(struct level *level, const struct level_window *window, 
 	return *least;
 }
 
-bool level_next(struct level *level, const struct level_window *window)
+bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files)
+{
+	return files && (ns < WINDOW_NS || files < level->now);
+}
+
+void level_next(struct level *level, const struct level_window *window)
 {
 	const double s = (double)(window->now_ns - window->began_ns) / NS_PER_S;
-	if (window->now_ns - window->began_ns < WINDOW_NS || window->files < level->now)
-		return !window->files; /* a window begins when the first file is about to end */
 	const double s3 = (double)window->requests[WIRE_S3] * request_s(level, window, WIRE_S3);
 	const double marks =
 		REQUESTS_OF_MARKS * (double)window->files * request_s(level, window, WIRE_MARKS);
@@ -88,7 +91,6 @@ bool level_next(struct level *level, const struct level_window *window)
 		level->why = read / s >= MUCH * busy ? S3ONCE_LIMITED_BY_DISK
 						     : S3ONCE_LIMITED_BY_LATENCY;
 	}
-	return true;
 }
 
 /* Large bodies. */

@@ -32,7 +32,7 @@ struct level {
 				*/
 };
 
-/* The figures from the time when the last window ended until now. */
+/* The figures of a window that is over. */
 struct level_window {
 	uint64_t now_ns, began_ns; /* clock_boot_ns() */
 	uint64_t files, read_ns;   /* small files that ended, and how long they were read */
@@ -48,9 +48,12 @@ struct level_window {
 
 /* Begins at `first`. The level never exceeds `most` (> 0), and `why` says what sets that limit. */
 void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
-/* Judges the window so far. Returns false if the window is too short to tell anything, and goes on.
- * Returns true if the next window begins now; level->now may have changed then. */
-bool level_next(struct level *level, const struct level_window *window);
+/* Whether a window of this length, in which so many small files have ended, is too short to tell
+ * anything. Otherwise the next window begins now. A window without files is over at once, since a
+ * window begins when the first file is about to end. */
+bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files);
+/* Sets level->now by a window that is over, in which files have ended. */
+void level_next(struct level *level, const struct level_window *window);
 /* Lowers level->most, when it turns out that no more workers are possible. */
 void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by why);
 
@@ -75,5 +78,6 @@ struct large_window {
 
 /* Begins with one large body. */
 void large_level_init(struct large_level *level, unsigned most);
-/* Returns whether the next window begins now, as level_next(). */
+/* Judges the window so far. Returns false if the window is too short to tell anything, and goes on.
+ * Returns true if the next window begins now; level->now may have changed then. */
 bool large_level_next(struct large_level *level, const struct large_window *window);

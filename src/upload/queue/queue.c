@@ -423,6 +423,7 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
 	*ret = queue->locked.seen;
 	ret->large = queue->locked.turns.large;
 	ret->has_large = turns_has_large(&queue->locked.turns);
+	ret->is_idle = !queue->locked.busy;
 	uv_mutex_unlock(&queue->mutex);
 }
 

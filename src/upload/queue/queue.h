@@ -214,6 +214,7 @@ struct queue_seen {
 	uint64_t files, read_ns; /* small files that ended, and how long they were read */
 	unsigned large;          /* large bodies under way */
 	bool has_large;          /* large files are under way, or wait */
+	bool is_idle;            /* no task is under way */
 };
 /* Sets *ret to the figures so far. To be called often, since this also releases the files and
  * blocks that are due by now, and wakes a worker for them. */

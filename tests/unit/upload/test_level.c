@@ -68,8 +68,11 @@ static void go(struct level *level, struct host *host, double seconds)
 		host->now_ns += tick_ns;
 		ns += tick_ns;
 		const struct level_window window = window_at(host, level->now, ns);
-		if (level_next(level, &window))
-			ns = 0;
+		if (level_window_goes_on(level, ns, window.files))
+			continue;
+		if (window.files)
+			level_next(level, &window);
+		ns = 0;
 	}
 }
 
