@@ -158,6 +158,7 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 	const size_t most = n * (1 + FAMILY_SUFFIXES);
 	struct wanted *wanted = malloc((most + 1) * sizeof *wanted);
 	size_t n_wanted = 0, settled = 0, i = 0;
+	bool has_suffixes = false;
 	listing->pages = 0;
 	for (size_t file = 0; file < n; file++) {
 		/* Only a log that is known by its content, and a file that this run compresses,
@@ -165,11 +166,13 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 		struct candidate *c = files[file];
 		const bool may_have_suffix = *c->content || *listing->run->bodies.encoding.name;
 		const unsigned suffixes = may_have_suffix ? 1 + FAMILY_SUFFIXES : 1;
+		has_suffixes |= may_have_suffix;
 		c->in_bucket = BUCKET_UNLISTED;
 		for (unsigned suffix = 0; wanted && suffix < suffixes; suffix++)
 			wanted[n_wanted++] = (struct wanted){c, suffix};
 	}
-	if (n_wanted)
+	/* Without suffixes, the wanted keys rise already, as those of the files do. */
+	if (n_wanted && has_suffixes)
 		qsort(wanted, n_wanted, sizeof *wanted, compare_wanted);
 	for (; i < n_wanted && find_listed(listing, &wanted[i], settled); i++) {
 		settled += !wanted[i].suffix;
