@@ -124,7 +124,7 @@ static struct proving choose_proof(const struct s3_object *head)
 	/* "…-N" is made of the checksums of N parts, whose sizes may be unknown. */
 	if (*head->sum.text && !strchr(head->sum.text, '-'))
 		return (struct proving){PROOF_SUM, head->sum.kind};
-	if (*head->meta.content)
+	if (*head->meta.content_id)
 		return (struct proving){PROOF_CONTENT, CHECKSUM_SHA256};
 	if (!head->etag_is_opaque && strlen(head->etag) == 32)
 		return (struct proving){PROOF_MD5, CHECKSUM_MD5};
@@ -144,7 +144,7 @@ static bool is_proven(const struct s3_object *head, struct proving proving,
 		return sums_equal(bytes, &head->meta.sums, proving.kind);
 	case PROOF_CONTENT:
 		hex_encode(content->sha256, sizeof content->sha256, hex);
-		return strcmp(hex, head->meta.content) == 0;
+		return strcmp(hex, head->meta.content_id) == 0;
 	case PROOF_MD5:
 		hex_encode(bytes->md5, sizeof bytes->md5, hex);
 		return strcmp(hex, head->etag) == 0;

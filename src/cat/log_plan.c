@@ -109,8 +109,8 @@ static void set_range(struct log_object *object)
 		range->end = LENGTH_UNKNOWN;
 	else
 		range->end = range->start + object->size;
-	memcpy(range->id, meta->content, sizeof range->id);
-	memcpy(range->table, meta->table, sizeof range->table);
+	memcpy(range->id, meta->content_id, sizeof range->id);
+	memcpy(range->table, meta->table_id, sizeof range->table);
 }
 
 /* Returns 0 or -ENOMEM. */

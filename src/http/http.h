@@ -44,7 +44,7 @@ struct http_body {
 	int (*rewind)(void *arg, uint64_t offset);
 	/* Called before a repeated request sends the body once more. Waits until the body may be
 	 * sent, and returns false if the request must not be repeated. May be NULL. */
-	bool (*may_leave_again)(void *arg);
+	bool (*may_send_again)(void *arg);
 	void *arg;
 	/* Called with the number of bytes that have left since the last call, about every 100 ms
 	 * and at the end. Bytes that are sent again count again. May be NULL. */

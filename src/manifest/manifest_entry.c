@@ -27,7 +27,7 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	size_t n;
 	entry->file_size = version->size;
 	entry->mtime_ns = version->mtime_ns;
-	entry->content = version->content;
+	entry->content = version->content_id;
 	entry->version_id = version->version_id;
 	entry->etag = version->etag;
 	entry->etag_is_md5 = version->etag_is_md5;

@@ -175,8 +175,9 @@ static enum proof proof_sent(const struct s3_object *object)
 	}
 	const bool has_server_value =
 		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
-	return *object->meta.table && object->meta.part_bytes && has_server_value ? PROOF_YES
-										  : PROOF_UNKNOWN;
+	return *object->meta.table_id && object->meta.part_bytes && has_server_value
+		       ? PROOF_YES
+		       : PROOF_UNKNOWN;
 }
 
 enum proof proof_encoded(
@@ -188,9 +189,9 @@ enum proof proof_encoded(
 		return sent;
 	/* The metadata are about this file only if an uploader with our marks wrote them for this
 	 * key. A copy that was made in S3 keeps the metadata of another key. */
-	if (strcmp(meta->table, table) != 0 || meta->written_for != S3_WRITTEN_FOR_THIS)
+	if (strcmp(meta->table_id, table) != 0 || meta->written_for != S3_WRITTEN_FOR_THIS)
 		return PROOF_UNKNOWN;
-	if (*meta->content)
+	if (*meta->content_id)
 		return PROOF_YES; /* the caller has compared the content */
 	if (meta->mtime_ns != mtime_ns)
 		return PROOF_NO;
@@ -283,7 +284,7 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 static bool is_of_this_mark(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
-	return strcmp(meta->table, j->table) == 0 && meta->written_for == S3_WRITTEN_FOR_THIS;
+	return strcmp(meta->table_id, j->table_id) == 0 && meta->written_for == S3_WRITTEN_FOR_THIS;
 }
 
 /* Whether the metadata claim that the object has the file's content. The input of a pipe is known
@@ -293,7 +294,7 @@ static bool says_content(const struct judged *j)
 {
 	if (j->file.is_piped)
 		return is_of_this_mark(j) && strcmp(j->object->meta.suffix, j->suffix) == 0;
-	return *j->file.content && strcmp(j->object->meta.content, j->file.content) == 0;
+	return *j->file.content_id && strcmp(j->object->meta.content_id, j->file.content_id) == 0;
 }
 
 /* An object that was compressed from a file X is not an earlier version of a file X.zst, nor the
@@ -311,7 +312,7 @@ static bool was_sent_of_this(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
 	const uint64_t size = *meta->encoding ? meta->content_bytes : j->object->size;
-	return !meta->sums.kinds && strcmp(meta->claim, j->claim->id) == 0 &&
+	return !meta->sums.kinds && strcmp(meta->claim_id, j->claim->id) == 0 &&
 	       meta->mtime_ns == j->file.mtime_ns && size == j->file.size;
 }
 
@@ -334,7 +335,7 @@ static unsigned facts_of(const struct judged *j)
 	const enum proof sent = proof_sent(j->object);
 	/* An object that another client uploaded is replaced only if replaces_any, even if its
 	 * content was adopted once. */
-	const bool is_to_go = *j->replaces && strcmp(j->replaces, j->object->etag) == 0 &&
+	const bool is_to_go = *j->replaced_etag && strcmp(j->replaced_etag, j->object->etag) == 0 &&
 			      (j->replaces_any || judge_is_ours(j));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT
 				 : sent == PROOF_NO ? IS_NOT_AS_SENT

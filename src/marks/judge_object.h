@@ -102,13 +102,13 @@ struct judged {
 	const struct s3_object *object; /* according to HEAD */
 	/* The result of comparing the object with the file. UNKNOWN if the file was not read. */
 	enum proof proof;
-	struct asked file; /* the version that was opened */
+	struct file_version file; /* the version that was opened */
 	/* The suffix of the object's key behind the mark's key, which compressing the file on its
 	 * way adds; "" if it is sent as it is. */
 	const char *suffix;
-	const char *table;         /* the id of our store of marks */
+	const char *table_id;      /* the id of our store of marks */
 	const struct claim *claim; /* claim of the file's mark */
-	const char *replaces;      /* the etag of the object to be replaced, or "" */
+	const char *replaced_etag; /* the etag of the object to be replaced, or "" */
 	bool replaces_any;         /* even if another client uploaded it */
 };
 enum judgement judge(const struct judged *judged);

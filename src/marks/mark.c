@@ -66,7 +66,7 @@ static const struct row_field fields[] = {
 	FIELD(done.etag_is_md5, "md5", FIELD_FLAG, VERSION),
 	FIELD(done.part_bytes, "parts", FIELD_SIZE, VERSION),
 	FIELD(done.parts_sum, "parts_sum", FIELD_TEXT, VERSION),
-	FIELD(done.content, "content", FIELD_TEXT, VERSION),
+	FIELD(done.content_id, "content", FIELD_TEXT, VERSION),
 	FIELD(done.object_bytes, "object_size", FIELD_SIZE, VERSION),
 	FIELD(done.object_sum, "object_sum", FIELD_TEXT, VERSION),
 	FIELD(done.version_id, "version_id", FIELD_TEXT, VERSION),
@@ -78,8 +78,8 @@ static const struct row_field fields[] = {
 	FIELD(upload.encryption, "upload_key", FIELD_TEXT, UPLOAD),
 	FIELD(upload.suffix, "upload_suffix", FIELD_TEXT, UPLOAD),
 	FIELD(upload.encoding, "upload_encoding", FIELD_TEXT, UPLOAD),
-	FIELD(upload.content, "upload_content", FIELD_TEXT, UPLOAD),
-	FIELD(upload.table, "upload_table", FIELD_TEXT, UPLOAD),
+	FIELD(upload.content_id, "upload_content", FIELD_TEXT, UPLOAD),
+	FIELD(upload.table_id, "upload_table", FIELD_TEXT, UPLOAD),
 	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),
@@ -265,7 +265,7 @@ struct mark mark_unpack(const struct packed_mark *packed)
 	return mark;
 }
 
-enum mark_says mark_says(const struct mark *mark, const struct asked *file)
+enum mark_says mark_says(const struct mark *mark, const struct file_version *file)
 {
 	if (mark->state == MARK_ABSENT || mark->state == MARK_FAILED ||
 		mark->state == MARK_FORGOTTEN)
@@ -274,8 +274,9 @@ enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 		return SAYS_CLAIMED;
 	if (file->is_piped)
 		return SAYS_DONE;
-	if (*file->content && *mark->done.content)
-		return strcmp(file->content, mark->done.content) != 0 ? SAYS_CHANGED : SAYS_DONE;
+	if (*file->content_id && *mark->done.content_id)
+		return strcmp(file->content_id, mark->done.content_id) != 0 ? SAYS_CHANGED
+									    : SAYS_DONE;
 	if (mark->done.size != file->size)
 		return SAYS_CHANGED;
 	if (mark->done.mtime_ns == file->mtime_ns && !mark->done.mtime_is_shared)
@@ -486,8 +487,8 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	/* The refusal may be due to our own write. Then the mark says that the file with this mtime
 	 * is done, and has the same checksum. */
-	const struct asked refreshed = {
-		.size = seen->done.size, .mtime_ns = mtime_ns, .content = ""};
+	const struct file_version refreshed = {
+		.size = seen->done.size, .mtime_ns = mtime_ns, .content_id = ""};
 	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
 		strcmp(present.done.sum, seen->done.sum) == 0)
 		o = OUTCOME_OK;

@@ -29,10 +29,10 @@ struct version {
 				unknown */
 	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of the parts' checksums, if
 					      these do not combine to that of the whole; or "" */
-	char content[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; "" for
-					  a file that is known by size and mtime */
-	char suffix[SUFFIX_MAX + 1];   /* suffix of compression: the object's key is the mark's key
-					  followed by it; mostly "" */
+	char content_id[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; ""
+					  for a file that is known by size and mtime */
+	char suffix[SUFFIX_MAX + 1]; /* suffix of compression: the object's key is the mark's key
+					followed by it; mostly "" */
 	/* size of its object, if that is encoded; 0: the file is the object */
 	uint64_t object_bytes;
 	char object_sum[SUM_MAX + 1];     /* likewise, for the object; "" if unknown */
@@ -45,11 +45,11 @@ uint64_t version_object_bytes(const struct version *version);
 const char *version_object_sum(const struct version *version);
 
 /* A file to compare with a mark (mark_says()): by its size and mtime, or by its content's id. */
-struct asked {
+struct file_version {
 	uint64_t size;
 	int64_t mtime_ns;
-	const char *content; /* that id; "" if the file is known by size and mtime */
-	bool is_piped;       /* the input of a pipe, which is known by its key alone */
+	const char *content_id; /* that id; "" if the file is known by size and mtime */
+	bool is_piped;          /* the input of a pipe, which is known by its key alone */
 };
 
 /* Writes the checksum that a mark records: that of the kind `wanted` if it was computed, otherwise
@@ -86,8 +86,8 @@ struct open_upload {
 	int64_t mtime_ns;    /* likewise */
 	/* The id of the content of that version of the file, as the metadata of the upload has it;
 	 * "" if the metadata has none. */
-	char content[UPLOAD_CONTENT_MAX + 1];
-	char table[ID_CHARS + 1]; /* the id of the marks, as the metadata of the upload has it */
+	char content_id[UPLOAD_CONTENT_MAX + 1];
+	char table_id[ID_CHARS + 1]; /* the id of the marks, as the metadata of the upload has it */
 };
 
 /* Frees what it owns and leaves it zero. */
@@ -177,7 +177,7 @@ enum mark_says {
 };
 /* Judges a file by its mark. The input of a pipe is done if its mark says done. If both the mark
  * and the file have a content id, only the ids are compared, and not size and mtime. Pure. */
-enum mark_says mark_says(const struct mark *mark, const struct asked *file);
+enum mark_says mark_says(const struct mark *mark, const struct file_version *file);
 
 /* One key of one store through one connection, for the calls below. Borrowed. */
 struct mark_ref {

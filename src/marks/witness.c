@@ -98,11 +98,11 @@ static bool is_wanted(const struct witness_asking *asking, const struct witness_
 	const struct s3_object *object)
 {
 	if (wanted->id)
-		return *object->meta.claim && strcmp(object->meta.claim, wanted->id) == 0;
+		return *object->meta.claim_id && strcmp(object->meta.claim_id, wanted->id) == 0;
 	if (!wanted->etag)
 		return true;
 	return (*wanted->etag && strcmp(object->etag, wanted->etag) == 0) ||
-	       (settings_had_id(&asking->space->settings, object->meta.table) &&
+	       (settings_had_id(&asking->space->settings, object->meta.table_id) &&
 		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
 }
 

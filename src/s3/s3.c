@@ -208,7 +208,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);
-	if (put->meta.table[0] && sums[0]) /* without a table the object has no mark */
+	if (put->meta.table_id[0] && sums[0]) /* without a table the object has no mark */
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
@@ -263,9 +263,10 @@ static int read_head(struct s3_conn *conn, const struct s3_target *target,
 			strcmp(told, hash) == 0 ? S3_WRITTEN_FOR_THIS : S3_WRITTEN_FOR_ANOTHER;
 	meta->mtime_ns = s3_parse_mtime(http_reply_header(reply, "x-amz-meta-mtime"));
 	meta->ctime_ns = s3_parse_mtime(http_reply_header(reply, "x-amz-meta-s3once-ctime"));
-	s3_copy_header(reply, "x-amz-meta-s3once-table", meta->table, sizeof meta->table);
-	s3_copy_header(reply, "x-amz-meta-s3once-claim", meta->claim, sizeof meta->claim);
-	s3_copy_header(reply, "x-amz-meta-s3once-content", meta->content, sizeof meta->content);
+	s3_copy_header(reply, "x-amz-meta-s3once-table", meta->table_id, sizeof meta->table_id);
+	s3_copy_header(reply, "x-amz-meta-s3once-claim", meta->claim_id, sizeof meta->claim_id);
+	s3_copy_header(
+		reply, "x-amz-meta-s3once-content", meta->content_id, sizeof meta->content_id);
 	read_number(reply, "x-amz-meta-s3once-part", &meta->part_bytes);
 	s3_copy_header(reply, "x-amz-meta-s3once-encoding", meta->encoding, sizeof meta->encoding);
 	s3_copy_header(reply, "x-amz-meta-s3once-suffix", meta->suffix, sizeof meta->suffix);

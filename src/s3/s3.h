@@ -91,8 +91,8 @@ enum s3_written_for {
 #define S3_SUFFIX_MAX   4
 struct s3_meta {
 	/* The id of the mark store with the claim. "": s3once did not write the object. */
-	char table[S3_ID_MAX + 1];
-	char claim[S3_ID_MAX + 1];
+	char table_id[S3_ID_MAX + 1];
+	char claim_id[S3_ID_MAX + 1];
 	/* Set by HEAD only. */
 	enum s3_written_for written_for;
 	/* The times of the file as it was sent, in ns since 1970. 0: not known. */
@@ -100,7 +100,7 @@ struct s3_meta {
 	/* The bytes of the file in each part of a multipart upload except the last one; or 0. */
 	uint64_t part_bytes;
 	/* The id of a rotated file's content, whatever it is compressed with; or "". */
-	char content[S3_CONTENT_MAX + 1];
+	char content_id[S3_CONTENT_MAX + 1];
 	/* In requests only: the number of bytes of the log before those of this object; or 0. */
 	uint64_t log_offset;
 	/* The encoding that s3once compressed the file with; "": none. */

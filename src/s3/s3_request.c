@@ -346,14 +346,14 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 {
 	char time[S3_MTIME_CHARS], hash[S3_KEY_HASH_CHARS + 1] = "";
 	/* Without a table no mark is about the object, and only its mtime is added, if known. */
-	if (meta->table[0] || meta->mtime_ns) {
+	if (meta->table_id[0] || meta->mtime_ns) {
 		s3_format_mtime(meta->mtime_ns, time);
 		s3_request_headerf(request, "x-amz-meta-mtime", "%s", time);
 	}
-	if (!meta->table[0])
+	if (!meta->table_id[0])
 		return;
-	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
-	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
+	s3_request_header(request, "x-amz-meta-s3once-table", meta->table_id);
+	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim_id);
 	if (s3_key_hash(&request->conn->digest, request->conn->s3->bucket, key, hash))
 		request->conn->path.error = -ENOMEM; /* as in s3_request_headerf() */
 	s3_request_headerf(request, "x-amz-meta-s3once-key", "%s", hash);
@@ -361,8 +361,8 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 		s3_format_mtime(meta->ctime_ns, time);
 		s3_request_headerf(request, "x-amz-meta-s3once-ctime", "%s", time);
 	}
-	if (meta->content[0])
-		s3_request_header(request, "x-amz-meta-s3once-content", meta->content);
+	if (meta->content_id[0])
+		s3_request_header(request, "x-amz-meta-s3once-content", meta->content_id);
 	if (meta->part_bytes)
 		s3_request_headerf(request, "x-amz-meta-s3once-part", "%" PRIu64, meta->part_bytes);
 	if (meta->log_offset)

@@ -29,8 +29,8 @@ struct feed {
 	struct packed_mark *marks[CHUNK]; /* owned; NULL where there is none */
 	size_t n;
 	uint64_t begun_ns;
-	bool said_future; /* a file that was modified in the future was reported */
-	bool said_beyond; /* likewise, one whose time does not fit as nanoseconds */
+	bool reported_future;   /* a file that was modified in the future was reported */
+	bool reported_far_time; /* likewise, one whose time does not fit as nanoseconds */
 	bool bucket_is_checked;
 	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
@@ -59,16 +59,16 @@ struct candidate *feed_new_candidate(const struct scan_entry *entry)
 	file->key = (char *)(file + 1);
 	file->path = stpcpy(file->key, entry->key) + 1;
 	file->relative = stpcpy(file->path, entry->path) + 1;
-	file->content = stpcpy(file->relative, entry->relative) + 1;
-	file->object = stpcpy(file->content, entry->content_id) + 1;
-	file->suffix = stpcpy(file->object, entry->key);
+	file->content_id = stpcpy(file->relative, entry->relative) + 1;
+	file->object_key = stpcpy(file->content_id, entry->content_id) + 1;
+	file->suffix = stpcpy(file->object_key, entry->key);
 	strcpy(file->suffix, entry->suffix);
 	return file;
 }
 
 void feed_drop_candidate(struct run *run, struct candidate *file)
 {
-	report_unshipped(&run->report, file->mtime_ns);
+	report_note_unshipped(&run->report, file->mtime_ns);
 	run_report_unfinished(run, file);
 	free(file);
 }
@@ -90,7 +90,7 @@ static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 	size_t n_strange = 0;
 	for (size_t i = 0; i < n && !feed->run->options.folders; i++) {
 		struct candidate *file = feed->chunk[i];
-		if (file->mark == MARK_ABSENT && !file->is_piped && !file->is_new)
+		if (file->mark_state == MARK_ABSENT && !file->is_piped && !file->is_new)
 			strange[n_strange++] = file;
 	}
 	if (!n_strange || (knows_some && n_strange < LISTING_WORTH))
@@ -138,7 +138,7 @@ static size_t add_blocks(struct feed *feed, const unsigned *places, size_t n)
  * and removes both from the chunk. `is_last`: the scan has ended, so that the last block is whole.
  * Returns false if the run is over or the queue is closed; then the other files are left
  * (feed_drop_candidate()). */
-static bool hand_on(struct feed *feed, bool is_last)
+static bool queue_chunk(struct feed *feed, bool is_last)
 {
 	struct run *run = feed->run;
 	const size_t n_whole = is_last ? feed->n : feed->n - feed->n % BLOCK_FILES;
@@ -182,9 +182,9 @@ static bool hand_on(struct feed *feed, bool is_last)
 			report_file(&run->report, S3ONCE_EVENT_FAILED, &about,
 				PROBLEM("has the key of --bucket-id-object: exclude it, or name "
 					"another key there"));
-			report_unshipped(&run->report, file->mtime_ns);
+			report_note_unshipped(&run->report, file->mtime_ns);
 			free(file);
-		} else if (can_go_on && run_skips(run, file, &mark)) {
+		} else if (can_go_on && run_note_mark(run, file, &mark)) {
 			if (file->is_piped)
 				note_repeat(run, &mark);
 			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
@@ -209,7 +209,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 
 /* Counts and reports an entry that is not uploaded: a problem, a link, a file that waits, or a
  * special one. Only a file that waits has bytes that count as found. */
-static void tell_entry(struct report *report, const struct scan_entry *entry)
+static void report_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
 		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
@@ -225,11 +225,11 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 		.wait = entry->wait,
 		.mtime_ns = waits ? entry->mtime_ns : 0};
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
-	report_found(report, 1, bytes);
+	report_count_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
 	/* A problem has a time only if it is about a file. */
 	if (waits || (entry->kind == SCAN_PROBLEM && entry->mtime_ns))
-		report_unshipped(report, entry->mtime_ns);
+		report_note_unshipped(report, entry->mtime_ns);
 }
 
 /* Reports patterns that match nothing, and directories without files. With options.files_from, a
@@ -263,7 +263,7 @@ static void warn_unmatched(struct run *run, const bool *has_found)
 /* Takes the next entry of the scan. Adds a file that may have to be uploaded to the chunk, and
  * reports any other entry. Returns 1 after both, 0 if the scan has ended, or -errno if it cannot
  * continue, which was reported, or if the run has ended it (-ECANCELED). */
-static int gather(struct feed *feed)
+static int take_entry(struct feed *feed)
 {
 	struct run *run = feed->run;
 	struct report *report = &run->report;
@@ -279,18 +279,18 @@ static int gather(struct feed *feed)
 	if (got <= 0)
 		return got;
 	feed->has_found[entry.source] = true;
-	if (entry.is_from_future && !feed->said_future) {
+	if (entry.is_from_future && !feed->reported_future) {
 		/* This is reported once a run, since a wrong clock affects many files. */
-		feed->said_future = true;
+		feed->reported_future = true;
 		clock_format_iso(entry.mtime_ns / (int64_t)NS_PER_S, when);
 		report_run(report, S3ONCE_EVENT_WARNING,
 			PROBLEM("%s was last modified in the future (%s); the age of such files is "
 				"counted from the last change of their inode (ctime)",
 				quote(entry.path).text, when));
 	}
-	if (entry.kind == SCAN_FILE && !feed->said_beyond &&
+	if (entry.kind == SCAN_FILE && !feed->reported_far_time &&
 		(entry.mtime_ns == INT64_MAX || entry.mtime_ns == INT64_MIN)) {
-		feed->said_beyond = true;
+		feed->reported_far_time = true;
 		report_run(report, S3ONCE_EVENT_WARNING,
 			PROBLEM("%s was last modified %s; all such times count as one, so that a "
 				"change from one to another is not noticed",
@@ -316,13 +316,14 @@ static int gather(struct feed *feed)
 			quote(path_name(entry.path)).text);
 	}
 	if (entry.kind != SCAN_FILE) {
-		tell_entry(report, &entry);
+		report_entry(report, &entry);
 		return 1;
 	}
-	if (run_leaves_out(run, entry.size, &event)) {
+	if (run_excludes_size(run, entry.size, &event)) {
 		const struct report_file about = {
 			.path = entry.path, .key = entry.key, .bytes = entry.size};
-		report_found(report, 1, 0); /* its bytes do not count (bytes_found in push.h) */
+		report_count_found(
+			report, 1, 0); /* its bytes do not count (bytes_found in push.h) */
 		report_file(report, event, &about, NULL);
 		return 1;
 	}
@@ -332,32 +333,32 @@ static int gather(struct feed *feed)
 		return -ENOMEM;
 	}
 	file->is_piped = run->options.read != NULL;
-	report_found(report, 1, entry.size);
+	report_count_found(report, 1, entry.size);
 	feed->chunk[feed->n++] = file;
 	return 1;
 }
 
 /* Feeds the queue from the scan. Returns whether the scan was read to its end.
  *
- * If a limit has closed the queue, hand_on() returns false. With options.final, the scan goes on
- * all the same until run_ends_scan(), so that hand_on() reports the files that are left. */
+ * If a limit has closed the queue, queue_chunk() returns false. With options.final, the scan goes
+ * on all the same until run_ends_scan(), so that queue_chunk() reports the files that are left. */
 static bool feed_all(struct feed *feed)
 {
 	uint64_t chunk_begun_ns = clock_boot_ns();
 	for (;;) {
 		if (run_ends_scan(feed->run))
 			return false;
-		int got = gather(feed);
+		int got = take_entry(feed);
 		if (got < 0)
 			return false;
 		if (got == 0)
-			return hand_on(feed, true) || !run_ends_scan(feed->run);
+			return queue_chunk(feed, true) || !run_ends_scan(feed->run);
 		/* If the file system is slow, an incomplete chunk is handed on as well, and so
 		 * early that there are blocks in the queue when the workers begin. */
 		const bool is_late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
 		if (feed->n < (is_late ? BLOCK_FILES : CHUNK))
 			continue;
-		if (!hand_on(feed, false) && run_ends_scan(feed->run))
+		if (!queue_chunk(feed, false) && run_ends_scan(feed->run))
 			return false;
 		/* The workers begin once FLOW_AFTER_NS have passed. The queue lets them begin
 		 * sooner if it is full. */

@@ -37,7 +37,7 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c)
 			    : -ENOMEM;
 	if (fd < 0) {
 		prove_unknown(
-			run, c->path, c->object, PROBLEM("cannot be read: %s", strerror(-fd)));
+			run, c->path, c->object_key, PROBLEM("cannot be read: %s", strerror(-fd)));
 		if (!file) /* otherwise the file owns the candidate */
 			free(c);
 		file_free(file);
@@ -55,7 +55,7 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c)
 	const enum s3once_event_type event = done == PROOF_YES  ? S3ONCE_EVENT_PROVEN
 					     : done == PROOF_NO ? S3ONCE_EVENT_UNPROVEN
 								: S3ONCE_EVENT_FAILED;
-	done_report(run, file, event, done == PROOF_YES ? &object : NULL, &problem);
+	report_done_object(run, file, event, done == PROOF_YES ? &object : NULL, &problem);
 	file_free(file);
 	return done;
 }
@@ -208,7 +208,7 @@ static struct worker *prover_new(struct run *run)
 }
 
 /* The thread of a helper. If it gets no worker, the other threads prove its share of the files. */
-static void help(void *arg)
+static void run_helper(void *arg)
 {
 	struct folders *folders = arg;
 	struct worker *worker = prover_new(folders->run);
@@ -224,7 +224,7 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	struct pool pool;
 	uv_mutex_init(&folders->mutex);
 	const bool has_pool = !pool_init(&pool, &options);
-	while (has_pool && pool_start(&pool, help, folders)) /* until HELPERS were started */
+	while (has_pool && pool_start(&pool, run_helper, folders)) /* until HELPERS were started */
 		;
 	prove_rest(worker, folders);
 	if (has_pool)
@@ -287,6 +287,6 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
-	push->counts = report_get(&run->report);
+	push->counts = report_get_counts(&run->report);
 	return exit;
 }

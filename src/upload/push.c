@@ -92,7 +92,7 @@ const char *s3once_version(void)
 enum s3once_exit push_exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
-	const struct s3once_counts c = report_get(&run->report);
+	const struct s3once_counts c = report_get_counts(&run->report);
 	const uint64_t counted = s3once_counts_settled(&c);
 	const bool all_settled = c.scan_complete && counted == c.found;
 	/* Without files to send, there may have been no request to S3 yet when the run was
@@ -153,7 +153,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		}
 		for (struct candidate *left; (left = queue_pop_file(run->queue));)
 			feed_drop_candidate(run, left);
-		bucket_keep(run, push->conn);
+		bucket_save_witness(run, push->conn);
 	}
 	/* The id is copied, since the row of the job names the session after it was closed. */
 	char session[ID_CHARS + 1] = "";
@@ -189,7 +189,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		spool_forget(run);
 	if (push->has_marks && !run->dry)
 		run_job_end(run, push->conn, *session ? session : NULL, exit);
-	push->counts = report_get(&run->report);
+	push->counts = report_get_counts(&run->report);
 	report_counts(&run->report, S3ONCE_EVENT_SUMMARY);
 	return exit;
 }

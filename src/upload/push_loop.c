@@ -100,11 +100,11 @@ static void init_levels(struct s3once_push *push)
 	push->bytes_before_worker = resident_bytes();
 	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
 	push->large_began = push->began;
-	report_level(&push->run.report, push->level.now, push->level.why);
+	report_set_level(&push->run.report, push->level.now, push->level.why);
 }
 
 /* Returns part / whole, but at most 1; 0 if both are 0. */
-static double share(uint64_t part, uint64_t whole)
+static double ratio(uint64_t part, uint64_t whole)
 {
 	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
 }
@@ -117,7 +117,7 @@ static void report_new_level(struct s3once_push *push)
 	 * has waited for it during half of the run, be it with a large body. */
 	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				     clock_boot_ns() - push->run.report.start_ns;
-	report_level(&push->run.report, push->most_workers,
+	report_set_level(&push->run.report, push->most_workers,
 		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : push->level.why);
 }
 
@@ -132,7 +132,7 @@ static void judge_window(struct s3once_push *push, const struct push_window *now
 		.read_ns = now->seen.read_ns - began->seen.read_ns,
 		.cpus_used = wall_ns ? (double)(now->cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
 		.cpus = uv_available_parallelism(),
-		.bandwidth_share = share(now->waited_ns - began->waited_ns, wall_ns),
+		.bandwidth_share = ratio(now->waited_ns - began->waited_ns, wall_ns),
 		.most_by_memory = most_by_memory(push),
 		.was_throttled = now->cuts != began->cuts};
 	for (int i = 0; i < WIRES; i++) {
@@ -190,7 +190,7 @@ static unsigned next_workers(struct s3once_push *push)
 	struct queue_seen seen;
 	const unsigned before = push->level.now;
 	const uint64_t now_ns = clock_boot_ns();
-	queue_look(push->run.queue, &seen);
+	queue_release_due(push->run.queue, &seen);
 	push->idle_looks = seen.is_idle ? push->idle_looks + 1 : 0;
 	next_by_files(push, &seen, now_ns);
 	next_by_large(push, &seen, now_ns);
@@ -253,7 +253,7 @@ static void on_progress(uv_timer_t *timer)
 	/* The run is stuck if the workers, or a call of scan_next(), have given no sign of life for
 	 * long, as where a file system does not answer. */
 	atomic_store(&push->run.report.is_stuck,
-		run_is_stuck(&push->run) || run_is_lost(&push->run, &push->run.scanning));
+		run_is_stuck(&push->run) || run_is_hung(&push->run, &push->run.scanning));
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);
 }
 
@@ -304,11 +304,11 @@ static void on_look(uv_timer_t *timer)
 		run_reach_limit(
 			run, PROBLEM("--max-duration is over (or --drain): the next run goes on"));
 	const bool is_lifted = bandwidth_is_lifted(run->bodies.bandwidth);
-	if (is_lifted != push->has_told_lifted)
+	if (is_lifted != push->reported_lifted)
 		report_run(&run->report, S3ONCE_EVENT_NOTE,
 			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
 					  : "the limit of bandwidth holds again"));
-	push->has_told_lifted = is_lifted;
+	push->reported_lifted = is_lifted;
 	/* start_workers() does not fail here, since push_loop() has started a worker. */
 	if (run_is_stopping(run))
 		queue_enter(run->queue, QUEUE_CLOSED);

@@ -16,7 +16,7 @@
 static void note_progress_for_row(void *arg, struct session_so_far *ret)
 {
 	struct run *run = arg;
-	const struct s3once_counts counts = report_get(&run->report);
+	const struct s3once_counts counts = report_get_counts(&run->report);
 	const uint64_t no_files = counts.links + counts.special;
 	*ret = (struct session_so_far){.files = counts.in_flight,
 		.files_done = s3once_counts_settled(&counts) - no_files,

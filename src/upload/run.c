@@ -20,7 +20,7 @@ void liveness_sign(struct liveness *liveness, int tasks)
 		atomic_fetch_add(&liveness->tasks, (unsigned)tasks);
 }
 
-bool run_is_lost(const struct run *run, const struct liveness *liveness)
+bool run_is_hung(const struct run *run, const struct liveness *liveness)
 {
 	const struct s3once_options *o = &run->options;
 	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
@@ -57,9 +57,9 @@ bool run_ends_scan(void *arg)
 	/* After a limit, a scan with --final goes on until the grace is over (run_is_over()),
 	 * unless the run was asked to stop. The queue takes none of its files then: they are only
 	 * reported. */
-	const bool only_tells = run->options.final && atomic_load(&run->end.has_reached_limit) &&
-				!atomic_load(&run->end.was_asked_to_stop);
-	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_tells);
+	const bool only_reports = run->options.final && atomic_load(&run->end.has_reached_limit) &&
+				  !atomic_load(&run->end.was_asked_to_stop);
+	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_reports);
 }
 
 bool run_ask_is_over(void *arg)
@@ -86,7 +86,7 @@ bool run_ask_while_reading(void *arg)
 bool run_is_stuck(void *arg)
 {
 	const struct run *run = arg;
-	return run_is_lost(run, &run->liveness);
+	return run_is_hung(run, &run->liveness);
 }
 
 /* Whether a request that makes something visible has to end: the run is over, or our lease has run
@@ -112,7 +112,7 @@ struct call_limits run_visible_limits(struct run *run)
 	return limits;
 }
 
-bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event)
+bool run_excludes_size(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event)
 {
 	const uint64_t most = run->options.max_bytes;
 	const bool is_too_large = most && bytes > most;
@@ -129,22 +129,22 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 	return o->removes && age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
 }
 
-bool run_skips(const struct run *run, struct candidate *c, const struct mark *mark)
+bool run_note_mark(const struct run *run, struct candidate *c, const struct mark *mark)
 {
 	const struct s3once_options *o = &run->options;
-	const struct asked asked = {c->size, c->mtime_ns, c->content, c->is_piped};
-	c->mark = mark->state;
-	memcpy(c->holder, mark->session, sizeof c->holder);
+	const struct file_version found = {c->size, c->mtime_ns, c->content_id, c->is_piped};
+	c->mark_state = mark->state;
+	memcpy(c->mark_session, mark->session, sizeof c->mark_session);
 	/* A file whose mark notes a newer version is not skipped, since the note may have to be
 	 * cleared. Nor is a file that is due for removal. o->removes is checked first, since the
 	 * store time takes a while, and there may be a million files. */
-	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
+	return !o->reupload && !o->compare_content && mark_says(mark, &found) == SAYS_DONE &&
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
 }
 
 void run_report_unfinished(struct run *run, const struct candidate *candidate)
 {
-	const struct report_file about = {candidate->path, candidate->object, candidate->size};
+	const struct report_file about = {candidate->path, candidate->object_key, candidate->size};
 	if (run->options.final)
 		report_file(&run->report, S3ONCE_EVENT_LEFT, &about, NULL);
 }
@@ -410,7 +410,7 @@ bool run_begin(struct run *run, struct store_conn *marks)
 void run_job_end(
 	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit)
 {
-	const struct s3once_counts counts = report_get(&run->report);
+	const struct s3once_counts counts = report_get_counts(&run->report);
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS};
 	struct text target = TEXT(32U << 10), failures = TEXT(REPORT_FAILURES_MAX + 1);
 	char sentence[PROBLEM_SENTENCE_MAX];
@@ -421,7 +421,7 @@ void run_job_end(
 		return;
 	make_job_key(run, &key);
 	add_readable_target(&target, run);
-	report_why(&run->report, &error, &failures);
+	report_get_errors(&run->report, &error, &failures);
 	const struct job_end end = {.target = text_string(&target),
 		.session = session,
 		.error = exit == S3ONCE_EXIT_OK ? "" : error.text,

@@ -73,8 +73,8 @@ struct run {
 	/* S3 has answered for the bucket: it exists, and S3 takes our credentials. No run succeeds
 	 * before that. */
 	atomic_bool bucket_answers;
-	atomic_bool said_sources; /* claim.c has reported that two sources replace each other */
-	atomic_bool said_blind;   /* look.c has reported that S3 does not show objects */
+	atomic_bool reported_sources; /* claim.c has reported that two sources replace each other */
+	atomic_bool reported_hidden;  /* look.c has reported that S3 does not show objects */
 	struct stored_seen {
 		/* A bit for each ASCII character of keys under which objects were found. */
 		_Atomic uint64_t characters[2];
@@ -90,7 +90,7 @@ struct run {
 		struct problem no_answer; /* the reason why S3 did not answer */
 		struct bucket_row bucket; /* its content at the last read or write */
 		bool is_shown; /* an object has proved the bucket, so the row may be written */
-		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_saw_object() */
+		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_note_object() */
 		char last_etag[S3_ETAG_MAX + 1];
 	} locked;
 };
@@ -117,8 +117,8 @@ bool run_ask_is_stopping(void *run);
 bool run_ask_while_reading(void *run);
 /* Whether tasks are under way and none has given a sign of life for give_up_after_ms, or for a
  * lease if that is longer. */
-bool run_is_lost(const struct run *run, const struct liveness *liveness);
-/* Whether run_is_lost() is true for the workers. For session_options.is_stuck. */
+bool run_is_hung(const struct run *run, const struct liveness *liveness);
+/* Whether run_is_hung() is true for the workers. For session_options.is_stuck. */
 bool run_is_stuck(void *run);
 /* The limits of any request of the run: it ends once run_is_over() is true. */
 struct call_limits run_limits(struct run *run);
@@ -129,14 +129,14 @@ struct call_limits run_visible_limits(struct run *run);
 
 /* Whether the caller does not want files of this size. Sets *ret_event to OVERSIZED or UNDERSIZED.
  */
-bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
+bool run_excludes_size(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
 
 /* Whether a file that was marked done at this time (store time) is to be removed by now, by
  * options.removes and options.remove_after_s. */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
 /* Notes the state and the session of the mark in the candidate. Returns whether the mark leaves
  * nothing to do for the file. */
-bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
+bool run_note_mark(const struct run *run, struct candidate *candidate, const struct mark *mark);
 
 /* With options.final, reports a file that was found and is not finished when the run ends. */
 void run_report_unfinished(struct run *run, const struct candidate *candidate);

@@ -63,13 +63,13 @@ static void read_mark(void)
 	bool has_size = item_number(&row, "size", &size) == 0 && size >= 0;
 	bool has_mtime = item_number(&row, "mtime", &mtime_ns) == 0;
 	ENSURE(mark_get(&ref, &mark, &problem) == OUTCOME_OK);
-	const struct asked asked = {(uint64_t)size, mtime_ns, ""},
-			   done = {mark.done.size, mark.done.mtime_ns, ""},
-			   larger = {mark.done.size + 1, mark.done.mtime_ns, ""},
-			   other = {mark.done.size, mark.done.mtime_ns, "another content"};
+	const struct file_version asked = {(uint64_t)size, mtime_ns, ""},
+				  done = {mark.done.size, mark.done.mtime_ns, ""},
+				  larger = {mark.done.size + 1, mark.done.mtime_ns, ""},
+				  other = {mark.done.size, mark.done.mtime_ns, "another content"};
 	enum mark_says same = mark_says(&mark, &asked), another = mark_says(&mark, &larger);
 	ENSURE(another != SAYS_DONE && another != SAYS_COMPARE);
-	ENSURE(!*mark.done.content || mark_says(&mark, &other) != SAYS_DONE);
+	ENSURE(!*mark.done.content_id || mark_says(&mark, &other) != SAYS_DONE);
 	ENSURE(strnlen(mark_suffix(&mark), SUFFIX_MAX + 1) <= SUFFIX_MAX);
 	ENSURE(mark_says(&mark, &done) != SAYS_DONE ||
 		(says("state", "done") && has_size && has_mtime && same == SAYS_DONE));

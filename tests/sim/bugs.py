@@ -31,9 +31,9 @@ BUGS = {
         "\tif (o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED)\n\t\to = OUTCOME_OK;",
     ),
     "done-is-done": (  # another version that is done counts as this one
-        "if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;",
-        "if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;\n"
-        "\tif (file->seen.state == MARK_DONE)\n\t\treturn done_file(worker, file);",
+        "if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;",
+        "if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;\n"
+        "\tif (file->seen_mark.state == MARK_DONE)\n\t\treturn done_file(worker, file);",
     ),
     "taken-over-is-not-looked-for": (  # the condition refuses what is there, once all of it was sent again
         "if (was_begun)\n\t\treturn STEP_LOOK;",
@@ -67,7 +67,7 @@ BUGS = {
         ".if_none_match = false, .if_match = replaces ? file",
     ),
     "no-if-match": (
-        ".if_match = replaces ? file->replaces : NULL}",
+        ".if_match = replaces ? file->replaced_etag : NULL}",
         ".if_match = NULL}",
     ),
     "412-is-ours": (  # whatever is there is taken for the file
@@ -76,7 +76,7 @@ BUGS = {
         "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
     ),
     "size-is-enough": (  # an object of the same size counts as the file
-        "*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);",
+        "*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, true);",
         "*ret = PROOF_YES;",
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
@@ -88,12 +88,12 @@ BUGS = {
         "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, judged->object);\n\t}\n\treturn conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
-        "file->fd < 0 : *c->content != '\\0';",
-        "file->fd < 0 : file->fd < 0 && *c->content;",
+        "file->fd < 0 : *c->content_id != '\\0';",
+        "file->fd < 0 : file->fd < 0 && *c->content_id;",
     ),
     "no-look-before-a-write": (  # where conditions may be ignored
-        "if (!file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding ? look_once_more",
-        "if (!file->encoding || !file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding ? look_once_more",
+        "if (!file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding ? look_before_write",
+        "if (!file->encoding || !file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding ? look_before_write",
     ),
     "another-suffix-is-told": (  # of what was found under one
         "file->version ? file->version->suffix : c->suffix",
@@ -268,16 +268,16 @@ BUGS = {
         "*ret_over = o == OUTCOME_OK || o == OUTCOME_REFUSED || (o == OUTCOME_REFUSED &&",
     ),
     "a-replacement-is-resumed-by-fail": (  # and by skip
-        "if (replaces_versions(worker) && file->seen.upload.is_open",
-        "if (file->seen.upload.is_open",
+        "if (replaces_versions(worker) && file->seen_mark.upload.is_open",
+        "if (file->seen_mark.upload.is_open",
     ),
     "a-replacement-under-another-suffix": (  # is resumed with the etag of what is under this one
-        "file->seen.upload.is_open && strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)",
-        "file->seen.upload.is_open)",
+        "file->seen_mark.upload.is_open && strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0)",
+        "file->seen_mark.upload.is_open)",
     ),
     "age-of-the-version-before": (  # for --delete-after=AGE
-        "is_proven ? store_time_s(run->store) : file->seen.at_s;",
-        "is_proven && file->fd < 0 ? store_time_s(run->store) : file->seen.at_s;",
+        "is_proven ? store_time_s(run->store) : file->seen_mark.at_s;",
+        "is_proven && file->fd < 0 ? store_time_s(run->store) : file->seen_mark.at_s;",
     ),
     "the-last-part-is-not-noted": (  # of those that S3 has
         "part->part_number >= 1 && part->part_number <= recorded->n",
@@ -325,7 +325,7 @@ BUGS = {
         "may_wait &= !write || write->may_sync_later;",
     ),
     "replacing-claim-may-wait": (  # the failure of power may undo it, and the change of the file
-        "ref.may_sync_later = file->seen.state != MARK_DONE;",
+        "ref.may_sync_later = file->seen_mark.state != MARK_DONE;",
         "ref.may_sync_later = true;",
     ),
     # The bucket

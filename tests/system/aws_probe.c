@@ -179,10 +179,10 @@ static void take_option(struct probe *probe, int option, char *value)
 		probe->condition.if_match = value;
 		break;
 	case TABLE:
-		snprintf(probe->meta.table, sizeof probe->meta.table, "%s", value);
+		snprintf(probe->meta.table_id, sizeof probe->meta.table_id, "%s", value);
 		break;
 	case CLAIM:
-		snprintf(probe->meta.claim, sizeof probe->meta.claim, "%s", value);
+		snprintf(probe->meta.claim_id, sizeof probe->meta.claim_id, "%s", value);
 		break;
 	case MTIME:
 		probe->meta.mtime_ns = atoll(value);

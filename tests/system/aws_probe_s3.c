@@ -67,8 +67,8 @@ static void set_object(struct probe *probe, const struct s3_object *object)
 	probe_set(probe, "size", json_integer((json_int_t)object->size));
 	probe_set(probe, "etag", json_string(object->etag));
 	probe_set(probe, "crc32c", json_string(object->sum.text));
-	probe_set(probe, "table", json_string(object->meta.table));
-	probe_set(probe, "claim", json_string(object->meta.claim));
+	probe_set(probe, "table", json_string(object->meta.table_id));
+	probe_set(probe, "claim", json_string(object->meta.claim_id));
 	probe_set(probe, "mtime_ns", json_integer(object->meta.mtime_ns));
 	probe_set(probe, "part_bytes", json_integer((json_int_t)object->meta.part_bytes));
 }

@@ -52,9 +52,10 @@ long body_next(void *arg, void *buffer, size_t n)
 	struct body *body = arg;
 	const uint64_t left = body->range.bytes - body->at;
 	const size_t wanted = left < n ? (size_t)left : n;
-	const struct share *share = body->transfer.share;
+	const struct file_progress *progress = body->transfer.progress;
 	const size_t allowed =
-		(share && wanted) ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
+		(progress && wanted) ? bandwidth_take(progress->bandwidth, wanted, &progress->user)
+				     : wanted;
 	if (wanted && !allowed) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	const long got = read_at(body->range.fd, buffer, allowed, body->range.offset + body->at);

@@ -48,7 +48,7 @@
 struct encoder {
 	struct range range;
 	struct digest input;
-	struct sums read; /* the checksums of `input`, once all output is made */
+	struct sums input_sums; /* the checksums of `input`, once all output is made */
 	ZSTD_CCtx *zstd;
 	z_stream zlib;
 	int zlib_level;           /* level of the state in `zlib`, from 1 to 9; 0: no state */
@@ -342,7 +342,7 @@ long encoder_next(struct encoder *e, const void **ret)
 			return n;
 		e->made += (uint64_t)n;
 		if (e->has_ended) {
-			digest_finish(&e->input, &e->read);
+			digest_finish(&e->input, &e->input_sums);
 			e->padding = padding_of(e);
 		}
 	}
@@ -351,9 +351,9 @@ long encoder_next(struct encoder *e, const void **ret)
 	return n;
 }
 
-const struct sums *encoder_read_sums(const struct encoder *encoder)
+const struct sums *encoder_input_sums(const struct encoder *encoder)
 {
-	return &encoder->read;
+	return &encoder->input_sums;
 }
 
 void encoder_keep(struct encoder *e, const void *bytes, size_t n)

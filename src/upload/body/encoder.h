@@ -55,7 +55,7 @@ int encoder_begin(struct encoder *encoder, const struct range *range, unsigned k
  * the error of reading. */
 long encoder_next(struct encoder *encoder, const void **ret);
 /* Returns the requested digests of the input. To be called after encoder_next() has returned 0. */
-const struct sums *encoder_read_sums(const struct encoder *encoder);
+const struct sums *encoder_input_sums(const struct encoder *encoder);
 
 /* Appends output to what the encoder keeps. Once bytes do not fit, nothing is kept until the next
  * encoder_begin(). */

@@ -15,8 +15,9 @@
 #include <string.h>
 
 /* the most tries, one for each time that another uploader has written the row */
-#define TRIES_MAX        5
-#define KEEP_WITHIN_NS   (5 * NS_PER_S) /* time limit of bucket_keep(), at the end of the run */
+#define TRIES_MAX 5
+#define KEEP_WITHIN_NS                                                                             \
+	(5 * NS_PER_S) /* time limit of bucket_save_witness(), at the end of the run */
 #define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
 /* The id object is written again once it is this old. Lifecycle rules count days, and many jobs run
@@ -45,11 +46,11 @@ static bool read_id(const struct witness_asking *asking, const char *key,
 			look == LOOK_REFUSED ? ": allow s3:GetObject and s3:ListBucket" : "");
 		return false;
 	}
-	if (strlen(object.meta.claim) != ID_CHARS || object.size != sizeof content - 1)
+	if (strlen(object.meta.claim_id) != ID_CHARS || object.size != sizeof content - 1)
 		return problem_error(ret_problem, false,
 			"--bucket-id-object %s is an object of other use: name another key",
 			quote(key).text);
-	memcpy(ret_id, object.meta.claim, ID_CHARS + 1);
+	memcpy(ret_id, object.meta.claim_id, ID_CHARS + 1);
 	return true;
 }
 
@@ -90,8 +91,9 @@ static enum outcome put_id(struct checking *check, const char *key, const char *
 		.condition = {.if_none_match = before == ID_IS_NEW},
 		.limits = check->asking.limits,
 	};
-	snprintf(put.meta.table, sizeof put.meta.table, "%s", check->run->space.settings.table_id);
-	snprintf(put.meta.claim, sizeof put.meta.claim, "%s", id);
+	snprintf(put.meta.table_id, sizeof put.meta.table_id, "%s",
+		check->run->space.settings.table_id);
+	snprintf(put.meta.claim_id, sizeof put.meta.claim_id, "%s", id);
 	if (digest_bytes(s3_wanted_digests(s3, checksum), content, sizeof content - 1, &sums))
 		return outcome_no_memory(ret_problem);
 	return s3_put_unless_there(check->asking.s3, &put, &object, ret_problem);
@@ -114,7 +116,7 @@ static enum outcome write_row(struct checking *check, const struct bucket_row *n
 
 /* Begins the next generation of marks (--bucket new), in which no mark says done yet. Returns as
  * write_row(). */
-static enum outcome begin_anew(struct checking *check)
+static enum outcome begin_generation(struct checking *check)
 {
 	struct bucket_row next = {.generation = check->row.generation + 1};
 	memcpy(next.version, check->row.version, sizeof next.version);
@@ -129,7 +131,7 @@ static enum outcome begin_anew(struct checking *check)
  * object if there is none. Returns SETUP with a sentence if that fails or if the object belongs to
  * another program, and otherwise as write_row(). Does nothing without the option, if the row has
  * this key and an id already, and in a dry run. */
-static enum outcome take_id_object(struct checking *check)
+static enum outcome record_id_object(struct checking *check)
 {
 	struct run *run = check->run;
 	const char *key = run->options.bucket_id_object;
@@ -166,10 +168,10 @@ static enum outcome take_id_object(struct checking *check)
  * of marks (with may_begin_anew), goes on (with --bucket same), or fails. If S3 refuses to show
  * objects, this begins a new generation (with may_begin_anew) or goes on.
  *
- * After that, take_id_object() takes or makes the object that --bucket-id-object names. It fails if
- * S3 refuses to show that object. Returns REFUSED if another uploader has written the row
+ * After that, record_id_object() takes or makes the object that --bucket-id-object names. It fails
+ * if S3 refuses to show that object. Returns REFUSED if another uploader has written the row
  * meanwhile. */
-static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
+static enum outcome check_once(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
 	struct bucket_row *row = &check->row;
@@ -189,19 +191,20 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 		return OUTCOME_REFUSED;
 	case WITNESS_GONE:
 		if (may_begin_anew)
-			o = begin_anew(check);
+			o = begin_generation(check);
 		else if (run->options.bucket_is != S3ONCE_BUCKET_SAME)
 			return OUTCOME_SETUP;
 		else
-			row->id[0] = '\0'; /* so that take_id_object() takes or makes the object */
+			row->id[0] =
+				'\0'; /* so that record_id_object() takes or makes the object */
 		break;
 	case WITNESS_REFUSED:
 		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "
 			 "the one that the marks are about: %s",
 			check->problem->text);
 		if (may_begin_anew)
-			o = begin_anew(check);
-		if (id_object) /* take_id_object() then reports the missing permission */
+			o = begin_generation(check);
+		if (id_object) /* record_id_object() then reports the missing permission */
 			row->id[0] = '\0';
 		break;
 	case WITNESS_SHOWN:
@@ -217,7 +220,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	case WITNESS_NOTHING: /* no mark says done, so there is no object to check */
 		break;
 	}
-	return o == OUTCOME_OK ? take_id_object(check) : o;
+	return o == OUTCOME_OK ? record_id_object(check) : o;
 }
 
 /* Reads the row and checks the witness, and repeats that each time another uploader has written the
@@ -242,9 +245,9 @@ static enum outcome check_until_settled(struct checking *check)
 		if (run->space.generation != check->row.generation)
 			return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
 				"another uploader has begun anew with --bucket new: run again");
-		o = ask_and_settle(check, check->time == AT_START &&
-						  run->options.bucket_is == S3ONCE_BUCKET_NEW &&
-						  check->row.generation == first_generation);
+		o = check_once(check, check->time == AT_START &&
+					      run->options.bucket_is == S3ONCE_BUCKET_NEW &&
+					      check->row.generation == first_generation);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
@@ -298,7 +301,7 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 
 /* Returns `good`. If it is false, the run fails with this problem, unless the run is over
  * already. */
-static bool end_unless(struct run *run, bool good, const struct problem *problem)
+static bool fail_run_unless(struct run *run, bool good, const struct problem *problem)
 {
 	if (!good && !run_is_over(run))
 		run_fail(run, problem);
@@ -318,7 +321,7 @@ bool bucket_is_believed(struct run *run, struct store_conn *marks)
 	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(
 			&problem, false, "marks that said done are gone a moment later: run again");
-	return end_unless(run, good, &problem);
+	return fail_run_unless(run, good, &problem);
 }
 
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
@@ -332,7 +335,7 @@ bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidat
 	return good;
 }
 
-bool bucket_keeps_witness(
+bool bucket_ensure_witness(
 	struct run *run, struct store_conn *marks, const char *key, const char *etag)
 {
 	const struct call_limits limits = run_limits(run);
@@ -362,10 +365,10 @@ bool bucket_keeps_witness(
 	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(&problem, false, ROW_IS_CONTESTED);
 	uv_mutex_unlock(&run->locked.mutex);
-	return end_unless(run, good, &problem);
+	return fail_run_unless(run, good, &problem);
 }
 
-void bucket_saw_object(struct run *run, const char *key, const char *etag)
+void bucket_note_object(struct run *run, const char *key, const char *etag)
 {
 	atomic_store(&run->bucket_answers, true);
 	uv_mutex_lock(&run->locked.mutex);
@@ -375,7 +378,7 @@ void bucket_saw_object(struct run *run, const char *key, const char *etag)
 }
 
 /* All workers have ended, so the mutex is not needed. */
-void bucket_keep(struct run *run, struct store_conn *marks)
+void bucket_save_witness(struct run *run, struct store_conn *marks)
 {
 	struct bucket_row row = run->locked.bucket, seen;
 	struct problem problem = {0};

@@ -24,10 +24,11 @@ bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidat
 /* To be called before a mark of this run says done. If the row of the bucket has no witness yet,
  * this object becomes the witness. Returns false if the run is over. Thread-safe, and mostly
  * without a request. */
-bool bucket_keeps_witness(
+bool bucket_ensure_witness(
 	struct run *run, struct store_conn *marks, const char *key, const char *etag);
-/* Notes an object that was proven and whose mark says done, for bucket_keep(). Thread-safe. */
-void bucket_saw_object(struct run *run, const char *key, const char *etag);
+/* Notes an object that was proven and whose mark says done, for bucket_save_witness(). Thread-safe.
+ */
+void bucket_note_object(struct run *run, const char *key, const char *etag);
 /* At the end of a run, makes the object that was proven last the witness, so that a lifecycle rule
  * deletes it as late as possible. Errors are only logged. */
-void bucket_keep(struct run *run, struct store_conn *marks);
+void bucket_save_witness(struct run *run, struct store_conn *marks);

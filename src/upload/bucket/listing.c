@@ -17,7 +17,7 @@
 /* A key that an object of a file may have: the file's key and a suffix of compression. */
 struct wanted {
 	struct candidate *file;
-	unsigned suffix; /* as a bit of candidate.listed */
+	unsigned suffix; /* as a bit of candidate.listed_suffixes */
 };
 
 struct listing {
@@ -149,7 +149,7 @@ static bool find_listed(struct listing *listing, const struct wanted *wanted, si
 			return false;
 	}
 	if (listing->next && compare_wanted_key(wanted, listing->next->key) == 0)
-		wanted->file->listed |= (unsigned char)(1U << wanted->suffix);
+		wanted->file->listed_suffixes |= (unsigned char)(1U << wanted->suffix);
 	return true;
 }
 
@@ -164,7 +164,7 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 		/* Only a log that is known by its content, and a file that this run compresses,
 		 * have objects with a suffix. */
 		struct candidate *c = files[file];
-		const bool may_have_suffix = *c->content || *listing->run->bodies.encoding.name;
+		const bool may_have_suffix = *c->content_id || *listing->run->bodies.encoding.name;
 		const unsigned suffixes = may_have_suffix ? 1 + FAMILY_SUFFIXES : 1;
 		has_suffixes |= may_have_suffix;
 		c->in_bucket = BUCKET_UNLISTED;

@@ -27,11 +27,11 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	bool over;
 	if (run->options.no_wait || run->dry) /* such a run does not wait */
 		return false;
-	if (c->mark != MARK_CLAIMED || strcmp(c->holder, session_id(run->session)) == 0)
+	if (c->mark_state != MARK_CLAIMED || strcmp(c->mark_session, session_id(run->session)) == 0)
 		return false;
-	if (!candidate_was_just_seen_held(c) && !c->said_held)
+	if (!candidate_was_just_seen_held(c) && !c->held_was_reported)
 		return false;
-	return session_is_over(run->session, worker->marks, c->holder, &over, ret_again_ns,
+	return session_is_over(run->session, worker->marks, c->mark_session, &over, ret_again_ns,
 		       &problem) == OUTCOME_OK &&
 	       !over;
 }
@@ -83,9 +83,9 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 		/* mark_unpack(NULL) is an absent mark */
 		const struct mark mark = mark_unpack(marks[i]);
 		/* An earlier turn may have written this done mark, and lost the reply, so that the
-		 * file came back to the queue (said_done). Such a file is not skipped: its next
-		 * turn reports it as uploaded or adopted. */
-		if (run_skips(worker->run, c, &mark) && is_read && !c->said_done) {
+		 * file came back to the queue (was_marked_done). Such a file is not skipped: its
+		 * next turn reports it as uploaded or adopted. */
+		if (run_note_mark(worker->run, c, &mark) && is_read && !c->was_marked_done) {
 			bucket_skip_done(worker->run, worker->marks, c, &mark.done);
 			*places[i] = NULL;
 		}
@@ -98,7 +98,7 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
  * was not reported yet. Or the file was dropped as done since the block came back (NULL). */
 static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
 {
-	return !c || (is_held && !c->said_held) ||
+	return !c || (is_held && !c->held_was_reported) ||
 	       (c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS);
 }
 

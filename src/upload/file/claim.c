@@ -20,7 +20,7 @@
  * (REFUSED), the next run notes the state at that time. */
 static void note_newer(struct worker *worker, const struct file *file)
 {
-	const struct mark *seen = &file->seen;
+	const struct mark *seen = &file->seen_mark;
 	const struct file_state *now = &file->state;
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
@@ -35,12 +35,12 @@ static void note_newer(struct worker *worker, const struct file *file)
 
 /* Sets *ret_is_there to whether S3 has the object of the version that is done. Returns NEXT, or why
  * not. */
-static enum step look_for_done(struct worker *worker, struct file *file, bool *ret_is_there)
+static enum step find_done_object(struct worker *worker, struct file *file, bool *ret_is_there)
 {
-	const struct recorded recorded = recorded_object(&file->seen.done);
+	const struct recorded recorded = recorded_object(&file->seen_mark.done);
 	struct done_object object = {.key = ""};
 	struct problem problem = {0};
-	const enum outcome o = done_head(worker, file, &file->seen.done, &object, &problem);
+	const enum outcome o = done_head(worker, file, &file->seen_mark.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
 	*ret_is_there = o == OUTCOME_OK && recorded_matches(&recorded, &object.object) == PROOF_YES;
@@ -51,7 +51,7 @@ static enum step look_for_done(struct worker *worker, struct file *file, bool *r
 static void add_other_source(const struct worker *worker, const struct file *file, struct text *t)
 {
 	const char *here = worker->run->files.sources_of_marks[file->candidate->source];
-	const char *there = file->seen.source ? file->seen.source : "";
+	const char *there = file->seen_mark.source ? file->seen_mark.source : "";
 	if (!*there || strcmp(here, there) == 0)
 		return;
 	text_add(t, "; it was uploaded from ");
@@ -68,13 +68,13 @@ static bool replaces_versions(const struct worker *worker)
 	       worker->options->if_changed == S3ONCE_CHANGED_REPLACE_ANY;
 }
 
-/* The object of the done version is to be replaced. Returns NEXT with its etag in file->replaces,
- * or why not. */
+/* The object of the done version is to be replaced. Returns NEXT with its etag in
+ * file->replaced_etag, or why not. */
 static enum step replace_done(struct worker *worker, struct file *file)
 {
 	struct text source = TEXT(700);
 	enum step step = STEP_NEXT;
-	memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
+	memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
 		step = look_whether_ours(worker, file);
 	if (step != STEP_NEXT)
@@ -82,7 +82,7 @@ static enum step replace_done(struct worker *worker, struct file *file)
 	/* Hosts that share a folder and marks may replace each other's versions. They cannot be
 	 * distinguished from hosts that share a prefix by mistake. */
 	add_other_source(worker, file, &source);
-	if (source.len && !atomic_exchange(&worker->run->said_sources, true))
+	if (source.len && !atomic_exchange(&worker->run->reported_sources, true))
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("%s replaces another source's version%s, unless both are the same "
 				"files",
@@ -92,7 +92,7 @@ static enum step replace_done(struct worker *worker, struct file *file)
 }
 
 /* Handles a mark by which other content of this file is done, according to --if-changed. Returns
- * NEXT if the object is to be replaced, with its etag in file->replaces. Also returns NEXT if
+ * NEXT if the object is to be replaced, with its etag in file->replaced_etag. Also returns NEXT if
  * --reupload has found that the object which was to be kept is gone.
  *
  * With CHANGED the file counts as one that has failed. So it stays in its state, unlike a file that
@@ -106,7 +106,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 	case S3ONCE_CHANGED_REPLACE_ANY:
-		if (strcmp(file->seen.done.suffix, c->suffix) == 0)
+		if (strcmp(file->seen_mark.done.suffix, c->suffix) == 0)
 			return replace_done(worker, file);
 		/* The earlier content is in an object under a different key, which a replacement
 		 * would leave behind. */
@@ -115,11 +115,12 @@ static enum step changed_file(struct worker *worker, struct file *file)
 				"object's place as %s: use the same --compress as before, put "
 				"{id} into the template of the keys, or remove the object and "
 				"its mark",
-				quote(c->key).text, file->seen.done.suffix, quote(c->object).text));
+				quote(c->key).text, file->seen_mark.done.suffix,
+				quote(c->object_key).text));
 		return STEP_SETTLED;
 	case S3ONCE_CHANGED_SKIP:
 		if (worker->options->reupload)
-			step = look_for_done(worker, file, &keeps_object);
+			step = find_done_object(worker, file, &keeps_object);
 		if (step != STEP_NEXT || !keeps_object)
 			return step;
 		note_newer(worker, file);
@@ -154,7 +155,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 	if (file_was_done_here(worker, file)) /* file_settle() reports what this run has done */
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (worker->options->compare_content) {
-		const enum proof done = done_content(worker, file, &file->seen.done, &problem);
+		const enum proof done = done_content(worker, file, &file->seen_mark.done, &problem);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
 		/* If the file has changed, the bytes may come from two versions, and prove
@@ -169,8 +170,8 @@ static enum step done_file(struct worker *worker, struct file *file)
 	}
 	if (worker->options->reupload)
 		return STEP_NEXT;
-	if (file->seen.has_newer && !worker->run->dry &&
-		mark_refresh(&ref, &file->seen, file->mtime_ns, &problem) != OUTCOME_OK)
+	if (file->seen_mark.has_newer && !worker->run->dry &&
+		mark_refresh(&ref, &file->seen_mark, file->mtime_ns, &problem) != OUTCOME_OK)
 		log_info("the note of a newer version stays for now: %s", problem.text);
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
@@ -184,7 +185,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 static enum step touched_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
-	const struct version *done = &file->seen.done;
+	const struct version *done = &file->seen_mark.done;
 	struct s3_object object = {.size = done->size,
 		.sum = mark_sum_parse(done->sum),
 		.etag_is_opaque = s3_supports(worker->server, S3_ETAG_IS_MD5) == S3_NO};
@@ -209,40 +210,40 @@ static enum step touched_file(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	if (worker->run->dry)
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
-	enum outcome o = mark_refresh(&ref, &file->seen, file->mtime_ns, &problem);
+	enum outcome o = mark_refresh(&ref, &file->seen_mark, file->mtime_ns, &problem);
 	if (o == OUTCOME_OK)
 		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
 	if (o == OUTCOME_REFUSED) { /* the mark has changed, so it is read and judged again */
-		mark_clear(&file->seen);
-		o = mark_get(&ref, &file->seen, &problem);
+		mark_clear(&file->seen_mark);
+		o = mark_get(&ref, &file->seen_mark, &problem);
 	}
 	return o == OUTCOME_OK ? STEP_OPEN : file_marks_outcome(worker, file, o, &problem);
 }
 
 /* Reports that another uploader holds the file. `is_waited_for`: the file is retried later in this
  * run. */
-static void tell_held(struct worker *worker, struct file *file, bool is_waited_for)
+static void report_held(struct worker *worker, struct file *file, bool is_waited_for)
 {
 	struct report_file about = file_about(file);
 	struct session_info holder;
 	char since[24] = "an unknown time";
 	struct text source = TEXT(300);
 	about.is_waited_for = is_waited_for;
-	session_recall(worker->run->session, file->seen.session, &holder);
+	session_recall(worker->run->session, file->seen_mark.session, &holder);
 	if (holder.started_s > 0)
 		clock_format_iso(holder.started_s, since);
 	text_add_escaped_string(
-		&source, file->seen.source ? file->seen.source : "an unknown source");
+		&source, file->seen_mark.source ? file->seen_mark.source : "an unknown source");
 	report_file(worker->report, S3ONCE_EVENT_HELD, &about,
 		PROBLEM("held by another uploader (%s, running since %s, session %s, from %s)%s; "
 			"once it sends no more heartbeats, its files are free after %" PRIu64
 			" s at most",
-			quote(holder.owner).text, since, quote(file->seen.session).text,
+			quote(holder.owner).text, since, quote(file->seen_mark.session).text,
 			text_string(&source),
 			worker->options->no_wait ? "; run again, or without --no-wait" : "",
 			(uint64_t)(holder.lease_ns / NS_PER_S)));
 	text_clear(&source);
-	file->candidate->said_held = true;
+	file->candidate->held_was_reported = true;
 }
 
 /* Handles a mark that says claimed, or that cannot be read. Returns NEXT if the claim is stale, or
@@ -257,17 +258,17 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	bool over;
 	/* Waiting would not help here, and taking the mark over might undo changes of a later
 	 * version of s3once. */
-	if (file->seen.state == MARK_UNREADABLE)
+	if (file->seen_mark.state == MARK_UNREADABLE)
 		return file_fail(worker, file,
 			PROBLEM("its mark is damaged, or was written by a later version of s3once: "
 				"use that version, or delete the mark's row (s3once status shows "
 				"it)"));
 	/* The claim is of this session, from an earlier turn of the file or from a request of this
 	 * run that arrived late. No other worker relies on it, since only this one has the file. */
-	if (strcmp(file->seen.session, session_id(session)) == 0)
+	if (strcmp(file->seen_mark.session, session_id(session)) == 0)
 		return STEP_NEXT;
 	const enum outcome o = session_is_over(
-		session, worker->marks, file->seen.session, &over, &again_ns, &problem);
+		session, worker->marks, file->seen_mark.session, &over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
 		return file_marks_outcome(worker, file, o, &problem);
 	if (over)
@@ -275,20 +276,20 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	const bool gives_up = worker->options->no_wait || worker->run->dry;
 	/* A file that is waited for is reported once, and only if it is held for longer than a
 	 * moment. */
-	if (gives_up || (!candidate_was_just_seen_held(c) && !c->said_held))
-		tell_held(worker, file, !gives_up);
-	queue_contested(worker->run->queue, c->block);
+	if (gives_up || (!candidate_was_just_seen_held(c) && !c->held_was_reported))
+		report_held(worker, file, !gives_up);
+	queue_put_back_block(worker->run->queue, c->block);
 	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
-/* Decides the next step by file->seen. Returns NEXT if the mark may be claimed or taken over. A
- * mark that says done is trusted only once S3 has shown that this is the bucket of the marks. */
+/* Decides the next step by file->seen_mark. Returns NEXT if the mark may be claimed or taken over.
+ * A mark that says done is trusted only once S3 has shown that this is the bucket of the marks. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
-	const struct asked asked = file_wanted_version(file);
-	if (file->seen.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))
+	const struct file_version opened = file_opened_version(file);
+	if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))
 		return STEP_OVER;
-	switch (mark_says(&file->seen, &asked)) {
+	switch (mark_says(&file->seen_mark, &opened)) {
 	case SAYS_DONE:
 		return done_file(worker, file);
 	case SAYS_COMPARE:
@@ -303,9 +304,9 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Claims the mark, which must not have changed since file->seen. Returns NEXT once it is claimed.
- * Returns OPEN if another uploader was first: then file->seen is that uploader's mark. That
- * uploader may have sent a later version than the one that is open. */
+/* Claims the mark, which must not have changed since file->seen_mark. Returns NEXT once it is
+ * claimed. Returns OPEN if another uploader was first: then file->seen_mark is that uploader's
+ * mark. That uploader may have sent a later version than the one that is open. */
 static enum step try_claim(struct worker *worker, struct file *file)
 {
 	struct mark present = {0};
@@ -316,21 +317,21 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	 * failure could undo both this claim and the change of the file that caused it. The file
 	 * would then be the earlier version again, and done according to the mark, although its
 	 * object was replaced. */
-	ref.may_sync_later = file->seen.state != MARK_DONE;
-	const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &present, &problem);
+	ref.may_sync_later = file->seen_mark.state != MARK_DONE;
+	const enum outcome o = mark_claim(&ref, &file->seen_mark, &file->claim, &present, &problem);
 	if (o == OUTCOME_OK) {
 		if (file->candidate->opens_block) /* the other files of its block wait for this */
-			queue_claimed(worker->run->queue, file->candidate);
+			queue_release_block(worker->run->queue, file->candidate);
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);
-	mark_clear(&file->seen);
-	file->seen = present;
+	mark_clear(&file->seen_mark);
+	file->seen_mark = present;
 	atomic_fetch_add(&worker->report->claims_refused, 1);
 	/* The rest of the block goes back to the queue, since the other uploader is probably at
 	 * work on it. */
-	queue_contested(worker->run->queue, file->candidate->block);
+	queue_put_back_block(worker->run->queue, file->candidate->block);
 	return STEP_OPEN;
 }
 
@@ -346,15 +347,15 @@ enum step claim_file(struct worker *worker, struct file *file)
 	/* If the mark records an upload and has a done version, the upload was begun to replace
 	 * that version. This run resumes the upload if it may replace the version, too, and has the
 	 * same key for the object. */
-	file->replaces[0] = '\0';
-	if (replaces_versions(worker) && file->seen.upload.is_open &&
-		strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)
-		memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
+	file->replaced_etag[0] = '\0';
+	if (replaces_versions(worker) && file->seen_mark.upload.is_open &&
+		strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0)
+		memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	const enum step step = judge_seen_mark(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	if (worker->run->dry) {
-		mark_suppose_claim(&file->seen, &file->claim);
+		mark_suppose_claim(&file->seen_mark, &file->claim);
 		return STEP_NEXT;
 	}
 	return run_may_begin(worker->run) ? try_claim(worker, file) : STEP_OVER;

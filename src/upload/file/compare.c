@@ -30,7 +30,7 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
 	/* `true`, here and below: the size of the object is known, and is compared as well. */
-	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
+	*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, true);
 	return STEP_NEXT;
 }
 
@@ -62,7 +62,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
 		*ret = proof_whole(&whole, &no_etag, true);
 	}
-	*(encoding ? &file->stored : &file->sums) = whole;
+	*(encoding ? &file->object_sums : &file->content_sums) = whole;
 	file->sent_part_bytes = fits ? plan->part_bytes : 0; /* 0: unknown */
 	mark_parts_sum_of(sums, plan->n_parts, object->sum.kind, file->parts_sum);
 	free(sums);
@@ -120,13 +120,13 @@ enum step file_compare_content(
 static enum step compare_noted_content(
 	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
 {
-	char hex[2 * sizeof file->sums.sha256 + 1];
+	char hex[2 * sizeof file->content_sums.sha256 + 1];
 	*ret = meta->content_bytes == file->state.size;
-	if (!*ret || !*meta->content)
+	if (!*ret || !*meta->content_id)
 		return STEP_NEXT;
 	const enum step step = file_sum(worker, file, NULL, DIGEST_SHA256);
-	hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
-	*ret = strcmp(hex, meta->content) == 0;
+	hex_encode(file->content_sums.sha256, sizeof file->content_sums.sha256, hex);
+	*ret = strcmp(hex, meta->content_id) == 0;
 	return step;
 }
 
@@ -170,7 +170,7 @@ static enum step compare_encoded(
 		return STEP_NEXT;
 	}
 	/* The mark also needs a checksum of the content. */
-	if (!file->sums.kinds)
+	if (!file->content_sums.kinds)
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step == STEP_NEXT && encoding)
 		step = compare_compressed(worker, file, encoding, object, ret);
@@ -180,14 +180,14 @@ static enum step compare_encoded(
 	*ret = PROOF_YES;
 	file->parts_sum[0] = '\0';
 	file->sent_part_bytes = meta->part_bytes;
-	file->stored = (struct sums){.bytes = object->size};
+	file->object_sums = (struct sums){.bytes = object->size};
 	return STEP_NEXT;
 }
 
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
-	file->stored = (struct sums){0};
+	file->object_sums = (struct sums){0};
 	*ret = PROOF_NO;
 	if (file->fd < 0) /* the input of the pipe has not come yet */
 		return STEP_NEXT;

@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum proof no(struct problem *ret, const char *sentence)
+static enum proof not_done(struct problem *ret, const char *sentence)
 {
 	return (enum proof)problem_error(ret, PROOF_NO, "%s", sentence);
 }
 
 /* Explains an error of reading the file. Only a file that has changed is known not to be done. */
-static enum proof not_read(int error, struct problem *ret)
+static enum proof cannot_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
-		return no(ret, "it changed while it was read");
+		return not_done(ret, "it changed while it was read");
 	return (enum proof)problem_error(
 		ret, PROOF_UNKNOWN, "it cannot be read: %s", strerror(-error));
 }
@@ -31,23 +31,23 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 	struct sums sums;
 	/* A file that is known by its content may have been compressed since it was sent. Then its
 	 * bytes differ, but its content still has the same id. */
-	if (*file->candidate->content) {
+	if (*file->candidate->content_id) {
 		const struct content content = {
 			file->fd, file->state.size, run_ask_is_over, worker->run};
 		char now[CONTENT_ID_CHARS + 1];
 		const int error = content_id(&content, now, ret);
 		if (error) /* after -EFBIG, *ret has a sentence already */
-			return error == -EFBIG ? PROOF_UNKNOWN : not_read(error, ret);
-		return strcmp(now, done->content) == 0
+			return error == -EFBIG ? PROOF_UNKNOWN : cannot_read(error, ret);
+		return strcmp(now, done->content_id) == 0
 			       ? PROOF_YES
-			       : no(ret, "its content is not what was uploaded");
+			       : not_done(ret, "its content is not what was uploaded");
 	}
 	const int error = file_digest(worker, file, recorded_digests(&recorded), &range, &sums);
 	if (error)
-		return not_read(error, ret);
+		return cannot_read(error, ret);
 	if (recorded_matches_bytes(&recorded, &sums) == PROOF_YES)
 		return PROOF_YES;
-	return no(ret, "its content is not what was uploaded, although its size is");
+	return not_done(ret, "its content is not what was uploaded, although its size is");
 }
 
 /* Whether the object's etag is the MD5 of the whole file, which is read for that. Also false if the
@@ -71,24 +71,24 @@ static enum proof ask_marks(struct worker *worker, const struct file *file, bool
 	struct mark *mark, struct problem *ret)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
-	const struct asked asked = file_wanted_version(file);
+	const struct file_version opened = file_opened_version(file);
 	mark_clear(mark);
 	if (mark_get(&ref, mark, ret) != OUTCOME_OK) {
 		problem_prefix(ret, "its mark cannot be read");
 		return PROOF_UNKNOWN;
 	}
-	const enum mark_says says = mark_says(mark, &asked);
+	const enum mark_says says = mark_says(mark, &opened);
 	if (says == SAYS_FREE)
-		return no(ret, "no upload of it is marked as done");
+		return not_done(ret, "no upload of it is marked as done");
 	if (mark->state == MARK_UNREADABLE)
 		return (enum proof)problem_error(ret, PROOF_UNKNOWN,
 			"its mark is damaged, or was written by a later version of s3once");
 	if (says == SAYS_CLAIMED)
-		return no(ret, "an uploader has it under way");
+		return not_done(ret, "an uploader has it under way");
 	if (says == SAYS_CHANGED || (says == SAYS_COMPARE && is_read))
-		return no(ret, "what was uploaded under its key is another version");
-	if (!*mark->done.sum && !*asked.content)
-		return no(ret, "its mark has no checksum of its content");
+		return not_done(ret, "what was uploaded under its key is another version");
+	if (!*mark->done.sum && !*opened.content_id)
+		return not_done(ret, "its mark has no checksum of its content");
 	return PROOF_YES;
 }
 
@@ -108,24 +108,27 @@ static enum proof ask_s3(struct worker *worker, const struct file *file, const s
 	const struct recorded recorded = recorded_object(done);
 	const enum outcome o = done_head(worker, file, done, ret, ret_problem);
 	if (o == OUTCOME_ABSENT)
-		return no(ret_problem, "S3 does not hold its object any more, although it was "
-				       "uploaded; --reupload uploads it again");
+		return not_done(ret_problem,
+			"S3 does not hold its object any more, although it was "
+			"uploaded; --reupload uploads it again");
 	if (o != OUTCOME_OK) {
 		problem_prefix(ret_problem, "S3 does not show its object%s",
 			o == OUTCOME_DENIED ? "; allow s3:GetObject and s3:ListBucket" : "");
 		return PROOF_UNKNOWN;
 	}
 	if (ret->object.lacks_encryption)
-		return no(ret_problem, "S3 does not confirm the encryption of its object");
+		return not_done(ret_problem, "S3 does not confirm the encryption of its object");
 	const enum proof is_same = recorded_matches(&recorded, &ret->object);
 	if (is_same == PROOF_NO)
-		return no(ret_problem, "S3 holds another object under its key than was uploaded");
+		return not_done(
+			ret_problem, "S3 holds another object under its key than was uploaded");
 	/* For an object in parts, the reply to Complete may have had another etag. */
 	if (is_same == PROOF_YES ||
 		(proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object)))
 		return PROOF_YES;
-	return no(ret_problem, "S3 holds another object under its key than was uploaded, or shows "
-			       "nothing that shows it is the same");
+	return not_done(ret_problem,
+		"S3 holds another object under its key than was uploaded, or shows "
+		"nothing that shows it is the same");
 }
 
 enum proof done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
@@ -141,9 +144,10 @@ enum proof done_now(struct worker *worker, struct file *file, bool is_read, stru
 		done = done_content(worker, file, &compared, ret_problem);
 		if (done == PROOF_YES)
 			done = ask_marks(worker, file, false, &mark, ret_problem);
-		if (done == PROOF_YES && (strcmp(compared.sum, mark.done.sum) != 0 ||
-						 strcmp(compared.content, mark.done.content) != 0))
-			done = no(ret_problem, "its mark changed meanwhile");
+		if (done == PROOF_YES &&
+			(strcmp(compared.sum, mark.done.sum) != 0 ||
+				strcmp(compared.content_id, mark.done.content_id) != 0))
+			done = not_done(ret_problem, "its mark changed meanwhile");
 	}
 	if (done == PROOF_YES)
 		done = ask_s3(worker, file, &mark.done, ret, ret_problem);
@@ -151,7 +155,7 @@ enum proof done_now(struct worker *worker, struct file *file, bool is_read, stru
 	return done;
 }
 
-void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
+void report_done_object(struct run *run, const struct file *file, enum s3once_event_type event,
 	const struct done_object *object, const struct problem *problem)
 {
 	struct report_file about = file_about(file);

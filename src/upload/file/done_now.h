@@ -18,7 +18,7 @@ enum outcome done_head(struct worker *worker, const struct file *file, const str
 	struct done_object *ret, struct problem *ret_problem);
 /* Reports an event about the file. With `object`, the report has S3's values of it; otherwise the
  * report has the problem. */
-void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
+void report_done_object(struct run *run, const struct file *file, enum s3once_event_type event,
 	const struct done_object *object, const struct problem *problem);
 
 /* Whether the content of file->fd is that of the version. For a file that is known by its content,

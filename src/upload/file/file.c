@@ -18,13 +18,13 @@ struct file *file_new(struct run *run, struct candidate *c)
 		return NULL;
 	file->candidate = c;
 	file->target = object_rules_target(
-		run->bodies.rules, c->object, c->is_piped ? c->key : c->relative);
+		run->bodies.rules, c->object_key, c->is_piped ? c->key : c->relative);
 	file->step = STEP_OPEN;
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
-	share_init(&file->share, &run->report, c->path, c->size);
-	file->share.bandwidth = run->bodies.bandwidth;
-	file->share.user = (struct bandwidth_user){run_ask_is_over, run};
+	file_progress_init(&file->progress, &run->report, c->path, c->size);
+	file->progress.bandwidth = run->bodies.bandwidth;
+	file->progress.user = (struct bandwidth_user){run_ask_is_over, run};
 	return file;
 }
 
@@ -32,16 +32,16 @@ void file_free(struct file *file)
 {
 	if (!file)
 		return;
-	atomic_fetch_sub(&file->share.report->under_way, atomic_load(&file->share.bytes));
+	atomic_fetch_sub(&file->progress.report->under_way, atomic_load(&file->progress.bytes));
 	/* The turn ends, and the file is neither in S3 nor excluded. Without a candidate, the file
 	 * was put back into the queue, and another turn of it decides. */
 	if (file->candidate && file->step < STEP_LEFT_OUT)
-		report_unshipped(file->share.report, file->candidate->mtime_ns);
+		report_note_unshipped(file->progress.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file->candidate);
-	share_clear(&file->share);
-	mark_clear(&file->seen);
+	file_progress_clear(&file->progress);
+	mark_clear(&file->seen_mark);
 	claim_clear(&file->claim);
 	free(file);
 }
@@ -68,7 +68,8 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 struct report_file file_about(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct report_file){c->path, c->object, file->fd >= 0 ? file->state.size : c->size};
+	return (struct report_file){
+		c->path, c->object_key, file->fd >= 0 ? file->state.size : c->size};
 }
 
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
@@ -82,10 +83,10 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 	report_file(worker->report, event, &about, problem);
 }
 
-struct asked file_wanted_version(const struct file *file)
+struct file_version file_opened_version(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct asked){file->state.size, file->mtime_ns, c->content, c->is_piped};
+	return (struct file_version){file->state.size, file->mtime_ns, c->content_id, c->is_piped};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
@@ -96,29 +97,30 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 		.part_bytes = file->plan.n_parts ? file->plan.part_bytes : 0,
 		.log_offset = file->candidate->offset,
 	};
-	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
-	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
-	snprintf(meta.content, sizeof meta.content, "%s", file->candidate->content);
+	snprintf(meta.table_id, sizeof meta.table_id, "%s", worker->run->space.settings.table_id);
+	snprintf(meta.claim_id, sizeof meta.claim_id, "%s", file->claim.id);
+	snprintf(meta.content_id, sizeof meta.content_id, "%s", file->candidate->content_id);
 	if (!file->encoding)
 		return meta;
 	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding->name);
 	snprintf(meta.suffix, sizeof meta.suffix, "%s", file->candidate->suffix);
 	meta.content_bytes = file->state.size;
-	if (!*meta.content && file->sums.kinds & DIGEST_SHA256)
-		hex_encode(file->sums.sha256, sizeof file->sums.sha256, meta.content);
+	if (!*meta.content_id && file->content_sums.kinds & DIGEST_SHA256)
+		hex_encode(file->content_sums.sha256, sizeof file->content_sums.sha256,
+			meta.content_id);
 	return meta;
 }
 
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_feature feature)
 {
-	const bool replaces = *file->replaces != 0;
+	const bool replaces = *file->replaced_etag != 0;
 	/* No condition is sent to a server that is known not to honour it. */
 	if (file->is_unconditional ||
 		s3_supports(worker->server, replaces ? S3_IF_MATCH : feature) == S3_NO)
 		return (struct s3_condition){0};
 	return (struct s3_condition){
-		.if_none_match = !replaces, .if_match = replaces ? file->replaces : NULL};
+		.if_none_match = !replaces, .if_match = replaces ? file->replaced_etag : NULL};
 }
 
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_feature feature)
@@ -126,18 +128,18 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 	if (file->is_unconditional)
 		return true;
 	/* A write that replaces an object has If-Match as its condition. */
-	return s3_supports(worker->server, *file->replaces ? S3_IF_MATCH : feature) != S3_YES;
+	return s3_supports(worker->server, *file->replaced_etag ? S3_IF_MATCH : feature) != S3_YES;
 }
 
 bool file_was_done_here(const struct worker *worker, const struct file *file)
 {
-	return file->candidate->said_done && file->seen.state == MARK_DONE &&
-	       strcmp(file->seen.session, session_id(worker->run->session)) == 0;
+	return file->candidate->was_marked_done && file->seen_mark.state == MARK_DONE &&
+	       strcmp(file->seen_mark.session, session_id(worker->run->session)) == 0;
 }
 
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
-	struct version version = file->seen.done;
+	struct version version = file->seen_mark.done;
 	if (event != S3ONCE_EVENT_REFRESHED && event != S3ONCE_EVENT_SKIPPED) {
 		file_report(worker, file, event, NULL);
 		return STEP_LEFT_OUT;
@@ -170,7 +172,7 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)
 {
-	file->candidate->mark = MARK_CLAIMED; /* so that do_file() reads the mark again */
+	file->candidate->mark_state = MARK_CLAIMED; /* so that begin_turn() reads the mark again */
 	queue_later(worker->run->queue, &file->candidate, 1, not_before_ns);
 	file->candidate = NULL;
 	return STEP_LATER;

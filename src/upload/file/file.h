@@ -60,9 +60,9 @@ struct file {
 	struct file_state state; /* state of the open file, which may be the copy of a piece */
 	/* Size and times may not show a change of the open file. So the content is read once more,
 	 * after all of it was read and before it becomes visible in S3. */
-	bool is_reread;
+	bool must_reread;
 	/* Its file system returns another inode or ctime each time, although the file has the same
-	 * size and modification time. Implies is_reread. */
+	 * size and modification time. Implies must_reread. */
 	bool stat_is_unsteady;
 	int64_t mtime_ns; /* that of the version being sent; for a piece, at the time it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
@@ -79,28 +79,28 @@ struct file {
 	 * larger ones did not fit into a part. 0: no limit. */
 	uint64_t range_most;
 	/* checksums of the whole content of the open file; no kinds: not read yet */
-	struct sums sums;
+	struct sums content_sums;
 	/* Checksums of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */
-	struct sums stored;
+	struct sums object_sums;
 	/* The size of the parts in which S3's object was sent. 0: it was sent whole, or the size is
 	 * unknown. */
 	uint64_t sent_part_bytes;
 	char parts_sum[PARTS_SUM_MAX +
-		       1];  /* checksum of those parts' checksums, as in struct version */
-	struct mark seen;   /* the mark as last seen while it was not ours */
-	struct claim claim; /* claim of the mark, after CLAIM */
+		       1];     /* checksum of those parts' checksums, as in struct version */
+	struct mark seen_mark; /* the mark as last seen while it was not ours */
+	struct claim claim;    /* claim of the mark, after CLAIM */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
-	char replaces[S3_ETAG_MAX + 1];
+	char replaced_etag[S3_ETAG_MAX + 1];
 	/* The server does not support the condition of a write, so a HEAD right before the write
 	 * replaces it. */
 	bool is_unconditional;
-	bool has_given_up;  /* it was retried in vain for too long, which is no progress */
-	unsigned judgings;  /* number of times that its mark was judged in this turn */
-	unsigned restarts;  /* number of restarts of this turn, for any reason */
-	unsigned damages;   /* number of times that S3 held other bytes than were sent */
-	uint64_t begun_ns;  /* clock_boot_ns() at the beginning of this turn */
-	struct share share; /* the part of the file that was sent */
+	bool has_given_up; /* it was retried in vain for too long, which is no progress */
+	unsigned judgings; /* number of times that its mark was judged in this turn */
+	unsigned restarts; /* number of restarts of this turn, for any reason */
+	unsigned damages;  /* number of times that S3 held other bytes than were sent */
+	uint64_t begun_ns; /* clock_boot_ns() at the beginning of this turn */
+	struct file_progress progress; /* the part of the file that was sent */
 };
 
 /* Makes a file of the candidate, and takes the candidate. If there is no memory, it returns NULL
@@ -113,7 +113,7 @@ struct report_file file_about(const struct file *file);
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
 	const struct problem *problem);
 /* Returns the opened version for comparison with a mark (mark_says()). Borrows. */
-struct asked file_wanted_version(const struct file *file);
+struct file_version file_opened_version(const struct file *file);
 /* The metadata of the object that this file becomes. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
 /* The condition for making the object visible. `feature` is S3_PUT_CONDITION or
@@ -129,11 +129,11 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 /* Ends the turn of a file for which nothing is left to do: reports the event, and returns the
  * corresponding answer, LEFT_OUT, IN_S3 or PROVEN.
  *
- * SKIPPED means that this very version is done according to file->seen. This run may have written
- * that mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is reported
- * instead, which the earlier turn could not report. */
+ * SKIPPED means that this very version is done according to file->seen_mark. This run may have
+ * written that mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is
+ * reported instead, which the earlier turn could not report. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
-/* Whether file->seen says done, and this run wrote that mark. */
+/* Whether file->seen_mark says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
 /* Step 7: the file cannot be uploaded. Reports the reason, and writes it into the mark if that is
  * ours. Returns SETTLED. */

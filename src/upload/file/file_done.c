@@ -21,14 +21,14 @@
  * 1. CompleteMultipartUpload may tell another etag than the object has from then on. multipart.c
  * looks at that while it proves an upload: once, or each time if the server does so.
  *
- * 2. The object may be stored under another key. look_first() looks once for each character that a
- * URL has to encode.
+ * 2. The object may be stored under another key. check_first_object() looks once for each character
+ * that a URL has to encode.
  *
- * 3. Settings may be ignored. look_first() looks at each setting once of an object sent whole, and
- * once of an object sent in parts. */
+ * 3. Settings may be ignored. check_first_object() looks at each setting once of an object sent
+ * whole, and once of an object sent in parts. */
 
 /* Warns that the server has not kept the setting `name` of the file's object. */
-static void tell_ignored(const struct worker *worker, const struct file *file, const char *name,
+static void warn_of_ignored(const struct worker *worker, const struct file *file, const char *name,
 	const struct s3_kept_look *look)
 {
 	const bool is_class = strcmp(name, "storage-class") == 0;
@@ -65,7 +65,7 @@ enum step file_fail_missing(struct worker *worker, struct file *file)
  * they are new to this run. All characters of the key that are not ASCII count as one. If S3
  * refuses to show the object (no s3:GetObject), this is only reported, and the reply to the upload
  * has to do. Returns NEXT, or why not. */
-static enum step look_first(struct worker *worker, struct file *file)
+static enum step check_first_object(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
 	uint64_t encoded[2] = {0}; /* bits of the characters of the key that a URL has to encode */
@@ -99,7 +99,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 	const unsigned reported = atomic_fetch_or(&seen->lacks, look.lacks);
 	for (unsigned i = 0; i < S3_SETTINGS; i++) {
 		if (look.lacks & ~reported & (1U << i))
-			tell_ignored(worker, file, s3_setting_name(i), &look);
+			warn_of_ignored(worker, file, s3_setting_name(i), &look);
 		else if (look.unknown & (1U << i))
 			log_info("whether the server keeps --%s could not be looked at: %s",
 				s3_setting_name(i), problem.text);
@@ -137,7 +137,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	/* Before the first mark says done, the row of the bucket has to name a witness, by which a
 	 * later run recognises the bucket of the marks. */
 	if (!atomic_load(&worker->run->has_witness) &&
-		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
+		!bucket_ensure_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
 	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
@@ -150,7 +150,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
 	if (o == OUTCOME_OK) {
-		bucket_saw_object(worker->run, object, version->etag);
+		bucket_note_object(worker->run, object, version->etag);
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)
@@ -186,7 +186,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	 * none, the version has no checksum of its content. */
 	struct sums sums = {.kinds = DIGEST_SHA256};
 	size_t n;
-	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content, '\0') == 1 &&
+	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content_id, '\0') ==
+			1 &&
 		n == sizeof sums.sha256)
 		mark_sum_of(&sums, CHECKSUM_SHA256, version.sum);
 	return version;
@@ -200,7 +201,8 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 {
 	const struct in_s3 done = {
 		.file = file->candidate, .version = version, .sums = sums, .event = event};
-	snprintf(version->content, sizeof version->content, "%s", file->candidate->content);
+	snprintf(
+		version->content_id, sizeof version->content_id, "%s", file->candidate->content_id);
 	if (object->lacks_encryption)
 		return file_fail(worker, file,
 			PROBLEM("the object is there, but the server does not confirm the "
@@ -210,13 +212,13 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	atomic_store(&worker->run->refusals.has_stored, true);
 	enum step step = STEP_NEXT;
 	if (event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
-		step = look_first(worker, file);
+		step = check_first_object(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	/* said_done is set before the mark is written. If the reply to that write is lost, a later
-	 * turn finds the mark done, and sees by said_done that this run did it:
+	/* was_marked_done is set before the mark is written. If the reply to that write is lost, a
+	 * later turn finds the mark done, and sees by was_marked_done that this run did it:
 	 * file_was_done_here(). */
-	file->candidate->said_done = true;
+	file->candidate->was_marked_done = true;
 	step = file_mark_done(worker, file, version);
 	if (step != STEP_NEXT)
 		return step;
@@ -232,16 +234,17 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 		.mtime_ns = file->mtime_ns,
 		.part_bytes = file->sent_part_bytes};
 	version_set_object(&version, object, s3_supports(worker->server, S3_ETAG_IS_MD5) == S3_YES);
-	if (file->stored.bytes) {
-		version.object_bytes = file->stored.bytes;
-		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);
+	if (file->object_sums.bytes) {
+		version.object_bytes = file->object_sums.bytes;
+		mark_sum_of(&file->object_sums, s3_checksum(worker->server), version.object_sum);
 		if (!*version.object_sum) /* it was not computed: see compare_encoded() */
 			copy_whole_sum(object, version.object_sum);
 	}
-	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);
+	mark_sum_of(&file->content_sums, s3_checksum(worker->server), version.sum);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
-	const struct sums *sums = file->stored.bytes ? &file->stored : &file->sums;
+	const struct sums *sums =
+		file->object_sums.bytes ? &file->object_sums : &file->content_sums;
 	const enum step step = done_with(worker, file, object, &version, sums, event);
 	/* Unlike after file_done_otherwise(), all of the content was read in this turn. */
 	return step == STEP_IN_S3 ? STEP_PROVEN : step;

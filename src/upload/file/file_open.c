@@ -39,7 +39,7 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 			.ino = c->ino,
 			.is_piece = true,
 			.offset = c->offset};
-		memcpy(found.content_id, c->content, sizeof found.content_id);
+		memcpy(found.content_id, c->content_id, sizeof found.content_id);
 		return scan_open_piece(scan, &found, ret, ret_problem);
 	}
 	int fd = scan_open_file(scan, c->source, c->relative, ret);
@@ -56,23 +56,23 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 		       : fd;
 }
 
-/* Handles a file that is gone. If its mark says done, another uploader has uploaded and removed it
- * since it was found, which is not an error. */
-static enum step gone(struct worker *worker, struct file *file)
+/* Handles a file that is handle_missing. If its mark says done, another uploader has uploaded and
+ * removed it since it was found, which is not an error. */
+static enum step handle_missing(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	/* The file is compared as it was found, since it was not opened. */
-	const struct asked asked = {
-		.size = c->size, .mtime_ns = c->mtime_ns, .content = c->content};
+	const struct file_version found = {
+		.size = c->size, .mtime_ns = c->mtime_ns, .content_id = c->content_id};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
-	mark_clear(&file->seen);
+	mark_clear(&file->seen_mark);
 	/* After the claim, the mark is ours and does not say done. With --reupload it may say so,
 	 * but the file would have to be sent all the same. If the mark notes a newer version, the
 	 * missing file may be that one, which was not uploaded. */
 	if (file->step <= STEP_CLAIM && !worker->options->reupload &&
-		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
-		mark_says(&file->seen, &asked) == SAYS_DONE)
+		mark_get(&ref, &file->seen_mark, &problem) == OUTCOME_OK &&
+		!file->seen_mark.has_newer && mark_says(&file->seen_mark, &found) == SAYS_DONE)
 		return bucket_is_believed(worker->run, worker->marks)
 			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
 			       : STEP_OVER;
@@ -84,7 +84,8 @@ static enum step gone(struct worker *worker, struct file *file)
 
 /* Whether the file's source has a file of this name that --exclude and --include let through, and
  * that is compressed if `wanted` is true, or not compressed if `wanted` is false. */
-static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
+static bool source_has_file(
+	struct worker *worker, const struct file *file, const char *name, bool wanted)
 {
 	struct file_state state;
 	if (worker->run->files.filter && !filter_wants_file(worker->run->files.filter, name))
@@ -122,9 +123,9 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	text_add_bytes(&path, c->path, strlen(c->path) - n_less);
 	text_add(&name, is_compressed ? "" : suffix);
 	text_add(&path, is_compressed ? "" : suffix);
-	if (!name.error && is_there(worker, file, text_string(&name), !is_compressed)) {
+	if (!name.error && source_has_file(worker, file, text_string(&name), !is_compressed)) {
 		struct problem problem;
-		collision_explain(c->object, c->path, text_string(&path),
+		collision_explain(c->object_key, c->path, text_string(&path),
 			"exclude one of them, or use --header Content-Encoding in place of the suffix",
 			&problem);
 		step = file_fail(worker, file, &problem);
@@ -174,7 +175,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 
 /* Checks whether the version that was opened may be sent, and sets file->plan by its size. Returns
  * NEXT, or why not. */
-static enum step refuse_opened(struct worker *worker, struct file *file)
+static enum step check_opened(struct worker *worker, struct file *file)
 {
 	const struct run_files *files = &worker->run->files;
 	const struct candidate *found = file->candidate;
@@ -182,14 +183,14 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 	 * modification time or the content belongs to one version of the file. So does the id of a
 	 * rotated file's content. */
 	const bool is_of_version =
-		*found->content ||
+		*found->content_id ||
 		(files->key_template && key_template_is_of_version(files->key_template));
 	enum s3once_event_type event;
 	/* The file may have been written to since it was found, so what the scan has checked is
 	 * checked again. The age of a piece is meaningless: it is a copy that was made just now. */
 	if (!found->is_piece && scan_is_young(files->scan, &file->state))
 		return file_settle(worker, file, S3ONCE_EVENT_WAITING);
-	if (run_leaves_out(worker->run, file->state.size, &event))
+	if (run_excludes_size(worker->run, file->state.size, &event))
 		return file_settle(worker, file, event);
 	if (is_of_version &&
 		(file->state.size != found->size || file->mtime_ns != found->mtime_ns)) {
@@ -219,7 +220,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	file->fd = -1;
-	file->sums = file->stored = (struct sums){0};
+	file->content_sums = file->object_sums = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
 	if (c->is_piped && worker->run->piped_fd < 0)
 		return STEP_NEXT; /* the input of the pipe comes once the key is claimed */
@@ -227,18 +228,19 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (fd < 0 && *problem.text) /* only a piece of a log has a sentence of its own */
 		return file_fail(worker, file, &problem);
 	if (fd < 0)
-		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);
+		return fd == -ENOENT ? handle_missing(worker, file)
+				     : file_read_error(worker, file, fd);
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
 	/* No other program can write to a copy of a piece, or to the input of a pipe. */
-	file->is_reread = file->stat_is_unsteady ||
-			  (!c->is_piece && !c->is_piped && !file_times_show_changes(fd));
+	file->must_reread = file->stat_is_unsteady ||
+			    (!c->is_piece && !c->is_piped && !file_times_show_changes(fd));
 	if (file->stat_is_unsteady)
 		file->state.ctime_ns = 0, file->state.ino = 0;
 	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes its ctime */
 		file->state.ctime_ns = 0;
-	const enum step step = refuse_opened(worker, file);
+	const enum step step = check_opened(worker, file);
 	/* Whether the file is sent as it is: without --compress, if it was compressed when it was
 	 * found, or if its object gets a Content-Encoding from the user. */
 	const bool is_plain = !*worker->run->bodies.encoding.name || c->was_compressed ||
@@ -271,7 +273,7 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds)
 {
-	struct sums *sums = encoding ? &file->stored : &file->sums;
+	struct sums *sums = encoding ? &file->object_sums : &file->content_sums;
 	if ((sums->kinds & kinds) == kinds)
 		return STEP_NEXT;
 	const struct range range = file_range(file, encoding, NULL, 0);
@@ -310,7 +312,7 @@ static enum unsteady find_change(const struct file *file)
 }
 
 /* Fails a file that was never the same for as long as it takes to read it. */
-static enum step give_up_reading(struct worker *worker, struct file *file, enum unsteady change)
+static enum step fail_unsteady(struct worker *worker, struct file *file, enum unsteady change)
 {
 	struct file_state first, second;
 	if (change == UNSTEADY_UNSEEN)
@@ -331,7 +333,7 @@ static enum step give_up_reading(struct worker *worker, struct file *file, enum 
 }
 
 /* Opens a file that has changed while it was read, as it is now. Returns the step that follows. */
-static enum step open_anew(struct worker *worker, struct file *file)
+static enum step reopen_changed(struct worker *worker, struct file *file)
 {
 	const enum unsteady change = find_change(file);
 	if (change == UNSTEADY_SHORT)
@@ -339,7 +341,7 @@ static enum step open_anew(struct worker *worker, struct file *file)
 			PROBLEM("its content ends before its size, as that of files of the kernel "
 				"does (/sys): copy it to a file, or exclude it"));
 	if (++file->restarts > FILE_RESTARTS_MAX)
-		return give_up_reading(worker, file, change);
+		return fail_unsteady(worker, file, change);
 	/* A file whose identity is unsteady cannot be shown to have changed. */
 	if (change == UNSTEADY_SEEN || file->stat_is_unsteady)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
@@ -350,12 +352,12 @@ static enum step open_anew(struct worker *worker, struct file *file)
 				"modification time did not, starting again with what it is now"));
 	file->stat_is_unsteady |= change == UNSTEADY_STAT;
 	const enum step step = file_open(worker, file);
-	file->is_reread |= change == UNSTEADY_UNSEEN;
+	file->must_reread |= change == UNSTEADY_UNSEEN;
 	if (step != STEP_NEXT)
 		return step;
 	/* The file may be again what the object that was to be replaced holds. So S3's object is
 	 * checked once more. */
-	return file->step == STEP_SEND && *file->replaces ? STEP_LOOK : file->step;
+	return file->step == STEP_SEND && *file->replaced_etag ? STEP_LOOK : file->step;
 }
 
 enum step file_read_error(struct worker *worker, struct file *file, int error)
@@ -363,7 +365,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	struct problem problem;
 	switch (error) {
 	case -ESTALE: /* the file changed while it was read */
-		return open_anew(worker, file);
+		return reopen_changed(worker, file);
 	case -ECANCELED:
 		return STEP_OVER;
 	case -ENOENT:

@@ -18,8 +18,9 @@ struct range file_range(const struct file *file, const struct encoding *encoding
  * -ESTALE if the file has changed, or another error of body_digest(). */
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
-/* Computes file->sums of the whole content if `encoding` is NULL, and otherwise file->stored of its
- * encoded form. They have at least these kinds then. Returns NEXT, or why not. */
+/* Computes file->content_sums of the whole content if `encoding` is NULL, and otherwise
+ * file->object_sums of its encoded form. They have at least these kinds then. Returns NEXT, or why
+ * not. */
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* Handles an error (-errno) of opening or reading the file. A file that has changed (-ESTALE) is

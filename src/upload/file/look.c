@@ -20,13 +20,13 @@ static struct judged judged_of(
 {
 	const struct candidate *c = file->candidate;
 	return (struct judged){.object = object,
-		.file = file_wanted_version(file),
+		.file = file_opened_version(file),
 		/* An object that was not compressed on its way names no suffix in its metadata.
 		 * Whether the input of a pipe is compressed is unknown before it has come. */
 		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",
-		.table = worker->run->space.settings.table_id,
+		.table_id = worker->run->space.settings.table_id,
 		.claim = &file->claim,
-		.replaces = file->replaces,
+		.replaced_etag = file->replaced_etag,
 		.replaces_any = worker->options->if_changed == S3ONCE_CHANGED_REPLACE_ANY};
 }
 
@@ -39,8 +39,8 @@ static enum step mark_earlier(
 {
 	struct version version = file_version_of(worker, object);
 	/* Only the mark of a file that is known by its content has an id of the content. */
-	if (*file->candidate->content)
-		memcpy(version.content, object->meta.content, sizeof version.content);
+	if (*file->candidate->content_id)
+		memcpy(version.content_id, object->meta.content_id, sizeof version.content_id);
 	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
@@ -60,11 +60,11 @@ static enum step mark_earlier(
 		step = file_mark_done(worker, file, &version);
 	if (step != STEP_NEXT)
 		return step;
-	mark_clear(&file->seen);
-	file->seen = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
-	snprintf(file->seen.session, sizeof file->seen.session, "%s",
+	mark_clear(&file->seen_mark);
+	file->seen_mark = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
+	snprintf(file->seen_mark.session, sizeof file->seen_mark.session, "%s",
 		session_id(worker->run->session));
-	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
+	memcpy(file->seen_mark.claim, file->claim.id, sizeof file->seen_mark.claim);
 	claim_clear(&file->claim);
 	return STEP_OPEN;
 }
@@ -75,7 +75,7 @@ static enum step adopt_object(struct worker *worker, struct file *file, const st
 {
 	const bool is_sent = judge_is_ours(judged) &&
 			     (file->candidate->was_sent ||
-				     strcmp(judged->object->meta.claim, file->claim.id) == 0);
+				     strcmp(judged->object->meta.claim_id, file->claim.id) == 0);
 	const enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */
 		return step;
@@ -107,7 +107,7 @@ static enum step object_damaged(
 		PROBLEM("%s: S3 holds other bytes than were sent; the upload was damaged on the "
 			"way or by the server, and the file is sent again in its place",
 			quote(file->candidate->path).text));
-	memcpy(file->replaces, object->etag, sizeof file->replaces);
+	memcpy(file->replaced_etag, object->etag, sizeof file->replaced_etag);
 	return STEP_SEND;
 }
 
@@ -115,7 +115,7 @@ static enum step object_damaged(
 static const char *owner_of(const struct worker *worker, const struct s3_object *object)
 {
 	const struct store_settings *settings = &worker->run->space.settings;
-	const char *table = object->meta.table;
+	const char *table = object->meta.table_id;
 	if (!*table)
 		return "s3once did not upload it";
 	if (strcmp(table, settings->table_id) == 0)
@@ -136,13 +136,13 @@ static enum step conflict(struct worker *worker, struct file *file, const struct
 	const struct s3_object *object = judged->object;
 	const bool is_unknown = judged->proof == PROOF_UNKNOWN;
 	const bool is_of_these_marks =
-		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
+		strcmp(object->meta.table_id, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
 	const char *why = owner_of(worker, object);
 	/* Either of the two may be the only copy, so the sentence does not advise to remove one. */
 	const char *do_what =
 		is_of_pipe ? "if it is to stay, choose another key"
-		: *object->meta.table && !is_of_these_marks
+		: *object->meta.table_id && !is_of_these_marks
 			? "give each host its own prefix"
 			: "compare it with the file, and give one of them another key";
 	if (is_unknown && proof_etag_parts(object->etag) > 1)
@@ -152,7 +152,7 @@ static enum step conflict(struct worker *worker, struct file *file, const struct
 	else if (is_unknown)
 		why = "the server returns nothing that shows whether its content is the same";
 	return file_fail(worker, file,
-		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object).text,
+		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object_key).text,
 			is_unknown   ? "exists with this size"
 			: is_of_pipe ? "exists with unknown content"
 				     : "exists with other content",
@@ -174,7 +174,7 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 	case JUDGED_EARLIER:
 		return mark_earlier(worker, file, judged->object);
 	case JUDGED_UNPROVEN:
-		return fail_unproven(worker, file, file->candidate->object);
+		return fail_unproven(worker, file, file->candidate->object_key);
 	case JUDGED_FOREIGN:
 		break;
 	}
@@ -210,7 +210,7 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 	enum outcome o, struct problem *problem)
 {
 	if (o == OUTCOME_ABSENT) {
-		file->replaces[0] = '\0';
+		file->replaced_etag[0] = '\0';
 		return STEP_NEXT;
 	}
 	if (o == OUTCOME_INVALID)
@@ -220,12 +220,13 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused, or
 	 * only HEAD is. */
 	struct problem why = {0};
-	const enum outcome asked = o == OUTCOME_DENIED ? s3_ask_object(worker->s3, &file->target,
-								 &worker->limits, &why)
-						       : OUTCOME_LOST;
-	if (asked == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
+	const enum outcome get_outcome =
+		o == OUTCOME_DENIED
+			? s3_ask_object(worker->s3, &file->target, &worker->limits, &why)
+			: OUTCOME_LOST;
+	if (get_outcome == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
 		return file_outcome(worker, file, o, &why);
-	if (asked == OUTCOME_OK || (asked == OUTCOME_ABSENT && *why.code))
+	if (get_outcome == OUTCOME_OK || (get_outcome == OUTCOME_ABSENT && *why.code))
 		s3_only_head_refused(file->target.key, problem);
 	else if (o == OUTCOME_DENIED)
 		problem_prefix(problem,
@@ -255,7 +256,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	/* The mark is not claimed yet. */
-	const struct claim as_seen = {.before = file->seen};
+	const struct claim as_seen = {.before = file->seen_mark};
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_ABSENT)
@@ -271,7 +272,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 	struct judged judged = judged_of(worker, file, &object);
 	judged.claim = &as_seen;
 	/* The condition protects an object with another etag, which is judged after the refusal. */
-	if (strcmp(object.etag, file->replaces) != 0 || judge_is_ours(&judged))
+	if (strcmp(object.etag, file->replaced_etag) != 0 || judge_is_ours(&judged))
 		return STEP_NEXT;
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
 		PROBLEM("changed since its content was found in S3, and the object stays: %s; give "
@@ -281,7 +282,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
-enum step look_once_more(struct worker *worker, struct file *file)
+enum step look_before_write(struct worker *worker, struct file *file)
 {
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -317,11 +318,11 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	if (step != STEP_NEXT)
 		return step;
 	/* The server refused the condition, although S3 holds no conflicting object. If it still
-	 * has the object in If-Match (look_at_object() clears file->replaces if not), the server
-	 * reads If-Match differently: some require an etag without quotes. Or another object was
-	 * there for a moment. Then the server is wrongly taken for one without If-Match, which
+	 * has the object in If-Match (look_at_object() clears file->replaced_etag if not), the
+	 * server reads If-Match differently: some require an etag without quotes. Or another object
+	 * was there for a moment. Then the server is wrongly taken for one without If-Match, which
 	 * costs only a HEAD before each write that replaces something. */
-	if (is_match && *file->replaces)
+	if (is_match && *file->replaced_etag)
 		s3_set_support(worker->server, S3_IF_MATCH, S3_NO);
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
@@ -349,9 +350,9 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 	if (judged.proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	if (judged.proof == PROOF_NO) {
-		/* The object that file->replaces names was replaced. The object that is there now
-		 * is another one, even if it has the same etag, as after the same damage. */
-		file->replaces[0] = '\0';
+		/* The object that file->replaced_etag names was replaced. The object that is there
+		 * now is another one, even if it has the same etag, as after the same damage. */
+		file->replaced_etag[0] = '\0';
 		return judge_object(worker, file, &judged);
 	}
 	return file_fail(worker, file,
@@ -372,7 +373,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	target.key = key;
 	const enum outcome o =
 		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
-	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->said_blind, true))
+	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->reported_hidden, true))
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("S3 does not show whether a rotated log is there already with "
 				"another compression: if its mark was lost, it is uploaded once "
@@ -387,7 +388,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	judged.suffix = key + strlen(c->key);
 	/* Input of a pipe that has not come yet has no content to compare. judge() takes such an
 	 * object for the output by its key and suffix alone. */
-	if (!c->is_piped && strcmp(object.meta.content, c->content) != 0)
+	if (!c->is_piped && strcmp(object.meta.content_id, c->content_id) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {
 	case JUDGED_THE_CONTENT:
@@ -399,7 +400,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 			PROBLEM("%s: S3 holds other bytes under the key %s than were sent; the "
 				"upload was damaged on the way or by the server, and the file is "
 				"sent again as %s; remove the damaged object",
-				quote(c->path).text, quote(key).text, quote(c->object).text));
+				quote(c->path).text, quote(key).text, quote(c->object_key).text));
 		return STEP_NEXT;
 	default:
 		return STEP_NEXT;
@@ -417,9 +418,9 @@ static bool may_be_elsewhere(const struct file *file, bool was_begun)
 		return false;
 	/* A log is recognised by the id of its content. Input of a pipe that has not come yet (fd
 	 * is -1) is recognised by its key alone. If a done version is to be replaced, its mark has
-	 * named the object (file->replaces), and no other is checked. */
-	const bool is_known = c->is_piped ? file->fd < 0 : *c->content != '\0';
-	return is_known && !*file->replaces;
+	 * named the object (file->replaced_etag), and no other is checked. */
+	const bool is_known = c->is_piped ? file->fd < 0 : *c->content_id != '\0';
+	return is_known && !*file->replaced_etag;
 }
 
 /* Whether to send a HEAD before the file is read, since S3 may hold an object under its key
@@ -434,9 +435,9 @@ static bool looks_ahead(struct worker *worker, const struct file *file)
 	while (suffix && strcmp(family_suffix(suffix), c->suffix) != 0)
 		suffix--;
 	const bool may_be_there = c->in_bucket == BUCKET_LISTED
-					  ? (c->listed >> suffix & 1) != 0
+					  ? (c->listed_suffixes >> suffix & 1) != 0
 					  : c->in_bucket == BUCKET_UNLISTED || dry;
-	return may_be_there && !*file->replaces &&
+	return may_be_there && !*file->replaced_etag &&
 	       (dry || !file_needs_look(worker, file, S3_PUT_CONDITION));
 }
 
@@ -451,7 +452,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	 * checked next (LOOK). It may if the mark that was taken over was not done, since an
 	 * uploader may have sent the file. With --reupload it may whatever that mark said, since
 	 * versions that are done are sent again. Without --reupload, a mark that said done is taken
-	 * over only to replace the done version, whose object file->replaces names. */
+	 * over only to replace the done version, whose object file->replaced_etag names. */
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
 	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;

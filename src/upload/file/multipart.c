@@ -39,9 +39,10 @@ struct multipart {
 	struct file *file;  /* owned by the worker that ends the last part */
 	/* All in one allocation with the struct. While parts are sent, only the worker that has a
 	 * part uses its elements. */
-	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
-	struct sums *sums;    /* [n_parts]: of what is sent */
-	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
+	struct s3_part
+		*server_parts;   /* [n_parts]: as the server has them; part_number 0: not yet */
+	struct sums *body_sums;  /* [n_parts]: of what is sent */
+	struct sums *input_sums; /* [n_parts]: of the content, if the file is encoded; else NULL */
 	struct {
 		uv_mutex_t mutex;
 		bool has_failed;
@@ -65,9 +66,9 @@ static struct multipart *multipart_new(struct file *file)
 		return NULL;
 	uv_mutex_init(&multipart->locked.mutex);
 	multipart->file = file;
-	multipart->sums = (struct sums *)(multipart + 1);
-	multipart->read = file->encoding ? multipart->sums + n : NULL;
-	multipart->done = (struct s3_part *)(multipart->sums + n_sums);
+	multipart->body_sums = (struct sums *)(multipart + 1);
+	multipart->input_sums = file->encoding ? multipart->body_sums + n : NULL;
+	multipart->server_parts = (struct s3_part *)(multipart->body_sums + n_sums);
 	return multipart;
 }
 
@@ -84,7 +85,7 @@ static void discard_empty(
 	struct worker *worker, const struct file *file, struct open_upload *upload)
 {
 	struct problem problem = {0};
-	if (s3_abort_upload(worker->s3, file->candidate->object, upload->id, &worker->limits,
+	if (s3_abort_upload(worker->s3, file->candidate->object_key, upload->id, &worker->limits,
 		    &problem) != OUTCOME_OK)
 		log_info("an empty upload that no mark records stays open: %s", problem.text);
 	open_upload_clear(upload);
@@ -161,7 +162,7 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	if (!multipart)
 		return file_fail(worker, file, PROBLEM("out of memory"));
 	if (resumes)
-		step = multipart_resume(worker, file, multipart->done);
+		step = multipart_resume(worker, file, multipart->server_parts);
 	if (step != STEP_NEXT) {
 		multipart_free(multipart);
 		return step;
@@ -194,10 +195,10 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	struct payload *payload, struct part_failure *ret_failure)
 {
 	struct file *file = multipart->file;
-	struct sums *sums = &payload->sums;
+	struct sums *sums = &payload->body_sums;
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 * The part then counts as one whose request was ended by this run. */
-	if (!payload_may_leave(worker, payload)) {
+	if (!payload_may_be_sent(worker, payload)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
 	}
@@ -213,7 +214,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
-	ret_failure->read_error = payload_blame(worker, file, payload, ret_failure->outcome);
+	ret_failure->read_error = payload_find_error(worker, file, payload, ret_failure->outcome);
 	if (ret_failure->outcome != OUTCOME_OK)
 		transfer_undo(&payload->body.transfer);
 	if (ret_failure->outcome != OUTCOME_OK || ret_failure->read_error)
@@ -236,10 +237,11 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	atomic_store(&worker->run->refusals.has_stored, true);
 	uv_mutex_lock(&multipart->locked.mutex);
 	/* A part that multipart_resume() has listed is counted by note_progress(). */
-	if (!multipart->done[index].part_number)
-		multipart_keeps(file, file->candidate->kept_bytes +
-					      plan_bytes(&file->plan, file->state.size, index));
-	multipart->done[index] = part;
+	if (!multipart->server_parts[index].part_number)
+		multipart_set_kept_bytes(
+			file, file->candidate->kept_bytes +
+				      plan_bytes(&file->plan, file->state.size, index));
+	multipart->server_parts[index] = part;
 	uv_mutex_unlock(&multipart->locked.mutex);
 	return true;
 }
@@ -259,7 +261,7 @@ static bool may_trail(
 	const struct worker *worker, const struct multipart *multipart, unsigned index)
 {
 	const struct file *file = multipart->file;
-	return !file->encoding && !multipart->done[index].part_number &&
+	return !file->encoding && !multipart->server_parts[index].part_number &&
 	       s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_YES &&
 	       s3_may_trail(worker->server, file->claim.upload.checksum);
 }
@@ -295,35 +297,36 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	 * encoded part also of the content. */
 	const enum checksum combining = checksum_kinds[kind].combines ? kind : checksum_default();
 	/* part_number 0: the server does not have it */
-	const struct s3_part *there = &multipart->done[index];
-	struct payload_asked asked = {
+	const struct s3_part *there = &multipart->server_parts[index];
+	struct payload_request request = {
 		.range = file_range(file, file->encoding, &file->plan, index),
 		.kinds = s3_wanted_digests(worker->server, kind) | DIGEST_OF(combining),
-		.read_kinds = DIGEST_OF(combining),
+		.input_kinds = DIGEST_OF(combining),
 		.trails = may_trail(worker, multipart, index),
 	};
 	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
 	if (kind != CHECKSUM_MD5 && s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
-		asked.kinds &= ~(unsigned)DIGEST_MD5;
+		request.kinds &= ~(unsigned)DIGEST_MD5;
 	/* If the server has the part already, it is compared by the server's values of it. */
 	if (there->part_number)
-		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
+		request.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	struct payload payload;
 	bool is_there = false;
-	*ret_failure = (struct part_failure){.has_trailed = asked.trails};
-	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
-	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.sums.bytes))
-		ret_failure->read_error = -EMSGSIZE; /* after_last_part() has smaller ranges cut */
+	*ret_failure = (struct part_failure){.has_trailed = request.trails};
+	ret_failure->read_error = payload_read(worker, file, &request, &payload);
+	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.body_sums.bytes))
+		ret_failure->read_error =
+			-EMSGSIZE; /* continue_after_parts() has smaller ranges cut */
 	if (!ret_failure->read_error) {
-		if (multipart->read)
-			multipart->read[index] = payload.read;
-		is_there = there->part_number && proof_part(&payload.sums, there) == PROOF_YES;
+		if (multipart->input_sums)
+			multipart->input_sums[index] = payload.input_sums;
+		is_there = there->part_number && proof_part(&payload.body_sums, there) == PROOF_YES;
 		if (is_there)
-			share_has(&file->share, asked.range.bytes);
+			file_progress_add(&file->progress, request.range.bytes);
 		else
 			is_there = put_part(worker, multipart, index, &payload, ret_failure);
-		multipart->sums[index] = payload.sums;
+		multipart->body_sums[index] = payload.body_sums;
 	}
 	payload_end(worker, &payload);
 	return is_there;
@@ -341,7 +344,7 @@ static enum step prove_multipart(
 	struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply; /* the reply to Complete lacks the size; a HEAD has it */
-	enum proof proof = proof_parts(multipart->sums, n, &object, false);
+	enum proof proof = proof_parts(multipart->body_sums, n, &object, false);
 	if (proof != PROOF_YES || s3_supports(worker->server, S3_COMPLETE_RETURNS_ETAG) != S3_YES) {
 		struct problem problem = {0};
 		/* If the HEAD fails, the reply to Complete counts. */
@@ -349,17 +352,17 @@ static enum step prove_multipart(
 			OUTCOME_OK) {
 			s3_set_support(worker->server, S3_COMPLETE_RETURNS_ETAG,
 				strcmp(object.etag, reply->etag) == 0 ? S3_YES : S3_NO);
-			proof = proof_parts(multipart->sums, n, &object, true);
+			proof = proof_parts(multipart->body_sums, n, &object, true);
 		}
 	}
-	const struct sums sent = sums_combine(multipart->sums, n);
-	file->stored = file->encoding ? sent : (struct sums){0};
+	const struct sums sent = sums_combine(multipart->body_sums, n);
+	file->object_sums = file->encoding ? sent : (struct sums){0};
 	if (!file->encoding)
-		file->sums = sent;
-	else if (!file->sums.kinds) /* the content was not read as a whole before */
-		file->sums = sums_combine(multipart->read, n);
+		file->content_sums = sent;
+	else if (!file->content_sums.kinds) /* the content was not read as a whole before */
+		file->content_sums = sums_combine(multipart->input_sums, n);
 	file->sent_part_bytes = file->plan.part_bytes;
-	mark_parts_sum_of(multipart->sums, n, file->claim.upload.checksum, file->parts_sum);
+	mark_parts_sum_of(multipart->body_sums, n, file->claim.upload.checksum, file->parts_sum);
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	return prove_by_head(worker, file);
@@ -374,9 +377,10 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	if (!file->encoding || file->encoding->part_bytes || s3_is_aws(worker->server))
 		return false;
 	/* The last part may be shorter than the others. */
-	bool are_equal = multipart->sums[n - 1].bytes <= multipart->sums[0].bytes;
+	bool are_equal = multipart->body_sums[n - 1].bytes <= multipart->body_sums[0].bytes;
 	for (size_t i = 1; i + 1 < n; i++)
-		are_equal = are_equal && multipart->sums[i].bytes == multipart->sums[0].bytes;
+		are_equal =
+			are_equal && multipart->body_sums[i].bytes == multipart->body_sums[0].bytes;
 	return !are_equal;
 }
 
@@ -394,7 +398,7 @@ static enum step pad_parts(struct worker *worker, struct file *file)
 
 /* Handles the outcome of Complete. Where retrying is useless, the switch is left, and
  * look_after_write() handles the outcome like that of any write. */
-static enum step after_complete(struct worker *worker, struct multipart *multipart,
+static enum step handle_complete_outcome(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
 {
@@ -403,10 +407,10 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	switch (o) {
 	case OUTCOME_OK:
 		file->claim.upload.is_open = false;
-		multipart_keeps(file, 0);
+		multipart_set_kept_bytes(file, 0);
 		return prove_multipart(worker, multipart, reply);
 	case OUTCOME_NO_UPLOAD:
-		return multipart_is_gone(worker, file);
+		return multipart_handle_gone(worker, file);
 	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
 		/* The upload may have become the object, or may be gone, which RGW answers with
@@ -417,7 +421,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	case OUTCOME_CONFLICT:
 		/* The conflict may be with our own earlier request. */
 		if (file->candidate->is_completing)
-			return multipart_is_gone(worker, file);
+			return multipart_handle_gone(worker, file);
 		/* An object of this key was written or deleted since the upload was begun, so S3
 		 * will never complete it. Another upload is begun, once S3's object was checked. */
 		step = multipart_abort(worker, file);
@@ -448,12 +452,13 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 
 /* Finds out whether the file is still the version that its parts were made of. Returns 0 or
  * -errno. */
-static int confirm_parts(struct worker *worker, const struct multipart *multipart)
+static int check_parts_unchanged(struct worker *worker, const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
-	const struct sums *read = multipart->read ? multipart->read : multipart->sums;
+	const struct sums *read =
+		multipart->input_sums ? multipart->input_sums : multipart->body_sums;
 	int error = body_unchanged(file->fd, &file->state);
-	for (unsigned i = 0; file->is_reread && !error && i < file->plan.n_parts; i++) {
+	for (unsigned i = 0; file->must_reread && !error && i < file->plan.n_parts; i++) {
 		const struct range range = file_range(file, NULL, &file->plan, i);
 		error = payload_confirm(worker, file, &range, &read[i]);
 	}
@@ -461,7 +466,7 @@ static int confirm_parts(struct worker *worker, const struct multipart *multipar
 }
 
 /* Completes an upload whose parts are all there, and proves the object. */
-static enum step complete(struct worker *worker, struct multipart *multipart)
+static enum step complete_and_prove(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;
 	enum step step = STEP_NEXT;
@@ -471,17 +476,17 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	const int error = confirm_parts(worker, multipart);
+	const int error = check_parts_unchanged(worker, multipart);
 	if (error)
 		return file_read_error(worker, file, error);
-	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);
+	const struct sums whole = sums_combine(multipart->body_sums, file->plan.n_parts);
 	struct call_limits limits = worker->visible_limits;
 	bool maybe_applied = false;
 	limits.maybe_applied = &maybe_applied;
 	const struct s3_complete call = {
 		.target = file->target,
 		.upload_id = file->claim.upload.id,
-		.parts = multipart->done,
+		.parts = multipart->server_parts,
 		.n_parts = file->plan.n_parts,
 		.checksum = file->claim.upload.checksum,
 		.whole = &whole,
@@ -499,7 +504,7 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 				  problem.status == GATEWAY_TIMEOUT;
 	if (outcome_is_ambiguous(o) ? has_no_reply : maybe_applied && o != OUTCOME_OK)
 		file->candidate->is_completing = true;
-	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
+	return handle_complete_outcome(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
 /* Counts the parts that S3 has. If they are more than ever before, the earlier failures of the file
@@ -511,15 +516,15 @@ static void note_progress(const struct multipart *multipart)
 	unsigned n = 0;
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < file->plan.n_parts; i++) {
-		if (!multipart->done[i].part_number)
+		if (!multipart->server_parts[i].part_number)
 			continue;
 		n++;
 		bytes += plan_bytes(&file->plan, file->state.size, i);
 	}
-	multipart_keeps(multipart->file, bytes);
+	multipart_set_kept_bytes(multipart->file, bytes);
 	if (n <= c->parts_done)
 		return;
-	progress_made(file->share.report->progress);
+	progress_made(file->progress.report->progress);
 	c->parts_done = n;
 	c->failures = 0;
 	c->failing_ns = 0;
@@ -527,7 +532,7 @@ static void note_progress(const struct multipart *multipart)
 
 /* Goes on with the file once no part of the upload is under way. The mutex need not be held, since
  * no other worker uses the upload now. */
-static enum step after_last_part(struct worker *worker, struct multipart *multipart)
+static enum step continue_after_parts(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;
 	const struct part_failure *failure = &multipart->locked.failure;
@@ -535,7 +540,7 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 	if (run_is_over(worker->run))
 		return STEP_OVER;
 	if (!multipart->locked.has_failed)
-		return complete(worker, multipart);
+		return complete_and_prove(worker, multipart);
 	/* All parts must have one length, and a part was longer: send_part(). Ranges of half the
 	 * size are tried next. This ends at the ranges that surely fit: plan_equal_parts(). */
 	if (failure->read_error == -EMSGSIZE) {
@@ -547,7 +552,7 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 	if (failure->read_error)
 		return file_read_error(worker, file, failure->read_error);
 	if (failure->outcome == OUTCOME_NO_UPLOAD)
-		return multipart_is_gone(worker, file);
+		return multipart_handle_gone(worker, file);
 	return file_outcome(worker, file, failure->outcome, &failure->problem);
 }
 
@@ -570,7 +575,7 @@ enum step multipart_send(
 	}
 	if (!queue_part_ended(worker->run->queue, parts, !is_there))
 		return STEP_PARTS;
-	const enum step step = after_last_part(worker, multipart);
+	const enum step step = continue_after_parts(worker, multipart);
 	*ret_file = multipart->file;
 	multipart_free(multipart);
 	return step;

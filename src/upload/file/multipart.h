@@ -11,8 +11,8 @@
  * small that it is sent whole. Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
 /* If `is_needed`, reads a file that is compressed on its way and has no content id, and adds the
- * SHA-256 of its content to file->sums. The metadata of its upload includes that (file_meta()), and
- * is sent before the first part is read. Returns NEXT, or why not. */
+ * SHA-256 of its content to file->content_sums. The metadata of its upload includes that
+ * (file_meta()), and is sent before the first part is read. Returns NEXT, or why not. */
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed);
 
 /* Returns the upload that the file would begin now, as a mark records it, but without its id. */
@@ -26,10 +26,10 @@ enum step multipart_abort(struct worker *worker, struct file *file);
 /* Handles an upload id that S3 no longer knows. Either a late request has completed the upload, or
  * the upload was aborted or has expired. A HEAD will show which. Returns LOOK, or the reason for
  * giving the file up. */
-enum step multipart_is_gone(struct worker *worker, struct file *file);
+enum step multipart_handle_gone(struct worker *worker, struct file *file);
 /* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the
  * number reported for this file before. */
-void multipart_keeps(struct file *file, uint64_t bytes);
+void multipart_set_kept_bytes(struct file *file, uint64_t bytes);
 
 /* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue, or
  * why not. Returns NEXT if the file becomes so small by compressing that it is sent whole. */

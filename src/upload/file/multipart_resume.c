@@ -15,11 +15,11 @@
 #define SAMPLES      3
 #define SAMPLE_BYTES (512ULL << 10)
 
-void multipart_keeps(struct file *file, uint64_t bytes)
+void multipart_set_kept_bytes(struct file *file, uint64_t bytes)
 {
 	struct candidate *c = file->candidate;
 	/* A difference below 0 wraps around, which subtracts. */
-	atomic_fetch_add(&file->share.report->kept, bytes - c->kept_bytes);
+	atomic_fetch_add(&file->progress.report->kept, bytes - c->kept_bytes);
 	c->kept_bytes = bytes;
 }
 
@@ -37,7 +37,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, &problem);
 	if (o == OUTCOME_OK || o == OUTCOME_NO_UPLOAD) {
 		upload->is_open = false;
-		multipart_keeps(file, 0);
+		multipart_set_kept_bytes(file, 0);
 		return STEP_NEXT;
 	}
 	if (file->step != STEP_STRANDED)
@@ -46,7 +46,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
-enum step multipart_is_gone(struct worker *worker, struct file *file)
+enum step multipart_handle_gone(struct worker *worker, struct file *file)
 {
 	/* S3 may be assembling the parts, and show the object later. Another upload would send the
 	 * file again in vain. In its next turn the file looks for the object first. */
@@ -54,7 +54,7 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 		return file_again(worker, file,
 			PROBLEM("S3 has not answered the request that completes the upload, and "
 				"shows neither the upload any more nor the object yet"));
-	multipart_keeps(file, 0);
+	multipart_set_kept_bytes(file, 0);
 	file->claim.upload.is_open = false;
 	if (++file->restarts <= FILE_RESTARTS_MAX)
 		return STEP_LOOK;
@@ -76,8 +76,9 @@ struct open_upload multipart_of_file(const struct worker *worker, const struct f
 		sse ? sse : s3_headers_key_md5(file->target.headers));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
 	snprintf(upload.encoding, sizeof upload.encoding, "%s", meta.encoding);
-	snprintf(upload.content, sizeof upload.content, "%s", meta.content);
-	snprintf(upload.table, sizeof upload.table, "%s", worker->run->space.settings.table_id);
+	snprintf(upload.content_id, sizeof upload.content_id, "%s", meta.content_id);
+	snprintf(upload.table_id, sizeof upload.table_id, "%s",
+		worker->run->space.settings.table_id);
 	return upload;
 }
 
@@ -91,7 +92,7 @@ static bool server_may_take(const struct worker *worker, const struct encoding *
 
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed)
 {
-	return (is_needed && file->encoding && !*file->candidate->content)
+	return (is_needed && file->encoding && !*file->candidate->content_id)
 		       ? file_sum(worker, file, NULL, DIGEST_SHA256)
 		       : STEP_NEXT;
 }
@@ -103,7 +104,7 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	const struct open_upload *upload = &file->claim.upload;
 	const struct open_upload ours = multipart_of_file(worker, file);
 	/* An upload that records no content fits only a file that is not known by its content. */
-	const char *content = *upload->content ? ours.content : file->candidate->content;
+	const char *content = *upload->content_id ? ours.content_id : file->candidate->content_id;
 	return upload->is_open &&
 	       upload->checksum != CHECKSUMS && /* `checksum` is an algorithm of ours */
 	       upload->size == ours.size && upload->mtime_ns == ours.mtime_ns &&
@@ -116,11 +117,12 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	       strcmp(upload->encoding, ours.encoding) == 0 &&
 	       /* The upload's metadata names its content. Parts of other content with this size
 		* and time would be compared and sent again, but the metadata would stay. */
-	       strcmp(upload->content, content) == 0 &&
+	       strcmp(upload->content_id, content) == 0 &&
 	       /* The metadata also names the table of the marks that began the upload. If these
 		* marks are a copy of another machine's, that machine would take the object for
 		* its own. */
-	       strcmp(upload->table, ours.table) == 0 && server_may_take(worker, file->encoding) &&
+	       strcmp(upload->table_id, ours.table_id) == 0 &&
+	       server_may_take(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -153,7 +155,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	/* A part is as long as a buffer, in whole MiB, so that an encoder can keep it. */
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
 	/* If range_most is set, an earlier try in this turn has shown that larger ranges do not fit
-	 * a part, even when they are compressed: after_last_part(). */
+	 * a part, even when they are compressed: continue_after_parts(). */
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
@@ -173,7 +175,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
 	/* If the recorded upload names its content, recorded_upload_fits() compares that. */
 	const enum step step =
-		multipart_add_content_sha256(worker, file, upload->is_open && *upload->content);
+		multipart_add_content_sha256(worker, file, upload->is_open && *upload->content_id);
 	if (step != STEP_NEXT)
 		return step;
 	if (file->encoding) {
@@ -217,7 +219,7 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	if (o == OUTCOME_NO_UPLOAD)
-		return multipart_is_gone(worker, file);
+		return multipart_handle_gone(worker, file);
 	/* A server that cannot list parts refuses the request, or answers with a 2xx status and
 	 * something other than S3's document. It would do so the next time, too. */
 	const bool cannot_list =
@@ -232,10 +234,10 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 			"(%.300s), so the upload starts again",
 			quote(file->candidate->path).text, problem.text));
 	problem = (struct problem){0};
-	o = s3_abort_upload(worker->s3, file->candidate->object, file->claim.upload.id,
+	o = s3_abort_upload(worker->s3, file->candidate->object_key, file->claim.upload.id,
 		&worker->limits, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && o != OUTCOME_UNSUPPORTED &&
 		o != OUTCOME_INVALID)
 		return file_outcome(worker, file, o, &problem);
-	return multipart_is_gone(worker, file);
+	return multipart_handle_gone(worker, file);
 }

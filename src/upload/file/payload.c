@@ -58,7 +58,7 @@ static long next_encoded(struct payload *payload, size_t n, const void **ret)
 		const long made = encoder_next(payload->encoder, &bytes);
 		if (made < 0)
 			return made;
-		if (!made && payload->body.at < payload->sums.bytes)
+		if (!made && payload->body.at < payload->body_sums.bytes)
 			return -ESTALE; /* the file has changed: its output has become shorter */
 		payload->next = bytes;
 		payload->n_next = (size_t)made;
@@ -68,7 +68,7 @@ static long next_encoded(struct payload *payload, size_t n, const void **ret)
 }
 
 /* Advances by n bytes, which were sent or skipped. */
-static void pass(struct payload *payload, size_t n)
+static void advance_body(struct payload *payload, size_t n)
 {
 	payload->next += n;
 	payload->n_next -= n;
@@ -81,17 +81,17 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 {
 	struct payload *payload = arg;
 	struct body *body = &payload->body;
-	const struct share *share = body->transfer.share;
+	const struct file_progress *progress = body->transfer.progress;
 	const void *bytes;
 	const long there = next_encoded(payload, n, &bytes);
 	if (there <= 0)
 		return body->error = (int)there;
-	n = bandwidth_take(share->bandwidth, (size_t)there, &share->user);
+	n = bandwidth_take(progress->bandwidth, (size_t)there, &progress->user);
 	if (!n) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	memcpy(buffer, bytes, n);
-	pass(payload, n);
-	if (body->at == payload->sums.bytes)
+	advance_body(payload, n);
+	if (body->at == payload->body_sums.bytes)
 		body->error = body_unchanged(body->range.fd, &body->state);
 	return body->error ? body->error : (long)n;
 }
@@ -107,7 +107,7 @@ static int encoded_rewind(void *arg, uint64_t offset)
 	if (payload->kept) {
 		payload->body.at = offset;
 		payload->next = payload->kept + offset;
-		payload->n_next = payload->sums.bytes - offset;
+		payload->n_next = payload->body_sums.bytes - offset;
 		return 0;
 	}
 	const void *skipped;
@@ -116,7 +116,7 @@ static int encoded_rewind(void *arg, uint64_t offset)
 	while (n >= 0 && payload->body.at < offset) {
 		n = next_encoded(payload, offset - payload->body.at, &skipped);
 		if (n > 0)
-			pass(payload, (size_t)n);
+			advance_body(payload, (size_t)n);
 	}
 	return n < 0 ? (int)n : 0;
 }
@@ -126,19 +126,20 @@ static int encoded_rewind(void *arg, uint64_t offset)
  * output, the range is compressed once more while it is sent. Returns 0 or -errno. The caller's
  * payload_end() gives the encoder back in any case. */
 static int read_encoded(
-	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
+	struct worker *worker, const struct payload_request *request, struct payload *payload)
 {
 	struct reader *reader = &worker->reader;
 	struct encoders *encoders = &worker->run->bodies.encoders;
 	int error = encoders_take(encoders, run_is_over, worker->run, &payload->encoder);
 	if (!error)
-		error = encoder_begin(payload->encoder, &asked->range, asked->read_kinds);
+		error = encoder_begin(payload->encoder, &request->range, request->input_kinds);
 	if (!error)
-		error = drain_encoder(reader, payload->encoder, asked->kinds, true, &payload->sums);
+		error = drain_encoder(
+			reader, payload->encoder, request->kinds, true, &payload->body_sums);
 	if (error)
 		return error;
-	const uint64_t bytes = payload->sums.bytes;
-	payload->read = *encoder_read_sums(payload->encoder);
+	const uint64_t bytes = payload->body_sums.bytes;
+	payload->input_sums = *encoder_input_sums(payload->encoder);
 	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
 	/* encoded_read() hands out the body piece by piece, from the encoder's kept output, or by
@@ -149,7 +150,7 @@ static int read_encoded(
 		payload->http.read = encoded_read;
 		payload->http.rewind = encoded_rewind;
 		payload->http.arg = payload;
-		return payload->kept ? 0 : encoder_begin(payload->encoder, &asked->range, 0);
+		return payload->kept ? 0 : encoder_begin(payload->encoder, &request->range, 0);
 	}
 	/* The body is sent from the encoder's buffer, so the worker keeps the encoder until
 	 * payload_end(). */
@@ -167,22 +168,22 @@ static int read_encoded(
 static bool take_bandwidth(void *arg)
 {
 	const struct body *body = arg;
-	const struct share *share = body->transfer.share;
-	return bandwidth_take_all(share->bandwidth, body->transfer.whole_bytes, &share->user);
+	const struct file_progress *progress = body->transfer.progress;
+	return bandwidth_take_all(progress->bandwidth, body->transfer.whole_bytes, &progress->user);
 }
 
-int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
+int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret)
 {
 	struct reader *reader = &worker->reader;
-	const struct range *range = &asked->range;
+	const struct range *range = &request->range;
 	const uint64_t bytes = range->bytes;
 	int error;
 	*ret = (struct payload){
-		.whole_most = file->share.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
+		.whole_most = file->progress.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
 		.body = {.range = *range,
 			.state = file->state,
-			.transfer = {.share = &file->share,
+			.transfer = {.progress = &file->progress,
 				.whole_bytes = bytes,
 				.content_bytes = bytes,
 				.is_large = bytes > S3ONCE_SMALL_BYTES_MAX}}};
@@ -192,11 +193,12 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 		.moved = transfer_moved,
 		.moved_arg = &ret->body.transfer};
 	if (range->encoding) {
-		error = read_encoded(worker, asked, ret);
-	} else if (asked->trails) {
+		error = read_encoded(worker, request, ret);
+	} else if (request->trails) {
 		ret->http.read = body_next;
-		ret->trailing = (struct s3_trailing){.kinds = asked->kinds, .sums = &ret->sums};
-		ret->sums.bytes = bytes;
+		ret->trailing =
+			(struct s3_trailing){.kinds = request->kinds, .sums = &ret->body_sums};
+		ret->body_sums.bytes = bytes;
 		error = 0;
 	} else {
 		/* A range that fits the buffer is read once, and sent from there. A larger one is
@@ -206,10 +208,10 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 			ret->http.read = body_next;
 		else
 			ret->http.memory = reader->buffer;
-		error = body_digest(reader, asked->kinds, range, &ret->sums);
+		error = body_digest(reader, request->kinds, range, &ret->body_sums);
 	}
 	/* A body in memory that is sent again takes its bandwidth again. */
-	ret->http.may_leave_again = ret->http.memory ? take_bandwidth : NULL;
+	ret->http.may_send_again = ret->http.memory ? take_bandwidth : NULL;
 	/* The file must not have changed while it was read. */
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
@@ -241,8 +243,8 @@ int payload_confirm(struct worker *worker, const struct file *file, const struct
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 
-int payload_blame(struct worker *worker, const struct file *file, const struct payload *payload,
-	enum outcome outcome)
+int payload_find_error(struct worker *worker, const struct file *file,
+	const struct payload *payload, enum outcome outcome)
 {
 	const struct range *range = &payload->body.range;
 	const int error = payload->body.error;
@@ -251,13 +253,13 @@ int payload_blame(struct worker *worker, const struct file *file, const struct p
 		payload->trailing.kinds)
 		return error;
 	return payload_confirm(
-		worker, file, range, range->encoding ? &payload->read : &payload->sums);
+		worker, file, range, range->encoding ? &payload->input_sums : &payload->body_sums);
 }
 
-bool payload_may_leave(struct worker *worker, struct payload *payload)
+bool payload_may_be_sent(struct worker *worker, struct payload *payload)
 {
 	if (worker->options->max_transfer_bytes &&
-		!run_count_body(worker->run, payload->sums.bytes))
+		!run_count_body(worker->run, payload->body_sums.bytes))
 		return false;
 	return !payload->http.memory || take_bandwidth(&payload->body);
 }

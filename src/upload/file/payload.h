@@ -5,15 +5,15 @@
 #include "upload/body/encoder.h"
 #include "upload/file/file.h"
 
-struct payload_asked {
+struct payload_request {
 	struct range range;
 	bool trails;    /* `kinds` are digested while the range is sent; not if it is encoded */
 	unsigned kinds; /* digests of the sent bytes */
-	unsigned read_kinds; /* digests of the range itself, if it is encoded */
+	unsigned input_kinds; /* digests of the range itself, if it is encoded */
 };
 struct payload {
-	struct sums sums;            /* checksums of the body; if it trails, once it was sent */
-	struct sums read;            /* checksums of the range itself, if it is encoded */
+	struct sums body_sums;       /* checksums of the body; if it trails, once it was sent */
+	struct sums input_sums;      /* checksums of the range itself, if it is encoded */
 	struct body body;            /* its transfer and its error */
 	struct http_body http;       /* to be sent; points into this struct */
 	struct s3_trailing trailing; /* kinds: 0 unless it trails */
@@ -28,7 +28,7 @@ struct payload {
 /* Reads and digests a range of the file, unless it trails, and makes ret->http. Borrows the range's
  * encoding and the worker's buffer until payload_end(), which has to follow also after an error.
  * Returns 0, -ESTALE if the file has changed, or another error of body_digest(). */
-int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
+int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret);
 /* Reads the range of the file once more, and compares it with `first`, the sums of the first
  * reading, of which there is at least one. Two equal readings of a whole file, one after the other,
@@ -38,11 +38,11 @@ int payload_confirm(struct worker *worker, const struct file *file, const struct
 	const struct sums *first);
 /* Returns the error of reading that ended the request, or -ESTALE if the server has received other
  * bytes (`outcome`) because the file has changed since it was digested, or 0. */
-int payload_blame(struct worker *worker, const struct file *file, const struct payload *payload,
-	enum outcome outcome);
+int payload_find_error(struct worker *worker, const struct file *file,
+	const struct payload *payload, enum outcome outcome);
 /* Counts the payload toward --max-transfer, and waits for bandwidth if it is in memory. Returns
  * whether it may be sent. */
-bool payload_may_leave(struct worker *worker, struct payload *payload);
+bool payload_may_be_sent(struct worker *worker, struct payload *payload);
 /* Gives back the encoder. May be called more than once. */
 void payload_end(struct worker *worker, struct payload *payload);
 

@@ -25,7 +25,7 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 					     : run->dry                   ? S3ONCE_EVENT_REMOVABLE
 					     : run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
 									  : S3ONCE_EVENT_REMOVED;
-	done_report(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
+	report_done_object(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
 }
 
 /* Waits until the file's last change is QUIET_NS ago. Returns false if the run ends before that, or
@@ -73,7 +73,7 @@ static void remove_proven(
 			end = REMOVAL_KEPT;
 		else {
 			end = REMOVAL_FAILED;
-			report_unproven(&run->report);
+			report_count_unproven(&run->report);
 		}
 	}
 	report_end(worker, file, end, &object, &problem);
@@ -86,7 +86,7 @@ void remove_file(struct worker *worker, struct file *file)
 	const struct candidate *c = file->candidate;
 	/* A rotated file is moved to the name of its object, since the numbers in the names of
 	 * rotated files are reused. The suffix of a run that compresses is not the file's own. */
-	const char *below = c->object + strlen(o->prefix);
+	const char *below = c->object_key + strlen(o->prefix);
 	const size_t others = file->encoding ? strlen(c->suffix) : 0;
 	char target[KEY_BYTES_MAX + 1];
 	below += *below == '/';
@@ -102,15 +102,15 @@ void remove_file(struct worker *worker, struct file *file)
 	 * the time at which its mark was set. A dry run refreshes no mark. So if only the
 	 * modification time of a file has changed, its mark does not say done, and nothing is
 	 * reported. */
-	const struct asked asked = file_wanted_version(file);
+	const struct file_version opened = file_opened_version(file);
 	const bool is_proven = file->step == STEP_PROVEN;
-	const bool is_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
-	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;
+	const bool is_done = is_proven || mark_says(&file->seen_mark, &opened) == SAYS_DONE;
+	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen_mark.at_s;
 	if (!is_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) || run_is_stopping(run))
 		return;
 	/* The content read in this turn counts only if the file had not changed for QUIET_NS when
 	 * it was opened, and if its times show each change. */
-	bool is_read = is_proven && !file->is_reread &&
+	bool is_read = is_proven && !file->must_reread &&
 		       file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	struct file_state now;
 	/* The state of a rotated file has no ctime, since a rename changes that. The removal gets

@@ -26,27 +26,27 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	const struct payload_asked asked = {.range = file_range(file, file->encoding, NULL, 0),
+	const struct payload_request request = {.range = file_range(file, file->encoding, NULL, 0),
 		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
-		.read_kinds = DIGEST_SHA256}; /* the metadata names it: file_meta() */
+		.input_kinds = DIGEST_SHA256}; /* the metadata names it: file_meta() */
 	const uint64_t began_ns = clock_boot_ns();
-	int error = payload_read(worker, file, &asked, payload);
-	if (!error && file->is_reread)
-		error = payload_confirm(worker, file, &asked.range,
-			file->encoding ? &payload->read : &payload->sums);
+	int error = payload_read(worker, file, &request, payload);
+	if (!error && file->must_reread)
+		error = payload_confirm(worker, file, &request.range,
+			file->encoding ? &payload->input_sums : &payload->body_sums);
 	worker->read_ns += clock_boot_ns() - began_ns;
-	file->sums = file->stored = (struct sums){0};
+	file->content_sums = file->object_sums = (struct sums){0};
 	if (error)
 		return file_read_error(worker, file, error);
-	file->sums = file->encoding ? payload->read : payload->sums;
-	file->stored = file->encoding ? payload->sums : (struct sums){0};
+	file->content_sums = file->encoding ? payload->input_sums : payload->body_sums;
+	file->object_sums = file->encoding ? payload->body_sums : (struct sums){0};
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 */
-	if (!payload_may_leave(worker, payload))
+	if (!payload_may_be_sent(worker, payload))
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
 		return STEP_NEXT;
-	return file->encoding ? look_once_more(worker, file)
+	return file->encoding ? look_before_write(worker, file)
 			      : look_at_object(worker, file, LOOK_AND_JUDGE);
 }
 
@@ -56,7 +56,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	const struct s3_put put = {
 		.target = file->target,
 		.body = &payload->http,
-		.sums = &payload->sums,
+		.sums = &payload->body_sums,
 		.checksum = s3_checksum(worker->server),
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
@@ -73,7 +73,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
 				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
 	payload_end(worker, payload); /* others may use its encoder while this proves the upload */
-	const int error = payload_blame(worker, file, payload, o);
+	const int error = payload_find_error(worker, file, payload, o);
 	if (error)
 		return file_read_error(worker, file, error);
 	/* A refusal of the condition means that S3 accepts such requests, since it checks
@@ -83,7 +83,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
 	/* `false`: the reply to PutObject lacks the size. */
-	switch (proof_whole(&payload->sums, &reply, false)) {
+	switch (proof_whole(&payload->body_sums, &reply, false)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
@@ -91,7 +91,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	/* This body has become the object, in place of the one that was to be replaced. The object
 	 * is checked next, and replaced if it is damaged. */
 	case PROOF_NO:
-		file->replaces[0] = '\0';
+		file->replaced_etag[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_LOOK;
 		return file_fail(worker, file,

@@ -171,7 +171,7 @@ enum step spool_take(struct worker *worker, struct file *file)
 	/* The output is a file from here on. The scan has counted the file, but not its bytes. */
 	run->piped_fd = fd;
 	if (!file_state_of(fd, &state))
-		report_found(worker->report, 0, state.size);
+		report_count_found(worker->report, 0, state.size);
 	return file_open(worker, file);
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum step open_now(struct worker *worker, struct file *file)
+static enum step open_file_timed(struct worker *worker, struct file *file)
 {
 	const uint64_t began_ns = clock_boot_ns();
 	const enum step step = file_open(worker, file);
@@ -20,7 +20,7 @@ static enum step open_now(struct worker *worker, struct file *file)
 	return step;
 }
 
-static enum step look_in_doubt(struct worker *worker, struct file *file)
+static enum step look_and_judge(struct worker *worker, struct file *file)
 {
 	return look_at_object(worker, file, LOOK_AND_JUDGE);
 }
@@ -35,15 +35,15 @@ static const struct {
 	enum step next;
 	unsigned others;
 } steps[] = {
-	[STEP_OPEN] = {open_now, STEP_CLAIM, 0},
+	[STEP_OPEN] = {open_file_timed, STEP_CLAIM, 0},
 	[STEP_CLAIM] = {claim_file, STEP_ELSEWHERE, MAY(STEP_OPEN)},
 	[STEP_ELSEWHERE] = {look_elsewhere, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
-	[STEP_LOOK] = {look_in_doubt, STEP_SEND, MAY(STEP_OPEN)},
+	[STEP_LOOK] = {look_and_judge, STEP_SEND, MAY(STEP_OPEN)},
 	[STEP_SEND] = {send_file, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
 };
 
 /* Sets the step that follows this answer of the present one. */
-static void enter(struct file *file, enum step answer)
+static void set_step(struct file *file, enum step answer)
 {
 	if (answer > STEP_PROVEN) /* another worker may have freed the file */
 		return;
@@ -56,12 +56,12 @@ static void enter(struct file *file, enum step answer)
 /* Goes on after this answer: performs the steps of the file until its turn ends. At the end of the
  * turn the file is removed if it is due, and freed. A file whose parts are in the queue, or that
  * was put aside, is not freed, since others own it then. */
-static void go_on(struct worker *worker, struct file *file, enum step step)
+static void run_turn(struct worker *worker, struct file *file, enum step step)
 {
-	enter(file, step);
+	set_step(file, step);
 	while (step <= STEP_SEND && !run_is_over(worker->run)) {
 		step = steps[file->step].perform(worker, file);
-		enter(file, step);
+		set_step(file, step);
 	}
 	if (step <= STEP_SEND) /* the run has ended between two steps */
 		step = STEP_OVER;
@@ -85,7 +85,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	 * workers would finish such files sooner. */
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
-	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
+	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->progress.bytes))
 		atomic_fetch_add(&worker->report->large_moved, bytes);
 	file_free(file);
 }
@@ -95,8 +95,9 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 static bool was_taken(const struct worker *worker, const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	const struct mark *seen = &file->seen;
-	const bool is_new = seen->state != c->mark || strcmp(seen->session, c->holder) != 0;
+	const struct mark *seen = &file->seen_mark;
+	const bool is_new =
+		seen->state != c->mark_state || strcmp(seen->session, c->mark_session) != 0;
 	return is_new && (seen->state == MARK_CLAIMED || seen->state == MARK_DONE) &&
 	       strcmp(seen->session, session_id(worker->run->session)) != 0;
 }
@@ -104,7 +105,7 @@ static bool was_taken(const struct worker *worker, const struct file *file)
 /* Leaves the block of the file to the uploader that is at work there, and the file as well. */
 static enum step leave_block(struct worker *worker, struct file *file)
 {
-	queue_contested(worker->run->queue, file->candidate->block);
+	queue_put_back_block(worker->run->queue, file->candidate->block);
 	return file_later(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
 }
 
@@ -116,7 +117,7 @@ static enum step leave_block(struct worker *worker, struct file *file)
  *
  * The mark is read before the file is opened. If it were read after that, a later version than the
  * open one could be done by then, and the earlier one would be sent in its place. */
-static void do_file(struct worker *worker, struct candidate *candidate)
+static void begin_turn(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
 	struct problem problem = {0};
@@ -129,15 +130,15 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	}
 	atomic_fetch_add(&run->report.in_flight, 1);
 	worker_begin_turn(worker, candidate);
-	if (candidate->mark != MARK_ABSENT || candidate->may_be_taken) {
+	if (candidate->mark_state != MARK_ABSENT || candidate->may_be_taken) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
-		const enum outcome o = mark_get(&ref, &file->seen, &problem);
+		const enum outcome o = mark_get(&ref, &file->seen_mark, &problem);
 		if (o != OUTCOME_OK)
 			step = file_marks_outcome(worker, file, o, &problem);
 		else if (was_taken(worker, file))
 			step = leave_block(worker, file);
 	}
-	go_on(worker, file, step);
+	run_turn(worker, file, step);
 }
 
 void worker_run(struct worker *worker)
@@ -159,13 +160,13 @@ void worker_run(struct worker *worker)
 			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
 		liveness_sign(&run->liveness, 1);
 		if (task.kind == TASK_FILE) {
-			do_file(worker, task.file);
+			begin_turn(worker, task.file);
 		} else if (task.kind == TASK_PART) {
 			struct file *file = NULL;
 			const enum step step =
 				multipart_send(worker, task.parts, task.index, &file);
 			if (file)
-				go_on(worker, file, step);
+				run_turn(worker, file, step);
 		} else {
 			came_back_check(worker, task.blocks);
 		}

@@ -47,7 +47,7 @@ struct bandwidth {
 		uint64_t free_ns;            /* as of token_bucket_take(), for this run alone */
 		unsigned n_busy; /* number of consecutive tries at which another process held the
 				    file */
-		bool said_unshared;
+		bool reported_unshared;
 	} locked;
 };
 
@@ -128,12 +128,12 @@ void bandwidth_free(struct bandwidth *bandwidth)
 
 /* Warns once that this run has the limit to itself. The caller holds the mutex, or no other thread
  * uses the limit yet. */
-static void say_unshared(struct bandwidth *bandwidth, const struct problem *why)
+static void warn_of_unshared(struct bandwidth *bandwidth, const struct problem *why)
 {
-	if (!bandwidth->locked.said_unshared)
+	if (!bandwidth->locked.reported_unshared)
 		log_warning("--bwlimit is not shared with other runs of this host, since %s",
 			why->text);
-	bandwidth->locked.said_unshared = true;
+	bandwidth->locked.reported_unshared = true;
 }
 
 void bandwidth_share(struct bandwidth *bandwidth)
@@ -144,8 +144,9 @@ void bandwidth_share(struct bandwidth *bandwidth)
 	if (!error && !(bandwidth->shared_path = strdup(path)))
 		error = -ENOMEM;
 	if (error)
-		say_unshared(bandwidth, PROBLEM("its file cannot be used: %s%s%s", quote(path).text,
-						*path ? ": " : "", strerror(-error)));
+		warn_of_unshared(
+			bandwidth, PROBLEM("its file cannot be used: %s%s%s", quote(path).text,
+					   *path ? ": " : "", strerror(-error)));
 }
 
 uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
@@ -206,11 +207,12 @@ static uint64_t take_shared(
 	else if (bandwidth->locked.n_busy++ < BUSY_MAX)
 		return BUSY_NS;
 	if (is_busy)
-		say_unshared(bandwidth, PROBLEM("a process that stands still holds its file: %s",
-						quote(path).text));
+		warn_of_unshared(
+			bandwidth, PROBLEM("a process that stands still holds its file: %s",
+					   quote(path).text));
 	else if (fault)
-		say_unshared(bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
-						quote(path).text, fault));
+		warn_of_unshared(bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
+						    quote(path).text, fault));
 	return wait_ns;
 }
 

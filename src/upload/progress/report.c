@@ -26,7 +26,7 @@ void report_init(struct report *report, const struct s3once_options *options)
 	*report = (struct report){
 		.callback = options->callback,
 		.callback_arg = options->callback_arg,
-		.skipped_too = options->report_skipped != 0,
+		.reports_skipped = options->report_skipped != 0,
 		.is_piped = options->read != NULL,
 		.start_ns = clock_boot_ns(),
 		.oldest_unshipped_ns = INT64_MAX,
@@ -51,10 +51,10 @@ void report_clear(struct report *report)
 /* The counters of events. `settles`: the file needs nothing more, and its bytes are added to
  * bytes_settled. Files that are too large or too small do not have it, since feed.c does not count
  * their bytes as found. `ends`: the run does nothing more with the file, although it needs more.
- * `is_quiet`: the event is passed on only if report.skipped_too is set. */
+ * `is_quiet`: the event is passed on only if report.reports_skipped is set. */
 static const struct kind {
 	/* The offset of the counter in struct s3once_counts, and that of the counter of the file's
-	 * bytes. 0 means none: at 0 is `found`, which report_found() counts and no event. */
+	 * bytes. 0 means none: at 0 is `found`, which report_count_found() counts and no event. */
 	size_t count, bytes;
 	bool settles, ends, is_quiet;
 } kinds[] = {
@@ -81,9 +81,9 @@ static const struct kind {
 	[S3ONCE_EVENT_SUMMARY] = {0}, /* the last event, so that the array has room for all */
 };
 
-/* Keeps an event that makes the run end with another status than 0, for report_why(). Ignores all
- * other events. The input of a pipe is named by its key, since one program may write many keys. The
- * caller holds the mutex. */
+/* Keeps an event that makes the run end with another status than 0, for report_get_errors().
+ * Ignores all other events. The input of a pipe is named by its key, since one program may write
+ * many keys. The caller holds the mutex. */
 static void keep_error_locked(
 	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
@@ -179,7 +179,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 	}
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		*texts[i] = *texts[i] ? *texts[i] : "";
-	if (report->callback && (report->skipped_too || !kind->is_quiet))
+	if (report->callback && (report->reports_skipped || !kind->is_quiet))
 		report->callback(report->callback_arg, &event);
 	uv_mutex_unlock(&report->locked.mutex);
 }
@@ -193,10 +193,10 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
  * frees after `ret`; NULL, with `ret` untouched, if no large file is under way. */
 static char *largest_under_way(struct report *report, struct report_file *ret)
 {
-	const struct share *largest = NULL;
+	const struct file_progress *largest = NULL;
 	char *path = NULL;
 	uv_mutex_lock(&report->locked.mutex);
-	for (const struct share *at = report->locked.large; at; at = at->next)
+	for (const struct file_progress *at = report->locked.large; at; at = at->next)
 		if (!largest || at->size > largest->size)
 			largest = at;
 	if (largest && (path = strdup(largest->large_path))) {
@@ -211,7 +211,7 @@ static char *largest_under_way(struct report *report, struct report_file *ret)
 
 void report_counts(struct report *report, enum s3once_event_type type)
 {
-	const struct s3once_counts counts = report_get(report);
+	const struct s3once_counts counts = report_get_counts(report);
 	struct report_file about = {.counts = &counts};
 	char *path = NULL;
 	if (type == S3ONCE_EVENT_PROGRESS)
@@ -220,7 +220,7 @@ void report_counts(struct report *report, enum s3once_event_type type)
 	free(path);
 }
 
-void report_found(struct report *report, uint64_t files, uint64_t bytes)
+void report_count_found(struct report *report, uint64_t files, uint64_t bytes)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.found += files;
@@ -232,14 +232,14 @@ void report_found(struct report *report, uint64_t files, uint64_t bytes)
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_unproven(struct report *report)
+void report_count_unproven(struct report *report)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.unproven++;
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_unshipped(struct report *report, int64_t mtime_ns)
+void report_note_unshipped(struct report *report, int64_t mtime_ns)
 {
 	/* If another thread changes the time meanwhile, `oldest` becomes that thread's value. */
 	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
@@ -248,7 +248,7 @@ void report_unshipped(struct report *report, int64_t mtime_ns)
 		;
 }
 
-void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why)
+void report_set_level(struct report *report, unsigned concurrency, enum s3once_limited_by why)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.concurrency = concurrency;
@@ -256,7 +256,7 @@ void report_level(struct report *report, unsigned concurrency, enum s3once_limit
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures)
+void report_get_errors(struct report *report, struct problem *ret_error, struct text *ret_failures)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	*ret_error = report->locked.error;
@@ -267,7 +267,7 @@ void report_why(struct report *report, struct problem *ret_error, struct text *r
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-struct s3once_counts report_get(struct report *report)
+struct s3once_counts report_get_counts(struct report *report)
 {
 	uv_mutex_lock(&report->locked.mutex);
 	struct s3once_counts counts = report->locked.counts;
@@ -299,35 +299,36 @@ struct s3once_counts report_get(struct report *report)
 	return counts;
 }
 
-void share_init(struct share *share, struct report *report, const char *path, uint64_t size)
+void file_progress_init(
+	struct file_progress *progress, struct report *report, const char *path, uint64_t size)
 {
-	*share = (struct share){.report = report, .size = size};
+	*progress = (struct file_progress){.report = report, .size = size};
 	if (size > S3ONCE_SMALL_BYTES_MAX)
-		share->large_path = strdup(path);
-	if (!share->large_path)
+		progress->large_path = strdup(path);
+	if (!progress->large_path)
 		return;
 	uv_mutex_lock(&report->locked.mutex);
-	share->next = report->locked.large;
-	share->back = &report->locked.large;
-	if (share->next)
-		share->next->back = &share->next;
-	report->locked.large = share;
+	progress->next = report->locked.large;
+	progress->back = &report->locked.large;
+	if (progress->next)
+		progress->next->back = &progress->next;
+	report->locked.large = progress;
 	report->locked.counts.large.in_flight++;
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void share_clear(struct share *share)
+void file_progress_clear(struct file_progress *progress)
 {
-	struct report *report = share->report;
-	if (!share->large_path)
+	struct report *report = progress->report;
+	if (!progress->large_path)
 		return;
 	uv_mutex_lock(&report->locked.mutex);
-	*share->back = share->next;
-	if (share->next)
-		share->next->back = share->back;
+	*progress->back = progress->next;
+	if (progress->next)
+		progress->next->back = progress->back;
 	report->locked.counts.large.in_flight--;
 	uv_mutex_unlock(&report->locked.mutex);
-	free(share->large_path);
+	free(progress->large_path);
 }
 
 const struct s3once_waiting *report_waiting(const struct report *report, enum s3once_wait why)
@@ -335,11 +336,11 @@ const struct s3once_waiting *report_waiting(const struct report *report, enum s3
 	return &report->locked.waiting[why];
 }
 
-void share_has(struct share *share, uint64_t bytes)
+void file_progress_add(struct file_progress *progress, uint64_t bytes)
 {
-	atomic_fetch_add(&share->bytes, bytes);
-	atomic_fetch_add(&share->report->under_way, bytes);
-	atomic_fetch_add(&share->report->large_moved, bytes);
+	atomic_fetch_add(&progress->bytes, bytes);
+	atomic_fetch_add(&progress->report->under_way, bytes);
+	atomic_fetch_add(&progress->report->large_moved, bytes);
 }
 
 /* Reports progress to the clock of the run if this is more than ever before. Bytes that are sent
@@ -358,8 +359,8 @@ static void note_moved(struct report *report, uint64_t moved)
 void transfer_moved(void *arg, uint64_t bytes)
 {
 	struct transfer *transfer = arg;
-	struct share *share = transfer->share;
-	if (!share)
+	struct file_progress *progress = transfer->progress;
+	if (!progress)
 		return;
 	transfer->bytes += bytes;
 	/* Sent bytes of the body, which may be compressed, are converted into bytes of the content.
@@ -371,30 +372,31 @@ void transfer_moved(void *arg, uint64_t bytes)
 				  : (uint64_t)((double)transfer->content_bytes *
 					       (double)transfer->bytes /
 					       (double)transfer->whole_bytes);
-	/* share_bytes was computed in the same way of fewer bytes, so it is not above `content`. */
-	const uint64_t more = content - transfer->share_bytes;
-	transfer->share_bytes = content;
-	atomic_fetch_add(&share->bytes, more);
-	atomic_fetch_add(&share->report->sent, bytes);
-	note_moved(share->report, atomic_fetch_add(&share->report->moved, more) + more);
-	if (share->large_path)
-		atomic_fetch_add(&share->report->large_content, more);
-	atomic_fetch_add(&share->report->under_way, more);
+	/* counted_bytes was computed in the same way of fewer bytes, so it is not above `content`.
+	 */
+	const uint64_t more = content - transfer->counted_bytes;
+	transfer->counted_bytes = content;
+	atomic_fetch_add(&progress->bytes, more);
+	atomic_fetch_add(&progress->report->sent, bytes);
+	note_moved(progress->report, atomic_fetch_add(&progress->report->moved, more) + more);
+	if (progress->large_path)
+		atomic_fetch_add(&progress->report->large_content, more);
+	atomic_fetch_add(&progress->report->under_way, more);
 	if (transfer->is_large)
-		atomic_fetch_add(&share->report->large_moved, bytes);
+		atomic_fetch_add(&progress->report->large_moved, bytes);
 }
 
 void transfer_undo(struct transfer *transfer)
 {
-	struct share *share = transfer->share;
-	if (!share || !transfer->bytes)
+	struct file_progress *progress = transfer->progress;
+	if (!progress || !transfer->bytes)
 		return;
 	if (transfer->is_large && transfer->bytes < transfer->whole_bytes)
-		atomic_fetch_add(&share->report->large_cuts, 1);
-	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
-	atomic_fetch_sub(&share->report->moved, transfer->share_bytes);
-	if (share->large_path)
-		atomic_fetch_sub(&share->report->large_content, transfer->share_bytes);
-	atomic_fetch_sub(&share->report->under_way, transfer->share_bytes);
-	transfer->bytes = transfer->share_bytes = 0;
+		atomic_fetch_add(&progress->report->large_cuts, 1);
+	atomic_fetch_sub(&progress->bytes, transfer->counted_bytes);
+	atomic_fetch_sub(&progress->report->moved, transfer->counted_bytes);
+	if (progress->large_path)
+		atomic_fetch_sub(&progress->report->large_content, transfer->counted_bytes);
+	atomic_fetch_sub(&progress->report->under_way, transfer->counted_bytes);
+	transfer->bytes = transfer->counted_bytes = 0;
 }

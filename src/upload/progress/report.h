@@ -11,15 +11,15 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct share;
+struct file_progress;
 
 struct report {
 	/* gets progress when more bytes have moved than ever before */
 	struct progress_clock *progress;
 	s3once_callback *callback; /* may be NULL */
 	void *callback_arg;
-	bool skipped_too; /* also report files that need no upload: see kinds[] in report.c */
-	bool is_piped;    /* the one file comes through a pipe */
+	bool reports_skipped; /* also report files that need no upload: see kinds[] in report.c */
+	bool is_piped;        /* the one file comes through a pipe */
 	uint64_t start_ns;
 	/* Many threads change the members from here to `locked` without the mutex. In struct
 	 * s3once_counts they have the same names, or bytes_ before these. Only most_moved,
@@ -42,13 +42,13 @@ struct report {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
 		struct estimate estimate;
-		struct share *large; /* the large files under way */
+		struct file_progress *large; /* the large files under way */
 		struct s3once_waiting waiting[S3ONCE_WAITS];
 		char *waiting_paths[S3ONCE_WAITS]; /* owned; NULL for "" */
-		struct problem error;              /* see report_why() */
+		struct problem error;              /* see report_get_errors() */
 		bool error_is_fatal;
 		bool has_waited;      /* for a file that another uploader holds */
-		struct text failures; /* one line for each failure: see report_why() */
+		struct text failures; /* one line for each failure: see report_get_errors() */
 		uint64_t n_left_out;  /* failures that have no line */
 	} locked;
 };
@@ -77,15 +77,15 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
 void report_counts(struct report *report, enum s3once_event_type type);
 
 /* Counts files that were found, and their bytes. No event does that. */
-void report_found(struct report *report, uint64_t files, uint64_t bytes);
+void report_count_found(struct report *report, uint64_t files, uint64_t bytes);
 /* Counts a file that was due for removal and could not be proven to be in S3. Its NOT_REMOVED is
  * reported by report_file(). */
-void report_unproven(struct report *report);
+void report_count_unproven(struct report *report);
 /* Notes the modification time (ns since 1970) of a file that is not in S3 when the run has finished
  * with it. Lock-free. */
-void report_unshipped(struct report *report, int64_t mtime_ns);
+void report_note_unshipped(struct report *report, int64_t mtime_ns);
 /* Notes the most requests allowed at once, and the limit of that number. */
-void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
+void report_set_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
 
 /* Returns the reasons for an exit status other than 0.
  *
@@ -94,40 +94,41 @@ void report_level(struct report *report, unsigned concurrency, enum s3once_limit
  * REPORT_FAILURES_MAX bytes, gets a line for each failure, escaped, with the path. If there is no
  * room for all, a last line counts the others. */
 #define REPORT_FAILURES_MAX 16000
-void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures);
+void report_get_errors(struct report *report, struct problem *ret_error, struct text *ret_failures);
 
 /* Returns the counts so far, with the rate and the estimate computed from them. */
-struct s3once_counts report_get(struct report *report);
+struct s3once_counts report_get_counts(struct report *report);
 /* The files that wait for this reason. Valid until report_clear(). Call it once the run has ended.
  */
 const struct s3once_waiting *report_waiting(const struct report *report, enum s3once_wait why);
 
 /* The part of a file under way that was sent, or needed no sending. Thread-safe. */
-struct share {
+struct file_progress {
 	struct report *report;
 	/* The path of a file above S3ONCE_SMALL_BYTES_MAX; NULL for any other file. */
 	char *large_path;
-	uint64_t size;               /* size of the file, as it was found */
-	struct share *next, **back;  /* in report.locked.large, whose mutex guards both */
-	struct bandwidth *bandwidth; /* NULL: there is no limit */
+	uint64_t size;                      /* size of the file, as it was found */
+	struct file_progress *next, **back; /* in report.locked.large, whose mutex guards both */
+	struct bandwidth *bandwidth;        /* NULL: there is no limit */
 	struct bandwidth_user user;
 	_Atomic uint64_t bytes;
 };
 /* The path is copied. Without memory for that, a large file counts as a small one. */
-void share_init(struct share *share, struct report *report, const char *path, uint64_t size);
-void share_clear(struct share *share);
+void file_progress_init(
+	struct file_progress *progress, struct report *report, const char *path, uint64_t size);
+void file_progress_clear(struct file_progress *progress);
 /* Adds bytes that S3 has already, which need no sending. */
-void share_has(struct share *share, uint64_t bytes);
+void file_progress_add(struct file_progress *progress, uint64_t bytes);
 
 /* One body that is being sent, by one thread. All members except whole_bytes and content_bytes are
- * about the present attempt. If `share` is NULL, nothing is counted. */
+ * about the present attempt. If `progress` is NULL, nothing is counted. */
 struct transfer {
-	struct share *share;
+	struct file_progress *progress;
 	uint64_t whole_bytes,
 		bytes; /* the body's length, and the number of bytes of it that were sent */
 	uint64_t content_bytes; /* bytes of the file in the body; differs from whole_bytes if it is
 				   compressed */
-	uint64_t share_bytes;   /* the part of content_bytes that counts as moved */
+	uint64_t counted_bytes; /* the part of content_bytes that counts as moved */
 	bool is_large;          /* a large body: above S3ONCE_SMALL_BYTES_MAX */
 };
 /* Counts bytes that have left. This is http_body.moved of a transfer. */

@@ -115,7 +115,7 @@ void large_level_init(struct large_level *level, unsigned most)
 		.now = 1, .most = most, .proven = 1, .pause_ns = PAUSE_FIRST_NS};
 }
 
-static void fall(struct large_level *level, uint64_t now_ns)
+static void lower_after_cut(struct large_level *level, uint64_t now_ns)
 {
 	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
 		return; /* the last fall was for these bodies, too */
@@ -128,7 +128,7 @@ static void fall(struct large_level *level, uint64_t now_ns)
 
 /* Ends a trial that was in vain: goes back to the proven level. The next trial comes after
  * pause_ns, which doubles with each trial in vain, up to PAUSE_MOST_NS. */
-static void end_in_vain(struct large_level *level, uint64_t now_ns)
+static void end_failed_trial(struct large_level *level, uint64_t now_ns)
 {
 	level->now = level->proven;
 	level->is_careful = true;
@@ -155,7 +155,7 @@ static bool note_rate(struct large_level *level, uint64_t now_ns, double rate)
 		return true;
 	}
 	if (level->had_first)
-		end_in_vain(level, now_ns);
+		end_failed_trial(level, now_ns);
 	level->had_first = true;
 	return false;
 }
@@ -175,7 +175,7 @@ bool large_level_next(struct large_level *level, const struct large_window *wind
 {
 	const uint64_t ns = window->now_ns - window->began_ns;
 	if (window->was_cut) {
-		fall(level, window->now_ns);
+		lower_after_cut(level, window->now_ns);
 		return true;
 	}
 	/* A window that is too short goes on. If nothing large was under way in it, it begins

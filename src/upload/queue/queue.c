@@ -27,11 +27,11 @@
  * later. */
 #define SPREAD_NS (60 * NS_PER_S)
 
-/* The place where a worker without a task waits, on its stack. */
-struct seat {
-	struct seat *next;
-	uv_cond_t called;
-	bool was_called;
+/* A worker that waits for a task. The struct is on its stack. */
+struct idle_worker {
+	struct idle_worker *next;
+	uv_cond_t woken;
+	bool was_woken;
 };
 
 struct queue {
@@ -51,12 +51,14 @@ struct queue {
 		unsigned checking;  /* workers that are reading marks again */
 		unsigned serial;    /* serial number of the last block that was added */
 		struct turns turns; /* the tasks that may be begun */
-		struct seat *seats; /* workers without a task; the last one that came is first */
-		unsigned busy;      /* tasks handed out and not done */
-		unsigned retiring;  /* workers that are to end */
-		bool has_company;   /* other uploaders were seen at work in the files of this run */
+		struct idle_worker
+			*idle;        /* workers without a task; the last one that came is first */
+		unsigned busy;        /* tasks handed out and not done */
+		unsigned retiring;    /* workers that are to end */
+		bool has_seen_others; /* other uploaders were seen at work in the files of this run
+				       */
 		enum queue_phase phase;
-		struct queue_seen seen; /* its sums; queue_look() fills in the rest */
+		struct queue_seen seen; /* its sums; queue_release_due() fills in the rest */
 	} locked;
 };
 
@@ -132,14 +134,14 @@ static bool is_ended(const struct queue *queue)
 
 /* Wakes the worker that came to wait last, if any waits. Its connections are the freshest, and
  * workers that are not needed keep waiting. */
-static void call_worker(struct queue *queue)
+static void wake_worker(struct queue *queue)
 {
-	struct seat *seat = queue->locked.seats;
-	if (!seat)
+	struct idle_worker *worker = queue->locked.idle;
+	if (!worker)
 		return;
-	queue->locked.seats = seat->next;
-	seat->was_called = true;
-	uv_cond_signal(&seat->called);
+	queue->locked.idle = worker->next;
+	worker->was_woken = true;
+	uv_cond_signal(&worker->woken);
 }
 
 /* Releases these files, which take their turns behind those that were released before. */
@@ -193,13 +195,13 @@ static void add_due(struct queue *queue, struct candidate *const *files, size_t 
 /* Opens a block: releases its first small file, and lets the rest wait in `rests` until that file
  * is claimed. A large file does not open a block, since it might have to wait for its turn. Takes
  * the block. */
-static void begin_block(struct queue *queue, struct block *block)
+static void open_block(struct queue *queue, struct block *block)
 {
 	struct candidate **files = block->files, *opener = NULL;
 	size_t n = 0; /* files of the rest */
 	for (size_t i = 0; i < block->n; i++) {
 		const bool opens = !opener && files[i]->size <= S3ONCE_SMALL_BYTES_MAX;
-		files[i]->may_be_taken = queue->locked.has_company &&
+		files[i]->may_be_taken = queue->locked.has_seen_others &&
 					 (opens || files[i]->size > S3ONCE_SMALL_BYTES_MAX);
 		if (opens)
 			opener = files[i];
@@ -239,14 +241,14 @@ static struct block *take_rest(struct queue *queue, unsigned serial)
 
 /* Releases the files that wait until the block with this serial number is open, if there are any.
  */
-static void begin_rest(struct queue *queue, unsigned serial)
+static void release_rest(struct queue *queue, unsigned serial)
 {
 	struct block *rest = take_rest(queue, serial);
 	if (!rest)
 		return;
 	add_files(queue, rest->files, rest->n);
 	free(rest);
-	call_worker(queue);
+	wake_worker(queue);
 }
 
 /* Whether a block is due and has to be begun now. Reading its marks and claiming one of its files
@@ -302,7 +304,7 @@ static bool take_task(struct queue *queue, struct task *ret)
 		if (block->came_back)
 			to_check = block;
 		else
-			begin_block(queue, block);
+			open_block(queue, block);
 	}
 	if (to_check) {
 		take_all_due(queue, to_check, now_ns);
@@ -330,8 +332,8 @@ struct candidate *queue_pop_file(struct queue *queue)
 		add_files(queue, block->files, block->n);
 		free(block);
 	}
-	while (queue->locked.rests) /* begin_rest() removes the first of the rests */
-		begin_rest(queue, queue->locked.rests->files[0]->block);
+	while (queue->locked.rests) /* release_rest() removes the first of the rests */
+		release_rest(queue, queue->locked.rests->files[0]->block);
 	return turns_left(&queue->locked.turns);
 }
 
@@ -354,7 +356,7 @@ static void enter_phase(struct queue *queue, enum queue_phase phase)
 {
 	if (queue->locked.phase < phase)
 		queue->locked.phase = phase;
-	call_worker(queue);
+	wake_worker(queue);
 }
 
 /* Whether n files fit into the queue. If not, workers begin now, since they alone make room. */
@@ -375,7 +377,7 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n)
 	if (is_open) {
 		add_due(queue, files, n);
 		if (queue->locked.phase >= QUEUE_FLOWS)
-			call_worker(queue);
+			wake_worker(queue);
 	}
 	uv_mutex_unlock(&queue->mutex);
 	return is_open;
@@ -395,7 +397,7 @@ void queue_set_level(struct queue *queue, unsigned workers, unsigned large)
 	queue->locked.turns.workers = workers;
 	queue->locked.turns.large_most = large;
 	if (has_more(queue))
-		call_worker(queue);
+		wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -403,23 +405,23 @@ void queue_retire(struct queue *queue, unsigned n)
 {
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.retiring += n;
-	call_worker(queue);
+	wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_look(struct queue *queue, struct queue_seen *ret)
+void queue_release_due(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
 	/* A block that was not opened within OPEN_NS is waited for no longer: its files are
-	 * released. begin_rest() frees `rest`. */
+	 * released. release_rest() frees `rest`. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
 		if (rest->due_ns <= now_ns)
-			begin_rest(queue, rest->files[0]->block);
+			release_rest(queue, rest->files[0]->block);
 	}
 	if (has_more(queue))
-		call_worker(queue);
+		wake_worker(queue);
 	*ret = queue->locked.seen;
 	ret->large = queue->locked.turns.large;
 	ret->has_large = turns_has_large(&queue->locked.turns);
@@ -431,15 +433,15 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
  * in vain. A worker that ends wakes the next one as well if that one has to end. */
 void queue_take(struct queue *queue, struct task *ret)
 {
-	struct seat seat;
+	struct idle_worker self;
 	*ret = (struct task){.kind = TASK_END};
-	uv_cond_init(&seat.called);
+	uv_cond_init(&self.woken);
 	uv_mutex_lock(&queue->mutex);
 	while (!is_ended(queue) && !queue->locked.retiring && !take_task(queue, ret)) {
-		seat.next = queue->locked.seats;
-		seat.was_called = false;
-		queue->locked.seats = &seat;
-		wait_until(seat.was_called, .cond = &seat.called, .mutex = &queue->mutex);
+		self.next = queue->locked.idle;
+		self.was_woken = false;
+		queue->locked.idle = &self;
+		wait_until(self.was_woken, .cond = &self.woken, .mutex = &queue->mutex);
 	}
 	/* If there is no task, and the queue has not ended, queue_retire() wants workers to end. */
 	if (ret->kind == TASK_END && !is_ended(queue)) {
@@ -447,9 +449,9 @@ void queue_take(struct queue *queue, struct task *ret)
 		ret->kind = TASK_RETIRE;
 	}
 	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
-		call_worker(queue);
+		wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
-	uv_cond_destroy(&seat.called);
+	uv_cond_destroy(&self.woken);
 }
 
 void queue_done(struct queue *queue, const struct task *task)
@@ -465,9 +467,9 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->read_ns += task->read_ns;
 	}
 	if (task->block) /* if its file was not claimed, the rest of the block still waits */
-		begin_rest(queue, task->block);
+		release_rest(queue, task->block);
 	if (is_ended(queue))
-		call_worker(queue);
+		wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -476,12 +478,12 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 	uv_mutex_lock(&queue->mutex);
 	if (n)
 		add_due(queue, files, n);
-	call_worker(queue);
+	wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-/* queue_later() and queue_contested() wake no worker. The worker that calls one of
- * them will ask for a task itself, and queue_look() wakes one when a block becomes due. */
+/* queue_later() and queue_put_back_block() wake no worker. The worker that calls one of them will
+ * ask for a task itself, and queue_release_due() wakes one when a block becomes due. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns)
 {
@@ -490,19 +492,19 @@ void queue_later(
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_claimed(struct queue *queue, const struct candidate *file)
+void queue_release_block(struct queue *queue, const struct candidate *file)
 {
 	uv_mutex_lock(&queue->mutex);
-	begin_rest(queue, file->block);
+	release_rest(queue, file->block);
 	uv_mutex_unlock(&queue->mutex);
 }
 
-void queue_contested(struct queue *queue, unsigned serial)
+void queue_put_back_block(struct queue *queue, unsigned serial)
 {
 	struct candidate *back[BLOCK_FILES];
 	const uint64_t now_ns = clock_boot_ns();
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.has_company = true;
+	queue->locked.has_seen_others = true;
 	size_t n = turns_remove_block(&queue->locked.turns, serial, back);
 	struct block *rest = take_rest(queue, serial);
 	for (size_t i = 0; rest && i < rest->n && n < BLOCK_FILES; i++)
@@ -519,7 +521,7 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
 	uv_mutex_lock(&queue->mutex);
 	turns_open(&queue->locked.turns, parts, n);
-	call_worker(queue);
+	wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
 

@@ -22,17 +22,18 @@
 enum in_bucket {
 	BUCKET_UNASKED,  /* not asked: the marks know the files around it */
 	BUCKET_UNLISTED, /* no listing covers it: only a HEAD shows whether S3 has its object */
-	BUCKET_LISTED,   /* candidate.listed has the objects that the listing has shown */
+	BUCKET_LISTED,   /* candidate.listed_suffixes has the objects that the listing has shown */
 };
 
 /* A file that may have to be sent. Owns its strings. */
 struct candidate {
 	struct candidate *next;
 	char *key, *path, *relative; /* in one allocation with the struct */
-	char *object;  /* the object's key: `key`, and the suffix of compression if there is one */
-	char *suffix;  /* that suffix, at the end of `object`; there is room for SUFFIX_MAX
-			  characters */
-	char *content; /* the content's id, or "" */
+	char *object_key; /* the object's key: `key`, and the suffix of compression if there is one
+			   */
+	char *suffix;     /* that suffix, at the end of `object`; there is room for SUFFIX_MAX
+			     characters */
+	char *content_id; /* the content's id, or "" */
 	size_t source;
 	uint64_t size;
 	int64_t mtime_ns;
@@ -43,15 +44,15 @@ struct candidate {
 	uint64_t contested_ns;  /* the time when another uploader was met in its block; 0: never */
 	uint64_t held_since_ns; /* the time when another uploader was first seen to hold it; 0:
 				   never */
-	enum mark_state mark;   /* the state of its mark at the last read */
-	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
-	unsigned block;            /* serial number of the block it came in */
-	unsigned failures;         /* failures to send it, for reasons that may pass */
-	unsigned parts_done;       /* the highest number of its parts that S3 ever had; see
-				      note_progress() */
+	enum mark_state mark_state;      /* the state of its mark at the last read */
+	char mark_session[ID_CHARS + 1]; /* the session of that mark, or "" */
+	unsigned block;                  /* serial number of the block it came in */
+	unsigned failures;               /* failures to send it, for reasons that may pass */
+	unsigned parts_done;             /* the highest number of its parts that S3 ever had; see
+					    note_progress() */
 	enum in_bucket in_bucket;
-	unsigned char listed; /* bit N: the listing has its key with family_suffix(N) */
-	bool opens_block;     /* the other files of its block wait until it is claimed */
+	unsigned char listed_suffixes; /* bit N: the listing has its key with family_suffix(N) */
+	bool opens_block;              /* the other files of its block wait until it is claimed */
 	/* Another uploader was seen, and may have claimed it by now. So its mark is read before it
 	 * is claimed. */
 	bool may_be_taken;
@@ -62,10 +63,10 @@ struct candidate {
 	bool is_piped;       /* the input of options.read, not a file: see spool.c */
 	bool is_new;         /* if is_piece: no earlier run knew the range */
 	uint64_t offset;     /* if is_piece: the start of the range in the log */
-	bool said_held;      /* it was reported as held */
-	bool was_sent;       /* a request of this run has stored its object, or may have */
+	bool held_was_reported; /* it was reported as held */
+	bool was_sent;          /* a request of this run has stored its object, or may have */
 	bool is_completing; /* S3 may still be at work on a CompleteMultipartUpload without reply */
-	bool said_done;     /* this run has marked it done, or may have */
+	bool was_marked_done; /* this run has marked it done, or may have */
 };
 /* Whether another uploader was first seen to hold the file less than five seconds ago. The first
  * call notes the time. Such a hold is not worth a report, since many files are held for a moment
@@ -218,7 +219,7 @@ struct queue_seen {
 };
 /* Sets *ret to the figures so far. To be called often, since this also releases the files and
  * blocks that are due by now, and wakes a worker for them. */
-void queue_look(struct queue *queue, struct queue_seen *ret);
+void queue_release_due(struct queue *queue, struct queue_seen *ret);
 
 /* Functions for workers. */
 
@@ -236,11 +237,11 @@ void queue_later(
 /* Releases the rest of the block that this file opens, once the file is claimed. Without this call,
  * the rest is released when the file's task has ended, or after half a second. The file stays the
  * caller's. */
-void queue_claimed(struct queue *queue, const struct candidate *file);
+void queue_release_block(struct queue *queue, const struct candidate *file);
 /* To be called when another uploader turns out to be in the block with this serial number. The
  * files of the block that are not begun come back a moment later. Files that a worker has in hand
  * stay there. From now on the first file of a block may_be_taken, and so may each large one. */
-void queue_contested(struct queue *queue, unsigned serial);
+void queue_put_back_block(struct queue *queue, unsigned serial);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
 /* Notes that a part has ended. With `give_up`, no more parts of this upload are handed out. Returns

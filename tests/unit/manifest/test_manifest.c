@@ -62,7 +62,7 @@ static void test_fields(void)
 		.sum = "crc32c:AAAAAA==",
 		.object_sum = "crc32c:AAAAAQ==",
 		.object_bytes = 5,
-		.content = "c1",
+		.content_id = "c1",
 		.etag = "e-2",
 		.etag_is_md5 = true};
 	struct manifest_entry entry = {

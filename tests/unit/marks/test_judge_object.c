@@ -94,11 +94,11 @@ static struct s3_object object_of(const struct row *row)
 	snprintf(object.etag, sizeof object.etag, MD5 "%s", row->in_parts ? "-2" : "");
 	meta->mtime_ns = 7;
 	meta->part_bytes = row->in_parts ? 3 : 0;
-	snprintf(meta->table, sizeof meta->table, "%s",
+	snprintf(meta->table_id, sizeof meta->table_id, "%s",
 		row->whose == NOBODY        ? ""
 		: row->whose == OTHER_TABLE ? "theirs"
 					    : "ours");
-	snprintf(meta->claim, sizeof meta->claim, "%s",
+	snprintf(meta->claim_id, sizeof meta->claim_id, "%s",
 		row->own_claim         ? "now"
 		: row->whose == NOBODY ? ""
 				       : "another");
@@ -106,7 +106,7 @@ static struct s3_object object_of(const struct row *row)
 			    : row->whose == A_COPY                          ? S3_WRITTEN_FOR_ANOTHER
 						   : S3_WRITTEN_FOR_UNKNOWN;
 	snprintf(meta->suffix, sizeof meta->suffix, "%s", row->its_suffix ? row->its_suffix : "");
-	snprintf(meta->content, sizeof meta->content, "%s",
+	snprintf(meta->content_id, sizeof meta->content_id, "%s",
 		row->its_content ? row->its_content : "");
 	s3_parse_sums(row->sums == NO_SUMS     ? ""
 		      : row->sums == AS_STORED ? "md5:XUFAKrxLKna5cZ2REBfFkg=="
@@ -129,9 +129,9 @@ static void test_rows(void)
 			.proof = row->proof,
 			.file = {5, 7, row->content ? row->content : "", row->is_piped},
 			.suffix = row->suffix ? row->suffix : "",
-			.table = "ours",
+			.table_id = "ours",
 			.claim = &claim,
-			.replaces = row->replaces ? object.etag : "",
+			.replaced_etag = row->replaces ? object.etag : "",
 			.replaces_any = row->replaces_any};
 		if (!CHECK_INT(judge(&judged), row->judgement))
 			fprintf(stderr, "row %zu\n", i);
@@ -238,7 +238,7 @@ static void test_encoded(void)
 	CHECK_INT(proof_encoded(&object, "ours", 7, 8), PROOF_UNKNOWN);
 	CHECK_INT(proof_encoded(&object, "ours", 6, 9), PROOF_NO);
 	CHECK_INT(proof_encoded(&object, "theirs", 7, 9), PROOF_UNKNOWN);
-	snprintf(object.meta.content, sizeof object.meta.content, "%s", CONTENT);
+	snprintf(object.meta.content_id, sizeof object.meta.content_id, "%s", CONTENT);
 	CHECK_INT(proof_encoded(&object, "ours", 6, 8), PROOF_YES);
 	object = object_of(&(struct row){.whose = OURS, .sums = NOT_AS_STORED});
 	CHECK_INT(proof_encoded(&object, "ours", 7, 0), PROOF_NO);

@@ -44,11 +44,11 @@ static void draw(struct drawn *d)
 	snprintf(object->etag, sizeof object->etag, "%s", ONE_OF(MD5, MD5 "-2", OPAQUE, ""));
 	snprintf(object->sum.text, sizeof object->sum.text, "%s",
 		ONE_OF("", CRC, CRC_2, CRC "-2", CRC_2 "-2"));
-	snprintf(meta->table, sizeof meta->table, "%s", ONE_OF("", "ours", "ours", "theirs"));
+	snprintf(meta->table_id, sizeof meta->table_id, "%s", ONE_OF("", "ours", "ours", "theirs"));
 	meta->written_for = (enum s3_written_for)below(3);
-	snprintf(meta->claim, sizeof meta->claim, "%s", ONE_OF("", "now", "another"));
+	snprintf(meta->claim_id, sizeof meta->claim_id, "%s", ONE_OF("", "now", "another"));
 	snprintf(meta->suffix, sizeof meta->suffix, "%s", ONE_OF("", "", ".gz"));
-	snprintf(meta->content, sizeof meta->content, "%s", ONE_OF("", CONTENT, "another"));
+	snprintf(meta->content_id, sizeof meta->content_id, "%s", ONE_OF("", CONTENT, "another"));
 	snprintf(meta->encoding, sizeof meta->encoding, "%s", ONE_OF("", "", "gzip-1"));
 	meta->content_bytes = below(2) ? SIZE : SIZE + 1;
 	meta->mtime_ns = below(4) ? MTIME : MTIME + 1;
@@ -81,9 +81,9 @@ static void draw(struct drawn *d)
 		.proof = (enum proof[]){PROOF_NO, PROOF_NO, PROOF_UNKNOWN, PROOF_YES}[below(4)],
 		.file = {SIZE, MTIME, ONE_OF("", "", CONTENT), below(5) == 0},
 		.suffix = ONE_OF("", "", ".gz"),
-		.table = "ours",
+		.table_id = "ours",
 		.claim = &d->claim,
-		.replaces = d->replaces,
+		.replaced_etag = d->replaces,
 		.replaces_any = below(3) == 0};
 }
 
@@ -101,8 +101,8 @@ static enum proof is_as_sent(const struct s3_object *object)
 		const bool is_told =
 			*object->sum.text ||
 			(!object->etag_is_opaque && strncmp(object->etag, MD5, 32) == 0);
-		return *object->meta.table && object->meta.part_bytes && is_told ? PROOF_YES
-										 : PROOF_UNKNOWN;
+		return *object->meta.table_id && object->meta.part_bytes && is_told ? PROOF_YES
+										    : PROOF_UNKNOWN;
 	}
 	if ((sums->kinds & DIGEST_CRC32C) && object->sum.kind == CHECKSUM_CRC32C &&
 		*object->sum.text && !has_parts)
@@ -134,11 +134,11 @@ static enum judgement model(const struct drawn *d)
 	const struct s3_object *object = &d->object;
 	const struct s3_meta *meta = &object->meta;
 	const bool is_written_here =
-		is(meta->table, "ours") && meta->written_for == S3_WRITTEN_FOR_THIS;
+		is(meta->table_id, "ours") && meta->written_for == S3_WRITTEN_FOR_THIS;
 	const bool same_suffix = is(meta->suffix, j->suffix);
-	const bool names_content = j->file.is_piped
-					   ? is_written_here && same_suffix
-					   : *j->file.content && is(meta->content, j->file.content);
+	const bool names_content =
+		j->file.is_piped ? is_written_here && same_suffix
+				 : *j->file.content_id && is(meta->content_id, j->file.content_id);
 	const bool is_ours = is_written_here && (same_suffix || names_content);
 	const enum proof sent = is_as_sent(object);
 	if (j->proof == PROOF_YES)
@@ -147,7 +147,7 @@ static enum judgement model(const struct drawn *d)
 		return JUDGED_REPLACED;
 	if (is_ours && sent == PROOF_NO)
 		return JUDGED_DAMAGED;
-	if (is_ours && j->proof == PROOF_NO && !meta->sums.kinds && is(meta->claim, "now") &&
+	if (is_ours && j->proof == PROOF_NO && !meta->sums.kinds && is(meta->claim_id, "now") &&
 		meta->mtime_ns == MTIME &&
 		(*meta->encoding ? meta->content_bytes : object->size) == SIZE)
 		return JUDGED_DAMAGED;

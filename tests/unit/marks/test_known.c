@@ -112,7 +112,7 @@ static void ask(struct known *known, unsigned from, unsigned step, size_t n, boo
 	CHECK_INT(known_read(known, keys, n, last, marks, &problem), OUTCOME_OK);
 	for (size_t i = 0; i < n; i++) {
 		const unsigned at = from + step * (unsigned)i;
-		const struct asked file = {at, 7, ""};
+		const struct file_version file = {at, 7, ""};
 		const struct mark mark = mark_unpack(marks[i]);
 		wrong += (mark_says(&mark, &file) == SAYS_DONE) != (at % 2 == 0);
 		wrong += mark.state != (at % 2 ? MARK_ABSENT : MARK_DONE);

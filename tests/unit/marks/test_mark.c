@@ -71,7 +71,7 @@ static struct open_upload upload_named(const char *id)
 		.part_bytes = 8,
 		.size = 5,
 		.mtime_ns = 7,
-		.content = "c0ffee"};
+		.content_id = "c0ffee"};
 }
 
 /* From absent to done, and what another session may do at each point. */
@@ -86,8 +86,9 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	CHECK_STRING(seen.session, ours);
 	CHECK_STRING(seen.source, "host:/dir");
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_CLAIMED);
-	CHECK_INT(mark_says(&seen, &(struct asked){.content = "", .is_piped = true}), SAYS_CLAIMED);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_CLAIMED);
+	CHECK_INT(mark_says(&seen, &(struct file_version){.content_id = "", .is_piped = true}),
+		SAYS_CLAIMED);
 
 	struct open_upload upload = upload_named("up"), other_upload = upload_named("other");
 	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
@@ -102,7 +103,7 @@ static void test_life(struct store_conn *conn)
 	seen = present(&a);
 	CHECK_STRING(seen.upload.id, "up");
 	CHECK_STRING(seen.upload.encryption, "bWQ1");
-	CHECK_STRING(seen.upload.content, "c0ffee");
+	CHECK_STRING(seen.upload.content_id, "c0ffee");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
 	CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_OK);
@@ -146,10 +147,11 @@ static void test_life(struct store_conn *conn)
 	struct version other = version;
 	other.size = 6;
 	CHECK_INT(mark_done(&a, &claim, &other, &seen, &problem), OUTCOME_REFUSED);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 8, ""}), SAYS_COMPARE);
-	CHECK_INT(mark_says(&seen, &(struct asked){6, 7, ""}), SAYS_CHANGED);
-	CHECK_INT(mark_says(&seen, &(struct asked){.content = "", .is_piped = true}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 8, ""}), SAYS_COMPARE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){6, 7, ""}), SAYS_CHANGED);
+	CHECK_INT(mark_says(&seen, &(struct file_version){.content_id = "", .is_piped = true}),
+		SAYS_DONE);
 	CHECK(!seen.upload.id);
 	CHECK_INT(mark_refresh(&a, &seen, 8, &problem), OUTCOME_OK);
 	CHECK_INT(mark_refresh(&a, &seen, 9, &problem), OUTCOME_REFUSED);
@@ -178,12 +180,12 @@ static void test_shared_mtime(struct store_conn *conn)
 	seen = present(&a);
 	CHECK(seen.done.mtime_is_shared);
 	CHECK_INT(seen.done.mtime_ns, 7);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_COMPARE);
-	CHECK_INT(mark_says(&seen, &(struct asked){6, 7, ""}), SAYS_CHANGED);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_COMPARE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){6, 7, ""}), SAYS_CHANGED);
 	CHECK_INT(mark_refresh(&a, &seen, 7, &problem), OUTCOME_OK);
 	mark_clear(&seen);
 	seen = present(&a);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_DONE);
 
 	/* A version that is done later does not keep it. */
 	claim_clear(&claim);
@@ -196,7 +198,7 @@ static void test_shared_mtime(struct store_conn *conn)
 	CHECK(claim.before.done.mtime_is_shared);
 	CHECK_INT(mark_done(&a, &claim, &plain, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_DONE);
 	claim_clear(&claim);
 	mark_clear(&seen);
 }
@@ -342,7 +344,7 @@ static void test_failed_is_free(struct store_conn *conn)
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_fail(&a, &claim, "no luck", false, &problem), OUTCOME_OK);
 	seen = present(&a);
-	CHECK_INT(mark_says(&seen, &(struct asked){1, 1, ""}), SAYS_FREE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){1, 1, ""}), SAYS_FREE);
 	CHECK_STRING(seen.error, "no luck");
 	CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
@@ -360,7 +362,7 @@ static void test_unreadable(void)
 	struct mark mark;
 	item_set_string(&item, "state", "resting");
 	CHECK_INT(mark_from_item(&item, &mark), 0);
-	CHECK_INT(mark_says(&mark, &(struct asked){1, 1, ""}), SAYS_CLAIMED);
+	CHECK_INT(mark_says(&mark, &(struct file_version){1, 1, ""}), SAYS_CLAIMED);
 	item_set_string(&item, "state", "done"); /* without a version */
 	CHECK_INT(mark_from_item(&item, &mark), 0);
 	CHECK_INT(mark.state, MARK_UNREADABLE);
@@ -501,18 +503,18 @@ static void test_content(struct store_conn *conn)
 	mark_clear(&seen);
 	seen = present(&ref);
 	CHECK_STRING(seen.upload.suffix, ".xz");
-	strcpy(done.content, "c1");
+	strcpy(done.content_id, "c1");
 	strcpy(done.suffix, ".zst"); /* another object was found to have it */
 	mark_clear(&seen);
 	CHECK_INT(mark_done(&later, &second, &done, &seen, &problem), OUTCOME_OK);
 	seen = present(&ref);
 	CHECK_STRING(seen.claim_suffix, "");
 	CHECK_STRING(seen.done.suffix, ".zst");
-	CHECK_STRING(seen.done.content, "c1");
+	CHECK_STRING(seen.done.content_id, "c1");
 	CHECK_STRING(seen.upload.suffix, "");
-	CHECK_INT(mark_says(&seen, &(struct asked){999, 999, "c1"}), SAYS_DONE);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, "c2"}), SAYS_CHANGED);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){999, 999, "c1"}), SAYS_DONE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, "c2"}), SAYS_CHANGED);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_DONE);
 	mark_clear(&seen);
 	claim_clear(&claim);
 	claim_clear(&second);
@@ -564,7 +566,7 @@ static void test_forget(struct store_conn *conn)
 	seen = present(&a);
 	CHECK_INT(seen.state, for_good ? MARK_ABSENT : MARK_FORGOTTEN);
 	CHECK_INT(seen.has_done, false);
-	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_FREE);
+	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_FREE);
 	/* The late duplicates of the claim and of what followed it. */
 	if (!for_good) {
 		CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_REFUSED);
@@ -786,7 +788,7 @@ static void test_says(void)
 		mark.done.size = 5;
 		mark.done.mtime_ns = 7;
 		mark.done.mtime_is_shared = flags & 16;
-		strcpy(mark.done.content, its);
+		strcpy(mark.done.content_id, its);
 		enum mark_says want = SAYS_COMPARE;
 		switch (mark.state) {
 		case MARK_ABSENT: /* nobody has it */
@@ -809,7 +811,7 @@ static void test_says(void)
 				want = SAYS_DONE;
 			break;
 		}
-		const struct asked asked = {
+		const struct file_version asked = {
 			same_size ? 5 : 6, same_time ? 7 : 8, content, is_piped};
 		if (!CHECK_INT(mark_says(&mark, &asked), want))
 			fprintf(stderr, "\tstate %u, flags %u, content '%s' and '%s'\n", i % all,

@@ -46,7 +46,7 @@ static enum outcome put(struct script_s3 *f, struct s3_condition condition, stru
 		.body = &body,
 		.sums = &sums,
 		.condition = condition,
-		.meta = {.table = "t", .claim = "c", .mtime_ns = 1500000000}};
+		.meta = {.table_id = "t", .claim_id = "c", .mtime_ns = 1500000000}};
 	return s3_put_object(f->conn, &put, ret, &f->aws.problem);
 }
 
@@ -332,7 +332,7 @@ static void test_create(void)
 	struct script_s3 f;
 	struct s3_created created = {0};
 	const struct s3_create create = {
-		.target = k, .meta = {.table = "t", .claim = "c", .part_bytes = 5}};
+		.target = k, .meta = {.table_id = "t", .claim_id = "c", .part_bytes = 5}};
 	if (!begin(&f, steps, 2))
 		return;
 	for (int i = 0; i < 2; i++)
@@ -376,7 +376,7 @@ static void test_head(void)
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK(object.size == UINT64_MAX);
 	CHECK_STRING(object.sum.text, "4waSgw==-3");
-	CHECK_STRING(object.meta.table, ""); /* too long to be ours */
+	CHECK_STRING(object.meta.table_id, ""); /* too long to be ours */
 	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_UNKNOWN);
 	CHECK_INT(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem), OUTCOME_OK);
 	CHECK_INT(object.meta.written_for, S3_WRITTEN_FOR_THIS);

@@ -63,9 +63,9 @@ static void test_what_is_read(void)
 	CHECK_INT(meta->written_for, S3_WRITTEN_FOR_THIS);
 	CHECK_INT(meta->mtime_ns, 1500000000);
 	CHECK_INT(meta->ctime_ns, 2250000000);
-	CHECK_STRING(meta->table, "t");
-	CHECK_STRING(meta->claim, "c");
-	CHECK_STRING(meta->content, "co");
+	CHECK_STRING(meta->table_id, "t");
+	CHECK_STRING(meta->claim_id, "c");
+	CHECK_STRING(meta->content_id, "co");
 	CHECK_STRING(meta->encoding, "en");
 	CHECK_STRING(meta->suffix, ".gz");
 	CHECK_INT(meta->part_bytes, 7);

@@ -46,10 +46,10 @@ static struct drawn draw(void)
 		.log_offset = below(2) * 77,
 		.content_bytes = 99};
 	if (below(4))
-		strcpy(d.meta.table, "table");
-	strcpy(d.meta.claim, "claim");
+		strcpy(d.meta.table_id, "table");
+	strcpy(d.meta.claim_id, "claim");
 	if (below(2))
-		strcpy(d.meta.content, "c0ffee");
+		strcpy(d.meta.content_id, "c0ffee");
 	if (below(2))
 		strcpy(d.meta.encoding, "zstd-3");
 	if (below(2))
@@ -71,16 +71,17 @@ static bool check_header(
 static bool check_meta(const struct script_request *r, const struct drawn *d, bool stores)
 {
 	const struct s3_meta *meta = &d->meta;
-	const bool has_table = stores && *meta->table;
+	const bool has_table = stores && *meta->table_id;
 	const bool is_encoded = has_table && *meta->encoding;
 	bool good = check_header(
-		r, "x-amz-meta-mtime", stores && (*meta->table || meta->mtime_ns), d->mtime);
+		r, "x-amz-meta-mtime", stores && (*meta->table_id || meta->mtime_ns), d->mtime);
 	good &= check_header(r, "x-amz-meta-s3once-table", has_table, "table");
 	good &= check_header(r, "x-amz-meta-s3once-claim", has_table, "claim");
 	/* printf b/k | sha256sum */
 	good &= check_header(r, "x-amz-meta-s3once-key", has_table, "710800c9e207017de17b");
 	good &= check_header(r, "x-amz-meta-s3once-ctime", has_table && meta->ctime_ns, d->ctime);
-	good &= check_header(r, "x-amz-meta-s3once-content", has_table && *meta->content, "c0ffee");
+	good &= check_header(
+		r, "x-amz-meta-s3once-content", has_table && *meta->content_id, "c0ffee");
 	good &= check_header(r, "x-amz-meta-s3once-part", has_table && meta->part_bytes, "5");
 	good &= check_header(r, "x-amz-meta-s3once-offset", has_table && meta->log_offset, "77");
 	good &= check_header(r, "x-amz-meta-s3once-encoding", is_encoded, "zstd-3");

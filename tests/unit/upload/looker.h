@@ -20,7 +20,7 @@ static inline void *looker_look(void *arg)
 	struct queue_seen seen;
 	const uint64_t end_ns = clock_boot_ns() + 10 * NS_PER_S;
 	while (!atomic_load(&looker->is_over) && clock_boot_ns() < end_ns) {
-		queue_look(looker->queue, &seen);
+		queue_release_due(looker->queue, &seen);
 		uv_sleep(1);
 	}
 	if (!atomic_load(&looker->is_over))

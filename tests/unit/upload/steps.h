@@ -218,7 +218,7 @@ static inline void steps_next_turn(struct steps *steps)
 	CHECK(!steps->file->candidate);
 	file_free(steps->file);
 	steps->file = file_new(run, queue_pop_file(run->queue));
-	steps->file->seen = steps_mark(steps);
+	steps->file->seen_mark = steps_mark(steps);
 	CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
 }
 

@@ -277,7 +277,7 @@ static void test_row_that_cannot_be_written(void)
 	struct store_spy *spy = store_spy_begin(&steps);
 	spy->fails = 'B';
 	spy->outcome = OUTCOME_DENIED;
-	CHECK(!bucket_keeps_witness(steps.run, steps.push->conn, "k", "e"));
+	CHECK(!bucket_ensure_witness(steps.run, steps.push->conn, "k", "e"));
 	CHECK_STRING(spy->writes, "B");
 	CHECK(atomic_load(&steps.run->end.failed_setup));
 	store_spy_end(spy);
@@ -341,13 +341,13 @@ static void test_first_witness(void)
 		CHECK(bucket_check(run, steps.push->conn, &steps.problem));
 		if (firsts[i].is_contested)
 			write_row(&steps, "w", 0);
-		CHECK_INT(bucket_keeps_witness(run, steps.push->conn, "k", "e1"), firsts[i].good);
+		CHECK_INT(bucket_ensure_witness(run, steps.push->conn, "k", "e1"), firsts[i].good);
 		CHECK_INT(atomic_load(&run->has_witness), firsts[i].good);
 		CHECK_INT(run->locked.is_shown, firsts[i].good);
 		CHECK_INT(atomic_load(&run->end.failed_setup), !firsts[i].good);
 		/* The next one is none. */
 		if (firsts[i].good)
-			CHECK(bucket_keeps_witness(run, steps.push->conn, "other", "e1"));
+			CHECK(bucket_ensure_witness(run, steps.push->conn, "other", "e1"));
 		const struct bucket_row row = row_of(&steps);
 		CHECK_STRING(row.last_key, firsts[i].last_key);
 		steps_asked(&steps, firsts[i].asked);
@@ -385,11 +385,11 @@ static void test_last_witness(void)
 		if (lasts[i].has_id)
 			snprintf(run->locked.bucket.id, sizeof run->locked.bucket.id, ID);
 		if (*lasts[i].saw_key)
-			bucket_saw_object(run, lasts[i].saw_key, lasts[i].saw_etag);
+			bucket_note_object(run, lasts[i].saw_key, lasts[i].saw_etag);
 		CHECK_INT(atomic_load(&run->bucket_answers), *lasts[i].saw_key != 0);
 		if (lasts[i].is_stopping)
 			run_ask_to_stop(run);
-		bucket_keep(run, steps.push->conn);
+		bucket_save_witness(run, steps.push->conn);
 		const struct bucket_row after = row_of(&steps);
 		const bool is_written = strcmp(before.version, after.version) != 0;
 		if (!CHECK_STRING(after.last_key, lasts[i].last_key) ||

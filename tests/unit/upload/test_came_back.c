@@ -31,7 +31,7 @@ enum mark_of { NOBODY, DONE, DONE_EARLIER, DONE_AND_NEWER, FAILED, OURS, RUNNING
 /* One file, and what was drawn for it. */
 struct drawn {
 	enum mark_of mark;
-	bool said_held, said_done, is_large, is_at_limit;
+	bool held_was_reported, was_marked_done, is_large, is_at_limit;
 	unsigned held_s, contested_s; /* so many seconds ago; 0: never */
 	char key[30];
 	bool is_back;
@@ -106,7 +106,7 @@ static bool is_dropped(const struct config *config, const struct drawn *file)
 {
 	if (file->mark != DONE || file->is_large || file->is_at_limit) /* of another size */
 		return false;
-	if (config->reupload || config->compares || config->is_unread || file->said_done)
+	if (config->reupload || config->compares || config->is_unread || file->was_marked_done)
 		return false;
 	return !config->removes || config->remove_after_s;
 }
@@ -115,7 +115,7 @@ static bool is_dropped(const struct config *config, const struct drawn *file)
 static bool is_held(const struct config *config, const struct drawn *file)
 {
 	return file->mark == RUNNING && !config->no_wait && !config->dry && !config->is_unread &&
-	       (file->said_held || file->held_s < 5);
+	       (file->held_was_reported || file->held_s < 5);
 }
 
 /* Puts a file into the queue that is due then. It comes out before all files that are due later. */
@@ -139,8 +139,8 @@ static void test_block(struct steps *steps, const struct config *config, const c
 	for (size_t i = 0; i < block->n; i++) {
 		struct drawn *file = &files[i];
 		*file = (struct drawn){.mark = (enum mark_of)below(MARKS),
-			.said_held = below(3) == 0,
-			.said_done = below(4) == 0,
+			.held_was_reported = below(3) == 0,
+			.was_marked_done = below(4) == 0,
 			.is_large = below(4) == 0,
 			.is_at_limit = below(8) == 0,
 			.held_s = below(2) * (3 + 4 * below(2)),
@@ -153,8 +153,8 @@ static void test_block(struct steps *steps, const struct config *config, const c
 		struct candidate *c = new_candidate(file->key, file->is_large);
 		if (!file->is_large && file->is_at_limit)
 			c->size = S3ONCE_SMALL_BYTES_MAX;
-		c->said_held = file->said_held;
-		c->said_done = file->said_done;
+		c->held_was_reported = file->held_was_reported;
+		c->was_marked_done = file->was_marked_done;
 		c->held_since_ns = file->held_s ? begun_ns - file->held_s * NS_PER_S : 0;
 		c->contested_ns = file->contested_s ? begun_ns - file->contested_s * NS_PER_S : 0;
 		block->files[i] = c;
@@ -162,8 +162,8 @@ static void test_block(struct steps *steps, const struct config *config, const c
 		const bool dropped = is_dropped(config, file);
 		const bool is_contested = file->contested_s && file->contested_s < 5;
 		n_dropped += dropped;
-		leaves_small |=
-			dropped || is_contested || (is_held(config, file) && !file->said_held);
+		leaves_small |= dropped || is_contested ||
+				(is_held(config, file) && !file->held_was_reported);
 		if (!dropped && file->contested_s * NS_PER_S > pause_ns)
 			pause_ns = file->contested_s * NS_PER_S;
 	}
@@ -190,10 +190,11 @@ static void test_block(struct steps *steps, const struct config *config, const c
 		}
 		const bool waits = is_held(config, file) || (leaves_small && !file->is_large);
 		good &= CHECK_STRING(after[file->is_large], waits ? "before" : "");
-		good &= CHECK_INT(c->mark, config->is_unread || file->mark == NOBODY ? MARK_ABSENT
-					   : file->mark == FAILED                    ? MARK_FAILED
-					   : file->mark >= OURS                      ? MARK_CLAIMED
-										     : MARK_DONE);
+		good &= CHECK_INT(c->mark_state, config->is_unread || file->mark == NOBODY
+							 ? MARK_ABSENT
+						 : file->mark == FAILED ? MARK_FAILED
+						 : file->mark >= OURS   ? MARK_CLAIMED
+									: MARK_DONE);
 		file->is_back = true;
 		free(c);
 	}

@@ -69,8 +69,8 @@ static void mark_done_as(const struct mark_ref *ref, const struct version *versi
 /* As at the beginning of a turn. */
 static void see_mark(struct steps *steps)
 {
-	mark_clear(&steps->file->seen);
-	steps->file->seen = steps_mark(steps);
+	mark_clear(&steps->file->seen_mark);
+	steps->file->seen_mark = steps_mark(steps);
 }
 
 enum trouble {
@@ -331,13 +331,13 @@ static void prepare(struct steps *steps, const struct row *row)
 	mark_done_as(&ref, &row->done);
 	see_mark(steps);
 	if (row->newer.size) {
-		CHECK_INT(mark_note_newer(&ref, &file->seen, row->newer.size, row->newer.mtime_ns,
-				  &steps->problem),
+		CHECK_INT(mark_note_newer(&ref, &file->seen_mark, row->newer.size,
+				  row->newer.mtime_ns, &steps->problem),
 			OUTCOME_OK);
 		see_mark(steps);
 	}
 	run->dry = row->with.dry;
-	file->candidate->said_done = row->trouble == DONE_HERE;
+	file->candidate->was_marked_done = row->trouble == DONE_HERE;
 	if (row->trouble == CHANGES_FIRST)
 		append(steps);
 	if (row->trouble == CANNOT_BE_READ) {
@@ -350,7 +350,7 @@ static void prepare(struct steps *steps, const struct row *row)
 		run_fence(run, "as the test wants");
 	if (row->trouble == OPAQUE)
 		s3_set_support(run->s3, S3_ETAG_IS_MD5, S3_NO);
-	snprintf(file->replaces, sizeof file->replaces, "before");
+	snprintf(file->replaced_etag, sizeof file->replaced_etag, "before");
 }
 
 static bool check_mark(struct steps *steps, const struct row *row)
@@ -410,7 +410,7 @@ static void test_done(const struct row *row)
 		good &= CHECK_INT(steps.events[row->event], 1);
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_NOTE], row->event == S3ONCE_EVENT_NOTE);
 	if (row->replaces)
-		good &= CHECK_STRING(steps.file->replaces, row->replaces);
+		good &= CHECK_STRING(steps.file->replaced_etag, row->replaces);
 	if (row->said)
 		good &= steps_say(&steps, row->said);
 	if (!row->source)
@@ -440,7 +440,7 @@ static const struct held {
 	enum mark_of mark;
 	bool no_wait, dry;
 	uint64_t held_since_ns; /* 0: never seen before */
-	bool said_held;
+	bool held_was_reported;
 	enum step step;
 	unsigned held, failed; /* events */
 	const char *writes, *said;
@@ -462,7 +462,7 @@ static const struct held {
 	{"held for a moment", LIVE_SESSION, .step = STEP_LATER, .writes = ""},
 	{"held for long", LIVE_SESSION, .held_since_ns = 1, .step = STEP_LATER, .held = 1,
 		.writes = "", .said = "; once it sends no more heartbeats"},
-	{"held, as was reported", LIVE_SESSION, .held_since_ns = 1, .said_held = true,
+	{"held, as was reported", LIVE_SESSION, .held_since_ns = 1, .held_was_reported = true,
 		.step = STEP_LATER, .writes = ""},
 	{"held, and not waited for", LIVE_SESSION, .no_wait = true, .step = STEP_SETTLED, .held = 1,
 		.writes = "", .said = "; run again, or without --no-wait"},
@@ -529,7 +529,7 @@ static void make_mark(struct steps *steps, enum mark_of kind, const struct sessi
 	claim_clear(&claim);
 	see_mark(steps);
 	if (kind == FORGOTTEN) {
-		CHECK_INT(mark_forget(&ref, &steps->file->seen, &steps->problem), OUTCOME_OK);
+		CHECK_INT(mark_forget(&ref, &steps->file->seen_mark, &steps->problem), OUTCOME_OK);
 		see_mark(steps);
 	}
 }
@@ -542,7 +542,7 @@ static struct candidate *open_block(struct steps *steps)
 	struct task task;
 	struct candidate *other = calloc(1, sizeof *other);
 	struct candidate *files[] = {steps->file->candidate, other};
-	other->key = other->path = other->object = other->suffix = other->content = none;
+	other->key = other->path = other->object_key = other->suffix = other->content_id = none;
 	CHECK(queue_add(steps->run->queue, files, 2));
 	queue_take(steps->run->queue, &task);
 	CHECK(task.kind == TASK_FILE && task.file == files[0] && task.file->opens_block);
@@ -565,7 +565,7 @@ static void test_held(const struct held *row)
 	/* Only a mark that says done has to be about this bucket. */
 	atomic_store(&steps.run->has_witness, false);
 	c->held_since_ns = row->held_since_ns;
-	c->said_held = row->said_held;
+	c->held_was_reported = row->held_was_reported;
 	struct store_spy *spy = store_spy_begin(&steps);
 	spy->fails = row->outcome == OUTCOME_OK ? '\0' : 'S';
 	spy->outcome = row->outcome;
@@ -575,9 +575,10 @@ static void test_held(const struct held *row)
 	good &= CHECK_STRING(spy->writes, row->writes);
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_HELD], row->held);
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], row->failed);
-	good &= CHECK_INT(c->said_held, row->held || row->said_held);
+	good &= CHECK_INT(c->held_was_reported, row->held || row->held_was_reported);
 	/* A file that is waited for is not counted as held. */
-	good &= CHECK_INT(report_get(&steps.run->report).held, row->held && step == STEP_SETTLED);
+	good &= CHECK_INT(
+		report_get_counts(&steps.run->report).held, row->held && step == STEP_SETTLED);
 	if (row->said)
 		good &= steps_say(&steps, row->said);
 	if (row->held)
@@ -813,9 +814,9 @@ static void test_upload_that_replaces(void)
 		claim_clear(&claim);
 		open_upload_clear(&upload);
 		see_mark(&steps);
-		snprintf(steps.file->replaces, sizeof steps.file->replaces, "before");
+		snprintf(steps.file->replaced_etag, sizeof steps.file->replaced_etag, "before");
 		bool good = CHECK_INT(steps_claim(&steps), STEP_NEXT);
-		good &= CHECK_STRING(steps.file->replaces, tests[i].replaces);
+		good &= CHECK_STRING(steps.file->replaced_etag, tests[i].replaces);
 		good &= CHECK_INT(steps.file->claim.upload.is_open, tests[i].has_upload);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);

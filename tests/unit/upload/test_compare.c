@@ -116,16 +116,16 @@ static void test_row(size_t i)
 	/* Of an object before: nothing of it may stay. */
 	file->sent_part_bytes = 99;
 	snprintf(file->parts_sum, sizeof file->parts_sum, "crc32c:before");
-	file->stored.bytes = 99;
+	file->object_sums.bytes = 99;
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	bool good = CHECK_INT(proof, rows[i].proof);
 	if (proof == PROOF_YES) {
 		good &= CHECK_INT(file->sent_part_bytes, rows[i].sent_part_mib * MIB);
 		good &= CHECK_STRING(file->parts_sum, "");
-		good &= CHECK_INT(file->sums.bytes, sizeof content);
-		good &= CHECK((file->sums.kinds & DIGEST_OF(checksum_default())) != 0);
+		good &= CHECK_INT(file->content_sums.bytes, sizeof content);
+		good &= CHECK((file->content_sums.kinds & DIGEST_OF(checksum_default())) != 0);
 	}
-	good &= CHECK_INT(file->stored.bytes, 0);
+	good &= CHECK_INT(file->object_sums.bytes, 0);
 	steps_asked(&steps, rows[i].asked);
 	if (!good)
 		fprintf(stderr, "\t%s\n", rows[i].name);
@@ -169,9 +169,9 @@ static void test_content_of_another_compressor(void)
 		return;
 	struct file *file = steps.file;
 	SHA256(content, sizeof content, hash);
-	hex_encode(hash, sizeof hash, meta->content);
+	hex_encode(hash, sizeof hash, meta->content_id);
 	snprintf(meta->encoding, sizeof meta->encoding, "zstd-0.0.1:3");
-	snprintf(meta->table, sizeof meta->table, "%s", steps.run->space.settings.table_id);
+	snprintf(meta->table_id, sizeof meta->table_id, "%s", steps.run->space.settings.table_id);
 	snprintf(meta->suffix, sizeof meta->suffix, ".zst");
 	meta->content_bytes = sizeof content;
 	meta->written_for = S3_WRITTEN_FOR_THIS;
@@ -179,22 +179,22 @@ static void test_content_of_another_compressor(void)
 	object.sum = (struct s3_sum){.kind = CHECKSUM_CRC32C, .text = "AAAAAA=="};
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_YES);
-	CHECK_INT(file->stored.bytes, 1000);
+	CHECK_INT(file->object_sums.bytes, 1000);
 	CHECK_INT(file->sent_part_bytes, 5 * MIB);
-	CHECK(file->sums.kinds != 0);
+	CHECK(file->content_sums.kinds != 0);
 	meta->content_bytes--;
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_NO);
-	CHECK_INT(file->stored.bytes, 0);
+	CHECK_INT(file->object_sums.bytes, 0);
 	meta->content_bytes++;
-	meta->content[0] ^= 1;
+	meta->content_id[0] ^= 1;
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_NO);
-	meta->content[0] ^= 1;
-	meta->table[0] ^= 1;
+	meta->content_id[0] ^= 1;
+	meta->table_id[0] ^= 1;
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_UNKNOWN);
-	meta->table[0] ^= 1;
+	meta->table_id[0] ^= 1;
 	/* The same compressor by name has made other bytes of the same content. The object has the
 	 * bytes that were sent. */
 	snprintf(meta->encoding, sizeof meta->encoding, "%s", file->encoding->name);
@@ -202,18 +202,18 @@ static void test_content_of_another_compressor(void)
 	meta->sums = (struct sums){.kinds = DIGEST_CRC32C};
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_YES);
-	CHECK_INT(file->stored.bytes, 1000);
-	CHECK_INT(file->stored.kinds, 0);
+	CHECK_INT(file->object_sums.bytes, 1000);
+	CHECK_INT(file->object_sums.kinds, 0);
 	/* Other bytes than those that were sent are no proof. */
 	object.sum.text[4] = 'B';
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_NO);
 	/* The mark gets a checksum of the content also if nothing else had to read that. */
-	file->sums = (struct sums){0};
+	file->content_sums = (struct sums){0};
 	object.meta = (struct s3_meta){.mtime_ns = 1};
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_NO);
-	CHECK((file->sums.kinds & DIGEST_OF(checksum_default())) != 0);
+	CHECK((file->content_sums.kinds & DIGEST_OF(checksum_default())) != 0);
 	steps_asked(&steps, "");
 	steps_end(&steps);
 }
@@ -266,7 +266,7 @@ static void test_metadata_of_a_file_that_changes(void)
 		CHECK_INT(multipart_add_content_sha256(steps.worker, steps.file, true), STEP_NEXT);
 		SHA256(content, sizeof content, hash);
 		hex_encode(hash, sizeof hash, hex);
-		CHECK_STRING(file_meta(steps.worker, steps.file).content, hex);
+		CHECK_STRING(file_meta(steps.worker, steps.file).content_id, hex);
 		change(&steps);
 	}
 	steps_asked(&steps, "");

@@ -101,7 +101,7 @@ static uint64_t make(struct encoder *encoder, const struct range *range, int to)
 	}
 	CHECK_INT(n, 0);
 	CHECK_INT(encoder_next(encoder, &bytes), 0);
-	CHECK_INT((long long)encoder_read_sums(encoder)->bytes, (long long)range->bytes);
+	CHECK_INT((long long)encoder_input_sums(encoder)->bytes, (long long)range->bytes);
 	if (made > BUFFER_BYTES) {
 		CHECK(encoder_kept(encoder) == NULL);
 	} else if (made) {

@@ -18,22 +18,23 @@ static void test_settled(void)
 	if (!begin(&steps))
 		return;
 	struct file *file = steps.file;
-	steps.run->report.skipped_too = true;
+	steps.run->report.reports_skipped = true;
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		memset(steps.events, 0, sizeof steps.events);
 		CHECK_INT(file_settle(steps.worker, file, others[i]), STEP_LEFT_OUT);
 		CHECK_INT(steps.events[others[i]], 1);
 	}
 	for (unsigned k = 0; k < 16; k++) {
-		const bool said_done = k & 1, is_done = k & 2, is_ours = k & 4, was_sent = k & 8;
-		const bool was_done_here = said_done && is_done && is_ours;
+		const bool was_marked_done = k & 1, is_done = k & 2, is_ours = k & 4,
+			   was_sent = k & 8;
+		const bool was_done_here = was_marked_done && is_done && is_ours;
 		const enum s3once_event_type event = !was_done_here ? S3ONCE_EVENT_SKIPPED
 						     : was_sent     ? S3ONCE_EVENT_UPLOADED
 								    : S3ONCE_EVENT_ADOPTED;
-		file->candidate->said_done = said_done;
+		file->candidate->was_marked_done = was_marked_done;
 		file->candidate->was_sent = was_sent;
-		file->seen.state = is_done ? MARK_DONE : MARK_CLAIMED;
-		snprintf(file->seen.session, sizeof file->seen.session, "%s",
+		file->seen_mark.state = is_done ? MARK_DONE : MARK_CLAIMED;
+		snprintf(file->seen_mark.session, sizeof file->seen_mark.session, "%s",
 			is_ours ? session_id(steps.run->session) : "another");
 		memset(steps.events, 0, sizeof steps.events);
 		bool good = CHECK_INT(file_was_done_here(steps.worker, file), was_done_here);
@@ -79,7 +80,7 @@ static void test_not_in_s3(void)
 			CHECK_INT(file_later(steps.worker, steps.file, 0), STEP_LATER);
 			CHECK(!steps.file->candidate);
 		}
-		share_has(&steps.file->share, 5);
+		file_progress_add(&steps.file->progress, 5);
 		file_free(steps.file);
 		steps.file = NULL;
 		bool good = CHECK_INT(atomic_load(&steps.run->report.oldest_unshipped_ns),
@@ -97,10 +98,10 @@ static void test_put_back(void)
 	struct steps steps;
 	if (!begin(&steps))
 		return;
-	steps.file->candidate->mark = MARK_ABSENT;
+	steps.file->candidate->mark_state = MARK_ABSENT;
 	CHECK_INT(file_later(steps.worker, steps.file, 0), STEP_LATER);
 	struct candidate *c = queue_pop_file(steps.run->queue);
-	CHECK(c && c->mark == MARK_CLAIMED);
+	CHECK(c && c->mark_state == MARK_CLAIMED);
 	free(c);
 	steps_end(&steps);
 }
@@ -145,7 +146,8 @@ static void test_conditions(void)
 		s3_set_support(steps.run->s3, S3_PUT_CONDITION, put);
 		s3_set_support(steps.run->s3, S3_COMPLETE_CONDITION, complete);
 		s3_set_support(steps.run->s3, S3_IF_MATCH, if_match);
-		snprintf(file->replaces, sizeof file->replaces, "%s", replaces ? "e" : "");
+		snprintf(
+			file->replaced_etag, sizeof file->replaced_etag, "%s", replaces ? "e" : "");
 		file->is_unconditional = is_unconditional;
 		const struct s3_condition got = file_condition(steps.worker, file, feature);
 		const bool has_one = !is_unconditional && of_this != S3_NO;
@@ -168,10 +170,10 @@ static void test_metadata(void)
 	struct file *file = steps.file;
 	const char *table = steps.run->space.settings.table_id;
 	struct s3_meta meta = file_meta(steps.worker, file);
-	CHECK_STRING(meta.table, table);
-	CHECK_STRING(meta.claim, file->claim.id);
-	CHECK(*meta.table && *meta.claim);
-	CHECK_STRING(meta.content, "");
+	CHECK_STRING(meta.table_id, table);
+	CHECK_STRING(meta.claim_id, file->claim.id);
+	CHECK(*meta.table_id && *meta.claim_id);
+	CHECK_STRING(meta.content_id, "");
 	CHECK_STRING(meta.encoding, "");
 	CHECK_INT(meta.mtime_ns, file->mtime_ns);
 	CHECK_INT(meta.ctime_ns, file->state.ctime_ns);
@@ -192,19 +194,19 @@ static void test_metadata(void)
 	CHECK_STRING(meta.encoding, "zstd");
 	CHECK_STRING(meta.suffix, ".zst");
 	CHECK_INT(meta.content_bytes, 9);
-	CHECK_STRING(meta.content, "");
-	file->sums.kinds = DIGEST_SHA256;
-	memset(file->sums.sha256, 0xab, sizeof file->sums.sha256);
+	CHECK_STRING(meta.content_id, "");
+	file->content_sums.kinds = DIGEST_SHA256;
+	memset(file->content_sums.sha256, 0xab, sizeof file->content_sums.sha256);
 	meta = file_meta(steps.worker, file);
-	CHECK_INT(strlen(meta.content), 64);
-	CHECK(strncmp(meta.content, "abab", 4) == 0);
-	char id[] = "id", *none = file->candidate->content;
-	file->candidate->content = id;
-	CHECK_STRING(file_meta(steps.worker, file).content, "id");
-	CHECK_STRING(file_wanted_version(file).content, "id");
-	file->candidate->content = none;
+	CHECK_INT(strlen(meta.content_id), 64);
+	CHECK(strncmp(meta.content_id, "abab", 4) == 0);
+	char id[] = "id", *none = file->candidate->content_id;
+	file->candidate->content_id = id;
+	CHECK_STRING(file_meta(steps.worker, file).content_id, "id");
+	CHECK_STRING(file_opened_version(file).content_id, "id");
+	file->candidate->content_id = none;
 	file->candidate->is_piped = true;
-	const struct asked asked = file_wanted_version(file);
+	const struct file_version asked = file_opened_version(file);
 	CHECK(asked.is_piped && asked.size == 9 && asked.mtime_ns == file->mtime_ns);
 	file->candidate->is_piped = false;
 	/* The size that is told is that of the open file. */

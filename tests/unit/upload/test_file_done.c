@@ -217,7 +217,7 @@ static void test_done(const struct row *row)
 	good &= CHECK_INT(atomic_load(&run->refusals.has_stored), !row->is_clear);
 	/* A later turn finds the mark done, if its reply is lost. After LATER the queue has the
 	 * candidate. */
-	good &= CHECK_INT(c->said_done, !row->is_clear);
+	good &= CHECK_INT(c->was_marked_done, !row->is_clear);
 	if (row->said)
 		good &= steps_say(&steps, row->said);
 	good &= CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
@@ -256,7 +256,7 @@ static void test_version(bool is_encoded, bool has_sum)
 		return;
 	struct file *file = steps.file;
 	struct s3_object object = proven();
-	file->candidate->content = id;
+	file->candidate->content_id = id;
 	file->candidate->suffix = gz;
 	file->sent_part_bytes = 5;
 	snprintf(file->parts_sum, sizeof file->parts_sum, "sha256:x-2");
@@ -264,17 +264,17 @@ static void test_version(bool is_encoded, bool has_sum)
 	snprintf(object.etag, sizeof object.etag, MD5_9);
 	s3_set_support(steps.run->s3, S3_ETAG_IS_MD5, has_sum ? S3_NO : S3_YES);
 	if (is_encoded) {
-		file->stored = (struct sums){.bytes = 4};
+		file->object_sums = (struct sums){.bytes = 4};
 		if (has_sum)
-			CHECK_INT(
-				digest_bytes(DIGEST_OF(CHECKSUM_CRC32C), "1234", 4, &file->stored),
+			CHECK_INT(digest_bytes(DIGEST_OF(CHECKSUM_CRC32C), "1234", 4,
+					  &file->object_sums),
 				0);
 	}
 	CHECK_INT(file_done(steps.worker, file, &object, S3ONCE_EVENT_ADOPTED), STEP_PROVEN);
 	struct mark mark = steps_mark(&steps);
 	CHECK_STRING(mark.done.etag, MD5_9);
 	CHECK_INT(mark.done.etag_is_md5, !has_sum);
-	CHECK_STRING(mark.done.content, id);
+	CHECK_STRING(mark.done.content_id, id);
 	CHECK_STRING(mark.done.suffix, gz);
 	CHECK_STRING(mark.done.sum, "crc32c:" SAME);
 	CHECK_INT(mark.done.size, 9);
@@ -464,7 +464,7 @@ static void test_done_otherwise(void)
 			object.meta.content_bytes = 77;
 		}
 		if (tests[i].has_content)
-			snprintf(object.meta.content, sizeof object.meta.content, SHA256_9);
+			snprintf(object.meta.content_id, sizeof object.meta.content_id, SHA256_9);
 		if (tests[i].has_upload)
 			record_upload(&steps);
 		file->candidate->is_piped = tests[i].is_piped;

@@ -39,7 +39,7 @@ static void finds(struct looking *looking, const char *want)
 		const struct candidate *file = looking->files[i];
 		got[i] = file->in_bucket == BUCKET_UNLISTED ? '?'
 			 : file->in_bucket != BUCKET_LISTED ? '!'
-			 : file->listed                     ? (char)('0' + file->listed)
+			 : file->listed_suffixes            ? (char)('0' + file->listed_suffixes)
 							    : '-';
 		free(looking->files[i]);
 	}
@@ -105,7 +105,7 @@ static void test_compressed_on_the_way(void)
 	looking.listing = listing_new(looking.steps.run);
 	add(&looking, "a", "");
 	listing_look(looking.listing, looking.files, 1);
-	CHECK(looking.files[0]->in_bucket == BUCKET_LISTED && looking.files[0]->listed);
+	CHECK(looking.files[0]->in_bucket == BUCKET_LISTED && looking.files[0]->listed_suffixes);
 	free(looking.files[0]);
 	steps_asked(&looking.steps, "GET /b?encoding-type=url&list-type=2&start-after=%60~\n");
 	end(&looking);

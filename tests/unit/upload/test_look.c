@@ -78,7 +78,7 @@ static bool begin(struct steps *steps)
 
 static void set_replaces(struct steps *steps, const char *etag)
 {
-	snprintf(steps->file->replaces, sizeof steps->file->replaces, "%s", etag);
+	snprintf(steps->file->replaced_etag, sizeof steps->file->replaced_etag, "%s", etag);
 }
 
 /* An upload that the mark records. */
@@ -151,7 +151,7 @@ static void test_look(size_t i)
 		CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), looks[i].step);
 	struct mark mark = steps_mark(&steps);
 	good &= CHECK_INT(mark.state, looks[i].state);
-	good &= CHECK_STRING(steps.file->replaces, looks[i].replaces_next);
+	good &= CHECK_STRING(steps.file->replaced_etag, looks[i].replaces_next);
 	if (looks[i].event != S3ONCE_EVENT_START)
 		good &= CHECK_INT(steps.events[looks[i].event], 1);
 	/* The mark of an earlier version is about that, and not about the file. */
@@ -211,11 +211,11 @@ static void test_earlier_and_no_reply(size_t i)
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_RETRY], 1);
 	steps_next_turn(&steps);
 	file = steps.file;
-	good &= CHECK(!file->candidate->said_done);
-	good &= CHECK_INT(file->seen.state, rows[i].is_applied ? MARK_DONE : MARK_CLAIMED);
-	good &= CHECK_STRING(file->seen.done.sum, rows[i].is_applied ? "crc32c:" OTHER : "");
+	good &= CHECK(!file->candidate->was_marked_done);
+	good &= CHECK_INT(file->seen_mark.state, rows[i].is_applied ? MARK_DONE : MARK_CLAIMED);
+	good &= CHECK_STRING(file->seen_mark.done.sum, rows[i].is_applied ? "crc32c:" OTHER : "");
 	good &= CHECK_INT(steps_claim(&steps), rows[i].step);
-	good &= CHECK_STRING(file->replaces, rows[i].replaces);
+	good &= CHECK_STRING(file->replaced_etag, rows[i].replaces);
 	for (unsigned event = 0; event < sizeof steps.events / sizeof *steps.events; event++)
 		if (event != S3ONCE_EVENT_START && event != S3ONCE_EVENT_RETRY)
 			good &= CHECK_INT(steps.events[event], event == rows[i].event);
@@ -329,7 +329,7 @@ static void test_damage_has_an_end(void)
 	for (size_t i = 0; i < 10; i++)
 		steps_answer(&steps, damaged);
 	for (; n < 10 && step == STEP_SEND; n++) {
-		steps.file->replaces[0] = '\0';
+		steps.file->replaced_etag[0] = '\0';
 		step = look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE);
 	}
 	CHECK_INT(step, STEP_SETTLED);
@@ -367,7 +367,7 @@ static void test_nothing_is_shown(void)
 		const enum step step = look_at_object(steps.worker, steps.file, rows[i].why);
 		bool good = CHECK_INT(step, rows[i].step);
 		if (rows[i].replaces)
-			good &= CHECK_STRING(steps.file->replaces, rows[i].replaces);
+			good &= CHECK_STRING(steps.file->replaced_etag, rows[i].replaces);
 		if (step == STEP_ASIDE) /* the list of refused files has it */
 			steps.file = NULL;
 		steps_end_row(&steps, good, rows[i].asked, i);
@@ -396,7 +396,8 @@ static void test_once_more(void)
 			return;
 		set_replaces(&steps, rows[i].replaces);
 		steps_answer(&steps, reply_of(&steps, &rows[i].shown));
-		const bool good = CHECK_INT(look_once_more(steps.worker, steps.file), rows[i].step);
+		const bool good =
+			CHECK_INT(look_before_write(steps.worker, steps.file), rows[i].step);
 		steps_end_row(&steps, good, HEAD_K, i);
 	}
 	struct steps steps;
@@ -404,7 +405,7 @@ static void test_once_more(void)
 		return;
 	steps_answer(&steps, REFUSED);
 	steps_answer(&steps, REFUSED);
-	CHECK_INT(look_once_more(steps.worker, steps.file), STEP_ASIDE);
+	CHECK_INT(look_before_write(steps.worker, steps.file), STEP_ASIDE);
 	steps_asked(&steps, HEAD_K "GET /b/k\n");
 	steps.file = NULL;
 	steps_end(&steps);
@@ -585,7 +586,7 @@ static void test_elsewhere(void)
 			return;
 		struct file *file = steps.file;
 		file->step = STEP_ELSEWHERE;
-		file->candidate->content = id;
+		file->candidate->content_id = id;
 		file->candidate->is_new = rows[i].is_new;
 		file->claim.taken_over = rows[i].taken_over;
 		file->claim.before.state = rows[i].before;
@@ -598,7 +599,7 @@ static void test_elsewhere(void)
 		if (step == STEP_IN_S3) {
 			struct mark mark = steps_mark(&steps);
 			good &= CHECK_STRING(mark.done.suffix, ".gz");
-			good &= CHECK_STRING(mark.done.content, ID);
+			good &= CHECK_STRING(mark.done.content_id, ID);
 			mark_clear(&mark);
 		}
 		if (!good)
@@ -651,7 +652,7 @@ static void test_looks_ahead(void)
 		struct file *file = steps.file;
 		file->step = STEP_ELSEWHERE;
 		file->candidate->in_bucket = rows[i].in_bucket;
-		file->candidate->listed = rows[i].listed;
+		file->candidate->listed_suffixes = rows[i].listed;
 		if (rows[i].is_gz)
 			file->candidate->suffix = gz;
 		file->claim.taken_over = rows[i].taken_over;

@@ -85,7 +85,8 @@ static struct open_upload fitting(const struct steps *steps)
 		.part_bytes = PART_BYTES,
 		.size = strlen(CONTENT),
 		.mtime_ns = MTIME_NS};
-	snprintf(upload.table, sizeof upload.table, "%s", steps->run->space.settings.table_id);
+	snprintf(
+		upload.table_id, sizeof upload.table_id, "%s", steps->run->space.settings.table_id);
 	return upload;
 }
 
@@ -155,7 +156,7 @@ static void test_which_upload_fits(enum field field)
 	*upload = fitting(&steps);
 	upload->size += field == SIZE;
 	upload->mtime_ns += field == MTIME;
-	upload->table[0] ^= field == TABLE;
+	upload->table_id[0] ^= field == TABLE;
 	upload->is_open = field != CLOSED;
 	if (field == ENCRYPTION)
 		snprintf(upload->encryption, sizeof upload->encryption, "AES256");
@@ -164,11 +165,11 @@ static void test_which_upload_fits(enum field field)
 	if (field == ENCODING)
 		snprintf(upload->encoding, sizeof upload->encoding, "zstd-1.5.7:3");
 	if (field == CONTENT_OF_NONE || field == CONTENT_SAME)
-		snprintf(upload->content, sizeof upload->content, "c0ffee");
+		snprintf(upload->content_id, sizeof upload->content_id, "c0ffee");
 	if (field == CONTENT_OTHER)
-		snprintf(upload->content, sizeof upload->content, "beef");
+		snprintf(upload->content_id, sizeof upload->content_id, "beef");
 	if (field == CONTENT_UNNAMED || field == CONTENT_OTHER || field == CONTENT_SAME)
-		steps.file->candidate->content = c0ffee;
+		steps.file->candidate->content_id = c0ffee;
 	if (field == CHECKSUM)
 		upload->checksum = CHECKSUMS;
 	upload->part_bytes = field == PARTS_UNKNOWN ? 0
@@ -370,7 +371,8 @@ static void test_new_upload(void)
 		good &= CHECK_INT(mark.state, MARK_CLAIMED);
 		good &= CHECK_STRING(mark.upload.id ? mark.upload.id : "", rows[i].recorded);
 		if (*rows[i].recorded && strcmp(rows[i].recorded, "old") != 0) {
-			good &= CHECK_STRING(mark.upload.table, steps.run->space.settings.table_id);
+			good &= CHECK_STRING(
+				mark.upload.table_id, steps.run->space.settings.table_id);
 			good &= CHECK_STRING(mark.upload.suffix, "");
 			good &= CHECK_INT(mark.upload.size, strlen(CONTENT));
 			good &= CHECK_INT(mark.upload.mtime_ns, MTIME_NS);
@@ -391,7 +393,7 @@ static void test_what_is_recorded(void)
 	struct candidate *c = steps.file->candidate;
 	const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
 	struct mark mark;
-	c->content = id;
+	c->content_id = id;
 	c->suffix = gz;
 	c->is_completing = true; /* an upload before this one */
 	steps_answer(&steps, NOT_FOUND);
@@ -400,7 +402,7 @@ static void test_what_is_recorded(void)
 	CHECK_INT(send_all(&steps), STEP_LOOK);
 	CHECK(!c->is_completing);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
-	CHECK_STRING(mark.upload.content, id);
+	CHECK_STRING(mark.upload.content_id, id);
 	CHECK_STRING(mark.upload.suffix, gz);
 	CHECK_INT(mark.upload.checksum, CHECKSUM_CRC32C);
 	mark_clear(&mark);
@@ -675,7 +677,7 @@ static void test_hidden_stores(void)
 		if (!begin_with_parts(&steps))
 			return;
 		struct hidden_store hidden = {steps.path, part};
-		steps.file->is_reread = true;
+		steps.file->must_reread = true;
 		steps.file->state.ctime_ns = 0; /* its ctime does not count */
 		steps_meanwhile(&steps, store_hidden, &hidden);
 		steps_answer(&steps, completed(sum_of(0)));

@@ -46,18 +46,18 @@ static struct bandwidth *limit(void)
 static void test_of(struct worker *worker, struct file *file)
 {
 	static char sent[RATE], again[RATE];
-	struct bandwidth *bandwidth = file->share.bandwidth;
+	struct bandwidth *bandwidth = file->progress.bandwidth;
 	struct payload payload;
-	const struct payload_asked asked = {
+	const struct payload_request asked = {
 		.range = {.fd = file->fd, .bytes = CONTENT_BYTES, .encoding = file->encoding},
 		.kinds = DIGEST_CRC32C};
 	CHECK_INT(payload_read(worker, file, &asked, &payload), 0);
-	CHECK(!payload.http.memory && payload.sums.bytes > CONTENT_BYTES);
+	CHECK(!payload.http.memory && payload.body_sums.bytes > CONTENT_BYTES);
 	long n = 0;
 	for (unsigned i = 0; i < TIMES; i++) {
 		CHECK_INT(payload.http.rewind(payload.http.arg, 0), 0);
 		n = payload.http.read(payload.http.arg, sent, sizeof sent);
-		CHECK_INT(n, (int64_t)payload.sums.bytes);
+		CHECK_INT(n, (int64_t)payload.body_sums.bytes);
 	}
 	while (bandwidth_take(bandwidth, RATE, &hasty))
 		;
@@ -74,7 +74,7 @@ int main(void)
 	struct worker worker = {.run = run};
 	struct encoding encoding;
 	struct problem problem;
-	struct file file = {.share = {.bandwidth = limit(), .user = hasty}};
+	struct file file = {.progress = {.bandwidth = limit(), .user = hasty}};
 	CHECK_INT(encoding_parse("zstd", &encoding, &problem), 0);
 	file.encoding = &encoding;
 	const struct s3once_options options = {
@@ -86,7 +86,7 @@ int main(void)
 		test_of(&worker, &file);
 	reader_clear(&worker.reader);
 	encoders_clear(&run->bodies.encoders);
-	bandwidth_free(file.share.bandwidth);
+	bandwidth_free(file.progress.bandwidth);
 	close(file.fd);
 	free(run);
 	return check_result();

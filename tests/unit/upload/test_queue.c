@@ -172,7 +172,7 @@ static void test_contested(void)
 	queue_enter(queue, QUEUE_FLOWS);
 	queue_take(queue, &task);
 	CHECK(!task.file->may_be_taken);
-	queue_contested(queue, task.file->block);
+	queue_put_back_block(queue, task.file->block);
 	end_file(queue, &task);
 	const uint64_t contested_ns = clock_boot_ns();
 	add(queue, 20, 2);
@@ -211,7 +211,7 @@ static void test_one_opens_the_block(void)
 	queue_take(queue, &next);
 	CHECK_INT((int64_t)next.file->size, 1);
 	end_file(queue, &next);
-	queue_claimed(queue, is_small ? first.file : second.file);
+	queue_release_block(queue, is_small ? first.file : second.file);
 	queue_take(queue, &next);
 	CHECK_INT((int64_t)next.file->size, S3ONCE_SMALL_BYTES_MAX + 1);
 	end_file(queue, &next);
@@ -237,7 +237,7 @@ static void test_claim_hangs(void)
 	CHECK_INT(next.kind, TASK_FILE);
 	if (next.kind == TASK_FILE)
 		end_file(queue, &next);
-	queue_claimed(queue, first.file);
+	queue_release_block(queue, first.file);
 	end_file(queue, &first);
 	queue_enter(queue, QUEUE_CLOSED);
 	queue_free(queue);
@@ -286,7 +286,7 @@ static bool upload_is_closed(struct queue *queue, unsigned n, unsigned at_once, 
 	for (unsigned ended = 0; is_good && !is_last; ended++) {
 		while (taken < n && taken < ended + at_once && !is_given_up)
 			queue_take(queue, &tasks[taken++]);
-		queue_look(queue, &seen);
+		queue_release_due(queue, &seen);
 		is_good = CHECK(seen.has_large) && CHECK_INT(seen.large, taken - ended);
 		const bool gives_up = give_ups >> ended & 1;
 		is_given_up |= gives_up;
@@ -295,7 +295,7 @@ static bool upload_is_closed(struct queue *queue, unsigned n, unsigned at_once, 
 		is_good = CHECK(is_last == is_all) && is_good;
 		queue_done(queue, &tasks[ended]);
 	}
-	queue_look(queue, &seen);
+	queue_release_due(queue, &seen);
 	return is_good && CHECK(!seen.has_large) && CHECK_INT(seen.large, 0);
 }
 

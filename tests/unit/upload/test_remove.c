@@ -108,8 +108,8 @@ static void mark(struct steps *steps, enum trouble trouble)
 			trouble == OTHER_MARK || trouble == OLD_OTHER_MARK ? OTHER : SAME);
 	CHECK_INT(steps_claim(steps), STEP_NEXT);
 	CHECK_INT(mark_done(&ref, &file->claim, &version, &seen, &steps->problem), OUTCOME_OK);
-	CHECK_INT(mark_get(&ref, &file->seen, &steps->problem), OUTCOME_OK);
-	file->seen.done.mtime_ns = MTIME_NS; /* as the step before has judged it */
+	CHECK_INT(mark_get(&ref, &file->seen_mark, &steps->problem), OUTCOME_OK);
+	file->seen_mark.done.mtime_ns = MTIME_NS; /* as the step before has judged it */
 }
 
 static void make_trouble(struct steps *steps, enum trouble trouble)
@@ -138,11 +138,12 @@ static void make_trouble(struct steps *steps, enum trouble trouble)
 		trouble == FRESH_MARK || trouble == MARK_OF_LATER)
 		run->options.remove_after_s = 3600;
 	const int64_t now_s = store_time_s(run->store);
-	file->seen.at_s = trouble == OLD_MARK || trouble == OLD_OTHER_MARK || trouble == TOO_YOUNG
-				  ? now_s - 7200
-			  : trouble == FRESH_MARK    ? now_s - 1800
-			  : trouble == MARK_OF_LATER ? now_s + 7200
-						     : file->seen.at_s;
+	file->seen_mark.at_s =
+		trouble == OLD_MARK || trouble == OLD_OTHER_MARK || trouble == TOO_YOUNG
+			? now_s - 7200
+		: trouble == FRESH_MARK    ? now_s - 1800
+		: trouble == MARK_OF_LATER ? now_s + 7200
+					   : file->seen_mark.at_s;
 	if (trouble == HARD_LINK) {
 		char other[120];
 		snprintf(other, sizeof other, "%s2", steps->path);

@@ -120,11 +120,11 @@ static void test_each_event(void)
 	static const uint64_t sizes[] = {0, 7, SMALL, SMALL + 1};
 	for (size_t i = 0; i < sizeof events / sizeof *events; i++)
 		for (unsigned k = 0; k < 16; k++) {
-			const bool is_waited_for = k & 1, skipped_too = k & 2;
+			const bool is_waited_for = k & 1, reports_skipped = k & 2;
 			const uint64_t bytes = sizes[k / 4];
 			struct s3once_counts want = {0};
 			struct report report;
-			begin(&report, &(struct s3once_options){.report_skipped = skipped_too});
+			begin(&report, &(struct s3once_options){.report_skipped = reports_skipped});
 			const struct report_file file = {.path = "p",
 				.key = "k",
 				.bytes = bytes,
@@ -140,9 +140,10 @@ static void test_each_event(void)
 					want.large.bytes_ended += bytes;
 				}
 			}
-			const struct s3once_counts got = report_get(&report);
+			const struct s3once_counts got = report_get_counts(&report);
 			check_counts(&got, &want, i);
-			bool good = CHECK_INT(seen.n, skipped_too || !events[i].is_quiet ? 2 : 0);
+			bool good =
+				CHECK_INT(seen.n, reports_skipped || !events[i].is_quiet ? 2 : 0);
 			good &= !seen.n || (CHECK_INT(seen.type, events[i].type) &&
 						   CHECK_INT(seen.bytes, bytes));
 			good &= CHECK(!seen.has_null) && CHECK(!seen.has_counts);
@@ -157,13 +158,13 @@ static void test_found(void)
 {
 	struct report report;
 	begin(&report, &(struct s3once_options){0});
-	report_found(&report, 3, 0);
-	report_found(&report, 1, SMALL);
-	report_found(&report, 1, SMALL + 1);
-	report_found(&report, 1, SMALL + 2);
-	report_unproven(&report);
-	report_level(&report, 17, S3ONCE_LIMITED_BY_CPU);
-	const struct s3once_counts got = report_get(&report);
+	report_count_found(&report, 3, 0);
+	report_count_found(&report, 1, SMALL);
+	report_count_found(&report, 1, SMALL + 1);
+	report_count_found(&report, 1, SMALL + 2);
+	report_count_unproven(&report);
+	report_set_level(&report, 17, S3ONCE_LIMITED_BY_CPU);
+	const struct s3once_counts got = report_get_counts(&report);
 	CHECK_INT(got.found, 6);
 	CHECK_INT(got.bytes_found, 3 * SMALL + 3);
 	CHECK_INT(got.large.found, 2);
@@ -205,7 +206,7 @@ static void test_waiting(void)
 	};
 	struct report report;
 	begin(&report, &(struct s3once_options){.report_skipped = 1});
-	CHECK_INT(report_get(&report).oldest_waiting_ns, INT64_MAX);
+	CHECK_INT(report_get_counts(&report).oldest_waiting_ns, INT64_MAX);
 	for (int i = 0; i < S3ONCE_WAITS; i++) {
 		const struct s3once_waiting *none = report_waiting(&report, (enum s3once_wait)i);
 		CHECK_INT(none->files, 0);
@@ -224,11 +225,12 @@ static void test_waiting(void)
 		good &= CHECK_INT(now->oldest_ns, rows[i].oldest_ns);
 		good &= CHECK_STRING(now->path, rows[i].named);
 		good &= CHECK_STRING(seen.text, now->text);
-		good &= CHECK_INT(report_get(&report).oldest_waiting_ns, rows[i].oldest_of_all_ns);
+		good &= CHECK_INT(
+			report_get_counts(&report).oldest_waiting_ns, rows[i].oldest_of_all_ns);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
 	}
-	CHECK_INT(report_get(&report).waiting, sizeof rows / sizeof *rows);
+	CHECK_INT(report_get_counts(&report).waiting, sizeof rows / sizeof *rows);
 	end(&report);
 }
 
@@ -238,11 +240,11 @@ static void test_oldest_unshipped(void)
 	int64_t least = INT64_MAX;
 	struct report report;
 	begin(&report, &(struct s3once_options){0});
-	CHECK_INT(report_get(&report).oldest_unshipped_ns, INT64_MAX);
+	CHECK_INT(report_get_counts(&report).oldest_unshipped_ns, INT64_MAX);
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-		report_unshipped(&report, times[i]);
+		report_note_unshipped(&report, times[i]);
 		least = times[i] < least ? times[i] : least;
-		CHECK_INT(report_get(&report).oldest_unshipped_ns, least);
+		CHECK_INT(report_get_counts(&report).oldest_unshipped_ns, least);
 	}
 	end(&report);
 }
@@ -283,7 +285,7 @@ static void test_reasons(void)
 			problem_set(&why, "%s", rows[i].text);
 			report_file(&report, rows[i].type, &file, &why);
 			CHECK_STRING(seen.text, rows[i].text);
-			report_why(&report, &error, &got);
+			report_get_errors(&report, &error, &got);
 			lines += rows[i].has_line;
 			unsigned n = *text_string(&got) ? 1 : 0;
 			for (const char *at = text_string(&got); *at; at++)
@@ -324,7 +326,7 @@ static void test_more_failures_than_room(void)
 			text_addf(&want, "%s%s: x", want.len ? "\n" : "", path);
 	}
 	text_addf(&want, "\nand %u more: the log of the run has them", left);
-	report_why(&report, &error, &got);
+	report_get_errors(&report, &error, &got);
 	CHECK(left > 10);
 	CHECK(!got.error);
 	CHECK_STRING(text_string(&got), text_string(&want));
@@ -337,36 +339,36 @@ static void test_more_failures_than_room(void)
 static void test_progress_names_the_largest(void)
 {
 	struct report report;
-	struct share small, large, larger;
+	struct file_progress small, large, larger;
 	begin(&report, &(struct s3once_options){0});
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "");
 	CHECK(seen.has_counts);
-	share_init(&small, &report, "small", SMALL);
+	file_progress_init(&small, &report, "small", SMALL);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "");
-	share_init(&larger, &report, "larger", SMALL + 10);
-	share_init(&large, &report, "large", SMALL + 9);
-	CHECK_INT(report_get(&report).large.in_flight, 2);
-	share_has(&larger, SMALL + 4);
+	file_progress_init(&larger, &report, "larger", SMALL + 10);
+	file_progress_init(&large, &report, "large", SMALL + 9);
+	CHECK_INT(report_get_counts(&report).large.in_flight, 2);
+	file_progress_add(&larger, SMALL + 4);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "larger");
 	CHECK_INT(seen.bytes, SMALL + 10);
 	CHECK_INT(seen.bytes_done, SMALL + 4);
-	share_has(&larger, 100); /* it has grown */
+	file_progress_add(&larger, 100); /* it has grown */
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_INT(seen.bytes_done, SMALL + 10);
 	report_counts(&report, S3ONCE_EVENT_SUMMARY);
 	CHECK_STRING(seen.path, "");
-	share_clear(&larger);
+	file_progress_clear(&larger);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "large");
 	CHECK_INT(seen.bytes_done, 0);
-	share_clear(&large);
-	share_clear(&small);
+	file_progress_clear(&large);
+	file_progress_clear(&small);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "");
-	CHECK_INT(report_get(&report).large.in_flight, 0);
+	CHECK_INT(report_get_counts(&report).large.in_flight, 0);
 	end(&report);
 }
 
@@ -379,11 +381,11 @@ static void test_bytes_that_leave(void)
 		const bool is_large = round & 1, is_packed = round & 2;
 		const uint64_t size = is_large ? SMALL + 1000 : 1000;
 		struct report report;
-		struct share share;
+		struct file_progress progress;
 		begin(&report, &(struct s3once_options){0});
-		report_found(&report, 1, size);
-		share_init(&share, &report, "f", size);
-		struct transfer transfer = {.share = &share,
+		report_count_found(&report, 1, size);
+		file_progress_init(&progress, &report, "f", size);
+		struct transfer transfer = {.progress = &progress,
 			.whole_bytes = is_packed ? size / 4 : size,
 			.content_bytes = size,
 			.is_large = is_large};
@@ -409,12 +411,12 @@ static void test_bytes_that_leave(void)
 							 ? (uint64_t)((double)size * (double)left /
 								      (double)transfer.whole_bytes)
 							 : left;
-			const struct s3once_counts now = report_get(&report);
+			const struct s3once_counts now = report_get_counts(&report);
 			bool good = CHECK_INT(now.bytes_sent, sent);
 			good &= CHECK_INT(now.bytes_moved, content);
 			good &= CHECK_INT(now.bytes_under_way, content);
 			good &= CHECK_INT(now.large.bytes_moved, is_large ? content : 0);
-			good &= CHECK_INT(atomic_load(&share.bytes), content);
+			good &= CHECK_INT(atomic_load(&progress.bytes), content);
 			good &= CHECK_INT(atomic_load(&report.large_cuts), cuts);
 			good &= CHECK_INT(atomic_load(&report.large_moved), is_large ? sent : 0);
 			/* Only more than ever before is progress. */
@@ -427,7 +429,7 @@ static void test_bytes_that_leave(void)
 				break;
 			}
 		}
-		share_clear(&share);
+		file_progress_clear(&progress);
 		end(&report);
 	}
 	/* A body of no file counts nothing. */
@@ -441,16 +443,16 @@ static void test_bytes_that_leave(void)
 static void test_under_way_is_not_settled(void)
 {
 	struct report report;
-	struct share share;
+	struct file_progress progress;
 	begin(&report, &(struct s3once_options){0});
-	report_found(&report, 2, 100);
-	share_init(&share, &report, "f", 60);
-	share_has(&share, 60);
-	CHECK_INT(report_get(&report).bytes_under_way, 60);
-	CHECK_INT(report_get(&report).bytes_moved, 0); /* S3 had it */
+	report_count_found(&report, 2, 100);
+	file_progress_init(&progress, &report, "f", 60);
+	file_progress_add(&progress, 60);
+	CHECK_INT(report_get_counts(&report).bytes_under_way, 60);
+	CHECK_INT(report_get_counts(&report).bytes_moved, 0); /* S3 had it */
 	CHECK_INT(atomic_load(&report.large_moved), 60);
 	report_file(&report, S3ONCE_EVENT_UPLOADED, &(struct report_file){.bytes = 60}, NULL);
-	CHECK_INT(report_get(&report).bytes_under_way, 40);
+	CHECK_INT(report_get_counts(&report).bytes_under_way, 40);
 	atomic_store(&report.kept, 5);
 	atomic_store(&report.claims_refused, 6);
 	atomic_store(&report.in_flight, 7);
@@ -458,14 +460,14 @@ static void test_under_way_is_not_settled(void)
 	atomic_store(&report.scan_complete, true);
 	atomic_store(&report.repeats_s, 8);
 	atomic_store(&report.repeats_age_s, 9);
-	const struct s3once_counts now = report_get(&report);
+	const struct s3once_counts now = report_get_counts(&report);
 	CHECK_INT(now.bytes_kept, 5);
 	CHECK_INT(now.claims_refused, 6);
 	CHECK_INT(now.in_flight, 7);
 	CHECK(now.is_stuck && now.scan_complete);
 	CHECK_INT(now.repeats_s, 8);
 	CHECK_INT(now.repeats_age_s, 9);
-	share_clear(&share);
+	file_progress_clear(&progress);
 	end(&report);
 }
 
@@ -516,19 +518,19 @@ static void test_time_left(void)
 		const bool has_waited = k & 1, is_at_work = k & 2;
 		struct report report;
 		begin(&report, &(struct s3once_options){0});
-		CHECK(report_get(&report).seconds < 60);
+		CHECK(report_get_counts(&report).seconds < 60);
 		report.start_ns -= 50 * UINT64_C(1000000000);
 		atomic_store(&report.scan_complete, true);
 		atomic_store(&report.sent, 5000000);
 		atomic_store(&report.in_flight, is_at_work);
-		report_found(&report, 20, 0);
+		report_count_found(&report, 20, 0);
 		for (int i = 0; i < 10; i++)
 			report_file(&report, S3ONCE_EVENT_UPLOADED, &(struct report_file){0}, NULL);
 		if (has_waited)
 			report_file(&report, S3ONCE_EVENT_HELD,
 				&(struct report_file){.is_waited_for = true}, NULL);
 		clock_of_run.locked.still_ns = UINT64_C(2000000000);
-		const struct s3once_counts now = report_get(&report);
+		const struct s3once_counts now = report_get_counts(&report);
 		bool good = CHECK(now.seconds >= 50 && now.seconds < 110);
 		good &= CHECK(now.still_seconds >= 2 && now.still_seconds < 60);
 		good &= CHECK(now.bytes_per_second > 1);

@@ -188,12 +188,12 @@ static void test_liveness(void)
 		if (now_ns < silent_ns + NS_PER_S) /* a host that has just started */
 			continue;
 		atomic_store(&liveness.seen_ns, now_ns - silent_ns);
-		bool good = CHECK_INT(run_is_lost(run, &liveness), rows[i].is_lost);
+		bool good = CHECK_INT(run_is_hung(run, &liveness), rows[i].is_lost);
 		liveness_sign(&liveness, 0);
-		good &= CHECK(!run_is_lost(run, &liveness));
+		good &= CHECK(!run_is_hung(run, &liveness));
 		good &= CHECK_INT(atomic_load(&liveness.tasks), rows[i].tasks);
 		atomic_store(&liveness.seen_ns, now_ns + 3600 * NS_PER_S);
-		good &= CHECK(!run_is_lost(run, &liveness));
+		good &= CHECK(!run_is_hung(run, &liveness));
 		if (rows[i].tasks)
 			liveness_sign(&liveness, -1);
 		good &= CHECK_INT(
@@ -250,8 +250,8 @@ static void test_sizes(void)
 		enum s3once_event_type event;
 		run->options.min_bytes = rows[i].least;
 		run->options.max_bytes = rows[i].most;
-		bool good =
-			CHECK_INT(run_leaves_out(run, rows[i].bytes, &event), rows[i].is_left_out);
+		bool good = CHECK_INT(
+			run_excludes_size(run, rows[i].bytes, &event), rows[i].is_left_out);
 		good &= !rows[i].is_left_out || CHECK_INT(event, rows[i].event);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
@@ -312,7 +312,7 @@ static void test_skips(void)
 		const enum mark_state state = states[k / 64];
 		const bool has_newer = k & 1, reupload = k & 2, compares = k & 4, is_other = k & 8;
 		const bool removes = k & 16, is_due = k & 32;
-		struct candidate c = {.size = 5, .mtime_ns = 7, .content = (char[]){""}};
+		struct candidate c = {.size = 5, .mtime_ns = 7, .content_id = (char[]){""}};
 		const struct mark mark = {.state = state,
 			.session = "0123456789abcdef",
 			.has_done = true,
@@ -324,9 +324,9 @@ static void test_skips(void)
 		run->options.removes = removes;
 		const bool skips = state == MARK_DONE && !is_other && !has_newer && !reupload &&
 				   !compares && !(removes && is_due);
-		bool good = CHECK_INT(run_skips(run, &c, &mark), skips);
-		good &= CHECK_INT(c.mark, state);
-		good &= CHECK_STRING(c.holder, mark.session);
+		bool good = CHECK_INT(run_note_mark(run, &c, &mark), skips);
+		good &= CHECK_INT(c.mark_state, state);
+		good &= CHECK_STRING(c.mark_session, mark.session);
 		if (!good)
 			fprintf(stderr, "\tcase %u\n", k);
 	}
@@ -407,13 +407,14 @@ static void test_nothing_moves(void)
 static void test_unfinished(void)
 {
 	for (int final = 0; final < 2; final++) {
-		struct candidate c = {.path = (char[]){"p"}, .object = (char[]){"k"}, .size = 3};
+		struct candidate c = {
+			.path = (char[]){"p"}, .object_key = (char[]){"k"}, .size = 3};
 		if (!begin(NULL))
 			return;
 		run->options.final = final;
 		run_report_unfinished(run, &c);
 		CHECK_INT(events[S3ONCE_EVENT_LEFT], final);
-		CHECK_INT(report_get(&run->report).bytes_left, final ? 3 : 0);
+		CHECK_INT(report_get_counts(&run->report).bytes_left, final ? 3 : 0);
 		end();
 	}
 }

@@ -326,7 +326,7 @@ static void test_so_far(void)
 		if (!set_up(&steps, NULL, 0))
 			return;
 		struct report *report = &steps.run->report;
-		report_found(report, 10, 8);
+		report_count_found(report, 10, 8);
 		for (int i = 0; i < 3; i++)
 			report_file(report, S3ONCE_EVENT_UPLOADED,
 				&(struct report_file){.bytes = 8}, NULL);

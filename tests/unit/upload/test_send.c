@@ -90,13 +90,13 @@ static void test_row(size_t i)
 	/* The object that is to be replaced is no longer there once a body has taken its place. */
 	s3_set_support(steps.run->s3, S3_IF_MATCH, S3_YES);
 	if (rows[i].step == STEP_LOOK)
-		snprintf(file->replaces, sizeof file->replaces, "before");
+		snprintf(file->replaced_etag, sizeof file->replaced_etag, "before");
 	bool good = CHECK_INT(send_file(steps.worker, file), rows[i].step);
 	good &= CHECK_INT(c->was_sent, rows[i].was_sent);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
 	good &= CHECK_INT(mark.state, rows[i].state);
 	if (rows[i].step == STEP_LOOK)
-		good &= CHECK_STRING(file->replaces, "");
+		good &= CHECK_STRING(file->replaced_etag, "");
 	/* Whether S3 stores what this run sends: a refusal of the condition says so, too. */
 	const char *first = rows[i].replies[0];
 	if (trouble == NONE)

@@ -106,7 +106,7 @@ static void test_row(const struct row *row)
 	steps.worker = worker_new(run);
 	const uint64_t steps_before = atomic_load(&run->progress.steps);
 	worker_run(steps.worker);
-	const struct s3once_counts counts = report_get(&run->report);
+	const struct s3once_counts counts = report_get_counts(&run->report);
 	bool good = CHECK_INT(counts.uploaded, row->uploaded);
 	good &= CHECK_INT(counts.failed, row->failed);
 	good &= CHECK_INT(counts.planned, row->planned);
