@@ -33,8 +33,8 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* Sets *ret_is_there to whether S3 has the object of the version that is done. Returns NEXT, or why
- * not. */
+/* Sets *ret_is_there to whether S3 has the object of the version that is done. Returns NEXT, or the
+ * step to take instead. */
 static enum step find_done_object(struct worker *worker, struct file *file, bool *ret_is_there)
 {
 	const struct recorded recorded = recorded_object(&file->seen_mark.done);
@@ -69,7 +69,7 @@ static bool replaces_versions(const struct worker *worker)
 }
 
 /* The object of the done version is to be replaced. Returns NEXT with its etag in
- * file->replaced_etag, or why not. */
+ * file->replaced_etag, or the step to take instead. */
 static enum step replace_done(struct worker *worker, struct file *file)
 {
 	struct text source = TEXT(700);

@@ -24,8 +24,8 @@ struct worker;
  *     +---------+------------------------+
  *      the mark is judged once more
  *
- * "Returns NEXT, or why not" means that any other answer is the step with which the file goes on
- * instead, or the reason why its turn has ended. */
+ * "Returns NEXT, or the step to take instead": any answer but NEXT is the step with which the file
+ * goes on, or the end of its turn. */
 enum step {
 	/* The function has done its work, and its caller goes on. Of a whole step: the one after it
 	 * follows. */

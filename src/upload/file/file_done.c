@@ -64,7 +64,7 @@ enum step file_fail_missing(struct worker *worker, struct file *file)
 /* Checks the key and the settings of an object that was uploaded to a server other than AWS, if
  * they are new to this run. All characters of the key that are not ASCII count as one. If S3
  * refuses to show the object (no s3:GetObject), this is only reported, and the reply to the upload
- * has to do. Returns NEXT, or why not. */
+ * has to do. Returns NEXT, or the step to take instead. */
 static enum step check_first_object(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
@@ -195,7 +195,7 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 
 /* Marks the file done, once its object is proven. `version` is the mark's new version; the id of
  * its content is set here. `sums` and `event` are reported, as in struct in_s3. Returns IN_S3, or
- * LEFT_OUT in a dry run, or why not. */
+ * LEFT_OUT in a dry run, or the step to take instead. */
 static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
 	struct version *version, const struct sums *sums, enum s3once_event_type event)
 {

@@ -6,15 +6,16 @@
 /* Returns the version of an object of ours, according to its metadata. */
 struct version file_version_of(const struct worker *worker, const struct s3_object *object);
 /* Step 6 for an object that is proven: marks this version done and reports the event. Returns
- * PROVEN, or LEFT_OUT in a dry run, or why not. */
+ * PROVEN, or LEFT_OUT in a dry run, or the step to take instead. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
 /* Likewise for an object that holds the content of the file, but may be compressed differently. Its
  * key is the mark's key with `suffix`. First aborts the upload that the mark records. Returns
- * IN_S3, or LEFT_OUT in a dry run, or why not. */
+ * IN_S3, or LEFT_OUT in a dry run, or the step to take instead. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
-/* Sets the mark to done with this version. Returns NEXT once the mark is written, or why not. */
+/* Sets the mark to done with this version. Returns NEXT once the mark is written, or the step to
+ * take instead. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
 /* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */
 enum step file_fail_missing(struct worker *worker, struct file *file);

@@ -151,7 +151,7 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 
 /* Decides whether --compress compresses the file, and sets the values that depend on that:
  * file->encoding, the suffix of the object's key, and its Content-Encoding. A file that is
- * compressed already is sent as it is. Returns NEXT, or why not. */
+ * compressed already is sent as it is. Returns NEXT, or the step to take instead. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
@@ -174,7 +174,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 }
 
 /* Checks whether the version that was opened may be sent, and sets file->plan by its size. Returns
- * NEXT, or why not. */
+ * NEXT, or the step to take instead. */
 static enum step check_opened(struct worker *worker, struct file *file)
 {
 	const struct run_files *files = &worker->run->files;

@@ -5,10 +5,10 @@
 
 /* Opens the file that now has the name, plans it by its size, and chooses its encoding. Forgets the
  * sums of the file that was open before. Input of a pipe that has not come yet is not opened: fd
- * stays -1. Returns NEXT, or why not. */
+ * stays -1. Returns NEXT, or the step to take instead. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
- * Returns NEXT, or why not: the key would be too long. */
+ * Returns NEXT, or the step to take instead if the key would be too long. */
 enum step file_add_suffix(struct worker *worker, struct file *file);
 /* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
  * `encoding` is the range's encoding, or NULL. */
@@ -19,8 +19,8 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
 /* Computes file->content_sums of the whole content if `encoding` is NULL, and otherwise
- * file->object_sums of its encoded form. They have at least these kinds then. Returns NEXT, or why
- * not. */
+ * file->object_sums of its encoded form. They have at least these kinds then. Returns NEXT, or the
+ * step to take instead. */
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* Handles an error (-errno) of opening or reading the file. A file that has changed (-ESTALE) is
@@ -30,7 +30,7 @@ enum step file_sum(
  * retried later. Any other error fails it. */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 /* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
- * that. Returns NEXT, or why not. */
+ * that. Returns NEXT, or the step to take instead. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 /* As file_compare(), but compares the object with the content as it is on the disk, whatever

@@ -32,8 +32,8 @@ static struct judged judged_of(
 
 /* The object is an earlier version of the file: one that was sent for this mark and is not marked
  * yet, or the one that was done before the claim. Marks the object's version done, which ends the
- * claim. After that the file is judged like any file that has changed. Returns OPEN, or why
- * not. */
+ * claim. After that the file is judged like any file that has changed. Returns OPEN, or the step to
+ * take instead. */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -362,8 +362,8 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 
 /* Checks whether S3 holds the content under `key`, which is the mark's key with another suffix of
  * compression. If so, adopts the object. Returns NEXT if there is no object, or one that does not
- * prevent sending the file, or why not. The object is judged by its metadata, since the file is not
- * compared with it. */
+ * prevent sending the file, or the step to take instead. The object is judged by its metadata,
+ * since the file is not compared with it. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;

@@ -36,5 +36,5 @@ enum step look_before_write(struct worker *worker, struct file *file);
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
 /* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the
- * upload, or the object is judged as in step 4. Returns PROVEN, or why not. */
+ * upload, or the object is judged as in step 4. Returns PROVEN, or the step to take instead. */
 enum step prove_by_head(struct worker *worker, struct file *file);

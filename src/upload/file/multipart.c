@@ -92,7 +92,7 @@ static void discard_empty(
 }
 
 /* Begins an upload with file->plan, and records it in the mark. Returns NEXT once it is recorded,
- * or why not. */
+ * or the step to take instead. */
 static enum step create_upload(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
@@ -385,7 +385,7 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 }
 
 /* Notes that from here on the parts of all files have to have one length, and aborts the upload of
- * this file. Returns NEXT, which begins another upload, or why not. */
+ * this file. Returns NEXT, which begins another upload, or the step to take instead. */
 static enum step pad_parts(struct worker *worker, struct file *file)
 {
 	if (s3_supports(worker->server, S3_UNEQUAL_PARTS) != S3_NO)

@@ -8,20 +8,23 @@
 /* Sets file->encoding and file->plan of a large file. If the upload that the mark records can be
  * resumed, they are those of that upload, and *ret_resumes is true. Otherwise they follow from the
  * size and from compressing samples of the file. The plan has no parts if the compressed file is so
- * small that it is sent whole. Returns NEXT, or why not. */
+ * small that it is sent whole. Returns NEXT, or the step to take instead. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
 /* If `is_needed`, reads a file that is compressed on its way and has no content id, and adds the
  * SHA-256 of its content to file->content_sums. The metadata of its upload includes that
- * (file_meta()), and is sent before the first part is read. Returns NEXT, or why not. */
+ * (file_meta()), and is sent before the first part is read. Returns NEXT, or the step to take
+ * instead. */
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed);
 
 /* Returns the upload that the file would begin now, as a mark records it, but without its id. */
 struct open_upload multipart_of_file(const struct worker *worker, const struct file *file);
 /* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts].
- * send_part() compares each with the file when its turn comes. Returns NEXT, or why not. */
+ * send_part() compares each with the file when its turn comes. Returns NEXT, or the step to take
+ * instead. */
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);
 /* Aborts the upload that the mark records, if it is open, and waits for the answer. Returns NEXT,
- * or why not. For a STRANDED file, whose key no later run will use, an error is only logged. */
+ * or the step to take instead. For a STRANDED file, whose key no later run will use, an error is
+ * only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
 /* Handles an upload id that S3 no longer knows. Either a late request has completed the upload, or
  * the upload was aborted or has expired. A HEAD will show which. Returns LOOK, or the reason for
@@ -32,7 +35,8 @@ enum step multipart_handle_gone(struct worker *worker, struct file *file);
 void multipart_set_kept_bytes(struct file *file, uint64_t bytes);
 
 /* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue, or
- * why not. Returns NEXT if the file becomes so small by compressing that it is sent whole. */
+ * the step to take instead. Returns NEXT if the file becomes so small by compressing that it is
+ * sent whole. */
 enum step multipart_begin(struct worker *worker, struct file *file);
 /* Sends one part. While other parts are under way or still to come, *ret_file is NULL.
  *

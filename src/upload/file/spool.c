@@ -50,8 +50,8 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 				: ""));
 }
 
-/* Reads all output into the descriptor. Returns NEXT once it is whole, or why not. Sets *ret_ended
- * if the producer has ended. If it has not, a last call still has to end it. */
+/* Reads all output into the descriptor. Returns NEXT once it is whole, or the step to take instead.
+ * Sets *ret_ended if the producer has ended. If it has not, a last call still has to end it. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
 {
 	const struct s3once_options *o = worker->options;
@@ -92,9 +92,9 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	return STEP_OVER;
 }
 
-/* Runs the producer to its end. Returns NEXT with a descriptor of the whole output in *ret, or why
- * not. With options.spool, the output then gets this path. A file with this path counts as whole
- * for the next run, so its content is synced to the disk before. */
+/* Runs the producer to its end. Returns NEXT with a descriptor of the whole output in *ret, or the
+ * step to take instead. With options.spool, the output then gets this path. A file with this path
+ * counts as whole for the next run, so its content is synced to the disk before. */
 static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
 {
 	const struct s3once_options *o = worker->options;

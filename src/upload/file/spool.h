@@ -8,9 +8,9 @@
 #pragma once
 #include "upload/file/file.h"
 
-/* Step 5, SEND, while file->fd is -1. Checks whether there is an object under the key. Then
- * reads the pipe to its end, or takes the output that an earlier run has kept. Returns NEXT once
- * the output is open as the file, or why not. */
+/* Step 5, SEND, while file->fd is -1. Checks whether there is an object under the key. Then reads
+ * the pipe to its end, or takes the output that an earlier run has kept. Returns NEXT once the
+ * output is open as the file, or the step to take instead. */
 enum step spool_take(struct worker *worker, struct file *file);
 /* Removes the kept output, once the file is done. Main thread. */
 void spool_forget(const struct run *run);

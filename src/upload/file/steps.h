@@ -4,7 +4,7 @@
 #include "upload/file/file.h"
 
 /* Steps 2 and 3, CLAIM: judges the mark, and claims it or takes it over. Returns NEXT once it is
- * claimed, OPEN if another uploader has written the mark meanwhile, or why not. */
+ * claimed, OPEN if another uploader has written the mark meanwhile, or the step to take instead. */
 enum step claim_file(struct worker *worker, struct file *file);
 
 /* Step 5, SEND: sends the file by its plan. A small file is sent here by one PutObject, and is
