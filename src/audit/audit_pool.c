@@ -25,10 +25,10 @@ struct mark_ref audit_ref(
 		.limits = place->limits};
 }
 
-bool audit_mark_key(const char *object_key, size_t n,
+bool audit_mark_key(const char *object_key, size_t suffix_index,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix)
 {
-	const char *suffix = family_suffix(n);
+	const char *suffix = family_suffix(suffix_index);
 	const size_t object_bytes = strlen(object_key), suffix_bytes = strlen(suffix);
 	*ret_suffix = suffix;
 	if (object_bytes <= suffix_bytes || object_bytes > KEY_BYTES_MAX + SUFFIX_MAX ||

@@ -31,12 +31,12 @@ struct audit_place {
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_conns *conns, const char *key);
 /* The mark of an object may have one of several keys: the key of the object or, if the file was
- * compressed on its way, that key without its suffix of compression. This writes the nth of these
- * keys, for n from 0 to AUDIT_MARK_KEYS - 1, and sets *ret_suffix to the suffix that was cut off
- * ("" for n = 0). False: the object's key does not end in this suffix, is nothing but the suffix,
- * or is too long. */
+ * compressed on its way, that key without its suffix of compression. This writes the key without
+ * the suffix of this index, from 0 to AUDIT_MARK_KEYS - 1, and sets *ret_suffix to that suffix (""
+ * for 0). False: the object's key does not end in this suffix, is nothing but the suffix, or is too
+ * long. */
 #define AUDIT_MARK_KEYS (FAMILY_SUFFIXES + 1)
-bool audit_mark_key(const char *object_key, size_t n,
+bool audit_mark_key(const char *object_key, size_t suffix_index,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
 
 /* Finds out whether this is the bucket of these marks (docs/protocol.md, "The bucket is the one

@@ -17,7 +17,7 @@ struct comparison {
 };
 
 /* Returns the next offset in the log at which incoming bytes have to be split. */
-static uint64_t boundary(const struct comparison *c)
+static uint64_t next_boundary(const struct comparison *c)
 {
 	if (c->next == c->log->n)
 		return UINT64_MAX;
@@ -25,8 +25,9 @@ static uint64_t boundary(const struct comparison *c)
 	return c->at < range->start ? range->start : range->end;
 }
 
-/* At the end of a range, compares it. Returns 0, -ECANCELED if it differs, or -errno. */
-static int meet_boundary(struct comparison *c)
+/* Compares the range that ends here, if one does, and begins a new digest. Returns 0, -ECANCELED if
+ * the range differs, or -errno. */
+static int compare_at_boundary(struct comparison *c)
 {
 	const struct log_range *range = &c->log->ranges[c->next];
 	char id[2 * sizeof(((struct sums *)0)->sha256) + 1];
@@ -42,19 +43,21 @@ static int meet_boundary(struct comparison *c)
 	return digest_restart(&c->digest, DIGEST_SHA256);
 }
 
+/* unpack.take: digests n bytes of the object's content, and compares each range of the log at its
+ * end. Returns 0, -ECANCELED if a range differs, or -errno. */
 static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
 {
 	struct comparison *c = arg;
 	int r = 0;
 	while (r == 0 && n) {
-		const uint64_t left = boundary(c) - c->at;
+		const uint64_t left = next_boundary(c) - c->at;
 		const size_t taken = left < n ? (size_t)left : n;
 		digest_update(&c->digest, bytes, taken);
 		c->at += taken;
 		bytes += taken;
 		n -= taken;
 		if (taken == left)
-			r = meet_boundary(c);
+			r = compare_at_boundary(c);
 	}
 	return r;
 }
@@ -62,7 +65,7 @@ static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
 /* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
  * sets *ret_rest to the range behind the log in it, if there is any. Otherwise returns false, also
  * if the object cannot be read. */
-static bool repeats(struct read_ahead *ahead, struct log_object *object,
+static bool object_repeats_log(struct read_ahead *ahead, struct log_object *object,
 	const struct known_log *log, struct log_range *ret_rest)
 {
 	struct comparison c = {.log = log, .at = object->range.start};
@@ -127,7 +130,7 @@ static int plan_object(
 	for (size_t i = 0; i < known->n; i++) {
 		log = &known->logs[i];
 		if (!known_log_may_repeat(log, &object->range) ||
-			!repeats(ahead, object, log, &rest))
+			!object_repeats_log(ahead, object, log, &rest))
 			continue;
 		return object->skipped == LENGTH_UNKNOWN ? 0 : known_logs_add(known, log, &rest);
 	}

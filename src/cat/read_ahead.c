@@ -74,7 +74,8 @@ static void perform_task(struct ahead_task *task, struct s3_conn *conn)
 	uv_mutex_unlock(&ahead->mutex);
 }
 
-static void work(void *arg)
+/* A thread of the pool: performs tasks, on a connection of its own, until the pool ends. */
+static void perform_tasks(void *arg)
 {
 	struct read_ahead *ahead = arg;
 	struct s3_conn *conn = NULL;
@@ -123,11 +124,11 @@ void read_ahead_free(struct read_ahead *ahead)
 }
 
 /* Queues the task for the threads, or performs it here if there are none. */
-static void give(struct read_ahead *ahead, struct ahead_task *task)
+static void queue_task(struct read_ahead *ahead, struct ahead_task *task)
 {
 	task->outcome = OUTCOME_OK;
 	task->is_done = false;
-	if (!pool_feed(&ahead->pool, work, ahead, task))
+	if (!pool_feed(&ahead->pool, perform_tasks, ahead, task))
 		perform_task(task, ahead->place.conn);
 }
 
@@ -156,7 +157,7 @@ void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size
 			drop_first(ahead);
 		struct ahead_task *task = &ahead->ring[(ahead->first + ahead->n++) % READ_AHEAD];
 		task->head_of = &objects[i];
-		give(ahead, task);
+		queue_task(ahead, task);
 	}
 	while (ahead->n)
 		drop_first(ahead);
@@ -172,7 +173,7 @@ void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects
 }
 
 /* Queues tasks until the ring is full, or nothing is left. */
-static void fill(struct read_ahead *ahead)
+static void queue_reads(struct read_ahead *ahead)
 {
 	while (ahead->n < READ_AHEAD && ahead->next < ahead->end) {
 		const struct log_object *object = ahead->next;
@@ -188,7 +189,7 @@ static void fill(struct read_ahead *ahead)
 		task->at = ahead->at;
 		task->n = left < READ_BYTES ? (size_t)left : READ_BYTES;
 		ahead->at += task->n;
-		give(ahead, task);
+		queue_task(ahead, task);
 	}
 }
 
@@ -199,7 +200,7 @@ enum outcome read_ahead_next(struct read_ahead *ahead, const struct log_object *
 	if (ahead->is_lent)
 		drop_first(ahead);
 	for (;;) {
-		fill(ahead);
+		queue_reads(ahead);
 		const struct ahead_task *task = &ahead->ring[ahead->first];
 		if (!ahead->n || task->object > object)
 			return OUTCOME_OK; /* the end of the object */

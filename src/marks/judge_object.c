@@ -86,7 +86,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 }
 
 /* Combines two comparisons: NO if one of them is NO, otherwise YES if one is YES. */
-static enum proof both(enum proof a, enum proof b)
+static enum proof combine_proofs(enum proof a, enum proof b)
 {
 	return (a == PROOF_NO || b == PROOF_NO) ? PROOF_NO : (a == PROOF_UNKNOWN ? b : a);
 }
@@ -109,14 +109,16 @@ enum proof proof_whole(const struct sums *sums, const struct s3_object *object, 
 {
 	if (size_known && object->size != sums->bytes)
 		return PROOF_NO;
-	return both(by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));
+	return combine_proofs(
+		by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));
 }
 
 enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 {
 	if (part->size != sums->bytes)
 		return PROOF_NO;
-	return both(by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
+	return combine_proofs(
+		by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
 }
 
 /* Compares the checksum of the parts' checksums, "base64-N". Some servers omit the "-N". An object
@@ -158,7 +160,7 @@ enum proof proof_parts(
 	enum proof proof = by_composite(parts, n, &object->sum);
 	if (proof == PROOF_UNKNOWN)
 		proof = by_sum(&whole, &object->sum);
-	return both(proof, by_composite_md5(parts, n, object));
+	return combine_proofs(proof, by_composite_md5(parts, n, object));
 }
 
 /* Whether the object holds the bytes that s3once sent for it, according to its own metadata. The

@@ -173,7 +173,7 @@ static int compare_key(const void *key, const void *element)
 }
 
 /* Puts a mark that was read to the place of its key. 0 or -ENOMEM. */
-static int found(void *arg, const char *pk, const char *sk, const struct item *item)
+static int take_read_mark(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct batch *batch = arg;
 	const char *const *at =
@@ -199,7 +199,8 @@ enum outcome known_read_again(struct store_conn *conn, const struct mark_space *
 	for (size_t i = 0; items && partitions && i < n; i++)
 		items[i] = mark_key(space, keys[i], partitions[i]);
 	if (items && partitions)
-		o = conn->store->ops->get_many(conn, items, n, limits, found, &batch, ret_problem);
+		o = conn->store->ops->get_many(
+			conn, items, n, limits, take_read_mark, &batch, ret_problem);
 	else
 		o = outcome_no_memory(ret_problem);
 	free(items);

@@ -105,8 +105,9 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 	return o;
 }
 
-/* Gives the file a new id on the machine `here`. */
-static void begin_on(
+/* Gives the file of marks a new table id, since the machine `here` has not used it before. The old
+ * id is put in front of the earlier ones, and the machine that has used it is noted. */
+static void give_new_table_id(
 	struct store_settings *settings, const struct known_machine *here, int64_t now_s)
 {
 	char earlier[EARLIER_BYTES];
@@ -133,7 +134,7 @@ enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 	if (!*here.id)
 		return OUTCOME_OK;
 	if (*ret_is_copied) {
-		begin_on(&now, &here, store_time_s(conn->store));
+		give_new_table_id(&now, &here, store_time_s(conn->store));
 	} else {
 		/* Only root sees the board, and a card may be missing for a while. */
 		if (!*here.board)

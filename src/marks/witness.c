@@ -41,7 +41,7 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 
 /* Considers the nth mark that says done, counted from 0, as a sample. With many marks, the first
  * half of the list keeps those that were changed last, and the second half a random choice. */
-static void consider(
+static void consider_sample(
 	struct done_samples *samples, uint64_t nth, const char *key, const struct mark *mark)
 {
 	if (nth < DONE_SAMPLES) {
@@ -83,7 +83,7 @@ static enum outcome take_samples(
 				break;
 			const struct mark mark = mark_unpack(row);
 			if (mark.state == MARK_DONE)
-				consider(ret, n_done++, row->key, &mark);
+				consider_sample(ret, n_done++, row->key, &mark);
 			free(mark_pages_take(pages, i));
 		}
 	}

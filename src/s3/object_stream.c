@@ -42,7 +42,7 @@ struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix
 }
 
 /* Frees the current row, and makes the next one current. */
-static void advance(struct object_stream *stream)
+static void advance_row(struct object_stream *stream)
 {
 	free(stream->current);
 	stream->current = stream->first;
@@ -57,7 +57,7 @@ void object_stream_free(struct object_stream *stream)
 	if (!stream)
 		return;
 	while (stream->current || stream->first)
-		advance(stream);
+		advance_row(stream);
 	free(stream);
 }
 
@@ -108,7 +108,7 @@ enum outcome object_stream_next(
 			return o;
 		stream->ended = !more;
 	}
-	advance(stream);
+	advance_row(stream);
 	*ret = stream->current ? &stream->current->object : NULL;
 	return OUTCOME_OK;
 }

@@ -185,7 +185,7 @@ static const char *contradiction_of_headers(const struct s3_headers *headers)
 }
 
 /* Adds a header, and returns whether there was room for it. */
-static bool push(struct s3_headers *headers, const char *name, const char *value)
+static bool add_header(struct s3_headers *headers, const char *name, const char *value)
 {
 	if (headers->n_headers == HEADERS_MAX)
 		return false;
@@ -222,9 +222,9 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	/* These headers come first, since requests that read an object have only them. For the
 	 * first three there is always room. */
 	if (key) {
-		push(headers, S3_CUSTOMER "algorithm", "AES256");
-		push(headers, S3_CUSTOMER "key", key->value);
-		push(headers, S3_CUSTOMER "key-md5", headers->key_md5);
+		add_header(headers, S3_CUSTOMER "algorithm", "AES256");
+		add_header(headers, S3_CUSTOMER "key", key->value);
+		add_header(headers, S3_CUSTOMER "key-md5", headers->key_md5);
 		headers->n_access = headers->n_headers;
 	}
 	for (size_t i = 0; fits && i < headers->n; i++) {
@@ -234,16 +234,16 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 			metadata_bytes +=
 				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
 		if (kind == SETTING_OBJECT_LOCK)
-			fits = push(headers, S3_LOCK "mode", value->name) &&
-			       push(headers, S3_LOCK "retain-until-date", value->value);
+			fits = add_header(headers, S3_LOCK "mode", value->name) &&
+			       add_header(headers, S3_LOCK "retain-until-date", value->value);
 		else if (kind == SETTING_TAG)
 			text_addf(&headers->tags, "%s%s=%s", tags++ ? "&" : "", value->name,
 				value->value);
 		else if (kind != SETTING_CUSTOMER_KEY && kind != SETTING_OF_REQUESTS)
-			fits = push(headers, value->name, value->value);
+			fits = add_header(headers, value->name, value->value);
 	}
 	if (tags)
-		fits = fits && push(headers, "x-amz-tagging", text_string(&headers->tags)) &&
+		fits = fits && add_header(headers, "x-amz-tagging", text_string(&headers->tags)) &&
 		       !headers->tags.error;
 	if (!sentence && tags > TAGS_MAX)
 		sentence = "an object has at most 10 tags";

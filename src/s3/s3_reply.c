@@ -200,7 +200,7 @@ const struct s3_document s3_reply_tags = {
 
 /* Returns a copy of s, in which encoding-type=url is undone ('+' is a space there) if is_encoded.
  * NULL if out of memory. */
-static char *decoded(const char *s, bool is_encoded)
+static char *url_decoded_copy(const char *s, bool is_encoded)
 {
 	char *copy = strdup(s), *to = copy;
 	if (!copy || !is_encoded)
@@ -262,7 +262,7 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 		return read_part(node, page);
 	if (!xml_child(node, "Key"))
 		return -EBADMSG;
-	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
+	char *key = url_decoded_copy(xml_child_text(node, "Key"), is_encoded);
 	const int r = !key           ? -ENOMEM
 		      : page->upload ? read_upload(node, key, page)
 				     : read_object(node, key, page);

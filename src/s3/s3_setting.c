@@ -100,6 +100,7 @@ static int64_t parse_time(const char *value)
 	return time_s < 0 ? clock_parse_http_date(value) : time_s;
 }
 
+/* Reads a time, and writes it as an HTTP date. */
 static int read_time(struct setting_reading *r)
 {
 	char date[CLOCK_HTTP_DATE_CHARS];
@@ -145,6 +146,7 @@ static int read_lock(struct setting_reading *r)
 	return 0;
 }
 
+/* Accepts the target of a redirect: a path or a URL. */
 static int read_redirect(struct setting_reading *r)
 {
 	const bool is_place = r->value[0] == '/' || strncmp(r->value, "http://", 7) == 0 ||
@@ -155,6 +157,7 @@ static int read_redirect(struct setting_reading *r)
 	return 0;
 }
 
+/* Accepts the number of an AWS account. */
 static int read_account(struct setting_reading *r)
 {
 	const size_t n = strlen(r->value);
@@ -214,7 +217,7 @@ static int read_key_file(struct setting_reading *r)
 }
 
 /* Counts the characters of n bytes of UTF-8: all bytes but those that continue a character. */
-static size_t characters(const char *s, size_t n)
+static size_t count_characters(const char *s, size_t n)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < n; i++)
@@ -229,8 +232,9 @@ static int read_tag(struct setting_reading *r)
 	if (!equals || equals == r->value)
 		return refuse(r, "is not a tag; it looks like KEY=VALUE");
 	const size_t key = (size_t)(equals - r->value), rest = strlen(equals + 1);
-	if (!utf8_valid(r->value, key + 1 + rest) || characters(r->value, key) > TAG_KEY_MAX ||
-		characters(equals + 1, rest) > TAG_VALUE_MAX)
+	if (!utf8_valid(r->value, key + 1 + rest) ||
+		count_characters(r->value, key) > TAG_KEY_MAX ||
+		count_characters(equals + 1, rest) > TAG_VALUE_MAX)
 		return refuse(
 			r, "is not a tag: a key has at most 128 characters of UTF-8, a value 256");
 	uri_encode(&r->name, r->value, key, 0); /* encodes a '/', too */

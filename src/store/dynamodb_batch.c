@@ -183,8 +183,9 @@ static enum outcome repeat_alone(
 	return outcome;
 }
 
-/* Returns the outcome of an answered ticket, in its caller's thread. The answer of a batch does not
- * bring along the item of a refusal, so the item is read. */
+/* Returns the outcome of an answered ticket, in its caller's thread. If the batch has not decided
+ * the write (is_final), the write is repeated alone. The answer of a batch does not bring along the
+ * item of a refusal, so the item is read. */
 static enum outcome final_outcome(struct batches *batches, struct batch_ticket *ticket)
 {
 	const struct batch_write *write = ticket->write;

@@ -177,7 +177,7 @@ static char *take_string(const char **at, size_t *ret_n)
 
 /* Reads one attribute, "name":{"S":"text"} or the same with N, and moves *at behind it. Its strings
  * point into the text. Returns false if it is not plain. */
-static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_bytes)
+static bool read_plain_attribute(const char **at, struct attribute *ret, size_t *ret_name_bytes)
 {
 	*ret = (struct attribute){.name = take_string(at, ret_name_bytes), .is_in_block = true};
 	if (!ret->name)
@@ -204,7 +204,7 @@ static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 	if (*at++ != '{')
 		return NOT_PLAIN;
 	do {
-		if (n == PLAIN_MAX || !take_plain(&at, &attributes[n], &name_bytes[n]))
+		if (n == PLAIN_MAX || !read_plain_attribute(&at, &attributes[n], &name_bytes[n]))
 			return NOT_PLAIN;
 		n++;
 	} while (skip_text(&at, ","));

@@ -273,7 +273,7 @@ static int add_found_row(
 
 /* Finds one row and adds it to the op's rows. Returns an SQLite result code; an absent row is no
  * error. */
-static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
+static int find_row(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
 {
 	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
 	int rc = SQLITE_OK;
@@ -293,7 +293,7 @@ static int get_many(struct items *items, struct items_op *op)
 	int rc = items_run(items, ITEMS_SQL_SNAPSHOT);
 
 	for (size_t i = 0; i < op->n_keys && !rc; i++)
-		rc = find(items, op, op->keys[i], &found);
+		rc = find_row(items, op, op->keys[i], &found);
 	if (!rc)
 		rc = items_run(items, ITEMS_SQL_COMMIT);
 	if (rc)
@@ -364,7 +364,7 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 	int rc = items_run(items, which);
 	if (!rc && if_absent && !sqlite3_changes(items->db)) {
 		op->outcome = OUTCOME_REFUSED;
-		rc = find(items, op, op->key, &found);
+		rc = find_row(items, op, op->key, &found);
 	} else if (!rc && write->shows) {
 		rc = add_op_row(op, &(struct items_row){op->key, doc.data, doc.len});
 	}
@@ -373,7 +373,7 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 }
 
 /* Performs a write if its conditions are met. If it is refused, the present row is left in
- * op->rows, where find() has put it. Returns as write_row(). */
+ * op->rows, where find_row() has put it. Returns as write_row(). */
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
@@ -383,7 +383,7 @@ static int write_if(struct items *items, struct items_op *op)
 	const bool has_to_look =
 		is_update || (write->n_conditions && !write_puts_if_absent(write, "pk"));
 	bool found = false;
-	int rc = has_to_look ? find(items, op, op->key, &found) : SQLITE_OK;
+	int rc = has_to_look ? find_row(items, op, op->key, &found) : SQLITE_OK;
 	struct item item = {0};
 
 	if (rc)
@@ -438,7 +438,7 @@ int items_apply(struct items *items, struct items_op *op)
 	case ITEMS_SYNC:
 		return SQLITE_OK;
 	case ITEMS_GET:
-		rc = find(items, op, op->key, &found);
+		rc = find_row(items, op, op->key, &found);
 		op->outcome = found ? OUTCOME_OK : OUTCOME_ABSENT;
 		return rc;
 	case ITEMS_GET_MANY:

@@ -81,11 +81,11 @@ BUGS = {
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
         "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, judged->object);",
-        "case JUDGED_EARLIER:\n\t\treturn conflict(worker, file, judged);",
+        "case JUDGED_EARLIER:\n\t\treturn fail_conflicting(worker, file, judged);",
     ),
     "foreign-is-replaced": (
-        "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn conflict(",
-        "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, judged->object);\n\t}\n\treturn conflict(",
+        "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn fail_conflicting(",
+        "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, judged->object);\n\t}\n\treturn fail_conflicting(",
     ),
     "other-suffixes-are-not-looked-at": (
         "file->fd < 0 : *c->content_id != '\\0';",

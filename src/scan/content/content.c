@@ -117,7 +117,9 @@ static void measure_bytes(struct reading *reading, const unsigned char *bytes, s
 	}
 }
 
-static int take_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
+/* Takes n bytes of the content, decompressed if that was asked for: copies those of the range if
+ * there is one, and otherwise measures them. Returns 0 or -errno. */
+static int consume_content(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	if (reading->range)
 		return copy_bytes(reading, bytes, n);
@@ -139,7 +141,8 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 		r = decompress(d, n == 0, ret_problem);
 		const struct content *content = reading->content;
 		const int error =
-			r < 0 ? 0 : take_bytes(reading, reading->out, CHUNK_BYTES - d->out_bytes);
+			r < 0 ? 0
+			      : consume_content(reading, reading->out, CHUNK_BYTES - d->out_bytes);
 		if (error)
 			return error;
 		if (r > 0 && content->is_over && content->is_over(content->arg))
@@ -177,7 +180,7 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 		if (format && decompress_begin(d, format))
 			return -ENOMEM;
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
-			      : take_bytes(reading, reading->in, (size_t)n);
+			      : consume_content(reading, reading->in, (size_t)n);
 		if (r == 0 && !d->format)
 			skip_to_range(reading);
 	}

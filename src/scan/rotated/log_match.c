@@ -132,7 +132,7 @@ static int measure_grown(const struct content *content, const struct log_row *ro
  * such a file is measured up to the end of that prefix. `own` is the log that this very file had
  * before, whose bytes are the only prefix, or NULL. Sets has_rest of the file. Returns 0, or
  * -errno, and then the file may have a sentence. */
-static int measure(const struct log_family *family, struct grown_file *file,
+static int measure_uploadable(const struct log_family *family, struct grown_file *file,
 	const struct log_row *own, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret)
 {
@@ -241,7 +241,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 		set_log(file, row);
 		return 0;
 	}
-	const int r = measure(family, file, row, &known, 1, &found);
+	const int r = measure_uploadable(family, file, row, &known, 1, &found);
 	if (r < 0)
 		return r;
 	if (known.is_there)
@@ -352,7 +352,7 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
 				.bytes = logs[k]->end, .id = logs[k]->until};
-		const int r = measure(family, file, NULL, known, n, &found);
+		const int r = measure_uploadable(family, file, NULL, known, n, &found);
 		if (r < 0)
 			return r;
 		while (n && !known[n - 1].is_there)
@@ -502,7 +502,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	 * its content is known, and all of it is new. */
 	memcpy(found.id, file->entry.content_id, sizeof found.id);
 	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
-	int r = must_be_read ? measure(family, file, NULL, NULL, 0, &found)
+	int r = must_be_read ? measure_uploadable(family, file, NULL, NULL, 0, &found)
 			     : look_at_first(family, file, found.first);
 	if (r == 0)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);

@@ -13,14 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Result of identify() if the name of a file is gone, or points to another version by now. */
+/* Result of identify_found_file() if the name of a file is gone, or points to another version by
+ * now. */
 #define HAS_MOVED 1
 /* The number of first bytes by which two files are compared. */
 #define BEGINNING_BYTES 4096
 
 /* Finds the content id of a file that was found. Returns as source_identify(), or HAS_MOVED.
  * -ESTALE mostly means that the file is being written to. */
-static int identify(const struct source *source, const struct scan_entry *found,
+static int identify_found_file(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
 	struct file_state state;
@@ -99,7 +100,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 				  "for a live log");
 	if (entry_is_too_large(head, source->options))
 		return problem_error(&head->problem, 0, "is larger than --max-size");
-	const int r = identify(source, head, head->content_id, &head->problem);
+	const int r = identify_found_file(source, head, head->content_id, &head->problem);
 	if (r == -ECANCELED)
 		return problem_error(ret_problem, r, "stopped while the file was read");
 	if (r == -ESTALE || r == HAS_MOVED)
@@ -157,7 +158,7 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 			break;
 		}
 		if (!waits && !entry_is_too_large(&entry, rotation->options))
-			result = identify(source, &entry, id, &why);
+			result = identify_found_file(source, &entry, id, &why);
 		if (result < 0 && result != -ESTALE)
 			r = open_report_unread(result, &why, ret_problem);
 		/* With -ESTALE there is neither an id nor a sentence. */

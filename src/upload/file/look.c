@@ -131,7 +131,8 @@ static const char *owner_of(const struct worker *worker, const struct s3_object 
 
 /* Fails the file, since its key has an object that must stay. The sentence explains why the object
  * does not count as the file. */
-static enum step conflict(struct worker *worker, struct file *file, const struct judged *judged)
+static enum step fail_conflicting(
+	struct worker *worker, struct file *file, const struct judged *judged)
 {
 	const struct s3_object *object = judged->object;
 	const bool is_unknown = judged->proof == PROOF_UNKNOWN;
@@ -178,7 +179,7 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 	case JUDGED_FOREIGN:
 		break;
 	}
-	return conflict(worker, file, judged);
+	return fail_conflicting(worker, file, judged);
 }
 
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have

@@ -39,7 +39,10 @@ static const char *folder_of(const struct run *run)
 	return run->options.spool ? run->options.spool : temporary_folder();
 }
 
-static enum step cannot_keep(struct worker *worker, struct file *file, int error, uint64_t bytes)
+/* Fails the file, since its output cannot be written to the disk. `error` is -errno, after so many
+ * bytes. */
+static enum step fail_unkept_output(
+	struct worker *worker, struct file *file, int error, uint64_t bytes)
 {
 	const bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 	return file_fail(worker, file,
@@ -85,7 +88,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 		const int error = write_all(fd, reader->buffer, (size_t)n);
 		bytes += (uint64_t)n;
 		if (error)
-			return cannot_keep(worker, file, error, bytes);
+			return fail_unkept_output(worker, file, error, bytes);
 		moved_ns = clock_boot_ns();
 		is_told = false;
 	}
@@ -104,7 +107,7 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	/* worker_run() takes the buffer back. It has lent none before, since the scan has found 0
 	 * bytes. */
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
-	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
+	enum step step = fd < 0 ? fail_unkept_output(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
 	if (fd >= 0 && !has_ended) /* the last call, which ends the producer */
 		o->read(o->read_arg, NULL, 0, (char[]){""}, 1);

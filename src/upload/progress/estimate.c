@@ -14,7 +14,7 @@
 /* Returns the mean of a rate, updated by `latest`, which was the rate of the last `seconds`. Times
  * older than memory_s count little. The mean covers run_s; while that is less than memory_s, it is
  * the mean of all of it. */
-static double smooth(double mean, double latest, double seconds, double run_s, double memory_s)
+static double update_mean(double mean, double latest, double seconds, double run_s, double memory_s)
 {
 	const double span = run_s < memory_s ? run_s : memory_s;
 	return mean + (latest - mean) * (seconds < span ? seconds / span : 1);
@@ -47,10 +47,10 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 	const double line = per_second(e->sent, counts->bytes_sent, seconds);
 	const double large = per_second(e->large_moved, counts->large.bytes_moved, seconds);
 	const double small = per_second(e->small_sent, small_sent, seconds);
-	e->line = smooth(e->line, line, seconds, counts->seconds, LINE_MEMORY_S);
+	e->line = update_mean(e->line, line, seconds, counts->seconds, LINE_MEMORY_S);
 	if (counts->large.in_flight || large > 0) {
 		e->large_s += seconds;
-		e->large = smooth(e->large, large, seconds, e->large_s, LARGE_MEMORY_S);
+		e->large = update_mean(e->large, large, seconds, e->large_s, LARGE_MEMORY_S);
 	}
 	/* Large files that have shared the line with small ones have it to themselves now. */
 	const bool has_small = counts->in_flight > counts->large.in_flight;
@@ -60,7 +60,7 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 	/* This rate is smoothed over LINE_MEMORY_S from the beginning. The others begin as a mean,
 	 * which may be that of a single early file here, and most_small would stay too high for
 	 * good. */
-	e->small = smooth(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
+	e->small = update_mean(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
 	if (e->small > e->most_small)
 		e->most_small = e->small;
 	e->sent = counts->bytes_sent;
