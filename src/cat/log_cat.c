@@ -50,7 +50,7 @@ static void report_missing(struct log_cat *cat, const char *key, const char *sen
 
 /* Whether an outcome concerns this one object, so that the others are still printed. Sets the
  * sentence. */
-static bool is_of_object(
+static bool concerns_one_object(
 	const struct log_cat *cat, const char *key, enum outcome outcome, struct problem *problem)
 {
 	if (outcome == OUTCOME_ABSENT)
@@ -259,7 +259,7 @@ static enum outcome print_object(
 			"cannot write to standard output: %s", strerror(-error));
 	if (o == OUTCOME_OK)
 		return o;
-	if (!is_of_object(cat, object->key, o, ret_problem)) {
+	if (!concerns_one_object(cat, object->key, o, ret_problem)) {
 		problem_prefix(ret_problem, "s3://%s/%s", cat->bucket, quote(object->key).text);
 		return o;
 	}

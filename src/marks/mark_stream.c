@@ -204,8 +204,9 @@ void mark_stream_free(struct mark_stream *stream)
 	free(stream);
 }
 
-/* Returns the next mark in the order of keys, which is the least of the pages of all shards. The
- * mark of the key `after` itself is skipped. */
+/* Returns the next mark in the order of keys. The first marks of all shards are compared, and the
+ * one with the least key is taken. If that is the mark of the key `after`, it is skipped, and the
+ * next one is taken. */
 static enum outcome next_by_key(
 	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
 {

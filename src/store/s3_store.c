@@ -71,36 +71,39 @@ static enum outcome put_new_state(struct s3_store_conn *conn, const char *name, 
 	return o;
 }
 
-/* Reads, judges and puts, once. REFUSED with is_met: another writer was faster. REFUSED without it:
- * the conditions are not met. In both cases *row is the row that was read. */
+/* Reads, judges and puts, once. REFUSED with condition_is_met: another writer was faster. REFUSED
+ * without it: the conditions are not met. In both cases *row is the row that was read. */
 static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
-	bool *ret_met, struct problem *ret_problem)
+	bool *ret_condition_is_met, struct problem *ret_problem)
 {
 	struct object_name name;
-	*ret_met = false;
+	*ret_condition_is_met = false;
 	enum outcome o = s3_store_name(conn->of, key, &name, ret_problem);
 	if (o == OUTCOME_OK)
 		o = s3_store_read(conn, key, limits, row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	*ret_met = write_conditions_met(write, &row->item, row->is_there);
-	if (!*ret_met)
+	*ret_condition_is_met = write_conditions_met(write, &row->item, row->is_there);
+	if (!*ret_condition_is_met)
 		return OUTCOME_REFUSED;
 	return put_new_state(conn, name.text, key, write, limits, row, ret_problem);
 }
 
+/* store_ops.write: reads the row and replaces it by a conditional PutObject, again and again as
+ * long as another client is faster and the caller's condition is still met. Pauses between the
+ * rounds. */
 static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
 	struct s3_store_row row = {0};
-	bool is_met = true; /* true, so that there is a next round */
+	bool condition_is_met = true; /* so that the loop begins */
 	enum outcome o = s3_store_prepare(conn, limits, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	o = OUTCOME_REFUSED;
-	for (unsigned round = 0; o == OUTCOME_REFUSED && is_met; round++) {
+	for (unsigned round = 0; o == OUTCOME_REFUSED && condition_is_met; round++) {
 		const unsigned doublings = round < 5 ? round : 5;
 		if (round && (round == ROUNDS_MAX ||
 				     wait_within(limits, random_below(PAUSE_MS << doublings),
@@ -114,7 +117,8 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 		}
 		s3_store_row_clear(&row);
 		row = (struct s3_store_row){0};
-		o = write_once(conn_of(conn), key, write, limits, &row, &is_met, ret_problem);
+		o = write_once(
+			conn_of(conn), key, write, limits, &row, &condition_is_met, ret_problem);
 		/* A refusal may hide an earlier try of ours that was applied. So if a later read is
 		 * throttled, the write may have been applied. */
 		if (round && o == OUTCOME_THROTTLED)

@@ -109,9 +109,8 @@ struct to_store {
 };
 
 /* Whether the manifest is given up: S3 does not take it for too long, or the run was asked to stop,
- * and its grace is over. If only a
- * limit has ended the run, the end of the grace does not count here: manifest->deadline_ns ends the
- * requests, and leaves them LIMITED_NS at least. */
+ * and its grace is over. If only a limit has ended the run, the end of the grace does not count
+ * here: manifest->deadline_ns ends the requests, and leaves them LIMITED_NS at least. */
 static bool was_stopped(void *arg)
 {
 	struct run *run = arg;

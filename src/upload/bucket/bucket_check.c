@@ -383,14 +383,17 @@ void bucket_save_witness(struct run *run, struct store_conn *marks)
 	struct bucket_row row = run->locked.bucket, seen;
 	struct problem problem = {0};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
-	const bool is_kept = strcmp(row.last_key, run->locked.last_key) == 0 &&
-			     strcmp(row.last_etag, run->locked.last_etag) == 0;
-	/* If the row has the id of an id object, that object stays the witness. */
-	if (run_is_stopping(run) || run->dry || !run->locked.is_shown || *row.id ||
-		!*run->locked.last_key || is_kept)
+	/* the object that was proven last in this run; "": there is none */
+	const char *key = run->locked.last_key, *etag = run->locked.last_etag;
+	const bool is_in_row = strcmp(row.last_key, key) == 0 && strcmp(row.last_etag, etag) == 0;
+	if (run_is_stopping(run) || run->dry || !*key || is_in_row)
 		return;
-	memcpy(row.last_key, run->locked.last_key, sizeof row.last_key);
-	memcpy(row.last_etag, run->locked.last_etag, sizeof row.last_etag);
+	/* Without proof that this is the bucket, the row must not be written. If the row has the id
+	 * of an id object, that object stays the witness. */
+	if (!run->locked.is_shown || *row.id)
+		return;
+	memcpy(row.last_key, key, sizeof row.last_key);
+	memcpy(row.last_etag, etag, sizeof row.last_etag);
 	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 	/* REFUSED means that another uploader has kept a witness meanwhile, which is as good. */
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
