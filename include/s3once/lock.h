@@ -271,7 +271,8 @@ struct s3once_lock_request {
 /* Acquires a lock. While another owner holds it, the row is read again after random pauses, which
  * grow to poll_ms, and at the moment when the holder's lease must have run out. A failed request is
  * retried until wait_ms is over, but for at least 5 s and for at most the lease. So the call may
- * take that much longer than wait_ms.
+ * take that much longer than wait_ms. A request that is retried for longer than 6 s is reported on
+ * stderr with its failure.
  *
  * *ret_lock is freed by s3once_lock_free(), or with the client. */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,

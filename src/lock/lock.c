@@ -37,10 +37,11 @@ int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *prob
 	return r;
 }
 
-int lock_error_held(struct s3once_lock_error *ret, int r, const struct lock_row *row)
+int lock_error_held(
+	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row)
 {
 	const char *owner = *row->owner ? row->owner : "someone who gives no name";
-	lock_error(ret, r, "held by %s%s%s", quote(owner).text,
+	lock_error(ret, r, "%s: held by %s%s%s", quote(key).text, quote(owner).text,
 		row->state == ROW_UNREADABLE ? "; its row cannot be understood: " : "", row->why);
 	if (ret)
 		snprintf(ret->holder, sizeof ret->holder, "%s", owner);

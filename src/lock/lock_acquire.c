@@ -1,6 +1,7 @@
 /* Acquires locks. The row of another owner is observed until it is stale or free, and then our own
  * row is written. Each write is conditional, in the dialect's attributes. Observations are kept in
  * files, so that the next process does not have to wait for a whole lease again. */
+#include "aws/progress_clock.h"
 #include "aws/retry.h"
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,6 +131,9 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 #define SLOTS_MAX    1000
 #define FIRST_NAP_MS 25
 #define PATIENCE_NS  (5 * NS_PER_S) /* a request may take this long even if the wait is over */
+/* The times after which a wait is reported, for the holder and for the answer to a request. */
+#define HELD_SAY_NS   NS_PER_S
+#define ANSWER_SAY_NS (6 * NS_PER_S) /* more than PATIENCE_NS, after which there is an error */
 
 /* One call of s3once_lock_acquire() that is under way. */
 struct acquisition {
@@ -137,6 +142,10 @@ struct acquisition {
 	const char *sort;
 	uint64_t lease_ns, deadline_ns;
 	struct store_conn *conn;
+	struct progress_clock progress; /* knows the failures of the request that is under way */
+	uint64_t sent_ns, give_up_ns;   /* when this request was sent, and its deadline */
+	atomic_flag has_said_answer;    /* a wait for an answer was reported */
+	bool has_said_held;             /* the holder was reported */
 	/* The earliest time at which a row that was seen in this round is stale. 0: unknown. */
 	uint64_t stale_ns;
 	struct s3once_lock *lock; /* the lock that was acquired, or NULL */
@@ -182,16 +191,38 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->error, -EIO, problem);
 }
 
+/* Implements call_limits.abandon: whether the client was closed. Reports a request that has waited
+ * for ANSWER_SAY_NS, once for the acquisition, with the failure that it retries. It is called from
+ * any thread, since a trial of a bucket has several. */
+static bool is_over(void *arg)
+{
+	struct acquisition *a = arg;
+	const bool is_late = clock_boot_ns() - a->sent_ns >= ANSWER_SAY_NS;
+	if (is_late && atomic_load(&a->progress.waiting) &&
+		!atomic_flag_test_and_set(&a->has_said_answer)) {
+		struct problem why;
+		progress_still_ns(&a->progress, &why);
+		log_warning("lock %s: %s; trying again for up to %llu s",
+			quote(a->request->key).text, why.text,
+			(unsigned long long)((a->give_up_ns - a->sent_ns) / NS_PER_S));
+	}
+	return atomic_load(&a->locks->closed);
+}
+
 /* The limits of a request that is sent at sent_ns. A failing request is retried until the caller's
  * wait is over, or for PATIENCE_NS if that is longer, but never for longer than the lease. */
-static struct call_limits acquire_limits(const struct acquisition *a, uint64_t sent_ns)
+static struct call_limits acquire_limits(struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
 		sent_ns + PATIENCE_NS > a->deadline_ns ? sent_ns + PATIENCE_NS : a->deadline_ns;
 	const uint64_t end_ns = sent_ns + a->lease_ns;
-	struct call_limits limits = lock_limits(a->locks, wait_ns < end_ns ? wait_ns : end_ns);
-	limits.attempts = UINT_MAX;
-	return limits;
+	a->sent_ns = sent_ns;
+	a->give_up_ns = wait_ns < end_ns ? wait_ns : end_ns;
+	return (struct call_limits){.deadline_ns = a->give_up_ns,
+		.abandon = is_over,
+		.abandon_arg = a,
+		.attempts = UINT_MAX,
+		.progress = &a->progress};
 }
 
 /* Adds 1 to the token counter beside the lock, and sets *ret_token to the new count. */
@@ -389,7 +420,7 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 			next = judge_lock_row(a, key.key, &item, &row);
 	}
 	if (r == -EBUSY)
-		lock_error_held(a->error, r, &row);
+		lock_error_held(a->error, r, a->request->key, &row);
 	else if (!r)
 		forget_observation(a->locks, key.key);
 	item_clear(&item);
@@ -526,34 +557,45 @@ static int check_replicas(struct acquisition *a)
 	return 0;
 }
 
-/* Checks whether locks may be kept in this place, before the time of any lease counts. */
+/* Checks whether locks may be kept in this place, before the time of any lease counts. An
+ * inconclusive trial is repeated for as long as a failing request is retried. */
 static int check_place(struct acquisition *a)
 {
 	const struct store_ops *ops = a->locks->store->ops;
 	struct problem problem = {0};
 	enum outcome o = ops->prepare ? OUTCOME_TRANSIENT : OUTCOME_OK;
-	/* Within the caller's wait, an inconclusive trial is repeated, as a request is. */
+	const struct call_limits limits = acquire_limits(a, clock_boot_ns());
 	while (o != OUTCOME_OK) {
-		const struct call_limits limits = acquire_limits(a, clock_boot_ns());
-		const struct call_limits pause = lock_limits(a->locks, a->deadline_ns);
 		o = ops->prepare(a->conn, &limits, &problem);
 		const bool may_repeat = outcome_is_ambiguous(o) || o == OUTCOME_THROTTLED;
-		if (o != OUTCOME_OK &&
-			(!may_repeat || wait_within(&pause, a->locks->poll_ms, NULL) != OUTCOME_OK))
+		if (o != OUTCOME_OK && (!may_repeat || wait_within(&limits, a->locks->poll_ms,
+							       NULL) != OUTCOME_OK))
 			return fail_acquisition(a, &problem);
 	}
 	return check_replicas(a);
 }
 
+/* Reports the holder that is waited for, once, after HELD_SAY_NS of a longer wait. */
+static void say_held(struct acquisition *a, uint64_t began_ns)
+{
+	const uint64_t say_ns = began_ns + HELD_SAY_NS;
+	if (a->has_said_held || clock_boot_ns() < say_ns || a->deadline_ns <= say_ns)
+		return;
+	a->has_said_held = true;
+	log_note("waiting for lock %s", a->error->text);
+}
+
 int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_request *request,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret)
 {
+	struct s3once_lock_error unused;
 	struct acquisition a = {
 		.locks = locks,
 		.request = request,
 		.sort = request->sort_key ? request->sort_key : locks->dialect->sk_default,
 		.lease_ns = request->lease_ms ? request->lease_ms * NS_PER_MS : locks->lease_ns,
-		.error = ret,
+		.error = ret ? ret : &unused,
+		.has_said_answer = ATOMIC_FLAG_INIT,
 	};
 	int r = check_request(locks, request, ret);
 	if (r)
@@ -569,6 +611,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 				: now_ns + request->wait_ms * NS_PER_MS;
 	if (store_conn_new(locks->store, &a.conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	progress_init(&a.progress);
 	/* The first round writes at once, since most locks are free. In a dialect that decides by
 	 * the wall clock, the row is read first, since the reply shows the service's time. */
 	r = check_place(&a);
@@ -579,11 +622,13 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 		a.lock = acquire_again(&a);
 		if (a.lock || clock_boot_ns() >= a.deadline_ns)
 			break;
+		say_held(&a, now_ns);
 		r = wait_for_round(&a, round);
 		if (!r)
 			r = try_all(&a, FIRST_READ);
 	}
 	store_conn_free(a.conn);
+	progress_clear(&a.progress);
 	if (a.lock)
 		*ret_lock = a.lock;
 	return a.lock ? 0 : r;

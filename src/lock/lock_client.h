@@ -121,8 +121,9 @@ int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shap
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem);
-/* As lock_error(), with a sentence about the owner who holds this row. */
-int lock_error_held(struct s3once_lock_error *ret, int r, const struct lock_row *row);
+/* As lock_error(), with a sentence about the owner who holds this row of the lock `key`. */
+int lock_error_held(
+	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row);
 
 /* Makes a handle, which is not in the client's list yet. NULL if there is no memory. */
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,

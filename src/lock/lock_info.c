@@ -112,7 +112,7 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	else if (!r && row.state == ROW_FREE)
 		r = lock_error(ret, -ESTALE, "the lock was released");
 	else if (!r)
-		r = lock_error_held(ret, -ESTALE, &row);
+		r = lock_error_held(ret, -ESTALE, lock->key, &row);
 	item_clear(&item);
 	return r;
 }

@@ -42,7 +42,7 @@ static void print_event(const struct lock_use *use, const char *event, const cha
 static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
-	const int r = lock_acquire(use, &lock);
+	const int r = s3once_lock_acquire(use->locks, &use->request, &lock, &use->error);
 	if (r)
 		return r;
 	print_held(use, lock);

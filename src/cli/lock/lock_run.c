@@ -337,7 +337,8 @@ static const int forwarded[] = {
 static void acquire_thread(void *arg)
 {
 	struct lock_run *run = arg;
-	run->acquired = lock_acquire(run->use, &run->lock);
+	run->acquired = s3once_lock_acquire(
+		run->use->locks, &run->use->request, &run->lock, &run->use->error);
 	eventfd_write(run->acquired_fd, 1);
 }
 

@@ -9,8 +9,7 @@ static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};
 static const char *const releases[] = {"default", "delete", "mark", NULL};
 static const char *const token_sources[] = {"default", "row", "counter", "none", NULL};
 
-#define SAY_AFTER_MS 1000 /* a longer wait for a lock is reported */
-#define FIELD(name)  offsetof(struct lock_use, name)
+#define FIELD(name) offsetof(struct lock_use, name)
 
 const struct option lock_place_options[] = {
 	VALUE("locks", STRING, FIELD(client.place), "PLACE",
@@ -77,22 +76,6 @@ int lock_open(struct lock_use *use)
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
 			"early, one whose clock is behind waits too long");
 	return lock_exit(use, r);
-}
-
-int lock_acquire(struct lock_use *use, struct s3once_lock **ret_lock)
-{
-	struct s3once_lock_request request = use->request;
-	const uint64_t wait_ms = request.wait_ms;
-	const bool is_long = wait_ms > SAY_AFTER_MS;
-	if (is_long)
-		request.wait_ms = SAY_AFTER_MS;
-	const int r = s3once_lock_acquire(use->locks, &request, ret_lock, &use->error);
-	if (r != -EBUSY || !is_long)
-		return r;
-	log_note("%s: waiting for %s, %s", use->frame->command->name, quote(request.key).text,
-		use->error.text);
-	request.wait_ms = wait_ms == UINT64_MAX ? wait_ms : wait_ms - SAY_AFTER_MS;
-	return s3once_lock_acquire(use->locks, &request, ret_lock, &use->error);
 }
 
 int lock_exit(const struct lock_use *use, int r)

@@ -48,9 +48,6 @@ extern const struct option lock_place_options[], lock_timeout_options[], lock_ke
 
 /* Opens the client with these options. Returns 0, or an exit code that was explained on stderr. */
 int lock_open(struct lock_use *use);
-/* Calls s3once_lock_acquire() for use->request. If another has held the lock for a second, that is
- * reported on stderr once, with the name of the holder. */
-int lock_acquire(struct lock_use *use, struct s3once_lock **ret_lock);
 /* Returns the exit code for the result `r` of the library. If `r` is not 0, the error is explained
  * on stderr. With --json there is an event as well, unless it is an error of usage. */
 int lock_exit(const struct lock_use *use, int r);
