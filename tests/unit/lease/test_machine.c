@@ -6,6 +6,10 @@
 #define CARD_A "00000000000000aa "
 #define CARD_B "00000000000000bb "
 #define CARD_C "00000000000000cc "
+/* as many as a machine has at most, but for one */
+#define MANY_CARDS                                                                                 \
+	CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C CARD_C \
+		CARD_C
 
 static const struct row {
 	bool differ;
@@ -21,10 +25,17 @@ static const struct row {
 	/* Only root sees the board. */
 	{true, {"web", "1", "b", ""}, {"web", "1", "c", ""}},
 	{false, {"web", "1", "b", ""}, {"web", "1", "", ""}},
+	{false, {"web", "1", "b", ""}, {"web", "1", "b", ""}},
+	{true, {"web", "1", "b", CARD_A}, {"web", "1", "c", CARD_A}},
 	/* One card in common is enough, in any place. */
 	{true, {"web", "1", "", CARD_A CARD_B}, {"web", "1", "", CARD_C}},
 	{false, {"web", "1", "", CARD_A CARD_B}, {"web", "1", "", CARD_C CARD_B}},
 	{false, {"web", "1", "", CARD_A}, {"web", "1", "", ""}},
+	{true, {"web", "1", "b", CARD_A}, {"web", "1", "b", CARD_B}},
+	{true, {"web", "1", "", CARD_A}, {"web", "1", "", CARD_B}},
+	{false, {"web", "1", "", MANY_CARDS CARD_A}, {"web", "1", "", MANY_CARDS CARD_B}},
+	{false, {"web", "1", "", MANY_CARDS CARD_A}, {"web", "1", "", CARD_B CARD_A}},
+	{true, {"web", "1", "", MANY_CARDS CARD_A}, {"web", "1", "", CARD_B}},
 };
 
 static void test_rows(void)
