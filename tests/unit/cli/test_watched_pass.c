@@ -187,6 +187,10 @@ static void test_exit_status(void)
 		good &= CHECK_INT(watched->sums.bytes, 120);
 		/* Nothing is due: no run. */
 		good &= pass(watched, 0, false, "");
+		watched->is_ready = true;
+		watched->next_whole_ns = 1;
+		good &= pass(watched, rows[i].code, false, "all");
+		good &= CHECK_INT(watched->is_ready, rows[i].is_ready);
 		if (!good)
 			fprintf(stderr, "\texit status %d\n", rows[i].code);
 		watched_free(watched);
@@ -205,6 +209,11 @@ static void test_retries(void)
 			check_due(watched, waits_s[i]);
 			watched->next_whole_ns = 1;
 			CHECK(!watched_wants_turn(watched));
+		}
+		for (unsigned i = 0; i < 70; i++) { /* more often than 64 bits can double */
+			pass(watched, S3ONCE_EXIT_FILES, false, "all");
+			check_due(watched, WHOLE_S);
+			watched->next_whole_ns = 1;
 		}
 		pass(watched, 0, false, "all");
 		check_due(watched, WHOLE_S);
@@ -257,7 +266,15 @@ static void test_giving_way(void)
 	CHECK(!watched_waits(watched));
 	check_due(watched, WHOLE_S);
 
+	/* Such a pass includes the files that are too young, too: it is told of them again. */
+	add_rested(watched, "a");
+	watched->pending.due_ns = watched->pending.paths[0].due_ns = UINT64_MAX - 1;
+	watched->next_whole_ns = 1;
+	pass(watched, 0, false, "all");
+	CHECK_INT(watched->pending.n, 0);
+
 	/* The same of a pass over some files. Its rest is gone on with, with what came. */
+	text_add(&watched->pass.told, "told");
 	add_rested(watched, "a");
 	add_rested(watched, "b");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a b ");
@@ -265,6 +282,7 @@ static void test_giving_way(void)
 	pass(watched, 0, false, "c ");
 	CHECK_INT(asked.whole_code, S3ONCE_EXIT_LIMIT);
 	CHECK(watched_waits(watched));
+	CHECK_STRING(text_string(&watched->pass.told), "told");
 	add_rested(watched, "d");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a b d ");
 	pass(watched, 0, false, "a b d ");
@@ -356,6 +374,7 @@ static const struct {
 	struct s3once_counts counts[6];
 	int at; /* index; -1: it never does */
 	int wants, final, follow;
+	bool is_unfinished; /* an earlier pass has given way to this one */
 } turns[] = {
 	{"uploaded", EVERY(20, uploaded), 4, OTHERS, 0, 0},
 	{"adopted", EVERY(20, adopted), 4, OTHERS, 0, 0},
@@ -370,6 +389,7 @@ static const struct {
 	{"files at rest", EVERY(20, uploaded), 4, RESTED, 0, 0},
 	{"files at rest, and each pass is over all", EVERY(20, uploaded), -1, RESTED, 0, 1},
 	{"others, and each pass is over all", EVERY(20, uploaded), 4, OTHERS, 0, 1},
+	{"an earlier pass waits", EVERY(20, uploaded), 4, NOBODY, 0, 0, true},
 	{"the last pass", EVERY(20, uploaded), -1, OTHERS, 1, 0},
 	{"nothing stored since",
 		{{.uploaded = 1, .seconds = 20}, {.uploaded = 2, .seconds = 40},
@@ -396,11 +416,13 @@ static void look_at_turn(struct watched *watched)
 	if (turns[turn].wants == RESTED)
 		add_rested(watched, "a");
 	do_others_want = turns[turn].wants == OTHERS;
+	watched->is_unfinished = turns[turn].is_unfinished;
 	for (int i = 0; at < 0 && i < 6 && turns[turn].counts[i].seconds > 0; i++)
 		if (watched->pass.gives_way(watched->pass.arg, &turns[turn].counts[i]))
 			at = i;
 	if (!CHECK_INT(at, turns[turn].at))
 		fprintf(stderr, "\trow %zu: %s\n", turn, turns[turn].name);
+	watched->is_unfinished = false;
 }
 
 /* Each pass of the same job begins from nothing. */
