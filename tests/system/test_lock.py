@@ -214,6 +214,11 @@ def test_usage(s3once, local, tmp_path):
                  ["status", "--locks", "sqlite:", "k"], ["status", "--locks", "sqlite::memory:", "k"], ["init", "=x"]):
         run = s3once("lock", *argv)
         assert run.code == 2 and run.err, run
+    # Without its KEY, a command would run under a lock that has the command's name, and exclude nobody.
+    for argv in (["--", "echo", "x"], ["--", "echo"], ["echo", "x"], ["k", "echo", "--", "x"], ["k", "--"], ["--", "k", "--"]):
+        run = s3once("lock", "run", *argv)
+        assert run.code == 2 and "--" in run.err and not run.out, run
+    assert s3once("lock", "list").out == ""
     s3once("lock", "init", "--locks", f"sqlite:{tmp_path}/other.db", "tag")
     assert not (tmp_path / "other.db").exists()
     assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k", env={"AWS_MAX_ATTEMPTS": "1"}).code == 3

@@ -402,8 +402,15 @@ static int run_with_lock(struct lock_run *run)
 static int run_command(struct lock_use *use)
 {
 	char **operands = use->operands;
-	/* In "lock run -- KEY -- COMMAND", the second "--" is an operand. */
-	const int first = strcmp(operands[1], "--") != 0 ? 1 : 2;
+	/* In "lock run -- KEY -- COMMAND", the second "--" is an operand. Without "--" the first
+	 * word of a command whose KEY was forgotten would be the key. */
+	const bool is_dashed_key = strcmp(operands[1], "--") == 0;
+	const int first = is_dashed_key ? 2 : 1;
+	if (!is_dashed_key && use->frame->before_dashes != 1) {
+		log_error("lock run: one KEY stands before -- and the command after it: "
+			  "s3once lock run KEY -- COMMAND...");
+		return S3ONCE_EXIT_USAGE;
+	}
 	if (!operands[first]) {
 		log_error("lock run: no command after --");
 		return S3ONCE_EXIT_USAGE;
@@ -450,7 +457,6 @@ const struct lock_command lock_run_command = {
 	.command.name = "lock run",
 	.description = "run a command while holding a lock",
 	.command.operands = "KEY -- COMMAND...",
-	.command.runs_after = 1,
 	.command.about =
 		"Waits for the lock, runs the command, releases the lock; exits as the command\n"
 		"did. If the lock is lost, the command is terminated. It finds in its\n"

@@ -493,8 +493,6 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 		char *word = argv[at];
 		if (only_operands || word[0] != '-' || !word[1]) { /* "-" alone is an operand */
 			argv[operands++] = word;
-			/* The options of a COMMAND are its own. */
-			only_operands |= command->runs_after && operands > command->runs_after;
 		} else if (strcmp(word, "--") == 0) {
 			only_operands = true;
 			if (command->ret_before_dashes)
