@@ -242,6 +242,8 @@ enum s3once_event_type {
 	S3ONCE_EVENT_PROVEN,
 	/* The file is not done, or S3 does not show its object. [path, key, text] */
 	S3ONCE_EVENT_UNPROVEN,
+	/* `rules` exclude the file, which lies in a folder, so it was not looked for. [path] */
+	S3ONCE_EVENT_EXCLUDED,
 
 	/* With `manifest`, at the end of a run: */
 
@@ -605,9 +607,10 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 
 /* Finds out whether files are done. Call it instead of s3once_push_run(), with options that set
  * dry_run. It uploads nothing. `files` has the paths of n files or folders below the sources. An
- * event for each file reports whether its content is done. A folder means all files in it that the
- * options would upload. A symbolic link in it does not count, since a push skips it; with
- * report_skipped it is reported (LINK). The events come in no order.
+ * event for each file reports whether its content is done. A folder means all files in it or, with
+ * files_from, those that are listed. Whether files that `rules` exclude are done is not determined.
+ * Symbolic links that are not followed, sockets, named pipes and devices in a folder have no
+ * content. With report_skipped they are reported (LINK, SPECIAL). The events come in no order.
  *
  * The content of a file is done if its mark says so, its checksum is that of the mark, and S3 shows
  * the object at this moment. Modification times do not matter.

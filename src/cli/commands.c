@@ -185,17 +185,8 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	frame->code = S3ONCE_EXIT_SETUP;
 	/* Opening a missing file of marks would create it, and a command that only reads must not
 	 * do that. */
-	if (!place->is_dynamodb && access(there, F_OK) && errno == ENOENT) {
-		problem_set(problem,
-			"there are no marks at %s yet: push makes them, or name others with "
-			"--marks%s",
-			quote(there).text,
-			marks_of_units_are_there(there)
-				? "; the systemd units keep theirs in sqlite:" MARKS_OF_UNITS
-				  ", which root reads with --job NAME"
-				: "");
+	if (marks_are_missing(place, problem))
 		return false;
-	}
 	frame->disk_is_full = !place->is_dynamodb && report_full_disk(there);
 	if (services_open(&frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "http/http.h"
 #include "store/state_folder.h"
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -66,6 +67,19 @@ bool marks_own_are_there(void)
 {
 	char own[PATH_MAX];
 	return state_path(MARKS, own, sizeof own) == 0 && access(own, F_OK) == 0;
+}
+
+bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem)
+{
+	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
+		return false;
+	return problem_error(ret_problem, true,
+		"there are no marks at %s yet: push makes them, or name others with --marks%s",
+		quote(place->path).text,
+		marks_of_units_are_there(place->path)
+			? "; the systemd units keep theirs in sqlite:" MARKS_OF_UNITS
+			  ", which root reads with --job NAME"
+			: "");
 }
 
 int marks_open(const struct marks_place *place, const struct services *services,

@@ -35,4 +35,6 @@ void marks_of_units_choose(const char **spec);
 bool marks_of_units_are_there(const char *own);
 /* Whether this user has marks on this host, in the file that is used if no marks are named. */
 bool marks_own_are_there(void);
+/* Whether the file of the marks does not exist; then the sentence says so. */
+bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem);
 void marks_close(struct open_marks *marks);

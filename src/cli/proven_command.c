@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
+#include "cli/open_marks.h"
 #include "cli/other_tools.h"
 #include "cli/push/people.h"
 #include <errno.h>
@@ -83,8 +84,9 @@ static const struct command proven_command = {
 struct view {
 	struct people people;
 	const struct push_options *options;
-	bool lists_proven;                        /* otherwise only files that are not in S3 */
-	uint64_t proven, unproven, failed, links; /* files, and symbolic links beside them */
+	bool lists_proven;                           /* otherwise only files that are not in S3 */
+	uint64_t proven, unproven, failed, excluded; /* files */
+	uint64_t links, specials;
 };
 
 static void on_event(void *arg, const struct s3once_event *event)
@@ -96,10 +98,19 @@ static void on_event(void *arg, const struct s3once_event *event)
 	view->proven += is_proven;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
+	view->excluded += event->type == S3ONCE_EVENT_EXCLUDED;
 	view->links += event->type == S3ONCE_EVENT_LINK;
+	view->specials += event->type == S3ONCE_EVENT_SPECIAL;
+	/* Printed even with --quiet, since the exit status does not show it. */
+	if (event->type == S3ONCE_EVENT_LINK)
+		output_say(view->people.output, "warning: %s is a symbolic link, and not in S3",
+			escaped(event->path).text);
+	if (event->type == S3ONCE_EVENT_SPECIAL)
+		output_say(view->people.output, "warning: %s %s, and not in S3",
+			escaped(event->path).text, event->text);
 	if (event->type == S3ONCE_EVENT_UNPROVEN || event->type == S3ONCE_EVENT_FAILED ||
 		event->type == S3ONCE_EVENT_FATAL || event->type == S3ONCE_EVENT_WARNING ||
-		(event->type == S3ONCE_EVENT_LINK && view->options->verbose) ||
+		(event->type == S3ONCE_EVENT_EXCLUDED && view->options->verbose) ||
 		(is_proven && view->lists_proven))
 		people_event(&view->people, event);
 }
@@ -121,8 +132,20 @@ static int prove_files(
 		.lists_proven = !has_folder || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	options->run.reupload = 0;       /* it is about uploading, and must have no effect here */
-	options->run.report_skipped = 1; /* for LINK events */
+	struct marks_place place;
+	/* If they cannot be parsed, s3once_push_new() reports it. */
+	const bool has_no_marks =
+		!marks_place_parse(
+			options->run.marks ? options->run.marks : "local", &place, problem) &&
+		marks_are_missing(&place, problem);
+	marks_place_clear(&place);
+	if (has_no_marks)
+		return S3ONCE_EXIT_SETUP;
+	/* These two are about uploading, and must have no effect here: a folder stands for all
+	 * files in it, listed or not. */
+	options->run.reupload = 0;
+	options->run.files_from = NULL;
+	options->run.report_skipped = 1; /* for LINK and SPECIAL events */
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
 	const int r = s3once_push_new(&options->run, &push, problem->text, sizeof problem->text);
@@ -134,8 +157,14 @@ static int prove_files(
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
+	if (view.excluded)
+		output_say(&frame->output,
+			"error: %s %s left out by --exclude or --include, and not looked for%s",
+			human_things(view.excluded, "file").text,
+			view.excluded == 1 ? "was" : "were",
+			options->verbose ? "" : " (-v names each)");
 	if (!has_folder || options->quiet || options->json ||
-		!(view.proven + view.unproven + view.failed))
+		!(view.proven + view.unproven + view.failed + view.excluded))
 		return code;
 	/* A folder may have too many files to list them, so only their number is printed. */
 	struct text others = TEXT(200);
@@ -145,13 +174,20 @@ static int prove_files(
 	if (view.failed)
 		text_addf(&others, ", %s could not be checked",
 			human_things(view.failed, "file").text);
+	if (view.excluded)
+		text_addf(&others, ", %s %s left out", human_things(view.excluded, "file").text,
+			view.excluded == 1 ? "was" : "were");
 	if (view.links)
 		text_addf(&others,
 			"; %s %s not in S3, since push skips %s unless --follow is given",
 			human_things(view.links, "symbolic link").text,
 			view.links == 1 ? "is" : "are", view.links == 1 ? "it" : "them");
+	if (view.specials)
+		text_addf(&others, "; %s %s no content",
+			human_things(view.specials, "special file").text,
+			view.specials == 1 ? "has" : "have");
 	output_tell(&frame->output, "%s%s %s in S3%s",
-		(view.unproven || view.failed || view.proven == 1) ? "" : "all ",
+		(view.unproven || view.failed || view.excluded || view.proven == 1) ? "" : "all ",
 		human_things(view.proven, "file").text, view.proven == 1 ? "is" : "are",
 		text_string(&others));
 	text_clear(&others);

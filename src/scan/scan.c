@@ -116,6 +116,11 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	return 0;
 }
 
+void scan_account_for_all(struct scan *scan)
+{
+	scan->options.accounts_for_all = true;
+}
+
 void scan_close(struct scan *scan)
 {
 	if (!scan)
@@ -132,8 +137,8 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 	return order_next(&scan->order, scan->sources, scan->n, ret, ret_problem);
 }
 
-/* Makes source->head the entry that the stream would have for this file. Returns 1; 0 if the file
- * is not in the SOURCE or the filter excludes it; or -errno with a sentence. `directory` is the
+/* Makes source->head the entry that the stream would have for this file, or an EXCLUDED one.
+ * Returns 1; 0 if the file is not in the SOURCE; or -errno with a sentence. `directory` is the
  * absolute path, without symlinks, of the folder that `path` is in. */
 static int look_in_source(
 	struct source *source, const char *path, const char *directory, struct problem *ret_problem)
@@ -160,8 +165,6 @@ static int look_in_source(
 		is_tree ? name : source_name(source));
 	if (relative->error)
 		return scan_no_memory(ret_problem);
-	if (!filter_wants_file(source->options->filter, text_string(relative)))
-		return 0;
 	source_begin_head(source);
 	head->relative = text_string(relative);
 	/* For the moment source->path is the absolute path. source_name_head() makes the path for
@@ -172,13 +175,16 @@ static int look_in_source(
 		return scan_no_memory(ret_problem);
 	entry_look(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
 	require_file(head);
+	if (entry_is_file(head) &&
+		!filter_wants_file(source->options->filter, text_string(relative)))
+		head->kind = SCAN_EXCLUDED;
 	const bool may_be_rotated = source->options->rotated && entry_is_file(head);
 	const int error = may_be_rotated ? rotation_look(source, ret_problem) : 0;
 	return error ? error : source_name_head(source, ret_problem);
 }
 
 /* Symlinks in the folder of the path are resolved. The last component is taken as it was given. The
- * first SOURCE that the file is in makes the entry. */
+ * first SOURCE whose filter wants the file makes the entry. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -189,14 +195,18 @@ int scan_look(
 	int r = directory ? 0 : -errno;
 	if (r < 0)
 		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
+	bool is_excluded = false; /* *ret is the entry of a SOURCE whose filter leaves it out */
 	for (size_t i = 0; directory && r == 0 && i < scan->n; i++) {
 		r = look_in_source(&scan->sources[i], path, directory, ret_problem);
-		if (r > 0)
-			*ret = scan->sources[i].head;
+		if (r <= 0)
+			continue;
+		*ret = scan->sources[i].head;
+		is_excluded = ret->kind == SCAN_EXCLUDED;
+		r = !is_excluded;
 	}
 	free(directory);
 	free(folder);
-	return r;
+	return r || !is_excluded ? r : 1;
 }
 
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,

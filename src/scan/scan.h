@@ -55,6 +55,8 @@ struct scan_options {
 	void *is_over_arg;
 	bool only_looks; /* changes nothing on this host: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
+	bool accounts_for_all; /* a file that the filter leaves out is an EXCLUDED entry, and a
+				  directory on another file system is a PROBLEM */
 };
 /* Whether live logs are taken. */
 static inline bool scan_takes_live(const struct scan_options *options)
@@ -70,6 +72,8 @@ enum scan_kind {
 	SCAN_NOTICE,  /* no file: a remark about other files, in `problem` */
 	SCAN_SPECIAL, /* a socket, named pipe or device that was found and not named, or a directory
 			 where another file system is mounted: skipped */
+	SCAN_EXCLUDED, /* the filter leaves this file out. Only scan_look() makes it, and
+			  scan_next() with accounts_for_all */
 };
 
 /* Valid until the next scan_next() of the same scan. */
@@ -119,12 +123,15 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
  * PROBLEM each, and neither as a FILE. Links and problems come in the order in which they are
  * met. */
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
+/* Sets options.accounts_for_all, before the first scan_next(). */
+void scan_account_for_all(struct scan *scan);
 void scan_close(struct scan *scan);
 
 /* Makes the entry that the scan would make of one file, which is named by a path. Returns 1 and its
  * entry, with the key that a run with these options would use; 0 if the file is in none of the
- * SOURCEs, or the filter excludes it; or -errno with a sentence. The list of files_from is not
- * read, and a collision with another file is not noticed. It must not be called while scan_next()
+ * SOURCEs; or -errno with a sentence. The entry is EXCLUDED if the filter leaves the file out in
+ * each SOURCE that it is in. The list of files_from is not read, and a collision with another file
+ * is not noticed. It must not be called while scan_next()
  * runs, and the entry that scan_next() gave last is no longer valid. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);

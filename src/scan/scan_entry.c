@@ -43,16 +43,19 @@ void entry_set_version(struct scan_entry *entry, const struct file_state *state)
 
 void require_file(struct scan_entry *entry)
 {
-	if (entry->kind == SCAN_SPECIAL)
-		entry->kind = SCAN_PROBLEM;
+	const struct problem found = entry->problem;
+	if (entry->kind != SCAN_SPECIAL)
+		return;
+	entry->kind = SCAN_PROBLEM;
+	problem_set(&entry->problem, "%s; exclude it", found.text);
 }
 
 /* Sentences for types other than a regular file, indexed by the type bits of st_mode. */
 static const char *const what_else[16] = {
-	[S_IFSOCK >> 12] = "is a socket, not a file; exclude it",
-	[S_IFIFO >> 12] = "is a named pipe, not a file; exclude it",
-	[S_IFCHR >> 12] = "is a device, not a file; exclude it",
-	[S_IFBLK >> 12] = "is a device, not a file; exclude it",
+	[S_IFSOCK >> 12] = "is a socket, not a file",
+	[S_IFIFO >> 12] = "is a named pipe, not a file",
+	[S_IFCHR >> 12] = "is a device, not a file",
+	[S_IFBLK >> 12] = "is a device, not a file",
 	[S_IFDIR >> 12] = "is a directory, not a file; list the files in it",
 };
 
@@ -75,7 +78,7 @@ void entry_judge(const struct stat *st, const struct scan_options *options, stru
 	} else if (!S_ISREG(st->st_mode)) {
 		ret->kind = S_ISDIR(st->st_mode) ? SCAN_PROBLEM : SCAN_SPECIAL;
 		const char *what = what_else[(st->st_mode & S_IFMT) >> 12];
-		problem_set(&ret->problem, "%s", what ? what : "is not a regular file; exclude it");
+		problem_set(&ret->problem, "%s", what ? what : "is not a regular file");
 	} else {
 		ret->kind = SCAN_FILE;
 		if (is_too_young(&state, options))

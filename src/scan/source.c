@@ -245,10 +245,13 @@ static int next_itself(struct source *source)
 			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
 		return 1;
 	}
-	if (!filter_wants_file(source->options->filter, head->relative))
+	const bool is_wanted = filter_wants_file(source->options->filter, head->relative);
+	if (!is_wanted && !source->options->accounts_for_all)
 		return 0;
 	entry_judge(&st, source->options, head);
 	require_file(head);
+	if (!is_wanted && entry_is_file(head))
+		head->kind = SCAN_EXCLUDED;
 	return 1;
 }
 

@@ -83,7 +83,8 @@ bool source_has_grown(const struct source *source, const struct scan_entry *foun
  * names in the directories on the way down, however deep and long the paths are. */
 struct walk;
 /* The directory stays open until walk_close, and the options are borrowed until then. The walk uses
- * their fields filter, folders, follow, min_age_ms, now_wall_ns, only_looks and is_over.
+ * their fields filter, folders, follow, min_age_ms, now_wall_ns, only_looks, accounts_for_all and
+ * is_over.
  * `directory` is the absolute path of the directory, without links. Returns 0 or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);

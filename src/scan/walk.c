@@ -248,7 +248,7 @@ static int enter_directory(struct walk *walk, struct scan_entry *ret, struct pro
 	if (r == 0 && walk->options->one_file_system && walk->n_frames &&
 		st.st_dev != walk->frames[0].dev) {
 		close_directory(walk);
-		ret->kind = SCAN_SPECIAL;
+		ret->kind = walk->options->accounts_for_all ? SCAN_PROBLEM : SCAN_SPECIAL;
 		problem_set(
 			&ret->problem, "another file system is mounted there (--one-file-system)");
 		return 1;
@@ -313,14 +313,16 @@ static int visit_name(
 		return scan_no_memory(ret_problem);
 	const char *path = text_string(&walk->path);
 	const bool is_removal = is_removal_folder(&frame->names, i);
+	const bool accounts_for_all = walk->options->accounts_for_all;
 	if (tag == NAMES_DIRECTORY && !is_removal) {
 		const bool is_left_out =
-			filter_prunes(walk->options->filter, path) ||
+			(!accounts_for_all && filter_prunes(walk->options->filter, path)) ||
 			(walk->options->folders && !only_reaches_below(&walk->only, path));
 		return is_left_out ? 0 : enter_directory(walk, ret, ret_problem);
 	}
 	const bool is_wanted = frame->is_wanted || only_has(&walk->only, path);
-	if (!is_removal && (!is_wanted || !filter_wants_file(walk->options->filter, path)))
+	const bool is_excluded = !filter_wants_file(walk->options->filter, path);
+	if (!is_removal && (!is_wanted || (is_excluded && !accounts_for_all)))
 		return 0;
 	if (tag == NAMES_LINK && !walk->options->follow) {
 		ret->kind = SCAN_LINK;
@@ -340,6 +342,8 @@ static int visit_name(
 		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
 	}
 	entry_look(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
+	if (is_excluded && ret->kind != SCAN_SPECIAL)
+		ret->kind = SCAN_EXCLUDED;
 	return 1;
 }
 

@@ -2,6 +2,8 @@
  * the files of the given folders as a push would, compares each with its mark and its object, and
  * reports an event for each. It writes nothing, neither to S3 nor to the marks. */
 #include "base/pool.h"
+#include "scan/names.h"
+#include "scan/open.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
 #include "upload/file/done_now.h"
@@ -12,6 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* No object has the whole content of a log that --live uploads in pieces. */
+#define IN_PIECES                                                                                  \
+	"cannot be checked, since --live uploads logs in pieces; s3once verify checks the objects"
 
 /* number of threads besides the main one, so that eight files are compared at once */
 #define HELPERS 7
@@ -26,8 +32,9 @@ static enum proof prove_unknown(
 }
 
 /* Finds out and reports whether the file is done. Opens and reads the file as an upload would.
- * Takes the candidate. Several workers may call it at once. */
-static enum proof prove_candidate(struct worker *worker, struct candidate *c)
+ * Takes the candidate. If the file may be in pieces, the lack of an object does not show that it is
+ * not done. Several workers may call it at once. */
+static enum proof prove_candidate(struct worker *worker, struct candidate *c, bool may_be_in_pieces)
 {
 	struct run *run = worker->run;
 	struct file *file = file_new(run, c);
@@ -36,8 +43,8 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c)
 	const int fd = file ? scan_open_file(run->files.scan, c->source, c->relative, &file->state)
 			    : -ENOMEM;
 	if (fd < 0) {
-		prove_unknown(
-			run, c->path, c->object_key, PROBLEM("cannot be read: %s", strerror(-fd)));
+		open_explain(fd, "read", &problem);
+		prove_unknown(run, c->path, c->object_key, &problem);
 		if (!file) /* otherwise the file owns the candidate */
 			free(c);
 		file_free(file);
@@ -52,6 +59,8 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c)
 	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0)
 		done = (enum proof)problem_error(
 			&problem, PROOF_UNKNOWN, "it changed while it was read");
+	if (done == PROOF_NO && may_be_in_pieces)
+		done = (enum proof)problem_error(&problem, PROOF_UNKNOWN, IN_PIECES);
 	const enum s3once_event_type event = done == PROOF_YES  ? S3ONCE_EVENT_PROVEN
 					     : done == PROOF_NO ? S3ONCE_EVENT_UNPROVEN
 								: S3ONCE_EVENT_FAILED;
@@ -72,18 +81,21 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	if (is_file && *entry.key) {
 		struct candidate *candidate = feed_new_candidate(&entry);
 		if (candidate)
-			return prove_candidate(worker, candidate);
+			return prove_candidate(
+				worker, candidate, run->options.live && entry.is_rotated);
 		problem_set(&problem, "out of memory");
 	} else if (is_file)
 		problem_set(
 			&problem, "has no key: larger than --max-size, or younger than --min-age");
 	else if (found > 0 && entry.kind == SCAN_PROBLEM)
 		problem = entry.problem;
+	else if (found > 0 && entry.kind == SCAN_EXCLUDED)
+		problem_set(
+			&problem, "was not looked for, since --exclude or --include leaves it out");
 	else if (found > 0)
 		problem_set(&problem, "is not a regular file");
 	else if (found == 0)
-		problem_set(&problem,
-			"does not exist, or is not one of the files that these options upload");
+		problem_set(&problem, "lies in none of the SOURCEs");
 	return prove_unknown(run, path, "", &problem);
 }
 
@@ -96,8 +108,9 @@ struct folders {
 		bool has_found;
 	} * list;
 	size_t n;
-	uv_mutex_t mutex; /* protects the scan, has_found, and what follows */
-	bool is_over;     /* the scan has returned its last entry, or an error */
+	uv_mutex_t mutex;    /* protects the scan, has_found, and what follows */
+	struct names pieces; /* for each piece of a log, the path of the log */
+	bool is_over;        /* the scan has returned its last entry, or an error */
 	enum s3once_exit exit;
 };
 
@@ -130,29 +143,57 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	return is_below;
 }
 
-/* Judges and reports an entry that cannot be compared: a piece of a log, a file without a key, or a
- * problem. A notice is only reported. Kinds that push skips are handled likewise: a link is
- * reported, since it is not in S3, and a socket, pipe or device has no content. */
+/* Judges and reports an entry that cannot be compared. A link, a socket, a pipe or a device has no
+ * content that could be in S3, so it is only reported. A log in pieces is reported later, once for
+ * all its pieces. */
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
 	const struct report_file about = {.path = entry->path};
-	const char *why =
-		entry->is_piece ? "it is uploaded in pieces, which are not compared"
-		: entry->kind == SCAN_WAITS
-			? "has no key yet, since it is younger than --min-age, or a log that may grow"
-			: "has no key, since it is larger than --max-size";
-	if (entry->kind == SCAN_NOTICE)
+	switch (entry->kind) {
+	case SCAN_NOTICE:
 		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
-	if (entry->kind == SCAN_LINK)
+		break;
+	case SCAN_LINK:
 		report_file(report, S3ONCE_EVENT_LINK, &about, NULL);
-	if (entry->kind == SCAN_NOTICE || entry->kind == SCAN_SPECIAL || entry->kind == SCAN_LINK)
-		return;
-	note_done(&folders->exit, entry->kind == SCAN_PROBLEM ? PROOF_UNKNOWN : PROOF_NO);
-	if (entry->kind == SCAN_PROBLEM)
-		prove_unknown(folders->run, entry->path, entry->key, &entry->problem);
-	else
-		report_file(report, S3ONCE_EVENT_UNPROVEN, &about, PROBLEM("%s", why));
+		break;
+	case SCAN_SPECIAL:
+		report_file(report, S3ONCE_EVENT_SPECIAL, &about, &entry->problem);
+		break;
+	case SCAN_EXCLUDED:
+		report_file(report, S3ONCE_EVENT_EXCLUDED, &about, NULL);
+		note_done(&folders->exit, PROOF_UNKNOWN);
+		break;
+	case SCAN_PROBLEM:
+		note_done(&folders->exit,
+			prove_unknown(folders->run, entry->path, entry->key, &entry->problem));
+		break;
+	case SCAN_FILE:
+	case SCAN_WAITS:
+		if (entry->is_piece) {
+			if (names_add(&folders->pieces, '-', entry->path, strlen(entry->path)))
+				run_fail(folders->run, PROBLEM("out of memory"));
+			break;
+		}
+		report_file(report, S3ONCE_EVENT_UNPROVEN, &about,
+			PROBLEM("has no key%s",
+				entry->kind == SCAN_WAITS
+					? " yet, since it is younger than --min-age, or a log "
+					  "that may grow"
+					: ", since it is larger than --max-size"));
+		note_done(&folders->exit, PROOF_NO);
+	}
+}
+
+/* Reports each log that is uploaded in pieces. */
+static void judge_pieces(struct folders *folders)
+{
+	struct names *pieces = &folders->pieces;
+	names_sort(pieces); /* and drop repeated ones */
+	for (size_t i = 0; i < pieces->n; i++)
+		note_done(&folders->exit,
+			prove_unknown(folders->run, names_get(pieces, i), "", PROBLEM(IN_PIECES)));
+	names_clear(pieces);
 }
 
 /* Returns the next file in the folders, or NULL at the end. The caller holds the mutex. */
@@ -190,7 +231,7 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 		uv_mutex_unlock(&folders->mutex);
 		if (!candidate)
 			return;
-		const enum proof done = prove_candidate(worker, candidate);
+		const enum proof done = prove_candidate(worker, candidate, false);
 		uv_mutex_lock(&folders->mutex);
 		note_done(&folders->exit, done);
 		uv_mutex_unlock(&folders->mutex);
@@ -230,6 +271,7 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	if (has_pool)
 		pool_end(&pool);
 	uv_mutex_destroy(&folders->mutex);
+	judge_pieces(folders);
 	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++)
 		if (!folders->list[i].has_found)
 			note_done(&folders->exit,
@@ -278,8 +320,10 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 			run_fail(run, &problem);
 		else if (!(worker = prover_new(run)))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-		else
+		else {
+			scan_account_for_all(run->files.scan);
 			exit = prove_all(worker, files, n);
+		}
 	}
 	worker_free(worker);
 	run_check_lease(run);

@@ -1,6 +1,7 @@
 """`s3once proven`: whether a file may be removed by somebody else. 0 is said only of content that S3 shows now."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -99,9 +100,10 @@ def test_what_cannot_be_known(s3once, s3_wire, target, marks, tree, tmp_path):
 
 @sqlite
 def test_nothing_is_changed(s3once, s3, bucket, target, marks, tree):
-    run = s3once("proven", "--source", tree, tree / "a", target)
-    assert run.code == 1 and not marks.path.exists(), run
-    assert s3.objects(bucket) == {}
+    assert s3once("push", tree / "large", target).code == 0
+    before = marks.path.read_bytes(), s3.objects(bucket)
+    assert s3once("proven", "--source", tree, tree / "a", target).code == 1
+    assert (marks.path.read_bytes(), s3.objects(bucket)) == before
 
 
 @sqlite
@@ -166,15 +168,25 @@ def test_a_whole_folder(s3once, s3, bucket, target, marks, tree):
 
 
 @sqlite
-def test_a_folder_with_what_is_not_uploaded(s3once, target, marks, tree, tmp_path):
-    """Links are said and not asked for, as push skips them. What cannot be read cannot be known, and an empty folder may be a disk that is not mounted."""
+def test_links_and_special_files(s3once, target, marks, tree, tmp_path):
+    """They have no content, so that the exit status is 0. Each is named all the same, even with --quiet."""
     assert s3once("push", tree, target).code == 0
     (tree / "link").symlink_to("a")
+    os.mkfifo(tree / "d" / "pipe")
+    named = {f"s3once: warning: {tree}/link is a symbolic link, and not in S3", f"s3once: warning: {tree}/d/pipe is a named pipe, not a file, and not in S3"}
     run = s3once("proven", tree, target)
-    assert run.code == 0 and "files are in S3; 1 symbolic link is not in S3, since push skips it unless --follow is given" in run.out, run
-    run = s3once("proven", "-v", tree, target)
-    assert run.code == 0 and f"skipped symbolic link {tree}/link" in run.out, run
-    (tree / "link").unlink()
+    assert run.code == 0 and set(run.err.splitlines()) == named, run
+    assert run.out == "all 3 files are in S3; 1 symbolic link is not in S3, since push skips it unless --follow is given; 1 special file has no content\n", run
+    run = s3once("proven", "--quiet", tree, target)
+    assert run.code == 0 and set(run.err.splitlines()) == named and run.out == "", run
+    run = s3once("proven", "--json", tree, target)
+    assert [event["path"] for event in run.events if event["event"] in ("link", "special")] == [f"{tree}/d/pipe", f"{tree}/link"], run
+
+
+@sqlite
+def test_a_folder_without_files(s3once, target, marks, tree, tmp_path):
+    """It may be a disk that is not mounted."""
+    assert s3once("push", tree, target).code == 0
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "link").symlink_to("a")
     run = s3once("proven", tmp_path / "links", target)
@@ -187,6 +199,112 @@ def test_a_folder_with_what_is_not_uploaded(s3once, target, marks, tree, tmp_pat
     assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
     run = s3once("proven", "--source", tree, tmp_path / "empty", target)
     assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
+
+
+@sqlite
+@pytest.mark.parametrize("place", ["words", "environment", "job", "variables of the job"])
+def test_files_that_the_filter_leaves_out(s3once, target, marks, tree, tmp_path, place):
+    """A removal of the folder would lose them, wherever the filter comes from. Their number is printed, even with --quiet."""
+    words, env, lines = [tree, target], {}, f"source = {tree}\ntarget = {target}\n"
+    job = tmp_path / "logs.conf"
+    if place == "words":
+        words = ["--exclude", "d/", "--exclude", "large", *words]
+    elif place == "environment":
+        env = {"S3ONCE_INCLUDE": "a"}
+    else:
+        words = ["--job", job]
+        lines += "exclude = d/\nexclude = large\n" if place == "job" else ""
+    job.write_text(lines)
+    if place == "variables of the job":
+        words, env = ["--job", "logs"], {"S3ONCE_JOBS": str(tmp_path)}
+        job.with_suffix(".env").write_text("S3ONCE_INCLUDE=a\n")
+    assert s3once("push", tree / "a", target).code == 0
+    said = "s3once: error: 2 files were left out by --exclude or --include, and not looked for"
+    run = s3once("proven", *words, env=env)
+    assert (run.code, run.out, run.err) == (3, "1 file is in S3, 2 files were left out\n", f"{said} (-v names each)\n"), run
+    run = s3once("proven", "--quiet", *words, env=env)
+    assert (run.code, run.out, run.err) == (3, "", f"{said} (-v names each)\n"), run
+    run = s3once("proven", "-v", *words, env=env)
+    assert run.code == 3 and said in run.err and {f"left out by --exclude or --include: {tree}/{name}" for name in ("d/b", "large")} <= set(run.out.splitlines()), run
+    events = s3once("proven", "--json", *words, env=env).events
+    assert sorted((event["event"], event["path"]) for event in events) == [("excluded", f"{tree}/d/b"), ("excluded", f"{tree}/large"), ("proven", f"{tree}/a")], events
+
+
+@sqlite
+def test_files_that_a_list_leaves_out(s3once, target, marks, tree, tmp_path):
+    """A folder stands for all files in it, also for those that --files-from does not name."""
+    (tmp_path / "list").write_text("a\n")
+    (tmp_path / "logs.conf").write_text(f"source = {tree}\ntarget = {target}\nfiles-from = {tmp_path}/list\n")
+    assert s3once("run", tmp_path / "logs.conf").code == 0
+    run = s3once("proven", "--job", tmp_path / "logs.conf")
+    assert run.code == 1 and "1 file is in S3, 2 files are not" in run.out, run
+
+
+@sqlite
+def test_another_file_system(s3once, target, marks, tmp_path):
+    """A removal of the folder would go into it, so that it counts also if push skips it."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    (tree / "mnt").mkdir()
+    (tmp_path / "logs.conf").write_text(f"source = {tree}\ntarget = {target}\none-file-system = yes\n")
+    assert s3once("run", tmp_path / "logs.conf").code == 0
+    inside = f'mount -t tmpfs none {tree}/mnt && exec "$@"'
+    run = s3once("proven", "--job", tmp_path / "logs.conf", wrap=["unshare", "--mount", "sh", "-c", inside, "sh"])
+    assert run.code == 3 and f"{tree}/mnt: another file system is mounted there" in run.err, run
+
+
+@sqlite
+def test_logs_in_pieces_cannot_be_checked(s3once, target, marks, tmp_path):
+    """Each is named once, and nothing is said of what is in S3."""
+    tree = make_tree(tmp_path / "tree", {"app.log": b"one\n"})
+    (tmp_path / "logs.conf").write_text(f"source = {tree}\ntarget = {target}\nrotated = yes\nlive = yes\n")
+    assert s3once("run", tmp_path / "logs.conf").code == 0
+    for line in "two", "three":
+        with open(tree / "app.log", "a") as file:
+            file.write(f"{line}\n")
+        assert s3once("run", tmp_path / "logs.conf").code == 0
+    (tree / "app.log").rename(tree / "app.log.1")
+    (tree / "app.log").write_text("four\n")
+    assert s3once("run", tmp_path / "logs.conf").code == 0
+    why = "cannot be checked, since --live uploads logs in pieces; s3once verify checks the objects"
+    run = s3once("proven", "--job", tmp_path / "logs.conf")
+    assert (run.code, run.out) == (3, "0 files are in S3, 2 files could not be checked\n"), run
+    assert sorted(run.err.splitlines()) == sorted(f"s3once: error: {tree}/{name}: {why}" for name in ("app.log", "app.log.1")), run
+    run = s3once("proven", "--job", tmp_path / "logs.conf", tree / "app.log.1")
+    assert (run.code, run.out, run.err) == (3, "", f"s3once: error: {tree}/app.log.1: {why}\n"), run
+
+
+@sqlite
+def test_wrong_marks(s3once, target, marks, tree, tmp_path):
+    assert s3once("push", tree, target).code == 0
+    run = s3once("proven", "--marks", f"sqlite:{tmp_path}/none.db", tree, target)
+    assert run.code == 3 and run.out == "" and f"there are no marks at {tmp_path}/none.db yet: push makes them" in run.err, run
+    assert not (tmp_path / "none.db").exists()
+
+
+@sqlite
+def test_why_a_file_is_not_looked_for(s3once, target, marks, tree, tmp_path):
+    (tmp_path / "logs.conf").write_text(f"source = {tree}\ntarget = {target}\nexclude = large\n")
+    assert s3once("run", tmp_path / "logs.conf").code == 0
+    make_tree(tmp_path, {"other": 1})
+    for path, why in (
+        (tree / "large", "was not looked for, since --exclude or --include leaves it out"),
+        (tree / "none", "does not exist"),
+        (tmp_path / "other", "lies in none of the SOURCEs"),
+    ):
+        run = s3once("proven", "--job", tmp_path / "logs.conf", path)
+        assert (run.code, run.out, run.err) == (3, "", f"s3once: error: {path}: {why}\n"), run
+
+
+@sqlite
+def test_a_file_that_may_not_be_read(s3once, target, marks, tree, tmp_path):
+    assert s3once("push", tree, target).code == 0
+    (tree / "a").chmod(0)
+    for path in (tmp_path, s3once.home, s3once.state, tree):
+        path.chmod(0o755)
+    run = s3once("proven", tree, target, unprivileged=True)
+    assert run.code == 3 and f"{tree}/a: cannot be read: Permission denied; give this user access, or exclude it" in run.err, run
 
 
 @sqlite
@@ -210,6 +328,7 @@ def test_a_file_that_an_interrupted_removal_has_left(s3once, s3, bucket, target,
 def test_the_folders_of_a_job(s3once, target, marks, tree, tmp_path):
     job = tmp_path / "logs.conf"
     job.write_text(f"source = {tree}\ntarget = {target}\n")
+    assert s3once("push", tree / "a", target).code == 0
     assert s3once("proven", "--job", job).code == 1
     assert s3once("run", job).code == 0
     run = s3once("proven", "--job", job)

@@ -42,6 +42,7 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", "", FILE_OF | HAS_TEXT | HAS_REPLY | IS_ERROR},
 	[S3ONCE_EVENT_PROVEN] = {"proven", "in S3:", FILE_OF | HAS_BYTES | HAS_OBJECT},
 	[S3ONCE_EVENT_UNPROVEN] = {"unproven", "not in S3:", FILE_OF | HAS_TEXT},
+	[S3ONCE_EVENT_EXCLUDED] = {"excluded", "left out by --exclude or --include:", HAS_PATH, 1},
 	[S3ONCE_EVENT_MANIFEST] = {"manifest", NULL, HAS_KEY | HAS_BYTES | HAS_OBJECT},
 	[S3ONCE_EVENT_MANIFEST_FAILED] = {"manifest_failed", "",
 		HAS_KEY | HAS_TEXT | HAS_REPLY | IS_ERROR},

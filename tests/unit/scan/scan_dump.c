@@ -27,7 +27,7 @@ static int dump(const struct scan_options *options, bool quiet)
 {
 	struct problem problem;
 	struct scan *scan;
-	size_t counts[6] = {0};
+	size_t counts[7] = {0};
 	uint64_t start_ns = clock_boot_ns();
 	int r = scan_open(options, &scan, &problem);
 	if (r < 0) {

@@ -128,7 +128,8 @@ static void test_content(void)
 /* "kind key" of one file, "none", or the sentence. */
 static void check_look(struct scan *scan, const char *path, const char *want)
 {
-	static const char *const kinds[] = {"file", "problem", "link", "young", "special"};
+	static const char *const kinds[] = {
+		"file", "problem", "link", "waits", "notice", "special", "excluded"};
 	struct scan_entry entry;
 	struct problem problem = {.text = ""};
 	char got[1200];
@@ -167,7 +168,7 @@ static void test_look(void)
 	check_look(scan, "t/a", "problem  of t/a");
 	check_look(scan, "t/none", "problem  of t/none");
 	check_look(scan, "t/no/ne", "t/no: No such file or directory");
-	check_look(scan, "t/b/c.tmp", "none");
+	check_look(scan, "t/b/c.tmp", "excluded  of t/b/c.tmp");
 	check_look(scan, "tt/x", "none");
 	check_look(scan, "one/g", "none");
 	check_look(scan, "one/f", "file p/f-f of one/f");

@@ -123,7 +123,7 @@ static void test_kinds(void)
 	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
 		return;
 	feeds(&f, "k ",
-		"link d\noversized large\nlink link\nspecial pipe: is a named pipe, not a file; exclude it\n"
+		"link d\noversized large\nlink link\nspecial pipe: is a named pipe, not a file\n"
 		"undersized small\nwaiting young: younger than --min-age\n");
 	struct s3once_counts *counts = &f.steps.run->report.locked.counts;
 	CHECK_INT(counts->found, 7);

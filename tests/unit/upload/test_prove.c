@@ -28,6 +28,7 @@ enum beside {
 	COMPRESSING,   /* a rotated log, half compressed */
 	LINK,          /* a symbolic link */
 	PIPE,          /* a named pipe */
+	EXCLUDED,      /* two files that the filter leaves out, one in a folder */
 	NO_TARGET,     /* a link to nothing, where links are followed */
 	NEW_NO_TARGET, /* the same, before a file without a mark */
 	NO_TARGET_NEW, /* the same, behind it */
@@ -41,6 +42,7 @@ static const struct {
 	enum s3once_exit exit;
 	unsigned proven, unproven, failed, links;
 	const char *says;
+	unsigned specials, excluded;
 } rows[] = {
 	/* All of a folder. */
 	{NOTHING, false, NULL, {""}, S3ONCE_EXIT_OK, 1, 0, 0, 0, ""},
@@ -56,13 +58,19 @@ static const struct {
 	{LARGE_NO_KEY, true, NULL, {""}, S3ONCE_EXIT_FILES, 0, 1, 0, 0, "larger than --max-size"},
 	{LIVE, true, NULL, {""}, S3ONCE_EXIT_FILES, 0, 2, 0, 0, ""},
 	{COMPRESSING, true, NULL, {""}, S3ONCE_EXIT_FILES, 0, 2, 0, 0, ""},
-	{LIVE_PIECE, true, NULL, {""}, S3ONCE_EXIT_FILES, 0, 1, 0, 0, "in pieces"},
+	{LIVE_PIECE, true, NULL, {""}, S3ONCE_EXIT_SETUP, 0, 0, 1, 0, "in pieces"},
 	/* Push skips these, and they alone are no folder that push has uploaded. */
 	{LINK, false, NULL, {""}, S3ONCE_EXIT_OK, 1, 0, 0, 1, ""},
-	{PIPE, false, NULL, {""}, S3ONCE_EXIT_OK, 1, 0, 0, 0, ""},
+	{PIPE, false, NULL, {""}, S3ONCE_EXIT_OK, 1, 0, 0, 0, "is a named pipe", 1},
 	{NOTHING, true, NULL, {""}, S3ONCE_EXIT_SETUP, 0, 0, 1, 0, "there is no file in it"},
 	{LINK, true, NULL, {""}, S3ONCE_EXIT_SETUP, 0, 0, 1, 1, "there is no file in it"},
-	{PIPE, true, NULL, {""}, S3ONCE_EXIT_SETUP, 0, 0, 1, 0, "there is no file in it"},
+	{PIPE, true, NULL, {""}, S3ONCE_EXIT_SETUP, 0, 0, 1, 0, "there is no file in it", 1},
+	/* The filter has left these out of the upload, too, and a removal would lose them. */
+	{EXCLUDED, false, NULL, {""}, S3ONCE_EXIT_SETUP, 1, 0, 0, 0, "", 0, 2},
+	{EXCLUDED, true, NULL, {""}, S3ONCE_EXIT_SETUP, 0, 0, 0, 0, "", 0, 2},
+	{EXCLUDED, false, NULL, {"d"}, S3ONCE_EXIT_SETUP, 0, 0, 0, 0, "", 0, 1},
+	{EXCLUDED, false, NULL, {"k"}, S3ONCE_EXIT_OK, 1, 0, 0, 0, ""},
+	{EXCLUDED, false, NULL, {"x"}, S3ONCE_EXIT_SETUP, 0, 0, 1, 0, "--exclude or --include"},
 	/* What cannot be known is worse than what is not done, in either order. */
 	{NO_TARGET, false, NULL, {""}, S3ONCE_EXIT_SETUP, 1, 0, 1, 0, "does not exist"},
 	{NEW_NO_TARGET, false, NULL, {""}, S3ONCE_EXIT_SETUP, 1, 1, 1, 0, ""},
@@ -123,10 +131,16 @@ static void make_beside(struct steps *steps, enum beside beside)
 	o->rotated = beside == LIVE || beside == LIVE_PIECE || beside == COMPRESSING;
 	o->live = beside == LIVE_PIECE;
 	o->follow = beside == NO_TARGET || beside == NEW_NO_TARGET || beside == NO_TARGET_NEW;
+	if (beside == EXCLUDED) {
+		static const struct s3once_rule rules[] = {
+			{S3ONCE_RULE_EXCLUDE, "d/"}, {S3ONCE_RULE_EXCLUDE, "x"}};
+		o->rules = rules;
+		o->n_rules = 2;
+	}
 	make_folder(steps, "empty");
-	if (beside == NEW || is_young || is_large)
+	if (beside == NEW || beside == EXCLUDED || is_young || is_large)
 		make(steps, "x", is_young);
-	if (beside == NEW_BELOW) {
+	if (beside == NEW_BELOW || beside == EXCLUDED) {
 		make_folder(steps, "d");
 		make(steps, "d/x", false);
 	}
@@ -209,6 +223,8 @@ static void test_row(size_t i)
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_UNPROVEN], rows[i].unproven);
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], rows[i].failed);
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_LINK], rows[i].links);
+	good &= CHECK_INT(steps.events[S3ONCE_EVENT_SPECIAL], rows[i].specials);
+	good &= CHECK_INT(steps.events[S3ONCE_EVENT_EXCLUDED], rows[i].excluded);
 	good &= steps_say(&steps, rows[i].says);
 	if (!good)
 		fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
