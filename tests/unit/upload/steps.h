@@ -117,7 +117,9 @@ static inline bool steps_begin(struct steps *steps, const struct script_step *sc
 	while (scan_next(run->files.scan, &entry, &steps->problem) > 0 && entry.kind != SCAN_FILE)
 		;
 	steps->worker = worker_new(run);
-	steps->file = file_new(run, feed_new_candidate(&entry));
+	struct candidate *candidate = feed_new_candidate(&entry);
+	candidate->is_piped = run->options.read != NULL;
+	steps->file = file_new(run, candidate);
 	return CHECK(steps->worker && steps->file) &&
 	       CHECK_INT(file_open(steps->worker, steps->file), STEP_NEXT);
 }
