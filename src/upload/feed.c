@@ -232,14 +232,19 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		report_note_unshipped(report, entry->mtime_ns);
 }
 
-/* Reports patterns that match nothing, and directories without files. With options.files_from, a
- * directory may well have no file of the list. An --exclude that matches nothing is not worth a
- * warning, only a note. has_found has an element for each source. */
+/* Reports directories without files and, unless there are no files at all, patterns that match
+ * nothing. With options.files_from, a directory may well have no file of the list. An --exclude
+ * that matches nothing is not worth a warning, only a note. has_found has an element for each
+ * source. */
 static void warn_unmatched(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
 	static const char *const names[] = {"exclude", "include", "exclude-from"};
-	for (size_t i = 0; run->files.filter && i < o->n_rules; i++) {
+	const bool has_left_out = run->files.filter && filter_has_left_out(run->files.filter);
+	bool has_files = has_left_out;
+	for (size_t i = 0; i < o->n_sources; i++)
+		has_files |= has_found[i];
+	for (size_t i = 0; run->files.filter && has_files && i < o->n_rules; i++) {
 		const enum s3once_rule_kind kind = o->rules[i].kind;
 		if (filter_has_matched(run->files.filter, i))
 			continue;
@@ -254,9 +259,8 @@ static void warn_unmatched(struct run *run, const bool *has_found)
 			continue;
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("there are no files in %s%s", quote(o->sources[i]).text,
-				run->files.filter
-					? " but those that --exclude and --include leave out"
-					: ""));
+				has_left_out ? " but those that --exclude and --include leave out"
+					     : ""));
 	}
 }
 

@@ -175,6 +175,8 @@ def test_an_empty_source_is_a_warning(s3once, s3, bucket, tmp_path):
     assert run.code == 0 and f"warning: there are no files in {tmp_path}/empty\n" in run.err and "in {tree}" not in run.err, run
     run = s3once("push", tree, f"s3://{bucket}", "--include", "*.log")
     assert f"warning: there are no files in {tree} but those that --exclude and --include leave out" in run.err, run
+    run = s3once("push", "--exclude", "*.part", tmp_path / "empty", f"s3://{bucket}")
+    assert f"warning: there are no files in {tmp_path}/empty\n" in run.err and "matches nothing" not in run.err, run  # a disk that is not mounted, perhaps
     run = s3once("push", "-q", "--files-from", "-", tree, f"s3://{bucket}", stdin=b"")
     assert (run.code, run.out, run.err) == (0, "", ""), run  # it is the list that is empty
 

@@ -191,6 +191,7 @@ struct rule {
 struct filter {
 	struct rule *rules;
 	size_t n, n_said;
+	bool has_left_out; /* a file, or a whole directory */
 };
 
 int filter_new(struct filter **ret)
@@ -355,7 +356,13 @@ bool filter_wants_file(struct filter *filter, const char *relative)
 		wants = is_decided ? wants : rule->include;
 		is_decided = true;
 	}
+	filter->has_left_out |= !wants;
 	return wants;
+}
+
+bool filter_has_left_out(const struct filter *filter)
+{
+	return filter->has_left_out;
 }
 
 bool filter_has_matched(const struct filter *filter, size_t i)
@@ -390,8 +397,10 @@ bool filter_prunes(struct filter *filter, const char *relative_directory)
 					   glob_may_match_below(rule->pattern, relative_directory));
 		rule->has_matched |= prunes; /* an include that keeps the directory may match later,
 						but has not yet */
+		filter->has_left_out |= prunes;
 		if (prunes || keeps)
 			return prunes;
 	}
+	filter->has_left_out |= filter->rules[0].include;
 	return filter->rules[0].include;
 }

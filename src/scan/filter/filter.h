@@ -30,6 +30,8 @@ bool filter_prunes(struct filter *filter, const char *relative_directory);
 /* Whether rule i, in the order in which they were added, has matched any path of the two calls
  * above. The patterns of a file are one rule. */
 bool filter_has_matched(const struct filter *filter, size_t i);
+/* Whether the two calls above have left out any path. */
+bool filter_has_left_out(const struct filter *filter);
 
 /* Whether the pattern is well formed: every '[' closed. */
 bool glob_valid(const char *pattern);

@@ -282,6 +282,23 @@ static void test_odd_times(void)
 	end(&f);
 }
 
+/* An empty tree may be a disk that is not mounted. It says nothing about the patterns. */
+static void test_unmatched_by_nothing(void)
+{
+	static const struct s3once_rule rules[] = {
+		{S3ONCE_RULE_EXCLUDE, "k"}, {S3ONCE_RULE_INCLUDE, "i"}};
+	struct feeding f;
+	if (!begin(&f, "rm k"))
+		return;
+	f.steps.options.rules = rules;
+	f.steps.options.n_rules = 2;
+	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	feeds(&f, "", "warning: there are no files in TREE\n");
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
 /* Patterns that match nothing, and folders without files, are worth a word, but only if all of the
  * tree was read. */
 static void test_unmatched(void)
@@ -494,6 +511,7 @@ int main(void)
 	test_own_files();
 	test_odd_times();
 	test_unmatched();
+	test_unmatched_by_nothing();
 	test_blocks();
 	test_final();
 	test_many_files();
