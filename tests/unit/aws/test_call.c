@@ -3,6 +3,7 @@
 #include "aws/credentials/credentials_providers.h"
 #include "aws/service.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "s3/s3_reply.h"
 #include <errno.h>
 
@@ -271,6 +272,74 @@ static void test_throttled(void)
 	/* After a server's error, another connection, perhaps to another server. */
 	CHECK(f.server.requests[5].connection > f.server.requests[4].connection);
 	end(&f);
+}
+
+/* Finds the wait before the next attempt in the log. */
+static void note_wait(void *arg, enum log_level level, const char *line)
+{
+	uint64_t *wait_ms = arg;
+	const char *again = strstr(line, "; again in ");
+	if (again)
+		*wait_ms = strtoull(again + 11, NULL, 10);
+}
+
+/* The wait that a reply asks for. None of these waits begins, since each would outlive the deadline
+ * of the call. */
+static void test_asked_waits(void)
+{
+#define DATE       "Date: Sat, 21 Nov 2026 07:56:"
+#define AFTER      "Retry-After: Sat, 21 Nov 2026 07:"
+#define NONE       1000000 /* the reply asks for no wait that counts */
+#define LONGEST_MS 60000
+	static const struct {
+		const char *headers;
+		uint64_t wait_ms;
+	} rows[] = {
+		{"Retry-After: 7\r\n", 7000},
+		{"Retry-After: 59\r\n", 59000},
+		{"Retry-After: 60\r\n", LONGEST_MS},
+		{"Retry-After: 61\r\n", LONGEST_MS},
+		{"Retry-After: 18446744073709552\r\n", LONGEST_MS},
+		{"Retry-After: 18446744073709551615\r\n", LONGEST_MS},
+		{"x-amz-retry-after: 7001\r\n", 7001},
+		{"x-amz-retry-after: 59999\r\n", 59999},
+		{"x-amz-retry-after: 60001\r\n", LONGEST_MS},
+		{"x-amz-retry-after: 7001\r\nRetry-After: 9\r\n", 7001},
+		{"x-amz-retry-after: soon\r\nRetry-After: 9\r\n", 9000},
+		/* a date, by the reply's own clock */
+		{DATE "10 GMT\r\n" AFTER "56:28 GMT\r\n", 18000},
+		{DATE "10 GMT\r\n" AFTER "58:28 GMT\r\n", LONGEST_MS},
+		{DATE "10 GMT\r\n" AFTER "56:10 GMT\r\n", NONE},
+		{DATE "10 GMT\r\n" AFTER "55:28 GMT\r\n", NONE},
+		{AFTER "56:28 GMT\r\n", NONE},
+		{"Retry-After: soon\r\n", NONE},
+		{"Retry-After: -7\r\n", NONE},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char reply[400];
+		snprintf(reply, sizeof reply, "HTTP/1.1 500 X\r\n%sContent-Length: 0\r\n\r\n",
+			rows[i].headers);
+		const struct script_step steps[] = {{reply}, {OK_REPLY}};
+		struct fixture f;
+		uint64_t wait_ms = NONE;
+		if (!begin(&f, steps, 2))
+			return;
+		struct call call = get_call();
+		call.limits.deadline_ns = clock_boot_ns() + 5 * NS_PER_S;
+		log_set_level(LOG_DEBUG);
+		log_set_sink(note_wait, &wait_ms);
+		const struct result result = run(&f, call);
+		log_set_sink(NULL, NULL);
+		log_set_level(LOG_WARNING);
+		script_stop(&f.server);
+		const bool is_asked = rows[i].wait_ms != NONE;
+		/* Without such a header it is the wait of a first retry. */
+		if (!CHECK_INT(result.outcome, is_asked ? OUTCOME_ABANDONED : OUTCOME_OK) ||
+			!CHECK(is_asked ? wait_ms == rows[i].wait_ms : wait_ms <= 50) ||
+			!CHECK_INT(f.server.n_requests, is_asked ? 1 : 2))
+			fprintf(stderr, "\trow %zu: %" PRIu64 " ms\n", i, wait_ms);
+		end(&f);
+	}
 }
 
 /* In mode "standard" a throttled service is asked for as much at once as before. */
@@ -741,6 +810,7 @@ int main(void)
 	test_same_request();
 	test_resent_by_curl();
 	test_throttled();
+	test_asked_waits();
 	test_retry_mode();
 	test_used_up();
 	test_patience();
