@@ -5,9 +5,11 @@
 #include "cli/child.h"
 #include "cli/output.h"
 #include "cli/push/notifier.h"
+#include "cli/signals.h"
 #include "upload/push_struct.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #define ANSWER(status)                                                                             \
@@ -28,6 +30,7 @@ void uv_sleep(unsigned ms)
 /* What the fake child does, and what it was asked for. */
 static struct {
 	int error, status, signal;
+	bool hangs; /* until a signal comes for us */
 } child;
 static struct {
 	unsigned n;
@@ -60,8 +63,12 @@ int child_start(const struct child_options *options, pid_t *ret)
 	if (*ret == 0) {
 		if (child.signal)
 			kill(getpid(), child.signal);
+		if (child.hangs)
+			sleep(20);
 		_exit(child.status);
 	}
+	if (child.hangs)
+		raise(SIGTERM);
 	return 0;
 }
 
@@ -143,6 +150,7 @@ static void test_end(void)
 						  .text = "t",
 						  .code = "",
 						  .request_id = ""});
+		notifier.failures_left_out = i;
 		setenv("S3ONCE_COUNT_OF_OLD", "9", 1);
 		notifier_end(&notifier, push, NULL, rows[i].code);
 		notifier_clear(&notifier);
@@ -158,6 +166,8 @@ static void test_end(void)
 			good &= CHECK(strstr(request->body, "\"bucket\": \"bkt\"") != NULL);
 			good &= CHECK(strstr(request->body, "\"prefix\": \"pre\"") != NULL);
 			good &= CHECK(strstr(request->body, "\"/t/broken\"") != NULL);
+			snprintf(line, sizeof line, "\"failures_left_out\": %zu", i);
+			good &= CHECK(strstr(request->body, line) != NULL);
 			snprintf(line, sizeof line, "\"exit\": %d", rows[i].code);
 			good &= CHECK(strstr(request->body, line) != NULL);
 			if (*rows[i].command)
@@ -340,6 +350,78 @@ static void test_failures(void)
 	notifier_clear(&notifier);
 }
 
+/* The metrics go to their own URL, whatever the exit status, if there are some. */
+static void test_metrics(void)
+{
+	static const struct metric_kind kind = {"m", "gauge", "An m."};
+	static const struct {
+		bool has_url, has_metrics;
+		struct script_step steps[2];
+		unsigned n;
+		const char *says;
+	} rows[] = {
+		{true, true, {ANSWER("200")}, 1, ""},
+		{true, false, {ANSWER("200")}, 0, ""},
+		{false, true, {ANSWER("200")}, 0, ""},
+		{true, true, {ANSWER("503"), ANSWER("400")}, 2,
+			"warning: --metrics: the metrics of the run are lost: the server answered "
+			"with HTTP status 400"},
+	};
+	struct metrics metrics = {0};
+	metrics_add(&metrics, &kind, "job=\"j\",target=\"s3://b\"", "x=\"a\\\"b\\n\"", "%d", 7);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct script_server server;
+		char url[100];
+		if (!script_start(&server, rows[i].steps, 2))
+			break;
+		snprintf(url, sizeof url, "%s/v1/metrics", server.url);
+		const struct push_options options = {.metrics_otlp = rows[i].has_url ? url : NULL,
+			.run = {.bucket = "b", .prefix = ""}};
+		struct output output = begin_output();
+		struct notifier notifier = {.options = &options, .output = &output};
+		notifier_end(&notifier, NULL, rows[i].has_metrics ? &metrics : NULL, (int)i);
+		notifier_clear(&notifier);
+		end_output(&output);
+		script_stop(&server);
+		bool good = CHECK_INT(server.n_requests, rows[i].n);
+		for (size_t k = 0; k < server.n_requests; k++) {
+			static const char *const parts[] = {"\"name\":\"m\"", "An m.",
+				"{\"key\":\"exported_job\",\"value\":{\"stringValue\":\"j\"}}",
+				"{\"key\":\"target\",\"value\":{\"stringValue\":\"s3://b\"}}",
+				"{\"key\":\"x\",\"value\":{\"stringValue\":\"a\\\"b\\n\"}}",
+				"\"asDouble\":7.0"};
+			const struct script_request *request = &server.requests[k];
+			good &= CHECK(strncmp(request->head, "POST /v1/metrics ", 17) == 0);
+			for (size_t m = 0; m < sizeof parts / sizeof *parts; m++)
+				good &= CHECK(strstr(request->body, parts[m]) != NULL);
+			if (!good)
+				fprintf(stderr, "\t%s\n", request->body);
+		}
+		good &= CHECK(*rows[i].says ? strstr(printed, rows[i].says) != NULL : !*printed);
+		script_clear(&server);
+		if (!good)
+			fprintf(stderr, "\trow %zu: %s\n", i, printed);
+	}
+	metrics_clear(&metrics);
+}
+
+/* A signal ends a command that hangs. */
+static void test_signal(void)
+{
+	const struct push_options options = {
+		.on_success = "good", .run = {.bucket = "b", .prefix = ""}};
+	struct output output = begin_output();
+	struct notifier notifier = {.options = &options, .output = &output};
+	memset(&child, 0, sizeof child);
+	child.hangs = true;
+	signals_count("");
+	notifier_end(&notifier, NULL, NULL, 0);
+	CHECK_INT(signals_restore(), SIGTERM);
+	end_output(&output);
+	CHECK(strstr(printed, "warning: --on-success: the command was ended: a signal came") !=
+		NULL);
+}
+
 int main(void)
 {
 	const int fd = mkstemp(log_path);
@@ -350,6 +432,8 @@ int main(void)
 	test_commands();
 	test_begin();
 	test_failures();
+	test_metrics();
+	test_signal();
 	unlink(log_path);
 	return check_result();
 }
