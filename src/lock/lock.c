@@ -22,14 +22,21 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	return r;
 }
 
-int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem)
+int lock_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
+	const struct problem *problem)
 {
+	const bool has_sort = *locks->sk_name != '\0';
 	/* the message of DynamoDB for a key whose attributes are not those of the table */
 	const bool has_other_keys = strstr(problem->text, "does not match the schema");
-	lock_error(ret, r, "%s%s", problem->text,
-		has_other_keys ? ": the table's keys are not those of this dialect, or have other "
-				 "names: say which it has"
-			       : "");
+	if (has_other_keys)
+		lock_error(ret, r,
+			"table %s: %s: these locks need the partition key %s and %s%s: give another table "
+			"(--locks), or the keys that it has (--dialect, --key-name, --sort-name)",
+			quote(locks->table_name).text, problem->text, quote(locks->pk_name).text,
+			has_sort ? "the sort key " : "no sort key",
+			has_sort ? quote(locks->sk_name).text : "");
+	else
+		lock_error(ret, r, "%s", problem->text);
 	if (ret) {
 		snprintf(ret->code, sizeof ret->code, "%s", problem->code);
 		snprintf(ret->request_id, sizeof ret->request_id, "%s", problem->request_id);
@@ -234,7 +241,7 @@ static int release_row(
 		if (ret)
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
-		r = lock_failed(ret, -EIO, &problem);
+		r = lock_failed(lock->locks, ret, -EIO, &problem);
 	} else if (!own_files_are_in_place(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
@@ -320,7 +327,7 @@ static int renew_lock(
 	if (o == OUTCOME_OK)
 		return 0;
 	return o == OUTCOME_REFUSED ? report_stale_handle(lock, ret)
-				    : lock_failed(ret, -EIO, &problem);
+				    : lock_failed(lock->locks, ret, -EIO, &problem);
 }
 
 int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret)

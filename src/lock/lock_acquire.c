@@ -188,7 +188,7 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 {
 	if (atomic_load(&a->locks->closed))
 		return lock_error(a->error, -ECANCELED, "the client was closed");
-	return lock_failed(a->error, -EIO, problem);
+	return lock_failed(a->locks, a->error, -EIO, problem);
 }
 
 /* Implements call_limits.abandon: whether the client was closed. Reports a request that has waited

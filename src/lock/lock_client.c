@@ -275,8 +275,9 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	if (error) {
 		if (!problem.text[0])
 			problem_set(&problem, "the locks cannot be opened: %s", strerror(-error));
+		error = lock_failed(locks, ret, error == -ENOMEM ? -ENOMEM : -EIO, &problem);
 		destroy_locks(locks);
-		return lock_failed(ret, error == -ENOMEM ? -ENOMEM : -EIO, &problem);
+		return error;
 	}
 	*ret_locks = locks;
 	return 0;
@@ -306,7 +307,7 @@ static int prepare_place(struct s3once_locks *locks, struct s3once_lock_error *r
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const enum outcome o = locks->store->ops->prepare(conn, &no_limits, &problem);
 	store_conn_free(conn);
-	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
 }
 
 int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,
@@ -333,7 +334,7 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MOST_MS,
 	};
 	if (table_make(locks->aws, locks->http, &making, &made, &problem) != OUTCOME_OK)
-		return lock_failed(ret, -EIO, &problem);
+		return lock_failed(locks, ret, -EIO, &problem);
 	*ret_created = made.created;
 	/* These are no failures, but the user learns of them. */
 	if (made.shape.is_split)

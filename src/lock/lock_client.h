@@ -120,7 +120,8 @@ int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shap
  * and lock_failed() takes the problem of a request, with its code and request id. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem);
+int lock_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
+	const struct problem *problem);
 /* As lock_error(), with a sentence about the owner who holds this row of the lock `key`. */
 int lock_error_held(
 	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row);

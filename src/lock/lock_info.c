@@ -84,7 +84,7 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	store_conn_free(conn);
 	if (o == OUTCOME_ABSENT)
 		return lock_error(ret, -ENOENT, "there is no such lock");
-	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
 }
 
 /* Begins to hold the lock, if its row is held and has a version of the handle's acquisition.
@@ -293,7 +293,7 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	store_conn_free(conn);
 	if (listing.r) /* the user's visitor has ended the listing; then the outcome is LOCAL */
 		return listing.r;
-	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
 }
 
 int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *sort_key,
@@ -328,7 +328,7 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 				"the row has no version by which its holder could be meant: if nobody "
 				"holds it, delete it in the table");
 	} else if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
-		r = lock_failed(ret, -EIO, &problem);
+		r = lock_failed(locks, ret, -EIO, &problem);
 	}
 	item_clear(&present);
 	return r;

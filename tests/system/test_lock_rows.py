@@ -339,6 +339,15 @@ def test_a_handle_is_good_in_its_own_place_only(s3once, dynamodb, table, tmp_pat
     assert s3once("lock", "release", handle).code == 0
 
 
+def test_a_table_with_other_keys_is_named_with_the_options(s3once, dynamodb, table):
+    Table(dynamodb, s3once, table, "python")
+    for command in (["status", "k"], ["acquire", "--lease", "1m", "k"]):
+        run = s3once("lock", *command)
+        assert run.code == 3 and f"table {table}: " in run.err, run
+        assert "need the partition key key and no sort key: give another table (--locks), or the keys" in run.err, run
+        assert "(--dialect, --key-name, --sort-name)" in run.err, run
+
+
 def test_sort_keys_are_locks_of_their_own(s3once, dynamodb, table):
     locks = Table(dynamodb, s3once, table, "java sorted")
     tokens = []

@@ -109,7 +109,7 @@ struct command {
 	const char *name;
 	const char *operands;       /* "SOURCE... s3://BUCKET[/PREFIX]"; "": there are none */
 	struct operand_count takes; /* how many operands there are */
-	const char *about; /* whole lines, of at most 79 columns, as --help prints them */
+	const char *about;          /* whole lines, of at most 79 columns, as --help prints them */
 	const struct option_group *groups; /* --help is in none of them, and comes last */
 	/* The options that the frame adds behind these groups: a set of enum shared_options
 	 * (commands.h), and own ones about the output. NULL: there are no own ones. */
