@@ -192,6 +192,16 @@ def test_short_commands_take_over_a_dead_lock(s3once, place):
     assert 1.9 < time.monotonic() - begun < 25
 
 
+def test_status_shows_a_dead_holder_once_it_is_known(s3once, local):
+    """Another user, who has not seen the row before, cannot tell a dead holder from a living one."""
+    assert s3once("lock", "acquire", "--lease", "2s", "--owner", "anna", "k").code == 0
+    assert "not renewed" not in s3once("lock", "status", "k").out
+    time.sleep(2.1)
+    assert re.match(r"k: held by anna, lease 2s, not renewed for \d+s: the next one takes it over, ", s3once("lock", "status", "k").out)
+    assert "not renewed" not in s3once("lock", "status", "k", env={"XDG_STATE_HOME": str(s3once.folder / "other")}).out
+    assert s3once("lock", "acquire", "--lease", "2s", "--wait", "0", "k").code == 0
+
+
 def test_run_passes_the_exit_code_on_and_tells_the_command(s3once, place):
     script = 'echo "$S3ONCE_LOCK_KEY $S3ONCE_LOCK_TOKEN"; test -p /proc/self/fd/$S3ONCE_LOCK_FD && exit 7'
     for token in (1, 2):
@@ -350,6 +360,14 @@ def test_loss_ends_the_command(s3once, place, tmp_path):
     assert result.code == 5 and "lost" in result.err, result
     assert is_gone(command)
     assert {"term", "eof"} <= set((tmp_path / "said").read_text().split())
+
+
+def test_a_command_that_succeeds_after_the_loss_has_no_success(s3once, local, tmp_path):
+    script = "while :; do sleep 0.05; done"
+    run, _ = start_holder(s3once, tmp_path, "--lease", "2s", script=script, trap="trap 'exit 0' TERM")
+    break_it(s3once)
+    result = run.wait(60)
+    assert result.code == 5 and "lost" in result.err, result
 
 
 def break_it(s3once, key="k"):

@@ -176,6 +176,12 @@ static void print_line(const struct s3once_lock_info *info)
 		text_add(&line, ", lease ");
 		value_show_duration(&line, info->lease_ms);
 	}
+	if (info->held && info->lease_ms && info->unchanged_ms >= info->lease_ms) {
+		const uint64_t unit_ms = info->unchanged_ms < 120000 ? 1000 : 60000;
+		text_add(&line, ", not renewed for ");
+		value_show_duration(&line, info->unchanged_ms / unit_ms * unit_ms);
+		text_add(&line, ": the next one takes it over");
+	}
 	if (info->held && info->expires_s && info->expires_s <= CLOCK_LAST_S) {
 		clock_format_iso(info->expires_s, time);
 		text_addf(&line, ", expires %s", time);
