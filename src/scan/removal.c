@@ -275,13 +275,24 @@ static enum removal_end explain_not_taken(
 		problem_set(
 			ret, "it is not moved, since --move-to is on another file system or mount");
 	else
-		problem_set(ret, "it cannot be moved: %s", strerror(-error));
+		problem_set(ret, "it cannot be moved: %s%s", strerror(-error),
+			error == -EACCES ? "; give this user write permission on the folders of "
+					   "--move-to"
+					 : "");
 	return REMOVAL_FAILED;
+}
+
+/* Returns the folder of a path, quoted. */
+static struct quoted quote_folder(const char *path)
+{
+	const size_t n = (size_t)(path_name(path) - path);
+	return n ? quote_bytes(path, n > 1 ? n - 1 : 1) : quote(".");
 }
 
 /* Sets the sentence for a file that take_to_folder() could not rename because of this -errno.
  * Returns REMOVAL_KEPT or REMOVAL_FAILED. */
-static enum removal_end explain_not_aside(int error, struct problem *ret)
+static enum removal_end explain_not_aside(
+	const struct removal *removal, int error, struct problem *ret)
 {
 	if (error == -EWOULDBLOCK)
 		return problem_error(
@@ -298,6 +309,11 @@ static enum removal_end explain_not_aside(int error, struct problem *ret)
 		problem_set(ret, "it is not removed, since its file system cannot rename without "
 				 "replacing (NFS, for instance); remove it by other means, which "
 				 "may ask s3once proven");
+	else if (error == -EACCES || error == -EPERM)
+		problem_set(ret,
+			"it is not removed, since this user (uid %u) may not rename it in its "
+			"folder %s (%s): give this user write permission on the folder",
+			(unsigned)geteuid(), quote_folder(removal->path).text, strerror(-error));
 	else
 		problem_set(ret, "it cannot be renamed before it is removed: %s", strerror(-error));
 	return REMOVAL_FAILED;
@@ -318,7 +334,7 @@ static enum removal_end remove_leased(
 		return explain_not_taken(removal, -EEXIST, ret);
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
-		return explain_not_aside(folder_fd, ret);
+		return explain_not_aside(removal, folder_fd, ret);
 	/* The file is in our folder now: it is removed or moved from there, or put back. */
 	const bool is_same = is_still_the_file(removal, folder_fd, lease);
 	const int error = is_same ? remove_or_move(removal, folder_fd) : 0;

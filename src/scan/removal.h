@@ -18,6 +18,7 @@
 struct removal {
 	int directory_fd; /* the folder that the file is in; O_PATH is enough; borrowed */
 	const char *name; /* name of the file in this folder */
+	const char *path; /* path of the file, for sentences */
 	int fd;           /* the file, open for reading only, whose content was proven; borrowed */
 	/* state of the file when its content was read. Its ctime must not change either before the
 	 * file is renamed, unless ctime_ns is 0 */

@@ -122,8 +122,18 @@ def test_content_that_was_changed_behind_the_times_stays(s3once, target, marks, 
     os.utime(tree / "a", ns=(status.st_atime_ns, status.st_mtime_ns))
     run = s3once("push", tree, target, "--delete-after", "--json")
     (event,) = told(run, "not_removed")
-    assert run.code == 1 and "content is not what was uploaded" in event["text"], run
+    assert run.code == 1 and "content is not what was uploaded" in event["text"] and "--compare-content" in event["text"], run
     assert (tree / "a").read_bytes() == b"x" * 100
+
+
+def test_a_folder_that_may_not_be_written(s3once, target, marks, tmp_path):
+    """The sentence names the folder, and the permission that is missing."""
+    tree = make_tree(tmp_path / "tree", {"d/ok": 10})
+    (tree / "d").chmod(0o555)
+    run = s3once("push", tree, target, "--delete-after", unprivileged=True)
+    (tree / "d").chmod(0o755)
+    words = f"may not rename it in its folder {tree}/d (Permission denied): give this user write permission on the folder"
+    assert run.code == 1 and words in run.err, run
 
 
 def test_a_file_that_was_written_a_moment_ago_is_read_again(s3once, target, marks, tmp_path):

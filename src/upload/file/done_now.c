@@ -47,7 +47,9 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 		return cannot_read(error, ret);
 	if (recorded_matches_bytes(&recorded, &sums) == PROOF_YES)
 		return PROOF_YES;
-	return not_done(ret, "its content is not what was uploaded, although its size is");
+	return not_done(ret,
+		"its content is not what was uploaded, although its size is: --compare-content "
+		"finds such files, and --if-changed says what becomes of their objects");
 }
 
 /* Whether the object's etag is the MD5 of the whole file, which is read for that. Also false if the

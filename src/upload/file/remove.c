@@ -91,7 +91,8 @@ void remove_file(struct worker *worker, struct file *file)
 	char target[KEY_BYTES_MAX + 1];
 	below += *below == '/';
 	snprintf(target, sizeof target, "%.*s", (int)(strlen(below) - others), below);
-	struct removal removal = {.fd = file->fd,
+	struct removal removal = {.path = c->path,
+		.fd = file->fd,
 		.state = file->state,
 		.linked = (o->remove_even & S3ONCE_REMOVE_LINKED) != 0,
 		.open = (o->remove_even & S3ONCE_REMOVE_OPEN) != 0,

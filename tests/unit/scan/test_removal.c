@@ -119,6 +119,7 @@ static struct removal begin(void)
 {
 	make_file("t/f", PROVEN);
 	struct removal removal = {.name = "f",
+		.path = "t/f",
 		.directory_fd = open("t", O_RDONLY | O_DIRECTORY),
 		.fd = open("t/f", O_RDONLY),
 		.owner = geteuid(),
