@@ -10,7 +10,7 @@ from boto3.s3.transfer import TransferConfig
 from tests.faults import faults
 from tests.faults.proxy import Proxy
 from tests.system.harness import MIB, S3, content, expected_objects, make_tree, wait_until
-from tests.system.pushing import LOOKS_AT_BUCKET, VISIBLE_WRITES, assert_done, counts, marks_of, told
+from tests.system.pushing import LOOKS_AT_BUCKET, VISIBLE_WRITES, assert_done, counts, marks_of, summary, told
 
 LARGE = 24 * MIB  # more than sockets hold: the rest is read only once the proxy reads
 WAYS = {"PutObject": "25MiB", "UploadPart": "5MiB"}
@@ -139,6 +139,7 @@ def test_file_that_goes_away(s3once, s3, s3_wire, bucket, marks, tmp_path, chang
     rule.released.set()
     run = run.wait()
     assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 1}, run
+    assert summary(run)["bytes_kept"] == 0, "no run can go on with it"
     assert reason in told(run, "failed")[0]["text"] and told(run, "failed")[0]["path"] == str(tree / "file")
     assert reason in run.err
     assert s3.objects(bucket).keys() == {"p/other"} and len(shown(s3_wire)) == 1

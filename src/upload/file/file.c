@@ -65,6 +65,14 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 	};
 }
 
+void file_set_kept_bytes(struct file *file, uint64_t bytes)
+{
+	struct candidate *c = file->candidate;
+	/* A difference below 0 wraps around, which subtracts. */
+	atomic_fetch_add(&file->progress.report->kept, bytes - c->kept_bytes);
+	c->kept_bytes = bytes;
+}
+
 struct report_file file_about(const struct file *file)
 {
 	const struct candidate *c = file->candidate;

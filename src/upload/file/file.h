@@ -108,6 +108,9 @@ struct file {
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
+/* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the
+ * number reported for this file before. */
+void file_set_kept_bytes(struct file *file, uint64_t bytes);
 struct report_file file_about(const struct file *file);
 /* Reports an event about the file. problem may be NULL. */
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,

@@ -360,6 +360,13 @@ static enum step reopen_changed(struct worker *worker, struct file *file)
 	return file->step == STEP_SEND && *file->replaced_etag ? STEP_LOOK : file->step;
 }
 
+/* Fails a file that is no longer there. No run can resume its upload, which gc aborts. */
+static enum step fail_gone(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	file_set_kept_bytes(file, 0);
+	return file_fail(worker, file, problem);
+}
+
 enum step file_read_error(struct worker *worker, struct file *file, int error)
 {
 	struct problem problem;
@@ -370,14 +377,14 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 		return STEP_OVER;
 	case -ENOENT:
 	case -ENOTDIR:
-		return file_fail(worker, file, PROBLEM("disappeared while it was uploaded"));
+		return fail_gone(worker, file, PROBLEM("disappeared while it was uploaded"));
 	case -ELOOP:
 	case -EXDEV:
-		return file_fail(worker, file,
+		return fail_gone(worker, file,
 			PROBLEM("became a symbolic link, or lies behind one, since the directory "
 				"was read; links are not followed"));
 	case -EINVAL:
-		return file_fail(worker, file, PROBLEM("is no longer a regular file"));
+		return fail_gone(worker, file, PROBLEM("is no longer a regular file"));
 	case -EAGAIN: /* the kernel now asks that process to give the lease up, so this may pass */
 		return file_again(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));

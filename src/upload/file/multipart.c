@@ -238,9 +238,8 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	uv_mutex_lock(&multipart->locked.mutex);
 	/* A part that multipart_resume() has listed is counted by note_progress(). */
 	if (!multipart->server_parts[index].part_number)
-		multipart_set_kept_bytes(
-			file, file->candidate->kept_bytes +
-				      plan_bytes(&file->plan, file->state.size, index));
+		file_set_kept_bytes(file, file->candidate->kept_bytes +
+						  plan_bytes(&file->plan, file->state.size, index));
 	multipart->server_parts[index] = part;
 	uv_mutex_unlock(&multipart->locked.mutex);
 	return true;
@@ -407,7 +406,7 @@ static enum step handle_complete_outcome(struct worker *worker, struct multipart
 	switch (o) {
 	case OUTCOME_OK:
 		file->claim.upload.is_open = false;
-		multipart_set_kept_bytes(file, 0);
+		file_set_kept_bytes(file, 0);
 		return prove_multipart(worker, multipart, reply);
 	case OUTCOME_NO_UPLOAD:
 		return multipart_handle_gone(worker, file);
@@ -521,7 +520,7 @@ static void note_progress(const struct multipart *multipart)
 		n++;
 		bytes += plan_bytes(&file->plan, file->state.size, i);
 	}
-	multipart_set_kept_bytes(multipart->file, bytes);
+	file_set_kept_bytes(multipart->file, bytes);
 	if (n <= c->parts_done)
 		return;
 	progress_made(file->progress.report->progress);

@@ -30,9 +30,6 @@ enum step multipart_abort(struct worker *worker, struct file *file);
  * the upload was aborted or has expired. A HEAD will show which. Returns LOOK, or the reason for
  * giving the file up. */
 enum step multipart_handle_gone(struct worker *worker, struct file *file);
-/* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the
- * number reported for this file before. */
-void multipart_set_kept_bytes(struct file *file, uint64_t bytes);
 
 /* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue, or
  * the step to take instead. Returns NEXT if the file becomes so small by compressing that it is

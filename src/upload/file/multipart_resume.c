@@ -15,14 +15,6 @@
 #define SAMPLES      3
 #define SAMPLE_BYTES (512ULL << 10)
 
-void multipart_set_kept_bytes(struct file *file, uint64_t bytes)
-{
-	struct candidate *c = file->candidate;
-	/* A difference below 0 wraps around, which subtracts. */
-	atomic_fetch_add(&file->progress.report->kept, bytes - c->kept_bytes);
-	c->kept_bytes = bytes;
-}
-
 enum step multipart_abort(struct worker *worker, struct file *file)
 {
 	struct open_upload *upload = &file->claim.upload;
@@ -37,7 +29,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, &problem);
 	if (o == OUTCOME_OK || o == OUTCOME_NO_UPLOAD) {
 		upload->is_open = false;
-		multipart_set_kept_bytes(file, 0);
+		file_set_kept_bytes(file, 0);
 		return STEP_NEXT;
 	}
 	if (file->step != STEP_STRANDED)
@@ -54,7 +46,7 @@ enum step multipart_handle_gone(struct worker *worker, struct file *file)
 		return file_again(worker, file,
 			PROBLEM("S3 has not answered the request that completes the upload, and "
 				"shows neither the upload any more nor the object yet"));
-	multipart_set_kept_bytes(file, 0);
+	file_set_kept_bytes(file, 0);
 	file->claim.upload.is_open = false;
 	if (++file->restarts <= FILE_RESTARTS_MAX)
 		return STEP_LOOK;
