@@ -305,6 +305,8 @@ struct s3once_counts {
 	/* The content of unfinished files in parts that S3 keeps. A later run goes on from there.
 	 */
 	uint64_t bytes_kept;
+	/* The content of large files that S3 had in parts already, compared and not sent again. */
+	uint64_t bytes_resumed;
 
 	/* Files that are under way now. */
 	unsigned in_flight;

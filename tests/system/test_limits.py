@@ -147,8 +147,10 @@ def test_time_left_after_a_resume(s3once, s3, bucket, tmp_path):
     command = ("push", tree, f"s3://{bucket}", "--part-size", "5M", "--json")
     run = s3once(*command, "--concurrency", "1", "--max-transfer", "14M")
     assert run.code == 6 and summary(run)["bytes_kept"] >= 10 * MIB, run
+    kept = summary(run)["bytes_kept"]
     run = s3once(*command, "--bwlimit", "1M")
     end = summary(run)
+    assert end["bytes_resumed"] == kept, run
     assert run.code == 0 and end["bytes_moved"] < 21 * MIB < end["bytes"], run
     told_left = [(end["seconds"] - each["seconds"], each["seconds_left"]) for each in told(run, "progress") if each["seconds"] > 10]
     told_left = [(really, left) for really, left in told_left if really > 3]

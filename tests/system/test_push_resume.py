@@ -89,6 +89,16 @@ def test_killed_once(s3once, s3, s3_wire, bucket, marks, tree, nth, kill):
     assert_whole(s3, bucket, marks, tree)
 
 
+def test_the_summary_says_what_s3_had(s3once, s3_wire, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"large": 22 * MIB})
+    command = ("push", tree, f"s3://{bucket}", "--part-size=5MiB", "--concurrency=1")
+    s3_wire.add(faults.kill_before, "UploadPart", nth=3)
+    assert s3once(*command).code == -9
+    s3_wire.clear()
+    run = s3once(*command)
+    assert run.code == 0 and "; S3 already had 10.0 MiB of it in parts" in run.out + run.err, run
+
+
 @pytest.mark.parametrize(
     "s3, marks", [("rgw", "dynamodb"), ("rgw", "sqlite"), ("swift", "dynamodb")], indirect=True
 )

@@ -245,6 +245,9 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	if (!is_dry && c->seconds > 0.5 && c->bytes_moved)
 		text_addf(t, ", %s/s",
 			human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);
+	if (!is_dry && c->bytes_resumed)
+		text_addf(t, "; S3 already had %s of it in parts",
+			human_bytes(c->bytes_resumed).text);
 	if (!is_dry && c->bytes_kept)
 		text_addf(t, "; S3 keeps %s of unfinished files, and the next run %s",
 			human_bytes(c->bytes_kept).text,

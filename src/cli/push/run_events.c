@@ -83,6 +83,7 @@ const struct counter run_counters[] = {
 	{"bytes_settled", AT(bytes_settled)},
 	{"bytes_under_way", AT(bytes_under_way)},
 	{"bytes_kept", AT(bytes_kept)},
+	{"bytes_resumed", AT(bytes_resumed)},
 	{"bytes_left", AT(bytes_left)},
 	{"claims_refused", AT(claims_refused)},
 	{NULL},

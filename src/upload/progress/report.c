@@ -276,6 +276,7 @@ struct s3once_counts report_get_counts(struct report *report)
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_moved = atomic_load(&report->moved);
 	counts.bytes_kept = atomic_load(&report->kept);
+	counts.bytes_resumed = atomic_load(&report->resumed);
 	counts.is_stuck = atomic_load(&report->is_stuck);
 	counts.scan_complete = atomic_load(&report->scan_complete);
 	counts.repeats_s = atomic_load(&report->repeats_s);
@@ -340,6 +341,7 @@ void file_progress_add(struct file_progress *progress, uint64_t bytes)
 {
 	atomic_fetch_add(&progress->bytes, bytes);
 	atomic_fetch_add(&progress->report->under_way, bytes);
+	atomic_fetch_add(&progress->report->resumed, bytes);
 	atomic_fetch_add(&progress->report->large_moved, bytes);
 }
 

@@ -28,10 +28,10 @@ struct report {
 	_Atomic uint64_t sent, moved; /* bytes */
 	_Atomic uint64_t most_moved;  /* the most that `moved` ever was */
 	_Atomic uint64_t claims_refused;
-	_Atomic uint64_t under_way, kept; /* bytes */
-	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
-	atomic_uint large_cuts;           /* large bodies that were cut */
-	_Atomic uint64_t large_content;   /* counts.large.bytes_moved */
+	_Atomic uint64_t under_way, kept, resumed; /* bytes */
+	_Atomic uint64_t large_moved;   /* bytes of large bodies, sent or needing no sending */
+	atomic_uint large_cuts;         /* large bodies that were cut */
+	_Atomic uint64_t large_content; /* counts.large.bytes_moved */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers or the scan hang */
