@@ -419,7 +419,10 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
 {
 	const struct mark own = own_mark(ref, claim->id);
-	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
+	struct mark mark = {.state = MARK_DONE,
+		.done = *version,
+		.source = (char *)(uintptr_t)ref->source,
+		.at_s = now_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	/* Fields are removed only if they can exist, which halves the request. Only a mark that was
 	 * taken over may have attributes of an earlier version that this version does not have. A
@@ -427,7 +430,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	write.removes_nothing = !claim->taken_over;
 	row_set(&write, &mark_table, STATE | VERSION, &mark);
 	write.removes_nothing = false;
-	row_set(&write, &mark_table, AT, &mark);
+	row_set(&write, &mark_table, ref->source ? SOURCE | AT : AT, &mark);
 	if (*claim->suffix)
 		row_unset(&write, &mark_table, CLAIM_SUFFIX);
 	if (claim->taken_over || claim->upload.id)

@@ -118,7 +118,9 @@ struct mark {
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
 	struct open_upload upload; /* the upload of a claim or failure */
-	char *source;              /* "host:directory" that wrote the mark last, or NULL */
+	/* "host:directory": the source of the claim; if the state is done, of the version that is
+	 * done; or NULL */
+	char *source;
 	int64_t tries;
 	char *error;       /* the reason of its failure, or NULL */
 	int64_t at_s;      /* store time of the last change */
@@ -185,8 +187,9 @@ struct mark_ref {
 	const struct mark_space *space;
 	const char *key;
 	const char *session; /* our session */
-	const char *source;  /* "host:directory" */
-	const char *suffix;  /* suffix of the object that a claim is for */
+	/* "host:directory". mark_done() alone may have NULL: then it is that of the claim. */
+	const char *source;
+	const char *suffix; /* suffix of the object that a claim is for */
 	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
 			 it is now */
 	bool may_sync_later; /* as in store.h; set for mark_claim() and mark_done() only */

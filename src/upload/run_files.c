@@ -34,14 +34,14 @@ static int name_sources(struct run_files *files, const struct s3once_options *o)
 	return files->sources_of_marks ? 0 : -ENOMEM;
 }
 
-/* Makes files->families and files->key_template, if keys are made by a template. Returns 0, or
+/* Makes files->families, and files->key_template if keys are made by a template. Returns 0, or
  * -errno with a sentence. */
 static int read_template(
 	struct run_files *files, const struct s3once_options *o, struct problem *problem)
 {
-	if (!o->key_template && !o->rotated)
-		return 0;
 	const int error = family_rules_new(&files->families, problem);
+	if (error || (!o->key_template && !o->rotated))
+		return error;
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		/* The times in ROTATED_KEY are UTC. */
@@ -51,7 +51,7 @@ static int read_template(
 		.zone_has_other_use = o->n_rates != 0,
 		.families = files->families,
 		.names_families = o->rotated != 0};
-	return error ? error : key_template_new(&options, &files->key_template, problem);
+	return key_template_new(&options, &files->key_template, problem);
 }
 
 /* Opens the cache of the contents' ids. If it cannot be opened, the run goes on, and the next run

@@ -11,7 +11,7 @@ struct run;
 struct run_files {
 	struct scan *scan;
 	struct filter *filter;
-	struct family_rules *families;     /* rules for key_template and for rotated files */
+	struct family_rules *families;     /* rules of the names of rotated files */
 	struct log_rows *log_rows;         /* rows of growing logs; NULL: no log grows */
 	struct identity_cache *identities; /* cache of content ids; NULL: all contents are read */
 	struct key_template *key_template; /* NULL: keys are relative paths */

@@ -173,3 +173,78 @@ def test_a_look_before_a_replacement_that_fails_is_tried_again_later(s3once, s3,
     run = s3once(*command, "--if-changed=replace", attempts=1)
     assert rule.fired and run.code == 0 and counts(run) == {"uploaded": 2}, run
     assert s3.get(bucket, "p/file") == content("new", 1001)
+
+
+# --- two sources of one prefix
+
+
+def test_another_folder_of_the_same_prefix_is_not_replaced(s3once, s3, bucket, marks, tmp_path):
+    """The object may be the only copy of the other folder's file."""
+    first, second = (make_tree(tmp_path / name, {"x": content(name, 1000 + at)}) for at, name in enumerate(("q1", "q2")))
+    assert s3once("push", "--delete-after", first, f"s3://{bucket}/q").code == 0 and not (first / "x").exists()
+    run = s3once("push", second, f"s3://{bucket}/q", "--json")
+    text = told(run, "refused")[0]["text"]
+    assert run.code == 1 and text.startswith("two sources have this key, and the object stays: it was uploaded from "), run
+    assert f":{first}, and this is " in text and text.endswith(f":{second}; give each source its own prefix"), text
+    run = s3once("push", second, f"s3://{bucket}/q", "--if-changed=replace", "--json")
+    text = told(run, "refused")[0]["text"]
+    assert run.code == 1 and text.startswith("two sources have this key") and "--if-changed=replace-any" in text, run
+    assert s3.get(bucket, "q/x") == content("q1", 1000)
+    run = s3once("push", "-q", second, f"s3://{bucket}/q", "--if-changed=replace-any")
+    assert run.code == 0 and "warning: " in run.err and "replaces another source's version" in run.err and str(first) in run.err, run
+    assert s3.get(bucket, "q/x") == content("q2", 1001)
+    make_tree(second, {"x": content("later", 1002)})
+    run = s3once("push", second, f"s3://{bucket}/q", "--if-changed=replace")  # now it is this source's
+    assert run.code == 0 and "another source" not in run.err, run
+
+
+def test_a_version_that_was_not_marked_yet_stays_the_other_folders(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """Whoever marks it done is not its source."""
+    first, second = (make_tree(tmp_path / name, {"x": content(name, 1000 + at)}) for at, name in enumerate(("q1", "q2")))
+    s3_wire.add(faults.kill_after, "PutObject")
+    assert s3once("push", first, f"s3://{bucket}/q", "--lease=2s").code == -9
+    s3_wire.clear()
+    for _ in range(2):
+        run = s3once("push", second, f"s3://{bucket}/q", "--if-changed=replace", "--json", "--lease=2s")
+        assert run.code == 1 and told(run, "refused")[0]["text"].startswith("two sources have this key"), run
+    assert s3.get(bucket, "q/x") == content("q1", 1000)
+
+
+def test_a_part_of_a_source_is_the_same_source(s3once, s3, bucket, marks, tmp_path):
+    """A file, or the folder above it, may be given in place of the source."""
+    tree = make_tree(tmp_path / "tree", {"a/b/x": 10})
+    sources = ((tree, ""), (tree / "a", "/a"), (tree / "a/b/x", "/a/b/x"), (tree, ""))
+    for turn, (source, below) in enumerate(sources):
+        make_tree(tree, {"a/b/x": content(str(turn), 10 + turn)})
+        run = s3once("push", source, f"s3://{bucket}/p{below}", "--if-changed=replace", "--json")
+        assert run.code == 0 and counts(run) == {"uploaded": 1} and not told(run, "warning"), run
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_hosts_that_share_a_folder_replace_each_others_versions(request, s3once, s3, bucket, marks, tmp_path):
+    """With shared marks, that is a warning, since they may share the prefix by mistake. Marks in a file are one machine's."""
+    tree = make_tree(tmp_path / "tree", {"x": content("web1", 1000), "y": 1})
+    (tmp_path / "none").write_text("")
+
+    def run_on(host, *more):
+        wrap = ("unshare", "--uts", "--mount", "sh", "-c", f"hostname {host} && {ID}", str(tmp_path / "none"))
+        return s3once("push", tree, f"s3://{bucket}/p", *more, wrap=wrap)
+
+    assert run_on("web1").code == 0
+    make_tree(tree, {"x": content("web2", 1001), "y": 2})
+    is_shared = request.node.callspec.params["marks"] == "dynamodb"
+    run = run_on("web2")
+    assert run.code == 1 and ("unless both hosts share this file, give each its own prefix" in run.err) == is_shared, run
+    run = run_on("web2", "--if-changed=replace", "-q")
+    assert run.code == 0 and run.err.count("unless both hosts share these files") == is_shared, run
+    assert s3.get(bucket, "p/x") == content("web2", 1001)
+
+
+def test_a_rotated_log_without_its_option(s3once, s3, bucket, marks, tmp_path):
+    """Its name is another log's after each rotation, so no replacement is offered."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": content("monday", 1000)})
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    make_tree(tree, {"app.log.1": content("tuesday", 1001)})
+    run = s3once("push", tree, f"s3://{bucket}/p", "--json")
+    text = told(run, "refused")[0]["text"]
+    assert run.code == 1 and "with --rotated each log is uploaded once" in text and "replace" not in text, run

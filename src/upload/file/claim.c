@@ -2,7 +2,9 @@
  * another version is done, and the claim. worker.c calls claim_file() for a file that is not
  * claimed. The only request to S3 is for the witness of the bucket. */
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
+#include "scan/key/rotated_name.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/done_now.h"
 #include "upload/file/file_open.h"
@@ -10,10 +12,13 @@
 #include "upload/file/steps.h"
 #include "upload/file/worker.h"
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 /* the most times that a mark is judged in one turn: others may write it each time */
 #define JUDGINGS_MAX 20
+
+#define ESCAPED_PATH_MAX (4 * PATH_MAX + 300) /* a source and a path below it */
 
 /* Notes in the mark that a newer version of the file was not uploaded, so that `status` shows it.
  * No other step needs the note, so an error is only logged. If the mark has changed meanwhile
@@ -47,18 +52,47 @@ static enum step find_done_object(struct worker *worker, struct file *file, bool
 	return STEP_NEXT;
 }
 
-/* Writes the source of the done version, if it is another one than the file's. */
-static void add_other_source(const struct worker *worker, const struct file *file, struct text *t)
+/* Where the done version was uploaded from, compared with the source of this file. */
+enum origin {
+	ORIGIN_THIS,       /* the same source, or one that has this very file, or it is unknown */
+	ORIGIN_OTHER_HOST, /* the same folder on another host: these hosts either share their files,
+			      or share a prefix by mistake */
+	ORIGIN_OTHER_FOLDER, /* another source: it has another file with this key */
+};
+
+/* The file has the source of the done version if it lies in that folder, so that a run may be given
+ * a folder, a part of it, or a file alone. The host counts only if several hosts share the marks.
+ * Marks in a file, whose rows are removed for good, belong to one machine, which may be renamed. */
+static enum origin origin_of_done(const struct worker *worker, const struct file *file)
 {
-	const char *here = worker->run->files.sources_of_marks[file->candidate->source];
+	const struct run *run = worker->run;
+	const char *here = run->files.sources_of_marks[file->candidate->source];
 	const char *there = file->seen_mark.source ? file->seen_mark.source : "";
-	if (!*there || strcmp(here, there) == 0)
-		return;
-	text_add(t, "; it was uploaded from ");
-	text_add_escaped_string(t, there);
-	text_add(t, ", this is ");
-	text_add_escaped_string(t, here);
-	text_add(t, ": give each source its own prefix");
+	const char *folder = strchr(there, ':');
+	if (!folder || strcmp(here, there) == 0)
+		return ORIGIN_THIS;
+	struct text path = TEXT(ESCAPED_PATH_MAX);
+	text_addf(&path, "%s/", strchr(here, ':'));
+	text_add_escaped_string(&path, file->candidate->relative);
+	const size_t n = strlen(folder);
+	const bool is_inside = strncmp(text_string(&path), folder, n) == 0 &&
+			       (folder[n - 1] == '/' || text_string(&path)[n] == '/');
+	text_clear(&path);
+	if (!is_inside)
+		return ORIGIN_OTHER_FOLDER;
+	const size_t host = (size_t)(folder - there);
+	return strncmp(here, there, host + 1) == 0 || run->store->ops->removes_for_good
+		       ? ORIGIN_THIS
+		       : ORIGIN_OTHER_HOST;
+}
+
+/* Writes both sources, as in "it was uploaded from web1:/data, and this is web2:/data". */
+static void add_sources(const struct worker *worker, const struct file *file, struct text *t)
+{
+	text_add(t, "it was uploaded from ");
+	text_add_escaped_string(t, file->seen_mark.source);
+	text_add(t, ", and this is ");
+	text_add_escaped_string(t, worker->run->files.sources_of_marks[file->candidate->source]);
 }
 
 /* Whether this run replaces versions that are done. */
@@ -68,27 +102,93 @@ static bool replaces_versions(const struct worker *worker)
 	       worker->options->if_changed == S3ONCE_CHANGED_REPLACE_ANY;
 }
 
+/* Refuses a file whose key belongs to another source. The sentence offers no replacement unless
+ * that was asked for already, since the object may be the only copy of the other source's file. */
+static enum step refuse_source(struct worker *worker, struct file *file)
+{
+	struct text sources = TEXT(700);
+	add_sources(worker, file, &sources);
+	note_newer(worker, file);
+	file_report(worker, file, S3ONCE_EVENT_CHANGED,
+		PROBLEM("two sources have this key, and the object stays: %s; give each source its "
+			"own prefix%s",
+			text_string(&sources),
+			replaces_versions(worker)
+				? ", or, if this folder has taken the place of the other one, "
+				  "--if-changed=replace-any replaces the object"
+				: ""));
+	text_clear(&sources);
+	return STEP_SETTLED;
+}
+
+/* Warns that a version of another source is replaced, once in a run. */
+static void warn_of_source(struct worker *worker, const struct file *file, enum origin origin)
+{
+	struct text sources = TEXT(700);
+	if (origin == ORIGIN_THIS || atomic_exchange(&worker->run->reported_sources, true))
+		return;
+	add_sources(worker, file, &sources);
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("%s replaces another source's version, and perhaps further files do: %s; "
+			"%s",
+			quote(file->candidate->path).text, text_string(&sources),
+			origin == ORIGIN_OTHER_HOST
+				? "unless both hosts share these files, give each its own prefix"
+				: "if both are in use, give each source its own prefix"));
+	text_clear(&sources);
+}
+
 /* The object of the done version is to be replaced. Returns NEXT with its etag in
  * file->replaced_etag, or the step to take instead. */
 static enum step replace_done(struct worker *worker, struct file *file)
 {
-	struct text source = TEXT(700);
+	const enum origin origin = origin_of_done(worker, file);
 	enum step step = STEP_NEXT;
 	memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
-		step = look_whether_ours(worker, file);
-	if (step != STEP_NEXT)
-		return step; /* the file may be another thread's by now */
-	/* Hosts that share a folder and marks may replace each other's versions. They cannot be
-	 * distinguished from hosts that share a prefix by mistake. */
-	add_other_source(worker, file, &source);
-	if (source.len && !atomic_exchange(&worker->run->reported_sources, true))
-		report_run(worker->report, S3ONCE_EVENT_NOTE,
-			PROBLEM("%s replaces another source's version%s, unless both are the same "
-				"files",
-				quote(file->candidate->path).text, text_string(&source)));
-	text_clear(&source);
-	return STEP_NEXT;
+		step = origin == ORIGIN_OTHER_FOLDER ? refuse_source(worker, file)
+						     : look_whether_ours(worker, file);
+	if (step == STEP_NEXT) /* otherwise the file may be another thread's by now */
+		warn_of_source(worker, file, origin);
+	return step;
+}
+
+/* Whether the name has the number of a rotated log, which is another log's after each rotation, and
+ * the run takes it for the name of one file. */
+static bool is_rotated_by_name(const struct worker *worker, const struct candidate *c)
+{
+	struct family family;
+	if (worker->options->rotated)
+		return false;
+	family_of(worker->run->files.families, path_name(c->relative), &family);
+	return family.form == FAMILY_COUNTED;
+}
+
+/* Reports that the file has changed and that its object stays. */
+static enum step refuse_changed(struct worker *worker, struct file *file)
+{
+	const enum origin origin = origin_of_done(worker, file);
+	struct text sources = TEXT(700);
+	if (origin == ORIGIN_OTHER_FOLDER)
+		return refuse_source(worker, file);
+	note_newer(worker, file);
+	if (origin == ORIGIN_OTHER_HOST) {
+		add_sources(worker, file, &sources);
+		text_add(&sources,
+			": unless both hosts share this file, give each its own prefix; ");
+	}
+	file_report(worker, file, S3ONCE_EVENT_CHANGED,
+		is_rotated_by_name(worker, file->candidate)
+			? PROBLEM("changed since it was uploaded; %sits name is that of a rotated "
+				  "log, which belongs to another log after each rotation: with "
+				  "--rotated each log is uploaded once; the object stays",
+				  text_string(&sources))
+			: PROBLEM("changed since it was uploaded; %s--if-changed=replace "
+				  "overwrites the object in S3, unless another program wrote it; "
+				  "--if-changed=skip keeps it",
+				  text_string(&sources)));
+	text_clear(&sources);
+	return STEP_SETTLED;
 }
 
 /* Handles a mark by which other content of this file is done, according to --if-changed. Returns
@@ -100,7 +200,6 @@ static enum step replace_done(struct worker *worker, struct file *file)
 static enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	struct text sources = TEXT(700);
 	bool keeps_object = true;
 	enum step step = STEP_NEXT;
 	switch (worker->options->if_changed) {
@@ -130,16 +229,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}
-	/* The object stays. If the file was uploaded from another source, the user has to know
-	 * that. */
-	add_other_source(worker, file, &sources);
-	note_newer(worker, file);
-	file_report(worker, file, S3ONCE_EVENT_CHANGED,
-		PROBLEM("changed since it was uploaded; --if-changed=replace overwrites the "
-			"object in S3, unless another program wrote it; --if-changed=skip keeps it%s",
-			text_string(&sources)));
-	text_clear(&sources);
-	return STEP_SETTLED;
+	return refuse_changed(worker, file);
 }
 
 /* Handles a mark by which this version is done, by size and mtime or by the id of the content.

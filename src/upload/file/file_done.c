@@ -123,7 +123,8 @@ static enum step check_first_object(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version)
+enum step file_mark_done(
+	struct worker *worker, struct file *file, const struct version *version, const char *source)
 {
 	struct mark seen = {0};
 	struct problem problem = {0};
@@ -139,6 +140,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	if (!atomic_load(&worker->run->has_witness) &&
 		!bucket_ensure_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
+	ref.source = source;
 	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
 	/* A power failure may undo a mark that is not synced. The next run recognises an object
@@ -219,7 +221,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	 * later turn finds the mark done, and sees by was_marked_done that this run did it:
 	 * file_was_done_here(). */
 	file->candidate->was_marked_done = true;
-	step = file_mark_done(worker, file, version);
+	step = file_mark_done(worker, file, version, NULL);
 	if (step != STEP_NEXT)
 		return step;
 	run_report_in_s3(worker->run, &done, file->state.size);

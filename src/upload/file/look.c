@@ -57,11 +57,14 @@ static enum step mark_earlier(
 				"again: compare it with the file"));
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
-		step = file_mark_done(worker, file, &version);
+		step = file_mark_done(worker, file, &version, file->claim.before.source);
 	if (step != STEP_NEXT)
 		return step;
 	mark_clear(&file->seen_mark);
 	file->seen_mark = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
+	/* The version came from the source that the mark named before this claim. */
+	file->seen_mark.source = file->claim.before.source;
+	file->claim.before.source = NULL;
 	snprintf(file->seen_mark.session, sizeof file->seen_mark.session, "%s",
 		session_id(worker->run->session));
 	memcpy(file->seen_mark.claim, file->claim.id, sizeof file->seen_mark.claim);

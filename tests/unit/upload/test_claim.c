@@ -262,7 +262,8 @@ static const struct row {
 		.event = S3ONCE_EVENT_CHANGED, .writes = ""},
 	{"another source's", .done = EARLIER, .source = "elsewhere:/y", .step = STEP_SETTLED,
 		.event = S3ONCE_EVENT_CHANGED, .writes = "M",
-		.said = "it was uploaded from elsewhere:/y, this is "},
+		.said = "two sources have this key, and the object stays: it was uploaded from "
+			"elsewhere:/y, and this is "},
 	{"skipped", {.if_changed = SKIP}, EARLIER, .step = STEP_LEFT_OUT,
 		.event = S3ONCE_EVENT_OUTDATED, .writes = "M"},
 	{"skipped, and its object is there", {.if_changed = SKIP, .reupload = true}, EARLIER,
@@ -287,9 +288,12 @@ static const struct row {
 		.step = STEP_LATER, .asked = HEAD, .writes = ""},
 	{"replaced, whose it may be", {.if_changed = ANY}, EARLIER, .step = STEP_NEXT,
 		.writes = "M", .replaces = "e"},
+	{"another source's is not replaced", {.if_changed = REPLACE}, EARLIER,
+		.source = "elsewhere:/y", .step = STEP_SETTLED, .event = S3ONCE_EVENT_CHANGED,
+		.writes = "M", .said = "--if-changed=replace-any replaces the object"},
 	{"another source's is replaced", {.if_changed = ANY}, EARLIER, .source = "elsewhere:/y",
-		.step = STEP_NEXT, .event = S3ONCE_EVENT_NOTE, .writes = "M", .replaces = "e",
-		.said = "it was uploaded from elsewhere:/y, this is "},
+		.step = STEP_NEXT, .event = S3ONCE_EVENT_WARNING, .writes = "M", .replaces = "e",
+		.said = "it was uploaded from elsewhere:/y, and this is "},
 	{"the earlier one has another key", {.if_changed = REPLACE},
 		{.size = 8, .mtime_ns = 5, .etag = "e", .suffix = ".gz"}, .step = STEP_SETTLED,
 		.event = S3ONCE_EVENT_CHANGED, .writes = "", .said = "as k.gz; it cannot take"},
@@ -408,7 +412,7 @@ static void test_done(const struct row *row)
 	good &= CHECK_STRING(spy->writes, row->writes);
 	if (row->event != S3ONCE_EVENT_START)
 		good &= CHECK_INT(steps.events[row->event], 1);
-	good &= CHECK_INT(steps.events[S3ONCE_EVENT_NOTE], row->event == S3ONCE_EVENT_NOTE);
+	good &= CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], row->event == S3ONCE_EVENT_WARNING);
 	if (row->replaces)
 		good &= CHECK_STRING(steps.file->replaced_etag, row->replaces);
 	if (row->said)
@@ -840,7 +844,7 @@ static void test_sources_are_said_once(void)
 		mark_done_as(&ref, &(struct version)EARLIER);
 		see_mark(&steps);
 		CHECK_INT(steps_claim(&steps), STEP_NEXT);
-		CHECK_INT(steps.events[S3ONCE_EVENT_NOTE], 1);
+		CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], 1);
 		claim_clear(&steps.file->claim);
 	}
 	steps_asked(&steps, "");
