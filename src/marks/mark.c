@@ -448,6 +448,22 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	return o;
 }
 
+enum outcome mark_give_back(
+	const struct mark_ref *ref, const struct claim *claim, struct problem *ret_problem)
+{
+	const struct mark own = own_mark(ref, claim->id);
+	struct row_write write = {0};
+	row_set(&write, &mark_table, STATE | (claim->before.source ? SOURCE | AT : AT),
+		&claim->before);
+	if (*claim->suffix)
+		row_unset(&write, &mark_table, CLAIM_SUFFIX);
+	if (claim->upload.id)
+		row_unset(&write, &mark_table, UPLOAD);
+	row_expect(&write, &mark_table, STATE | OWNER, &own);
+	const enum outcome o = write_mark(ref, &write, NULL, ret_problem);
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
+}
+
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	bool is_aborted, struct problem *ret_problem)
 {

@@ -229,6 +229,10 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
  * version. REFUSED: we are fenced, and *ret_seen is the mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem);
+/* Gives a mark back that said done, and that --reupload has claimed: it is again what it was before
+ * the claim. OK also if the mark is no longer ours. */
+enum outcome mark_give_back(
+	const struct mark_ref *ref, const struct claim *claim, struct problem *ret_problem);
 /* Step 7: sets the mark to failed. If `is_aborted`, its open upload is no longer recorded. OK also
  * if the mark is no longer ours, since its new owner takes care of the file. */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,

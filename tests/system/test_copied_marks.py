@@ -248,3 +248,36 @@ def test_a_rotated_log_without_its_option(s3once, s3, bucket, marks, tmp_path):
     run = s3once("push", tree, f"s3://{bucket}/p", "--json")
     text = told(run, "refused")[0]["text"]
     assert run.code == 1 and "with --rotated each log is uploaded once" in text and "replace" not in text, run
+
+
+# --- an object that another client has overwritten
+
+
+@pytest.mark.parametrize("size", [1000, 11 * MIB])
+@pytest.mark.parametrize("file", ["same", "changed", "never marked"])
+def test_an_object_that_another_client_overwrote(s3once, s3, bucket, marks, tmp_path, size, file):
+    """verify goes on reporting it, and one word replaces it."""
+    tree = make_tree(tmp_path / "tree", {"file": size, "witness": 1})
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--part-size=5MiB")
+    if file == "never marked":
+        command = (*command, "--reupload")
+    else:
+        assert s3once(*command).code == 0
+    s3.client.put_object(Bucket=bucket, Key="p/file", Body=b"others")
+    if file == "changed":
+        make_tree(tree, {"file": content("later", size + 1)})
+    more = ["--reupload"] if file == "same" else ["--if-changed=replace"]
+    for _ in range(2):
+        run = s3once(*command, *more)
+        assert run.code == 1 and s3.get(bucket, "p/file") == b"others", run
+        text = told(run, "failed")[0]["text"]
+        assert "exists with other content" in text, run
+        assert ("another client has overwritten what was uploaded" in text) == (file != "never marked"), run
+    if file == "same":
+        checked = s3once("verify", f"s3://{bucket}/p")
+        assert checked.code == 1 and "p/file" in checked.out + checked.err and "not sent" not in checked.out + checked.err, checked
+        assert marks_of(marks)["p/file"]["state"] == "done"
+    run = s3once(*command, *more[:1], "--if-changed=replace-any")
+    assert run.code == 0 and "replaces an object of other content" in run.err, run
+    s3.assert_same(tree, bucket, "p")
+    assert s3once("verify", f"s3://{bucket}/p").code == 0

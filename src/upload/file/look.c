@@ -5,6 +5,7 @@
  * that was not successful. Nothing of the file is sent here. */
 #include "upload/file/look.h"
 #include "aws/retry.h"
+#include "base/log.h"
 #include "scan/key/rotated_name.h"
 #include "upload/file/file_done.h"
 #include "upload/file/file_open.h"
@@ -132,8 +133,48 @@ static const char *owner_of(const struct worker *worker, const struct s3_object 
 		       : "another s3once, whose marks are not these, uploaded it";
 }
 
-/* Fails the file, since its key has an object that must stay. The sentence explains why the object
- * does not count as the file. */
+/* Fails a file whose object was overwritten. If --reupload has claimed a mark that said done of
+ * this very version, the mark says so again: verify compares the object with it, and reports that
+ * it differs. */
+static enum step fail_overwritten(
+	struct worker *worker, struct file *file, const struct problem *problem)
+{
+	const struct file_version now = file_opened_version(file);
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	const struct mark *before = &file->claim.before;
+	struct problem second = {0};
+	if (before->state != MARK_DONE || mark_says(before, &now) == SAYS_CHANGED ||
+		*file->replaced_etag || worker->run->dry)
+		return file_fail(worker, file, problem);
+	const enum step step = multipart_abort(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	if (mark_give_back(&ref, &file->claim, &second) != OUTCOME_OK)
+		log_info("the mark could not be set to done again: %s", second.text);
+	file_report(worker, file, S3ONCE_EVENT_FAILED, problem);
+	return STEP_SETTLED;
+}
+
+/* Replaces exactly the object that was just seen, since --if-changed=replace-any asks for it.
+ * Returns SEND, or the step to take instead. */
+static enum step replace_foreign(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(
+			worker, file, PROBLEM("another client writes its object again and again"));
+	if (!atomic_exchange(&worker->run->reported_foreign, true))
+		report_run(worker->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s replaces an object of other content, and perhaps further files "
+				"do (--if-changed=replace-any): %s",
+				quote(file->candidate->path).text, owner_of(worker, object)));
+	memcpy(file->replaced_etag, object->etag, sizeof file->replaced_etag);
+	return STEP_SEND;
+}
+
+/* The key of the file has an object of another uploader. With --if-changed=replace-any, the file
+ * takes its place if the contents are known to differ. Otherwise the file fails, and the sentence
+ * explains why the object does not count as the file. */
 static enum step fail_conflicting(
 	struct worker *worker, struct file *file, const struct judged *judged)
 {
@@ -143,6 +184,8 @@ static enum step fail_conflicting(
 		strcmp(object->meta.table_id, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
 	const char *why = owner_of(worker, object);
+	if (judged->replaces_any && judged->proof == PROOF_NO && *object->etag)
+		return replace_foreign(worker, file, object);
 	/* Either of the two may be the only copy, so the sentence does not advise to remove one. */
 	const char *do_what =
 		is_of_pipe ? "if it is to stay, choose another key"
@@ -155,7 +198,12 @@ static enum step fail_conflicting(
 		      "make sure that it is this file";
 	else if (is_unknown)
 		why = "the server returns nothing that shows whether its content is the same";
-	return file_fail(worker, file,
+	else if (file->claim.before.has_done && !*object->meta.table_id) {
+		why = "another client has overwritten what was uploaded";
+		do_what = "compare it with the file; --reupload --if-changed=replace-any uploads "
+			  "the file in its place";
+	}
+	return fail_overwritten(worker, file,
 		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object_key).text,
 			is_unknown   ? "exists with this size"
 			: is_of_pipe ? "exists with unknown content"

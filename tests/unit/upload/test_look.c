@@ -223,6 +223,26 @@ static void test_earlier_and_no_reply(size_t i)
 	test_earlier_and_no_reply(i + 1);
 }
 
+/* With --if-changed=replace-any the file takes the place of another uploader's object, exactly of
+ * the one that was seen. A client that writes it again and again ends the turn. */
+static void test_object_of_another_uploader(enum s3once_if_changed if_changed, unsigned restarts)
+{
+	const bool replaces = if_changed == S3ONCE_CHANGED_REPLACE_ANY && !restarts;
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	steps.run->options.if_changed = if_changed;
+	steps.file->restarts = restarts;
+	steps_answer(&steps, STEPS_REPLY("200", "Content-Length: 8\r\nETag: \"e\"\r\n", ""));
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE),
+		replaces ? STEP_SEND : STEP_SETTLED);
+	CHECK_STRING(steps.file->replaced_etag, replaces ? "e" : "");
+	CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], replaces);
+	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], !replaces);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
 /* An object that counts as an earlier version in each round of a turn ends it. */
 static void test_earlier_again_and_again(void)
 {
@@ -686,6 +706,9 @@ int main(void)
 	test_elsewhere();
 	test_looks_ahead();
 	test_earlier_again_and_again();
+	test_object_of_another_uploader(S3ONCE_CHANGED_REPLACE, 0);
+	test_object_of_another_uploader(S3ONCE_CHANGED_REPLACE_ANY, 0);
+	test_object_of_another_uploader(S3ONCE_CHANGED_REPLACE_ANY, FILE_RESTARTS_MAX);
 	test_earlier_and_no_reply(0);
 	return check_result();
 }
