@@ -150,3 +150,38 @@ char *path_folder(const char *path)
 	const char *slash = strrchr(path, '/');
 	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
+
+/* Returns the length of the folder of a path of n bytes: 1 for the root, and 0 for the working
+ * directory. */
+static size_t folder_length(const char *path, size_t n)
+{
+	while (n && path[n - 1] != '/')
+		n--;
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
+char *path_would_be(const char *path)
+{
+	size_t n = strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	char *real, *ret;
+	size_t cut = n; /* the length of the folder, from the whole path upwards */
+	for (;; cut = folder_length(path, cut)) {
+		char *folder = cut ? strndup(path, cut) : strdup(".");
+		real = folder ? realpath(folder, NULL) : NULL;
+		free(folder);
+		if (real || !cut || (cut == 1 && *path == '/'))
+			break;
+	}
+	while (cut < n && path[cut] == '/')
+		cut++;
+	const bool needs_slash = real && real[1] && cut < n; /* the root ends in one */
+	if (asprintf(&ret, "%s%s%.*s", real ? real : "", needs_slash ? "/" : "", (int)(n - cut),
+		    path + cut) < 0)
+		ret = NULL;
+	free(real);
+	return ret;
+}

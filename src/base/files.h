@@ -66,3 +66,7 @@ const char *path_name(const char *path);
 /* Returns the folder of a path: the part before its last slash, "/" for a name in the root, or "."
  * for a path without a slash. The caller frees it. NULL if memory ran out. */
 char *path_folder(const char *path);
+/* Returns the absolute path without links that a path would have if it existed: that of its nearest
+ * folder that can be reached, with the rest behind it, byte for byte but for slashes at its end.
+ * The caller frees it. NULL if memory ran out. */
+char *path_would_be(const char *path);

@@ -53,6 +53,7 @@ static void copy_name(const char *bytes, char *ret, size_t most)
 void job_key_make(const char *host, const char *job, struct job_key *ret)
 {
 	char name[JOB_NAME_MAX + 1];
+	ret->only_updates = false;
 	copy_name(host, ret->text, JOB_HOST_MAX);
 	for (char *slash; (slash = strchr(ret->text, '/'));)
 		*slash = '_'; /* the first slash ends the host */
@@ -94,13 +95,14 @@ static const struct row_field fields[] = {
 };
 static const struct row_table job_table = ROW_TABLE(fields);
 
-/* Writes the changes of a run into the row, which is made if it is absent, with a new version. */
+/* Writes the changes of a run into the row, with a new version. A row that is absent is made,
+ * unless the key only updates. */
 static enum outcome write_row(struct store_conn *conn, const struct job_key *key,
 	struct row_write *write, const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct job_row changed;
 	random_id(changed.version);
-	write->kind = ROW_MAKES;
+	write->kind = key->only_updates ? ROW_UPDATES : ROW_MAKES;
 	row_set(write, &job_table, CHANGED, &changed);
 	/* ROW_MAKES tests its conditions only if the row is there. Every row has a version, so this
 	 * one is always met. It is needed, since ROW_MAKES without conditions is refused if the row

@@ -14,6 +14,7 @@
 /* "HOST/JOB": the sort key of a row. */
 struct job_key {
 	char text[JOB_HOST_MAX + 1 + JOB_NAME_MAX + 1];
+	bool only_updates; /* runs write the row only if it is there; job_key_make() sets false */
 };
 /* Makes the key of a job on a host. Both names may be any bytes. Bytes that are not text are
  * escaped. A name that is too long is cut in its middle, and a hash of the whole name follows it.
@@ -25,7 +26,8 @@ struct job_begin {
 	const char *session;
 	const char *target; /* "s3://BUCKET/PREFIX", escaped for a terminal */
 };
-/* Records that a run has begun. One write; the row is made if need be. */
+/* Records that a run has begun. One write, which makes the row if need be. If the key only updates,
+ * and there is no row, the outcome is REFUSED. */
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
 	const struct job_begin *begin, const struct call_limits *limits,
 	struct problem *ret_problem);
@@ -50,7 +52,7 @@ struct job_end {
 };
 /* Records the result of a run, with the store's time. The time of the last success stays unless the
  * run succeeded by itself, and that of the last upload unless it has uploaded something. It is one
- * write, which creates the row if needed. */
+ * write, which creates the row if needed, and is refused as that of job_row_begin(). */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 

@@ -232,6 +232,11 @@ bool scan_is_young(const struct scan *scan, const struct file_state *state)
 	return is_too_young(state, &scan->options);
 }
 
+int scan_source_error(const struct scan *scan, size_t source)
+{
+	return scan->sources[source].error;
+}
+
 bool scan_source_is_directory(const struct scan *scan, size_t source)
 {
 	return scan->sources[source].directory_fd >= 0;

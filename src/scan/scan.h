@@ -188,5 +188,7 @@ int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
 
 /* Whether a file in this state has to wait because of min_age_ms (scan_entry.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);
+/* Returns the -errno with which a source could not be reached, or 0. */
+int scan_source_error(const struct scan *scan, size_t source);
 /* Whether a source could be opened and is a directory. */
 bool scan_source_is_directory(const struct scan *scan, size_t source);

@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "lease/process.h"
 #include "marks/job_row.h"
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JOB_PATIENCE_NS (3 * NS_PER_S) /* for the row of the job, on which no file depends */
@@ -290,10 +292,31 @@ static void add_readable_target(struct text *t, const struct run *run)
 	text_clear(&target);
 }
 
-/* Makes the key of the job's row, from options.job or else from the sources and the target. A
- * directory counts by its path. A file counts by its folder, since each night's files have other
- * names. A source that does not exist counts by the name that was given. */
-static void make_job_key(const struct run *run, struct job_key *ret)
+/* Adds the text by which a SOURCE counts: a directory by its path, and a file by its folder. With
+ * `read` a SOURCE is only a name. A SOURCE that cannot be reached counts as either, by the path
+ * that it would have. */
+static void add_source(struct text *t, const struct run *run, size_t i, bool as_folder)
+{
+	const struct s3once_options *o = &run->options;
+	const char *path = scan_source_path(run->files.scan, i); /* of a file: its folder */
+	char *would_be = NULL, *folder = NULL;
+	if (!o->read && scan_source_error(run->files.scan, i)) {
+		would_be = path_would_be(path);
+		path = would_be ? would_be : path;
+		folder = as_folder ? NULL : path_folder(path);
+		path = folder ? folder : path;
+	} else {
+		as_folder = o->read || scan_source_is_directory(run->files.scan, i);
+	}
+	text_addf(t, "%s%s ", path, as_folder ? "" : "/*");
+	free(would_be);
+	free(folder);
+}
+
+/* Makes the key of the job's row, from options.job or else from the sources and the target. A file
+ * counts by its folder, since each night's files have other names. A SOURCE that cannot be reached
+ * counts as a directory if `as_folders`, and else as a file. */
+static void make_job_key(const struct run *run, bool as_folders, struct job_key *ret)
 {
 	const struct s3once_options *o = &run->options;
 	struct process self;
@@ -302,14 +325,8 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 	if (o->job)
 		text_add(&name, o->job);
 	for (size_t i = 0, last_at = 0; !o->job && i < o->n_sources; i++) {
-		const char *path = scan_source_path(run->files.scan, i);
-		/* scan_source_path() returns the folder of a source that is a file, and the given
-		 * string itself if the source does not exist. With `read`, the source is only a
-		 * name. */
-		const bool is_folder_of_file = !o->read && path != o->sources[i] &&
-					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);
-		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
+		add_source(&source, run, i, as_folders);
 		/* Files of one folder come one after the other. Their text is added only once:
 		 * last_at is the start of the last source's text. */
 		if (!name.len || strcmp(name.data + last_at, text_string(&source)) != 0) {
@@ -322,6 +339,30 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 	job_key_make(self.host, text_string(&name), ret);
 	text_clear(&source);
 	text_clear(&name);
+}
+
+/* Makes the keys under which the job's row may be. A write tries them in this order, until one is
+ * not refused. Returns their number.
+ *
+ * A SOURCE that cannot be reached may have been a directory or a file. So the row of either is
+ * looked for. If the SOURCE does not exist and there is no row, the path is probably mistyped. No
+ * row is made then, since the runs of the right path would have another one, and nothing would ever
+ * correct this one. */
+static size_t make_job_keys(const struct run *run, struct job_key ret[static 2])
+{
+	bool is_unreached = false, is_missing = false;
+	for (size_t i = 0; !run->options.job && i < run->options.n_sources; i++) {
+		const int error = scan_source_error(run->files.scan, i);
+		is_unreached |= error != 0;
+		is_missing |= error == -ENOENT || error == -ENOTDIR;
+	}
+	make_job_key(run, true, &ret[0]);
+	if (!is_unreached)
+		return 1;
+	make_job_key(run, false, &ret[1]);
+	ret[0].only_updates = true;
+	ret[1].only_updates = is_missing;
+	return 2;
 }
 
 /* Sends HeadBucket, unless an earlier one was answered. Returns false with a problem if the run
@@ -367,14 +408,17 @@ static void begin_job(struct run *run, struct store_conn *marks)
 {
 	struct call_limits limits = run_limits(run);
 	struct text target = TEXT(32U << 10);
-	struct job_key key;
+	struct job_key keys[2];
 	struct problem problem = {0};
 	limits.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS;
-	make_job_key(run, &key);
 	add_readable_target(&target, run);
 	const struct job_begin begin = {
 		.session = session_id(run->session), .target = text_string(&target)};
-	if (job_row_begin(marks, &key, &begin, &limits, &problem) != OUTCOME_OK)
+	enum outcome o = OUTCOME_REFUSED;
+	const size_t n = make_job_keys(run, keys);
+	for (size_t i = 0; i < n && o == OUTCOME_REFUSED; i++)
+		o = job_row_begin(marks, &keys[i], &begin, &limits, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 		log_info("s3once status and fleet do not show this run while it lasts: %s",
 			problem.text);
 	text_clear(&target);
@@ -414,12 +458,11 @@ void run_job_end(
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS};
 	struct text target = TEXT(32U << 10), failures = TEXT(REPORT_FAILURES_MAX + 1);
 	char sentence[PROBLEM_SENTENCE_MAX];
-	struct job_key key;
+	struct job_key keys[2];
 	struct problem problem = {0}, error;
 	/* The end of a run of some folders is not the end of the job. */
 	if (run->options.folders)
 		return;
-	make_job_key(run, &key);
 	add_readable_target(&target, run);
 	report_get_errors(&run->report, &error, &failures);
 	const struct job_end end = {.target = text_string(&target),
@@ -436,7 +479,12 @@ void run_job_end(
 		.waiting_since_s = counts.oldest_waiting_ns == INT64_MAX
 					   ? 0
 					   : counts.oldest_waiting_ns / (int64_t)NS_PER_S};
-	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
+	enum outcome o = OUTCOME_REFUSED;
+	const size_t n = make_job_keys(run, keys);
+	for (size_t i = 0; i < n && o == OUTCOME_REFUSED; i++)
+		o = job_row_end(conn, &keys[i], &end, &limits, &problem);
+	if (o == OUTCOME_REFUSED) /* make_job_keys() says why there is none */
+		o = OUTCOME_OK;
 	/* After SETUP this is only logged, since the reason was already reported. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {
 		log_info("the row of this job cannot be written: %s", problem.text);

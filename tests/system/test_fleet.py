@@ -365,6 +365,31 @@ def test_a_mistyped_target_ends_with_the_right_one(s3once, s3, bucket, tree, mar
     assert [event["replaced"] for event in s3once("fleet", "--json").events[:-1]].count(True) == 1
 
 
+@pytest.mark.parametrize("source", ["tree/dump.sql", "tree"])
+def test_a_source_that_was_missing_for_a_night(s3once, s3, bucket, tmp_path, source, marks):
+    """The failure is in the row of the job that misses it, and the next success clears it; a relative path names the same job."""
+    path = tmp_path / source
+    for night in ("first", "missing", "back"):
+        make_tree(tmp_path, {} if night == "missing" else {"tree/dump.sql" if source == "tree" else source: night.encode()})
+        if night == "missing":
+            path.rename(tmp_path / "gone")
+        given = path if night == "first" else source
+        assert s3once("push", "--if-changed=replace", given, f"s3://{bucket}/n", cwd=tmp_path).code == (1 if night == "missing" else 0)
+        jobs, _ = fleet(s3once, code=1 if night == "missing" else 0)
+        assert len(jobs) == 1 and [each["failed"] for each in jobs.values()] == [night == "missing"], jobs
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_a_mistyped_source_leaves_no_job(s3once, s3, bucket, tree, marks):
+    """Nothing would correct its row. But a SOURCE that may not be reached is a job that fails."""
+    for typo in (tree / "c.txt", f"{tree}s/", tree / "none" / "c.txt", "typo"):
+        assert s3once("push", typo, f"s3://{bucket}/p").code == 1
+    assert s3once("push", tree, tree / "c.txt", f"s3://{bucket}/p").code == 1
+    assert "no run with these marks" in s3once("fleet").err
+    assert s3once("push", tree, f"s3://{bucket}/p").code == 0
+    assert len(fleet(s3once)[0]) == 1
+
+
 @pytest.mark.parametrize("marks", ["local"], indirect=True)
 def test_an_idle_night_is_told_as_one(s3once, s3, bucket, tree, marks):
     for _ in range(2):
