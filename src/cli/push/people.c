@@ -88,9 +88,9 @@ static bool was_said(struct text *said, const char *sentence)
 	return is_known;
 }
 
-/* Prints an error, unless an earlier pass of this service has printed it. With -v all others are
- * printed, and otherwise the first few of each kind. The path of a pipe is only the name of its
- * command, so a pipe is named by its key. */
+/* Prints an error, or a warning of a file that is left to another uploader, unless an earlier pass
+ * of this service has printed it. With -v all others are printed, and otherwise the first few of
+ * each kind. The path of a pipe is only the name of its command, so a pipe is named by its key. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	const struct s3once_options *run = &people->options->run;
@@ -101,7 +101,7 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	/* Errors are alike by sentence and code: each has another path and another request id. */
 	const bool is_among_first = alike_add(&people->errors, text_string(&t));
 	text_reset(&t);
-	text_add(&t, "error: ");
+	text_add(&t, event->type == S3ONCE_EVENT_HELD ? "warning: " : "error: ");
 	if (*event->path)
 		text_addf(&t, "%s: ", escaped(run->read ? run->as : event->path).text);
 	else
