@@ -76,6 +76,9 @@ unsigned service_cuts(const struct service *service);
  * time. service_latest_time_s() assumes the latter, and so is never earlier. */
 int64_t service_time_s(const struct service *service);
 int64_t service_latest_time_s(const struct service *service);
+/* Returns how far the clock of this host is ahead of the service's, which the last reply has shown.
+ * Negative: it is behind. 0: by less than CLOCK_WARN_S, or there was no reply yet. */
+int64_t service_clock_ahead_s(const struct service *service);
 /* Copies the region that requests are signed for, which was configured or learned. */
 void service_region(struct service *service, char *ret, size_t size);
 

@@ -89,6 +89,12 @@ int64_t service_time_s(const struct service *service)
 	return time_now_s(atomic_load(&service->server_at_boot_ms));
 }
 
+int64_t service_clock_ahead_s(const struct service *service)
+{
+	const int64_t ahead_s = clock_wall_s() - service_time_s(service);
+	return llabs(ahead_s) < CLOCK_WARN_S ? 0 : ahead_s;
+}
+
 int64_t service_latest_time_s(const struct service *service)
 {
 	/* time_now_s() has rounded down. */

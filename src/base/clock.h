@@ -9,6 +9,7 @@
 #define NS_PER_S  1000000000ULL
 
 #define CLOCK_LAST_S   253402300799 /* 9999-12-31T23:59:59Z: years have four digits */
+#define CLOCK_WARN_S   60           /* a clock this far off is worth a warning */
 #define CLOCK_IS_OFF_S 240          /* a clock this far off is wrong; DynamoDB allows 300, S3 900 */
 
 /* CLOCK_BOOTTIME in ns: elapsed time that counts suspend and never steps. */

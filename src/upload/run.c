@@ -122,9 +122,25 @@ bool run_excludes_size(const struct run *run, uint64_t bytes, enum s3once_event_
 	return is_too_large || bytes < run->options.min_bytes;
 }
 
+/* Returns service_clock_ahead_s() of S3, or 0 if the run does not use S3 yet. */
+static int64_t clock_ahead_s(const struct run *run)
+{
+	return run->s3 ? service_clock_ahead_s(s3_service(run->s3)) : 0;
+}
+
+/* Whether the age of files is counted by this host's clock, not by that of a service. */
+static bool counts_by_own_clock(const struct run *run)
+{
+	return !run->store->service;
+}
+
 bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 {
 	const struct s3once_options *o = &run->options;
+	/* Local marks have their times from the clock of this host. If that is wrong, so may be the
+	 * age. */
+	if (o->remove_after_s && counts_by_own_clock(run) && clock_ahead_s(run))
+		return false;
 	/* Without remove_after_s the age does not matter. The age is negative if the store's clock
 	 * was set back since the file was done, and then the file is not due yet. */
 	const int64_t age_s = o->remove_after_s ? store_time_s(run->store) - done_at_s : 0;
@@ -365,6 +381,24 @@ static size_t make_job_keys(const struct run *run, struct job_key ret[static 2])
 	return 2;
 }
 
+/* Warns once if the server's clock, which its replies have shown, is not that of this host. The
+ * caller holds run->locked.mutex. */
+static void warn_of_clock(struct run *run)
+{
+	const long long ahead_s = clock_ahead_s(run);
+	const struct s3once_options *o = &run->options;
+	if (!ahead_s || run->locked.has_warned_of_clock)
+		return;
+	run->locked.has_warned_of_clock = true;
+	report_run(&run->report, S3ONCE_EVENT_WARNING,
+		PROBLEM(ahead_s > 0 ? "this host's clock is %lld s ahead of the server's: set it%s"
+				    : "this host's clock is %lld s behind the server's: set it%s",
+			llabs(ahead_s),
+			o->removes && o->remove_after_s && counts_by_own_clock(run)
+				? "; no file is removed by its age until then"
+				: ""));
+}
+
 /* Sends HeadBucket, unless an earlier one was answered. Returns false with a problem if the run
  * cannot go on. The caller holds run->locked.mutex. */
 static bool look_once(struct run *run, struct problem *problem)
@@ -398,6 +432,7 @@ void run_ask_for_bucket(struct run *run)
 	uv_mutex_lock(&run->locked.mutex);
 	const bool good = atomic_load(&run->bucket_answers) || run_is_stopping(run) ||
 			  look_once(run, &problem);
+	warn_of_clock(run);
 	uv_mutex_unlock(&run->locked.mutex);
 	if (!good && !run_is_stopping(run))
 		run_fail(run, &problem);

@@ -87,6 +87,7 @@ struct run {
 	struct {
 		uv_mutex_t mutex;
 		bool begun;               /* run_begin() has succeeded */
+		bool has_warned_of_clock; /* at most one such warning is in a run */
 		bool has_looked;          /* HeadBucket has answered for the bucket */
 		struct problem no_answer; /* the reason why S3 did not answer */
 		struct bucket_row bucket; /* its content at the last read or write */

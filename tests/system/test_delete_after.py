@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import packed_items
+from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.system.harness import MIB, make_tree, wait_until
 from tests.system.pushing import counts, marks_of, summary, told
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 
 TREE = {"a": 100, "empty": 0, "d/b": 5000, "d/e/c": 70000, "large": 12 * MIB}
 OURS = ".s3once-removing"
+DAY = 24 * 3600
 
 
 def files(tree):
@@ -32,6 +34,22 @@ def make_marks_older(marks, seconds):
             " WHERE unpacked(doc) ->> '$.state.S' = 'done'",
             (seconds,),
         )
+
+
+@pytest.mark.parametrize("seconds", [30 * DAY, -30 * DAY])
+def test_a_clock_that_is_wrong_removes_nothing_by_age(s3once, s3_wire, bucket, target, marks, tmp_path, seconds):
+    """The age in local marks is counted by this host's clock; the replies of S3 show that it is wrong."""
+    tree = make_tree(tmp_path / "tree", {"a": 100})
+    assert s3once("push", tree, target).code == 0
+    make_marks_older(marks, 8 * DAY)
+    rule = s3_wire.add(faults.date_ahead(-seconds), times=None)
+    run = s3once("push", tree, target, "--delete-after=7d")
+    words = "ahead of" if seconds > 0 else "behind"
+    assert run.code == 0 and files(tree) == {"a"} and rule.fired, run
+    assert re.search(rf"warning: this host's clock is \d+ s {words} the server's: set it; no file is removed by its age until then", run.err), run
+    s3_wire.clear()
+    run = s3once("push", tree, target, "--delete-after=7d")
+    assert run.code == 0 and files(tree) == set() and "clock" not in run.err, run
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define CLOCK_WARN_S 60 /* much less than the 15 minutes at which S3 refuses requests */
-#define UPLOADS_MAX  64 /* more than the writers of a race have open at once, with all retries */
+#define UPLOADS_MAX 64 /* more than the writers of a race have open at once, with all retries */
 
 /* Checks whether the bucket exists. False: there is nothing to try out. If the HEAD is denied, the
  * bucket may still exist, and the checks go on: push needs no permission for this HEAD. */
@@ -47,13 +46,13 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 /* Compares this host's clock with the server's clock in its reply to check_reachable(). */
 static void check_clock(struct doctor_bucket *bucket)
 {
-	long long off_s = (long long)(clock_wall_s() - service_time_s(s3_service(bucket->s3)));
-	if (llabs(off_s) < CLOCK_WARN_S)
+	const long long ahead_s = service_clock_ahead_s(s3_service(bucket->s3));
+	if (!ahead_s)
 		doctor_find(bucket->doctor, DOCTOR_OK, "clock", "as the server's");
 	else
 		doctor_find(bucket->doctor, DOCTOR_WARNING, "clock",
 			"%lld s %s the server's, by which requests are signed; set this host's",
-			llabs(off_s), off_s > 0 ? "ahead of" : "behind");
+			llabs(ahead_s), ahead_s > 0 ? "ahead of" : "behind");
 }
 
 /* Checks whether a lifecycle rule aborts unfinished uploads below the prefix. */

@@ -42,8 +42,8 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 /* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
  * after that. Reports the result, unless the run stops while the file is proven. `is_read`: this
  * turn has read the content, which counts as proof. */
-static void remove_proven(
-	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
+static void remove_proven(struct worker *worker, struct file *file, const struct removal *removal,
+	bool is_read, int64_t done_at_s)
 {
 	struct run *run = worker->run;
 	struct problem problem = {0}, changed;
@@ -61,7 +61,9 @@ static void remove_proven(
 		if (done == PROOF_YES && !run->dry &&
 			store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
 			done = PROOF_UNKNOWN;
-		if (run_is_stopping(run))
+		/* The server has replied by now, so it is known whether this host's clock, by which
+		 * the file is due, is right. */
+		if (run_is_stopping(run) || !run_removes_by_now(run, done_at_s))
 			return;
 		/* Proving the file takes time, so the rules are checked again. If the file is not
 		 * proven, and a rule would keep it by now, then it was changed meanwhile. That is
@@ -127,7 +129,7 @@ void remove_file(struct worker *worker, struct file *file)
 	removal.directory_fd = scan_open_folder(
 		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {
-		remove_proven(worker, file, &removal, is_read);
+		remove_proven(worker, file, &removal, is_read, done_at_s);
 		close(removal.directory_fd);
 	} else if (removal.directory_fd == -ELOOP)
 		report_end(worker, file, REMOVAL_KEPT, NULL,
