@@ -124,6 +124,11 @@ def test_overdue(s3once, s3, dynamodb, bucket, tree, marks, run_job):
     run = s3once("fleet", "--expect", "26h", "-q")
     assert run.code == 1 and run.out.startswith("overdue  ") and "last success 27 h ago" in run.out
     assert s3once("fleet", "--expect", "28h").code == 0
+    set_row(marks, s3once, dynamodb.client, "old", succeeded=now - 27 * 3600, exit=1)
+    jobs, sums = fleet(s3once, "--expect", "26h", code=1)
+    assert jobs["old"]["failed"] and jobs["old"]["overdue"] and (sums["fine"], sums["failed"], sums["overdue"]) == (1, 1, 0)
+    run = s3once("fleet", "--expect", "26h")
+    assert "last success 27 h ago; overdue" in run.out and "2 jobs: 1 fine, 1 failed\n" in run.out, run
 
 
 def test_run_that_is_at_work_or_was_killed(s3once, s3_wire, bucket, tree, marks, run_job):

@@ -12,9 +12,28 @@
 
 #define LINE_MAX_BYTES (32U << 10)
 
-/* The names of the sums over all jobs, in JSON and for people. */
+/* The sums over all jobs. Each job counts as FINE or as one of the four that say what is wrong with
+ * it, so that these five add up to all jobs. RUNNING and WAITING jobs are counted there, too. */
+enum {
+	FLEET_SUM_RUNNING = FLEET_SUM_FINE + 1,
+	FLEET_SUM_FAILED,
+	FLEET_SUM_OVERDUE,
+	FLEET_SUM_SILENT,
+	FLEET_SUM_LOST,
+	FLEET_SUM_WAITING,
+};
+/* Their names, in JSON and for people. */
 static const char *const sums[FLEET_SUMS] = {
-	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost", "waiting"};
+	"fine", "running", "failed", "overdue", "silent", "lost", "waiting"};
+
+/* Returns the sum in which a job counts that is not fine: that of its worst condition. */
+static int wrong_sum(const struct fleet_job *job)
+{
+	return job->state == FLEET_SILENT ? FLEET_SUM_SILENT
+	       : job->state == FLEET_LOST ? FLEET_SUM_LOST
+	       : job->has_failed          ? FLEET_SUM_FAILED
+					  : FLEET_SUM_OVERDUE;
+}
 
 struct fleet {
 	uint64_t expect_ms;
@@ -189,6 +208,8 @@ static void add_state(struct text *t, const struct fleet_job *job)
 		text_addf(t, "; last success %s ago", age(job, row->succeeded_s).text);
 	else
 		text_add(t, "; no success yet");
+	if (job->is_overdue && !job->is_replaced)
+		text_add(t, "; overdue");
 }
 
 /* Adds the number of waiting files, according to the last run that saw all files. */
@@ -226,12 +247,9 @@ static void put(const struct fleet_view *view, const struct text *line)
 static void print_job_for_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
-	/* The word for the worst condition of the job. */
-	const char *word = job->state == FLEET_SILENT || job->state == FLEET_LOST
-				   ? fleet_state_name(job->state)
+	/* The worst condition of the job. */
+	const char *word = !job->is_fine                 ? sums[wrong_sum(job)]
 			   : job->is_replaced            ? "replaced"
-			   : job->has_failed             ? "failed"
-			   : job->is_overdue             ? "overdue"
 			   : job->state == FLEET_RUNNING ? "running"
 			   : job->waits_long             ? "waits"
 							 : "ok";
@@ -260,12 +278,9 @@ static void print_job_for_people(struct fleet_view *view, const struct fleet_job
 void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 {
 	view->jobs++;
-	/* In the order of `sums`. */
-	const bool is[FLEET_SUMS] = {job->is_fine, job->state == FLEET_RUNNING,
-		job->has_failed && !job->is_replaced, job->is_overdue, job->state == FLEET_SILENT,
-		job->state == FLEET_LOST, job->waits_long};
-	for (int i = 0; i < FLEET_SUMS; i++)
-		view->sums[i] += is[i];
+	view->sums[job->is_fine ? FLEET_SUM_FINE : wrong_sum(job)]++;
+	view->sums[FLEET_SUM_RUNNING] += job->state == FLEET_RUNNING;
+	view->sums[FLEET_SUM_WAITING] += job->waits_long;
 	if (job->is_fine && !job->waits_long && view->only_wrong)
 		return;
 	if (view->frame->json)
