@@ -130,8 +130,7 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	}
 	/* A job may add its target to the operands. Without --job, the number stays. */
 	if (frame->n >= 0 && frame->command->shares & SHARES_JOB)
-		frame->n = job_asked_open(
-			&frame->job, &frame->access, frame->n, argv, &frame->problem);
+		frame->n = job_asked_open(&frame->job, &frame->access, frame->n, argv);
 	if (frame->n >= 0 && frame->command->shares & SHARES_KEY_FILE && !frame->key_file)
 		frame->key_file = job_asked_setting(&frame->job, "sse-c-key-file");
 	if (frame->n >= 0 && check_operand_count(frame) < 0)

@@ -230,8 +230,7 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 			"--job, only options about marks, services and output go");
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
-	const int n =
-		job_asked_open(&frame->job, &access, frame->n, frame->operands, &frame->problem);
+	const int n = job_asked_open(&frame->job, &access, frame->n, frame->operands);
 	if (n < 0)
 		return S3ONCE_EXIT_USAGE;
 	if (n == frame->n) /* an operand is an s3:// URL, so the job's target was not added */

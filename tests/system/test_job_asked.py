@@ -94,7 +94,7 @@ def test_the_environment_of_the_unit(s3once, s3, bucket, jobs, nginx, tree):
 def test_a_job_that_cannot_be_read(s3once, jobs):
     for command in ("status", "verify", "forget", "gc", "manifest", "proven"):
         run = s3once(command, "--job", "none")
-        assert run.code == 2 and "none.conf: there is no such file" in run.err and f"{command}: the job none cannot be read" in run.err, run
+        assert run.code == 2 and "none.conf: there is no such file" in run.err and run.err.count("error: ") == 1, run
 
 
 def test_which_files_failed_last_night_and_why(s3once, s3, bucket, jobs, nginx, tree):

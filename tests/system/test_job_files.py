@@ -159,6 +159,14 @@ def test_an_unknown_name_is_told_with_the_nearest(s3once, job, line, near):
     assert f"did you mean {near}?" in errors(s3once("run", "near"))[0]
 
 
+def test_a_mistyped_job_is_told_with_the_nearest(s3once, job):
+    job("nginx", "source = /a\n")
+    for command in (["run", "ngnix"], ["status", "--job", "ngnix"]):
+        run = s3once(*command)
+        assert run.code == 2 and "; did you mean nginx? Otherwise, name a job of" in run.err and run.err.count("error: ") == 1, run
+    assert "did you mean" not in s3once("run", "mysql").err
+
+
 def test_a_job_by_the_name_of_its_file(s3once, job, tree):
     job("logs", f"source = {tree}\ntarget = s3://bucket/p\n")
     assert s3once("config", "logs.conf").out == s3once("config", "logs").out != ""

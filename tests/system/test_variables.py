@@ -107,8 +107,8 @@ def test_a_job_without_a_file(s3once, s3, bucket, tmp_path):
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("S3ONCE_MIN_AEG", "; did you mean S3ONCE_MIN_AGE"),
-        ("S3ONCE_TAG_3", "; did you mean S3ONCE_TAG"),
+        ("S3ONCE_MIN_AEG", "; did you mean S3ONCE_MIN_AGE?"),
+        ("S3ONCE_TAG_3", "; did you mean S3ONCE_TAG?"),
         ("S3ONCE_PORT_9000_TCP", ""),
         ("S3ONCE_HELP", ""),
     ],

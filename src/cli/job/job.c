@@ -257,16 +257,19 @@ static int read_file(const char *wanted, struct job *ret)
 		free(ret->path);
 		ret->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
 	} else if (lacks_file) {
-		char *own = job_own_path(ret->name);
+		char *own = job_own_path(ret->name), *nearest = job_nearest(ret->name);
 		problem_set(&problem,
-			"there is no such file%s%s; name a job of another folder by its path, such "
-			"as ./%s" JOB_SUFFIX,
+			"there is no such file%s%s; %s%s%sname a job of another folder by its "
+			"path, such as ./%s" JOB_SUFFIX,
 			own ? ", nor "
 			: geteuid() || getenv("S3ONCE_JOBS")
 				? ""
 				: ", and root has no jobs in ~/.config",
-			own ? quote(own).text : "", quote(ret->name).text);
+			own ? quote(own).text : "", nearest ? "did you mean " : "",
+			nearest ? quote(nearest).text : "", nearest ? "? Otherwise, " : "",
+			quote(ret->name).text);
 		free(own);
+		free(nearest);
 	}
 	if (error)
 		add_error(ret, 0, "%s", problem.text);
@@ -351,8 +354,7 @@ static void choose_access(struct access *access, const struct access *job)
 		marks_of_units_choose(&access->marks);
 }
 
-int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
-	struct problem *ret_problem)
+int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands)
 {
 	/* A command line without options, so that nothing overrides the file. */
 	static char self[] = "run";
@@ -361,8 +363,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 		return n;
 	/* true: no run of the job follows. */
 	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
-		return problem_error(
-			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);
+		return -EINVAL; /* job_open() has reported it */
 	choose_access(access, &asked->job.options.access);
 	for (int i = 0; i < n; i++)
 		if (url_is_s3(operands[i]))

@@ -53,6 +53,9 @@ char *job_path(const char *name, const char *ending);
 /* Returns the path of this user's own NAME.conf, whether or not it exists. NULL: there is none for
  * root or with S3ONCE_JOBS. The caller frees it. */
 char *job_own_path(const char *name);
+/* Returns the name of the job that is most like a mistyped one, among the jobs that job_path()
+ * finds. NULL: none is like it. The caller frees it. */
+char *job_nearest(const char *name);
 
 /* A job: the upload described by a file, together with the options of a command line, which
  * override those of the file.
@@ -134,8 +137,8 @@ struct job_asked {
 extern const struct option job_asked_options[];
 
 /* Opens the job of --job, after options_parse() has found n operands. Without --job nothing
- * happens. Returns the number of operands, or -EINVAL with a sentence. access and operands borrow
- * from *asked.
+ * happens. Returns the number of operands, or -EINVAL after an error that was reported. access and
+ * operands borrow from *asked.
  *
  * Each field of `access` that is not set gets the value of the job. The job's target becomes the
  * last operand, unless one of the operands is an s3:// URL. `operands` has to have room for one
@@ -143,8 +146,7 @@ extern const struct option job_asked_options[];
  * systemd units if the job has none or `local` (marks_of_units_choose()).
  *
  * The variables of the job are set as well, so call this before there are threads. */
-int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
-	struct problem *ret_problem);
+int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands);
 
 /* Returns the value that the job gives to an option about how objects are stored. NULL: none.
  * Borrowed. */

@@ -4,6 +4,7 @@
 #include "base/must_have.h"
 #include "base/text.h"
 #include "cli/job/job.h"
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -123,6 +124,8 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 	return error;
 }
 
+#define HOST_JOBS "/etc/s3once"
+
 /* The folder that S3ONCE_JOBS names; NULL: none. */
 static const char *chosen_folder(void)
 {
@@ -156,6 +159,38 @@ char *job_own_path(const char *name)
 	return find_own_folder(own) ? join_path(own, name, JOB_SUFFIX) : NULL;
 }
 
+#define JOBS_MAX 1000 /* in a folder; further ones are not proposed */
+
+/* Adds the names of the jobs in a folder, which need not exist. The caller frees each name. */
+static void add_jobs(const char *folder, char **names, size_t *n)
+{
+	const size_t ending = strlen(JOB_SUFFIX);
+	DIR *dir = opendir(folder);
+	const struct dirent *each;
+	for (size_t i = 0; dir && i < JOBS_MAX && (each = readdir(dir)); i++) {
+		const size_t length = strlen(each->d_name);
+		if (length > ending && strcmp(each->d_name + length - ending, JOB_SUFFIX) == 0)
+			names[(*n)++] = must_have(strndup(each->d_name, length - ending));
+	}
+	if (dir)
+		closedir(dir);
+}
+
+char *job_nearest(const char *name)
+{
+	char *names[2 * JOBS_MAX], own[PATH_MAX];
+	const char *folder = chosen_folder();
+	size_t n = 0;
+	if (find_own_folder(own))
+		add_jobs(own, names, &n);
+	add_jobs(folder ? folder : HOST_JOBS, names, &n);
+	const char *nearest = nearest_name(name, (const char *const *)names, n);
+	char *ret = nearest ? must_have(strdup(nearest)) : NULL;
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	return ret;
+}
+
 char *job_path(const char *name, const char *ending)
 {
 	const char *folder = chosen_folder();
@@ -165,5 +200,5 @@ char *job_path(const char *name, const char *ending)
 	if (file && !stat(file, &st))
 		folder = own;
 	free(file);
-	return join_path(folder ? folder : "/etc/s3once", name, ending);
+	return join_path(folder ? folder : HOST_JOBS, name, ending);
 }

@@ -311,10 +311,10 @@ void push_options_check_variables(void)
 		/* --help has no variable. */
 		const bool is_near = nearest && options_find(&job_command, nearest, &match) &&
 				     match.option->type != OPTION_HELP;
-		log_warning("the variable %s sets no option%s%s",
+		log_warning("the variable %s sets no option%s%s%s",
 			quote_bytes(variable, strcspn(variable, "=")).text,
 			is_near ? "; did you mean " : "",
-			is_near ? option_variable(match.option).name : "");
+			is_near ? option_variable(match.option).name : "", is_near ? "?" : "");
 	}
 }
 
