@@ -17,8 +17,13 @@ FEWEST_WORDS = 2  # of a piece that one string has, if the message goes on with 
 def strings():
     """The program's strings, those that C joins joined, with a blank for what is filled in."""
     for path in sorted((ROOT / "src").rglob("*.[ch]")):
-        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
-        text = re.sub(r"""("(?:\\.|[^"\\])*")|'(?:\\.|[^'\\])+'""", lambda found: found[1] or "0", text)
+        # In one pass, since a string may have the beginning of a comment in it.
+        text = re.sub(
+            r"""("(?:\\.|[^"\\])*")|(/\*.*?\*/)|'(?:\\.|[^'\\])+'""",
+            lambda found: found[1] or ("" if found[2] else "0"),
+            path.read_text(),
+            flags=re.S,
+        )
         text = re.sub(r'"\s*\\?\n?\s*"', "", text)
         yield from (CONVERSION.sub("\0", literal.replace('\\"', '"')) for literal in LITERAL.findall(text))
 
