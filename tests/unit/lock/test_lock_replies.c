@@ -614,7 +614,7 @@ static const struct {
 	{never, 0, -EIO, 0},
 	{never, 20000, -EIO, 0},
 	{tried_later, 20000, 0, 2},
-	{tried_later, 0, -EIO, 0},
+	{tried_later, 0, 0, 2},
 };
 
 /* Nothing is written in a place before it is known to honour conditions. */
