@@ -206,21 +206,21 @@ const char *status_sentence(int status)
 static struct verdict by_status(const struct attempt *attempt)
 {
 	const int status = attempt->status;
-	const bool is_bare = !attempt->code[0], is_head = attempt->is_s3 && is_bare;
+	const bool is_bare = !attempt->code[0], may_be_head = attempt->is_s3 && is_bare;
 	if (status >= 200 && status < 300 && is_bare)
 		return (struct verdict){RETRY_NONE, OUTCOME_OK};
 	if (status >= 400 && status < 500 && strncmp(attempt->code, "KMS.", 4) == 0)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETTING};
-	if (status == 404 && is_head)
+	if (status == 404 && may_be_head)
 		return (struct verdict){RETRY_NONE, OUTCOME_ABSENT};
 	/* To a HEAD, 400 may mean ExpiredToken. DynamoDB always names a code, so a reply without
 	 * one was damaged on the way. */
 	if (status == 400 && is_bare)
 		return (struct verdict){
-			is_head ? RETRY_CREDENTIALS : RETRY_TRANSIENT, OUTCOME_INVALID};
+			may_be_head ? RETRY_CREDENTIALS : RETRY_TRANSIENT, OUTCOME_INVALID};
 	/* To a HEAD or another read, 503 is taken for SlowDown. To a write, 503 without a code says
 	 * nothing. */
-	if (status == 503 && is_head && !attempt->is_write)
+	if (status == 503 && may_be_head && !attempt->is_write)
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	const struct verdict_on *row = row_of_status(status);
 	if (row)

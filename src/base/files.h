@@ -1,4 +1,4 @@
-/* Functions about files that several rooms use. */
+/* Functions about files that are not of one part of the program alone. */
 #pragma once
 #include "base/text.h"
 #include <stdbool.h>

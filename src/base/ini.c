@@ -95,8 +95,8 @@ static int read_line(struct ini *ini, char *line)
 		return 0;
 	const struct ini_entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
 	if (indent > ini->indent && last && last->key) {
-		/* This line is a sub-key. The entry before it is the key, if that has no value, or
-		 * another sub-key of the same key. */
+		/* This line is a sub-key. The entry before it is its key, whose value is empty,
+		 * or another sub-key of the same key. */
 		if (last->parent || !*last->value)
 			return read_pair(
 				ini, last->section, last->parent ? last->parent : last->key, line);

@@ -1,4 +1,5 @@
-/* Descriptions of failures, for the person who has to fix them: a sentence, and the names in it. */
+/* Descriptions of failures, for the person who has to fix them: a sentence that names the file, the
+ * key or the host that it is about. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

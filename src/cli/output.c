@@ -154,7 +154,8 @@ static int write_line(struct output_writer *writer, const struct line *line)
 			return line->fd == STDOUT_FILENO ? error : 0;
 		at += (size_t)n;
 	}
-	writer->taken_ns = clock_boot_ns(); /* a line in the log has no reader to wait for */
+	writer->taken_ns =
+		clock_boot_ns(); /* the log has no slow reader: its line is read at once */
 	return 0;
 }
 

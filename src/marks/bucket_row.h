@@ -20,7 +20,7 @@ struct bucket_row {
 	 * them a run need not send a HEAD before each upload. Only doctor tries the conditions and
 	 * records them (docs/protocol.md, "What a server can do is learnt once"). */
 	char honours[1024];
-	char honours_server[S3_SERVER_MAX + 1]; /* the server's own name at that time */
+	char honours_server[S3_SERVER_MAX + 1]; /* its Server header when `honours` was seen */
 	int64_t honours_at_s;                   /* store time of that observation */
 	int64_t at_s;                           /* store time of the last change */
 };

@@ -1,6 +1,6 @@
-/* Makes the keys of the rows of jobs, which are the names of hosts and jobs. Writes the reports of
- * a run at its beginning and its end, and reads the pages for fleet. Nothing is decided by these
- * rows. */
+/* The rows of jobs. The key of a row is made of the names of its host and its job. A run writes its
+ * report there when it begins and when it ends, and `s3once fleet` reads the rows, page by page. No
+ * upload depends on these rows: people read them. */
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "marks/row.h"

@@ -164,9 +164,9 @@ enum proof proof_parts(
 }
 
 /* Whether the object holds the bytes that s3once sent for it, according to its own metadata. The
- * metadata of an object that was sent in parts has no sums. Each of its parts was compared with the
- * server's answer for the part, before the object became visible. So it is proven if it was sent in
- * this way and the server has any value that can be compared. */
+ * metadata of an object that was sent in parts has no sums. But s3once has compared each of its
+ * parts with the server's answer, before the object became visible. So such an object is proven if
+ * the server has a checksum or an etag that could be compared. */
 static enum proof proof_sent(const struct s3_object *object)
 {
 	const struct sums *sent = &object->meta.sums;

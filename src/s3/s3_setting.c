@@ -166,7 +166,7 @@ static int read_account(struct setting_reading *r)
 		       : refuse(r, "is not an account number of 12 digits");
 }
 
-/* Reads an encryption context, which is sent in base64: JSON, or its base64 as it is. */
+/* Reads an encryption context, given as JSON or as the base64 of JSON. It is sent in base64. */
 static int read_context(struct setting_reading *r)
 {
 	if (*r->value != '{' && *r->value != '[')

@@ -102,8 +102,9 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	return 0;
 }
 
-/* Adds the template's key for the head to source->key, which holds the prefix. Returns 0, -EINVAL
- * with a sentence in the head if that is no key, or -ENOMEM, or 0 with source->key.error set. */
+/* Adds the template's key for the head to source->key, which holds the prefix. Returns 0,
+ * -ENOMEM, or -EINVAL with a sentence in the head if the result is too long or cannot be a key.
+ * After 0, source->key.error may still be -ENOMEM. */
 static int render_key(struct source *source)
 {
 	struct scan_entry *head = &source->head;
@@ -121,10 +122,10 @@ static int render_key(struct source *source)
 	/* By the template alone, several pieces of a log may have the same key. */
 	if (head->is_piece && head->offset)
 		text_addf(&source->key, "~%" PRIu64, head->offset);
-	if (source->key.error != -EMSGSIZE)
-		return error;
-	return problem_error(&head->problem, -EINVAL,
-		"--key makes a key of more than %zu bytes of it", source->key.max);
+	if (source->key.error == -EMSGSIZE)
+		return problem_error(&head->problem, -EINVAL,
+			"--key makes a key of more than %zu bytes of it", source->key.max);
+	return error;
 }
 
 /* Makes the key of the head by the template, behind the prefix that source->key holds. If the key

@@ -88,7 +88,8 @@ struct frame {
 struct walk {
 	int directory_fd; /* borrowed */
 	const struct scan_options *options;
-	struct names only; /* the wanted paths of options->folders */
+	struct names
+		only; /* the paths in options->folders, sorted: only these are walked; none: all */
 	struct frame *frames;
 	size_t n_frames;
 	int fd;           /* the last frame's directory, or -1 while it is closed */
@@ -190,7 +191,7 @@ static int read_names(
 /* Reads the names of a directory. If an interrupted removal has left its REMOVAL_FOLDER among them,
  * the files in that folder are put back under their names, and the names are read again, unless the
  * scan only looks. A file that cannot be put back is no error here: visit_name() tries once more,
- * and reports it. Returns as names_read(). */
+ * and reports it. Returns the same as read_names(). */
 static int list_folder(
 	const struct walk *walk, int fd, const char *relative, bool is_wanted, struct names *ret)
 {

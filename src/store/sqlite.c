@@ -153,8 +153,9 @@ static bool perform_reads(struct sqlite_store *store)
 }
 
 /* Remembers an I/O error, after which the state of the log on the disk is unknown. All later writes
- * of this process fail. The next process that opens the file writes the log over itself. So when
- * this process closes the file, SQLite must not write the log back into the file and remove it. */
+ * of this process fail. The next process that opens the file writes the log once more, with the
+ * same bytes. So when this process closes the file, SQLite must not checkpoint and remove the log.
+ */
 static void remember_failure(struct sqlite_store *store, int rc)
 {
 	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
@@ -481,7 +482,8 @@ static const struct store_ops sqlite_ops = {
 };
 
 /* Prepares a file that was just opened. sqlite_retry_busy() repeats this while the file is locked.
- * The log is written over itself, since another process may have failed to sync it. */
+ * Another process may have failed to sync the log. So the log is written once more, with the same
+ * bytes, and synced, unless the file is only read. */
 static int prepare_store(void *arg)
 {
 	struct sqlite_store *store = arg;

@@ -427,7 +427,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	if (!client->place)
 		client->place = getenv("S3ONCE_LOCKS");
 	if (client->place && !*client->place)
-		client->place = NULL; /* the file of this user */
+		client->place = NULL; /* the locks are in the file of this user */
 	/* Heartbeats are for `lock run`, which holds its lock for as long as it runs. `lock init`
 	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;

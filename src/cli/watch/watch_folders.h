@@ -52,7 +52,7 @@ void watch_table_clear(struct watch_table *table);
 struct watch_folder *watch_table_find(const struct watch_table *table, int wd);
 /* Notes that the folder at `path` is watched as wd. It replaces a folder with the same wd, perhaps
  * the same folder under another path. `only_name` is as in struct watch_folder. If the folder that
- * is replaced does not have the same only_name, everything in the folder counts. */
+ * is replaced has another only_name, the new one has none: events of all names in it count. */
 void watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name);
 /* Forgets the folder that is watched as wd, but does not end its watch. */
 void watch_table_drop(struct watch_table *table, int wd);

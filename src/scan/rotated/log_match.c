@@ -461,9 +461,9 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	return r;
 }
 
-/* Returns the log that another rotated file has, and that this file contains as well, or NULL. A
- * log may be in a folder twice, as a copy or compressed. Equal logs of two days differ in their
- * time. */
+/* Returns the row of a log that was found in another rotated file already, if this file has the
+ * same content, or NULL. A log may be in a folder twice, as a copy or compressed. The modification
+ * time is compared as well, since the logs of two days may have the same content. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
 	if (has_family_name(family, file))
@@ -478,8 +478,9 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 	return NULL;
 }
 
-/* Computes the id of the first bytes of a file that is not compressed. Returns 0 or -errno. */
-static int look_at_first(const struct log_family *family, const struct grown_file *file,
+/* Computes the id of the first bytes of a file that is not compressed (content_first()). Returns 0
+ * or -errno. */
+static int first_bytes_id(const struct log_family *family, const struct grown_file *file,
 	char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	struct file_state ignored;
@@ -503,7 +504,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	memcpy(found.id, file->entry.content_id, sizeof found.id);
 	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
 	int r = must_be_read ? measure_uploadable(family, file, NULL, NULL, 0, &found)
-			     : look_at_first(family, file, found.first);
+			     : first_bytes_id(family, file, found.first);
 	if (r == 0)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)

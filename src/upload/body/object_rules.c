@@ -160,8 +160,8 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	int error = rules ? add_rule(rules, NULL, NULL, ret_problem) : -ENOMEM;
 	if (!error && options->rules_file)
 		error = read_file(rules, options->rules_file, ret_problem);
-	/* The last Content-Encoding that goes with --compress counts. If it is empty, objects get a
-	 * suffix instead. */
+	/* Of the settings of Content-Encoding for compressed objects, the last one counts. If its
+	 * value is empty, these objects get a suffix instead. */
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding =

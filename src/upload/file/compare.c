@@ -36,7 +36,8 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 
 /* Compares the object with the file, part by part. `is_guess`: the size of the parts in the plan is
  * only a guess. Then the result is NO only if a checksum of the whole differs, and UNKNOWN if only
- * the guess may be wrong. */
+ * the guess may be wrong. The file's sums and, if it may fit, the size of the parts stay in struct
+ * file. */
 static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
 	const struct s3_object *object, enum proof *ret)
@@ -57,13 +58,16 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	*ret = proof_parts(sums, plan->n_parts, object, true);
 	/* If a guessed size of the parts does not fit, the content may still be the same. So the
 	 * object is compared once more, without its etag: only a checksum of the whole counts. */
-	const bool fits = *ret != PROOF_NO || !is_guess;
-	if (!fits) {
+	const bool is_bad_guess = is_guess && *ret == PROOF_NO;
+	if (is_bad_guess) {
 		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
 		*ret = proof_whole(&whole, &no_etag, true);
 	}
-	*(encoding ? &file->object_sums : &file->content_sums) = whole;
-	file->sent_part_bytes = fits ? plan->part_bytes : 0; /* 0: unknown */
+	if (encoding)
+		file->object_sums = whole;
+	else
+		file->content_sums = whole;
+	file->sent_part_bytes = is_bad_guess ? 0 : plan->part_bytes; /* 0: unknown */
 	mark_parts_sum_of(sums, plan->n_parts, object->sum.kind, file->parts_sum);
 	free(sums);
 	return STEP_NEXT;

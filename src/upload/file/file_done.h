@@ -1,5 +1,5 @@
-/* The content of a file that is under way is in S3, and its mark is set to done. All functions may
- * block, in the thread of the worker. */
+/* What follows once the content of a file is in S3: its mark is set to done. All functions may
+ * block, and are called in the thread of the worker. */
 #pragma once
 #include "upload/file/file.h"
 

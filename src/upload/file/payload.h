@@ -12,10 +12,10 @@ struct payload_request {
 	unsigned input_kinds; /* digests of the range itself, if it is encoded */
 };
 struct payload {
-	struct sums body_sums;       /* checksums of the body; if it trails, once it was sent */
-	struct sums input_sums;      /* checksums of the range itself, if it is encoded */
-	struct body body;            /* its transfer and its error */
-	struct http_body http;       /* to be sent; points into this struct */
+	struct sums body_sums;  /* checksums of the body; if they trail, known once it was sent */
+	struct sums input_sums; /* checksums of the range itself, if it is encoded */
+	struct body body;       /* reads the bytes that are sent, and has the error of that */
+	struct http_body http;  /* to be sent; points into this struct */
 	struct s3_trailing trailing; /* kinds: 0 unless it trails */
 	/* Only payload.c uses the members below. */
 	uint64_t whole_most; /* a larger body takes its bandwidth in pieces, while it is sent */

@@ -18,7 +18,7 @@
 
 #define BLOCK_FILES 50
 
-/* Knowledge of a file's objects before the file is begun. */
+/* What is known, before a file is begun, about whether the bucket has its object. */
 enum in_bucket {
 	BUCKET_UNASKED,  /* not asked: the marks know the files around it */
 	BUCKET_UNLISTED, /* no listing covers it: only a HEAD shows whether S3 has its object */
