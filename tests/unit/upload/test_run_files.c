@@ -182,8 +182,9 @@ int main(void)
 	static const char *const folders[] = {"tree", "tree/below", "tree-moved", "moved"};
 	char made[] = "/tmp/run_files.XXXXXX", path[200], below[200], command[100];
 	CHECK(mkdtemp(made) != NULL);
-	CHECK(realpath(made, path) != NULL);
-	snprintf(base, sizeof base, "%.60s", path);
+	char *real = realpath(made, NULL);
+	snprintf(base, sizeof base, "%.60s", real);
+	free(real);
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
 		CHECK_INT(mkdir(path_of(folders[i], path), 0700), 0);
 	close(open(path_of("tree/file", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
