@@ -450,6 +450,35 @@ static void test_clock(void)
 	end(&f);
 }
 
+/* Each correction is by the server's clock alone, whatever was corrected before. */
+static void test_clock_that_is_corrected_again(void)
+{
+	static const int64_t offsets_s[] = {3600, -7200, 0, 86400};
+	enum { N = sizeof offsets_s / sizeof *offsets_s };
+	char replies[2 * N][200];
+	struct script_step steps[2 * N];
+	struct fixture f;
+	const int64_t now_s = clock_wall_s();
+	for (size_t i = 0; i < 2 * N; i++) {
+		const time_t server_s = (time_t)(now_s + offsets_s[i / 2]);
+		char date[64];
+		strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&server_s));
+		snprintf(replies[i], sizeof replies[i],
+			"HTTP/1.1 %s X\r\nDate: %s\r\nContent-Length: 0\r\n\r\n",
+			i % 2 ? "200" : "403", date);
+		steps[i] = (struct script_step){replies[i]};
+	}
+	if (!begin(&f, steps, 2 * N))
+		return;
+	for (size_t i = 0; i < N; i++) {
+		CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
+		CHECK(llabs(service_time_s(f.service) - now_s - offsets_s[i]) <= 30);
+	}
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 2 * N);
+	end(&f);
+}
+
 /* A reply after minutes of sending says nothing about the clocks. */
 static void test_clock_of_a_long_request(void)
 {
@@ -818,6 +847,7 @@ int main(void)
 	test_long_wait_with_an_empty_quota();
 	test_unknown_name();
 	test_clock();
+	test_clock_that_is_corrected_again();
 	test_clock_of_a_long_request();
 	test_region();
 	test_credentials();

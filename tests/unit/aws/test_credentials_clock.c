@@ -217,6 +217,55 @@ static void test_expired(void)
 	credentials_chain_free(chain);
 }
 
+/* Gets credentials that have expired, for a moment after a load has failed, and checks that the
+ * call would go on waiting. */
+static void check_waits(struct credentials_chain *chain)
+{
+	bool has_failed = false;
+	for (unsigned i = 0; i < 100 && !has_failed; i++) {
+		struct credentials got = {0};
+		struct problem problem = {0};
+		unsigned generation;
+		uv_mutex_lock(&chain->mutex);
+		has_failed = chain->locked.failures > 0;
+		uv_mutex_unlock(&chain->mutex);
+		const struct call_limits limits = {
+			.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS};
+		if (!CHECK_INT(credentials_get(chain, &limits, &got, &generation, &problem),
+			    -ECANCELED))
+			fprintf(stderr, "\t%s\n", problem.text);
+		credentials_wipe(&got);
+	}
+	CHECK(has_failed);
+}
+
+/* Each pause has all of the patience, however long earlier ones were. */
+static void test_pauses(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 3600);
+	struct credentials_chain *chain = chain_of(300000);
+	get(chain, "first");
+	credentials_accepted(chain);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(unlink("keys.json"), 0);
+		pass_s(3600);
+		check_waits(chain);
+		boot_shift_ns += 250 * (int64_t)NS_PER_S;
+		check_waits(chain);
+		write_keys("next", 3600);
+		boot_shift_ns += 30 * (int64_t)NS_PER_S;
+		wake(chain);
+		get(chain, "next");
+	}
+	CHECK_INT(unlink("keys.json"), 0);
+	pass_s(3600);
+	check_waits(chain);
+	boot_shift_ns += 300 * (int64_t)NS_PER_S;
+	get(chain, NULL);
+	credentials_chain_free(chain);
+}
+
 static void test_no_expiry(void)
 {
 	wall_s = WALL_S;
@@ -270,6 +319,7 @@ int main(void)
 	test_renewal();
 	test_failures();
 	test_expired();
+	test_pauses();
 	test_no_expiry();
 	test_guesses();
 	scratch_remove();
