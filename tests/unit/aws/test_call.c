@@ -476,6 +476,14 @@ static void test_clock_that_is_corrected_again(void)
 	}
 	script_stop(&f.server);
 	CHECK_INT(f.server.n_requests, 2 * N);
+	for (size_t i = 1; i < 2 * N; i += 2) {
+		char signed_at[40] = "", first[17], last[17];
+		sent_header(&f.server.requests[i], "x-amz-date", signed_at, sizeof signed_at);
+		clock_format_amz(now_s + offsets_s[i / 2], first);
+		clock_format_amz(clock_wall_s() + offsets_s[i / 2], last);
+		/* Down to the hour, which may have turned over. */
+		CHECK(strncmp(signed_at, first, 11) == 0 || strncmp(signed_at, last, 11) == 0);
+	}
 	end(&f);
 }
 
