@@ -217,6 +217,7 @@ def test_proven(s3once, s3, bucket, marks, tmp_path):
 @sqlite
 def test_a_live_log_has_no_key_yet(s3once, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log": 10})
+    assert s3once("push", make_tree(tmp_path / "other", {"a": 1}), f"s3://{bucket}/other").code == 0  # so that there are marks
     run = s3once("proven", "--rotated", "--key", "{family}-{id:8}", tree, f"s3://{bucket}/p")
     assert run.code == 1 and f"not in S3: {tree}/app.log: has no key yet, since it is younger than --min-age, or a log" in run.out, run
 
