@@ -260,7 +260,8 @@ static void test_a_checksum_that_is_not_known(void)
 	}
 }
 
-static enum outcome complete(struct script_s3 *f, struct s3_object *ret)
+static enum outcome complete_if(
+	struct script_s3 *f, struct s3_condition condition, struct s3_object *ret)
 {
 	static const struct s3_part parts[] = {
 		{.part_number = 1, .etag = "e1", .sum = {CHECKSUM_CRC32C, "AAAAAA=="}},
@@ -272,8 +273,13 @@ static enum outcome complete(struct script_s3 *f, struct s3_object *ret)
 		.parts = parts,
 		.n_parts = 2,
 		.whole = &whole,
-		.condition = {.if_none_match = true}};
+		.condition = condition};
 	return s3_complete_upload(f->conn, &complete, ret, &f->aws.problem);
+}
+
+static enum outcome complete(struct script_s3 *f, struct s3_object *ret)
+{
+	return complete_if(f, (struct s3_condition){.if_none_match = true}, ret);
 }
 
 /* 200 is not enough. */
@@ -533,6 +539,38 @@ static void test_missing_upload(void)
 	script_s3_end(&f);
 }
 
+/* With If-Match, 404 may be about the object that was to be replaced, and the upload is still
+ * there. Without, it can be about the upload alone. */
+static void test_missing_object(void)
+{
+	static const struct {
+		const char *code;
+		struct s3_condition condition;
+		enum outcome outcome;
+	} rows[] = {
+		{SCRIPT_REPLY("404", "", "<Error><Code>NoSuchKey</Code></Error>"),
+			{.if_match = "e"}, OUTCOME_ABSENT},
+		{SCRIPT_REPLY("404", "", "<Error><Code>NoSuchUpload</Code></Error>"),
+			{.if_match = "e"}, OUTCOME_NO_UPLOAD},
+		{SCRIPT_REPLY("404", "", "<Error><Code>NoSuchKey</Code></Error>"),
+			{.if_none_match = true}, OUTCOME_NO_UPLOAD},
+		{SCRIPT_REPLY("404", "", "<Error><Code>NoSuchKey</Code></Error>"), {0},
+			OUTCOME_NO_UPLOAD},
+		{SCRIPT_REPLY("412", "", "<Error><Code>PreconditionFailed</Code></Error>"),
+			{.if_match = "e"}, OUTCOME_REFUSED},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct script_step step = {rows[i].code, .close = true};
+		struct script_s3 f;
+		struct s3_object object;
+		if (!begin(&f, &step, 1))
+			return;
+		if (!CHECK_INT(complete_if(&f, rows[i].condition, &object), rows[i].outcome))
+			fprintf(stderr, "\trow %zu\n", i);
+		script_s3_end(&f);
+	}
+}
+
 /* A page with the status 200 does not say that anything was deleted. */
 static void test_delete_that_a_proxy_answers(void)
 {
@@ -757,6 +795,7 @@ int main(void)
 	test_region_by_head();
 	test_region_that_was_learned_meanwhile();
 	test_missing_upload();
+	test_missing_object();
 	test_delete_that_a_proxy_answers();
 	return check_result();
 }
