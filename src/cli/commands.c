@@ -70,20 +70,20 @@ static void add_shared_groups(struct command_frame *frame)
 {
 	const struct {
 		unsigned shares; /* 0: every command has the group */
+		bool has_variables;
 		const char *title;
 		const struct option *options;
 		void *values;
-		bool has_variables;
 	} shared[] = {
-		{SHARES_JOB, NULL, job_asked_options, &frame->job, false},
-		{SHARES_MARKS, "Marks", access_marks_options, &frame->access, true},
-		{SHARES_S3, "Services", access_s3_options, &frame->access, true},
-		{SHARES_ACCOUNT, "Services", access_options, &frame->access, true},
-		{SHARES_TIMEOUT, "Services", access_timeout_options, &frame->access, true},
-		{SHARES_CHECKSUM, "Services", access_checksum_options, &frame->access, true},
-		{SHARES_KEY_FILE, "Services", key_file_options, &frame->key_file, true},
-		{SHARES_JSON, "Output", json_options, &frame->json, false},
-		{0, "Output", no_options, NULL, false},
+		{SHARES_JOB, false, NULL, job_asked_options, &frame->job},
+		{SHARES_MARKS, true, "Marks", access_marks_options, &frame->access},
+		{SHARES_S3, true, "Services", access_s3_options, &frame->access},
+		{SHARES_ACCOUNT, true, "Services", access_options, &frame->access},
+		{SHARES_TIMEOUT, true, "Services", access_timeout_options, &frame->access},
+		{SHARES_CHECKSUM, true, "Services", access_checksum_options, &frame->access},
+		{SHARES_KEY_FILE, true, "Services", key_file_options, &frame->key_file},
+		{SHARES_JSON, false, "Output", json_options, &frame->json},
+		{0, false, "Output", no_options, NULL},
 	};
 	const struct command *command = frame->command;
 	const struct option_group *own = command->groups;
