@@ -5,6 +5,7 @@
  * that a template makes do not rise. Then all files are found first, and sorted in a temporary
  * file, so that memory does not grow with their number. */
 #include "base/checksum.h"
+#include "base/statements.h"
 #include "scan/key/key.h"
 #include "scan/rotated/rotation.h"
 #include "scan/scan_entry.h"

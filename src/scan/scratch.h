@@ -4,7 +4,6 @@
 #pragma once
 #include "base/problem.h"
 #include <sqlite3.h>
-#include <stddef.h>
 
 /* Opens a database, makes its tables with create_sql, and begins the one transaction that all its
  * changes belong to. Returns SQLite's result; whatever it is, the caller closes *ret. */
@@ -12,11 +11,3 @@ int scratch_open(const char *create_sql, sqlite3 **ret);
 /* Sets the sentence of this SQLite error. `failed` says what cannot be done ("the keys cannot be
  * sorted", for instance). Returns the -errno of the scan: -ECANCELED, -ENOMEM or -EIO. */
 int scratch_failed(sqlite3 *db, int rc, const char *failed, struct problem *ret_problem);
-
-/* The functions below work with any database. */
-
-/* Prepares n statements. Returns SQLite's result; after an error the rest of *ret is unchanged. */
-int statements_prepare(sqlite3 *db, const char *const *sql, size_t n, sqlite3_stmt **ret);
-void statements_finalize(sqlite3_stmt *const *statements, size_t n);
-/* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
-const char *column_string(sqlite3_stmt *s, int at);

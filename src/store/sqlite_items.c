@@ -1,6 +1,7 @@
 /* The operations on an SQLite connection: SQL and rows, without threads. The thread of sqlite.c
  * performs them, and begins a transaction before it writes. The conditions of a write are tested on
  * the row within that transaction. */
+#include "base/statements.h"
 #include "store/item_pack.h"
 #include "store/sqlite.h"
 #include "store/sqlite_file.h"
@@ -81,9 +82,8 @@ int items_new(sqlite3 *db, struct items **ret)
 		rc = sqlite3_create_function_v2(db, "attribute", 2,
 			SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL, sql_attribute,
 			NULL, NULL, NULL);
-	for (int i = 0; i < ITEMS_SQL_STATEMENTS && !rc; i++)
-		rc = sqlite3_prepare_v3(
-			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
+	if (!rc)
+		rc = statements_prepare(db, sql, ITEMS_SQL_STATEMENTS, items->statements);
 	if (rc)
 		items_free(items);
 	else
@@ -95,8 +95,7 @@ void items_free(struct items *items)
 {
 	if (!items)
 		return;
-	for (int i = 0; i < ITEMS_SQL_STATEMENTS; i++)
-		sqlite3_finalize(items->statements[i]);
+	statements_finalize(items->statements, ITEMS_SQL_STATEMENTS);
 	free(items);
 }
 

@@ -3,6 +3,7 @@
  * reading: a database that cannot be written or has lost its rows is no error. */
 #include "scan/content/identity_cache.h"
 #include "base/clock.h"
+#include "base/statements.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -93,9 +94,8 @@ int identity_cache_open(
 		rc = sqlite3_busy_timeout(cache->db, BUSY_TIMEOUT_MS);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(cache->db, script, NULL, NULL, NULL);
-	for (unsigned i = 0; rc == SQLITE_OK && i < STATEMENTS; i++)
-		rc = sqlite3_prepare_v3(cache->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
-			&cache->statements[i], NULL);
+	if (rc == SQLITE_OK)
+		rc = statements_prepare(cache->db, statements, STATEMENTS, cache->statements);
 	if (rc == SQLITE_OK) {
 		*ret = cache;
 		return 0;
@@ -110,8 +110,7 @@ void identity_cache_close(struct identity_cache *cache)
 {
 	if (!cache)
 		return;
-	for (unsigned i = 0; i < STATEMENTS; i++)
-		sqlite3_finalize(cache->statements[i]);
+	statements_finalize(cache->statements, STATEMENTS);
 	sqlite3_close(cache->db);
 	free(cache);
 }

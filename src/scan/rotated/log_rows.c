@@ -3,7 +3,7 @@
  * Other runs may do the same meanwhile: each row has a version, and the loser rereads. */
 #include "scan/rotated/log_rows.h"
 #include "base/random.h"
-#include "scan/scratch.h"
+#include "base/statements.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

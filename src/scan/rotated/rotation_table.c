@@ -5,6 +5,7 @@
 #include "scan/rotated/rotation_table.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/statements.h"
 #include "scan/scan_entry.h"
 #include "scan/scratch.h"
 #include "scan/source.h"
