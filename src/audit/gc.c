@@ -270,8 +270,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;
-	subject.ref.suffix =
-		mark->claim_suffix; /* gc's claim is for the object of the claim before */
+	subject.ref.suffix = mark->claim_suffix; /* gc claims for the same object */
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	/* The source of the mark stays, since the version that is done belongs to it. */
 	if (mark->source)

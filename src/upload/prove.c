@@ -56,11 +56,13 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c, bo
 	/* `false`: nothing has read the content yet, so done_now() reads it. */
 	enum proof done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
-	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0)
-		done = (enum proof)problem_error(
-			&problem, PROOF_UNKNOWN, "it changed while it was read");
-	if (done == PROOF_NO && may_be_in_pieces)
-		done = (enum proof)problem_error(&problem, PROOF_UNKNOWN, IN_PIECES);
+	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0) {
+		problem_set(&problem, "it changed while it was read");
+		done = PROOF_UNKNOWN;
+	} else if (done == PROOF_NO && may_be_in_pieces) {
+		problem_set(&problem, IN_PIECES);
+		done = PROOF_UNKNOWN;
+	}
 	const enum s3once_event_type event = done == PROOF_YES  ? S3ONCE_EVENT_PROVEN
 					     : done == PROOF_NO ? S3ONCE_EVENT_UNPROVEN
 								: S3ONCE_EVENT_FAILED;
