@@ -1,8 +1,7 @@
 /* Which paths a job of `s3once watch` lets wait, until when, and which of them cause a pass. No
  * pass is run: the tests set the times of the job and of its files. */
-#include "../check.h"
 #include "base/clock.h"
-#include "cli/watch/watched_job.h"
+#include "watched.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -30,18 +29,12 @@ static void sign(void *arg)
 static struct watched *open_job(bool live)
 {
 	static const struct watched_service service = {others_want_turn, sign, NULL};
-	static char self[] = "watch";
-	char *const argv[] = {self, NULL};
-	struct watched *watched = NULL;
-	FILE *stream = fopen(conf, "w");
-	CHECK(stream && fprintf(stream,
-				"source = %s\ntarget = s3://bucket/p\nmarks = sqlite:%s/marks\n"
-				"min-age = %ds\nlive = %s\n",
-				tree, folder, MIN_AGE_S, live ? "yes\nrotated = yes" : "no") > 0);
-	if (stream)
-		fclose(stream);
-	if (!CHECK_INT(watched_new(conf, 1, argv, &service, &watched), 0))
-		exit(check_result());
+	char text[400];
+	snprintf(text, sizeof text,
+		"source = %s\ntarget = s3://bucket/p\nmarks = sqlite:%s/marks\n"
+		"min-age = %ds\nlive = %s\n",
+		tree, folder, MIN_AGE_S, live ? "yes\nrotated = yes" : "no");
+	struct watched *watched = watched_open(conf, text, &service);
 	watched->next_whole_ns = UINT64_MAX;
 	return watched;
 }

@@ -1,10 +1,9 @@
 /* The passes of a job of `s3once watch`: over which files each one is, what follows from its exit
  * status, when the next one is due, and to whom it gives way. push_run() is a fake that notes what
  * it was asked for and answers as the test says. */
-#include "../check.h"
 #include "base/clock.h"
 #include "cli/push/push_command.h"
-#include "cli/watch/watched_job.h"
+#include "watched.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -69,18 +68,12 @@ int push_run(struct push_options *options, struct push_pass *pass)
 static struct watched *open_job(const char *more)
 {
 	static const struct watched_service service = {others_want_turn, sign, NULL};
-	static char self[] = "watch";
-	char *const argv[] = {self, NULL};
-	struct watched *watched = NULL;
-	FILE *stream = fopen(conf, "w");
-	CHECK(stream && fprintf(stream,
-				"source = %s\ntarget = s3://bucket/p\nmarks = sqlite:%s/marks\n"
-				"min-age = %ds\n%s",
-				tree, folder, MIN_AGE_S, more) > 0);
-	if (stream)
-		fclose(stream);
-	if (!CHECK_INT(watched_new(conf, 1, argv, &service, &watched), 0))
-		exit(check_result());
+	char text[400];
+	snprintf(text, sizeof text,
+		"source = %s\ntarget = s3://bucket/p\nmarks = sqlite:%s/marks\n"
+		"min-age = %ds\n%s",
+		tree, folder, MIN_AGE_S, more);
+	struct watched *watched = watched_open(conf, text, &service);
 	watched->job.options.whole_scan_ms = WHOLE_S * 1000;
 	memset(&answer, 0, sizeof answer);
 	memset(&asked, 0, sizeof asked);
