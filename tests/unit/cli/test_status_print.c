@@ -1,5 +1,164 @@
+/* The lines of `s3once status` for people, and the outlook of a mark. */
 #include "../check.h"
 #include "cli/status/status_print.h"
+
+static struct mark_space space = {.service = "s3", .bucket = "b", .settings.shards = 4};
+
+/* A view whose lines go to a page that has room for all of them. */
+struct fixture {
+	struct command_frame frame;
+	struct status_page page;
+	struct status_view view;
+};
+
+static void begin(struct fixture *f)
+{
+	*f = (struct fixture){.page = {.rows = 1000, .columns = 1000, .lines = TEXT(1 << 16)},
+		.view = {.space = &space, .knows_bucket = true}};
+	f->view.frame = &f->frame;
+	f->view.page = &f->page;
+}
+
+/* Checks the lines, of which each but the last ends in "\n". */
+static bool check_lines(struct fixture *f, const char *want)
+{
+	struct text lines = TEXT(1 << 16);
+	for (const char *at = text_string(&f->page.lines); *at;) {
+		const bool is_home = strncmp(at, "\033[H", 3) == 0;
+		at += is_home ? 3 : strncmp(at, "\033[K", 3) == 0 ? 3 : 0;
+		if (*at)
+			text_add_char(&lines, *at++);
+	}
+	const bool good = CHECK_STRING(text_string(&lines), want);
+	text_clear(&lines);
+	text_clear(&f->page.lines);
+	return good;
+}
+
+/* The sum of a prefix: what is 0 is left out, but for what is done. */
+static void test_counts(void)
+{
+	static const struct {
+		struct status_counts counts;
+		unsigned depth;
+		const char *want;
+	} rows[] = {
+		{{{[STATUS_DONE] = 1, [STATUS_BYTES] = 2048}}, 0,
+			"s3://b/p/ at s3: done 1 file (2.0 KiB)"},
+		{{{0, 2, 0, 0, 0, 0}}, 0, "s3://b/p/ at s3: done 0 files (0 B), claimed 2"},
+		{{{0, 0, 3, 0, 0, 0}}, 0, "s3://b/p/ at s3: done 0 files (0 B), failed 3"},
+		{{{5, 0, 0, 4, 0, 0}}, 0, "s3://b/p/ at s3: done 5 files (0 B), changed since 4"},
+		{{{0, 0, 0, 0, 6, 0}}, 0,
+			"s3://b/p/ at s3: done 0 files (0 B), of a later version of s3once 6"},
+		{{{1234, 2, 3, 4, 5, 2048}}, 1,
+			"       1,234     2.0 KiB         2         3         4  s3://b/p/, and of a "
+			"later version of s3once 5"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct fixture f;
+		begin(&f);
+		f.view.depth = rows[i].depth;
+		status_print_counts(&f.view, "p/", &rows[i].counts, true);
+		CHECK_INT(f.view.sum.of[STATUS_DONE], rows[i].counts.of[STATUS_DONE]);
+		if (!check_lines(&f, rows[i].want))
+			fprintf(stderr, "\trow %zu\n", i);
+	}
+	/* The row of a folder is not the sum. */
+	struct fixture f;
+	begin(&f);
+	f.view.depth = 1;
+	status_print_counts(&f.view, "p/a/", &rows[5].counts, false);
+	CHECK_INT(f.view.sum.of[STATUS_DONE], 0);
+	check_lines(&f,
+		"       1,234     2.0 KiB         2         3         4  p/a/, and of a later version "
+		"of s3once 5");
+}
+
+/* Ten failed files and ten changed ones are listed, and with -v all. The rest is counted. */
+static void test_unfinished(void)
+{
+	const struct mark failed = {.state = MARK_FAILED, .error = (char[]){"why"}},
+			  changed = {.state = MARK_DONE,
+				  .has_newer = true,
+				  .newer_mtime_ns = 1700000000LL * 1000000000,
+				  .done.mtime_ns = 1600000000LL * 1000000000},
+			  claimed = {.state = MARK_CLAIMED}, damaged = {.state = MARK_UNREADABLE};
+	for (unsigned verbose = 0; verbose < 2; verbose++) {
+		const struct status_counts counts = {{[STATUS_FAILED] = 12, [STATUS_CHANGED] = 11}};
+		struct text want = TEXT(1 << 16);
+		struct fixture f;
+		begin(&f);
+		f.view.verbose = verbose;
+		status_print_unfinished(&f.view, "c", &claimed);
+		status_print_unfinished(&f.view, "d", &damaged);
+		for (unsigned i = 0; i < 12; i++) {
+			status_print_unfinished(&f.view, "f", &failed);
+			if (i < 10 || verbose)
+				text_add(&want, "failed: f\n        why\n");
+		}
+		for (unsigned i = 0; i < 11; i++) {
+			status_print_unfinished(&f.view, "g", &changed);
+			if (i < 10 || verbose)
+				text_add(&want,
+					"changed: g\n         the file is of 2023-11-14T22:13:20Z "
+					"now and was of 2020-09-13T12:26:40Z when it was "
+					"uploaded\n");
+		}
+		status_print_omitted(&f.view, &counts);
+		if (verbose)
+			want.data[--want.len] = '\0';
+		else
+			text_add(&want, "and 2 failed files more: -v lists them all\n"
+					"and 1 changed files more: -v lists them all");
+		check_lines(&f, text_string(&want));
+		text_clear(&want);
+	}
+}
+
+/* Who holds claims, and the history of one mark. */
+static void test_claims(void)
+{
+	const struct session_info open = {.is_open = true,
+					  .owner = "web1",
+					  .started_s = 1700000000},
+				  gone = {.is_open = true, .is_gone = true, .owner = "web1"},
+				  ended = {.owner = "web1", .started_s = 1700000000};
+	struct fixture f;
+	begin(&f);
+	status_print_session(&f.view, "s", 1, &open);
+	status_print_session(&f.view, "s", 2, &gone);
+	status_print_session(&f.view, "s", 3, &ended);
+	status_print_session(&f.view, "s", 4, NULL);
+	check_lines(&f, "claimed: 1 file by web1, still open, begun 2023-11-14T22:13:20Z\n"
+			"claimed: 2 files by web1, its process is gone, begun an unknown time\n"
+			"claimed: 3 files by web1, ended, begun 2023-11-14T22:13:20Z\n"
+			"claimed: 4 files by an uploader that ended long ago");
+	begin(&f);
+	status_print_mark(&f.view, "k",
+		&(const struct mark){.state = MARK_CLAIMED,
+			.session = "s1",
+			.claim = "c1",
+			.source = (char[]){"web1:/k"},
+			.tries = 2,
+			.at_s = 1700000000,
+			.has_done = true,
+			.done = {.size = 2048, .sum = "sha256:x", .etag = "e"},
+			.upload.id = (char[]){"u1"}},
+		NULL);
+	check_lines(&f,
+		"s3://b/k\n"
+		"  state     claimed since 2023-11-14T22:13:20Z, tries 2\n"
+		"  by        an uploader that ended long ago\n"
+		"  fence     session s1, claim c1\n"
+		"  source    web1:/k\n"
+		"  version   2.0 KiB (2048 bytes), modified an unknown time\n"
+		"            sha256:x, etag e\n"
+		"  upload    u1\n"
+		"  next run  its uploader has ended, so the next run takes it over at once");
+	begin(&f);
+	status_print_nothing(&f.view, "p/");
+	check_lines(&f, "s3://b/p/ at s3: these marks know of no file there");
+}
 
 static void check_outlook(
 	const struct mark *mark, const struct session_info *session, const char *says)
@@ -15,13 +174,18 @@ int main(void)
 				  gone = {.is_open = true, .is_gone = true};
 	check_outlook(&(struct mark){.state = MARK_ABSENT}, NULL, "uploads it");
 	check_outlook(&(struct mark){.state = MARK_DONE}, NULL, "skips it");
+	check_outlook(&(struct mark){.state = MARK_DONE, .has_newer = true}, NULL, "--if-changed");
+	check_outlook(&(struct mark){.state = MARK_FORGOTTEN}, NULL, "uploads it");
 	check_outlook(&(struct mark){.state = MARK_FAILED}, NULL, "retries it");
 	check_outlook(&(struct mark){.state = MARK_FAILED, .upload.id = (char[]){"u"}}, NULL,
 		"sends only the parts");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, NULL, "at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &ended, "takes it over at once");
 	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &open, "waits");
-	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &gone, "takes it over at once");
+	check_outlook(&(struct mark){.state = MARK_CLAIMED}, &gone, "process on this host is gone");
 	check_outlook(&(struct mark){.state = MARK_UNREADABLE}, NULL, "does not change it");
+	test_counts();
+	test_unfinished();
+	test_claims();
 	return check_result();
 }

@@ -1,0 +1,165 @@
+/* The line of a job in `s3once fleet` and `s3once status`, which jobs are shown with --quiet, and
+ * in which sum each one counts. */
+#include "../check.h"
+#include "cli/audit/audit_command.h"
+
+#define NOW_S  1700000000
+#define AGO(s) (NOW_S - (s))
+#define HOUR_S 3600
+#define DAY_S  (24 * HOUR_S)
+#define SESSION                                                                                    \
+	.session = {.is_open = true,                                                               \
+		.heard_s = AGO(5),                                                                 \
+		.lease_ns = 20 * 1000000000ULL,                                                    \
+		.so_far = {.files = 2,                                                             \
+			.files_done = 30,                                                          \
+			.files_found = 40,                                                         \
+			.bytes_done = 1024,                                                        \
+			.bytes_found = 4096,                                                       \
+			.rate = 2048,                                                              \
+			.is_whole = true,                                                          \
+			.left_s = 90}}
+#define OF_RUN .session = "s2", .ended_session = "s1", .began_s = AGO(300)
+#define JOB    .host = "web1", .job = "nginx", .target = "s3://b/p"
+
+static struct text printed = {.max = 1 << 16};
+
+static void put(void *arg, const char *line)
+{
+	(void)arg;
+	text_addf(&printed, "%s\n", line);
+}
+
+static const struct row {
+	struct fleet_job job;
+	const char *want;
+	uint64_t expect_s;
+	const char *sums; /* those in which it counts, in the order of enum fleet_sum */
+	bool is_hidden;   /* with --quiet */
+	const char *failures;
+} rows[] = {
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
+		  .bytes = 2048}},
+		"ok       web1/nginx: succeeded 60 min ago, uploaded 1 file (2.0 KiB)\n",
+		2 * HOUR_S, "1000000", true},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S),
+		  .shipped_s = AGO(3 * DAY_S)}},
+		"ok       web1/nginx: nothing new 60 min ago; last upload 3 days ago\n", 0,
+		"1000000", true},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S)}},
+		"ok       web1/nginx: nothing new 60 min ago; no upload yet\n", 0, "1000000", true},
+	/* A push has no name, so its sources and its target stand for it. */
+	{{.row = {.host = "web1",
+		  .job = "/srv s3://b",
+		  .exit = 0,
+		  .ended_s = AGO(1),
+		  .succeeded_s = AGO(1),
+		  .uploaded = 1}},
+		"ok       web1 push /srv s3://b: succeeded 1 s ago, uploaded 1 file (0 B)\n", 0,
+		"1000000", true},
+	{{.row = {JOB, .exit = 1, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(DAY_S), .uploaded = 2,
+		  .failed = 3, .error = "why"}},
+		"failed   web1/nginx: exit status 1, 60 min ago, uploaded 2 files (0 B), 3 failed; "
+		"last success 24 h ago\n         why\n",
+		0, "0010000"},
+	{{.row = {JOB, .exit = 1, .ended_s = AGO(HOUR_S), .error = "last"}},
+		"failed   web1/nginx: exit status 1, 60 min ago; no success yet\n"
+		"         one\n         two\n",
+		0, "0010000", .failures = "one\ntwo"},
+	/* It is both, and the worse of both is its word. */
+	{{.row = {JOB, .exit = 3, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(3 * DAY_S)}},
+		"failed   web1/nginx: exit status 3, 60 min ago; last success 3 days ago; overdue\n",
+		2 * DAY_S, "0010000"},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(3 * DAY_S), .succeeded_s = AGO(3 * DAY_S),
+		  .uploaded = 1}},
+		"overdue  web1/nginx: succeeded 3 days ago, uploaded 1 file (0 B)\n", 2 * DAY_S,
+		"0001000"},
+	{{.row = {JOB, .exit = 143, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(DAY_S)}},
+		"ok       web1/nginx: stopped before its end 60 min ago; last success 24 h ago\n",
+		0, "1000000", true},
+	/* The reasons of a run that has not failed are not repeated. */
+	{{.row = {JOB, .exit = 6, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(DAY_S),
+		  .error = "why"}},
+		"ok       web1/nginx: exit status 6, 60 min ago; last success 24 h ago\n", 0,
+		"1000000", true},
+	{{.row = {JOB, OF_RUN, .exit = -1}, .has_session = true, SESSION},
+		"running  web1/nginx: running for 5 min, 30 of 40 files, 1.0 KiB of 4.0 KiB (25%), "
+		"2.0 KiB/s, 1:30 left, with 2 files under way at the last heartbeat 5 s ago; no "
+		"success yet\n",
+		DAY_S, "1100000", true},
+	{{.row = {JOB, OF_RUN, .exit = -1},
+		 .has_session = true,
+		 .session = {.is_open = true,
+			 .heard_s = AGO(100),
+			 .lease_ns = 20 * 1000000000ULL,
+			 .so_far = {.files = 1, .files_done = 3, .files_found = 9, .rate = 7}}},
+		"silent   web1/nginx: last heard of 100 s ago, 3 of 9+ files, 0 B of 0 B, with 1 "
+		"file under way at the last heartbeat; no success yet\n",
+		0, "0000100"},
+	{{.row = {JOB, OF_RUN, .exit = -1},
+		 .has_session = true,
+		 .session = {.is_open = true,
+			 .is_gone = true,
+			 .heard_s = AGO(5),
+			 .lease_ns = 20 * 1000000000ULL}},
+		"silent   web1/nginx: its process is gone, last heard of 5 s ago; no success yet\n",
+		0, "0000100"},
+	{{.row = {JOB, OF_RUN, .exit = 0, .ended_s = AGO(DAY_S), .succeeded_s = AGO(DAY_S)}},
+		"lost     web1/nginx: its run of 5 min ago is over and did not say how it ended; "
+		"last success 24 h ago\n",
+		0, "0000010"},
+	/* Files that wait for long are shown also with --quiet, though the job is fine. */
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
+		  .waiting = 2, .waiting_since_s = AGO(2 * DAY_S)}},
+		"waits    web1/nginx: succeeded 60 min ago, uploaded 1 file (0 B); 2 files are "
+		"waiting, the oldest for 2 days\n",
+		0, "1000001"},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
+		  .waiting = 1, .waiting_since_s = AGO(HOUR_S)}},
+		"ok       web1/nginx: succeeded 60 min ago, uploaded 1 file (0 B); 1 file has been "
+		"waiting for 60 min\n",
+		0, "1000000", true},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
+		  .waiting = 1}},
+		"ok       web1/nginx: succeeded 60 min ago, uploaded 1 file (0 B); 1 file is "
+		"waiting\n",
+		0, "1000000", true},
+	{{.row = {JOB, .exit = 3, .ended_s = AGO(HOUR_S), .error = "why"}, .is_replaced = true},
+		"replaced web1/nginx: exit status 3, 60 min ago; the same files were uploaded to "
+		"another target since\n",
+		DAY_S, "1000000", true},
+};
+
+static void test_lines(void)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct row *row = &rows[i];
+		struct command_frame frame = {0};
+		struct fleet_view view = {.frame = &frame, .put = put, .failures = row->failures};
+		struct fleet_job job = row->job;
+		char sums[FLEET_SUMS + 1] = "";
+		job.now_s = NOW_S;
+		fleet_judge(row->expect_s, &job);
+		fleet_print_job(&view, &job);
+		for (unsigned j = 0; j < FLEET_SUMS; j++)
+			sums[j] = (char)('0' + view.sums[j]);
+		bool good = CHECK_STRING(text_string(&printed), row->want);
+		good &= CHECK_STRING(sums, row->sums);
+		good &= CHECK_INT(view.jobs, 1);
+		text_reset(&printed);
+		view.only_wrong = 1;
+		fleet_print_job(&view, &job);
+		good &= CHECK_INT(printed.len == 0, row->is_hidden);
+		good &= CHECK_INT(view.jobs, 2);
+		text_reset(&printed);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+	}
+}
+
+int main(void)
+{
+	test_lines();
+	text_clear(&printed);
+	return check_result();
+}
