@@ -569,6 +569,55 @@ static void test_credentials(void)
 	end(&f);
 }
 
+/* New credentials for each refusal. */
+static int renew_again(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	static unsigned number;
+	char key[20];
+	snprintf(key, sizeof key, "AKID%u", ++number);
+	set_key(key, "token");
+	return s3_reply_error(reply, ret_code, ret_message, ret_region);
+}
+
+/* A call corrects its clock, its credentials and its region once each, so that no server can keep
+ * it busy for ever. */
+static void test_each_correction_once(void)
+{
+#define EXPIRED S3_ERROR("400", "", "ExpiredToken")
+#define SKEWED  S3_ERROR("403", "Date: Sat, 21 Nov 2026 07:56:10 GMT\r\n", "RequestTimeTooSkewed")
+#define MOVED(region)                                                                              \
+	"HTTP/1.1 301 X\r\nx-amz-bucket-region: " region "\r\nConnection: close\r\n\r\n"
+	static const struct {
+		const char *replies[5];
+		enum outcome outcome;
+		size_t n_requests;
+	} rows[] = {
+		{{EXPIRED, EXPIRED, OK_REPLY}, OUTCOME_SETUP, 2},
+		{{SKEWED, SKEWED, OK_REPLY}, OUTCOME_SETUP, 2},
+		{{MOVED("eu-west-1"), MOVED("eu-west-2"), OK_REPLY}, OUTCOME_SETUP, 2},
+		{{SKEWED, EXPIRED, MOVED("eu-west-1"), OK_REPLY}, OUTCOME_OK, 4},
+		{{EXPIRED, SKEWED, EXPIRED, OK_REPLY}, OUTCOME_SETUP, 3},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct script_step steps[5];
+		struct fixture f;
+		size_t n = 0;
+		for (; n < 5 && rows[i].replies[n]; n++)
+			steps[n] = (struct script_step){rows[i].replies[n], .close = true};
+		if (!begin(&f, steps, n))
+			return;
+		struct call call = get_call();
+		call.read_error = renew_again;
+		const struct result result = run(&f, call);
+		script_stop(&f.server);
+		if (!CHECK_INT(result.outcome, rows[i].outcome) ||
+			!CHECK_INT(f.server.n_requests, rows[i].n_requests))
+			fprintf(stderr, "\trow %zu: %s\n", i, result.problem.text);
+		end(&f);
+	}
+}
+
 /* A bare 400 may say that the token has expired, or that the object wants a key, as of each file:
  * credentials with a token are loaded again, now and then. */
 static void test_bare_400(void)
@@ -859,6 +908,7 @@ int main(void)
 	test_clock_of_a_long_request();
 	test_region();
 	test_credentials();
+	test_each_correction_once();
 	test_bare_400();
 	test_limits();
 	test_no_use();

@@ -252,6 +252,26 @@ static void test_deadline(void)
 	end(&f);
 }
 
+/* A call that fails waits no longer than its patience lasts, of which earlier calls have used up a
+ * part.
+ */
+static void test_rest_of_patience(void)
+{
+	static const char *const replies[] = {FAILS, FAILS, FAILS, FAILS};
+	struct problem problem = {0};
+	struct fixture f;
+	if (!begin(&f, replies, 4))
+		return;
+	atomic_store(&f.service->quota, 0);
+	const struct call_limits limits = {
+		.patience_ms = PATIENCE_S * 1000, .failed_ms = PATIENCE_S * 1000 - 500};
+	CHECK_INT(perform(&f, limits, &problem), OUTCOME_TRANSIENT);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 2);
+	CHECK_INT(f.longest_ms, 500);
+	end(&f);
+}
+
 /* That the service is down is said once for all calls, and so is that it answers again. */
 static void test_down(void)
 {
@@ -308,6 +328,7 @@ int main(void)
 	test_throttled();
 	test_waits();
 	test_deadline();
+	test_rest_of_patience();
 	test_down();
 	return check_result();
 }
