@@ -127,7 +127,8 @@ static bool add_cards(struct known_machine *machine)
 		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
 		const ssize_t bytes = read_value(path, address);
 		text_add_bytes(&values, address, bytes > 0 ? (size_t)bytes : 0);
-		good &= bytes >= 0 && make_id(&values, bytes > 0, hash);
+		const bool is_hashed = make_id(&values, bytes > 0, hash);
+		good &= bytes >= 0 && is_hashed;
 		if (good && *hash && used + CARD_CHARS + 1 < sizeof machine->cards)
 			snprintf(machine->cards + used, sizeof machine->cards - used, "%.*s ",
 				CARD_CHARS, hash);
