@@ -155,11 +155,12 @@ static void test_due(void)
 	}
 }
 
-/* A path that waits already keeps its time, although the file was written to meanwhile. */
+/* A path that waits already keeps its time, although the file was written to meanwhile. A new one
+ * stays new, although a pass has left it as too young. */
 static void test_again(void)
 {
 	struct watched *watched = open_job(false);
-	const struct pending_paths *pending = &watched->pending;
+	struct pending_paths *pending = &watched->pending;
 	const uint64_t begun_ns = clock_boot_ns();
 	watched->began_wall_ns = clock_wall_ns();
 	for (int64_t age_s = 50; age_s >= 0; age_s -= 50) {
@@ -168,6 +169,8 @@ static void test_again(void)
 		if (CHECK_INT(pending->n, 1))
 			check_due(pending->paths[0].due_ns, begun_ns, 50);
 		CHECK_INT(watched_due_ns(watched), pending->paths[0].due_ns);
+		CHECK_INT(watched_waits(watched), age_s == 0);
+		pending->paths[0].is_new = true;
 	}
 	unlink(file);
 	watched_free(watched);
