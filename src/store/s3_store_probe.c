@@ -184,15 +184,14 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 					 "If-Match", ret_problem);
 }
 
-/* Tries out the bucket, and removes the objects, whatever the result. */
+/* Tries out the bucket, and removes the objects, whatever the result. The trial has its own time,
+ * since it takes many requests. */
 static enum outcome try_conditions(
 	struct s3_store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
-	struct trial trial = {.conn = conn,
-		.limits = {.deadline_ns = clock_boot_ns() + TRY_NS,
-			.attempts = ATTEMPTS,
-			.abandon = limits ? limits->abandon : NULL,
-			.abandon_arg = limits ? limits->abandon_arg : NULL}};
+	struct trial trial = {.conn = conn, .limits = limits ? *limits : no_limits};
+	trial.limits.deadline_ns = clock_boot_ns() + TRY_NS;
+	trial.limits.attempts = ATTEMPTS;
 	struct problem ignored;
 	random_id(trial.id);
 	enum outcome o = try_alone(&trial, ret_problem);

@@ -64,6 +64,15 @@ def test_a_server_that_lets_two_win_is_refused(s3once, s3, bucket, place, tmp_pa
     assert s3.objects(bucket) == {} and not (tmp_path / "ran").exists()
 
 
+def test_a_trial_that_gets_no_answer_is_reported_and_ends(s3once, s3, bucket, place):
+    with Proxy(s3, "s3") as wire:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = wire.endpoint
+        wire.add(faults.hang, "PutObject", times=None)
+        run = s3once("lock", "acquire", "--lease", "9s", "k", timeout=100)
+        assert run.code == 3 and run.seconds < 40, run
+        assert "warning: lock k: " in run.err and "trying again for up to 9 s" in run.err, run
+
+
 @pytest.mark.real_s3
 def test_a_reply_that_is_lost_while_a_bucket_is_tried_blames_no_server(s3once, s3, bucket, place):
     """The same put, sent again, is refused by its own condition. The trial has shown nothing, and is repeated."""
