@@ -30,6 +30,8 @@ static struct bucket {
 	int listener;
 	pthread_t thread;
 	pthread_mutex_t mutex;
+	pthread_cond_t met; /* all writers of a race have come */
+	unsigned racing;
 	struct object objects[OBJECTS_MAX];
 	size_t n;
 	unsigned version, gets, puts, deletes, writers;
@@ -77,6 +79,20 @@ static void store(const struct script_request *request, const char *path)
 	object->version = ++bucket.version;
 }
 
+/* Waits until all writers of the race have come, so that none has written before another has
+ * tested. */
+static void await_writers(void)
+{
+	struct timespec deadline;
+	const unsigned all = (bucket.racing++ / RACE_WRITERS + 1) * RACE_WRITERS;
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += 60;
+	pthread_cond_broadcast(&bucket.met);
+	while (bucket.racing < all &&
+		CHECK_INT(pthread_cond_timedwait(&bucket.met, &bucket.mutex, &deadline), 0))
+		continue;
+}
+
 /* Writes the reply to a put, or nothing if it is lost. */
 static void put(const struct script_request *request, const char *path, char *reply, size_t size)
 {
@@ -85,16 +101,14 @@ static void put(const struct script_request *request, const char *path, char *re
 	const bool is_old = script_sent(request, "if-match") != NULL;
 	bool is_met = holds(request, path) && !begins(request, path, ways->refused);
 	bucket.puts++;
-	bucket.writers += strncmp(request->body, "writer ", 7) == 0;
+	const bool is_writer = strncmp(request->body, "writer ", 7) == 0;
+	bucket.writers += is_writer;
 	if (begins(request, path, ways->denied)) {
 		snprintf(reply, size, SCRIPT_REPLY("403", "Server: fake\r\n", ""));
 		return;
 	}
-	if ((is_new && ways->races_new) || (is_old && ways->races_old)) {
-		pthread_mutex_unlock(&bucket.mutex);
-		usleep(20000);
-		pthread_mutex_lock(&bucket.mutex);
-	}
+	if (is_writer && ((is_new && ways->races_new) || (is_old && ways->races_old)))
+		await_writers();
 	if (is_met)
 		store(request, path);
 	if (is_met && !bucket.has_lost && begins(request, path, ways->lost)) {
@@ -240,7 +254,8 @@ static void test_row(const struct ways *ways)
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const bool is_kept = ways->outcome == OUTCOME_OK && !ways->denied;
 	struct fixture f;
-	bucket = (struct bucket){.ways = ways, .mutex = PTHREAD_MUTEX_INITIALIZER};
+	bucket = (struct bucket){
+		.ways = ways, .mutex = PTHREAD_MUTEX_INITIALIZER, .met = PTHREAD_COND_INITIALIZER};
 	bucket.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CHECK_INT(bind(bucket.listener, (struct sockaddr *)&address, sizeof address), 0);
 	CHECK_INT(listen(bucket.listener, 64), 0);
