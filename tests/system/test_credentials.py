@@ -598,6 +598,23 @@ def test_role_is_assumed_again_before_it_ends(s3once, s3, bucket, keys, aws, s3_
 
 
 @pytest.mark.parametrize(
+    "credentials, config, says",
+    [
+        (None, None, "HOME/credentials does not exist, and HOME/config does not exist"),
+        ("[web]\naws_access_key_id = AKIA", "", "HOME/credentials has no section [default], and HOME/config has no section [default]"),
+        ("[default]\naws_acess_key_id = AKIA", "[default]", "[default] in HOME/credentials has no aws_access_key_id, and [default] in HOME/config has no"),
+        ("", "[profile default]\nregion = x", "and [profile default] in HOME/config has no aws_access_key_id"),
+    ],
+)
+def test_files_without_keys(s3once, bucket, aws, tree, credentials, config, says):
+    for name, text in (("credentials", credentials), ("config", config)):
+        if text is not None:
+            put(aws / name, text + "\n")
+    run = s3once("push", tree, f"s3://{bucket}", env=NOTHING, timeout=20)
+    assert run.code == 3 and says.replace("HOME", str(aws)) in run.err, run
+
+
+@pytest.mark.parametrize(
     "config, says",
     [
         (f"role_arn = {ROLE}no\nsource_profile = base", r"AccessDenied, request id r-2"),
@@ -606,7 +623,7 @@ def test_role_is_assumed_again_before_it_ends(s3once, s3, bucket, keys, aws, s3_
         (f"role_arn = {ROLE}up\nsource_profile = base\ncredential_source = Environment", "not both"),
         (f"role_arn = {ROLE}up\nsource_profile = default", "it is its own source_profile and has no keys"),
         (f"role_arn = {ROLE}up\nsource_profile = loop", "source_profile default leads back to itself"),
-        (f"role_arn = {ROLE}up\nsource_profile = nobody", "profile nobody has no credentials in"),
+        (f"role_arn = {ROLE}up\nsource_profile = nobody", "/config has no section [profile nobody])"),
         (f"role_arn = {ROLE}up\ncredential_source = Moon", "credential_source is Moon: it must be"),
         (f"role_arn = {ROLE}up\ncredential_source = Environment", "AWS_ACCESS_KEY_ID is not set"),
         (f"role_arn = {ROLE}up\nsource_profile = base\nmfa_serial = x", "mfa_serial asks for a code"),

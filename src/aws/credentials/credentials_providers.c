@@ -193,6 +193,35 @@ static const struct {
 	{NULL, "config file", CONFIG_FILE},
 };
 
+/* Adds the reason why a file has no keys of the profile. A NULL path means that there is no HOME.
+ */
+static void add_lack(struct text *t, const char *path, const struct ini *ini, const char *section)
+{
+	if (!path)
+		text_add(t, "there is no HOME");
+	else if (!ini)
+		text_addf(t, "%s does not exist", quote(path).text);
+	else if (!ini_has_section(ini, section))
+		text_addf(t, "%s has no section [%s]", quote(path).text, quote(section).text);
+	else
+		text_addf(t, "[%s] in %s has no aws_access_key_id", quote(section).text,
+			quote(path).text);
+}
+
+/* Writes the sentence about a profile without credentials, with the reason of each file. */
+static void explain_lack(const struct profile_source *source, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	struct text lacks = TEXT(2048);
+	add_lack(&lacks, source->loader->options.credentials_path, profile->credentials,
+		profile->name);
+	text_add(&lacks, ", and ");
+	add_lack(&lacks, source->loader->options.config_path, profile->config, profile->section);
+	problem_set(ret_problem, "profile %s has no credentials (%s)", quote(profile->name).text,
+		text_string(&lacks));
+	text_clear(&lacks);
+}
+
 static int load_profile(struct credentials_providers *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem)
 {
@@ -208,12 +237,9 @@ static int load_profile(struct credentials_providers *loader, const char *name,
 		if (error == 0)
 			ret->from = ways[i].name;
 	}
-	profile_clear(&source.profile);
-	const char *files[] = {loader->options.credentials_path, loader->options.config_path};
 	if (error == -ENODATA)
-		problem_set(ret_problem, "profile %s has no credentials in %s or %s",
-			quote(name).text, quote(files[0] ? files[0] : "(no HOME)").text,
-			quote(files[1] ? files[1] : "(no HOME)").text);
+		explain_lack(&source, ret_problem);
+	profile_clear(&source.profile);
 	return error;
 }
 
