@@ -1,5 +1,7 @@
 """S3ONCE_* variables: each option of a job has one, and the job's file and the command line win over it."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.system.harness import make_tree
@@ -117,6 +119,19 @@ def test_a_variable_of_no_option_is_told(s3once, job, name, words):
     for command in ("run", "config"):
         run = s3once(command, job(), env={name: "1m", "S3ONCE_TAG": "a=b"})
         assert run.code == 0 and f"warning: the variable {name} sets no option{words}\n" in run.err, run
+
+
+def test_a_variable_of_no_option_in_the_file_of_a_job(s3once, job):
+    """Outside of the unit, which has them in its environment, too."""
+    path = Path(job())
+    env = {"S3ONCE_JOBS": str(path.parent)}
+    path.with_suffix(".env").write_text("S3ONCE_MIN_AEG=1m\nS3ONCE_TAG=a=b\nS3ONCE_TAG_2=c=d\nAWS_REGION=eu-west-1\n")
+    for command in ("run", "config"):
+        run = s3once(command, path.stem, env=env)
+        words = f"warning: {path.with_suffix('.env')}: the variable S3ONCE_MIN_AEG sets no option; did you mean S3ONCE_MIN_AGE?\n"
+        assert run.code == 0 and words in run.err and run.err.count("the variable") == 1, run
+    run = s3once("run", path.stem, env=env | {"S3ONCE_MIN_AEG": "1m"})  # what is set already counts
+    assert run.err.count("the variable") == 1, run
 
 
 def test_variables_of_others_are_not(s3once, job):

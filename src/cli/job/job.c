@@ -288,6 +288,16 @@ static void read_job(bool only_asks, int argc, char *const *argv, struct job *re
 	ret->options.job = ret->name;
 }
 
+/* Warns of variables of NAME.env that set no option. */
+static void warn_of_variables(const struct job *job)
+{
+	char *file = job_path(job->name, ".env");
+	for (size_t i = 0; i < job->variables.n; i++)
+		if (job->variables.list[i].is_set)
+			push_options_check_variable(file, job->variables.list[i].text);
+	free(file);
+}
+
 int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret)
 {
 	const char *slash = strrchr(wanted, '/');
@@ -302,6 +312,7 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 	if (!slash && job_variables_read(ret->name, &ret->variables) < 0)
 		return -EINVAL;
 	job_set_variables(ret);
+	warn_of_variables(ret);
 	const int error = read_file(wanted, ret);
 	if (!error)
 		read_job(only_asks, argc, argv, ret);

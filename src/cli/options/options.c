@@ -437,8 +437,6 @@ int options_take_variables(const struct command *command, bool lists, struct pro
 	return 0;
 }
 
-extern char **environ;
-
 /* Whether a variable is that of an option. S3ONCE_TAG_3 counts only if S3ONCE_TAG_2 is set: the
  * values of an option are read up to the first variable that is missing. `name` has n bytes. */
 static bool is_variable(const struct command *command, const char *name, size_t n)
@@ -452,16 +450,11 @@ static bool is_variable(const struct command *command, const char *name, size_t 
 	return false;
 }
 
-const char *options_foreign_variable(const struct command *command, size_t *at)
+bool options_is_foreign(const struct command *command, const char *variable)
 {
-	while (environ[*at]) {
-		const char *variable = environ[(*at)++];
-		const size_t n = strcspn(variable, "=");
-		if (strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 && variable[n] &&
-			variable[n + 1] && !is_variable(command, variable, n))
-			return variable;
-	}
-	return NULL;
+	const size_t n = strcspn(variable, "=");
+	return strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 && variable[n] &&
+	       variable[n + 1] && !is_variable(command, variable, n);
 }
 
 /* Refuses an operand that is a duration if an option of type AGE was given without a value, or with

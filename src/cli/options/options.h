@@ -187,9 +187,9 @@ const char *option_variable_value(
  * the values of the environment come before all others. The second call, once the file and the
  * command line are read, sets the other options, unless options_override(). */
 int options_take_variables(const struct command *command, bool lists, struct problem *ret_problem);
-/* Returns the next variable of the environment, from environ[*at] on, that begins with S3ONCE_, is
- * not empty, and is not that of an option. *at is moved behind it. NULL: there is none. */
-const char *options_foreign_variable(const struct command *command, size_t *at);
+/* Whether "NAME=VALUE" of the environment begins with S3ONCE_, is not empty, and is not the
+ * variable of an option. */
+bool options_is_foreign(const struct command *command, const char *variable);
 
 /* Searches the conflicts, beginning with `from`. Returns the first one whose two options were both
  * given and are not "no". NULL: there is none. The values have to be read before. */

@@ -289,33 +289,45 @@ void push_options_aim(struct push_options *o)
 	text_clear(&note);
 }
 
+/* Whether a variable that begins with S3ONCE_ and sets no option is known otherwise. */
+static bool is_known_otherwise(const char *variable)
+{
+	static const char *const known[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
+		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
+	const char *own = strchr(variable, '_') + 1; /* behind S3ONCE_ */
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strncmp(own, known[i], strlen(known[i])) == 0)
+			return true;
+	return false;
+}
+
+void push_options_check_variable(const char *file, const char *variable)
+{
+	char name[64];
+	struct option_match match;
+	if (!options_is_foreign(&job_command, variable) || is_known_otherwise(variable))
+		return;
+	/* The option that the name looks like: S3ONCE_MIN_AEG becomes min-aeg. */
+	const char *own = strchr(variable, '_') + 1;
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(own, "="), own);
+	for (char *c = name; *c; c++)
+		*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+	const char *nearest = options_nearest(&job_command, name);
+	/* --help has no variable. */
+	const bool is_near = nearest && options_find(&job_command, nearest, &match) &&
+			     match.option->type != OPTION_HELP;
+	log_warning("%s%sthe variable %s sets no option%s%s%s", file ? quote(file).text : "",
+		file ? ": " : "", quote_bytes(variable, strcspn(variable, "=")).text,
+		is_near ? "; did you mean " : "", is_near ? option_variable(match.option).name : "",
+		is_near ? "?" : "");
+}
+
+extern char **environ;
+
 void push_options_check_variables(void)
 {
-	/* What follows S3ONCE_ at the beginning of variables that are known, but set no option. */
-	static const char *const others[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
-		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
-	const char *variable;
-	for (size_t at = 0; (variable = options_foreign_variable(&job_command, &at));) {
-		const char *own = strchr(variable, '_') + 1; /* behind S3ONCE_ */
-		char name[64];
-		struct option_match match;
-		bool is_other = false;
-		for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-			is_other |= strncmp(own, others[i], strlen(others[i])) == 0;
-		if (is_other)
-			continue;
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(own, "="), own);
-		for (char *c = name; *c; c++)
-			*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-		const char *nearest = options_nearest(&job_command, name);
-		/* --help has no variable. */
-		const bool is_near = nearest && options_find(&job_command, nearest, &match) &&
-				     match.option->type != OPTION_HELP;
-		log_warning("the variable %s sets no option%s%s%s",
-			quote_bytes(variable, strcspn(variable, "=")).text,
-			is_near ? "; did you mean " : "",
-			is_near ? option_variable(match.option).name : "", is_near ? "?" : "");
-	}
+	for (char *const *variable = environ; *variable; variable++)
+		push_options_check_variable(NULL, *variable);
 }
 
 void push_options_clear(struct push_options *options)

@@ -50,8 +50,10 @@ void push_options_use(struct push_options *options, const struct access *access)
  * its sources are at the moment. */
 void push_options_aim(struct push_options *options);
 void push_options_clear(struct push_options *options);
-/* Warns of variables of the environment that look like those of options, and are none. */
+/* Warn of variables of the environment that look like those of options, and are none: of all, or of
+ * one "NAME=VALUE" that was set by this file. */
 void push_options_check_variables(void);
+void push_options_check_variable(const char *file, const char *variable);
 
 /* The tables of push_option_tables.c. Their values are a struct push_options. */
 enum { PUSH_GROUPS = 15 }; /* with the NULL at the end */

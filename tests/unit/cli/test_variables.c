@@ -138,16 +138,20 @@ static void check_lists(void)
 	setenv("S3ONCE_TAG_2", "b=2", 1);
 	setenv("S3ONCE_TAG_4", "d=4", 1); /* there is no third one */
 	setenv("S3ONCE_MIN_AEG", "1m", 1);
+	setenv("S3ONCE_MIN_AGE", "1m", 1);
 	command.given = set;
 	CHECK_INT(read_all(&command, &problem), 0);
 	CHECK_INT(by_variable.settings.n, 2);
 	CHECK_STRING(by_variable.settings.settings[1].value, "b=2");
 	push_options_clear(&by_variable);
-	size_t at = 0, foreign = 0;
-	for (const char *name; (name = options_foreign_variable(&command, &at)); foreign++)
-		CHECK(strcmp(name, "S3ONCE_TAG_4=d=4") == 0 ||
-			strcmp(name, "S3ONCE_MIN_AEG=1m") == 0);
-	CHECK_INT(foreign, 2);
+	static const struct {
+		const char *variable;
+		bool is_foreign;
+	} tests[] = {{"S3ONCE_TAG=a=1", false}, {"S3ONCE_TAG_2=b=2", false},
+		{"S3ONCE_TAG_4=d=4", true}, {"S3ONCE_MIN_AEG=1m", true}, {"S3ONCE_MIN_AEG=", false},
+		{"S3ONCE_MIN_AGE=1m", false}, {"S3ONCE_MIN_AGES=1m", true}, {"HOME=/root", false}};
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+		CHECK_INT(options_is_foreign(&command, tests[i].variable), tests[i].is_foreign);
 }
 
 int main(void)
