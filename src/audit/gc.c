@@ -272,9 +272,6 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	subject.ref.source = options->source;
 	subject.ref.suffix = mark->claim_suffix; /* gc claims for the same object */
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
-	/* The source of the mark stays, since the version that is done belongs to it. */
-	if (mark->source)
-		subject.ref.source = mark->source;
 	const enum chore chore = o == OUTCOME_OK ? choose_chore(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
 		o = session_is_over(options->session, conns->marks, mark->session, &is_over,

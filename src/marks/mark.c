@@ -26,18 +26,19 @@ enum {
 	STATE = 1 << 0,
 	OWNER = 1 << 1, /* session, claim */
 	SOURCE = 1 << 2,
-	CLAIM_SUFFIX = 1 << 3,
-	TRIES = 1 << 4,
-	AT = 1 << 5,
-	EXPIRES = 1 << 6,
-	ERROR = 1 << 7,
-	VERSION = 1 << 8,
-	MTIME = 1 << 9,
-	SHARED = 1 << 10,
-	UPLOAD_ID = 1 << 11,
-	UPLOAD = 1 << 12, /* the upload with its id */
-	NEWER = 1 << 13,
-	NEWER_MTIME = 1 << 14,
+	CLAIM_SOURCE = 1 << 3,
+	CLAIM_SUFFIX = 1 << 4,
+	TRIES = 1 << 5,
+	AT = 1 << 6,
+	EXPIRES = 1 << 7,
+	ERROR = 1 << 8,
+	VERSION = 1 << 9,
+	MTIME = 1 << 10,
+	SHARED = 1 << 11,
+	UPLOAD_ID = 1 << 12,
+	UPLOAD = 1 << 13, /* the upload with its id */
+	NEWER = 1 << 14,
+	NEWER_MTIME = 1 << 15,
 };
 #define PACKED_MOSTLY 512 /* bytes of a packed mark, but for few that are longer */
 
@@ -52,7 +53,8 @@ static const struct row_field fields[] = {
 		.words = state_names),
 	FIELD(session, "session", FIELD_ID, OWNER),
 	FIELD(claim, "claim", FIELD_ID, OWNER),
-	FIELD_SET(source, "source", FIELD_COPY, SOURCE),
+	FIELD(source, "source", FIELD_COPY, SOURCE),
+	FIELD(claim_source, "claim_source", FIELD_COPY, CLAIM_SOURCE),
 	FIELD(claim_suffix, "claim_suffix", FIELD_TEXT, CLAIM_SUFFIX),
 	FIELD_SET(tries, "tries", FIELD_NUMBER, TRIES),
 	FIELD_SET(at_s, "at", FIELD_NUMBER, AT),
@@ -112,6 +114,7 @@ void mark_clear(struct mark *mark)
 {
 	open_upload_clear(&mark->upload);
 	free(mark->source);
+	free(mark->claim_source);
 	free(mark->error);
 	memset(mark, 0, sizeof *mark);
 }
@@ -191,10 +194,20 @@ struct item_key mark_key(
 	return (struct item_key){partition, key};
 }
 
+/* Whether the mark is about the object of a claim, not about that of the done version. */
+static bool is_of_claim(const struct mark *mark)
+{
+	return mark->state == MARK_CLAIMED || mark->state == MARK_FAILED;
+}
+
 const char *mark_suffix(const struct mark *mark)
 {
-	const bool is_of_claim = mark->state == MARK_CLAIMED || mark->state == MARK_FAILED;
-	return is_of_claim ? mark->claim_suffix : mark->done.suffix;
+	return is_of_claim(mark) ? mark->claim_suffix : mark->done.suffix;
+}
+
+const char *mark_source(const struct mark *mark)
+{
+	return is_of_claim(mark) && mark->claim_source ? mark->claim_source : mark->source;
 }
 
 int mark_from_item(const struct item *item, struct mark *ret)
@@ -296,10 +309,10 @@ static int64_t changed_at_s(const struct mark_ref *ref)
 }
 
 /* Makes the mark that this session has under this claim. A claim writes it, and every later write
- * has the condition that it is still there. It borrows the source. */
+ * has the condition that it is still there. */
 static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 {
-	struct mark mark = {.state = MARK_CLAIMED, .source = (char *)(uintptr_t)ref->source};
+	struct mark mark = {.state = MARK_CLAIMED};
 	snprintf(mark.session, sizeof mark.session, "%s", ref->session);
 	snprintf(mark.claim, sizeof mark.claim, "%s", claim);
 	snprintf(mark.claim_suffix, sizeof mark.claim_suffix, "%s", ref->suffix ? ref->suffix : "");
@@ -348,12 +361,15 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 	struct mark mark = own_mark(ref, claim.id);
 	mark.tries = seen->tries + 1;
 	mark.at_s = changed_at_s(ref);
+	mark.source = mark.claim_source = (char *)(uintptr_t)ref->source; /* borrowed */
 	memcpy(claim.suffix, mark.claim_suffix, sizeof claim.suffix);
 	struct row_write write = {.kind = claim.taken_over ? ROW_UPDATES : ROW_PUTS,
 		.may_sync_later = ref->may_sync_later};
+	/* If the mark has a source, an object under its key may have come from there. */
+	const unsigned source = seen->source ? CLAIM_SOURCE : SOURCE;
 	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
 	const unsigned suffix = *mark.claim_suffix || *seen->claim_suffix ? CLAIM_SUFFIX : 0;
-	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark);
+	row_set(&write, &mark_table, STATE | OWNER | source | suffix | TRIES | AT, &mark);
 	if (claim.taken_over) {
 		/* Otherwise time to live would remove the claim by the expiry of a forgotten
 		 * mark. */
@@ -416,12 +432,13 @@ static bool is_same_version(const struct version *a, const struct version *b)
 }
 
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
-	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
+	const struct version *version, const char *source, struct mark *ret_seen,
+	struct problem *ret_problem)
 {
 	const struct mark own = own_mark(ref, claim->id);
-	struct mark mark = {.state = MARK_DONE,
+	const struct mark mark = {.state = MARK_DONE,
 		.done = *version,
-		.source = (char *)(uintptr_t)ref->source,
+		.source = (char *)(uintptr_t)source,
 		.at_s = now_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	/* Fields are removed only if they can exist, which halves the request. Only a mark that was
@@ -430,13 +447,13 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	write.removes_nothing = !claim->taken_over;
 	row_set(&write, &mark_table, STATE | VERSION, &mark);
 	write.removes_nothing = false;
-	row_set(&write, &mark_table, ref->source ? SOURCE | AT : AT, &mark);
+	row_set(&write, &mark_table, claim->taken_over ? SOURCE | AT : AT, &mark);
 	if (*claim->suffix)
 		row_unset(&write, &mark_table, CLAIM_SUFFIX);
 	if (claim->taken_over || claim->upload.id)
 		row_unset(&write, &mark_table, UPLOAD);
 	if (claim->taken_over)
-		row_unset(&write, &mark_table, NEWER);
+		row_unset(&write, &mark_table, CLAIM_SOURCE | NEWER);
 	row_expect(&write, &mark_table, STATE | OWNER, &own);
 	enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);
 	/* Another uploader may have marked the same version as done. */
@@ -453,8 +470,8 @@ enum outcome mark_give_back(
 {
 	const struct mark own = own_mark(ref, claim->id);
 	struct row_write write = {0};
-	row_set(&write, &mark_table, STATE | (claim->before.source ? SOURCE | AT : AT),
-		&claim->before);
+	row_set(&write, &mark_table, STATE | AT, &claim->before);
+	row_unset(&write, &mark_table, CLAIM_SOURCE);
 	if (*claim->suffix)
 		row_unset(&write, &mark_table, CLAIM_SUFFIX);
 	if (claim->upload.id)

@@ -111,6 +111,10 @@ struct mark {
 	char session[ID_CHARS + 1], claim[ID_CHARS + 1];
 	bool has_done; /* a version was done once; `done` is the last such one */
 	struct version done;
+	/* "host:directory" of the version that is done or, if none is, of the first claim, which
+	 * may have uploaded an object before it ended; NULL: unknown */
+	char *source;
+	char *claim_source; /* likewise, of a later claim or of its failure; NULL: there is none */
 	char claim_suffix[SUFFIX_MAX + 1]; /* suffix of the object that its claim is or was for */
 	/* The state is done, but a run has seen that the file has changed since, and left it: these
 	 * are the size and the mtime of the changed file. */
@@ -118,18 +122,16 @@ struct mark {
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
 	struct open_upload upload; /* the upload of a claim or failure */
-	/* "host:directory": the source of the claim; if the state is done, of the version that is
-	 * done; or NULL */
-	char *source;
 	int64_t tries;
 	char *error;       /* the reason of its failure, or NULL */
 	int64_t at_s;      /* store time of the last change */
 	int64_t expires_s; /* for a forgotten one: the time at which the store may remove the row */
 };
 void mark_clear(struct mark *mark);
-/* Returns the suffix of the object that the mark is about: of its claim if it is claimed or failed,
- * otherwise of the version that is done. Borrowed. */
+/* Return the suffix of the object that the mark is about, and its source, or NULL: those of its
+ * claim if it is claimed or failed, otherwise those of the version that is done. Borrowed. */
 const char *mark_suffix(const struct mark *mark);
+const char *mark_source(const struct mark *mark);
 /* Reads a mark. 0 or -ENOMEM. An item that is not understood becomes MARK_UNREADABLE, and an empty
  * one is MARK_ABSENT. */
 int mark_from_item(const struct item *item, struct mark *ret);
@@ -187,9 +189,8 @@ struct mark_ref {
 	const struct mark_space *space;
 	const char *key;
 	const char *session; /* our session */
-	/* "host:directory". mark_done() alone may have NULL: then it is that of the claim. */
-	const char *source;
-	const char *suffix; /* suffix of the object that a claim is for */
+	const char *source;  /* "host:directory" of our claims */
+	const char *suffix;  /* suffix of the object that a claim is for */
 	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
 			 it is now */
 	bool may_sync_later; /* as in store.h; set for mark_claim() and mark_done() only */
@@ -225,10 +226,12 @@ void mark_suppose_claim(struct mark *seen, struct claim *ret);
  * stays the caller's. REFUSED: we are fenced. */
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem);
-/* Step 6: sets the mark to done. OK also if another uploader has set it to done with this very
- * version. REFUSED: we are fenced, and *ret_seen is the mark. */
+/* Step 6: sets the mark to done. `source` is that of the version, which differs from ref->source if
+ * the object proves to be an earlier version; NULL: unknown. OK also if another uploader has set it
+ * to done with this very version. REFUSED: we are fenced, and *ret_seen is the mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
-	const struct version *version, struct mark *ret_seen, struct problem *ret_problem);
+	const struct version *version, const char *source, struct mark *ret_seen,
+	struct problem *ret_problem);
 /* Gives a mark back that said done, and that --reupload has claimed: it is again what it was before
  * the claim. OK also if the mark is no longer ours. */
 enum outcome mark_give_back(

@@ -41,6 +41,7 @@ static const char *const names[] = {
 	"newer_mtime",
 	"error",
 	"claim_suffix",
+	"claim_source",
 };
 #define NAMES (sizeof names / sizeof *names)
 static_assert(NAMES < 32, "item_unpack() has a bit for each");

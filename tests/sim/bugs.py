@@ -26,8 +26,8 @@ BUGS = {
         "over = true;\n\tif (over)\n\t\treturn STEP_NEXT;\n\tconst bool gives_up",
     ),
     "lost-is-done": (  # no answer to the done mark is taken for yes
-        "enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);",
-        "enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);\n"
+        "enum outcome o = mark_done(&ref, &file->claim, version, source, &seen, &problem);",
+        "enum outcome o = mark_done(&ref, &file->claim, version, source, &seen, &problem);\n"
         "\tif (o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED)\n\t\to = OUTCOME_OK;",
     ),
     "done-is-done": (  # another version that is done counts as this one

@@ -199,11 +199,12 @@ def test_another_folder_of_the_same_prefix_is_not_replaced(s3once, s3, bucket, m
 
 
 def test_a_version_that_was_not_marked_yet_stays_the_other_folders(s3once, s3, s3_wire, bucket, marks, tmp_path):
-    """Whoever marks it done is not its source."""
+    """Neither who marks it done is its source, nor who claims it and is killed, too."""
     first, second = (make_tree(tmp_path / name, {"x": content(name, 1000 + at)}) for at, name in enumerate(("q1", "q2")))
-    s3_wire.add(faults.kill_after, "PutObject")
-    assert s3once("push", first, f"s3://{bucket}/q", "--lease=2s").code == -9
-    s3_wire.clear()
+    for source, kind in ((first, "PutObject"), (second, "HeadObject")):
+        s3_wire.add(faults.kill_after, kind)
+        assert s3once("push", source, f"s3://{bucket}/q", "--lease=2s").code == -9
+        s3_wire.clear()
     for _ in range(2):
         run = s3once("push", second, f"s3://{bucket}/q", "--if-changed=replace", "--json", "--lease=2s")
         assert run.code == 1 and told(run, "refused")[0]["text"].startswith("two sources have this key"), run
@@ -281,3 +282,27 @@ def test_an_object_that_another_client_overwrote(s3once, s3, bucket, marks, tmp_
     assert run.code == 0 and "replaces an object of other content" in run.err, run
     s3.assert_same(tree, bucket, "p")
     assert s3once("verify", f"s3://{bucket}/p").code == 0
+
+
+@pytest.mark.parametrize("fault", [faults.drop_reply, faults.kill_before, faults.kill_after], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_a_mark_is_given_back_once(s3once, s3, bucket, marks, dynamodb_wire, tmp_path, fault):
+    """The reply to the write that gives it back is lost, or the run is killed around it. The object stays another client's, and said to be."""
+    tree = make_tree(tmp_path / "tree", {"file": 1000, "witness": 1})
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--lease=2s", "--concurrency=1")  # so that no batch has both marks
+    assert s3once(*command).code == 0
+    s3.client.put_object(Bucket=bucket, Key="p/file", Body=b"others")
+    rule = dynamodb_wire.add(fault, "UpdateItem:done")
+    run = s3once(*command, "--reupload")
+    assert rule.fired == 1 and run.code == (1 if fault is faults.drop_reply else -9), run
+    state = marks_of(marks)["p/file"]["state"]
+    assert state == ("claimed" if fault is faults.kill_before else "done")
+    for _ in range(2):
+        run = s3once(*command, "--reupload")
+        assert run.code == 1 and "another client has overwritten what was uploaded" in told(run, "failed")[0]["text"], run
+        checked = s3once("verify", f"s3://{bucket}/p")
+        assert checked.code == 1 and "p/file" in checked.out + checked.err, checked
+    assert s3.get(bucket, "p/file") == b"others"
+    run = s3once(*command, "--reupload", "--if-changed=replace-any")
+    assert run.code == 0, run
+    s3.assert_same(tree, bucket, "p")

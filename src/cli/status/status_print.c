@@ -133,12 +133,13 @@ static void print_mark_as_json(const struct status_view *view, const char *key,
 	const struct version *done = &mark->done;
 	json_t *last_done = json_null();
 	if (mark->has_done)
-		last_done = json_set(version_json(done->size, done->mtime_ns),
-			BYTES("sum", done->sum), BYTES("etag", done->etag));
+		last_done =
+			json_set(version_json(done->size, done->mtime_ns), BYTES("sum", done->sum),
+				BYTES("etag", done->etag), BYTES("source", mark->source));
 	json_t *object = json_set(json_event("mark"), BYTES("bucket", view->space->bucket),
 		BYTES("key", key), BYTES("state", mark_state_name(mark->state)),
 		BYTES("session", mark->session), BYTES("claim", mark->claim),
-		BYTES("source", mark->source), NUMBER("tries", mark->tries),
+		BYTES("source", mark_source(mark)), NUMBER("tries", mark->tries),
 		BYTES("error", mark->error), TIME("since", mark->at_s),
 		BYTES("upload_id", mark->upload.id), NODE("last_done", last_done),
 		NODE("newer", mark->has_newer ? version_json(mark->newer_size, mark->newer_mtime_ns)
@@ -214,8 +215,8 @@ void status_print_mark(struct status_view *view, const char *key, const struct m
 		tell(view, "  by        an uploader that ended long ago");
 	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
 		quote(mark->claim).text);
-	if (mark->source)
-		tell(view, "  source    %s", quote(mark->source).text);
+	if (mark_source(mark))
+		tell(view, "  source    %s", quote(mark_source(mark)).text);
 	if (mark->has_done) {
 		tell(view, "  version   %s (%" PRIu64 " bytes), modified %s",
 			human_bytes(done->size).text, done->size,

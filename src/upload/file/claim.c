@@ -66,7 +66,7 @@ enum origin {
 static enum origin origin_of_done(const struct worker *worker, const struct file *file)
 {
 	const struct run *run = worker->run;
-	const char *here = run->files.sources_of_marks[file->candidate->source];
+	const char *here = file_source(worker, file);
 	const char *there = file->seen_mark.source ? file->seen_mark.source : "";
 	const char *folder = strchr(there, ':');
 	if (!folder || strcmp(here, there) == 0)
@@ -92,7 +92,7 @@ static void add_sources(const struct worker *worker, const struct file *file, st
 	text_add(t, "it was uploaded from ");
 	text_add_escaped_string(t, file->seen_mark.source);
 	text_add(t, ", and this is ");
-	text_add_escaped_string(t, worker->run->files.sources_of_marks[file->candidate->source]);
+	text_add_escaped_string(t, file_source(worker, file));
 }
 
 /* Whether this run replaces versions that are done. */
@@ -322,8 +322,9 @@ static void report_held(struct worker *worker, struct file *file, bool is_waited
 	session_recall(worker->run->session, file->seen_mark.session, &holder);
 	if (holder.started_s > 0)
 		clock_format_iso(holder.started_s, since);
-	text_add_escaped_string(
-		&source, file->seen_mark.source ? file->seen_mark.source : "an unknown source");
+	text_add_escaped_string(&source, mark_source(&file->seen_mark)
+						 ? mark_source(&file->seen_mark)
+						 : "an unknown source");
 	report_file(worker->report, S3ONCE_EVENT_HELD, &about,
 		PROBLEM("held by another uploader (%s, running since %s, session %s, from %s)%s; "
 			"once it sends no more heartbeats, its files are free after %" PRIu64

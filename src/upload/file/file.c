@@ -52,6 +52,11 @@ void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
 		candidate->failing_ns / NS_PER_MS;
 }
 
+const char *file_source(const struct worker *worker, const struct file *file)
+{
+	return worker->run->files.sources_of_marks[file->candidate->source];
+}
+
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 {
 	return (struct mark_ref){
@@ -59,7 +64,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 		.space = &worker->run->space,
 		.key = file->candidate->key,
 		.session = session_id(worker->run->session),
-		.source = worker->run->files.sources_of_marks[file->candidate->source],
+		.source = file_source(worker, file),
 		.suffix = file->candidate->suffix,
 		.limits = worker->limits,
 	};

@@ -107,6 +107,8 @@ struct file {
  * and takes nothing. */
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
+/* Returns the "host:directory" of the file's source, as its mark records it. Borrowed. */
+const char *file_source(const struct worker *worker, const struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 /* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the
  * number reported for this file before. */

@@ -140,14 +140,13 @@ enum step file_mark_done(
 	if (!atomic_load(&worker->run->has_witness) &&
 		!bucket_ensure_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
-	ref.source = source;
 	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
 	/* A power failure may undo a mark that is not synced. The next run recognises an object
 	 * that this run has sent by its metadata. An adopted object may have no metadata of s3once,
 	 * so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
-	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
+	enum outcome o = mark_done(&ref, &file->claim, version, source, &seen, &problem);
 	/* is_gone counts only after REFUSED: otherwise `seen` is an absent mark. */
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
@@ -221,7 +220,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	 * later turn finds the mark done, and sees by was_marked_done that this run did it:
 	 * file_was_done_here(). */
 	file->candidate->was_marked_done = true;
-	step = file_mark_done(worker, file, version, NULL);
+	step = file_mark_done(worker, file, version, file_source(worker, file));
 	if (step != STEP_NEXT)
 		return step;
 	run_report_in_s3(worker->run, &done, file->state.size);

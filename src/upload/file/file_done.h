@@ -14,8 +14,8 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
  * IN_S3, or LEFT_OUT in a dry run, or the step to take instead. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
-/* Sets the mark to done with this version, which came from `source`, or from the file's own source
- * if that is NULL. Returns NEXT once the mark is written, or the step to take instead. */
+/* Sets the mark to done with this version, which came from `source`, or NULL if that is unknown.
+ * Returns NEXT once the mark is written, or the step to take instead. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version,
 	const char *source);
 /* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */

@@ -63,7 +63,6 @@ static enum step mark_earlier(
 		return step;
 	mark_clear(&file->seen_mark);
 	file->seen_mark = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
-	/* The version came from the source that the mark named before this claim. */
 	file->seen_mark.source = file->claim.before.source;
 	file->claim.before.source = NULL;
 	snprintf(file->seen_mark.session, sizeof file->seen_mark.session, "%s",

@@ -211,7 +211,7 @@ static void look_at_claim(void *arg)
 	struct mark mark = audit_mark(&claimed_by_gc->audit, "k");
 	CHECK_STRING(mark_state_name(mark.state), "claimed");
 	CHECK_STRING(mark.session, session_id(claimed_by_gc->session));
-	CHECK_STRING(mark.source, "h:gc");
+	CHECK_STRING(mark_source(&mark), "h:gc");
 	CHECK_STRING(mark.claim_suffix, ".gz"); /* of the claim before, not of the upload */
 	CHECK_INT(mark.at_s, OLD_S);
 	mark_clear(&mark);

@@ -114,7 +114,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(second.upload.checksum, CHECKSUM_SHA256);
 	CHECK_INT((int64_t)second.upload.size, 5);
 	CHECK_INT(second.upload.mtime_ns, 7);
-	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
 	CHECK_INT(mark_fail(&a, &claim, "late", false, &problem),
 		OUTCOME_OK); /* and changes nothing */
@@ -126,7 +126,7 @@ static void test_life(struct store_conn *conn)
 	version.etag_is_md5 = true;
 	version.part_bytes = 8;
 	strcpy(version.parts_sum, "sha256:AAAA-2");
-	CHECK_INT(mark_done(&b, &second, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&b, &second, &version, b.source, &seen, &problem), OUTCOME_OK);
 	seen = present(&b);
 	CHECK(seen.done.etag_is_md5 && seen.done.part_bytes == 8);
 	CHECK_STRING(seen.done.parts_sum, "sha256:AAAA-2");
@@ -136,17 +136,17 @@ static void test_life(struct store_conn *conn)
 	version.etag_is_md5 = false;
 	version.part_bytes = 0;
 	version.parts_sum[0] = '\0';
-	CHECK_INT(mark_done(&b, &third, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&b, &third, &version, b.source, &seen, &problem), OUTCOME_OK);
 	claim_clear(&third);
 	seen = present(&b);
 	CHECK(!seen.done.etag_is_md5 && !seen.done.part_bytes);
 	CHECK_STRING(seen.done.parts_sum, "");
 	mark_clear(&seen);
 	/* The same version done by whomever is fine; another is not. */
-	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_OK);
 	struct version other = version;
 	other.size = 6;
-	CHECK_INT(mark_done(&a, &claim, &other, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &claim, &other, a.source, &seen, &problem), OUTCOME_REFUSED);
 	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_DONE);
 	CHECK_INT(mark_says(&seen, &(struct file_version){5, 8, ""}), SAYS_COMPARE);
 	CHECK_INT(mark_says(&seen, &(struct file_version){6, 7, ""}), SAYS_CHANGED);
@@ -174,8 +174,8 @@ static void test_shared_mtime(struct store_conn *conn)
 	struct version shared = plain;
 	shared.mtime_is_shared = true;
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
-	CHECK_INT(mark_done(&a, &claim, &shared, &seen, &problem), OUTCOME_OK);
-	CHECK_INT(mark_done(&a, &claim, &plain, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &claim, &shared, a.source, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &plain, a.source, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
 	seen = present(&a);
 	CHECK(seen.done.mtime_is_shared);
@@ -191,15 +191,70 @@ static void test_shared_mtime(struct store_conn *conn)
 	claim_clear(&claim);
 	struct mark image = {0};
 	CHECK_INT(mark_claim(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
-	CHECK_INT(mark_done(&a, &claim, &shared, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &shared, a.source, &image, &problem), OUTCOME_OK);
 	claim_clear(&claim);
 	seen = present(&a);
 	CHECK_INT(mark_claim(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
 	CHECK(claim.before.done.mtime_is_shared);
-	CHECK_INT(mark_done(&a, &claim, &plain, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &plain, a.source, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_DONE);
 	claim_clear(&claim);
+	mark_clear(&seen);
+}
+
+static void check_sources(const struct mark_ref *ref, const char *of_version, const char *of_mark)
+{
+	struct mark mark = present(ref);
+	CHECK_STRING(mark.source, of_version);
+	CHECK_STRING(mark_source(&mark), of_mark);
+	mark_clear(&mark);
+}
+
+/* An object belongs to the source of the first claim that may have uploaded it, and the version
+ * that is done to the source that it is marked with, whoever claims the mark and fails later. */
+static void test_sources(struct store_conn *conn)
+{
+	struct mark_ref first = ref_of(conn, ours), second = ref_of(conn, theirs);
+	struct claim claim = {0};
+	struct mark seen = {0}, refused = {0};
+	struct problem problem;
+	first.key = second.key = "sources";
+	first.source = "first:/a";
+	second.source = "second:/b";
+	CHECK_INT(mark_claim(&first, &seen, &claim, &refused, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	check_sources(&first, "first:/a", "first:/a");
+	for (unsigned kills = 0; kills < 2; kills++) {
+		seen = present(&second);
+		CHECK_INT(mark_claim(&second, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		CHECK_STRING(claim.before.source, "first:/a");
+		check_sources(&second, "first:/a", "second:/b");
+		if (!kills)
+			claim_clear(&claim);
+	}
+	CHECK_INT(mark_fail(&second, &claim, "a reason", false, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	check_sources(&second, "first:/a", "second:/b");
+	/* The object proves to be of the first source, or is replaced by one of the second. */
+	for (unsigned is_sent = 0; is_sent < 2; is_sent++) {
+		const char *source = is_sent ? "second:/b" : "first:/a";
+		seen = present(&second);
+		CHECK_INT(mark_claim(&second, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		CHECK_INT(
+			mark_done(&second, &claim, &version, source, &seen, &problem), OUTCOME_OK);
+		claim_clear(&claim);
+		check_sources(&second, source, source);
+	}
+	/* A claim that is given back leaves no trace. */
+	seen = present(&first);
+	CHECK_INT(mark_claim(&first, &seen, &claim, &refused, &problem), OUTCOME_OK);
+	check_sources(&first, "second:/b", "first:/a");
+	CHECK_INT(mark_give_back(&first, &claim, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	seen = present(&first);
+	CHECK(!seen.claim_source);
+	CHECK_STRING(mark_source(&seen), "second:/b");
 	mark_clear(&seen);
 }
 
@@ -225,7 +280,7 @@ static void test_suffix(struct store_conn *conn)
 		CHECK_STRING(mark_suffix(&seen), suffixes[i][0]);
 		mark_clear(&seen);
 		snprintf(later.suffix, sizeof later.suffix, "%s", suffixes[i][1]);
-		CHECK_INT(mark_done(&ref, &claim, &later, &seen, &problem), OUTCOME_OK);
+		CHECK_INT(mark_done(&ref, &claim, &later, ref.source, &seen, &problem), OUTCOME_OK);
 		claim_clear(&claim);
 		seen = present(&ref);
 		CHECK_STRING(seen.done.suffix, suffixes[i][1]);
@@ -296,7 +351,7 @@ static void test_take_needs_the_state(struct store_conn *conn)
 	struct problem problem;
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	seen = present(&b);
-	CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &image, &problem), OUTCOME_OK);
 	CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_REFUSED);
 	CHECK_INT(image.state, MARK_DONE);
 	claim_clear(&claim);
@@ -317,7 +372,7 @@ static void test_earlier_claim_of_the_same_session(struct store_conn *conn)
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &first, &seen, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(mark_claim(&a, &seen, &second, &image, &problem), OUTCOME_OK);
-	CHECK_INT(mark_done(&a, &first, &version, &image, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &first, &version, a.source, &image, &problem), OUTCOME_REFUSED);
 	mark_clear(&image);
 	CHECK_INT(mark_record_upload(&a, &first, &late, &problem), OUTCOME_REFUSED);
 	CHECK_INT(mark_fail(&a, &first, "late", false, &problem),
@@ -327,7 +382,7 @@ static void test_earlier_claim_of_the_same_session(struct store_conn *conn)
 	CHECK_STRING(seen.claim, second.id);
 	CHECK(!seen.upload.id && !seen.error && !seen.has_done);
 	mark_clear(&seen);
-	CHECK_INT(mark_done(&a, &second, &version, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &second, &version, a.source, &image, &problem), OUTCOME_OK);
 	open_upload_clear(&late);
 	claim_clear(&first);
 	claim_clear(&second);
@@ -408,7 +463,7 @@ static void test_a_claim_of_another_session(struct store_conn *conn)
 		conn, mark_key(&space, a.key, partition), &write, &no_limits, &unused, &problem);
 	item_clear(&unused);
 	CHECK_INT(mark_record_upload(&a, &claim, &again, &problem), OUTCOME_REFUSED);
-	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_REFUSED);
 	open_upload_clear(&again);
 	mark_clear(&seen);
 	claim_clear(&claim);
@@ -506,7 +561,7 @@ static void test_content(struct store_conn *conn)
 	strcpy(done.content_id, "c1");
 	strcpy(done.suffix, ".zst"); /* another object was found to have it */
 	mark_clear(&seen);
-	CHECK_INT(mark_done(&later, &second, &done, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&later, &second, &done, later.source, &seen, &problem), OUTCOME_OK);
 	seen = present(&ref);
 	CHECK_STRING(seen.claim_suffix, "");
 	CHECK_STRING(seen.done.suffix, ".zst");
@@ -551,7 +606,7 @@ static void test_forget(struct store_conn *conn)
 	const bool for_good = conn->store->ops->removes_for_good;
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	old = present(&a);
-	CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &image, &problem), OUTCOME_OK);
 	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_REFUSED);
 	mark_clear(&old);
 	old = present(&a);
@@ -569,7 +624,8 @@ static void test_forget(struct store_conn *conn)
 	CHECK_INT(mark_says(&seen, &(struct file_version){5, 7, ""}), SAYS_FREE);
 	/* The late duplicates of the claim and of what followed it. */
 	if (!for_good) {
-		CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_REFUSED);
+		CHECK_INT(mark_done(&a, &claim, &version, a.source, &image, &problem),
+			OUTCOME_REFUSED);
 		mark_clear(&image);
 		CHECK_INT(mark_claim(&b, &(struct mark){0}, &second, &image, &problem),
 			OUTCOME_REFUSED);
@@ -710,7 +766,7 @@ static void test_upload_of_a_mark(struct store_conn *conn)
 	claim = claim_of(&a);
 	first = upload_named("first");
 	CHECK_INT(mark_record_upload(&a, &claim, &first, &problem), OUTCOME_OK);
-	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_OK);
 	check_upload(&a, "");
 	claim_clear(&claim);
 }
@@ -723,7 +779,7 @@ static void test_newer_goes(struct store_conn *conn)
 	struct mark seen;
 	a.key = "newer";
 	struct claim claim = claim_of(&a);
-	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_OK);
 	claim_clear(&claim);
 	for (unsigned i = 0; i < 2; i++) {
 		struct mark mark = present(&a);
@@ -735,7 +791,8 @@ static void test_newer_goes(struct store_conn *conn)
 			CHECK_INT(mark_refresh(&a, &mark, 7, &problem), OUTCOME_OK);
 		} else {
 			claim = claim_of(&a);
-			CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+			CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem),
+				OUTCOME_OK);
 			claim_clear(&claim);
 		}
 		mark_clear(&mark);
@@ -756,19 +813,19 @@ static void test_other_content_of_one_time(struct store_conn *conn)
 	later.mtime_ns++;
 	a.key = b.key = "other";
 	struct claim claim = claim_of(&a), taken = claim_of(&b);
-	CHECK_INT(mark_done(&b, &taken, &version, &seen, &problem), OUTCOME_OK);
-	CHECK_INT(mark_done(&a, &claim, &other, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&b, &taken, &version, b.source, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &other, a.source, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
-	CHECK_INT(mark_done(&a, &claim, &later, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_done(&a, &claim, &later, a.source, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
-	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_OK);
 	/* Nor does another's version count as the time that was written anew. */
 	struct mark before = present(&a);
 	claim_clear(&claim);
 	claim_clear(&taken);
 	taken = claim_of(&b);
 	other.mtime_ns = 8;
-	CHECK_INT(mark_done(&b, &taken, &other, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&b, &taken, &other, b.source, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_refresh(&a, &before, 8, &problem), OUTCOME_REFUSED);
 	claim_clear(&taken);
 	mark_clear(&before);
@@ -837,6 +894,7 @@ static void on_store(bool echo)
 	test_earlier_claim_of_the_same_session(used);
 	test_failed_is_free(used);
 	test_shared_mtime(used);
+	test_sources(used);
 	test_suffix(used);
 	test_forget(used);
 	test_forgotten_is_free(used);

@@ -80,7 +80,8 @@ static void write_mark(struct steps *steps, const char *key, enum mark_of kind, 
 	if (kind == FAILED)
 		CHECK_INT(mark_fail(&ref, &claim, "why", false, &steps->problem), OUTCOME_OK);
 	if (kind == DONE || kind == DONE_EARLIER || kind == DONE_AND_NEWER)
-		CHECK_INT(mark_done(&ref, &claim, &version, &present, &steps->problem), OUTCOME_OK);
+		CHECK_INT(mark_done(&ref, &claim, &version, ref.source, &present, &steps->problem),
+			OUTCOME_OK);
 	if (kind == DONE_AND_NEWER) {
 		CHECK_INT(mark_get(&ref, &seen, &steps->problem), OUTCOME_OK);
 		CHECK_INT(mark_note_newer(&ref, &seen, SIZE + 1, MTIME_NS, &steps->problem),

@@ -62,7 +62,7 @@ static void mark_done_as(const struct mark_ref *ref, const struct version *versi
 	struct mark present = {0};
 	struct claim claim = {0};
 	claim_as(ref, &claim);
-	CHECK_INT(mark_done(ref, &claim, version, &present, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(ref, &claim, version, ref->source, &present, &problem), OUTCOME_OK);
 	claim_clear(&claim);
 }
 

@@ -85,7 +85,8 @@ static void is_done(struct steps *steps, const struct version *version)
 	struct mark present = {0};
 	claim_as_another(steps, &claim);
 	ref.session = THEIRS;
-	CHECK_INT(mark_done(&ref, &claim, version, &present, &steps->problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&ref, &claim, version, ref.source, &present, &steps->problem),
+		OUTCOME_OK);
 	claim_clear(&claim);
 }
 

@@ -180,7 +180,8 @@ static bool mark_k(struct steps *steps, const struct script_step *script, size_t
 	const struct mark_ref ref = file_mark_ref(steps->worker, steps->file);
 	CHECK_INT(steps_claim(steps), STEP_NEXT);
 	CHECK_INT(
-		mark_done(&ref, &steps->file->claim, &version, &seen, &steps->problem), OUTCOME_OK);
+		mark_done(&ref, &steps->file->claim, &version, ref.source, &seen, &steps->problem),
+		OUTCOME_OK);
 	file_free(steps->file);
 	worker_free(steps->worker);
 	session_close(steps->run->session, steps->push->conn);

@@ -107,7 +107,8 @@ static void mark(struct steps *steps, enum trouble trouble)
 		snprintf(version.sum, sizeof version.sum, "crc32c:%s",
 			trouble == OTHER_MARK || trouble == OLD_OTHER_MARK ? OTHER : SAME);
 	CHECK_INT(steps_claim(steps), STEP_NEXT);
-	CHECK_INT(mark_done(&ref, &file->claim, &version, &seen, &steps->problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&ref, &file->claim, &version, ref.source, &seen, &steps->problem),
+		OUTCOME_OK);
 	CHECK_INT(mark_get(&ref, &file->seen_mark, &steps->problem), OUTCOME_OK);
 	file->seen_mark.done.mtime_ns = MTIME_NS; /* as the step before has judged it */
 }
