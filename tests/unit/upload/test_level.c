@@ -335,6 +335,279 @@ static void test_nothing_moves(void)
 	CHECK_INT(level.now, 1);
 }
 
+/* The level begins at `first`, within the most, and says what keeps it there. */
+static void test_begin(void)
+{
+	static const struct {
+		unsigned most, first, now;
+		enum s3once_limited_by why;
+	} rows[] = {
+		{100, 16, 16, S3ONCE_LIMITED_BY_FILES},
+		{8, 16, 8, S3ONCE_LIMITED_BY_DESCRIPTORS},
+		{16, 16, 16, S3ONCE_LIMITED_BY_DESCRIPTORS},
+		{8, 0, 1, S3ONCE_LIMITED_BY_FILES},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct level level;
+		level_init(&level, rows[i].most, S3ONCE_LIMITED_BY_DESCRIPTORS, rows[i].first);
+		CHECK_INT(level.now, rows[i].now);
+		CHECK_INT(level.why, rows[i].why);
+	}
+}
+
+static void test_window_that_goes_on(void)
+{
+	static const struct {
+		unsigned ms;
+		uint64_t files; /* at a level of 16 */
+		bool goes_on;
+	} rows[] = {{0, 0, false}, {900, 0, false}, {49, 1, true}, {49, 16, true}, {50, 16, false},
+		{900, 15, true}, {900, 17, false}};
+	struct level level;
+	level_init(&level, 100, S3ONCE_LIMITED_BY_CEILING, 16);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (!CHECK_INT(level_window_goes_on(
+				       &level, rows[i].ms * (uint64_t)NS_PER_MS, rows[i].files),
+			    rows[i].goes_on))
+			fprintf(stderr, "\trow %zu\n", i);
+}
+
+/* A window of a second: what it makes of the level, and what it says is in the way. */
+static void test_each_window(void)
+{
+	static const struct {
+		const char *name;
+		unsigned now;
+		double wire_s, marks_s, read_s, cpus_used; /* of all workers together */
+		unsigned memory;                           /* 0: as many as there may be */
+		double bandwidth_share;
+		bool was_throttled;
+		unsigned next;
+		enum s3once_limited_by why;
+	} rows[] = {
+		{"busy", 100, 80, 0, 0, 0, 0, 0, false, 160, S3ONCE_LIMITED_BY_FILES},
+		{"the rest waits", 100, 75, 0, 0, 0, 0, 0, false, 150, S3ONCE_LIMITED_BY_LATENCY},
+		{"busier than there are", 100, 200, 0, 0, 0, 0, 0, false, 200,
+			S3ONCE_LIMITED_BY_FILES},
+		{"idle", 100, 10, 0, 0, 0, 0, 0, false, 87, S3ONCE_LIMITED_BY_LATENCY},
+		{"the first level is kept", 18, 1, 0, 0, 0, 0, 0, false, LEVEL_FIRST,
+			S3ONCE_LIMITED_BY_LATENCY},
+		{"below it already", 9, 1, 0, 0, 0, 0, 0, false, 9, S3ONCE_LIMITED_BY_LATENCY},
+		{"of marks each file has three", 100, 30, 10, 0, 0, 0, 0, false, 120,
+			S3ONCE_LIMITED_BY_LATENCY},
+		{"half of the processors", 100, 59, 0, 0, 1, 0, 0, false, 120,
+			S3ONCE_LIMITED_BY_CPU},
+		{"less", 100, 59.1, 0, 0, 0.9, 0, 0, false, 120, S3ONCE_LIMITED_BY_LATENCY},
+		{"half is reading", 100, 30, 0, 30, 0, 0, 0, false, 120, S3ONCE_LIMITED_BY_DISK},
+		{"less", 100, 31, 0, 29, 0, 0, 0, false, 120, S3ONCE_LIMITED_BY_LATENCY},
+		{"memory for some more", 100, 80, 0, 0, 0, 120, 0, false, 120,
+			S3ONCE_LIMITED_BY_MEMORY},
+		{"memory for fewer", 100, 80, 0, 0, 0, 50, 0, false, 100, S3ONCE_LIMITED_BY_MEMORY},
+		{"memory for just these", 100, 80, 0, 0, 0, 160, 0, false, 160,
+			S3ONCE_LIMITED_BY_FILES},
+		{"memory is not the reason to fall", 100, 45, 0, 0, 0, 20, 0, false, 90,
+			S3ONCE_LIMITED_BY_LATENCY},
+		{"half waits for bandwidth", 100, 80, 0, 0, 0, 0, 0.5, false, 100,
+			S3ONCE_LIMITED_BY_BANDWIDTH},
+		{"less", 100, 80, 0, 0, 0, 0, 0.4, false, 160, S3ONCE_LIMITED_BY_FILES},
+		{"nor is bandwidth", 100, 45, 0, 0, 0, 0, 0.9, false, 90,
+			S3ONCE_LIMITED_BY_LATENCY},
+		{"throttled", 100, 80, 0, 0, 0, 0, 0, true, 160, S3ONCE_LIMITED_BY_THROTTLING},
+		{"the ceiling", 600, 550, 0, 0, 0, 0, 0, true, CEILING, S3ONCE_LIMITED_BY_CEILING},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct level level;
+		level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, rows[i].now);
+		const struct level_window window = {.began_ns = 7 * (uint64_t)NS_PER_S,
+			.now_ns = 8 * (uint64_t)NS_PER_S,
+			.files = 1000,
+			.read_ns = (uint64_t)(rows[i].read_s * (double)NS_PER_S),
+			.requests = {1000, 100},
+			.wire_ns = {(uint64_t)(rows[i].wire_s * (double)NS_PER_S),
+				(uint64_t)(rows[i].marks_s / 10 * (double)NS_PER_S)},
+			.cpus_used = rows[i].cpus_used,
+			.cpus = CPUS,
+			.bandwidth_share = rows[i].bandwidth_share,
+			.most_by_memory = rows[i].memory ? rows[i].memory : UINT_MAX,
+			.was_throttled = rows[i].was_throttled};
+		level.why = S3ONCE_LIMITED_BY_THREADS;
+		level_next(&level, &window);
+		bool good = CHECK_INT(level.now, rows[i].next);
+		good &= CHECK_INT(level.why, rows[i].why);
+		if (!good)
+			fprintf(stderr, "\t%s\n", rows[i].name);
+	}
+}
+
+/* A request takes as long as in the fastest window, and a hundredth more for each second since. */
+static void test_fastest_window(void)
+{
+	static const struct {
+		uint64_t requests;
+		double mean_s;
+		unsigned next; /* in windows of a second, each from a level of 100 */
+	} rows[] = {
+		{5000, 0.01, 100},
+		{5000, 0.1, 101}, /* 0.0101 s each */
+		{0, 0, 87},       /* no request says nothing */
+		{5000, 0.1, 103}, /* 0.010303 s */
+		{7500, 0.008, 120},
+		{7500, 0.01, 121},
+	};
+	struct level level;
+	uint64_t now_ns = 0;
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, 100);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct level_window window = {.began_ns = now_ns,
+			.now_ns = now_ns + NS_PER_S,
+			.files = 1000,
+			.requests = {rows[i].requests, 0},
+			.wire_ns = {(uint64_t)((double)rows[i].requests * rows[i].mean_s *
+					       (double)NS_PER_S),
+				0},
+			.cpus = CPUS,
+			.most_by_memory = UINT_MAX};
+		level.now = 100;
+		level_next(&level, &window);
+		if (!CHECK_INT(level.now, rows[i].next))
+			fprintf(stderr, "\trow %zu\n", i);
+		now_ns = window.now_ns;
+	}
+}
+
+/* What follows from each look at the large bodies under way. */
+struct large_look {
+	unsigned ms;        /* since the last look */
+	double mib;         /* moved since the window began */
+	unsigned under_way; /* bodies */
+	bool was_cut, ends; /* a connection was cut; the window ends */
+	unsigned now;       /* bodies that there may be then */
+};
+
+static void look_all(const char *name, unsigned most, const struct large_look *looks, size_t n)
+{
+	struct large_level level;
+	struct large_window window = {.now_ns = NS_PER_S, .began_ns = NS_PER_S};
+	large_level_init(&level, most);
+	for (size_t i = 0; i < n; i++) {
+		window.now_ns += looks[i].ms * (uint64_t)NS_PER_MS;
+		window.bytes = (uint64_t)(looks[i].mib * MIB);
+		window.under_way = looks[i].under_way;
+		window.was_cut = looks[i].was_cut;
+		bool good = CHECK_INT(large_level_next(&level, &window), looks[i].ends);
+		good &= CHECK_INT(level.now, looks[i].now);
+		if (!good)
+			fprintf(stderr, "\t%s, look %zu\n", name, i);
+		if (looks[i].ends)
+			window.began_ns = window.now_ns;
+	}
+}
+
+static void test_large_looks(void)
+{
+	static const struct large_look windows[] = {
+		{100, 0, 1, false, false, 1}, /* a body has just begun */
+		{99, 8, 1, false, false, 1},  /* too short */
+		{1, 3, 1, false, false, 1},   /* too few bytes */
+		{4799, 3, 1, false, false, 1},
+		{1, 3, 1, false, true, 2},   /* but not for ever; a trial begins */
+		{200, 0, 0, false, true, 2}, /* nothing is under way */
+		{4900, 1, 0, false, false, 2},
+	};
+	static const struct large_look trials[] = {
+		{200, 8, 1, false, true, 2},  /* 40 MiB a second: twice as many are tried */
+		{200, 6, 2, false, true, 2},  /* the first window does not count */
+		{200, 10, 2, false, true, 4}, /* 50: worth it */
+		{200, 10, 2, false, true, 4}, /* too few are under way */
+		{200, 10, 3, false, true, 4}, /* the first window */
+		{200, 11, 4, false, true, 2}, /* 55: in vain */
+		{200, 10, 2, false, true, 2}, /* the pause is a second */
+		{799, 40, 2, false, true, 2},
+		{200, 10, 2, false, true, 3}, /* half as many more */
+		{200, 4, 3, false, true, 3},
+		{200, 11, 3, false, true, 2}, /* in vain: the pause is two seconds */
+		{1999, 100, 2, false, true, 2},
+		{200, 10, 2, false, true, 3},
+		{200, 10, 3, false, true, 3},
+		{200, 12.5, 3, false, true, 4}, /* worth it: the next pause is a second again */
+		{200, 10, 4, false, true, 4},
+		{200, 13, 4, false, true, 3},
+		{999, 60, 3, false, true, 3},
+		{200, 12, 3, false, true, 4},
+	};
+	static const struct large_look cuts[] = {
+		{200, 8, 1, false, true, 2}, {200, 16, 2, false, true, 2},
+		{200, 16, 2, false, true, 4}, {200, 32, 4, false, true, 4},
+		{200, 32, 4, false, true, 8}, /* 160 MiB a second */
+		{10, 0, 8, true, true, 4},    /* a fall from what was tried */
+		{249, 8, 8, true, true, 4},   /* cut together with it */
+		{1, 8, 8, true, true, 2},
+		{1749, 18, 2, false, true, 2},  /* the pause is two seconds */
+		{250, 2.5, 2, false, false, 2}, /* too few bytes */
+		{150, 4, 2, false, true, 3},    /* 10 MiB a second, and no longer 160 */
+		{200, 4, 3, false, true, 3}, {400, 5, 3, false, true, 4}, /* 12.5: worth it */
+		{10, 0, 4, true, true, 2}, {250, 0, 1, true, true, 1},
+		{1900, 20, 1, false, true, 1}, {200, 4, 1, false, true, 2}, /* at least one more */
+	};
+	static const struct large_look few[] = {
+		{200, 8, 1, false, true, 2},
+		{200, 16, 2, false, true, 2},
+		{200, 16, 2, false, true, 3}, /* the most */
+		{200, 32, 3, false, true, 3},
+		{200, 32, 3, false, true, 3},
+		{200, 32, 3, false, true, 3},
+	};
+	static const struct large_look in_vain[] = {
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 8, 2, false, true, 1},
+		{999, 40, 1, false, true, 1}, /* a second, two, four, up to 32 */
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 4, 2, false, true, 1},
+		{1999, 80, 1, false, true, 1},
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 4, 2, false, true, 1},
+		{3999, 160, 1, false, true, 1},
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 4, 2, false, true, 1},
+		{7999, 320, 1, false, true, 1},
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 4, 2, false, true, 1},
+		{15999, 640, 1, false, true, 1},
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 4, 2, false, true, 1},
+		{31999, 1280, 1, false, true, 1},
+		{200, 8, 1, false, true, 2},
+		{200, 6, 2, false, true, 2},
+		{200, 4, 2, false, true, 1},
+		{31999, 1280, 1, false, true, 1},
+		{200, 8, 1, false, true, 2},
+	};
+	static const struct large_look slower[] = {
+		{200, 8, 1, false, true, 2}, /* 40 MiB a second */
+		{200, 6, 2, false, true, 2}, {200, 4, 2, false, true, 1},
+		{900, 18, 1, false, true, 1}, /* 20: by chance? 30 then */
+		{200, 6, 1, false, true, 2}, {200, 6, 2, false, true, 2},
+		{200, 7, 2, false, true, 1}, /* 35 is not worth it */
+	};
+	static const struct large_look still[] = {
+		{5000, 0, 1, false, true, 1}, /* more would not move either */
+		{200, 8, 1, false, true, 2},
+	};
+	look_all("windows", 8, windows, sizeof windows / sizeof *windows);
+	look_all("trials", 8, trials, sizeof trials / sizeof *trials);
+	look_all("cuts", 16, cuts, sizeof cuts / sizeof *cuts);
+	look_all("few", 3, few, sizeof few / sizeof *few);
+	look_all("in vain", 8, in_vain, sizeof in_vain / sizeof *in_vain);
+	look_all("slower", 8, slower, sizeof slower / sizeof *slower);
+	look_all("still", 8, still, sizeof still / sizeof *still);
+}
+
 int main(void)
 {
 	test_latency_is_outgrown();
@@ -356,5 +629,10 @@ int main(void)
 	test_cuts();
 	test_too_few();
 	test_nothing_moves();
+	test_begin();
+	test_window_that_goes_on();
+	test_each_window();
+	test_fastest_window();
+	test_large_looks();
 	return check_result();
 }
