@@ -137,8 +137,7 @@ static void end_failed_trial(struct large_level *level, uint64_t now_ns)
 }
 
 /* Judges the rate of a window that has ended. Returns true if the level of the window is proven
- * now, and false if it was a slow window of a trial. A slow first window does not end the trial,
- * since new connections may have made it slow. The next slow window ends it. */
+ * now, and false if it was a slow window of a trial, which ends the trial. */
 static bool note_rate(struct large_level *level, uint64_t now_ns, double rate)
 {
 	if (level->now <= level->proven) { /* no trial is under way */
@@ -154,9 +153,7 @@ static bool note_rate(struct large_level *level, uint64_t now_ns, double rate)
 		level->pause_ns = PAUSE_FIRST_NS;
 		return true;
 	}
-	if (level->had_first)
-		end_failed_trial(level, now_ns);
-	level->had_first = true;
+	end_failed_trial(level, now_ns);
 	return false;
 }
 

@@ -62,7 +62,7 @@ struct large_level {
 	/* Only level.c uses what follows. */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in bytes a second */
-	bool had_first;     /* the first window of this trial is over: the next slow one ends it */
+	bool had_first;     /* the first window of this trial is over: the next one is judged */
 	bool is_careful;    /* a trial was in vain, or the level fell: the next ones are smaller */
 	uint64_t next_trial_ns, pause_ns; /* when the next trial may begin; the pause after it */
 	uint64_t fell_ns;                 /* when it fell last; 0: never */
