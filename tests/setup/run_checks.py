@@ -22,6 +22,8 @@ SIM = sys.argv[sys.argv.index("--sim") + 1] if "--sim" in sys.argv else None  # 
 LIMIT = 8 * 3600 if FULL or STATIC or SOAK or SIM else 2400
 JOBS = os.environ.get("S3ONCE_JOBS") or str(min(6, 3 * (os.cpu_count() or 1)))  # a test computes a third of its time
 
+HALF = str(-(-int(JOBS) // 2))  # of the workers, for each of two steps at a time
+
 CLANG = 14  # of Debian 12, which decides about format
 WORLDS = 400  # that ./check plays, the same each time: some two minutes
 SKIPPED = 77  # the exit code of a check of the source that needs another version of its tool, and says which
@@ -31,7 +33,7 @@ PROCESSOR = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.u
 STATIC_PROGRAM = REPOSITORY / "build" / "static" / PROCESSOR / "s3once"
 
 passed, failed, skipped = [], [], []
-here = threading.local()  # of the step that this thread does: beside, passed, failed
+here = threading.local()  # of the step that this thread does: beside, jobs, has_terminal, passed, failed
 
 
 def note(name, ok):
@@ -88,6 +90,15 @@ def count(title, report, code):
         note(f"{title} (exit code {code})", False)
 
 
+def log_of(name):
+    """Where a step writes that does not have the terminal, since another one runs at the same time; None: it has it."""
+    if here.has_terminal:
+        return None
+    log = LOGS / f"{name}.log"
+    log.unlink(missing_ok=True)
+    return log
+
+
 # --- kinds of steps
 
 
@@ -106,7 +117,7 @@ def unit_tests(name):
     folder = REPOSITORY / "build" / name
     report = folder / "meson-logs" / "testlog.junit.xml"
     report.unlink(missing_ok=True)
-    code = run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", JOBS])
+    code = run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", here.jobs], log_of(f"unit-{name}"))
     count(f"unit tests ({name})", report, code)
 
 
@@ -115,14 +126,12 @@ def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults"), prog
     title = f"{marker or 'all'} tests in {where[0]} ({program or name})"
     report = LOGS / f"pytest-{name}-{where[0].replace('/', '-')}-{marker.replace(' ', '-') or 'all'}.xml"
     report.unlink(missing_ok=True)
-    report.with_suffix(".log").unlink(missing_ok=True)
-    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", JOBS, "-m", marker, "--junit-xml", report, *where]
+    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", here.jobs, "-m", marker, "--junit-xml", report, *where]
     environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
     environment["S3ONCE_QUICK"] = "1" if QUICK else "0"
     if program:
         environment["S3ONCE_PROGRAM"] = program
-    log = report.with_suffix(".log") if here.beside else None  # the tests that it is beside have the terminal
-    code = run(argv + ["-o", "junit_family=xunit1"], log, **environment)
+    code = run(argv + ["-o", "junit_family=xunit1"], log_of(report.stem), **environment)
     count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
 
 
@@ -261,10 +270,12 @@ TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
     ("system tests and faults: ASan + UBSan", True, system_tests),
 ]
-OTHER_BUILDS = [
+OF_TSAN = [
     ("unit tests: TSan", False, lambda: unit_tests("tsan")),
-    ("faults: clocks and memory", False, lambda: pytest("release", "", where=PLAIN)),
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
+]
+OF_RELEASE = [
+    ("faults: clocks and memory", False, lambda: pytest("release", "", where=PLAIN)),
     ("system tests: release", False, lambda: pytest("release", "smoke")),
 ]
 THOROUGHLY = [
@@ -284,17 +295,19 @@ QUICKLY = [  # what compiles and reads code for minutes is left out
 ALONE = [("faults: many uploaders", False, lambda: pytest("release", "", where=(MANY, "-n0")))]  # it measures
 
 
-def do(steps, beside=False):
+def do(steps, beside=False, jobs=JOBS, has_terminal=True):
+    """beside: with a lower priority than the tests."""
     for title, is_fast, step in steps:
         if FAST and not is_fast:
             continue
         begun = time.monotonic()
-        here.beside, here.passed, here.failed = beside, 0, 0
-        if not beside:
+        here.beside, here.jobs, here.has_terminal = beside, jobs, has_terminal
+        here.passed, here.failed = 0, 0
+        if has_terminal:
             print(f"\n== {title}", flush=True)
         try:
             step()
-        except Exception as error:  # beside the others it would be lost
+        except Exception as error:  # in a thread it would be lost
             note(f"{title}: {error!r}", False)
         remark = ", beside the tests" if beside else ""
         print(f"== {title}: {here.passed} passed, {here.failed} failed, {time.monotonic() - begun:.0f} s{remark}", flush=True)
@@ -312,13 +325,16 @@ def main():
     elif STATIC:
         do(STATICALLY)
     else:
-        builds = threading.Thread(target=do, args=(BUILDS, True))
-        beside = threading.Thread(target=lambda: (builds.join(), do(BESIDE, True)))
+        builds = threading.Thread(target=lambda: do(BUILDS, beside=True, has_terminal=False))
+        beside = threading.Thread(target=lambda: (builds.join(), do(BESIDE, beside=True, has_terminal=False)))
+        release = threading.Thread(target=lambda: do(OF_RELEASE, jobs=HALF, has_terminal=False))
         builds.start()
         beside.start()
         do(TESTS)
         builds.join()
-        do(OTHER_BUILDS)
+        release.start()
+        do(OF_TSAN, jobs=HALF)
+        release.join()
         do(THOROUGHLY if FULL else [])
         beside.join()
         do(ALONE)
