@@ -1,12 +1,12 @@
 """The cut-anywhere matrix: every scenario × every operation of its run × every fault, then a clean rerun and every check.
 
-A case whose fault did not fire is a failure. ./check plays each fault once, at one of the first three places, in one
-scenario, each scenario as often as the others, with one operation each: the simulated worlds meet the same faults in many
-more orders. ./check --full plays all of it at these places but for what would only be repeated:
+A case whose fault did not fire is a failure. Only ./check --full plays it, since the simulated worlds meet the same faults
+in many more orders. At the first three places all of it is played but for what would only be repeated:
 - of operations that come often in a run, the first two are cut, and the last unless that differs from run to run;
 - the operations that every run begins with are cut in some scenarios only (Scenario.whole);
 - of answers that the program takes for the same thing each comes up, but one at a time, in turn (Fault.like).
-The other places differ in little: a part is enough there, with --full. The counts are printed at the end.
+The other places differ in little: there each fault is played once, in one scenario, each scenario as often as the others,
+with one operation each. The counts are printed at the end.
 
 Where uploaders race, what all of several recordings have is cut. A run may go another way all the same, and not come to that
 operation: then nothing was cut, and the next one is. A case in which none is cut is a failure.
@@ -27,7 +27,6 @@ from tests.faults.conftest import note_case
 from tests.faults.faults import answer
 from tests.faults.scenarios import BATCHES, SCENARIOS
 from tests.faults.stage import LEASE
-from tests.system.harness import FULL
 
 LONG = 0.9  # seconds, less than the request timeout of these runs
 RETRIES = 3  # so often a slow run is recorded again
@@ -223,10 +222,10 @@ def touches(fault, scenario):
     return any(fault.fits(*kind) for kind in kinds)
 
 
-def part(place, first, every):
-    """(scenario, [fault]): every n-th fault in one scenario, always in the one that had the fewest so far."""
+def part(place):
+    """(scenario, [fault]): each fault in one scenario, always in the one that had the fewest so far."""
     played = Counter()
-    for fault in FAULTS[first::every]:
+    for fault in FAULTS:
         touched = [scenario for scenario in SCENARIOS if touches(fault, scenario)]
         scenario = min(touched, key=lambda one: (played[one.name], lot(place, fault.name, one.name)))
         played[scenario.name] += 1
@@ -247,15 +246,11 @@ def whole():
 def chosen():
     for at, place in enumerate(PLACES):
         is_first = at < 3
-        if not FULL:
-            played = part(place, at, 3) if is_first else ()
-        else:
-            played = whole() if is_first else part(place, 0, 1)
-        for scenario, group in played:
+        for scenario, group in whole() if is_first else part(place):
             if scenario.only == BATCHES and PLACES[place][1] == "dynalite":
                 continue  # it has none
             name = group[0].like or group[0].name if len(group) > 1 else group[0].name
-            yield pytest.param(place, scenario, group, FULL and is_first, id=f"{place}-{scenario.name}-{name}")
+            yield pytest.param(place, scenario, group, is_first, id=f"{place}-{scenario.name}-{name}")
 
 
 def due(place, scenario, group, found):
@@ -264,6 +259,7 @@ def due(place, scenario, group, found):
     return sorted(pairs, key=lambda pair: lot(place, scenario.name, pair[0].name, pair[1]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place, scenario, group, is_whole", chosen())
 def test_cut_anywhere(place, scenario, group, is_whole, arenas, tmp_path, pytestconfig):
     failures, cut = [], 0

@@ -26,7 +26,7 @@ PATIENCE = 1200 if FULL else 600
 KINDS = ("alone", "sharing", "short", "shell")
 
 
-@pytest.fixture(params=["dynamodb", "s3"])
+@pytest.fixture(params=[pytest.param("dynamodb", marks=pytest.mark.threaded), "s3"])
 def wire(request, s3once):
     """A proxy that loses, delays and doubles what goes to the place of the locks."""
     if request.param == "dynamodb":
@@ -134,7 +134,6 @@ def spans(holders):
     return {key: sorted(list_) for key, list_ in result.items()}
 
 
-@pytest.mark.threaded
 def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, wire, tmp_path, record_property):
     chance = random.Random(6)
     # Between our reading of the clock and what others have kept lies a while.

@@ -38,17 +38,14 @@ def settings_of(dynamodb, table):
     return [item for item in dynamodb.items(table) if item["pk"] == "settings"]
 
 
-THREADED = pytest.mark.threaded  # the program is the same before either server
-
-
-@pytest.mark.parametrize("dynamodb", [pytest.param("dynoxide", marks=THREADED), "dynalite"], indirect=True)
+@SERVERS
 def test_every_case(s3once, dynamodb, table):
     done = conformance(s3once, table)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout and done.stdout.count("ok ") >= 19
 
 
-@pytest.mark.parametrize("dynamodb, how", [pytest.param("dynoxide", "lists", marks=THREADED), ("dynalite", "none")], indirect=["dynamodb"])
+@pytest.mark.parametrize("dynamodb, how", [pytest.param("dynoxide", "lists", marks=pytest.mark.threaded), ("dynalite", "none")], indirect=["dynamodb"])
 def test_every_case_with_batches(s3once, dynamodb, table, how):
     """Where the server keeps to the conditions of statements they are used; the cases end alike everywhere."""
     cases = [QUICK] if how == "none" and not FULL else []  # without batches each case is as in the test above
@@ -60,7 +57,7 @@ def test_every_case_with_batches(s3once, dynamodb, table, how):
     assert batches > 100 if how == "lists" else batches == 1, done.stdout
 
 
-@pytest.mark.parametrize("s3, etags", [pytest.param("rgw", "bare", marks=THREADED), ("simulated", "quoted")], indirect=["s3"])
+@pytest.mark.parametrize("s3, etags", [("rgw", "bare"), ("simulated", "quoted")], indirect=["s3"])
 def test_every_case_in_s3(s3once, s3, bucket, etags):
     """RGW compares etags without quotes, and the simulated S3 with them, as AWS does. That is found out once."""
     done = conformance(s3once, f"//{bucket}/of locks/", store="s3")
