@@ -195,8 +195,8 @@ static void test_variables(void)
 	char credentials[96];
 	snprintf(credentials, sizeof credentials, "%s/j.credentials", folder);
 	write_job("");
-	write_file("j.env", "AWS_REGION=eu-west-3\nAWS_PROFILE=of-job\nS3ONCE_MIN_AGE=4s\n"
-			    "AWS_REGIONAL=x\nS3ONCE_OPTIONS=-v\n");
+	write_file("j.env", "AWS_REGIONAL=x\nAWS_REGION=eu-west-3\nAWS_PROFILE=of-job\n"
+			    "S3ONCE_MIN_AGE=4s\nS3ONCE_OPTIONS=-v\n");
 	write_file("j.credentials", "");
 	setenv("AWS_PROFILE", "of-user", 1);
 	CHECK_INT(open_with("", &job), 0);
@@ -245,7 +245,9 @@ static void test_without_file(void)
 	job_close(&job);
 	setenv("S3ONCE_SOURCE", tree, 1);
 	setenv("S3ONCE_TARGET", "", 1);
+	text_reset(&said);
 	CHECK_INT(open_with("", &job), -EINVAL);
+	CHECK(strstr(text_string(&said), "there is no such file"));
 	job_close(&job);
 	setenv("S3ONCE_TARGET", "s3://bucket/\"q\"", 1);
 	CHECK_INT(open_with("--min-age 3s", &job), 0);

@@ -29,7 +29,8 @@ static const struct scenario {
 	 * it asks whether others want their turn. */
 	const char *passes;
 	/* NAME VERSION of what was read, "!": it was wrong; "~": freed. A pass is NAME VERSION and
-	 * the number of passes before. A drain is in brackets, with its seconds; a server in <>. */
+	 * the number of passes before. A drain is in brackets, with its seconds; a server in <>.
+	 * '+' and '-': the answer to /-/ready has changed. */
 	const char *log;
 	int code;
 	struct reading versions[JOBS][2];
@@ -67,15 +68,21 @@ static const struct scenario {
 		.versions = {{{.metrics = "X"}}, {{.metrics = "X"}}}},
 	{"clash of addresses", 2, "", "a0 b0 ~a0 ~b0 ", 2,
 		.versions = {{{.listen = "1"}}, {{.listen = "2"}}}},
-	{"server", 2, "H-T", "a0 b0 <1> a0.0 a1 b1 ~a0 ~b0 b1.0 a1.1 ~a1 ~b1 <~1> ", 0,
+	{"server", 2, "H-T", "a0 b0 <1> a0.0 a1 b1 ~a0 ~b0 b1.0 a1.1 + ~a1 ~b1 <~1> ", 0,
 		.versions = {{{0}, {0}}, {{.listen = "1"}, {.listen = "1"}}}},
-	{"server elsewhere", 1, "HT", "a0 <1> a0.0 a1 ~a0 <2> <~1> a1.1 ~a1 <~2> ", 0,
+	{"server elsewhere", 1, "HT", "a0 <1> a0.0 + a1 ~a0 <2> <~1> - a1.1 + ~a1 <~2> ", 0,
 		.versions = {{{.listen = "1"}, {.listen = "2"}}}},
-	{"no server any more", 1, "HT", "a0 <1> a0.0 a1 ~a0 <~1> a1.1 ~a1 ", 0,
+	{"no server any more", 1, "HT", "a0 <1> a0.0 + a1 ~a0 <~1> a1.1 ~a1 ", 0,
 		.versions = {{{.listen = "1"}, {0}}}},
 	{"server that cannot listen", 1, "", "a0 ~a0 ", 3, .versions = {{{.listen = "!"}}}},
-	{"server that cannot listen elsewhere", 1, "HT", "a0 <1> a0.0 a1 ~a0 a1.1 ~a1 <~1> ", 0,
+	{"server that cannot listen elsewhere", 1, "HT", "a0 <1> a0.0 + a1 ~a0 a1.1 ~a1 <~1> ", 0,
 		.versions = {{{.listen = "1"}, {.listen = "!"}}}},
+	{"ready", 2, "---T", "a0 b0 <1> a0.0 b0.0 + a0.1 b0.1 ~a0 ~b0 <~1> ", 0,
+		.versions = {{{.listen = "1"}}}},
+	{"one is not ready", 2, "--T", "a0 b0 <1> a0.0 b0.0 a0.1 ~a0 ~b0 <~1> ", 3,
+		.versions = {{{.listen = "1"}}}, .codes = {3}},
+	{"the other is not ready", 2, "--T", "a0 b0 <1> a0.0 b0.0 a0.1 ~a0 ~b0 <~1> ", 3,
+		.versions = {{{.listen = "1"}}}, .codes = {0, 3}},
 	{"nobody else wants a turn", 3, "?T", "a0 b0 c0 a0.0 =0 b0.0 ~a0 ~b0 ~c0 ", 0,
 		.wants = {true, false, false}},
 	{"another wants a turn", 3, "?T", "a0 b0 c0 a0.0 =1 b0.0 ~a0 ~b0 ~c0 ", 0,
@@ -161,6 +168,8 @@ bool watched_wants_turn(struct watched *watched)
 	return now->wants[fake_of(watched)->index];
 }
 
+static const struct metric_kind of_pass = {"test_of_pass", "gauge", "Of a pass."};
+
 void watched_pass(struct watched *watched)
 {
 	struct fake *fake = fake_of(watched);
@@ -168,6 +177,9 @@ void watched_pass(struct watched *watched)
 	note("%s%u.%u ", watched->job.name, fake->version, (unsigned)watched->sums.whole);
 	watched->sums.whole++;
 	watched->code = now->codes[fake->index];
+	watched->is_ready = !watched->code;
+	metrics_clear(&watched->pass.metrics);
+	metrics_add(&watched->pass.metrics, &of_pass, "", "", "1");
 	if (!what)
 		_exit(99); /* it should have ended */
 	shared->passes++;
@@ -236,15 +248,20 @@ const char *metrics_server_address(const struct metrics_server *server)
 
 void metrics_server_probe(struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns)
 {
+	static bool was_ready;
 	(void)server;
-	(void)is_ready;
 	CHECK(healthy_until_ns > clock_monotonic_ns());
+	if (is_ready != was_ready)
+		note(is_ready ? "+ " : "- ");
+	was_ready = is_ready;
 }
 
 void metrics_server_set(struct metrics_server *server, const char *text)
 {
 	(void)server;
 	CHECK(strstr(text, "s3once_watch_passes_total") != NULL);
+	/* What the last pass of a job has counted stays, also when its file was read again. */
+	CHECK_INT(strstr(text, of_pass.name) != NULL, shared->passes > 0);
 }
 
 int main(void)
