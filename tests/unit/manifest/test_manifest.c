@@ -204,6 +204,76 @@ static unsigned char *spooled(unsigned lines, size_t *ret_n)
 	return bytes;
 }
 
+/* A manifest of many buffers has all lines in their order, and the checksum of all its bytes. */
+static void test_many_lines(void)
+{
+	enum { LINES = 900, DIGITS = 400 };
+	struct manifest_spool *spool = NULL;
+	struct manifest_reader *reader = NULL;
+	struct manifest_entry entry;
+	struct problem problem = {0};
+	struct sums sums;
+	unsigned random = 1, again = 1;
+	char key[DIGITS + 1];
+	CHECK_INT(manifest_spool_new(DIGEST_CRC32C, &spool, &problem), 0);
+	for (unsigned i = 0; i < LINES; i++) {
+		for (unsigned at = 0; at < DIGITS; at++) {
+			random = random * 1103515245 + 12345;
+			key[at] = (char)('a' + (random >> 16) % 26);
+		}
+		key[DIGITS] = '\0';
+		entry = entry_of(key, "/x");
+		char *line = manifest_entry_line(&entry);
+		manifest_spool_add(spool, line);
+		free(line);
+	}
+	CHECK(manifest_spool_finish(spool, &problem));
+	/* It is sent twice, in pieces. */
+	const int fd = manifest_temporary_file(&problem);
+	for (int i = 0; i < 2; i++) {
+		const struct http_body body = manifest_spool_body(spool);
+		unsigned char *bytes = malloc(body.bytes);
+		uint64_t n = 0;
+		long got;
+		while (n < body.bytes && (got = body.read(body.arg, bytes + n, 5000)) > 0)
+			n += (uint64_t)got;
+		CHECK(n == body.bytes && n > 3 * (64U << 10));
+		CHECK_INT(digest_bytes(DIGEST_CRC32C, bytes, n, &sums), 0);
+		CHECK(sums_equal(&sums, manifest_spool_sums(spool), CHECKSUM_CRC32C));
+		CHECK_INT(manifest_spool_sums(spool)->bytes, n);
+		CHECK_INT(pwrite(fd, bytes, n, 0), (int64_t)n);
+		free(bytes);
+	}
+	manifest_spool_free(spool);
+	CHECK_INT(manifest_reader_new(fd, &reader, &problem), 0);
+	unsigned lines = 0;
+	while (manifest_reader_next(reader, &entry, &problem) > 0) {
+		bool is_same = strlen(entry.key) == DIGITS;
+		for (unsigned at = 0; is_same && at < DIGITS; at++) {
+			again = again * 1103515245 + 12345;
+			is_same = entry.key[at] == (char)('a' + (again >> 16) % 26);
+		}
+		if (!CHECK(is_same))
+			break;
+		lines++;
+	}
+	CHECK_INT(lines, LINES);
+	manifest_reader_free(reader);
+	close(fd);
+}
+
+/* An etag that says it is an MD5 is one only if it has the length of one. */
+static void test_short_md5(void)
+{
+	struct version odd = version;
+	struct manifest_entry entry = {.event = "uploaded", .bucket = "b", .key = "k", .path = "p"};
+	snprintf(odd.etag, sizeof odd.etag, "d41d8cd98f00b204");
+	manifest_entry_of_version(&entry, &odd);
+	CHECK_STRING(entry.sums[CHECKSUM_MD5], "");
+	manifest_entry_of_version(&entry, &version);
+	CHECK_STRING(entry.sums[CHECKSUM_MD5], "1B2M2Y8AsgTpgAmY7PhCfg==");
+}
+
 static void test_line_without_memory(void)
 {
 	struct manifest_spool *spool = NULL;
@@ -394,6 +464,7 @@ static void test_names(void)
 		"_s3once/runs/dt=1970-01-01/host=", "_s3once/runs/dt=1970-01-01/host=a/x.jsonl.gz",
 		"x_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz",
 		"_s3once/runs/dt=1970-01-01/host=a/b/19700101T.jsonl.gz",
+		"_s3once/runs/dt=1970-01-01/host=a/19700101T/b.jsonl.gz",
 		"_s3once/runs/dt=", "_s3once/runs/dt=1970-01-01/host=a/197001010.jsonl.gz",
 		"_s3once/runs/dt=1970-01-01/host=a/1970010.jsonl.gz",
 		"_s3once/runs/dt=1970-01-1/host=a/19700101T.jsonl.gz",
@@ -493,6 +564,15 @@ static void test_signatures(void)
 	CHECK(!manifest_signature_check(key, &manifest, text_string(&t), t.len, &problem));
 	free(bytes);
 	text_clear(&t);
+	/* A key of another kind signs nothing, and neither does a lack of room. */
+	EVP_PKEY *exchange = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
+	CHECK(!manifest_sign(exchange, &manifest, &t, &problem));
+	CHECK_STRING(problem.text, "the manifest cannot be signed with this key");
+	text_clear(&t);
+	t = (struct text)TEXT(150);
+	CHECK(!manifest_sign(key, &manifest, &t, &problem));
+	text_clear(&t);
+	EVP_PKEY_free(exchange);
 	EVP_PKEY_free(key);
 	EVP_PKEY_free(other);
 }
@@ -544,6 +624,7 @@ static void test_bad_keys(void)
 	EVP_PKEY *key = NULL;
 	struct problem problem = {0};
 	CHECK_INT(signing_key_read("/nonexistent/key", true, &key, &problem), -ENOENT);
+	CHECK(strstr(problem.text, "the key file /nonexistent/key cannot be opened: "));
 	CHECK_INT(signing_key_read("/dev/null", true, &key, &problem), -EINVAL);
 	CHECK_INT(signing_key_read("/dev/null", false, &key, &problem), -EINVAL);
 	CHECK(!key);
@@ -561,6 +642,8 @@ int main(void)
 	test_what_is_no_text_is_left_out();
 	test_bad_lines();
 	test_line_without_memory();
+	test_many_lines();
+	test_short_md5();
 	test_spool_and_reader();
 	test_damage();
 	test_unreadable();
