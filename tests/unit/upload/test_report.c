@@ -286,6 +286,7 @@ static void test_reasons(void)
 			problem_set(&why, "%s", rows[i].text);
 			report_file(&report, rows[i].type, &file, &why);
 			CHECK_STRING(seen.text, rows[i].text);
+			CHECK(!seen.has_null);
 			report_get_errors(&report, &error, &got);
 			lines += rows[i].has_line;
 			unsigned n = *text_string(&got) ? 1 : 0;
@@ -340,7 +341,7 @@ static void test_more_failures_than_room(void)
 static void test_progress_names_the_largest(void)
 {
 	struct report report;
-	struct file_progress small, large, larger;
+	struct file_progress small, first, large, larger;
 	begin(&report, &(struct s3once_options){0});
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "");
@@ -348,9 +349,10 @@ static void test_progress_names_the_largest(void)
 	file_progress_init(&small, &report, "small", SMALL);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "");
+	file_progress_init(&first, &report, "first", SMALL + 8);
 	file_progress_init(&larger, &report, "larger", SMALL + 10);
 	file_progress_init(&large, &report, "large", SMALL + 9);
-	CHECK_INT(report_get_counts(&report).large.in_flight, 2);
+	CHECK_INT(report_get_counts(&report).large.in_flight, 3);
 	file_progress_add(&larger, SMALL + 4);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "larger");
@@ -366,6 +368,9 @@ static void test_progress_names_the_largest(void)
 	CHECK_STRING(seen.path, "large");
 	CHECK_INT(seen.bytes_done, 0);
 	file_progress_clear(&large);
+	report_counts(&report, S3ONCE_EVENT_PROGRESS);
+	CHECK_STRING(seen.path, "first");
+	file_progress_clear(&first);
 	file_progress_clear(&small);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "");
@@ -452,6 +457,7 @@ static void test_under_way_is_not_settled(void)
 	CHECK_INT(report_get_counts(&report).bytes_under_way, 60);
 	CHECK_INT(report_get_counts(&report).bytes_moved, 0); /* S3 had it */
 	CHECK_INT(atomic_load(&report.large_moved), 60);
+	CHECK_INT(report_get_counts(&report).bytes_resumed, 60);
 	report_file(&report, S3ONCE_EVENT_UPLOADED, &(struct report_file){.bytes = 60}, NULL);
 	CHECK_INT(report_get_counts(&report).bytes_under_way, 40);
 	atomic_store(&report.kept, 5);
