@@ -13,6 +13,8 @@
 #define FAILS     STEPS_REPLY("500", "", "")
 #define GONE      STEPS_REPLY("404", "", "<Error><Code>NoSuchUpload</Code></Error>")
 #define ABORTED   STEPS_REPLY("204", "", "")
+#define LISTS_ERROR(code)                                                                          \
+	STEPS_REPLY("200", "", "<Error><Code>" code "</Code><Message>m</Message></Error>")
 #define CREATED                                                                                    \
 	STEPS_REPLY("200", "",                                                                     \
 		"<InitiateMultipartUploadResult><UploadId>up</UploadId>"                           \
@@ -299,17 +301,23 @@ static void test_upload_that_is_not_listed(void)
 		bool is_completing;
 		enum step step;
 		const char *asked, *recorded;
+		bool warns;
 	} rows[] = {
 		{{GONE}, false, STEP_LOOK, LIST, ""},
 		{{GONE}, true, STEP_LATER, LIST, "up"},
 		{{FAILS}, false, STEP_LATER, LIST, "up"},
-		{{STEPS_REPLY("501", "", ""), ABORTED}, false, STEP_LOOK, LIST ABORT, ""},
+		{{STEPS_REPLY("501", "", ""), ABORTED}, false, STEP_LOOK, LIST ABORT, "", true},
 		{{STEPS_REPLY("400", "", "<Error><Code>InvalidRequest</Code></Error>"), GONE},
-			false, STEP_LOOK, LIST ABORT, ""},
-		{{STEPS_REPLY("200", "", "<html/>"), ABORTED}, false, STEP_LOOK, LIST ABORT, ""},
+			false, STEP_LOOK, LIST ABORT, "", true},
+		{{STEPS_REPLY("200", "", "<html/>"), ABORTED}, false, STEP_LOOK, LIST ABORT, "",
+			true},
 		{{STEPS_REPLY("501", "", ""), STEPS_REPLY("501", "", "")}, false, STEP_LOOK,
-			LIST ABORT, ""},
-		{{STEPS_REPLY("501", "", ""), FAILS}, false, STEP_LATER, LIST ABORT, "up"},
+			LIST ABORT, "", true},
+		{{STEPS_REPLY("501", "", ""), FAILS}, false, STEP_LATER, LIST ABORT, "up", true},
+		{{LISTS_ERROR("InternalError"), ABORTED}, false, STEP_LOOK, LIST ABORT, "", true},
+		{{STEPS_REPLY("501", "", ""),
+			 STEPS_REPLY("400", "", "<Error><Code>InvalidRequest</Code></Error>")},
+			false, STEP_LOOK, LIST ABORT, "", true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
@@ -321,6 +329,9 @@ static void test_upload_that_is_not_listed(void)
 		steps_answer(&steps, rows[i].replies[1]);
 		bool good = CHECK_INT(send_all(&steps), rows[i].step);
 		good &= CHECK_INT(steps.file->claim.upload.is_open, *rows[i].recorded != 0);
+		good &= CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], rows[i].warns);
+		if (rows[i].warns && rows[i].step == STEP_LOOK)
+			good &= steps_say(&steps, "the server cannot list the parts");
 		steps_end_row(&steps, good, rows[i].asked, i);
 	}
 }
