@@ -1,0 +1,325 @@
+/* The exit code of a run, and to whom it is told: by the result of the library, a signal, a pass
+ * that gives way, and what was lost of the output and the metrics. The library, the output, the
+ * metrics and the notifier are fakes. Each row has a process of its own, since signals are counted
+ * for good. */
+#include "../check.h"
+#include "base/text.h"
+#include "cli/push/notifier.h"
+#include "cli/push/push_command.h"
+#include "upload/push_struct.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct row {
+	const char *name;
+	enum s3once_exit ended;
+	int code;        /* of push_run() */
+	const char *log; /* what was told to whom: see the fakes */
+	/* The run: with -q, --json, --metrics FILE, --on-success, as a pass of a service, and as
+	 * one over some folders. */
+	const char *options;
+	int new_error; /* of s3once_push_new() */
+	int signal;    /* that comes during the run */
+	bool wants_to_give_way;
+	bool is_lost, is_lost_late; /* output: before the end is told, and at the end */
+	bool is_metrics_lost;
+	int whole_code;
+	bool gave_way;
+	uint64_t repeats_age_s; /* the pipe is done already, for so long */
+} rows[] = {
+	{"all is well", 0, 0, ""},
+	{"files have failed", 1, 1, ""},
+	{"stopped by a limit", S3ONCE_EXIT_LIMIT, 6, ""},
+	{"stopped by a signal", S3ONCE_EXIT_STOPPED, 143, "stop ", "q", .signal = SIGTERM},
+	/* A signal that came too late has stopped nothing. */
+	{"done in spite of a signal", 0, 0, "stop ", "q", .signal = SIGTERM},
+	{"invalid", 0, 2, "", .new_error = -EINVAL},
+	{"no memory", 0, 3, "", .new_error = -ENOMEM},
+
+	{"lost output", 0, 1, "", .is_lost_late = true},
+	{"lost output after a failure", 3, 3, "", .is_lost_late = true},
+	{"lost output of a run that left files to others", 4, 1, "", .is_lost_late = true},
+	{"lost output at a limit", 6, 6, "", .is_lost_late = true},
+
+	{"metrics", 0, 0, "m0 ", "m"},
+	{"metrics of a failure", 3, 3, "m3 ", "m"},
+	{"metrics of a run that never began", 0, 2, "m2 ", "m", .new_error = -EINVAL},
+	{"metrics of a dry run", 0, 0, "", "md"},
+	{"lost metrics", 0, 1, "m0 ", "m", .is_metrics_lost = true},
+	{"lost metrics of a run that left files to others", 4, 1, "m4 ", "m",
+		.is_metrics_lost = true},
+	{"lost metrics after a failure", 5, 5, "m5 ", "m", .is_metrics_lost = true},
+
+	{"notified", 0, 0, "begin end0 ", "n"},
+	{"notified of a failure", 1, 1, "begin end1 ", "n"},
+	{"notified of a run that never began", 0, 2, "event end2 ", "n", .new_error = -EINVAL},
+	{"notified of a dry run", 0, 0, "", "nd"},
+	/* What was lost so far is told, and what is lost later is not. */
+	{"notified of lost output", 0, 1, "begin end1 ", "n", .is_lost = true,
+		.is_lost_late = true},
+	{"notified before output was lost", 0, 1, "begin end0 ", "n", .is_lost_late = true},
+	{"notified of lost metrics", 0, 1, "begin m0 end1 ", "nm", .is_metrics_lost = true},
+
+	{"a pass", 0, 0, "m0 ", "p"},
+	{"a pass that fails", 3, 3, "m3 ", "p"},
+	{"a notified pass", 0, 0, "m0 end0 ", "pn"},
+	{"a pass over some folders is not notified", 0, 0, "m0 ", "pfn"},
+	/* Its success does not hide that the last pass over all files has failed. */
+	{"a pass over some folders after a failure", 0, 0, "m3 ", "pf", .whole_code = 3},
+	{"a pass over some folders that fails", 1, 1, "m1 ", "pf", .whole_code = 3},
+	{"a pass over all files after a failure", 0, 0, "m0 ", "p", .whole_code = 3},
+	{"a pass that gives way", S3ONCE_EXIT_STOPPED, 6, "stop ", "pmn", .wants_to_give_way = true,
+		.gave_way = true},
+	{"a pass that was to give way, and was done before", 0, 0, "stop m0 end0 ", "pn",
+		.wants_to_give_way = true},
+	{"a pass that a signal stops", S3ONCE_EXIT_STOPPED, 143, "stop m143 end143 ", "pnq",
+		.signal = SIGTERM},
+
+	{"of another night", 0, 0, "say ", "", .repeats_age_s = 86400},
+	{"of another night, quiet", 0, 0, "say ", "q", .repeats_age_s = 86400},
+	{"tried again", 0, 0, "say ", "", .repeats_age_s = 60},
+	{"tried again, quiet", 0, 0, "", "q", .repeats_age_s = 60},
+	{"of another night, and failed", 1, 1, "", "", .repeats_age_s = 86400},
+};
+static const struct row *now;
+
+static struct text told = {.max = 1 << 12};
+static struct s3once_push *the_push;
+static const struct s3once_options *the_options;
+
+int s3once_push_new(
+	const struct s3once_options *options, struct s3once_push **ret, char *ret_text, size_t size)
+{
+	snprintf(ret_text, size, "why");
+	the_options = options;
+	if (now->new_error)
+		return now->new_error;
+	*ret = the_push = calloc(1, sizeof **ret);
+	the_push->counts.oldest_unshipped_ns = INT64_MAX;
+	the_push->counts.uploaded = 7;
+	return 0;
+}
+
+enum s3once_exit s3once_push_run(struct s3once_push *push)
+{
+	struct s3once_counts *counts = &push->counts;
+	const struct s3once_event event = {
+		.type = S3ONCE_EVENT_PROGRESS, .path = "", .key = "", .text = "", .counts = counts};
+	CHECK(push == the_push);
+	the_options->callback(the_options->callback_arg, &event);
+	the_options->callback(the_options->callback_arg, &event);
+	if (now->signal)
+		raise(now->signal);
+	counts->repeats_s = now->repeats_age_s ? 1000 : 0;
+	counts->repeats_age_s = now->repeats_age_s;
+	return now->ended;
+}
+
+const struct s3once_counts *s3once_push_counts(const struct s3once_push *push)
+{
+	return &push->counts;
+}
+
+void s3once_push_stop(struct s3once_push *push)
+{
+	CHECK(push == the_push);
+	text_add(&told, "stop ");
+}
+
+void s3once_push_toggle_bandwidth(struct s3once_push *push)
+{
+	(void)push;
+}
+
+void s3once_push_free(struct s3once_push *push)
+{
+	free(push);
+}
+
+const struct s3once_waiting *s3once_push_waiting(
+	const struct s3once_push *push, enum s3once_wait why)
+{
+	static const struct s3once_waiting none = {.oldest_ns = INT64_MAX, .path = "", .text = ""};
+	(void)push, (void)why;
+	return &none;
+}
+
+const char *s3once_push_manifest(const struct s3once_push *push)
+{
+	(void)push;
+	return "";
+}
+
+const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint64_t *ret_count)
+{
+	(void)push, (void)i, (void)ret_count;
+	return NULL;
+}
+
+const char *s3once_version(void)
+{
+	return "1";
+}
+
+void output_init(struct output *output, const struct output_options *options)
+{
+	(void)output, (void)options;
+}
+
+void output_print(struct output *output, int fd, const char *format, ...)
+{
+	char line[2000];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(line, sizeof line, format, ap);
+	va_end(ap);
+	(void)output, (void)fd;
+	if (strstr(line, " is in S3 already, since "))
+		text_add(&told, "say ");
+}
+
+void output_result(struct output *output, const char *line)
+{
+	(void)output, (void)line;
+}
+
+void output_draw(struct output *output, const char *line)
+{
+	(void)output, (void)line;
+}
+
+bool output_has_failed(struct output *output)
+{
+	(void)output;
+	return now->is_lost;
+}
+
+int output_finish(struct output *output)
+{
+	(void)output;
+	return now->is_lost_late ? -EPIPE : 0;
+}
+
+struct escaped escaped(const char *s)
+{
+	struct escaped e;
+	snprintf(e.text, sizeof e.text, "%s", s);
+	return e;
+}
+
+bool terminal_can_draw(int fd)
+{
+	(void)fd;
+	return false;
+}
+
+struct terminal_size terminal_size(int fd)
+{
+	(void)fd;
+	return (struct terminal_size){24, 80};
+}
+
+void notifier_begin(struct notifier *notifier)
+{
+	(void)notifier;
+	text_add(&told, "begin ");
+}
+
+void notifier_event(struct notifier *notifier, const struct s3once_event *event)
+{
+	(void)notifier;
+	CHECK_INT(event->type, S3ONCE_EVENT_FATAL);
+	text_add(&told, "event ");
+}
+
+void notifier_end(struct notifier *notifier, const struct s3once_push *push,
+	const struct metrics *metrics, int code)
+{
+	(void)notifier, (void)metrics;
+	CHECK(push == the_push);
+	text_addf(&told, "end%d ", code);
+}
+
+void notifier_clear(struct notifier *notifier)
+{
+	(void)notifier;
+}
+
+int metrics_write(const struct push_options *options, struct metrics *metrics,
+	const struct s3once_push *push, int exit_code, struct problem *ret_problem)
+{
+	(void)options, (void)metrics;
+	CHECK(push == the_push);
+	text_addf(&told, "m%d ", exit_code);
+	return now->is_metrics_lost ? problem_error(ret_problem, -EIO, "lost") : 0;
+}
+
+void metrics_clear(struct metrics *metrics)
+{
+	(void)metrics;
+}
+
+static bool gives_way(void *arg, const struct s3once_counts *counts)
+{
+	(void)arg, (void)counts;
+	return now->wants_to_give_way;
+}
+
+static void on_waiting(void *arg, const char *path)
+{
+	(void)arg, (void)path;
+}
+
+static bool check_row(void)
+{
+	static const char *const some[] = {"/a"};
+	const char *with = now->options ? now->options : "";
+	const bool is_pass = strchr(with, 'p');
+	struct push_options options;
+	struct push_pass pass = {.waits = on_waiting,
+		.gives_way = gives_way,
+		.whole_code = now->whole_code,
+		.said = TEXT(1000),
+		.told = TEXT(1000),
+		.ret_gave_way = true, /* of the pass before */
+		.ret_counts.uploaded = 9};
+	push_options_init(&options);
+	options.run.bucket = "b";
+	options.run.prefix = "";
+	options.run.as = "db.dump";
+	options.quiet = strchr(with, 'q') != NULL;
+	options.run.dry_run = strchr(with, 'd') != NULL;
+	options.run.folders = strchr(with, 'f') ? some : NULL;
+	options.metrics_file = strchr(with, 'm') ? "/metrics" : NULL;
+	options.on_success = strchr(with, 'n') ? "true" : NULL;
+	bool good = CHECK_INT(push_run(&options, is_pass ? &pass : NULL), now->code);
+	good &= CHECK_STRING(text_string(&told), now->log);
+	if (is_pass) {
+		good &= CHECK_INT(pass.ret_gave_way, now->gave_way);
+		good &= CHECK_INT(pass.ret_counts.uploaded, 7);
+	}
+	text_clear(&pass.said);
+	text_clear(&pass.told);
+	text_clear(&told);
+	return good;
+}
+
+int main(void)
+{
+	unsetenv("NOTIFY_SOCKET");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int status = 0;
+		now = &rows[i];
+		const pid_t child = fork();
+		if (child == 0)
+			_exit(check_row() && !check_failed ? 0 : 1);
+		CHECK_INT(waitpid(child, &status, 0), child);
+		if (!CHECK_INT(status, 0))
+			fprintf(stderr, "\trow %zu: %s\n", i, now->name);
+	}
+	return check_result();
+}
