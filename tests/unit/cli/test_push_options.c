@@ -1,13 +1,18 @@
+/* The options of push that a command line gives: what they become for the library, what is refused,
+ * and when the target is a key. */
 #include "../check.h"
 #include "cli/push/push_options.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Splits a command line at its spaces and parses it. The words live until the next call. */
 static int parse(const char *line, struct push_options *ret, struct problem *ret_problem)
 {
-	static char words[512];
-	char *argv[32] = {(char[]){"push"}}, *rest = words;
+	static char words[512], self[] = "push", *argv[32];
+	char *rest = words;
+	argv[0] = self;
 	int argc = 1;
 	snprintf(words, sizeof words, "%s", line);
 	for (char *word; (word = strsep(&rest, " "));)
@@ -63,6 +68,8 @@ static void check_refused(void)
 		{"a s3://Bad", "'s3://Bad': a bucket's name"},
 		{"s3://one s3://two", "a SOURCE is on this host"},
 		{" s3://bucket", "a SOURCE is empty"},
+		{"--log-file f --metrics f a s3://bucket", "name the same file"},
+		{"--remove-even held a s3://bucket", "--remove-even"},
 		{"--as k a b s3://bucket", "--as names the key of one file"},
 		{"--as k a s3://bucket/p", "without PREFIX"},
 		{"--as \xFF a s3://bucket", "--as: the name is not UTF-8"},
@@ -85,10 +92,101 @@ static void check_refused(void)
 	}
 }
 
+/* --delete-after and --move-to: which files are removed, and never too early. */
+static void check_removal(void)
+{
+	static const struct {
+		const char *line;
+		bool removes;
+		uint64_t after_s;
+	} rows[] = {
+		{"a s3://bucket", false, 0},
+		{"--delete-after a s3://bucket", true, 0},
+		{"--delete-after=7d a s3://bucket", true, 7 * 86400},
+		{"--delete-after=1001ms a s3://bucket", true, 2},
+		{"--delete-after=1000ms a s3://bucket", true, 1},
+		{"--delete-after=no a s3://bucket", false, 0},
+		{"--move-to /old a s3://bucket", true, 0},
+		{"--move-to /old --delete-after=1h a s3://bucket", true, 3600},
+		{"--move-to /old --delete-after=no a s3://bucket", true, 0},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct push_options o;
+		struct problem problem = {0};
+		bool good = CHECK_INT(parse(rows[i].line, &o, &problem), 0);
+		good &= CHECK_INT(o.run.removes, rows[i].removes);
+		good &= CHECK_INT(o.run.remove_after_s, rows[i].after_s);
+		if (!good)
+			fprintf(stderr, "\t%s: %s\n", rows[i].line, problem.text);
+		push_options_clear(&o);
+	}
+}
+
+/* Whether the target of a command line is the key of its one file, and what is said of it. */
+static void check_aim(void)
+{
+	static const struct {
+		const char *line; /* in the folder of the test, which has a.txt, b, dir and d2 */
+		const char *as, *prefix;
+		const char *note; /* how it goes on somewhere; NULL: there is none */
+	} rows[] = {
+		{"a.txt s3://bkt/k.txt", "k.txt", "", "k.txt is taken as the key, not as a folder"},
+		{"a.txt s3://bkt/p/k.TXT", "p/k.TXT", "", "is taken as the key"},
+		{"a.txt s3://bkt/k.txt/", NULL, "k.txt/", NULL},
+		{"a.txt s3://bkt/k", NULL, "k", NULL},
+		{"a.txt s3://bkt/logs-1.2", NULL, "logs-1.2", NULL},
+		{"a.txt s3://bkt/k.gz", NULL, "k.gz", "the key is k.gz/a.txt: end the URL with /"},
+		{"b s3://bkt/k.txt", NULL, "k.txt", "the key is k.txt/b"},
+		{"dir s3://bkt/k.txt", NULL, "k.txt", NULL},
+		{"gone.txt s3://bkt/k.txt", NULL, "k.txt", NULL},
+		{"dir s3://bkt/p", NULL, "p", NULL},
+		{"dir d2 s3://bkt/p", NULL, "p",
+			"directly below s3://bkt/p: dir/FILE gets the key p/FILE"},
+		{"a.txt d2 s3://bkt", NULL, "",
+			"directly below s3://bkt/: d2/FILE gets the key FILE"},
+		{"a.txt b s3://bkt/p", NULL, "p", NULL},
+		/* The keys are the user's own choice. */
+		{"--as x a.txt s3://bkt", "x", "", NULL},
+		{"--rotated a.txt s3://bkt/k.txt", NULL, "k.txt", NULL},
+		{"--key {name} a.txt s3://bkt/k.txt", NULL, "k.txt", NULL},
+		{"--exclude x dir d2 s3://bkt/p", NULL, "p", NULL},
+	};
+	char folder[] = "/tmp/test_push_options.XXXXXX", was[4096];
+	if (!CHECK(mkdtemp(folder) != NULL) || !CHECK(getcwd(was, sizeof was) != NULL) ||
+		!CHECK_INT(chdir(folder), 0))
+		return;
+	fclose(fopen("a.txt", "w"));
+	fclose(fopen("b", "w"));
+	CHECK_INT(mkdir("dir", 0700), 0);
+	CHECK_INT(mkdir("d2", 0700), 0);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct push_options o;
+		struct problem problem = {0};
+		bool good = CHECK_INT(parse(rows[i].line, &o, &problem), 0);
+		if (good)
+			push_options_aim(&o);
+		good &= CHECK_STRING(o.run.as, rows[i].as);
+		good &= CHECK_STRING(o.run.prefix, rows[i].prefix);
+		good &= CHECK(rows[i].note ? o.note && strstr(o.note, rows[i].note) : !o.note);
+		if (!good)
+			fprintf(stderr, "\t%s: %s%s\n", rows[i].line, problem.text,
+				o.note ? o.note : "");
+		push_options_clear(&o);
+	}
+	unlink("a.txt");
+	unlink("b");
+	rmdir("dir");
+	rmdir("d2");
+	CHECK_INT(chdir(was), 0);
+	CHECK_INT(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	check_defaults();
 	check_translated();
+	check_removal();
+	check_aim();
 	check_refused();
 	return check_result();
 }
