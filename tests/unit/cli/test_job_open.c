@@ -171,6 +171,7 @@ static void test_errors(void)
 		{"quiet = no\nverbose = yes\n", "", 0, ""},
 		{"follow = yes\n", "--delete-after", 1,
 			"j.conf:1: --delete-after and follow contradict each other"},
+		{"delete-after = no\nfollow = yes\n", "", 0, ""},
 		{"min-size = 2G\nmax-size = 1G\n", "", 1, "j.conf:1: "},
 		{"min-size = 2G\n", "--max-size 1G", 1, ""},
 		{"header = X-Bad: 1\n", "", 1, "j.conf:1: header: S3 knows no header"},

@@ -48,6 +48,10 @@ int main(void)
 	check_line(&progress, &counts, 120,
 		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), waiting for another uploader, 2 failed");
 	check_line(&progress, &counts, 40, "75%, waiting for another uploader");
+	/* Other files move meanwhile. */
+	counts.in_flight = 1;
+	check_line(&progress, &counts, 120,
+		"1,902 of 2,000 files, 1.5 MiB of 2.0 MiB (75%), 384.0 KiB/s, 1 in flight, 2 failed");
 	progress.waits = false;
 	counts.in_flight = 64;
 	counts.still_seconds = 12;

@@ -20,6 +20,16 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 	toggles += (void *)push == (void *)&fake;
 }
 
+/* In place of libc's: the seconds until SIGALRM, or 0. */
+static unsigned alarm_s;
+
+unsigned alarm(unsigned seconds)
+{
+	const unsigned before = alarm_s;
+	alarm_s = seconds;
+	return before;
+}
+
 /* A sequence of steps, a letter each:
  *   c  only count   s  serve   b  a run begins   e  it ends   d  begin to drain   r  restore
  *   I T H U A       SIGINT SIGTERM SIGHUP SIGUSR2 SIGALRM
@@ -31,12 +41,14 @@ static const struct {
 	int first;
 	bool reloads, drains;
 	int ends; /* the exit status, or -signal, with which it ended before; 0: it did not */
+	unsigned alarm_s; /* until the process ends, whatever hangs in it */
 } rows[] = {
 	{"b", 0, 0, 0, 0, false, false, 0},
 	{"bT", 1, 0, 1, SIGTERM, false, false, 0},
 	{"bI", 1, 0, 1, SIGINT, false, false, 0},
 	{"bH", 1, 0, 1, SIGHUP, false, false, 0},
-	{"bTI", 2, 0, 2, SIGTERM, false, false, 0},
+	{"bTI", 2, 0, 2, SIGTERM, false, false, 0, 3},
+	{"bTIe", 2, 0, 2, SIGTERM, false, false, 0},
 	{"bTIH", 0, 0, 0, 0, false, false, 128 + SIGTERM},
 	{"bITT", 0, 0, 0, 0, false, false, 128 + SIGINT},
 	{"bTA", 0, 0, 0, 0, false, false, 128 + SIGTERM},
@@ -79,7 +91,7 @@ static const struct {
 	{"sTdb", 0, 0, 1, SIGTERM, false, true, 0},
 	{"sIdb", 1, 0, 1, SIGINT, false, false, 0},
 	/* One more signal ends the run that drains, without a grace. */
-	{"sTdbT", 2, 0, 2, SIGTERM, false, true, 0},
+	{"sTdbT", 2, 0, 2, SIGTERM, false, true, 0, 3},
 	{"sTdTb", 2, 0, 2, SIGTERM, false, true, 0},
 	{"sTdbTI", 0, 0, 0, 0, false, false, 128 + SIGTERM},
 	{"sTdbTeb", 4, 0, 2, SIGTERM, false, true, 0},
@@ -148,6 +160,7 @@ static void go_through(size_t row)
 	CHECK(!drains || since_ns > 0);
 	CHECK_INT(signals_take_reload(), rows[row].reloads);
 	CHECK(!signals_take_reload());
+	CHECK_INT(alarm_s, rows[row].alarm_s);
 	CHECK_INT(signals_end_run(), rows[row].first);
 }
 
