@@ -7,6 +7,10 @@
 struct feeding {
 	struct steps steps;
 	char said[6000]; /* a line for each event: its type, the name of its file, and its text */
+	/* of the last event of each type about a file */
+	char key[64][40];
+	uint64_t bytes[64];
+	int64_t mtime_ns[64];
 };
 
 static const char *const event_names[] = {[S3ONCE_EVENT_NOTE] = "note",
@@ -32,6 +36,9 @@ static void note_event(void *arg, const struct s3once_event *event)
 	const char *tree = strstr(text, f->steps.tree);
 	const size_t n = strlen(f->said);
 	const size_t before = tree ? (size_t)(tree - text) : strlen(text);
+	snprintf(f->key[event->type], sizeof f->key[0], "%s", event->key ? event->key : "");
+	f->bytes[event->type] = event->bytes;
+	f->mtime_ns[event->type] = event->mtime_ns;
 	if (name)
 		snprintf(f->said + n, sizeof f->said - n, "%s%s%s%s%.*s%s%s\n", name,
 			path ? " " : "", path ? path + 1 : "", *text ? ": " : "", (int)before, text,
@@ -42,7 +49,7 @@ static void note_event(void *arg, const struct s3once_event *event)
 static bool begin(struct feeding *f, const char *command)
 {
 	char line[1000];
-	f->said[0] = '\0';
+	*f = (struct feeding){.said = ""};
 	if (!steps_make(&f->steps, "x", 1))
 		return false;
 	f->steps.options.callback = note_event;
@@ -84,6 +91,9 @@ static bool feeds(struct feeding *f, const char *queued, const char *said)
 		free(file);
 	}
 	const bool same = !queued || CHECK_STRING(got, queued);
+	/* No call of the scan is under way any more, and the last one has shown a sign of life. */
+	CHECK_INT(atomic_load(&f->steps.run->scanning.tasks), 0);
+	CHECK(atomic_load(&f->steps.run->scanning.seen_ns) != 0);
 	return (!said || CHECK_STRING(f->said, said)) && same;
 }
 
@@ -496,14 +506,237 @@ static void test_limit(void)
 		run_reach_limit(f.steps.run, PROBLEM("a limit"));
 		f.said[0] = '\0';
 		feeds(&f, "", is_final ? "left a\nleft k\n" : "");
+		/* They are not in S3 when the run ends. */
+		CHECK_INT(f.steps.run->report.oldest_unshipped_ns,
+			is_final ? 1000 * (int64_t)NS_PER_S : INT64_MAX);
 		CHECK_INT(atomic_load(&f.steps.run->report.scan_complete), is_final);
 		script_stop(&f.steps.server);
 		end(&f);
 	}
 }
 
+/* All that the scan says of a file goes into the queue with it. */
+static void test_candidate(void)
+{
+	const struct scan_entry entry = {.key = "p/the key",
+		.path = "/source/the/path",
+		.relative = "the/path",
+		.source = 2,
+		.size = 3,
+		.mtime_ns = 4,
+		.dev = 5,
+		.ino = 6,
+		.suffix = ".gz",
+		.offset = 7,
+		.content_id = "c0ffee"};
+	struct candidate *file = feed_new_candidate(&entry);
+	CHECK_STRING(file->key, "p/the key");
+	CHECK_STRING(file->path, "/source/the/path");
+	CHECK_STRING(file->relative, "the/path");
+	CHECK_STRING(file->content_id, "c0ffee");
+	CHECK_STRING(file->object_key, "p/the key.gz");
+	CHECK_STRING(file->suffix, ".gz");
+	CHECK_INT(file->source, 2);
+	CHECK_INT(file->size, 3);
+	CHECK_INT(file->mtime_ns, 4);
+	CHECK_INT(file->dev, 5);
+	CHECK_INT(file->ino, 6);
+	CHECK_INT(file->offset, 7);
+	CHECK(file->was_compressed && !file->is_piped);
+	/* There is room for any suffix. */
+	memset(file->suffix, 'x', SUFFIX_MAX);
+	file->suffix[SUFFIX_MAX] = '\0';
+	CHECK_STRING(file->content_id, "c0ffee");
+	free(file);
+	for (unsigned k = 0; k < 16; k++) {
+		struct scan_entry log = entry;
+		log.suffix = "";
+		log.is_rotated = k & 1;
+		log.may_grow = k & 2;
+		log.is_piece = k & 4;
+		log.is_new = k & 8;
+		file = feed_new_candidate(&log);
+		CHECK_INT(file->is_rotated, log.is_rotated);
+		CHECK_INT(file->may_grow, log.may_grow);
+		CHECK_INT(file->is_piece, log.is_piece);
+		CHECK_INT(file->is_new, log.is_new);
+		CHECK(!file->was_compressed);
+		free(file);
+	}
+}
+
+/* Marks, reports and the id object go by the key of a file, which is not its path. */
+static void test_prefix(void)
+{
+	for (int has_id = 0; has_id < 2; has_id++) {
+		const struct script_step id[] = {
+			{STEPS_REPLY("200",
+				 "Content-Length: 76\r\nETag: \"e\"\r\n"
+				 "x-amz-meta-s3once-claim: 0123456789abcdef0123456789abcdef\r\n",
+				 ""),
+				.close = true},
+			{STEPS_REPLY("200", "", ""), .close = true}, EMPTY_LISTING};
+		const struct script_step known[] = {THERE, EMPTY_LISTING};
+		struct feeding f;
+		if (!begin(&f, "mkdir d; for i in d/f large; do printf 1234567 >$i; "
+			       "touch -d @1000 $i; done; printf 12 >young"))
+			return;
+		f.steps.options.prefix = "p";
+		f.steps.options.bucket_id_object = has_id ? "p/k" : NULL;
+		f.steps.options.max_bytes = 6;
+		f.steps.options.min_age_ms = 3600 * 1000;
+		if (!steps_begin_run(&f.steps, has_id ? id : known, has_id ? 3 : 2))
+			return;
+		if (!has_id)
+			put_mark(&f, "p/k", "done");
+		feeds(&f, "", NULL);
+		CHECK_STRING(f.key[S3ONCE_EVENT_OVERSIZED], "p/large");
+		CHECK_INT(f.bytes[S3ONCE_EVENT_OVERSIZED], 7);
+		CHECK_STRING(f.key[S3ONCE_EVENT_WAITING], "p/young");
+		CHECK_INT(f.bytes[S3ONCE_EVENT_WAITING], 2);
+		CHECK(f.mtime_ns[S3ONCE_EVENT_WAITING] > 2000 * (int64_t)NS_PER_S);
+		CHECK_STRING(f.key[S3ONCE_EVENT_SKIPPED], has_id ? "" : "p/k");
+		CHECK_STRING(f.key[S3ONCE_EVENT_FAILED], has_id ? "p/k" : "");
+		CHECK_INT(f.bytes[S3ONCE_EVENT_FAILED], has_id);
+		script_stop(&f.steps.server);
+		end(&f);
+	}
+}
+
+/* The oldest file that is not in S3 may be one that can have no key. A link or a pipe is none. */
+static void test_oldest_problem(void)
+{
+	struct feeding f;
+	if (!begin(&f, "mkfifo pipe; ln -s k link; touch -h -d @10 pipe link; "
+		       "touch -d @500 $(printf 'bad\\377'); touch -d @700 k"))
+		return;
+	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	feeds(&f, "k ", NULL);
+	CHECK_INT(f.steps.run->report.oldest_unshipped_ns, 500 * (int64_t)NS_PER_S);
+	CHECK_INT(f.bytes[S3ONCE_EVENT_FAILED], 0);
+	CHECK_INT(f.mtime_ns[S3ONCE_EVENT_FAILED], 0);
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+static long no_output(void *arg, void *buffer, size_t n, char *error, size_t error_bytes)
+{
+	return 0;
+}
+
+/* A pipe whose key is done already is not read, and the run says when that was. */
+static void test_pipe(void)
+{
+	static const char *const name[] = {"pipe"};
+	for (int is_done = 0; is_done < 2; is_done++) {
+		const struct script_step steps[] = {THERE};
+		struct feeding f;
+		struct candidate *file;
+		if (!begin(&f, "rm k"))
+			return;
+		f.steps.options.sources = name;
+		f.steps.options.as = "k";
+		f.steps.options.read = no_output;
+		if (!steps_begin_run(&f.steps, steps, 1))
+			return;
+		put_mark(&f, "other", "done");
+		if (is_done)
+			put_mark(&f, "k", "done");
+		feed_run(f.steps.run);
+		queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+		file = queue_pop_file(f.steps.run->queue);
+		CHECK_INT(file == NULL, is_done);
+		CHECK(!file || file->is_piped);
+		free(file);
+		/* The mark of the test has no time, so it is as old as the clock. */
+		CHECK_INT(atomic_load(&f.steps.run->report.repeats_s), 0);
+		CHECK_INT(atomic_load(&f.steps.run->report.repeats_age_s) > 1000000000, is_done);
+		script_stop(&f.steps.server);
+		for (size_t i = 0; i < f.steps.server.n_requests; i++)
+			CHECK(!strstr(f.steps.server.requests[i].head, "list-type=2"));
+		end(&f);
+	}
+}
+
+/* A bucket that is not there ends the run before it is listed. */
+static void test_no_bucket(void)
+{
+	static const char no_bucket[] =
+		STEPS_REPLY("404", "", "<Error><Code>NoSuchBucket</Code></Error>");
+	const struct script_step gone[] = {
+		{STEPS_REPLY("404", "", ""), .close = true}, {no_bucket, .close = true}};
+	struct feeding f;
+	if (!begin(&f, "true") || !steps_begin_run(&f.steps, gone, 2))
+		return;
+	f.steps.run->locked.has_looked = false;
+	feeds(&f, "", NULL);
+	CHECK(strncmp(f.said, "fatal: ", 7) == 0);
+	steps_asked(&f.steps, "HEAD /b\nGET /b?uploads=\n");
+	end(&f);
+}
+
+/* A pattern that matches nothing is worth a word although nothing was left out. */
+static void test_unmatched_beside_files(void)
+{
+	static const struct s3once_rule rules[] = {
+		{S3ONCE_RULE_EXCLUDE, "e"}, {S3ONCE_RULE_EXCLUDE_FROM, "/dev/null"}};
+	struct feeding f;
+	if (!begin(&f, "true"))
+		return;
+	f.steps.options.rules = rules;
+	f.steps.options.n_rules = 2;
+	if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
+		return;
+	feeds(&f, "k ",
+		"note: --exclude e matches nothing: check the pattern\n"
+		"note: --exclude-from /dev/null matches nothing: check the patterns\n");
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
+/* With --final each 50 of the files that are left are a block, wherever the scan found them. */
+static void test_final_blocks(void)
+{
+	const struct script_step known[] = {THERE, EMPTY_LISTING};
+	unsigned blocks[3] = {0}, sizes[3] = {0};
+	struct candidate *file;
+	struct feeding f;
+	char key[8];
+	if (!begin(&f, "for i in $(seq -w 139); do printf 1 >n$i; touch -d @1000 n$i; done"))
+		return;
+	f.steps.options.final = 1;
+	if (!steps_begin_run(&f.steps, known, 2))
+		return;
+	for (unsigned i = 10; i < 40; i++) {
+		snprintf(key, sizeof key, "n%03u", i);
+		put_mark(&f, key, "done");
+	}
+	feed_run(f.steps.run);
+	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
+	while ((file = queue_pop_file(f.steps.run->queue))) {
+		unsigned at = 0;
+		while (at < 2 && blocks[at] && blocks[at] != file->block)
+			at++;
+		blocks[at] = file->block;
+		sizes[at]++;
+		free(file);
+	}
+	CHECK_INT(sizes[0] * sizes[1] * sizes[2], 50 * 50 * 10);
+	CHECK_INT(sizes[0] + sizes[1] + sizes[2], 110);
+	script_stop(&f.steps.server);
+	end(&f);
+}
+
 int main(void)
 {
+	test_candidate();
+	test_prefix();
+	test_oldest_problem();
+	test_pipe();
+	test_no_bucket();
+	test_unmatched_beside_files();
+	test_final_blocks();
 	test_kinds();
 	test_done();
 	test_another_bucket();
