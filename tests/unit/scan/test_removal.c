@@ -18,6 +18,9 @@ static void (*happens)(void);          /* before it; NULL: nothing */
 static bool has_leases = true;
 static bool counts_no_links; /* of folders, as some file systems in user space do */
 static bool is_mounted_over; /* a file of the same number, of another file system */
+static unsigned renames;     /* since refuse_rename() */
+static unsigned refused;     /* which of them fails; 0: none */
+static int refused_with;     /* with this errno */
 
 static void arm(unsigned call, int error, void (*what)(void))
 {
@@ -55,7 +58,18 @@ int flock(int fd, int how)
 
 int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
 {
+	if (++renames == refused) {
+		errno = refused_with;
+		return -1;
+	}
 	return PASS_ON(SYS_renameat2, from_fd, from, to_fd, to, flags);
+}
+
+static void refuse_rename(unsigned rename, int error)
+{
+	renames = 0;
+	refused = rename;
+	refused_with = error;
 }
 
 int unlinkat(int fd, const char *name, int flags)
@@ -189,10 +203,12 @@ static void test_removes_and_moves(void)
 	CHECK(!exists("t/f") && has("moved/d/f", PROVEN));
 	make_file("t/f", PROVEN); /* and does not replace what it moved before */
 	struct removal second = begin_move();
+	refuse_rename(0, 0);
 	CHECK_INT(removal_run(&second, &problem), REMOVAL_FAILED);
 	CHECK(has("t/f", PROVEN) && has("moved/d/f", PROVEN));
 	CHECK_STRING(problem.text,
 		"it is not moved, since there is another file at d/f below --move-to");
+	CHECK_INT(renames, 0); /* s3once watch would take its return for a new file */
 	end(&second);
 	end(&removal);
 }
@@ -457,6 +473,7 @@ static void expect(struct removal *removal, enum removal_end want, const char *w
 	CHECK_INT(removal_run(removal, &problem), want);
 	CHECK(strstr(problem.text, words) != NULL);
 	CHECK(has("t/f", PROVEN) && !exists("t/" REMOVAL_FOLDER));
+	CHECK_INT(fcntl(removal->fd, F_GETLEASE), F_UNLCK);
 	if (!rule)
 		return;
 	*rule = true;
@@ -484,6 +501,20 @@ static void test_rules(void)
 		tree_need(chown("t/f", 12345, (gid_t)-1) == 0, "chown");
 		file_state_of(removal.fd, &removal.state);
 		expect(&removal, REMOVAL_KEPT, "another user", &removal.foreign);
+		end(&removal);
+
+		removal = begin(); /* of the owner of its folder */
+		tree_need(chown("t/f", 12345, (gid_t)-1) == 0, "chown");
+		tree_need(chown("t", 12345, (gid_t)-1) == 0, "chown");
+		file_state_of(removal.fd, &removal.state);
+		CHECK_INT(removal_check(&removal, &(struct problem){0}), REMOVAL_DONE);
+		end(&removal);
+
+		removal = begin(); /* of the owner of the SOURCE */
+		tree_need(chown("t/f", 12345, (gid_t)-1) == 0, "chown");
+		removal.owner = 12345;
+		file_state_of(removal.fd, &removal.state);
+		CHECK_INT(removal_check(&removal, &(struct problem){0}), REMOVAL_DONE);
 		end(&removal);
 	}
 
@@ -518,6 +549,15 @@ static void test_folder_of_others(void)
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
 	CHECK(has("t/f", PROVEN));
 	end(&removal);
+
+	if (geteuid() == 0) {
+		removal = begin(); /* who owns it may replace what is in it */
+		tree_need(mkdir("t/" REMOVAL_FOLDER, 0700) == 0, "mkdir");
+		tree_need(chown("t/" REMOVAL_FOLDER, 12345, (gid_t)-1) == 0, "chown");
+		CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
+		CHECK(has("t/f", PROVEN));
+		end(&removal);
+	}
 
 	removal = begin(); /* a link that would lead elsewhere */
 	tree_need(mkdir("kept", 0700) == 0, "mkdir");
@@ -562,6 +602,138 @@ static void test_recovery_waits_and_tells(void)
 	close(locked);
 	close(held);
 	end(&removal);
+}
+
+/* A scan that only looks takes no lock, and names a file even while another process has one. */
+static void test_only_looks(void)
+{
+	struct problem problem = {0};
+	struct removal removal = begin();
+	make_file("t/" REMOVAL_FOLDER "/g", FOREIGN);
+	const int held = open("t/" REMOVAL_FOLDER, O_RDONLY | O_DIRECTORY);
+	tree_need(flock(held, LOCK_EX) == 0, "flock");
+	CHECK_INT(removal_recover(removal.directory_fd, true, &problem), -EROFS);
+	CHECK(strstr(problem.text, "holds the file g, ") && strstr(problem.text, "run push once"));
+	CHECK(has("t/" REMOVAL_FOLDER "/g", FOREIGN));
+	close(held);
+	end(&removal);
+}
+
+/* A file that cannot be put back, or a folder that cannot be opened, is a problem of the scan. */
+static void test_recovery_is_refused(void)
+{
+	struct problem problem = {0};
+	struct removal removal = begin();
+	make_file("t/" REMOVAL_FOLDER "/g", FOREIGN);
+	refuse_rename(1, EIO);
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EIO);
+	CHECK(strstr(problem.text, "and it cannot be put back under its name: Input/output error"));
+	refuse_rename(1, ENOENT); /* another process has done it meanwhile */
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), 0);
+	refuse_rename(0, 0);
+	arm(1, EIO, NULL);
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EIO);
+	CHECK(strstr(problem.text, "cannot be opened and locked"));
+	arm(0, 0, NULL);
+	CHECK(has("t/" REMOVAL_FOLDER "/g", FOREIGN));
+	end(&removal);
+}
+
+/* What is said of a file that the system does not let go. It is under its name afterwards. */
+static void test_refused(void)
+{
+	static const struct {
+		bool moves;
+		const char *path;
+		unsigned rename; /* the one that is refused: into our folder, or from there */
+		int error;
+		const char *says;
+	} rows[] = {
+		{false, "t/f", 1, EINVAL, "cannot rename without replacing"},
+		{false, "t/f", 1, ENOSYS, "cannot rename without replacing"},
+		{false, "t/f", 1, EOPNOTSUPP, "cannot rename without replacing"},
+		{false, "t/f", 1, EACCES, "may not rename it in its folder t (Permission denied)"},
+		{false, "f", 1, EPERM, "in its folder . (Operation not permitted)"},
+		{false, "/f", 1, EACCES, "in its folder / ("},
+		{false, "/a/f", 1, EACCES, "in its folder /a ("},
+		{false, "t/f", 1, EIO,
+			"cannot be renamed before it is removed: Input/output error"},
+		{false, "t/f", 1, EEXIST, "a file of its name is still in " REMOVAL_FOLDER},
+		{true, "t/f", 2, EXDEV, "--move-to is on another file system or mount"},
+		{true, "t/f", 2, EEXIST, "there is another file at d/f below --move-to"},
+		{true, "t/f", 2, EACCES, "moved: Permission denied; give this user write"},
+		{true, "t/f", 2, EIO, "it cannot be moved: Input/output error"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct removal removal = rows[i].moves ? begin_move() : begin();
+		struct problem problem = {0};
+		removal.path = rows[i].path;
+		refuse_rename(rows[i].rename, rows[i].error);
+		bool good = CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
+		good &= CHECK(strstr(problem.text, rows[i].says) != NULL);
+		good &= CHECK(rows[i].error != EIO || !strchr(problem.text, ';'));
+		good &= CHECK(has("t/f", PROVEN) && !exists("t/" REMOVAL_FOLDER));
+		if (!good)
+			fprintf(stderr, "\trow %zu: %s\n", i, problem.text);
+		refuse_rename(0, 0);
+		end(&removal);
+	}
+	/* The removal itself is refused. */
+	struct removal removal = begin();
+	struct problem problem = {0};
+	arm(0, 0, NULL);
+	CHECK_INT(removal_run(&removal, &problem), REMOVAL_DONE);
+	end(&removal);
+	removal = begin();
+	arm(removed_at, EACCES, NULL);
+	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
+	arm(0, 0, NULL);
+	CHECK_STRING(problem.text, "it cannot be removed: Permission denied");
+	CHECK(has("t/f", PROVEN));
+	end(&removal);
+	/* A target that would lie outside of --move-to. */
+	removal = begin_move();
+	removal.target = "../kept/f";
+	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
+	CHECK(has("t/f", PROVEN) && !exists("kept"));
+	end(&removal);
+}
+
+/* Somebody writes to the file that we have put aside, and another file takes its name. */
+static void write_and_replace(void)
+{
+	const int fd = open("t/" REMOVAL_FOLDER "/f", O_WRONLY | O_APPEND);
+	if (fd < 0)
+		return;
+	CHECK(write(fd, FOREIGN, strlen(FOREIGN)) > 0);
+	close(fd);
+	make_file("t/f", FOREIGN);
+}
+
+/* Neither of the two is lost, and the sentence names the place of the first. */
+static void test_name_is_taken(void)
+{
+	unsigned n_kept = 0;
+	bool more = true;
+	has_leases = false;
+	for (unsigned n = 1; more && n < CALLS_MAX; n++) {
+		struct removal removal = begin();
+		struct problem problem = {0};
+		arm(n, 0, write_and_replace);
+		const enum removal_end ended = removal_run(&removal, &problem);
+		more = calls >= n;
+		arm(0, 0, NULL);
+		if (ended == REMOVAL_FAILED) {
+			n_kept++;
+			CHECK_STRING(problem.text,
+				"it is now " REMOVAL_FOLDER "/f in its folder, since it could not "
+				"be put back under its name: another file has taken that");
+			CHECK(has("t/" REMOVAL_FOLDER "/f", PROVEN FOREIGN) && has("t/f", FOREIGN));
+		}
+		end(&removal);
+	}
+	CHECK(!more && n_kept);
+	has_leases = true;
 }
 
 static const char *const tree[] = {"t"}, *const file[] = {"t/d/f"};
@@ -659,6 +831,10 @@ int main(void)
 	test_mounted_over();
 	test_folder_of_others();
 	test_recovery_waits_and_tells();
+	test_only_looks();
+	test_recovery_is_refused();
+	test_refused();
+	test_name_is_taken();
 	test_scan_recovers();
 	tree_end();
 	return check_result();
