@@ -92,10 +92,21 @@ static const struct row {
 		 .session = {.is_open = true,
 			 .heard_s = AGO(100),
 			 .lease_ns = 20 * 1000000000ULL,
-			 .so_far = {.files = 1, .files_done = 3, .files_found = 9, .rate = 7}}},
-		"silent   web1/nginx: last heard of 100 s ago, 3 of 9+ files, 0 B of 0 B, with 1 "
+			 .so_far = {.files = 1,
+				 .files_done = 3,
+				 .files_found = 9,
+				 .bytes_done = 1024,
+				 .bytes_found = 4096,
+				 .rate = 7}}},
+		"silent   web1/nginx: last heard of 100 s ago, 3 of 9+ files, 1.0 KiB of 4.0 KiB, with 1 "
 		"file under way at the last heartbeat; no success yet\n",
 		0, "0000100"},
+	/* The run before it has failed, which is the lesser trouble. */
+	{{.row = {JOB, OF_RUN, .exit = 1, .ended_s = AGO(DAY_S), .error = "why"},
+		 .has_session = true,
+		 .session = {.is_open = true, .heard_s = AGO(100), .lease_ns = 20 * 1000000000ULL}},
+		"silent   web1/nginx: last heard of 100 s ago; no success yet\n         why\n", 0,
+		"0000100"},
 	{{.row = {JOB, OF_RUN, .exit = -1},
 		 .has_session = true,
 		 .session = {.is_open = true,

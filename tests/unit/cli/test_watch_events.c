@@ -227,6 +227,11 @@ static void test_rules(void)
 	write_file("a/b/f");
 	write_file("a-old/x.tmp");
 	check_touched(&f, true, "");
+	/* One SOURCE is not below the other, although its name begins so. */
+	make_folder("a-old/sub");
+	check_touched(&f, true, "a-old/sub ");
+	write_file("a-old/sub/x");
+	check_touched(&f, true, "");
 	end(&f);
 }
 
