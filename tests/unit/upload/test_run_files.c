@@ -122,7 +122,7 @@ static bool lists(const struct s3once_options *with, const char *want)
 	options.sources = options.sources ? options.sources : sources;
 	options.n_sources = 1;
 	options.bucket = "b";
-	options.marks = "sqlite:/nowhere/at/all";
+	options.marks = options.marks ? options.marks : "sqlite:/nowhere/at/all";
 	if (!CHECK_INT(s3once_push_new(&options, &push, text, sizeof text), 0)) {
 		fprintf(stderr, "\t%s\n", text);
 		return false;
@@ -177,6 +177,102 @@ static void test_options_reach_the_scan(void)
 		"f: l: f:a-6b86b273 f:x-6b86b273 f:young-6b86b273 ");
 }
 
+static bool exists(const char *name)
+{
+	char path[200];
+	return access(path_of(name, path), F_OK) == 0;
+}
+
+static void remove_file(const char *name)
+{
+	char path[200];
+	CHECK_INT(unlink(path_of(name, path)), 0);
+}
+
+static long no_input(void *arg, void *buffer, size_t n, char *error, size_t error_bytes)
+{
+	return 0;
+}
+
+/* What a run needs on this host beside its files: each only if it is asked for, and none is made by
+ * a dry run. */
+static void test_state_of_a_run(void)
+{
+	char path[200], logs[200], name[200], marks[220];
+	static const char *const pipe_name[] = {"pipe"};
+	const char *const sources[] = {path_of("logs", logs)};
+	CHECK_INT(mkdir(path_of("logs", path), 0700), 0);
+	make_file("logs/x.log", "1", 9000);
+	make_file("logs/x.log.1", "12", 9000);
+	const struct timespec at = {.tv_sec = 86400};
+	CHECK_INT(
+		utimensat(AT_FDCWD, path_of("logs/x.log.1", name), (struct timespec[]){at, at}, 0),
+		0);
+	snprintf(marks, sizeof marks, "sqlite:%s", path_of("marks.db", path));
+
+	/* Paths alone need no ids. */
+	const struct s3once_options plain = {.sources = sources, .time_zone = NULL};
+	lists(&plain, "f:x.log f:x.log.1 ");
+	CHECK(!exists("s3once/identities.db"));
+	lists(&(struct s3once_options){.sources = sources, .key_template = "k/{name}"},
+		"f:k/x.log f:k/x.log.1 ");
+	CHECK(!exists("s3once/identities.db"));
+
+	/* Rotated logs have their time in UTC, whatever zone other times are in. */
+	const struct s3once_rate rate = {0, 10000};
+	struct s3once_options rotated = {.sources = sources,
+		.rotated = 1,
+		.dry_run = 1,
+		.time_zone = "Pacific/Kiritimati",
+		.rates = &rate,
+		.n_rates = 1};
+	const char *const want = "f:x-19700102T000000Z-6b51d431.log w:x.log ";
+	lists(&rotated, want);
+	CHECK(!exists("s3once"));
+	rotated.dry_run = 0;
+	lists(&rotated, want);
+	CHECK(exists("s3once/identities.db"));
+	remove_file("s3once/identities.db");
+	lists(&(struct s3once_options){.sources = sources, .key_template = "{name}-{id:8}"},
+		"f:x.log-6b86b273 f:x.log.1-6b51d431 ");
+	CHECK(exists("s3once/identities.db"));
+
+	/* With --final a live log is taken as it is. */
+	rotated.final = 1;
+	struct s3once_push *push;
+	char text[400] = "";
+	rotated.n_sources = 1;
+	rotated.bucket = "b";
+	rotated.marks = "sqlite:/nowhere/at/all";
+	struct scan_entry entry;
+	struct problem problem;
+	unsigned files = 0;
+	CHECK_INT(s3once_push_new(&rotated, &push, text, sizeof text), 0);
+	while (scan_next(push->run.files.scan, &entry, &problem) > 0)
+		files += entry.kind == SCAN_FILE;
+	CHECK_INT(files, 2);
+	s3once_push_free(push);
+
+	/* The rows of growing logs are in the file of the marks. */
+	struct s3once_options live = {
+		.sources = sources, .rotated = 1, .live = 1, .marks = marks, .dry_run = 1};
+	live.n_sources = 1;
+	live.bucket = "b";
+	CHECK_INT(s3once_push_new(&live, &push, text, sizeof text), 0);
+	s3once_push_free(push);
+	CHECK(!exists("marks.db"));
+	live.dry_run = 0;
+	CHECK_INT(s3once_push_new(&live, &push, text, sizeof text), 0);
+	CHECK(push->run.files.log_rows && exists("marks.db"));
+	s3once_push_free(push);
+	live.marks = "dynamodb:table";
+	CHECK(s3once_push_new(&live, &push, text, sizeof text) < 0);
+	CHECK(strstr(text, "--live needs marks in a file of this host"));
+
+	/* The input of a pipe is no file. */
+	lists(&(struct s3once_options){.sources = pipe_name, .read = no_input, .as = "k"}, "f:k ");
+}
+
 int main(void)
 {
 	static const char *const folders[] = {"tree", "tree/below", "tree-moved", "moved"};
@@ -192,6 +288,7 @@ int main(void)
 	setenv("XDG_STATE_HOME", base, 1);
 	test_targets();
 	test_sources();
+	test_state_of_a_run();
 	test_options_reach_the_scan();
 	snprintf(command, sizeof command, "rm -r %s", made);
 	CHECK_INT(system(command), 0);
