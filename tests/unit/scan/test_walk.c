@@ -1,9 +1,20 @@
 #include "tree.h"
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 static const char *const t_source[] = {"t"};
+
+static ino_t mounted; /* the folder at which another file system is mounted; 0: none */
+
+int fstat(int fd, struct stat *ret)
+{
+	const int failed = (int)syscall(SYS_fstat, fd, ret);
+	if (!failed && mounted && ret->st_ino == mounted)
+		ret->st_dev++;
+	return failed;
+}
 
 static void test_order(void)
 {
@@ -306,6 +317,53 @@ static void test_filtered(void)
 	tree_end();
 }
 
+/* What is left out of an upload still has an entry where the files are accounted for. */
+static void test_accounts_for_all(void)
+{
+	static const char *const paths[] = {
+		"t/a.log", "t/a.tmp", "t/cache/x/y", "t/cache/x.log", "t/d/c", NULL};
+	tree_begin();
+	make_tree(paths);
+	make_link("a.log", "t/l.tmp");
+	tree_need(mkfifo("t/pipe.tmp", 0600) == 0, "mkfifo");
+	struct scan_options options = one_source(t_source);
+	options.accounts_for_all = true;
+	CHECK_INT(filter_new(&options.filter), 0);
+	CHECK_INT(filter_add(options.filter, false, "*.tmp"), 0);
+	CHECK_INT(filter_add(options.filter, false, "cache/"), 0);
+	scan_yields(&options,
+		"file a.log\nexcluded a.tmp\nexcluded cache/x.log\nexcluded cache/x/y\nfile d/c\n"
+		"link l.tmp\nspecial pipe.tmp\n");
+	filter_free(options.filter);
+	tree_end();
+}
+
+/* A folder of another file system is not entered, if that is asked for. The walk goes on. */
+static void test_one_file_system(void)
+{
+	static const char *const paths[] = {
+		"t/a", "t/d/a", "t/d/mnt/d/x", "t/d/mnt/x", "t/d/z", "t/z", NULL};
+	static const char one[] = "file a\nfile d/a\nspecial d/mnt\nfile d/z\nfile z\n",
+			  all[] = "file a\nfile d/a\nfile d/mnt/d/x\nfile d/mnt/x\nfile d/z\n"
+				  "file z\n";
+	struct stat st;
+	tree_begin();
+	make_tree(paths);
+	struct scan_options options = one_source(t_source);
+	tree_need(stat("t/d/mnt", &st) == 0, "t/d/mnt");
+	mounted = st.st_ino;
+	scan_yields(&options, all);
+	options.one_file_system = true;
+	scan_yields(&options, one);
+	options.accounts_for_all = true;
+	scan_yields(&options,
+		"file a\nfile d/a\nproblem d/mnt: another file system is mounted there "
+		"(--one-file-system)\nfile d/z\nfile z\n");
+	mounted = 0;
+	scan_yields(&options, all);
+	tree_end();
+}
+
 /* Files whose paths begin alike, in byte order. */
 static const char *const alike[] = {"t/d-e/x", "t/d.e", "t/d/x", "t/d/x-", "t/d/x.tmp", "t/d/x0/y",
 	"t/d0", "t/dd/d/d", "t/dd/e", "t/dump", "t/dump-2", "t/dump.gz", NULL};
@@ -515,6 +573,8 @@ int main(void)
 	test_state();
 	test_follow_loops();
 	test_filtered();
+	test_accounts_for_all();
+	test_one_file_system();
 	test_some_paths();
 	test_unreadable();
 	test_changes_meanwhile();

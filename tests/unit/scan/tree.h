@@ -93,7 +93,7 @@ UNUSED static void make_link(const char *target, const char *path)
 UNUSED static void add_entry(struct text *lines, const struct scan_entry *entry)
 {
 	static const char *const kinds[] = {
-		"file", "problem", "link", "young", "notice", "special"};
+		"file", "problem", "link", "young", "notice", "special", "excluded"};
 	text_addf(lines, "%s %s", kinds[entry->kind], entry->key);
 	if (entry->kind == SCAN_PROBLEM)
 		text_addf(lines, ": %s", entry->problem.text);
