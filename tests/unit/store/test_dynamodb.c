@@ -374,6 +374,43 @@ static void test_unprocessed_keys_without_items(void)
 	end(&f);
 }
 
+/* A range in which no key can be is not asked for, since DynamoDB refuses it. */
+static void test_empty_ranges(void)
+{
+	static const struct {
+		const char *from, *to;
+		bool after, is_empty;
+	} rows[] = {
+		{"b", "a", false, true},
+		{"b", "a", true, true},
+		{"a", "a", true, true},
+		{"a", "a", false, false},
+		{"a", "b", true, false},
+		{NULL, "", false, true},
+		{"", "", true, true},
+		{NULL, "a", false, false},
+		{"a", NULL, true, false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct script_step steps[] = {
+			{SCRIPT_REPLY("200", "", "{\"Items\":[]}"), .close = true}};
+		const struct store_range range = {
+			.pk = "p", .from = rows[i].from, .to = rows[i].to, .after = rows[i].after};
+		struct fixture f;
+		unsigned found = 0;
+		bool more = true;
+		if (!begin(&f, steps, 1))
+			return;
+		CHECK_INT(f.conn->store->ops->query(
+				  f.conn, &range, NULL, count, &found, &more, &f.aws.problem),
+			OUTCOME_OK);
+		script_stop(&f.aws.server);
+		if (!CHECK_INT(f.aws.server.n_requests, !rows[i].is_empty) || !CHECK(!more))
+			fprintf(stderr, "\trow %zu\n", i);
+		end(&f);
+	}
+}
+
 /* Every reply holds the same two items, or does not read as a page. */
 static void test_pages_however_written(void)
 {
@@ -549,6 +586,7 @@ int main(void)
 	test_checksum_of_replies();
 	test_unprocessed_keys();
 	test_unprocessed_keys_without_items();
+	test_empty_ranges();
 	test_query();
 	test_pages_however_written();
 	test_tables();

@@ -254,6 +254,23 @@ static void test_refused_without_an_item(void)
 	end(&f);
 }
 
+/* The next write of a connection is a statement of its own. */
+static void test_next_write(void)
+{
+	static const char *const replies[] = {ANSWERS(DONE "," DONE), ANSWERS(DONE "," DONE), NULL};
+	struct fixture f;
+	if (!begin(&f, replies))
+		return;
+	dynamodb_use_batches(f.store, "clauses");
+	for (size_t i = 0; i < 2; i++) {
+		add_waiting(&f, i, "a", 0);
+		CHECK_INT(write_own(&f, &update, NULL, NULL), OUTCOME_OK);
+	}
+	check_sent(&f, "B B");
+	CHECK_STRING(f.aws.server.requests[1].body, f.aws.server.requests[0].body);
+	end(&f);
+}
+
 /* --- which writes a request takes along */
 
 /* No item is twice in one request, and no request is larger than a server takes. */
@@ -475,6 +492,7 @@ int main(void)
 	test_answers();
 	test_batches();
 	test_refused_without_an_item();
+	test_next_write();
 	test_what_fits();
 	test_how_many();
 	test_given_up();
