@@ -236,6 +236,111 @@ static void test_pool(void)
 	encoders_clear(&encoders);
 }
 
+/* All output of a range, which is at most `most` bytes. */
+static size_t output_of(
+	struct encoder *encoder, const struct range *range, unsigned char *ret, size_t most)
+{
+	const void *bytes;
+	size_t made = 0;
+	long n;
+	CHECK_INT(encoder_begin(encoder, range, DIGEST_CRC32C), 0);
+	while ((n = encoder_next(encoder, &bytes)) > 0 && made + (size_t)n <= most) {
+		encoder_keep(encoder, bytes, (size_t)n);
+		memcpy(ret + made, bytes, (size_t)n);
+		made += (size_t)n;
+	}
+	CHECK_INT(n, 0);
+	return made;
+}
+
+/* An encoder makes of each range what a new one makes of it, whatever it has made before, and
+ * wherever it was interrupted: by another level or codec, in the padding, or before its end. */
+static void test_used_before(void)
+{
+	enum { MOST = 1 << 20 };
+	static const char *const names[] = {
+		"gzip:1", "zstd:1", "gzip:9", "gzip:1", "zstd:9", "zstd:1"};
+	static unsigned char got[MOST], want[MOST];
+	struct encoder *used, *fresh;
+	const int fd = open("plain", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(encoder_new(MOST, &used), 0);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		for (unsigned cut = 0; cut < 4; cut++) {
+			const struct encoding encoding = encoding_of(names[i]);
+			const struct range range = {fd, 1000 * i, 300000, &encoding, 0},
+					   before = {fd, 700000, 1000000, &encoding,
+						   cut == 3 ? MOST : 0};
+			const void *bytes;
+			/* the range before it is interrupted after so many calls */
+			CHECK_INT(encoder_begin(used, &before, DIGEST_SHA256), 0);
+			for (unsigned calls = 0; calls < cut; calls++) {
+				const long n = encoder_next(used, &bytes);
+				CHECK(n > 0);
+				encoder_keep(used, bytes, (size_t)n);
+			}
+			CHECK_INT(encoder_new(MOST, &fresh), 0);
+			const size_t n = output_of(fresh, &range, want, MOST);
+			bool good = CHECK_INT(output_of(used, &range, got, MOST), n);
+			good &= CHECK(memcmp(got, want, n) == 0);
+			good &= CHECK(encoder_kept(used) && !memcmp(encoder_kept(used), want, n));
+			const struct sums *a = encoder_input_sums(used),
+					  *b = encoder_input_sums(fresh);
+			good &= CHECK_INT(a->kinds, DIGEST_CRC32C);
+			good &= CHECK_INT(a->bytes, range.bytes);
+			good &= CHECK(sums_equal(a, b, CHECKSUM_CRC32C));
+			if (!good)
+				fprintf(stderr, "\t%s, cut %u\n", names[i], cut);
+			encoder_free(fresh);
+		}
+	encoder_free(used);
+	close(fd);
+}
+
+/* How many encoders there are, and how much each keeps: two for each CPU if memory allows, and a
+ * part and a quarter. */
+static void test_memory(void)
+{
+	const struct encoding encoding = encoding_of("zstd");
+	const uint64_t least = encoders_least_memory(&encoding), mib = 1 << 20;
+	const uint64_t buffer_min = PART_BYTES_MIN + PART_BYTES_MIN / 4;
+	const struct {
+		uint64_t memory, part_bytes;
+		unsigned cpus;
+		unsigned most;
+		uint64_t buffer_bytes;
+	} rows[] = {
+		{100 * least, 16 * mib, 4, 8, 20 * mib},
+		{100 * least, 16 * mib, 100, ENCODERS_MAX, 20 * mib},
+		{least / 4, 16 * mib, 4, 1, buffer_min},
+		{least + least / 2 + 1, 16 * mib, 8, 3, buffer_min},
+		{2 * least, 1024 * mib, 1, 2, buffer_min + least},
+		{100 * 1024 * mib, 5 * 1024 * mib, 1, 2, 3840 * mib},
+		{100 * 1024 * mib, 3072 * mib, 1, 2, 3840 * mib},
+		{100 * 1024 * mib, 1024 * mib, 1, 2, 1280 * mib},
+	};
+	struct encoders encoders;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct s3once_options options = {
+			.memory_bytes = rows[i].memory, .part_bytes = rows[i].part_bytes};
+		encoders_init(&encoders, &encoding, &options, rows[i].cpus);
+		bool good = CHECK_INT(encoders.most, rows[i].most);
+		good &= CHECK_INT(encoders.buffer_bytes, rows[i].buffer_bytes);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		encoders_clear(&encoders);
+	}
+	/* A part is meant to fill nine tenths of 20 MiB, once it is compressed as the sample was.
+	 */
+	static const struct {
+		uint64_t sample, compressed, mib;
+	} samples[] = {{100, 100, 18}, {100, 150, 18}, {0, 0, 18}, {100, 0, 18}, {200, 100, 36},
+		{199, 100, 35}, {1400, 100, 252}, {1500, 100, 256}, {100, 99, 18}};
+	encoders.buffer_bytes = 20 * mib;
+	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+		CHECK_INT(encoders_part_bytes(&encoders, samples[i].sample, samples[i].compressed),
+			samples[i].mib * mib);
+}
+
 int main(void)
 {
 	char directory[] = "/tmp/encoder-XXXXXX";
@@ -252,6 +357,8 @@ int main(void)
 	test_padding("gzip", 26);
 	test_errors();
 	test_pool();
+	test_used_before();
+	test_memory();
 	CHECK(runs("rm plain part first second"));
 	CHECK_INT(rmdir(directory), 0);
 	return check_result();
