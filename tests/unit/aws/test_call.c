@@ -618,6 +618,62 @@ static void test_each_correction_once(void)
 	}
 }
 
+static char keys_path[] = "/tmp/test_call.XXXXXX";
+
+/* Writes the keys of the profile. The file is replaced, so that none reads half of it. */
+static bool write_profile(const char *key)
+{
+	char path[64];
+	snprintf(path, sizeof path, "%s.new", keys_path);
+	FILE *file = fopen(path, "w");
+	if (!CHECK(file != NULL))
+		return false;
+	fprintf(file, "[default]\naws_access_key_id = %s\naws_secret_access_key = secret/+=\n",
+		key);
+	fclose(file);
+	return CHECK_INT(rename(path, keys_path), 0);
+}
+
+/* While the call waits for other credentials, somebody writes some. */
+static bool renew_profile(void *arg)
+{
+	const struct fixture *f = arg;
+	static bool is_written;
+	if (f->server.n_requests >= 2 && !is_written)
+		is_written = write_profile("AKIDNEW");
+	return false;
+}
+
+/* Keys of a profile that are refused after they were accepted are not sent again: the call waits
+ * until there are others. */
+static void test_wait_for_other_keys(void)
+{
+	struct script_step steps[] = {{OK_REPLY, .close = true},
+		{S3_ERROR("400", "", "ExpiredToken"), .close = true}, {OK_REPLY, .close = true}};
+	struct fixture f;
+	const int fd = mkstemp(keys_path);
+	if (!CHECK(fd >= 0) || !write_profile("AKIDOLD") || !begin(&f, steps, 3))
+		return;
+	close(fd);
+	unsetenv("AWS_ACCESS_KEY_ID");
+	credentials_chain_free(f.settings.credentials);
+	const struct credentials_options options = {.profile = "default",
+		.credentials_path = keys_path,
+		.config_path = "/nonexistent/config"};
+	CHECK_INT(credentials_chain_new(&options, &f.settings.credentials), 0);
+	struct call call = get_call();
+	call.limits.abandon = renew_profile;
+	call.limits.abandon_arg = &f;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	script_stop(&f.server);
+	CHECK_INT(f.server.n_requests, 3);
+	for (size_t i = 0; i < f.server.n_requests; i++)
+		CHECK(is_signed(&f.server.requests[i], i < 2 ? "AKIDOLD" : "AKIDNEW", "us-east-1"));
+	unlink(keys_path);
+	end(&f);
+}
+
 /* A bare 400 may say that the token has expired, or that the object wants a key, as of each file:
  * credentials with a token are loaded again, now and then. */
 static void test_bare_400(void)
@@ -909,6 +965,7 @@ int main(void)
 	test_region();
 	test_credentials();
 	test_each_correction_once();
+	test_wait_for_other_keys();
 	test_bare_400();
 	test_limits();
 	test_no_use();
