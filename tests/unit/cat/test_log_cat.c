@@ -145,6 +145,11 @@ static void test_order(void)
 	prints((const struct object[]){{AT("01") LOG, "1\n", .headers = WRITTEN("9")},
 		       {AT("02") LOG, "2\n", .headers = WRITTEN("8")}, {NULL}},
 		"1$2$", "");
+	/* Nor is a piece of a later second, although it continues a log that is known. */
+	prints((const struct object[]){{AT("01") LOG, "1\n"},
+		       {AT("02") "aaaaaaaa.log", "2\n", .headers = WRITTEN("5")},
+		       {AT("03") LOG "~2", "3\n", .headers = WRITTEN("5")}, {NULL}},
+		"1$2$3$", "");
 	prints((const struct object[]){{AT("02") "aaaaaaaa.log~2", "2\n"},
 		       {AT("02") "bbbbbbbb.log", "1\n"}, {NULL}},
 		"1$2$", "");
@@ -381,6 +386,19 @@ static void test_selection(void)
 	}
 }
 
+/* What an object that is not selected lacks is not said. */
+static void test_gap_before(void)
+{
+	static const struct object list[] = {
+		{AT("02") LOG "~4", "two\n"}, {AT("04") LOG "~8", "three\n"}, {NULL}};
+	const struct how how = {.from_s = S(3)};
+	struct printed printed;
+	print_log(list, &how, &printed);
+	CHECK_STRING(printed.lines, "three$");
+	CHECK_STRING(printed.said, "");
+	CHECK_INT(printed.cat.missing, 0);
+}
+
 /* Only so many objects before the first one are looked at, the last ones. */
 static void test_many_before(void)
 {
@@ -518,6 +536,7 @@ int main(void)
 	test_objects_that_cannot_be_read();
 	test_damage_behind_a_whole_piece();
 	test_selection();
+	test_gap_before();
 	test_many_before();
 	test_list();
 	test_writing();
