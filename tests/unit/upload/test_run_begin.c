@@ -315,6 +315,116 @@ static void test_names_of_jobs(void)
 	}
 }
 
+/* A SOURCE that is gone may have been a folder or a file: a row of either is its own. */
+static void test_source_that_is_gone(void)
+{
+	enum row { NONE, OF_FOLDER, OF_FILE };
+	for (enum row row = NONE; row <= OF_FILE; row++) {
+		struct steps steps;
+		struct process self;
+		struct job_key key;
+		struct job_row job = {.exit = -1};
+		char path[120], name[200];
+		const char *sources[] = {path};
+		if (!steps_make(&steps, "x", 1))
+			return;
+		snprintf(path, sizeof path, "%s/gone", steps.tree);
+		snprintf(name, sizeof name, row == OF_FOLDER ? "%s/gone s3://b" : "%s/* s3://b",
+			steps.tree);
+		steps.options.sources = sources;
+		if (!set_up(&steps, NULL, 0))
+			return;
+		process_self(&self);
+		job_key_make(self.host, name, &key);
+		const struct job_end before = {
+			.target = "s3://b", .error = "", .failures = "", .has_seen_all = true};
+		if (row != NONE)
+			CHECK_INT(job_row_end(steps.push->conn, &key, &before, &no_limits,
+					  &steps.problem),
+				OUTCOME_OK);
+		run_job_end(steps.run, steps.push->conn, NULL, S3ONCE_EXIT_FILES);
+		CHECK_INT(read_job(&steps, &job), row != NONE);
+		if (row != NONE) {
+			CHECK_INT(job.exit, S3ONCE_EXIT_FILES);
+			CHECK_STRING(job.key.text, key.text);
+		}
+		CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], 0);
+		steps_end(&steps);
+	}
+}
+
+/* A clock that is wrong is told once. While it is, no file is removed by an age that this host has
+ * counted. */
+static void test_wrong_clock(void)
+{
+	static const struct {
+		int64_t server_s; /* before this host */
+		bool removes;
+		uint64_t remove_after_s;
+		bool warns, says_age;
+		bool is_due; /* a file that was done two days ago */
+	} rows_of_clock[] = {
+		{0, true, 3600, false, false, true},
+		{7200, true, 3600, true, true, false},
+		{-7200, true, 3600, true, true, false},
+		{7200, true, 0, true, false, true},
+		{7200, false, 3600, true, false, false},
+	};
+	for (size_t i = 0; i < sizeof rows_of_clock / sizeof *rows_of_clock; i++) {
+		char reply[200], date[40];
+		struct steps steps;
+		const time_t then = (time_t)(clock_wall_s() - rows_of_clock[i].server_s);
+		struct tm tm;
+		strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&then, &tm));
+		snprintf(reply, sizeof reply,
+			"HTTP/1.1 200 X\r\nDate: %s\r\nConnection: close\r\n\r\n", date);
+		const struct script_step script = {reply, .close = true};
+		if (!steps_make(&steps, "x", 1))
+			return;
+		steps.options.removes = rows_of_clock[i].removes;
+		steps.options.remove_after_s = rows_of_clock[i].remove_after_s;
+		if (!set_up(&steps, &script, 1))
+			return;
+		struct run *run = steps.run;
+		const int64_t done_at_s = store_time_s(run->store) - 2 * 86400;
+		run_ask_for_bucket(run);
+		run_ask_for_bucket(run);
+		bool good = CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], rows_of_clock[i].warns);
+		if (rows_of_clock[i].warns) {
+			good &= steps_say(&steps, rows_of_clock[i].server_s > 0
+							  ? " s ahead of the server's: set it"
+							  : " s behind the server's: set it");
+			good &= CHECK_INT(
+				strstr(steps.said, "no file is removed by its age") != NULL,
+				rows_of_clock[i].says_age);
+			const char *number = strstr(steps.said, " is ");
+			good &= CHECK(number && labs(atol(number + 4) - 7200) < 60);
+		}
+		good &= CHECK_INT(run_removes_by_now(run, done_at_s), rows_of_clock[i].is_due);
+		if (!good)
+			fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
+		script_stop(&steps.server);
+		steps_end(&steps);
+	}
+}
+
+/* What makes an object visible ends with the lease, and what does not goes on. */
+static void test_without_a_lease(void)
+{
+	struct steps steps;
+	if (!steps_make(&steps, "x", 1) || !set_up(&steps, NULL, 0))
+		return;
+	struct run *run = steps.run;
+	const struct call_limits limits = run_limits(run), visible = run_visible_limits(run);
+	CHECK(!limits.abandon(run) && visible.abandon(run));
+	CHECK_INT(session_begin(run->session, steps.push->conn, &steps.problem), OUTCOME_OK);
+	CHECK(!limits.abandon(run) && !visible.abandon(run));
+	run_fail(run, PROBLEM("over"));
+	CHECK(limits.abandon(run) && visible.abandon(run));
+	script_stop(&steps.server);
+	steps_end(&steps);
+}
+
 /* The row of the session says how far the run is, without links and special files. */
 static void test_so_far(void)
 {
@@ -364,5 +474,8 @@ int main(void)
 	test_row_that_cannot_be_written();
 	test_names_of_jobs();
 	test_so_far();
+	test_source_that_is_gone();
+	test_wrong_clock();
+	test_without_a_lease();
 	return check_result();
 }
