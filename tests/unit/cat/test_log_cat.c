@@ -386,6 +386,29 @@ static void test_selection(void)
 	}
 }
 
+/* A repetition that is longer than what is unpacked at once. */
+static void test_long_repetition(void)
+{
+	static char content[700000 + 5], headers[200];
+	unsigned char sha256[SHA256_DIGEST_LENGTH];
+	char hex[2 * sizeof sha256 + 1];
+	const size_t n = sizeof content - 5;
+	memset(content, 'x', n);
+	memcpy(content + n, "more\n", 5);
+	SHA256((const unsigned char *)content, n, sha256);
+	hex_encode(sha256, sizeof sha256, hex);
+	snprintf(headers, sizeof headers, OF_TABLE("t") CONTENT("%s"), hex);
+	const struct object list[] = {{AT("01") LOG, content, n, .headers = headers},
+		{AT("02") LOG, content, n + 5, .headers = OF_TABLE("u")}, {NULL}};
+	struct printed printed;
+	print_log(list, &all_of_it, &printed);
+	CHECK_INT(printed.outcome, OUTCOME_OK);
+	CHECK_INT(printed.bytes, (int64_t)n + 5);
+	CHECK_STRING(printed.said,
+		"note: " S3(AT("02") LOG) "its first 700000 bytes are in objects before it, and "
+					  "are not repeated\n");
+}
+
 /* What an object that is not selected lacks is not said. */
 static void test_gap_before(void)
 {
@@ -537,6 +560,7 @@ int main(void)
 	test_damage_behind_a_whole_piece();
 	test_selection();
 	test_gap_before();
+	test_long_repetition();
 	test_many_before();
 	test_list();
 	test_writing();

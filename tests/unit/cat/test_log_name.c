@@ -26,6 +26,8 @@ static void test_keys(void)
 		{"a.log", "a-20261320T075959Z-0f3c9a61.log", 0, NULL},
 		{"a.log", "a-20261120T075959Z-0f3c9a6.log", 0, NULL},
 		{"a.log", "a-20261120T075959Z-0f3c9a61.logs", 0, NULL},
+		{"a.log", "a-20261120T075959Z-0f3c9a61.txt", 0, NULL},
+		{"a.log", "a-20261120T075959Z-0f3c9a6g.log", 0, NULL},
 		{"a.log", "a-20261120T075959Z-", 0, NULL},
 		{"a.log", "a-", 0, NULL},
 		{"a.log", "a-error-20261120T075959Z-0f3c9a61.log", 0, NULL},
