@@ -401,6 +401,25 @@ static void test_a_process_that_keeps_the_file_locked(void)
 	tear_down(&shared);
 }
 
+/* Other runs that have the file for moments only do not add up to one that stands still. */
+static void test_moments_do_not_add_up(void)
+{
+	struct shared shared;
+	set_up(&shared);
+	CHECK_INT(bandwidth_take(shared.one, 1, &patient), 1);
+	const int fd = open(shared.file, O_RDWR);
+	for (int round = 0; round < 3; round++) {
+		CHECK_INT(flock(fd, LOCK_EX), 0);
+		for (int i = 0; i < 60; i++)
+			CHECK_INT(bandwidth_take(shared.one, 1, &hasty), 0);
+		CHECK_INT(flock(fd, LOCK_UN), 0);
+		CHECK_INT(bandwidth_take(shared.one, 1, &patient), 1);
+	}
+	CHECK_INT(shared.n_warnings, 0);
+	close(fd);
+	tear_down(&shared);
+}
+
 static void *take_much(void *arg)
 {
 	struct bandwidth *bandwidth = sharing();
@@ -436,6 +455,7 @@ int main(void)
 	test_what_was_not_sent_is_not_taken();
 	test_damage_to_the_file();
 	test_a_process_that_keeps_the_file_locked();
+	test_moments_do_not_add_up();
 	test_many_runs_lose_nothing();
 	return check_result();
 }
