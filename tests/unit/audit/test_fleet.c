@@ -8,6 +8,7 @@
 
 static const struct session_info
 	alive = {.is_open = true, .heard_s = NOW - 5, .lease_ns = 30 * NS_PER_S},
+	just_in_time = {.is_open = true, .heard_s = NOW - 32, .lease_ns = 30 * NS_PER_S},
 	late = {.is_open = true, .heard_s = NOW - 33, .lease_ns = 30 * NS_PER_S},
 	gone = {.is_open = true, .is_gone = true, .heard_s = NOW, .lease_ns = 30 * NS_PER_S},
 	ended = {.heard_s = NOW - 5, .lease_ns = 30 * NS_PER_S};
@@ -45,11 +46,15 @@ static const struct {
 		false, false},
 	{"running for long", "s", "r", &alive, 9000, 9100, 9100, 0, 3600, FLEET_RUNNING, false,
 		true, false},
+	{"heard of in a lease and the error of the times", "s", "r", &just_in_time, 60, 90, 90, 0,
+		3600, FLEET_RUNNING, false, false, true},
 	{"silent", "s", "r", &late, 60, 90, 90, 0, 3600, FLEET_SILENT, false, false, false},
 	{"its process is gone", "s", "r", &gone, 60, 90, 90, 0, 3600, FLEET_SILENT, false, false,
 		false},
 	{"silent, and another run ended since", "s", "r", &late, 60, 50, 50, 0, 3600, FLEET_IDLE,
 		false, false, true},
+	{"silent, and another run ended as it began", "s", "r", &late, 60, 60, 60, 0, 3600,
+		FLEET_SILENT, false, false, false},
 	{"ended by others", "s", "r", &ended, 60, 90, 90, 0, 3600, FLEET_LOST, false, false, false},
 	{"swept", "s", "r", NULL, 60, 90, 90, 0, 3600, FLEET_LOST, false, false, false},
 	{"first run was killed", "s", "", NULL, 60, 0, 0, -1, 3600, FLEET_LOST, false, true, false},
@@ -178,7 +183,48 @@ static void test_walk(void)
 	audit_end(&audit);
 }
 
-/* More jobs than are read at once. */
+static void put_row(
+	struct audit *audit, const char *key, int exit, int64_t ended_s, int64_t succeeded_s)
+{
+	struct item item = {0}, present = {0};
+	item_set_number(&item, "exit", exit);
+	item_set_number(&item, "ended", ended_s);
+	if (succeeded_s)
+		item_set_number(&item, "succeeded", succeeded_s);
+	CHECK_INT(
+		audit->real->write(audit->conn, (struct item_key){"jobs", key},
+			&(struct item_write){.item = &item}, &no_limits, &present, &audit->problem),
+		OUTCOME_OK);
+	item_clear(&item);
+	item_clear(&present);
+}
+
+/* Only what has succeeded since replaces a job that could not begin: a target that was right
+ * before it is no correction. */
+static void test_what_replaces(void)
+{
+	struct audit audit;
+	char said[2000] = "";
+	if (!audit_begin(&audit, NULL, 0))
+		return;
+	put_row(&audit, "a//x s3://before", 0, 99, 99);
+	put_row(&audit, "a//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "b//x s3://same", 0, 100, 100);
+	put_row(&audit, "b//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "c//x s3://later", 4, 200, 101);
+	put_row(&audit, "c//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "d//x s3://held", 4, 200, 0);
+	put_row(&audit, "d//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
+	CHECK_STRING(said, "a//x s3://before idle\na//x s3://wrong idle failed !\n"
+			   "b//x s3://same idle\nb//x s3://wrong idle failed replaced\n"
+			   "c//x s3://later idle\nc//x s3://wrong idle failed replaced\n"
+			   "d//x s3://held idle\nd//x s3://wrong idle failed !\n");
+	audit_asked(&audit, "");
+	audit_end(&audit);
+}
+
+/* More jobs than are read at once. The first ones have sessions of their own. */
 static void test_many_jobs(void)
 {
 	struct audit audit;
@@ -188,7 +234,11 @@ static void test_many_jobs(void)
 	for (unsigned i = 0; i < 1001; i++) {
 		char job[20];
 		snprintf(job, sizeof job, "%04u", i);
-		put_job(&audit, "h", job, i == 700 ? "swept" : "s", "s", S3ONCE_EXIT_OK);
+		put_job(&audit, "h", job,
+			i < 500    ? job
+			: i == 700 ? "swept"
+				   : "s",
+			"s", S3ONCE_EXIT_OK);
 	}
 	said[0] = '\0';
 	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
@@ -196,7 +246,9 @@ static void test_many_jobs(void)
 	for (const char *c = said; (c = strchr(c, '\n')); c++)
 		lines++;
 	CHECK_INT(lines, 1001);
-	CHECK(strstr(said, "h/0700 lost") && strstr(said, "h/1000 idle"));
+	CHECK(strstr(said, "h/0000 lost") && strstr(said, "h/0499 lost"));
+	CHECK(strstr(said, "h/0699 idle") && strstr(said, "h/0700 lost") &&
+		strstr(said, "h/1000 idle"));
 	audit_asked(&audit, "");
 	audit_end(&audit);
 }
@@ -206,6 +258,7 @@ int main(void)
 	test_states();
 	test_waiting();
 	test_walk();
+	test_what_replaces();
 	test_many_jobs();
 	return check_result();
 }

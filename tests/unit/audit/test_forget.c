@@ -157,8 +157,9 @@ static bool is_stopped(void *arg)
 	return true;
 }
 
-/* A stop ends it before the mark is forgotten. */
-static void test_stop(void)
+/* A stop ends it before the mark is forgotten. Nothing is said of the mark, since nothing is wrong
+ * with it. */
+static void test_stop(bool in_write)
 {
 	struct forgetting f = {.said = ""};
 	if (!audit_begin(&f.audit, NULL, 0))
@@ -166,8 +167,11 @@ static void test_stop(void)
 	AUDIT_PUT(&f.audit, "k", .state = "done");
 	struct forget_options options = {
 		.clearing = {.place = audit_place(&f.audit), .reporter = {note_report, &f}},
-		.only_missing = true};
-	options.clearing.place.limits.abandon = is_stopped;
+		.only_missing = !in_write};
+	if (in_write)
+		f.audit.write_fails = OUTCOME_ABANDONED;
+	else
+		options.clearing.place.limits.abandon = is_stopped;
 	CHECK_INT(forget_prefix(&options, "", &f.audit.problem), OUTCOME_ABANDONED);
 	CHECK_STRING(f.said, "");
 	struct mark after = audit_mark(&f.audit, "k");
@@ -182,6 +186,7 @@ int main(void)
 	test_marks(true);
 	test_marks(false);
 	test_keys();
-	test_stop();
+	test_stop(false);
+	test_stop(true);
 	return check_result();
 }

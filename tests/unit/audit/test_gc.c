@@ -402,6 +402,30 @@ static void test_sessions_that_may_live(void)
 	end(&c);
 }
 
+/* A row that says forgotten does no harm, so gc goes on if it may not remove it. A mark that it has
+ * to forget and may not is an error. */
+static void test_marks_that_deny(void)
+{
+	static const struct {
+		const char *state;
+		enum outcome write_fails, ends;
+	} denials[] = {{"forgotten", OUTCOME_DENIED, OUTCOME_OK},
+		{"forgotten", OUTCOME_LOST, OUTCOME_LOST},
+		{"done", OUTCOME_DENIED, OUTCOME_DENIED}};
+	for (size_t i = 0; i < sizeof denials / sizeof *denials; i++) {
+		struct collecting c;
+		if (!begin(&c, NULL, 0, 100 * LEASE_MS))
+			return;
+		AUDIT_PUT(&c.audit, "k", .state = denials[i].state, .at = OLD_S);
+		c.audit.write_fails = denials[i].write_fails;
+		CHECK_INT(run_gc(&c, false, 50), denials[i].ends);
+		CHECK_STRING(c.said, "");
+		audit_asked(&c.audit, "");
+		c.audit.write_fails = OUTCOME_OK;
+		end(&c);
+	}
+}
+
 int main(void)
 {
 	test_marks();
@@ -412,5 +436,6 @@ int main(void)
 	test_changed_meanwhile();
 	test_bucket_of_a_lost_upload();
 	test_sessions_that_may_live();
+	test_marks_that_deny();
 	return check_result();
 }

@@ -430,6 +430,7 @@ static void check_damaged_pack_is_refused(void)
 		{"\1\2\1\010x\1\010y", 8},         /* a name twice */
 		{"\1\2\0a\0\010x\0a\0\010y", 12},  /* likewise, spelled */
 		{"\1\2\1\010x\0state\0\010y", 14}, /* likewise, once spelled */
+		{"\1\2\0state\0\010y\1\010x", 14}, /* likewise, and spelled first */
 		{"\1\1\0pk\0\010x", 8},            /* the key */
 		{"\1\1\1\115123456789", 13},       /* an integer of nine bytes */
 		{"\1\1\1\200\200\200\200\200\200\200\200\200\1x", 14}, /* a huge length */
