@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 
 from tests.faults.preloads import build_preload, preloaded
-from tests.system.harness import make_tree
+from tests.system.harness import make_tree, wait_until
 from tests.system.pushing import counts, told
 from tests.system.test_rotated import COMPRESSION, CREATION, IN_LONG, NAMING, Night, hold_unread, plain, run_nights
 
@@ -124,6 +124,31 @@ def test_docker_compresses_what_was_sent(s3once, s3, bucket, tmp_path, is_grown)
     compress_anew(logs / "app.log.1", time.time() + 90000)
     assert push(s3once, logs, bucket, LIVE).code == 0
     assert contents(s3, bucket) == Counter([*want, b"".join(want[:2] + want[3:])])
+
+
+@pytest.mark.parametrize("how", ["create", "copytruncate"])
+def test_logrotate_compresses_what_was_sent(s3once, s3, bucket, tmp_path, how):
+    """It gives the compressed log the time at which it began, before the last line came and the run between the two."""
+    logs = logs_of(tmp_path, app_log=b"")
+    hook = tmp_path / "between"
+    hook.write_text(f"#!/bin/sh\n{'echo late >>' + str(logs / 'app.log.1') if how == 'create' else ':'}\ntouch {tmp_path}/rotated\nwhile [ -e {tmp_path}/rotated ]; do sleep 0.05; done\n")
+    hook.chmod(0o755)
+    (tmp_path / "conf").write_text(f"{logs}/app.log {{\nsize 1\nrotate 9\n{how}\ncompress\npostrotate\n{hook}\nendscript\n}}\n")
+    lines = []
+    for night in range(3):
+        append(logs / "app.log", f"begin {night}\n".encode())
+        push(s3once, logs, bucket, LIVE)
+        append(logs / "app.log", f"end {night}\n".encode())
+        os.utime(logs / "app.log", (time.time() - 100,) * 2)
+        lines += [f"begin {night}", f"end {night}"] + ["late"] * (how == "create")
+        logrotate = subprocess.Popen(["logrotate", "-f", "-s", tmp_path / "rotations", tmp_path / "conf"])
+        wait_until(lambda: (tmp_path / "rotated").exists(), 30)
+        push(s3once, logs, bucket, LIVE)
+        (tmp_path / "rotated").unlink()
+        assert logrotate.wait(60) == 0 and (logs / "app.log.1.gz").exists()
+        assert push(s3once, logs, bucket, LIVE).code == 0
+        sent = [line for body in contents(s3, bucket).elements() for line in body.decode().splitlines()]
+        assert sorted(sent) == sorted(lines)
 
 
 def test_a_copy_that_counts_as_the_live_log(s3once, s3, bucket, tmp_path):

@@ -142,6 +142,12 @@ def compressed_as_docker_does(w):
     os.utime(f"{w.log}.gz")
 
 
+def compressed_with_an_earlier_time(w):
+    """logrotate has asked for the time before the last line came."""
+    w.gzip(w.log)
+    os.utime(f"{w.log}.gz", (OLD - 60,) * 2)
+
+
 def compressed_twice(w):
     subprocess.run(["gzip", "-k", w.log], check=True)
     subprocess.run(["xz", w.log], check=True)
@@ -206,6 +212,7 @@ ROWS = {
         compressed_without_time, "app.log.20260101-130559"
     ),
     "… without its time, as Docker does it": of_rotated(compressed_as_docker_does),
+    "… with the time at which its rotation began, by logrotate, and lines came later": of_rotated(compressed_with_an_earlier_time),
     "… by two programs, to `.gz` and to `.xz`": of_rotated(compressed_twice),
     "… and decompressed again": of_rotated(compressed_and_decompressed),
     "`app.log.1` grows": of_rotated(lambda w: w.write(w.log, b"three\n")),

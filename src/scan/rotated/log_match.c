@@ -338,15 +338,36 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	       file->moment == row->moment;
 }
 
+/* Whether the file may be this log, compressed by logrotate: that gives it the time at which the
+ * rotation began, which is before the last line that the log got. A later log of the family with
+ * the same content has a later time. */
+static bool may_be_compressed(const struct grown_file *file, const struct log_row *row)
+{
+	return file->is_packed && !row->was_packed && file->moment == row->moment &&
+	       file->state.mtime_ns <= row->file_mtime_ns;
+}
+
+/* Whether the file has the content of this log, and nothing behind it. */
+static bool is_equal(const struct grown_file *file, const struct log_row *row,
+	const struct content_measured *found)
+{
+	(void)file;
+	return found->bytes == row->end;
+}
+
+/* Whether the file, which begins with the bytes of the log, has this log. */
+typedef bool has_log(const struct grown_file *file, const struct log_row *row,
+	const struct content_measured *found);
+
 /* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
- * rising order of their ends. The file gets the longest of them that the file begins with, and that
- * the file is a copy of. `known` has room for n. Returns 0, -ESTALE if the file has to wait, or
+ * rising order of their ends. The file gets the longest of them that the file begins with, and of
+ * which `has` says so. `known` has room for n. Returns 0, -ESTALE if the file has to wait, or
  * another -errno. */
 static int match_copy(struct log_family *family, struct grown_file *file, struct log_row **logs,
-	struct content_prefix *known, size_t n)
+	struct content_prefix *known, size_t n, has_log *has)
 {
 	struct content_measured found = {0};
-	/* If the file begins with a log, but is no copy of it, the file is measured again without
+	/* If the file begins with a log, but does not have it, the file is measured again without
 	 * this log and those behind it: found.rest has to be that of the log that is chosen. */
 	for (; n; n--) {
 		for (size_t k = 0; k < n; k++)
@@ -358,7 +379,7 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 		while (n && !known[n - 1].is_there)
 			n--;
 		/* Now logs[n - 1] is the longest log that the file begins with, if there is one. */
-		if (!n || is_copy(file, logs[n - 1], &found))
+		if (!n || has(file, logs[n - 1], &found))
 			break;
 	}
 	if (!n)
@@ -379,9 +400,11 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 	return extend_log(family, file, row, &found);
 }
 
-/* Finds the log that was copied or compressed to the file. Only files that are to be uploaded, have
- * no log yet and do not have the family's own name are examined. Returns as match_copy(). */
-static int match_by_content(struct log_family *family, struct grown_file *file)
+/* Finds the log that was copied or compressed to the file, among those that `may_be` accepts (NULL:
+ * all). Only files that are to be uploaded, have no log yet and do not have the family's own name
+ * are examined. Returns as match_copy(). */
+static int match_content(struct log_family *family, struct grown_file *file,
+	bool (*may_be)(const struct grown_file *file, const struct log_row *row), has_log *has)
 {
 	size_t n = 0;
 	if (!lacks_log(file) || has_family_name(family, file))
@@ -390,12 +413,24 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
 	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
 	for (size_t k = 0; logs && k < family->n_rows; k++)
-		if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)
+		if (family->rows[k].end && family->rows[k].state != LOG_TAKEN &&
+			(!may_be || may_be(file, &family->rows[k])))
 			logs[n++] = &family->rows[k];
-	const int r = logs && known ? match_copy(family, file, logs, known, n) : -ENOMEM;
+	const int r = logs && known ? match_copy(family, file, logs, known, n, has) : -ENOMEM;
 	free(known);
 	free(logs);
 	return r;
+}
+
+static int match_by_content(struct log_family *family, struct grown_file *file)
+{
+	return match_content(family, file, NULL, is_copy);
+}
+
+/* Of the logs that are left. So a file of the same time, if there is one, has its log already. */
+static int match_compressed(struct log_family *family, struct grown_file *file)
+{
+	return match_content(family, file, may_be_compressed, is_equal);
 }
 
 /* Sets *ret to whether its first bytes already show that the live file begins with its own log, if
@@ -594,7 +629,7 @@ static int match_new(struct log_family *family, struct grown_file *file)
 int log_match(struct log_family *family, struct problem *ret_problem)
 {
 	static int (*const passes[])(struct log_family *, struct grown_file *) = {
-		match_by_identity, match_by_content, match_waiting, match_new};
+		match_by_identity, match_by_content, match_compressed, match_waiting, match_new};
 	for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
 		for (size_t i = 0; i < family->n_files; i++) {
 			struct grown_file *file = &family->files[i];

@@ -120,6 +120,21 @@ static void test_copies(void)
 			"x.log.2=a$"},
 		{"echo a >x.log.1; gzip x.log.1; touch -d @1000 x.log.1.gz",
 			"zcat x.log.1.gz | xz >x.log.1.xz; rm x.log.1.gz", "x.log.1.xz=(packed)"},
+		/* logrotate gives it the time at which the rotation began, and lines may come after
+		 * that. */
+		{"echo a >x.log.1; touch -d @1000 x.log.1",
+			"gzip x.log.1; touch -d @900 x.log.1.gz", "x.log.1.gz@0=a$"},
+		{"echo a >x.log-20260101; touch -d @1000 x*",
+			"gzip x*; mv x* x.log-20260102.gz; touch -d @900 x*",
+			"x.log-20260102.gz=(packed)"},
+		{"echo a >x.log.1; touch -d @1000 x.log.1",
+			"mv x.log.1 ../x; cp ../x x.log.2; touch -d @900 x.log.2", "x.log.2=a$"},
+		{"echo a >x.log.1; gzip x.log.1; touch -d @1000 x.log.1.gz",
+			"zcat x* | xz >x.log.1.xz; rm x*.gz; touch -d @900 x.log.1.xz",
+			"x.log.1.xz=(packed)"},
+		/* Of equal logs, one has the same time. */
+		{"echo a >x.log.1; cp x.log.1 x.log.2; touch -d @1000 x.log.1; touch -d @900 x.log.2",
+			"gzip x*", "x.log.1.gz=(packed) | x.log.2.gz=(packed)"},
 		/* Two files with the same log are one log, unless their times differ. */
 		{"echo a >x.log",
 			"echo b >>x.log; touch -d @1000 x.log; mv x.log x.log.1; gzip -k x*; xz x.log.1",
@@ -167,7 +182,7 @@ static void test_copytruncate(void)
 	run_finds("x.log@0=one$");
 	sh("echo two >>x.log; cp x.log x.log.1; echo three >x.log");
 	run_finds("+x.log.1@4=two$ | " COPYTRUNCATE " | x.log.1@0=one$ | x.log@0=three$");
-	sh("mv x.log.1 x.log.2; cp x.log x.log.1; echo one >x.log");
+	sh("mv x.log.1 x.log.2; cp -p x.log x.log.1; echo one >x.log");
 	run_finds("x.log.1=three$ | x.log.2@0=one$ | x.log.2@4=two$ | x.log@0=one$");
 	tree_end();
 }
