@@ -82,7 +82,8 @@ struct frame {
 	size_t path_len; /* length of the directory's part of walk.path; 0 for the top */
 	dev_t dev;
 	ino_t ino;
-	bool is_wanted; /* all files directly in it are wanted */
+	size_t filter_rule; /* filter_enter() */
+	bool is_wanted;     /* all files directly in it are wanted */
 };
 
 struct walk {
@@ -228,8 +229,10 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 }
 
 /* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
- * ancestor. Returns 0, 1 and a PROBLEM, or -errno if the scan cannot go on. */
-static int enter_directory(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+ * ancestor. filter_rule is filter_enter() for it. Returns 0, 1 and a PROBLEM, or -errno if the scan
+ * cannot go on. */
+static int enter_directory(
+	struct walk *walk, size_t filter_rule, struct scan_entry *ret, struct problem *ret_problem)
 {
 	struct frame *frames = reallocarray(walk->frames, walk->n_frames + 1, sizeof *frames);
 	if (!frames)
@@ -268,6 +271,7 @@ static int enter_directory(struct walk *walk, struct scan_entry *ret, struct pro
 		.path_len = strlen(relative),
 		.dev = st.st_dev,
 		.ino = st.st_ino,
+		.filter_rule = filter_rule,
 		.is_wanted = is_wanted};
 	return 0;
 }
@@ -316,13 +320,16 @@ static int visit_name(
 	const bool is_removal = is_removal_folder(&frame->names, i);
 	const bool accounts_for_all = walk->options->accounts_for_all;
 	if (tag == NAMES_DIRECTORY && !is_removal) {
+		const size_t rule = filter_enter(walk->options->filter, path, frame->filter_rule);
 		const bool is_left_out =
-			(!accounts_for_all && filter_prunes(walk->options->filter, path)) ||
+			(!accounts_for_all &&
+				filter_prunes_entered(walk->options->filter, path, rule)) ||
 			(walk->options->folders && !only_reaches_below(&walk->only, path));
-		return is_left_out ? 0 : enter_directory(walk, ret, ret_problem);
+		return is_left_out ? 0 : enter_directory(walk, rule, ret, ret_problem);
 	}
 	const bool is_wanted = frame->is_wanted || only_has(&walk->only, path);
-	const bool is_excluded = !filter_wants_file(walk->options->filter, path);
+	const bool is_excluded =
+		!filter_wants_file_in(walk->options->filter, path, frame->filter_rule);
 	if (!is_removal && (!is_wanted || (is_excluded && !accounts_for_all)))
 		return 0;
 	if (tag == NAMES_LINK && !walk->options->follow) {
@@ -355,7 +362,7 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 	if (!walk->path.len) { /* the first call enters the top directory */
 		text_add(&walk->path, ".");
 		r = walk->path.error ? scan_no_memory(ret_problem)
-				     : enter_directory(walk, ret, ret_problem);
+				     : enter_directory(walk, 0, ret, ret_problem);
 	}
 	while (r == 0 && walk->n_frames) {
 		struct frame *frame = &walk->frames[walk->n_frames - 1];

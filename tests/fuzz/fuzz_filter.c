@@ -1,6 +1,7 @@
-/* --exclude and --include: the last rule that matches decides, as if each were alone; and a
- * directory that is pruned holds nothing that is wanted. Lines: "+PATTERN" and "-PATTERN" are
- * rules, all others paths. The same bytes are also a file of patterns. */
+/* --exclude and --include: the last rule that matches decides, as if each were alone; a rule that
+ * matches a folder matches what is in it; and a folder that is pruned holds nothing that is wanted.
+ * Lines: "+PATTERN" and "-PATTERN" are rules, all others paths. The same bytes are also a file of
+ * patterns. */
 #include "fuzz.h"
 #include "scan/filter/filter.h"
 #include <errno.h>
@@ -37,15 +38,24 @@ static bool expected(const struct rules *rules, const char *path)
 	return rules->n == 0 || !rules->include[0];
 }
 
+/* Asks about a path, and about each folder above it as a walk does. */
 static void ask(const struct rules *rules, const char *path)
 {
-	char directory[PATH_MAX];
-	bool wanted = filter_wants_file(rules->all, path);
+	char folder[PATH_MAX];
+	const bool wanted = filter_wants_file(rules->all, path);
+	size_t rule = 0;
 	ENSURE(wanted == expected(rules, path));
-	for (const char *slash = path; wanted && (slash = strchr(slash, '/')); slash++) {
-		snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
-		ENSURE(!filter_prunes(rules->all, directory));
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+		for (size_t i = 0; i < rules->n; i++)
+			ENSURE(!filter_wants_file(rules->alone[i], folder) ||
+				filter_wants_file(rules->alone[i], path));
+		rule = filter_enter(rules->all, folder, rule);
+		const bool prunes = filter_prunes(rules->all, folder);
+		ENSURE(prunes == filter_prunes_entered(rules->all, folder, rule));
+		ENSURE(!wanted || !prunes);
 	}
+	ENSURE(wanted == filter_wants_file_in(rules->all, path, rule));
 }
 
 /* The bytes as a file of patterns: they are added, or the sentence says what is wrong with them. */

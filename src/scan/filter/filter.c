@@ -182,8 +182,8 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 struct rule {
 	size_t said; /* index of the call that has added it */
 	bool include;
-	bool directory; /* matches a directory and so everything in it */
-	bool base_name; /* the pattern is for the last component only */
+	bool folders_only; /* does not match a file itself */
+	bool base_name;    /* the pattern is for the last component only */
 	bool has_matched;
 	char *pattern; /* pattern for glob_matches(), for the base name or the whole path */
 };
@@ -210,15 +210,15 @@ void filter_free(struct filter *filter)
 	free(filter);
 }
 
-/* Adds a rule to those of the present call. "x/", and "x/" followed by "**", become a directory
- * rule for "x". A pattern that may match the tail of a path gets a component "**" in front. Returns
+/* Adds a rule to those of the present call. "x/", and "x/" followed by "**", become a rule for the
+ * folder "x". A pattern that may match the tail of a path gets a component "**" in front. Returns
  * as filter_add(). */
 static int add_pattern(struct filter *filter, bool include, const char *pattern)
 {
 	const bool anchored = pattern[0] == '/';
 	const char *body = pattern + anchored;
 	size_t len = strlen(body);
-	/* Length of the ending that makes it a pattern of directories. */
+	/* Length of the ending that makes it a pattern of folders. */
 	const size_t dropped = (len > 3 && strcmp(body + len - 3, "/**") == 0) ? 3
 			       : (len > 0 && body[len - 1] == '/')             ? 1
 									       : 0;
@@ -233,7 +233,7 @@ static int add_pattern(struct filter *filter, bool include, const char *pattern)
 	const bool inner_slash = memchr(body, '/', len) != NULL;
 	*rule = (struct rule){.said = filter->n_said,
 		.include = include,
-		.directory = dropped > 0,
+		.folders_only = dropped > 0,
 		.base_name = !anchored && !inner_slash};
 	if (asprintf(&rule->pattern, "%s%.*s", (!anchored && inner_slash) ? "**/" : "", (int)len,
 		    body) < 0)
@@ -309,55 +309,67 @@ int filter_add_rule(
 	return error;
 }
 
-static bool matches_path(const struct rule *rule, const char *path)
+/* Returns the number of the last rule that matches the path itself, or `above` if no later rule
+ * does. The rules before it are still tried until each has matched once, for filter_has_matched().
+ */
+static size_t last_match(struct filter *filter, const char *path, bool is_folder, size_t above)
 {
-	const char *slash = rule->base_name ? strrchr(path, '/') : NULL;
-	return glob_matches(rule->pattern, slash ? slash + 1 : path);
-}
-
-/* Whether the directory rule matches the directory in the first len bytes of `path`, or one above
- * it. */
-static bool matches_directory(const struct rule *rule, const char *path, size_t len)
-{
-	char directory[PATH_MAX];
-	if (!len)
-		return false;
-	if (len >= sizeof directory) /* files below such a path cannot be opened anyway */
-		len = sizeof directory - 1;
-	memcpy(directory, path, len);
-	directory[len] = '\0';
-	for (;;) {
-		if (matches_path(rule, directory))
-			return true;
-		char *slash = strrchr(directory, '/');
-		if (!slash)
-			return false;
-		*slash = '\0';
+	const char *name = path_name(path);
+	size_t last = above;
+	for (size_t i = filter->n; i > 0; i--) {
+		struct rule *rule = &filter->rules[i - 1];
+		if ((rule->has_matched && i <= last) || (rule->folders_only && !is_folder) ||
+			!glob_matches(rule->pattern, rule->base_name ? name : path))
+			continue;
+		rule->has_matched = true;
+		last = i > last ? i : last;
 	}
+	return last;
 }
 
-/* The last rule that matches decides. The rules before it are still tried until each has matched
- * once, for filter_has_matched(). */
-bool filter_wants_file(struct filter *filter, const char *relative)
+size_t filter_enter(struct filter *filter, const char *folder, size_t above)
+{
+	return filter ? last_match(filter, folder, true, above) : 0;
+}
+
+/* Returns filter_enter() for the folder that a path is in, beginning at the top. */
+static size_t enter_folder_of(struct filter *filter, const char *path)
+{
+	char folder[PATH_MAX];
+	size_t rule = 0;
+	/* Files below a path that is too long cannot be opened anyway. */
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		const size_t len = (size_t)(slash - path);
+		if (len >= sizeof folder)
+			break;
+		if (len == 0)
+			continue;
+		memcpy(folder, path, len);
+		folder[len] = '\0';
+		rule = filter_enter(filter, folder, rule);
+	}
+	return rule;
+}
+
+/* Whether this rule includes. Rule 0 stands for none: see filter.h. */
+static bool includes(const struct filter *filter, size_t rule)
+{
+	return rule ? filter->rules[rule - 1].include : !filter->rules[0].include;
+}
+
+bool filter_wants_file_in(struct filter *filter, const char *relative, size_t folder_rule)
 {
 	if (!filter || filter->n == 0)
 		return true;
-	bool is_decided = false, wants = !filter->rules[0].include;
-	const char *slash = strrchr(relative, '/');
-	const size_t folder_bytes = slash ? (size_t)(slash - relative) : 0;
-	for (size_t i = filter->n; i-- > 0;) {
-		struct rule *rule = &filter->rules[i];
-		if (is_decided && rule->has_matched)
-			continue;
-		if (rule->directory ? !matches_directory(rule, relative, folder_bytes)
-				    : !matches_path(rule, relative))
-			continue;
-		rule->has_matched = true;
-		wants = is_decided ? wants : rule->include;
-		is_decided = true;
-	}
+	const bool wants = includes(filter, last_match(filter, relative, false, folder_rule));
 	filter->has_left_out |= !wants;
 	return wants;
+}
+
+bool filter_wants_file(struct filter *filter, const char *relative)
+{
+	return filter_wants_file_in(
+		filter, relative, filter ? enter_folder_of(filter, relative) : 0);
 }
 
 bool filter_has_left_out(const struct filter *filter)
@@ -373,34 +385,24 @@ bool filter_has_matched(const struct filter *filter, size_t i)
 	return has_matched;
 }
 
-/* Whether the rule matches every file below the directory. */
-static bool rule_covers(const struct rule *rule, const char *directory)
+/* A file below the folder is wanted if the folder's rule includes, or if a later include matches
+ * the file or a folder in between. */
+bool filter_prunes_entered(struct filter *filter, const char *folder, size_t rule)
 {
-	if (rule->directory)
-		return matches_directory(rule, directory, strlen(directory));
-	return strcmp(rule->pattern, "**") == 0 ||
-	       (rule->base_name && strcmp(rule->pattern, "*") == 0);
+	if (!filter || filter->n == 0 || includes(filter, rule))
+		return false;
+	for (size_t i = rule; i < filter->n; i++) {
+		const struct rule *later = &filter->rules[i];
+		if (later->include &&
+			(later->base_name || glob_may_match_below(later->pattern, folder)))
+			return false;
+	}
+	filter->has_left_out = true;
+	return true;
 }
 
-/* From the last rule to the first: an include that may match a file below the directory keeps it,
- * and an exclude that matches all files below it prunes it. If no rule does either, the default of
- * filter.h decides. */
-bool filter_prunes(struct filter *filter, const char *relative_directory)
+bool filter_prunes(struct filter *filter, const char *folder)
 {
-	if (!filter || filter->n == 0)
-		return false;
-	for (size_t i = filter->n; i-- > 0;) {
-		struct rule *rule = &filter->rules[i];
-		const bool prunes = !rule->include && rule_covers(rule, relative_directory);
-		const bool keeps = rule->include &&
-				   (rule->base_name || rule_covers(rule, relative_directory) ||
-					   glob_may_match_below(rule->pattern, relative_directory));
-		rule->has_matched |= prunes; /* an include that keeps the directory may match later,
-						but has not yet */
-		filter->has_left_out |= prunes;
-		if (prunes || keeps)
-			return prunes;
-	}
-	filter->has_left_out |= filter->rules[0].include;
-	return filter->rules[0].include;
+	const size_t above = filter ? enter_folder_of(filter, folder) : 0;
+	return filter_prunes_entered(filter, folder, filter_enter(filter, folder, above));
 }

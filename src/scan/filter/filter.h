@@ -10,10 +10,11 @@
  *
  * A pattern without '/' (except at its end) matches the base name anywhere. A leading '/' anchors
  * the pattern at the source. A pattern with another '/' matches the whole relative path, or its
- * tail after any '/'. A trailing '/' matches directories only, with all that is in them.
+ * tail after any '/'. A pattern that matches a folder matches everything in it. A pattern with a
+ * trailing '/' matches only folders.
  *
- * The last rule that matches decides. A path that no rule matches is excluded if the first rule is
- * an include, and included otherwise. */
+ * The last rule that matches a file or a folder above it decides. A file that no rule matches is
+ * excluded if the first rule is an include, and included otherwise. */
 struct filter;
 int filter_new(struct filter **ret); /* 0 or -ENOMEM */
 void filter_free(struct filter *filter);
@@ -25,12 +26,22 @@ int filter_add_rule(
 	struct filter *filter, const struct s3once_rule *rule, struct problem *ret_problem);
 /* Whether a file at this path relative to its source is to be uploaded. */
 bool filter_wants_file(struct filter *filter, const char *relative);
-/* Whether a directory may be skipped whole: no file below it can be wanted. */
-bool filter_prunes(struct filter *filter, const char *relative_directory);
-/* Whether rule i, in the order in which they were added, has matched any path of the two calls
+/* Whether a folder may be skipped whole: no file below it can be wanted. */
+bool filter_prunes(struct filter *filter, const char *folder);
+
+/* The same for a walk, which enters a folder once, and asks about each name in it.
+ *
+ * filter_enter() returns the number, from 1, of the last rule that matches the folder or one above
+ * it; 0: none. `above` is this number for the folder that it is in; 0 at the top. The two questions
+ * take the number for the folder of the file, and for the folder itself. */
+size_t filter_enter(struct filter *filter, const char *folder, size_t above);
+bool filter_wants_file_in(struct filter *filter, const char *relative, size_t folder_rule);
+bool filter_prunes_entered(struct filter *filter, const char *folder, size_t rule);
+
+/* Whether rule i, in the order in which they were added, has matched any path of the calls
  * above. The patterns of a file are one rule. */
 bool filter_has_matched(const struct filter *filter, size_t i);
-/* Whether the two calls above have left out any path. */
+/* Whether the calls above have left out any path. */
 bool filter_has_left_out(const struct filter *filter);
 
 /* Whether the pattern is well formed: every '[' closed. */

@@ -29,10 +29,12 @@ static void test_files(void)
 		{{"-*.tmp"}, "a.tmp", false},
 		{{"-*.tmp"}, "x/y/a.tmp", false},
 		{{"-*.tmp"}, "a.tmp.log", true},
-		{{"-*.tmp"}, "a.tmp/log", true},
+		{{"-*.tmp"}, "a.tmp/log", false},
 		{{"-a"}, "a", false},
 		{{"-a"}, "b/a", false},
-		{{"-a"}, "a/b", true},
+		{{"-a"}, "a/b", false},
+		{{"-a"}, "x/a/b/c", false},
+		{{"-a"}, "x/ab/c", true},
 		{{"-a?c"}, "abc", false},
 		{{"-a?c"}, "ac", true},
 		{{"-a?c"},
@@ -50,8 +52,10 @@ static void test_files(void)
 		/* a leading slash anchors */
 		{{"-/a"}, "a", false},
 		{{"-/a"}, "b/a", true},
+		{{"-/a"}, "a/b/c", false},
+		{{"-/a"}, "b/a/c", true},
 		{{"-/*"}, "a", false},
-		{{"-/*"}, "a/b", true},
+		{{"-/*"}, "a/b", false},
 		{{"-/**"}, "a/b", false},
 		{{"-/a/*.log"}, "a/x.log", false},
 		{{"-/a/*.log"}, "a/b/x.log", true},
@@ -61,7 +65,11 @@ static void test_files(void)
 		{{"-a/b"}, "a/b", false},
 		{{"-a/b"}, "x/a/b", false},
 		{{"-a/b"}, "xa/b", true},
-		{{"-a/b"}, "a/b/c", true},
+		{{"-a/b"}, "a/b/c", false},
+		{{"-a/b"}, "x/a/b/c/d", false},
+		{{"-priv/*"}, "priv/deep/er/k", false},
+		{{"-priv/*"}, "priv", true},
+		{{"-priv/*"}, "private/k", true},
 		{{"-a/?/c"}, "a/b/c", false},
 		{{"-a?b/c"}, "a/b/c", true},
 		/* two stars cross */
@@ -114,6 +122,14 @@ static void test_files(void)
 		{{"-*.log", "+keep.log", "-/x/"}, "x/keep.log", false},
 		{{"-logs/", "+/logs/keep"}, "logs/keep", true},
 		{{"-logs/", "+/logs/keep"}, "logs/lose", false},
+		{{"-logs", "+/logs/keep"}, "logs/keep/it", true},
+		{{"-logs", "+/logs/keep", "-*.tmp"}, "logs/keep/it.tmp", false},
+		{{"-logs", "+/logs/keep", "-*.tmp"}, "logs/keep/old.tmp/it", false},
+		{{"-*", "+keep"}, "a/keep/b", true},
+		{{"-*", "+keep"}, "a/keeper/b", false},
+		{{"-/*", "+/*/"}, "a/b", true},
+		{{"-/*", "+/*/"}, "a", false},
+		{{"+keep", "-keep/a"}, "keep/a/b", false},
 		/* an include first: all else is excluded */
 		{{"+*.log"}, "a.log", true},
 		{{"+*.log"}, "a.txt", false},
@@ -121,6 +137,8 @@ static void test_files(void)
 		{{"+*.log", "-debug.log"}, "x/info.log", true},
 		{{"+/a/"}, "a/b/c", true},
 		{{"+/a/"}, "b", false},
+		{{"+a"}, "x/a/b/c", true},
+		{{"+a", "+b/c"}, "x/b/c/d", true},
 		/* stars that would take a naive matcher for ever */
 		{{"-*a*a*a*a*a*a*a*a*b"}, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 			true},
@@ -151,8 +169,20 @@ static void test_prunes(void)
 		{{"-*"}, "a", true},
 		{{"-**"}, "a", true},
 		{{"-/**"}, "a", true},
-		{{"-/*"}, "a", false},
-		{{"-*.log"}, "a.log", false},
+		{{"-/*"}, "a", true},
+		{{"-*.log"}, "a.log", true},
+		{{"-*.log"}, "a.log/b", true},
+		{{"-*.log"}, "a", false},
+		{{"-a"}, "a", true},
+		{{"-a/*"}, "a/b", true},
+		{{"-a/b"}, "x/a/b", true},
+		{{"-*.log", "+b"}, "a.log", false},
+		{{"-*.log", "+b", "-*"}, "a.log", true},
+		{{"+a"}, "a", false},
+		{{"+a"}, "a/b", false},
+		{{"+/a"}, "a/b", false},
+		{{"+/a"}, "b", true},
+		{{"+a", "-b"}, "a/b", true},
 		{{"-a/", "+keep"}, "a", false},
 		{{"-a/", "+/a/keep"}, "a", false},
 		{{"-a/", "+/b/keep"}, "a", true},
@@ -237,6 +267,47 @@ static void test_against_reference(void)
 	CHECK(matched > 1000);
 }
 
+/* filter_wants_file() as a walk asks it: folder by folder. */
+static bool wants_by_steps(struct filter *filter, const char *path)
+{
+	char folder[32];
+	size_t rule = 0;
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+		rule = filter_enter(filter, folder, rule);
+	}
+	return filter_wants_file_in(filter, path, rule);
+}
+
+/* Whether the pattern alone matches a file at this path. */
+static bool matches_file(const char *pattern, const char *path)
+{
+	struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
+	const bool matches =
+		filter_add(filter, true, pattern) == 0 && filter_wants_file(filter, path);
+	filter_free(filter);
+	return matches;
+}
+
+/* A pattern that matches a folder's name matches all files in the folder. */
+static void test_matches_what_is_in_a_folder(void)
+{
+	size_t matched = 0;
+	for (int i = 0; i < 100000; i++) {
+		char pattern[12], folder[8], path[20], name[8];
+		random_string("ab/*?", 6, pattern);
+		random_string("aab/", 5, folder);
+		random_string("ab", 3, name);
+		snprintf(path, sizeof path, "%s/%s", folder, name);
+		if (folder[0] == '/' || !matches_file(pattern, folder))
+			continue;
+		matched++;
+		if (!CHECK(matches_file(pattern, path)))
+			fprintf(stderr, "\t%s %s\n", pattern, path);
+	}
+	CHECK(matched > 1000);
+}
+
 static void test_prunes_nothing_wanted(void)
 {
 	size_t pruned = 0;
@@ -253,9 +324,11 @@ static void test_prunes_nothing_wanted(void)
 		random_string("ab", 2, directory);
 		random_string("ab/ab", 5, name);
 		snprintf(path, sizeof path, "%s/%s", directory, name);
+		const bool wants = filter_wants_file(filter, path);
+		CHECK_INT(wants_by_steps(filter, path), wants);
 		if (filter_prunes(filter, directory)) {
 			pruned++;
-			if (!CHECK(!filter_wants_file(filter, path)))
+			if (!CHECK(!wants))
 				fprintf(stderr, "\t%c%s %c%s %c%s %s\n", rules[0][0], patterns[0],
 					rules[1][0], patterns[1], rules[2][0], patterns[2], path);
 		}
@@ -362,6 +435,7 @@ int main(void)
 	test_files_of_patterns();
 	test_what_has_matched();
 	test_against_reference();
+	test_matches_what_is_in_a_folder();
 	test_prunes_nothing_wanted();
 	return check_result();
 }
