@@ -39,7 +39,7 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* Whole dates, months, and weeks; the year first or last. */
 #define DATE                                                                                       \
 	"(" YEAR MONTH DAY "|" YEAR "[-_.]" MONTH "[-_.]" DAY "|" YEAR "[-_.]?" MONTH "|" YEAR     \
-	"-W?[0-5][0-9]|" DAY "-" MONTH "-" YEAR "|" MONTH "-" DAY "-" YEAR ")"
+	"-W?[0-5][0-9]|" DAY "[-_.]?" MONTH "[-_.]?" YEAR "|" MONTH "[-_.]?" DAY "[-_.]?" YEAR ")"
 #define TIME "([T_.-]?" HOUR "(" BREAK SIXTY "(" BREAK SIXTY ")?)?(Z|[+-][0-9]{4})?)"
 
 /* The rotation is the longest of these at the end of the name: DATED, a date that a time, the

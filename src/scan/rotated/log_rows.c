@@ -2,6 +2,7 @@
  * growing_logs.c reads the rows of one family, decides, and writes the changes in one transaction.
  * Other runs may do the same meanwhile: each row has a version, and the loser rereads. */
 #include "scan/rotated/log_rows.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "base/statements.h"
 #include <errno.h>
@@ -68,7 +69,7 @@ static const char *const sql[STATEMENTS] = {
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
-	[ELSEWHERE] = ("SELECT directory || '/' || family FROM logs"
+	[ELSEWHERE] = ("SELECT directory || '/' || family, directory = ?2 FROM logs"
 		       " WHERE (directory, family) <> (?2, ?3) AND scope = ?1 AND file = ?4"),
 };
 /* clang-format on */
@@ -274,7 +275,14 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 	sqlite3_bind_blob(s, 4, file->bytes, (int)file->n, SQLITE_STATIC);
 	/* An error counts as no row. log_rows_keep() then refuses a second row of the file. */
 	const bool is_elsewhere = sqlite3_step(s) == SQLITE_ROW;
-	if (is_elsewhere)
+	if (is_elsewhere && sqlite3_column_int(s, 1))
+		problem_set(ret_problem,
+			"is known as a log of %s: it is a hard link, or was renamed, and its name has "
+			"no form in which rotated logs are known (rotation-names.md): rename it, for "
+			"example to %s.1, or exclude it",
+			quote(column_string(s, 0)).text,
+			quote(path_name(column_string(s, 0))).text);
+	else if (is_elsewhere)
 		problem_set(ret_problem,
 			"is known as a log of %s: it was moved, or is a hard link; logs that grow "
 			"have to stay in their folder: move it back, or exclude it",

@@ -408,8 +408,9 @@ static void test_files_that_cannot_be_judged(void)
 	sh("rm x.log.1; mv x.log y.log; echo two >y.log.1");
 	struct text moved = TEXT(1000);
 	text_addf(&moved,
-		"y.log.1=two$ | y.log: is known as a log of %s/t/x.log: it was moved, or is a hard "
-		"link; logs that grow have to stay in their folder: move it back, or exclude it",
+		"y.log.1=two$ | y.log: is known as a log of %s/t/x.log: it is a hard link, or was "
+		"renamed, and its name has no form in which rotated logs are known "
+		"(rotation-names.md): rename it, for example to x.log.1, or exclude it",
 		tree_path);
 	run_finds(text_string(&moved));
 	text_clear(&moved);
