@@ -215,11 +215,14 @@ static void test_what_replaces(void)
 	put_row(&audit, "c//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
 	put_row(&audit, "d//x s3://held", 4, 200, 0);
 	put_row(&audit, "d//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "e//x s3://y s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "e//x s3://right", 0, 200, 200);
 	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
 	CHECK_STRING(said, "a//x s3://before idle\na//x s3://wrong idle failed !\n"
 			   "b//x s3://same idle\nb//x s3://wrong idle failed replaced\n"
 			   "c//x s3://later idle\nc//x s3://wrong idle failed replaced\n"
-			   "d//x s3://held idle\nd//x s3://wrong idle failed !\n");
+			   "d//x s3://held idle\nd//x s3://wrong idle failed !\n"
+			   "e//x s3://right idle\ne//x s3://y s3://wrong idle failed !\n");
 	audit_asked(&audit, "");
 	audit_end(&audit);
 }

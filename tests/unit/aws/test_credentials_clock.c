@@ -5,6 +5,7 @@
 #include "aws/call.h"
 #include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -303,6 +304,159 @@ static void test_guesses(void)
 	credentials_chain_free(chain);
 }
 
+/* The first words of the lines that were logged, and the last one of them. */
+struct lines {
+	char first[1000], last[1000];
+};
+
+static void note_line(void *arg, enum log_level level, const char *line)
+{
+	struct lines *lines = arg;
+	const size_t n = strlen(lines->first);
+	snprintf(lines->first + n, sizeof lines->first - n, "%.*s|", (int)strcspn(line, ":"), line);
+	snprintf(lines->last, sizeof lines->last, "%s", line);
+}
+
+/* Each trouble is told once, and the next one again. */
+static void test_lines(void)
+{
+	struct lines lines = {.first = ""};
+	char until[21];
+	wall_s = WALL_S;
+	write_keys("first", 3600);
+	struct credentials_chain *chain = chain_of(300000);
+	log_set_level(LOG_INFO);
+	log_set_sink(note_line, &lines);
+	get(chain, "first");
+	credentials_accepted(chain);
+	for (unsigned i = 0; i < 2; i++) {
+		clock_format_iso(wall_s + 3600, until);
+		CHECK_INT(unlink("keys.json"), 0);
+		CHECK_STRING(lines.first, "");
+		for (unsigned failures = 0; failures < 3; failures++) {
+			const unsigned before = loads(chain);
+			pass_s(failures ? 31 : 2701);
+			wake(chain);
+			for (unsigned k = 0; k < 1000 && loads(chain) == before; k++)
+				usleep(5000);
+		}
+		get(chain, i ? "next" : "first");
+		CHECK_STRING(lines.first, "the credentials cannot be renewed|");
+		CHECK(strstr(lines.last, until));
+		wall_s += 3600;
+		check_waits(chain);
+		check_waits(chain);
+		CHECK_STRING(lines.first, "the credentials cannot be renewed|paused|");
+		CHECK(strstr(lines.last, "up to 300 s"));
+		write_keys("next", 3600);
+		boot_shift_ns += 31 * (int64_t)NS_PER_S;
+		wake(chain);
+		get(chain, "next");
+		CHECK_STRING(lines.first, "the credentials cannot be renewed|paused|"
+					  "there are valid credentials again|");
+		lines.first[0] = '\0';
+	}
+	credentials_chain_free(chain);
+	log_set_sink(NULL, NULL);
+	log_set_level(LOG_WARNING);
+}
+
+/* Keys that a server has refused stay refused, however often they are loaded, until there are
+ * others, which may be refused in turn. */
+static void test_refused_keys(void)
+{
+	wall_s = WALL_S;
+	write_keys("first", 0);
+	struct credentials_chain *chain = chain_of(300000);
+	unsigned generation = get(chain, "first");
+	credentials_accepted(chain);
+	for (unsigned i = 0; i < 2; i++) {
+		const unsigned first = loads(chain);
+		CHECK(credentials_refused(chain, generation, true, NULL));
+		CHECK(loads(chain) > first);
+		check_waits(chain);
+		for (unsigned k = 0; k < 2; k++) {
+			const unsigned before = loads(chain);
+			boot_shift_ns += 31 * (int64_t)NS_PER_S;
+			wake(chain);
+			for (unsigned n = 0; n < 1000 && loads(chain) == before; n++)
+				usleep(5000);
+			CHECK(loads(chain) > before);
+			check_waits(chain);
+		}
+		uv_mutex_lock(&chain->mutex);
+		CHECK(chain->locked.failures >= 3); /* so that the next load is further away */
+		uv_mutex_unlock(&chain->mutex);
+		write_keys(i ? "third" : "second", 0);
+		boot_shift_ns += 31 * (int64_t)NS_PER_S;
+		wake(chain);
+		CHECK_INT(get(chain, i ? "third" : "second"), ++generation);
+		uv_mutex_lock(&chain->mutex);
+		CHECK_INT(chain->locked.failures, 0);
+		uv_mutex_unlock(&chain->mutex);
+	}
+	credentials_chain_free(chain);
+}
+
+static void write_file(const char *path, const char *text, int64_t mtime_s)
+{
+	const struct timespec times[] = {{mtime_s, 0}, {mtime_s, 0}};
+	FILE *file = fopen(path, "w");
+	CHECK(fputs(text, file) >= 0);
+	fclose(file);
+	CHECK_INT(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+#define KEYS(key) "[f]\naws_access_key_id=" key "\naws_secret_access_key=s\n"
+
+/* A file that was written looks other than before in one thing at least. */
+static void test_files(void)
+{
+	static const struct {
+		const char *written, *text;
+		int64_t mtime_s;
+		const char *renamed, *key;
+	} writes[] = {{"shared", KEYS("k2") "#", 1000, NULL, "k2"},
+		{"shared", KEYS("k3") "#", 1001, NULL, "k3"},
+		{"other", KEYS("k4") "#", 1001, "shared", "k4"},
+		{"own", "[profile f]\n# another\n", 1000, NULL, "k4"}};
+	const struct credentials_options options = {
+		.profile = "f", .config_path = "own", .credentials_path = "shared"};
+	struct credentials_chain *chain;
+	struct lines lines = {.first = ""};
+	if (credentials_chain_new(&options, &chain))
+		abort();
+	write_file("own", "[profile f]\n", 1000);
+	/* Before the first ones, only calls look for some. */
+	get(chain, NULL);
+	write_file("shared", KEYS("k1"), 1000);
+	pass_s(3600);
+	check_loads(chain, 1);
+	get(chain, "k1");
+	unsigned n = 2;
+	for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+		pass_s(3);
+		check_loads(chain, n);
+		write_file(writes[i].written, writes[i].text, writes[i].mtime_s);
+		if (writes[i].renamed)
+			CHECK_INT(rename(writes[i].written, writes[i].renamed), 0);
+		pass_s(3);
+		bool good = check_loads(chain, ++n);
+		get(chain, writes[i].key);
+		if (!good)
+			fprintf(stderr, "	write %zu\n", i);
+	}
+	/* What cannot be read changes nothing for the keys that never expire. */
+	log_set_sink(note_line, &lines);
+	CHECK_INT(unlink("shared"), 0);
+	pass_s(3);
+	check_loads(chain, ++n);
+	get(chain, "k4");
+	CHECK(strstr(lines.last, "those in use are good for now, trying on"));
+	credentials_chain_free(chain);
+	log_set_sink(NULL, NULL);
+}
+
 int main(void)
 {
 	static const char *const names[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
@@ -322,6 +476,9 @@ int main(void)
 	test_pauses();
 	test_no_expiry();
 	test_guesses();
+	test_lines();
+	test_refused_keys();
+	test_files();
 	scratch_remove();
 	return check_result();
 }
