@@ -201,6 +201,44 @@ static void test_together(void)
 	}
 }
 
+/* The later value of a setting replaces the earlier one, and others stay. */
+static void test_replaced(void)
+{
+	static const struct {
+		const char *settings[4];
+		const char *sent; /* all that a request which stores an object has */
+	} tests[] = {
+		{{"storage-class=GLACIER", "storage-class=STANDARD_IA"},
+			"x-amz-storage-class: STANDARD_IA\n"},
+		{{"metadata=a=1", "metadata=b=2", "metadata=A=3"},
+			"x-amz-meta-b: 2\nx-amz-meta-a: 3\n"},
+		{{"tag=a=1", "tag=b=2", "tag=a=3"}, "x-amz-tagging: b=2&a=3\n"},
+		{{"header=Cache-Control: no-store", "header=cache-control: no-cache"},
+			"cache-control: no-cache\n"},
+		{{"object-lock=GOVERNANCE:2998-01-01T00:00:00Z",
+			 "object-lock=COMPLIANCE:2999-01-01T00:00:00Z"},
+			"x-amz-object-lock-mode: COMPLIANCE\n"
+			"x-amz-object-lock-retain-until-date: 2999-01-01T00:00:00Z\n"},
+		{{"sse=aws:kms", "sse-kms-key-id=k", "sse-kms-key-id=l"},
+			"x-amz-server-side-encryption: aws:kms\n"
+			"x-amz-server-side-encryption-aws-kms-key-id: l\n"},
+		{{"acl=private", "acl=public-read"}, "x-amz-acl: public-read\n"},
+	};
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+		struct s3_headers *headers = headers_of(tests[i].settings);
+		const struct call_header *list;
+		struct problem problem = {0};
+		struct text sent = TEXT(1000);
+		CHECK_INT(s3_headers_prepare(headers, &problem), 0);
+		const size_t n = s3_headers_of(headers, true, &list);
+		for (size_t k = 0; k < n; k++)
+			text_addf(&sent, "%s: %s\n", list[k].name, list[k].value);
+		CHECK_STRING(text_string(&sent), tests[i].sent);
+		text_clear(&sent);
+		s3_headers_free(headers);
+	}
+}
+
 static void test_too_much_metadata(void)
 {
 	char value[1600] = "a=";
@@ -297,6 +335,7 @@ int main(void)
 	scratch_make();
 	test_values();
 	test_together();
+	test_replaced();
 	test_too_much_metadata();
 	test_kept();
 	scratch_remove();
