@@ -3,6 +3,7 @@
 #include "audit.h"
 #include "audit/verify.h"
 #include "base/clock.h"
+#include "lease/process.h"
 #include "manifest/manifest_file.h"
 #include <stdatomic.h>
 #include <time.h>
@@ -320,6 +321,46 @@ static void test_states(void)
 		}
 }
 
+/* An uploader of this host whose process has ended, as after a kill, is at work no more, whatever
+ * is left of its lease. */
+static void test_uploader_that_was_killed(void)
+{
+	for (unsigned is_gone = 0; is_gone < 2; is_gone++) {
+		struct fixture f;
+		struct verify_end ended;
+		struct process self;
+		struct item item = {0}, present = {0};
+		if (!begin(&f, NULL, 0))
+			return;
+		process_self(&self);
+		const struct {
+			const char *name, *text;
+		} texts[] = {{"state", "open"}, {"version", "v"}, {"host", self.host},
+			{"boot", self.boot}, {"machine", self.machine}, {"board", self.board},
+			{"pid_space", self.pid_space}, {"time_space", self.time_space}};
+		for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+			if (*texts[i].text)
+				item_set_string(&item, texts[i].name, texts[i].text);
+		item_set_number(&item, "lease", 100000);
+		item_set_number(&item, "pid", self.pid);
+		item_set_number(&item, "start", (int64_t)self.start + is_gone);
+		CHECK_INT(f.audit.real->write(f.audit.conn, (struct item_key){"session#s", "-"},
+				  &(struct item_write){.item = &item}, &no_limits, &present,
+				  &f.audit.problem),
+			OUTCOME_OK);
+		item_clear(&item);
+		item_clear(&present);
+		AUDIT_PUT(&f.audit, "k", .state = "claimed", .session = "s");
+		const struct verify verify = verify_of(&f);
+		CHECK_INT(verify_one(&verify, &verify.place.own, "k", &ended, &f.audit.problem),
+			OUTCOME_OK);
+		CHECK_STRING(f.seen, is_gone ? "?k " : "");
+		CHECK_INT(ended.counts.of[is_gone ? FINDING_UNSENT : FINDING_UNFINISHED], 1);
+		audit_asked(&f.audit, "");
+		end(&f);
+	}
+}
+
 #define CONTENT(etag, content)                                                                     \
 	AUDIT_STEP("206", "Content-Length: 3\r\nETag: \"" etag "\"\r\n", content)
 #define NO_SUM(size, etag)                                                                         \
@@ -517,15 +558,19 @@ static void test_one_key(void)
 	static const struct {
 		const char *key, *suffix, *given;
 		bool is_found;
+		const char *state; /* NULL: done */
 	} rows[] = {{"a", ".gz", "a", true}, {"a", ".gz", "a.gz", true}, {"a", NULL, "a", true},
-		{"a", NULL, "a.gz", false}, {"a", ".gz", "a.xz", false}, {"b", NULL, "a", false}};
+		{"a", NULL, "a.gz", false}, {"a", ".gz", "a.xz", false},
+		{"b", NULL, "a", false}, /* "a.gz" may be another file's */
+		{"a", NULL, "a.gz", false, "failed"}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct script_step step = AUDIT_HEAD("3", "e1", "AAAAAA==");
 		struct fixture f;
 		struct verify_end ended;
 		if (!begin(&f, &step, 1))
 			return;
-		AUDIT_PUT(&f.audit, rows[i].key, .state = "done", .suffix = rows[i].suffix);
+		AUDIT_PUT(&f.audit, rows[i].key, .state = rows[i].state ? rows[i].state : "done",
+			.suffix = rows[i].suffix);
 		const struct verify verify = verify_of(&f);
 		CHECK_INT(verify_one(&verify, &verify.place.own, rows[i].given, &ended,
 				  &f.audit.problem),
@@ -891,6 +936,8 @@ static void test_sums_of_a_manifest(void)
 			VERIFY_BY_DOWNLOAD, "=k "},
 		{"AAAAAQ==-2", "", "e2", VERIFY_BY_HEAD, "=k ", true},
 		{"AAAAAA==-2", "", "e2", VERIFY_BY_HEAD, "*k ", true},
+		{"AAAAAQ==-2", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=-2", "e2",
+			VERIFY_BY_HEAD, "=k ", true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const bool by_head = rows[i].by == VERIFY_BY_HEAD;
@@ -1002,6 +1049,7 @@ int main(void)
 	test_errors_and_resume();
 	test_stop();
 	test_states();
+	test_uploader_that_was_killed();
 	test_comparisons();
 	test_refused();
 	test_marks_that_change();
