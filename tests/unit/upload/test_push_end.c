@@ -1,7 +1,9 @@
 /* The end of a run says what the disk has: the marks are synced before, and if that fails, the run
- * has failed. */
+ * has failed. After that come the manifest, the row of the job and the summary. */
 #include "../script_server.h"
+#include "marks/job_row.h"
 #include "upload/push_struct.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +14,11 @@ static struct {
 	const struct store_ops *real;
 	enum outcome outcome; /* of each sync; OK: it is done */
 	unsigned n;
-	char said[400]; /* the last sentence of FATAL */
+	char said[400];                /* the last sentence of FATAL */
+	unsigned summaries, manifests; /* events: a manifest may be stored or not */
+	enum s3once_event_type last;
+	const char *removes; /* a file that is removed when the run has begun; NULL: none */
+	bool stops;          /* the run is asked to stop then */
 } syncs;
 
 static enum outcome note_sync(
@@ -34,8 +40,16 @@ static void on_event(void *arg, const struct s3once_event *event)
 {
 	if (event->type == S3ONCE_EVENT_FATAL)
 		snprintf(syncs.said, sizeof syncs.said, "%s", event->text);
+	syncs.last = event->type;
+	syncs.summaries += event->type == S3ONCE_EVENT_SUMMARY;
+	syncs.manifests +=
+		event->type == S3ONCE_EVENT_MANIFEST || event->type == S3ONCE_EVENT_MANIFEST_FAILED;
 	if (event->type != S3ONCE_EVENT_START)
 		return;
+	if (syncs.removes)
+		unlink(syncs.removes);
+	if (syncs.stops)
+		s3once_push_stop(syncs.push);
 	struct store *store = syncs.push->run.store;
 	syncs.real = store->ops;
 	syncs.ops = *store->ops;
@@ -49,22 +63,47 @@ static const struct {
 	enum s3once_exit exit;
 	unsigned n;
 	const char *says;
+	bool wants_manifest, removes_marks, stops, has_link;
+	unsigned manifests;
 } rows[] = {
 	{OUTCOME_OK, false, S3ONCE_EXIT_OK, 1, ""},
 	{OUTCOME_SETUP, false, S3ONCE_EXIT_SETUP, 1, "as the test wants"},
 	{OUTCOME_ABANDONED, false, S3ONCE_EXIT_SETUP, 1, "as the test wants"},
 	{OUTCOME_OK, true, S3ONCE_EXIT_OK, 0, ""},
+	/* The server's answers do not prove a manifest. */
+	{OUTCOME_OK, false, S3ONCE_EXIT_FILES, 1, "", .wants_manifest = true, .manifests = 1},
+	{OUTCOME_OK, false, S3ONCE_EXIT_FILES, 1, "", .wants_manifest = true, .manifests = 1,
+		.has_link = true},
+	{OUTCOME_SETUP, false, S3ONCE_EXIT_SETUP, 1, "as the test wants", .wants_manifest = true},
+	{OUTCOME_OK, false, S3ONCE_EXIT_STOPPED, 1, "", .wants_manifest = true, .stops = true},
+	{OUTCOME_OK, true, S3ONCE_EXIT_OK, 0, "", .wants_manifest = true},
+	{OUTCOME_OK, false, S3ONCE_EXIT_FILES, 1, "", .has_link = true},
+	{OUTCOME_OK, false, S3ONCE_EXIT_SETUP, 1, "was removed or replaced while this run had it",
+		.removes_marks = true},
 };
+
+/* Whether the end of the run is in the row of its job, with this exit status. */
+static bool job_has_ended(struct s3once_push *push, enum s3once_exit exit)
+{
+	struct job_row jobs[2] = {{.exit = -1}};
+	struct problem problem;
+	size_t n = 0;
+	CHECK_INT(job_rows_read(push->conn, NULL, 2, &(struct call_limits){0}, jobs, &n, &problem),
+		OUTCOME_OK);
+	return n == 1 && jobs[0].exit == (int)exit;
+}
 
 int main(void)
 {
-	char folder[] = "/tmp/push_end.XXXXXX", marks[64], database[64], tree[64], text[256];
+	char folder[] = "/tmp/push_end.XXXXXX", marks[64], database[64], tree[64], link[80],
+	     text[256];
 	setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE", 1);
 	setenv("AWS_SECRET_ACCESS_KEY", "example", 1);
 	CHECK(mkdtemp(folder) != NULL);
 	snprintf(marks, sizeof marks, "sqlite:%s/db", folder);
 	snprintf(database, sizeof database, "%s/db", folder);
 	snprintf(tree, sizeof tree, "%s/tree", folder);
+	snprintf(link, sizeof link, "%s/link", tree);
 	CHECK_INT(mkdir(tree, 0700), 0);
 	const char *const sources[] = {tree};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -83,13 +122,30 @@ int main(void)
 			.give_up_after_ms = 10000,
 			.marks = marks,
 			.dry_run = rows[i].is_dry,
+			.manifest = rows[i].wants_manifest,
 			.callback = on_event};
 		memset(&syncs, 0, sizeof syncs);
 		syncs.outcome = rows[i].sync;
+		syncs.removes = rows[i].removes_marks ? database : NULL;
+		syncs.stops = rows[i].stops;
+		unlink(database);
+		if (rows[i].is_dry) /* which has marks, and leaves them as they are */
+			close(open(database, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		if (rows[i].has_link)
+			CHECK_INT(symlink("x", link), 0);
 		if (!CHECK_INT(s3once_push_new(&options, &syncs.push, text, sizeof text), 0))
 			break;
 		bool good = CHECK_INT(s3once_push_run(syncs.push), rows[i].exit);
+		unlink(link);
 		good &= CHECK_INT(syncs.n, rows[i].n);
+		good &= CHECK_INT(syncs.manifests, rows[i].manifests);
+		/* The summary is the last word, and has the counts that the caller gets. */
+		good &= CHECK_INT(syncs.summaries, 1);
+		good &= CHECK_INT(syncs.last, S3ONCE_EVENT_SUMMARY);
+		good &= CHECK_INT(s3once_push_counts(syncs.push)->found, rows[i].has_link);
+		good &= CHECK_INT(s3once_push_counts(syncs.push)->links, rows[i].has_link);
+		if (!rows[i].removes_marks)
+			good &= CHECK_INT(job_has_ended(syncs.push, rows[i].exit), !rows[i].is_dry);
 		good &= CHECK(strstr(syncs.said, rows[i].says) != NULL);
 		if (!good)
 			fprintf(stderr, "\trow %zu: %s\n", i, syncs.said);
