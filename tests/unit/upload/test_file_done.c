@@ -395,6 +395,51 @@ static void test_first_looks(void)
 	}
 }
 
+/* What is said of each setting that the object lacks. */
+static void test_ignored_settings(void)
+{
+	static const struct {
+		struct s3once_setting setting;
+		const char *reply; /* to the HEAD */
+		const char *said[2];
+	} tests[] = {
+		{{"storage-class", "GLACIER_IR"}, SHOWN(""),
+			{"ignored --storage-class GLACIER_IR: ", "k is stored as STANDARD; "}},
+		{{"storage-class", "GLACIER_IR"}, SHOWN("x-amz-storage-class: GLACIER\r\n"),
+			{"ignored --storage-class GLACIER_IR: ", "k is stored as GLACIER; "}},
+		{{"metadata", "a=b"}, SHOWN(""),
+			{"ignored --metadata: ", "k does not have all of this metadata; "}},
+		{{"metadata", "a=b"}, SHOWN("x-amz-meta-a: b\r\n"), {NULL}},
+		{{"tag", "a=b"}, SHOWN(""),
+			{"ignored --tag: ", "k does not have all of these tags; "}},
+		{{"header", "Cache-Control: no-store"}, SHOWN(""),
+			{"ignored --header", "k does not have this value; "}},
+		{{"header", "Cache-Control: no-store"}, SHOWN("Cache-Control: no-store\r\n"),
+			{NULL}},
+	};
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+		struct steps steps;
+		if (!begin(&steps, &tests[i].setting, 1))
+			return;
+		const struct s3_object object = proven();
+		answer(&steps, 0, tests[i].reply);
+		answer(&steps, 1, STEPS_REPLY("200", "", "<Tagging><TagSet></TagSet></Tagging>"));
+		bool good = CHECK_INT(
+			file_done(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED),
+			STEP_PROVEN);
+		good &= CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], tests[i].said[0] != NULL);
+		if (tests[i].said[0]) {
+			good &= steps_say(&steps, tests[i].said[0]) &&
+				steps_say(&steps, tests[i].said[1]) &&
+				steps_say(&steps, "(of the objects sent whole, only this one");
+		}
+		if (!good)
+			fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
+		script_stop(&steps.server);
+		steps_end(&steps);
+	}
+}
+
 /* A setting that the server ignores is reported once, and not of each object. */
 static void test_ignored_once(void)
 {
@@ -510,6 +555,7 @@ int main(void)
 	test_version(true, true);
 	test_version(true, false);
 	test_first_looks();
+	test_ignored_settings();
 	test_ignored_once();
 	test_done_otherwise();
 	return check_result();
