@@ -376,6 +376,26 @@ static void test_bucket_of_a_lost_upload(void)
 	}
 }
 
+/* No answer about the witness is no proof, and no stop either. */
+static void test_witness_without_an_answer(void)
+{
+	const struct script_step step = AUDIT_STEP("500", "", "");
+	struct collecting c;
+	if (!begin(&c, &step, 1, 100 * LEASE_MS))
+		return;
+	AUDIT_PUT(&c.audit, "other", .state = "done");
+	audit_write(&c.audit, "bucket#aws/b", "-",
+		&(struct audit_row){.version = "v", .last_key = "w", .last_etag = "e"});
+	struct audit_place place = audit_place(&c.audit);
+	CHECK_INT(bucket_is_known(&place, &place.own, &c.audit.problem), OUTCOME_SETUP);
+	CHECK(*c.audit.problem.text);
+	atomic_store(&is_stopped, true);
+	place.limits.abandon = ask_is_stopped;
+	CHECK_INT(bucket_is_known(&place, &place.own, &c.audit.problem), OUTCOME_ABANDONED);
+	audit_asked(&c.audit, "HEAD ");
+	end(&c);
+}
+
 /* A session that may live is waited for: until a lease without a heartbeat shows that it is over,
  * or a lease and two seconds have passed. Then its mark stays. */
 static void test_sessions_that_may_live(void)
@@ -435,6 +455,7 @@ int main(void)
 	test_stop_before_the_abort();
 	test_changed_meanwhile();
 	test_bucket_of_a_lost_upload();
+	test_witness_without_an_answer();
 	test_sessions_that_may_live();
 	test_marks_that_deny();
 	return check_result();

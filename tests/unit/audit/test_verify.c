@@ -640,12 +640,14 @@ static void test_out_of_reach(void)
 	end(&f);
 }
 
-/* Of tasks that are left, the least key counts, whichever is left first. */
-static void test_tasks_that_are_left(void)
+/* Of tasks that are left, the least key counts, whichever is left first, and of all keys the one up
+ * to which the run has come. */
+static void test_tasks_that_are_left(const char *merged, const char *after)
 {
 	struct fixture f;
 	struct verify_tasks tasks;
-	struct verify_end ended = {.after = "z"};
+	struct verify_end ended = {0};
+	snprintf(ended.after, sizeof ended.after, "%s", merged);
 	if (!begin(&f, NULL, 0))
 		return;
 	struct verify verify = verify_of(&f);
@@ -656,8 +658,28 @@ static void test_tasks_that_are_left(void)
 	verify_tasks_add(&tasks, NULL, "d", "c");
 	CHECK_INT(verify_tasks_end(&tasks, OUTCOME_OK, true, &ended, &f.audit.problem), OUTCOME_OK);
 	CHECK(!ended.is_complete);
-	CHECK_STRING(ended.after, "a");
+	CHECK_STRING(ended.after, after);
 	CHECK_STRING(f.seen, "");
+	audit_asked(&f.audit, "");
+	end(&f);
+}
+
+/* Of several reasons to end, the first one is told. */
+static void test_first_reason(void)
+{
+	struct fixture f;
+	struct verify_tasks tasks;
+	struct verify_end ended = {0};
+	if (!begin(&f, NULL, 0))
+		return;
+	const struct verify verify = verify_of(&f);
+	CHECK(verify_tasks_init(&tasks, &verify, &f.audit.problem));
+	audit_pool_stop(&tasks.pool, OUTCOME_SETUP, PROBLEM("the first"));
+	audit_pool_stop(&tasks.pool, OUTCOME_LOCAL, PROBLEM("the second"));
+	CHECK_INT(verify_tasks_end(&tasks, OUTCOME_OK, true, &ended, &f.audit.problem),
+		OUTCOME_SETUP);
+	CHECK_STRING(f.audit.problem.text, "the first");
+	CHECK(!ended.is_complete);
 	audit_asked(&f.audit, "");
 	end(&f);
 }
@@ -964,7 +986,8 @@ static void test_sums_of_a_manifest(void)
 		const int fd = make_manifest(&entry, 1);
 		CHECK_INT(verify_manifest(&verify, "b", fd, &ended, &is_damaged, &f.audit.problem),
 			OUTCOME_OK);
-		if (!CHECK_STRING(f.seen, rows[i].seen))
+		if (!CHECK_STRING(f.seen, rows[i].seen) ||
+			!CHECK_INT(ended.counts.bytes_read, by_head ? 0 : 3))
 			fprintf(stderr, "\trow %zu: %s\n", i, f.sentence);
 		audit_asked(&f.audit, by_head ? "HEAD " : "HEAD GET ");
 		close(fd);
@@ -1057,7 +1080,9 @@ int main(void)
 	test_one_key();
 	test_no_answer();
 	test_out_of_reach();
-	test_tasks_that_are_left();
+	test_tasks_that_are_left("z", "a");
+	test_tasks_that_are_left("A", "A");
+	test_first_reason();
 	test_stop_in_between();
 	test_stop_of_a_request();
 	test_stop_of_the_listing();
