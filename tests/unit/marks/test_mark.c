@@ -721,6 +721,79 @@ static struct claim claim_of(const struct mark_ref *ref)
 	return claim;
 }
 
+/* A claim that is given back leaves the mark as it was, and no mark of another claim changes. */
+static void test_give_back(struct store_conn *conn)
+{
+	for (unsigned k = 0; k < 8; k++) {
+		const bool was_done = k & 1, has_upload = k & 2, has_suffix = k & 4;
+		char key[20];
+		struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+		struct mark seen = {0}, refused = {0};
+		struct claim claim = {0};
+		struct problem problem;
+		snprintf(key, sizeof key, "give-back-%u", k);
+		a.key = b.key = key;
+		a.at_s = 500;
+		CHECK_INT(mark_claim(&a, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		if (was_done)
+			CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem),
+				OUTCOME_OK);
+		else
+			CHECK_INT(mark_fail(&a, &claim, "a reason", false, &problem), OUTCOME_OK);
+		claim_clear(&claim);
+		struct mark before = present(&a);
+		b.at_s = before.at_s + 700;
+		b.suffix = has_suffix ? ".gz" : "";
+		seen = present(&b);
+		CHECK_INT(mark_claim(&b, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		struct open_upload upload = upload_named("u");
+		if (has_upload)
+			CHECK_INT(mark_record_upload(&b, &claim, &upload, &problem), OUTCOME_OK);
+		open_upload_clear(&upload);
+		/* Another claim than the present one gives nothing back. */
+		CHECK_INT(mark_give_back(&a, &claim, &problem), OUTCOME_OK);
+		seen = present(&b);
+		CHECK_INT(seen.state, MARK_CLAIMED);
+		CHECK_STRING(seen.session, theirs);
+		mark_clear(&seen);
+		CHECK_INT(mark_give_back(&b, &claim, &problem), OUTCOME_OK);
+		seen = present(&b);
+		bool good = CHECK_INT(seen.state, was_done ? MARK_DONE : MARK_FAILED);
+		good &= CHECK_INT(seen.at_s, before.at_s);
+		good &= CHECK_STRING(seen.claim_suffix, "");
+		good &= CHECK(!seen.upload.id && !seen.claim_source);
+		good &= CHECK_STRING(mark_source(&seen), "host:/dir");
+		good &= CHECK_STRING(seen.done.sum, before.done.sum);
+		if (!good)
+			fprintf(stderr, "\tcase %u\n", k);
+		mark_clear(&seen);
+		mark_clear(&before);
+		claim_clear(&claim);
+	}
+}
+
+/* A newer version is not noted in a mark that has changed since it was read. */
+static void test_newer_of_a_changed_mark(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours), b = ref_of(conn, theirs);
+	struct mark seen = {0}, refused = {0}, now;
+	struct claim claim = {0};
+	struct problem problem;
+	a.key = b.key = "changed-since";
+	CHECK_INT(mark_claim(&a, &seen, &claim, &refused, &problem), OUTCOME_OK);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	struct mark done = present(&a);
+	now = present(&b);
+	CHECK_INT(mark_claim(&b, &now, &claim, &refused, &problem), OUTCOME_OK);
+	CHECK_INT(mark_note_newer(&a, &done, 6, 8, &problem), OUTCOME_REFUSED);
+	now = present(&b);
+	CHECK(now.state == MARK_CLAIMED && !now.has_newer);
+	mark_clear(&now);
+	claim_clear(&claim);
+	mark_clear(&done);
+}
+
 static void check_upload(const struct mark_ref *ref, const char *id)
 {
 	struct mark mark = present(ref);
@@ -899,6 +972,8 @@ static void on_store(bool echo)
 	test_forget(used);
 	test_forgotten_is_free(used);
 	test_release(used);
+	test_give_back(used);
+	test_newer_of_a_changed_mark(used);
 	test_upload_of_a_mark(used);
 	test_newer_goes(used);
 	test_other_content_of_one_time(used);
