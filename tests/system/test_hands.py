@@ -163,6 +163,8 @@ def test_a_copy_is_told_as_the_push_to_type(s3once, s3, bucket, answer, tmp_path
     [
         (["a.txt"], "new.txt", {"new.txt"}, "new.txt is taken as the key, not as a folder: end the URL with / for new.txt/a.txt"),
         (["./sub/b.tar.gz"], "d/latest.gz", {"d/latest.gz"}, "d/latest.gz is taken as the key, not as a folder: end the URL with / for d/latest.gz/b.tar.gz"),
+        (["f"], "wal/f", {"wal/f"}, "wal/f is taken as the key, not as a folder: end the URL with / for wal/f/f"),
+        (["f"], "wal/f/", {"wal/f/f"}, None),
         (["a.txt"], "new.txt/", {"new.txt/a.txt"}, None),
         (["a.txt"], "p", {"p/a.txt"}, None),
         (["a.txt"], "v1.2", {"v1.2/a.txt"}, None),

@@ -250,17 +250,18 @@ static void note_flattening(const struct s3once_options *run, struct text *note)
 	}
 }
 
-/* Makes the target the key of the one file if both have the same suffix. A target of another suffix
- * stays a prefix. */
+/* Makes the target the key of the one file if both have the same name, or the same suffix. Any
+ * other target stays a prefix. */
 static void aim_at_key(struct s3once_options *run, struct text *note)
 {
 	struct stat st;
 	const char *source = run->sources[0], *suffix = name_suffix(run->prefix);
-	if (!suffix || stat(source, &st) || !S_ISREG(st.st_mode))
+	const bool is_same_name = strcmp(path_name(run->prefix), path_name(source)) == 0;
+	if ((!suffix && !is_same_name) || stat(source, &st) || !S_ISREG(st.st_mode))
 		return;
 	const char *own = name_suffix(source);
 	const struct quoted key = quote(run->prefix), name = quote(path_name(source));
-	if (own && strcasecmp(own, suffix) == 0) {
+	if (is_same_name || (own && strcasecmp(own, suffix) == 0)) {
 		text_addf(note,
 			"%s is taken as the key, not as a folder: end the URL with / for %s/%s",
 			key.text, key.text, name.text);
