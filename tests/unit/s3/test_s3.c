@@ -177,6 +177,152 @@ static void test_etags(void)
 	}
 }
 
+/* Each reply to a whole object says whether the server echoes the checksum, one to a part only as
+ * long as nothing is known, and one to a request without a checksum never. */
+static const struct {
+	const char *headers;
+	enum s3_support before, after;
+	bool is_part, lacks_sum;
+} echoes[] = {
+	{SAME, S3_UNKNOWN, S3_YES},
+	{"", S3_UNKNOWN, S3_NO},
+	{"x-amz-checksum-crc32: y/Q5Jg==\r\n", S3_UNKNOWN, S3_NO},
+	{SAME, S3_NO, S3_YES},
+	{"", S3_YES, S3_NO},
+	{SAME, S3_UNKNOWN, S3_UNKNOWN, false, true},
+	{"", S3_UNKNOWN, S3_UNKNOWN, false, true},
+	{SAME, S3_UNKNOWN, S3_YES, true},
+	{"", S3_UNKNOWN, S3_NO, true},
+	{SAME, S3_NO, S3_NO, true},
+	{"", S3_YES, S3_YES, true},
+};
+
+static void test_echoes(void)
+{
+	for (size_t i = 0; i < sizeof echoes / sizeof *echoes; i++) {
+		struct sums sums = sums_of(echoes[i].lacks_sum ? DIGEST_MD5 : DIGEST_CRC32C);
+		const struct s3_put of_put = {.target = k,
+			.upload_id = "u",
+			.part_number = 1,
+			.body = &body,
+			.sums = &sums,
+			.checksum = CHECKSUM_CRC32C};
+		char reply[300];
+		struct script_s3 f;
+		struct s3_object object = {0};
+		struct s3_part part = {0};
+		snprintf(reply, sizeof reply, SCRIPT_REPLY("200", "ETag: \"e\"\r\n%s", ""),
+			echoes[i].headers);
+		const struct script_step step = {reply, .close = true};
+		if (!begin(&f, &step, 1))
+			return;
+		if (echoes[i].before != S3_UNKNOWN)
+			s3_set_support(f.s3, S3_ECHOES_CHECKSUM, echoes[i].before);
+		bool good = CHECK_INT(
+			echoes[i].is_part ? s3_upload_part(f.conn, &of_put, &part, &f.aws.problem)
+					  : s3_put_object(f.conn, &of_put, &object, &f.aws.problem),
+			OUTCOME_OK);
+		good &= CHECK_INT(s3_supports(f.s3, S3_ECHOES_CHECKSUM), echoes[i].after);
+		if (!good)
+			fprintf(stderr, "\techo %zu\n", i);
+		script_stop(&f.aws.server);
+		script_s3_end(&f);
+	}
+}
+
+/* Over TLS nobody changes a body on its way, so it is signed only where that is wanted, even if its
+ * SHA-256 is known. */
+static void test_signed_payload(void)
+{
+	static const struct {
+		bool is_tls, signs_payload, is_signed;
+	} rows[] = {{true, false, false}, {true, true, true}, {false, false, true}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct script_step step = {
+			SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true};
+		struct sums sums = sums_of(DIGEST_SHA256);
+		const struct s3_put of_put = {
+			.target = k, .body = &body, .sums = &sums, .checksum = CHECKSUM_SHA256};
+		struct script_s3 f;
+		struct s3_object object;
+		if (!begin(&f, &step, 1))
+			return;
+		f.s3->is_tls = rows[i].is_tls;
+		f.aws.settings.signs_payload = rows[i].signs_payload;
+		CHECK_INT(s3_put_object(f.conn, &of_put, &object, &f.aws.problem), OUTCOME_OK);
+		script_stop(&f.aws.server);
+		const struct script_request *sent = &f.aws.server.requests[0];
+		CHECK_STRING(script_sent(sent, "x-amz-content-sha256"),
+			rows[i].is_signed
+				? "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225"
+				: "UNSIGNED-PAYLOAD");
+		CHECK_STRING(script_sent(sent, "x-amz-checksum-sha256"),
+			"FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=");
+		script_s3_end(&f);
+	}
+}
+
+/* A type that the user has given is the only one. */
+static void test_content_type(void)
+{
+	const struct script_step step = {SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true};
+	struct sums sums = sums_of(DIGEST_CRC32C);
+	struct s3_headers *headers = NULL;
+	struct script_s3 f;
+	struct s3_object object;
+	CHECK_INT(s3_headers_new(&headers), 0);
+	CHECK_INT(s3_headers_set(headers, "content-type", "text/given", NULL), 0);
+	CHECK_INT(s3_headers_prepare(headers, NULL), 0);
+	if (begin(&f, &step, 1)) {
+		const struct s3_put of_put = {
+			.target = {.key = "k", .content_type = "text/guessed", .headers = headers},
+			.body = &body,
+			.sums = &sums};
+		CHECK_INT(s3_put_object(f.conn, &of_put, &object, &f.aws.problem), OUTCOME_OK);
+		script_stop(&f.aws.server);
+		const struct script_request *sent = &f.aws.server.requests[0];
+		CHECK_STRING(script_sent(sent, "content-type"), "text/given");
+		CHECK(!strcasestr(sent->head, "text/guessed"));
+		script_s3_end(&f);
+	}
+	s3_headers_free(headers);
+}
+
+/* What the server refuses is one checksum. Others are sent, as for an upload that was begun with
+ * one. A look at an object asks for its checksum and names none, so it is not asked again. */
+static void test_only_the_refused_checksum(void)
+{
+	static const char refused[] =
+		SCRIPT_REPLY("400", "", "<Error><Code>InvalidRequest</Code></Error>");
+	static const char good[] = SCRIPT_REPLY("200", "ETag: \"e\"\r\n", "");
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("400", "Content-Length: 0\r\n", ""), .close = true},
+		{refused, .close = true}, {good, .close = true}, {good, .close = true},
+		{good, .close = true}};
+	struct sums sums = sums_of(DIGEST_CRC32C | DIGEST_SHA256);
+	struct script_s3 f;
+	struct s3_object object;
+	if (!begin(&f, steps, 5))
+		return;
+	f.aws.settings.checksum = CHECKSUM_CRC32C;
+	f.aws.settings.checksum_is_automatic = true;
+	CHECK(s3_head_object(f.conn, &k, NULL, &object, &f.aws.problem) != OUTCOME_OK);
+	struct s3_put of_put = {.target = k, .body = &body, .sums = &sums};
+	for (unsigned i = 0; i < 3; i++) {
+		of_put.checksum = i == 1 ? CHECKSUM_SHA256 : CHECKSUM_CRC32C;
+		CHECK_INT(s3_put_object(f.conn, &of_put, &object, &f.aws.problem), OUTCOME_OK);
+	}
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 5);
+	const struct script_request *sent = f.aws.server.requests;
+	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-crc32c"), "4waSgw==");
+	CHECK_STRING(script_sent(&sent[2], "x-amz-checksum-crc32c"), NULL);
+	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-sha256"),
+		"FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=");
+	CHECK_STRING(script_sent(&sent[4], "x-amz-checksum-crc32c"), NULL);
+	script_s3_end(&f);
+}
+
 /* 501 says something about conditions only if there was one. */
 static void test_conditions_are_learned(void)
 {
@@ -213,12 +359,15 @@ static const struct {
 	enum outcome outcome;
 	size_t requests;
 	enum s3_support echoes;
+	bool has_echoed; /* the server has shown that it knows the checksum */
+	const char *said;
 } doubts[] = {
 	{"InvalidRequest", NULL, false, OUTCOME_OK, 2, S3_NO},
 	{"NotImplemented", NULL, false, OUTCOME_OK, 2, S3_NO},
 	{"InvalidTag", NULL, false, OUTCOME_OK, 2, S3_NO},
-	{"InvalidRequest", "InvalidRequest", false, OUTCOME_INVALID, 2, S3_UNKNOWN},
-	{"InvalidRequest", "AccessDenied", false, OUTCOME_DENIED, 2, S3_UNKNOWN},
+	{"InvalidRequest", "InvalidRequest", false, OUTCOME_INVALID, 2, S3_UNKNOWN, .said = "no 0"},
+	{"InvalidRequest", "AccessDenied", false, OUTCOME_DENIED, 2, S3_UNKNOWN, .said = "no 1"},
+	{"InvalidRequest", NULL, false, OUTCOME_INVALID, 1, S3_YES, true, "no 0"},
 	{"InvalidRequest", NULL, true, OUTCOME_INVALID, 1, S3_UNKNOWN},
 	{"AccessDenied", NULL, false, OUTCOME_DENIED, 1, S3_UNKNOWN},
 	{"PreconditionFailed", NULL, false, OUTCOME_REFUSED, 1, S3_UNKNOWN},
@@ -233,20 +382,26 @@ static void test_a_checksum_that_is_not_known(void)
 		struct s3_object object;
 		for (size_t n = 0; n < 2; n++)
 			snprintf(replies[n], sizeof replies[n],
-				codes[n] ? SCRIPT_REPLY("400", "", "<Error><Code>%s</Code></Error>")
-					 : SCRIPT_REPLY("200", "ETag: \"%s\"\r\n", ""),
-				codes[n] ? codes[n] : "e");
+				codes[n]
+					? SCRIPT_REPLY("400", "",
+						  "<Error><Code>%s</Code><Message>no %zu</Message></Error>")
+					: SCRIPT_REPLY("200", "ETag: \"%s%zu\"\r\n" SAME, ""),
+				codes[n] ? codes[n] : "e", n);
 		const struct script_step steps[] = {
 			{replies[0], .close = true}, {replies[1], .close = true}};
 		if (!begin(&f, steps, 2))
 			return;
 		f.aws.settings.checksum = CHECKSUM_CRC32C;
 		f.aws.settings.checksum_is_automatic = !doubts[i].is_chosen;
+		if (doubts[i].has_echoed)
+			s3_set_support(f.s3, S3_ECHOES_CHECKSUM, S3_YES);
 		bool ok = CHECK_STRING(outcome_name(put(&f, (struct s3_condition){0}, &object)),
 			outcome_name(doubts[i].outcome));
 		script_stop(&f.aws.server);
 		ok = CHECK_INT(f.aws.server.n_requests, doubts[i].requests) && ok;
 		ok = CHECK_INT(s3_supports(f.s3, S3_ECHOES_CHECKSUM), doubts[i].echoes) && ok;
+		if (doubts[i].said)
+			ok = CHECK(strstr(f.aws.problem.text, doubts[i].said)) && ok;
 		const struct script_request *first = &f.aws.server.requests[0];
 		ok = CHECK(script_sent(first, "x-amz-checksum-crc32c") != NULL) && ok;
 		if (doubts[i].requests == 2)
@@ -742,6 +897,7 @@ static void check_headers(enum checksum kind, const char *value, const char *typ
 	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-algorithm"), row->s3_name);
 	CHECK_STRING(script_sent(&sent[1], "x-amz-checksum-type"), type);
 	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-type"), type);
+	CHECK_STRING(script_sent(&sent[3], "x-amz-checksum-algorithm"), NULL);
 	free(begun.upload_id);
 	script_s3_end(&f);
 }
@@ -785,6 +941,10 @@ int main(void)
 	test_without_md5();
 	test_echo_is_learned();
 	test_etags();
+	test_echoes();
+	test_signed_payload();
+	test_content_type();
+	test_only_the_refused_checksum();
 	test_conditions_are_learned();
 	test_a_checksum_that_is_not_known();
 	test_complete();
