@@ -420,7 +420,7 @@ static enum outcome complete_if(
 {
 	static const struct s3_part parts[] = {
 		{.part_number = 1, .etag = "e1", .sum = {CHECKSUM_CRC32C, "AAAAAA=="}},
-		{.part_number = 3, .etag = "<&>"}};
+		{.part_number = 3, .etag = "<&>", .sum = {CHECKSUM_CRC32, "BBBBBB=="}}};
 	const struct sums whole = {
 		.kinds = DIGEST_CRC32C, .bytes = 12, .crc32c = {0xE3, 0x06, 0x92, 0x83}};
 	const struct s3_complete complete = {.target = k,
