@@ -407,6 +407,8 @@ static void check_abort_days(void)
 		{RULE("Enabled", "<Filter><Tag><Key>a</Key></Tag></Filter>", ABORT("7")), 0},
 		{RULE("Enabled", "<Filter/>", ABORT("7")) RULE("Enabled", "<Filter/>", ABORT("2")),
 			2},
+		{RULE("Enabled", "<Filter/>", ABORT("2")) RULE("Enabled", "<Filter/>", ABORT("7")),
+			2},
 		{RULE("Enabled", "<Filter/>", ABORT("soon")), 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

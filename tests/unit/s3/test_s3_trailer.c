@@ -67,6 +67,23 @@ static void check_sent(const struct http_body *body, size_t piece)
 	sent[n] = '\0';
 }
 
+/* Sends it as far as `most` bytes, in vain: what was read and told before it is sent again does not
+ * count. */
+static void send_in_vain(const struct http_body *body, struct sums *sums, size_t most)
+{
+	size_t n = 0;
+	CHECK_INT(body->rewind(body->arg, 0), 0);
+	while (n < most) {
+		const long got = body->read(body->arg, sent + n, most - n);
+		if (!CHECK(got > 0))
+			return;
+		n += (size_t)got;
+	}
+	body->moved(body->moved_arg, most);
+	CHECK_INT(body->rewind(body->arg, 0), 0);
+	CHECK_INT((int)sums->kinds, 0);
+}
+
 static void test_frame(void)
 {
 	static const uint64_t lengths[] = {1, 65536, CHUNK_BYTES - 1, CHUNK_BYTES, MOST_BYTES};
@@ -93,9 +110,8 @@ static void test_frame(void)
 			struct s3_trailer state;
 			size_t bytes;
 			const struct http_body body = s3_trailer_begin(&state, &put, &digest);
-			CHECK_INT(body.rewind(body.arg, 0), 0);
-			CHECK(body.read(body.arg, sent, 4) > 0); /* some of it, in vain */
-			CHECK_INT((int)sums.kinds, 0);
+			send_in_vain(&body, &sums, 4);
+			send_in_vain(&body, &sums, (size_t)body.bytes);
 			check_sent(&body, pieces[j]);
 			const char *rest = join((const char *)sent, &bytes);
 			CHECK_INT((long long)bytes, (long long)lengths[i]);
