@@ -65,21 +65,28 @@ static void check_errors(void)
 	}
 }
 
-static void check_region_of(const char *header, const char *want)
+static void check_region_of(const char *header, const char *body, const char *want)
 {
 	char code[64], message[256], region[64];
-	struct http_reply reply = {.status = 301, .headers = TEXT(256), .n_headers = 1};
+	struct http_reply reply = {
+		.status = 301, .body = TEXT(256), .headers = TEXT(256), .n_headers = 1};
 	text_add_bytes(&reply.headers, "x-amz-bucket-region", 20);
 	text_add_bytes(&reply.headers, header, strlen(header) + 1);
-	CHECK_INT(s3_reply_error(&reply, code, message, region), 0);
+	text_add(&reply.body, body);
+	CHECK_INT(s3_reply_error(&reply, code, message, region), *body != '\0');
 	CHECK_STRING(region, want);
 	http_reply_clear(&reply);
 }
 
+#define OTHER_REGION "<Error><Code>c</Code><Region>us-west-2</Region></Error>"
+
 static void check_region_header(void)
 {
-	check_region_of("eu-west-1", "eu-west-1");
-	check_region_of("e/vil", "");
+	check_region_of("eu-west-1", "", "eu-west-1");
+	check_region_of("e/vil", "", "");
+	/* The body may be of a proxy in another region. */
+	check_region_of("eu-west-1", OTHER_REGION, "eu-west-1");
+	check_region_of("e/vil", OTHER_REGION, "us-west-2");
 }
 
 static void check_hostile(void)
