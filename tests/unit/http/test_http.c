@@ -521,7 +521,8 @@ static void test_tls_errors(void)
 	script_clear(&server);
 }
 
-/* A connection took the last file descriptor, and the CA bundle is to be opened. */
+/* A connection took the last file descriptor, and the CA bundle is to be opened. Once there are
+ * some again, this is forgotten. */
 static void test_no_descriptor_for_trust(void)
 {
 	struct script_server server;
@@ -545,6 +546,10 @@ static void test_no_descriptor_for_trust(void)
 	while (n)
 		close(fds[--n]);
 	setrlimit(RLIMIT_NOFILE, &limit);
+	/* The next request has a reason of its own. */
+	CHECK_INT(perform((struct http_request){.url = "http://127.0.0.1:1/"}, &reply, &p),
+		-ECONNREFUSED);
+	CHECK(!strstr(p.text, "descriptor"));
 	http_reply_clear(&reply);
 	script_stop(&server);
 	script_clear(&server);
