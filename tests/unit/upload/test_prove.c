@@ -235,8 +235,68 @@ static void test_row(size_t i)
 	CHECK_INT(system(text), 0);
 }
 
+static char said_of[800]; /* a line for each event about a file: type, path below the tree, key */
+
+static void note_place(void *arg, const struct s3once_event *event)
+{
+	const struct steps *steps = arg;
+	static const char *const names[] = {[S3ONCE_EVENT_UNPROVEN] = "unproven",
+		[S3ONCE_EVENT_FAILED] = "failed",
+		[S3ONCE_EVENT_LINK] = "link",
+		[S3ONCE_EVENT_SPECIAL] = "special",
+		[S3ONCE_EVENT_EXCLUDED] = "excluded",
+		[S3ONCE_EVENT_SUMMARY] = NULL};
+	const size_t n = strlen(said_of), tree = strlen(steps->tree);
+	if (names[event->type] && CHECK(strncmp(event->path, steps->tree, tree) == 0))
+		snprintf(said_of + n, sizeof said_of - n, "%s %s %s\n", names[event->type],
+			event->path + tree, event->key);
+}
+
+/* Each file is named by its path, and by the key that a push would give it, if there is one. */
+static void test_names(void)
+{
+	static const struct s3once_rule rule[] = {{S3ONCE_RULE_EXCLUDE, "x"}};
+	struct steps steps;
+	char text[400];
+	const char *files[] = {steps.tree};
+	if (!steps_make(&steps, CONTENT, 9))
+		return;
+	snprintf(text, sizeof text,
+		"cd %s && { mkdir d; cp k d/k; ln -s k l; mkfifo pipe; cp k x; "
+		"cp k $(printf 'bad\\377'); }",
+		steps.tree);
+	CHECK_INT(system(text), 0);
+	steps.options.prefix = "p";
+	steps.options.report_skipped = 1;
+	steps.options.concurrency = 1;
+	steps.options.rules = rule;
+	steps.options.n_rules = 1;
+	steps.options.callback = note_place;
+	if (!script_start(&steps.server, NULL, 0))
+		return;
+	steps.options.endpoint_url = steps.server.url;
+	said_of[0] = '\0';
+	CHECK_INT(s3once_push_new(&steps.options, &steps.push, text, sizeof text), 0);
+	CHECK_INT(s3once_push_prove(steps.push, files, 1), S3ONCE_EXIT_SETUP);
+	static const char *const lines[] = {"unproven /k p/k\n", "unproven /d/k p/d/k\n",
+		"link /l \n", "special /pipe \n", "excluded /x \n", "failed /bad\377 p/bad\377\n"};
+	size_t bytes = 0;
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		CHECK(strstr(said_of, lines[i]) != NULL);
+		bytes += strlen(lines[i]);
+	}
+	if (!CHECK_INT(strlen(said_of), bytes))
+		fprintf(stderr, "%s", said_of);
+	s3once_push_free(steps.push);
+	script_stop(&steps.server);
+	script_clear(&steps.server);
+	snprintf(text, sizeof text, "rm -r %s", steps.folder);
+	CHECK_INT(system(text), 0);
+}
+
 int main(void)
 {
+	test_names();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		test_row(i);
 	return check_result();
