@@ -589,6 +589,27 @@ static void test_proxy_refuses(void)
 	script_clear(&server);
 }
 
+/* What a host asks of itself, as for the credentials of its instance, goes to no proxy. */
+static void test_without_proxy(void)
+{
+	struct script_step steps[] = {{OK_REPLY, .close = true}};
+	struct script_server server;
+	struct http_reply reply = {0};
+	struct problem p = {0};
+	if (!script_start(&server, steps, 1))
+		return;
+	setenv("http_proxy", "http://127.0.0.1:1", 1);
+	CHECK_INT(perform((struct http_request){.url = server.url}, &reply, &p), -ECONNREFUSED);
+	CHECK_INT(
+		perform((struct http_request){.url = server.url, .no_proxy = true}, &reply, &p), 0);
+	unsetenv("http_proxy");
+	CHECK_INT(reply.status, 200);
+	http_reply_clear(&reply);
+	script_stop(&server);
+	CHECK_INT(server.n_requests, 1);
+	script_clear(&server);
+}
+
 int main(void)
 {
 	static const char *const proxies[] = {
@@ -616,6 +637,7 @@ int main(void)
 	test_no_list_of_certificates();
 	test_tls_errors();
 	test_proxy_refuses();
+	test_without_proxy();
 	test_no_descriptor_for_trust();
 	close_handle();
 	return check_result();
