@@ -105,9 +105,10 @@ static enum proof by_sum(const struct sums *sums, const struct s3_sum *server_su
 		       : PROOF_YES;
 }
 
-enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known)
+enum proof proof_whole(
+	const struct sums *sums, const struct s3_object *object, enum proof_size size)
 {
-	if (size_known && object->size != sums->bytes)
+	if (size == SIZE_KNOWN && object->size != sums->bytes)
 		return PROOF_NO;
 	return combine_proofs(
 		by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));
@@ -152,10 +153,10 @@ static enum proof by_composite_md5(
 }
 
 enum proof proof_parts(
-	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known)
+	const struct sums *parts, size_t n, const struct s3_object *object, enum proof_size size)
 {
 	const struct sums whole = sums_combine(parts, n);
-	if (size_known && object->size != whole.bytes)
+	if (size == SIZE_KNOWN && object->size != whole.bytes)
 		return PROOF_NO;
 	enum proof proof = by_composite(parts, n, &object->sum);
 	if (proof == PROOF_UNKNOWN)
@@ -268,7 +269,7 @@ enum proof recorded_matches_bytes(const struct recorded *recorded, const struct 
 	struct s3_object object = {.size = recorded->bytes, .sum = mark_sum_parse(recorded->sum)};
 	if (recorded->etag_is_md5)
 		snprintf(object.etag, sizeof object.etag, "%s", recorded->etag);
-	return proof_whole(sums, &object, true);
+	return proof_whole(sums, &object, SIZE_KNOWN);
 }
 
 /* The etags are compared here, since recorded_matches() ignores them where it can compare

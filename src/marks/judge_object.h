@@ -17,14 +17,20 @@ enum proof {
  * size, if known, and each checksum that both sides have are the same, NO if one of them differs,
  * UNKNOWN if there is no checksum that both sides have. */
 
-/* Compares an object that was sent whole with the sums of its content. `size_known`: the answer has
- * the object's size (HEAD). */
-enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known);
+/* Whether S3's answer has the object's size. The reply to a HEAD has it, and the replies to
+ * PutObject and CompleteMultipartUpload lack it. */
+enum proof_size {
+	SIZE_UNKNOWN,
+	SIZE_KNOWN,
+};
+/* Compares an object that was sent whole with the sums of its content. */
+enum proof proof_whole(
+	const struct sums *sums, const struct s3_object *object, enum proof_size size);
 /* Compares an object that was sent in parts with the sums of each part, in order. If the server has
  * a checksum of the whole, the sums are combined to one; otherwise the checksum of the parts'
  * checksums is compared. The etag is compared with the MD5 of the parts' MD5s. */
 enum proof proof_parts(
-	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
+	const struct sums *parts, size_t n, const struct s3_object *object, enum proof_size size);
 /* Compares one part with the answer to UploadPart, or with ListParts. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
 /* Whether an object that s3once compressed was made of the file. This is for the case that this

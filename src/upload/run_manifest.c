@@ -150,11 +150,10 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
-	/* If the reply was lost or proves nothing, a HEAD has to prove the object. Only a HEAD has
-	 * the size of the object: the last argument of proof_whole() says so. */
-	if (good && proof_whole(put.sums, ret, false) != PROOF_YES) {
+	/* If the reply was lost or proves nothing, a HEAD has to prove the object. */
+	if (good && proof_whole(put.sums, ret, SIZE_UNKNOWN) != PROOF_YES) {
 		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
-		good = o == OUTCOME_OK && proof_whole(put.sums, ret, true) == PROOF_YES;
+		good = o == OUTCOME_OK && proof_whole(put.sums, ret, SIZE_KNOWN) == PROOF_YES;
 		if (o != OUTCOME_OK)
 			problem_prefix(ret_problem, "it was sent, but cannot be looked at");
 		else if (!good)

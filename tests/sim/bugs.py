@@ -76,7 +76,7 @@ BUGS = {
         "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
     ),
     "size-is-enough": (  # an object of the same size counts as the file
-        "*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, true);",
+        "*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, SIZE_KNOWN);",
         "*ret = PROOF_YES;",
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict

@@ -118,7 +118,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 		o = s3_head_object(
 			bucket->conn, &target, &bucket->doctor->limits, &seen, ret_problem);
 		if (o == OUTCOME_ABSENT ||
-			(o == OUTCOME_OK && proof_whole(&sums[i], &seen, true) == PROOF_NO))
+			(o == OUTCOME_OK && proof_whole(&sums[i], &seen, SIZE_KNOWN) == PROOF_NO))
 			*ret_is_lost = true;
 		if (o == OUTCOME_ABSENT)
 			o = OUTCOME_OK;

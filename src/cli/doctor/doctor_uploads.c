@@ -23,8 +23,8 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 	const enum outcome outcome =
 		s3_head_object(bucket->conn, &target, &doctor->limits, &seen, &problem);
 	/* The reply to PutObject does not have the size; HEAD does. */
-	const bool by_reply = proof_whole(sums, reply, false) == PROOF_YES;
-	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, true) == PROOF_YES)
+	const bool by_reply = proof_whole(sums, reply, SIZE_UNKNOWN) == PROOF_YES;
+	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, SIZE_KNOWN) == PROOF_YES)
 		doctor_find(doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
 	else if (outcome == OUTCOME_OK)
 		doctor_find(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,

@@ -30,7 +30,7 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
 	/* `true`, here and below: the size of the object is known, and is compared as well. */
-	*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, true);
+	*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, SIZE_KNOWN);
 	return STEP_NEXT;
 }
 
@@ -55,13 +55,13 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 		return file_read_error(worker, file, error);
 	}
 	const struct sums whole = sums_combine(sums, plan->n_parts);
-	*ret = proof_parts(sums, plan->n_parts, object, true);
+	*ret = proof_parts(sums, plan->n_parts, object, SIZE_KNOWN);
 	/* If a guessed size of the parts does not fit, the content may still be the same. So the
 	 * object is compared once more, without its etag: only a checksum of the whole counts. */
 	const bool is_bad_guess = is_guess && *ret == PROOF_NO;
 	if (is_bad_guess) {
 		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
-		*ret = proof_whole(&whole, &no_etag, true);
+		*ret = proof_whole(&whole, &no_etag, SIZE_KNOWN);
 	}
 	if (encoding)
 		file->object_sums = whole;

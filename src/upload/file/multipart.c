@@ -343,7 +343,7 @@ static enum step prove_multipart(
 	struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply; /* the reply to Complete lacks the size; a HEAD has it */
-	enum proof proof = proof_parts(multipart->body_sums, n, &object, false);
+	enum proof proof = proof_parts(multipart->body_sums, n, &object, SIZE_UNKNOWN);
 	if (proof != PROOF_YES || s3_supports(worker->server, S3_COMPLETE_RETURNS_ETAG) != S3_YES) {
 		struct problem problem = {0};
 		/* If the HEAD fails, the reply to Complete counts. */
@@ -351,7 +351,7 @@ static enum step prove_multipart(
 			OUTCOME_OK) {
 			s3_set_support(worker->server, S3_COMPLETE_RETURNS_ETAG,
 				strcmp(object.etag, reply->etag) == 0 ? S3_YES : S3_NO);
-			proof = proof_parts(multipart->body_sums, n, &object, true);
+			proof = proof_parts(multipart->body_sums, n, &object, SIZE_KNOWN);
 		}
 	}
 	const struct sums sent = sums_combine(multipart->body_sums, n);

@@ -82,8 +82,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
-	/* `false`: the reply to PutObject lacks the size. */
-	switch (proof_whole(&payload->body_sums, &reply, false)) {
+	switch (proof_whole(&payload->body_sums, &reply, SIZE_UNKNOWN)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';

@@ -23,42 +23,44 @@ static struct sums sums_of(const char *bytes, unsigned kinds)
 static const struct {
 	struct s3_object object;
 	unsigned kinds;
-	bool size_known;
+	enum proof_size size;
 	enum proof proof;
 } whole[] = {
-	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_YES},
-	{{.sum = {CHECKSUM_CRC32C, "AAAAAA=="}}, DIGEST_CRC32C, false, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}}, DIGEST_CRC32C, SIZE_UNKNOWN, PROOF_YES},
+	{{.sum = {CHECKSUM_CRC32C, "AAAAAA=="}}, DIGEST_CRC32C, SIZE_UNKNOWN, PROOF_NO},
 	{{.sum = {CHECKSUM_CRC32C, "AAAAAA=="}, .etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5,
-		false, PROOF_NO},
-	{{.etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_YES},
-	{{.etag = "5D41402ABC4B2A76B9719D911017C592"}, DIGEST_CRC32C | DIGEST_MD5, false,
+		SIZE_UNKNOWN, PROOF_NO},
+	{{.etag = HELLO_MD5}, DIGEST_CRC32C | DIGEST_MD5, SIZE_UNKNOWN, PROOF_YES},
+	{{.etag = "5D41402ABC4B2A76B9719D911017C592"}, DIGEST_CRC32C | DIGEST_MD5, SIZE_UNKNOWN,
 		PROOF_YES},
-	{{.etag = HELLO_MD5}, DIGEST_CRC32C, false, PROOF_UNKNOWN},
-	{{.etag = "00000000000000000000000000000000"}, DIGEST_MD5, false, PROOF_NO},
-	{{.etag = "00000000000000000000000000000000", .etag_is_opaque = true}, DIGEST_MD5, false,
-		PROOF_UNKNOWN},
-	{{.etag = HELLO_MD5, .etag_is_opaque = true}, DIGEST_MD5, false, PROOF_YES},
-	{{.etag = "not-an-md5"}, DIGEST_MD5, false, PROOF_UNKNOWN},
-	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, false, PROOF_UNKNOWN},
-	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5}, DIGEST_CRC32C, true, PROOF_YES},
-	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6}, DIGEST_CRC32C, true, PROOF_NO},
+	{{.etag = HELLO_MD5}, DIGEST_CRC32C, SIZE_UNKNOWN, PROOF_UNKNOWN},
+	{{.etag = "00000000000000000000000000000000"}, DIGEST_MD5, SIZE_UNKNOWN, PROOF_NO},
+	{{.etag = "00000000000000000000000000000000", .etag_is_opaque = true}, DIGEST_MD5,
+		SIZE_UNKNOWN, PROOF_UNKNOWN},
+	{{.etag = HELLO_MD5, .etag_is_opaque = true}, DIGEST_MD5, SIZE_UNKNOWN, PROOF_YES},
+	{{.etag = "not-an-md5"}, DIGEST_MD5, SIZE_UNKNOWN, PROOF_UNKNOWN},
+	{{.etag = ""}, DIGEST_CRC32C | DIGEST_MD5, SIZE_UNKNOWN, PROOF_UNKNOWN},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5}, DIGEST_CRC32C, SIZE_KNOWN, PROOF_YES},
+	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6}, DIGEST_CRC32C, SIZE_KNOWN, PROOF_NO},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .etag = "00000000000000000000000000000000"},
-		DIGEST_CRC32C | DIGEST_MD5, false, PROOF_NO},
+		DIGEST_CRC32C | DIGEST_MD5, SIZE_UNKNOWN, PROOF_NO},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC},
 		 .etag = "00000000000000000000000000000000",
 		 .etag_is_opaque = true},
-		DIGEST_CRC32C | DIGEST_MD5, false, PROOF_YES},
+		DIGEST_CRC32C | DIGEST_MD5, SIZE_UNKNOWN, PROOF_YES},
 	{{.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .etag = "00000000000000000000000000000000"},
-		DIGEST_CRC32C, false, PROOF_YES},
-	{{.sum = {CHECKSUM_CRC32C, "mnG7TA==-1"}}, DIGEST_CRC32C, false, PROOF_UNKNOWN},
-	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32C, false, PROOF_UNKNOWN},
-	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_OF(CHECKSUM_CRC32), false, PROOF_NO},
-	{{.sum = {CHECKSUM_CRC32, HELLO_CRC32}}, DIGEST_OF(CHECKSUM_CRC32), false, PROOF_YES},
-	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1}}, DIGEST_OF(CHECKSUM_SHA1), false, PROOF_YES},
+		DIGEST_CRC32C, SIZE_UNKNOWN, PROOF_YES},
+	{{.sum = {CHECKSUM_CRC32C, "mnG7TA==-1"}}, DIGEST_CRC32C, SIZE_UNKNOWN, PROOF_UNKNOWN},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_CRC32C, SIZE_UNKNOWN, PROOF_UNKNOWN},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC}}, DIGEST_OF(CHECKSUM_CRC32), SIZE_UNKNOWN, PROOF_NO},
+	{{.sum = {CHECKSUM_CRC32, HELLO_CRC32}}, DIGEST_OF(CHECKSUM_CRC32), SIZE_UNKNOWN,
+		PROOF_YES},
+	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1}}, DIGEST_OF(CHECKSUM_SHA1), SIZE_UNKNOWN, PROOF_YES},
 	{{.sum = {CHECKSUM_SHA1, HELLO_SHA1 "-1"}, .etag = HELLO_MD5},
-		DIGEST_OF(CHECKSUM_SHA1) | DIGEST_MD5, false, PROOF_YES},
-	{{.sum = {CHECKSUM_SHA1, "mnG7TA=="}}, DIGEST_OF(CHECKSUM_SHA1), false, PROOF_UNKNOWN},
-	{{.sum = {CHECKSUM_MD5, "XUFAKrxLKna5cZ2REBfFkg=="}}, DIGEST_MD5, false, PROOF_YES},
+		DIGEST_OF(CHECKSUM_SHA1) | DIGEST_MD5, SIZE_UNKNOWN, PROOF_YES},
+	{{.sum = {CHECKSUM_SHA1, "mnG7TA=="}}, DIGEST_OF(CHECKSUM_SHA1), SIZE_UNKNOWN,
+		PROOF_UNKNOWN},
+	{{.sum = {CHECKSUM_MD5, "XUFAKrxLKna5cZ2REBfFkg=="}}, DIGEST_MD5, SIZE_UNKNOWN, PROOF_YES},
 };
 
 static void test_parts(void)
@@ -76,18 +78,18 @@ static void test_parts(void)
 	digest_finish(&digest, &etag);
 	digest_clear(&digest);
 	hex_encode(etag.md5, 16, hex);
-	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_NO);
+	CHECK_INT(proof_parts(parts, 2, &by_etag, SIZE_KNOWN), PROOF_NO);
 	by_etag.etag_is_opaque = true;
-	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_UNKNOWN);
+	CHECK_INT(proof_parts(parts, 2, &by_etag, SIZE_KNOWN), PROOF_UNKNOWN);
 	snprintf(by_etag.etag, sizeof by_etag.etag, "%s-2", hex);
-	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_YES);
-	CHECK_INT(proof_parts(parts, 1, &by_etag, false), PROOF_UNKNOWN);
+	CHECK_INT(proof_parts(parts, 2, &by_etag, SIZE_KNOWN), PROOF_YES);
+	CHECK_INT(proof_parts(parts, 1, &by_etag, SIZE_UNKNOWN), PROOF_UNKNOWN);
 	parts[1].kinds = DIGEST_CRC32C;
-	CHECK_INT(proof_parts(parts, 2, &by_etag, true), PROOF_UNKNOWN);
+	CHECK_INT(proof_parts(parts, 2, &by_etag, SIZE_KNOWN), PROOF_UNKNOWN);
 	const struct s3_object by_crc = {.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 5};
-	CHECK_INT(proof_parts(parts, 2, &by_crc, true), PROOF_YES);
+	CHECK_INT(proof_parts(parts, 2, &by_crc, SIZE_KNOWN), PROOF_YES);
 	const struct s3_object longer = {.sum = {CHECKSUM_CRC32C, HELLO_CRC}, .size = 6};
-	CHECK_INT(proof_parts(parts, 2, &longer, true), PROOF_NO);
+	CHECK_INT(proof_parts(parts, 2, &longer, SIZE_KNOWN), PROOF_NO);
 }
 
 /* Each checksum of two parts: combined or of theirs, as S3 tells it, and what is none. */
@@ -106,23 +108,23 @@ static void test_checksums(void)
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
 		CHECK_INT(n_parts, 0);
 		CHECK(proof_has_whole_sum(&object));
-		CHECK_INT(proof_parts(parts, 2, &object, true),
+		CHECK_INT(proof_parts(parts, 2, &object, SIZE_KNOWN),
 			checksum_kinds[kind].combines ? PROOF_YES : PROOF_UNKNOWN);
 		CHECK_INT(sums_compose(parts, 2, kind, bytes), 0);
 		checksum_to_base64(kind, bytes, base64);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s", base64);
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_YES); /* without "-2" */
+		CHECK_INT(proof_parts(parts, 2, &object, SIZE_KNOWN), PROOF_YES); /* without "-2" */
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-2", base64);
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_OF(kind));
 		CHECK_INT(n_parts, 2);
 		CHECK(!proof_has_whole_sum(&object));
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_YES);
+		CHECK_INT(proof_parts(parts, 2, &object, SIZE_KNOWN), PROOF_YES);
 		object.sum.text[0] = object.sum.text[0] == 'A' ? 'B' : 'A';
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_NO);
+		CHECK_INT(proof_parts(parts, 2, &object, SIZE_KNOWN), PROOF_NO);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-3", base64);
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_UNKNOWN);
+		CHECK_INT(proof_parts(parts, 2, &object, SIZE_KNOWN), PROOF_UNKNOWN);
 		snprintf(object.sum.text, sizeof object.sum.text, "%s-x", base64);
-		CHECK_INT(proof_parts(parts, 2, &object, true), PROOF_UNKNOWN);
+		CHECK_INT(proof_parts(parts, 2, &object, SIZE_KNOWN), PROOF_UNKNOWN);
 		CHECK_INT(proof_needs(&object, &n_parts), DIGEST_MD5);
 		CHECK_INT(n_parts, 0);
 	}
@@ -145,8 +147,7 @@ int main(void)
 {
 	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
 		const struct sums sums = sums_of("hello", whole[i].kinds);
-		CHECK_INT(
-			proof_whole(&sums, &whole[i].object, whole[i].size_known), whole[i].proof);
+		CHECK_INT(proof_whole(&sums, &whole[i].object, whole[i].size), whole[i].proof);
 	}
 	test_part();
 	test_parts();
