@@ -53,8 +53,7 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c, bo
 	file->fd = fd;
 	file->mtime_ns = file->state.mtime_ns;
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
-	/* `false`: nothing has read the content yet, so done_now() reads it. */
-	enum proof done = done_now(worker, file, false, &object, &problem);
+	enum proof done = prove_done_now(worker, file, CONTENT_UNREAD, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
 	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0) {
 		problem_set(&problem, "it changed while it was read");

@@ -148,8 +148,8 @@ BUGS = {
         "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN && family->rows[k].state != LOG_WAITS)",
     ),
     "removed-without-proof": (
-        "done = ask_s3(worker, file, &mark.done, ret, ret_problem);",
-        "done = file->fd < 0 ? ask_s3(worker, file, &mark.done, ret, ret_problem) : PROOF_YES;",
+        "done = check_object(worker, file, &mark.done, ret, ret_problem);",
+        "done = file->fd < 0 ? check_object(worker, file, &mark.done, ret, ret_problem) : PROOF_YES;",
     ),
     "removed-after-a-rename-of-another": (  # what is taken aside is not looked at again
         "is_same = is_still_the_file(removal, folder_fd, lease);",

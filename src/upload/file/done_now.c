@@ -53,8 +53,8 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 }
 
 /* Whether the object's etag is the MD5 of the whole file, which is read for that. Also false if the
- * file cannot be read. ask_s3() uses this if the mark has another etag: some servers return one
- * etag when an upload is completed, and another one later. */
+ * file cannot be read. check_object() uses this if the mark has another etag: some servers return
+ * one etag when an upload is completed, and another one later. */
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
@@ -67,10 +67,10 @@ static bool has_md5_of_file(
 }
 
 /* Reads the mark, and checks that this version is done, and that it has a checksum or an id to
- * compare the content with. If the caller has not read the content (!is_read), it will compare the
- * content, so another modification time does not matter. *mark becomes the mark that was read. */
-static enum proof ask_marks(struct worker *worker, const struct file *file, bool is_read,
-	struct mark *mark, struct problem *ret)
+ * compare the content with. The caller will compare a content that is not proven yet, so another
+ * modification time does not matter then. *mark becomes the mark that was read. */
+static enum proof check_mark(struct worker *worker, const struct file *file,
+	enum content_state content, struct mark *mark, struct problem *ret)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct file_version opened = file_opened_version(file);
@@ -87,7 +87,7 @@ static enum proof ask_marks(struct worker *worker, const struct file *file, bool
 			"its mark is damaged, or was written by a later version of s3once");
 	if (says == SAYS_CLAIMED)
 		return not_done(ret, "an uploader has it under way");
-	if (says == SAYS_CHANGED || (says == SAYS_COMPARE && is_read))
+	if (says == SAYS_CHANGED || (says == SAYS_COMPARE && content == CONTENT_PROVEN))
 		return not_done(ret, "what was uploaded under its key is another version");
 	if (!*mark->done.sum && !*opened.content_id)
 		return not_done(ret, "its mark has no checksum of its content");
@@ -104,8 +104,8 @@ enum outcome done_head(struct worker *worker, const struct file *file, const str
 }
 
 /* Checks that S3 holds the object that was proven when the mark was set. */
-static enum proof ask_s3(struct worker *worker, const struct file *file, const struct version *done,
-	struct done_object *ret, struct problem *ret_problem)
+static enum proof check_object(struct worker *worker, const struct file *file,
+	const struct version *done, struct done_object *ret, struct problem *ret_problem)
 {
 	const struct recorded recorded = recorded_object(done);
 	const enum outcome o = done_head(worker, file, done, ret, ret_problem);
@@ -133,26 +133,26 @@ static enum proof ask_s3(struct worker *worker, const struct file *file, const s
 		"nothing that shows it is the same");
 }
 
-enum proof done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
-	struct problem *ret_problem)
+enum proof prove_done_now(struct worker *worker, struct file *file, enum content_state content,
+	struct done_object *ret, struct problem *ret_problem)
 {
 	struct mark mark = {0};
 	*ret = (struct done_object){0};
-	enum proof done = ask_marks(worker, file, is_read, &mark, ret_problem);
-	if (done == PROOF_YES && !is_read) {
+	enum proof done = check_mark(worker, file, content, &mark, ret_problem);
+	if (done == PROOF_YES && content == CONTENT_UNREAD) {
 		/* The mark may have changed while the content was read. So the mark is read once
 		 * more, and has to have the same content. */
 		const struct version compared = mark.done;
 		done = done_content(worker, file, &compared, ret_problem);
 		if (done == PROOF_YES)
-			done = ask_marks(worker, file, false, &mark, ret_problem);
+			done = check_mark(worker, file, content, &mark, ret_problem);
 		if (done == PROOF_YES &&
 			(strcmp(compared.sum, mark.done.sum) != 0 ||
 				strcmp(compared.content_id, mark.done.content_id) != 0))
 			done = not_done(ret_problem, "its mark changed meanwhile");
 	}
 	if (done == PROOF_YES)
-		done = ask_s3(worker, file, &mark.done, ret, ret_problem);
+		done = check_object(worker, file, &mark.done, ret, ret_problem);
 	mark_clear(&mark);
 	return done;
 }

@@ -26,12 +26,17 @@ void report_done_object(struct run *run, const struct file *file, enum s3once_ev
  * its MD5 if the version has that too. */
 enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret_problem);
+/* Whether this turn has read the content of a file already, and proven it. */
+enum content_state {
+	CONTENT_UNREAD,
+	CONTENT_PROVEN,
+};
 /* Checks three things. The mark, read consistently, says that this version is done. The content
- * that file->fd holds is that version. A HEAD shows the object of that version. With `is_read`,
- * this turn has proven the content, and it is not read again. If the content is read, another
- * modification time than the mark's does not matter.
+ * that file->fd holds is that version. A HEAD shows the object of that version. CONTENT_PROVEN is
+ * not read again. For CONTENT_UNREAD, another modification time than the mark's does not matter,
+ * since the content is compared.
  *
  * PROOF_YES sets *ret to the object. The caller has to check that the file did not change while it
  * was read. */
-enum proof done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
-	struct problem *ret_problem);
+enum proof prove_done_now(struct worker *worker, struct file *file, enum content_state content,
+	struct done_object *ret, struct problem *ret_problem);

@@ -40,22 +40,21 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 }
 
 /* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
- * after that. Reports the result, unless the run stops while the file is proven. `is_read`: this
- * turn has read the content, which counts as proof. */
+ * after that. Reports the result, unless the run stops while the file is proven. */
 static void remove_proven(struct worker *worker, struct file *file, const struct removal *removal,
-	bool is_read, int64_t done_at_s)
+	enum content_state content, int64_t done_at_s)
 {
 	struct run *run = worker->run;
 	struct problem problem = {0}, changed;
 	struct done_object object;
 	/* From removal_check(), DONE means that no rule keeps the file. */
 	enum removal_end end = removal_check(removal, &problem);
-	if (end == REMOVAL_DONE && !is_read && !wait_until_quiet(run, removal)) {
+	if (end == REMOVAL_DONE && content == CONTENT_UNREAD && !wait_until_quiet(run, removal)) {
 		problem_set(&problem, "it was changed a moment ago");
 		end = REMOVAL_KEPT;
 	}
 	if (end == REMOVAL_DONE) {
-		enum proof done = done_now(worker, file, is_read, &object, &problem);
+		enum proof done = prove_done_now(worker, file, content, &object, &problem);
 		/* The mark is synced before the file is removed, whichever run has set it, so that
 		 * a power failure does not undo it. */
 		if (done == PROOF_YES && !run->dry &&
@@ -113,8 +112,9 @@ void remove_file(struct worker *worker, struct file *file)
 		return;
 	/* The content read in this turn counts only if the file had not changed for QUIET_NS when
 	 * it was opened, and if its times show each change. */
-	bool is_read = is_proven && !file->must_reread &&
-		       file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
+	const bool was_quiet = file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
+	enum content_state content =
+		is_proven && was_quiet && !file->must_reread ? CONTENT_PROVEN : CONTENT_UNREAD;
 	struct file_state now;
 	/* The state of a rotated file has no ctime, since a rename changes that. The removal gets
 	 * the present one. If it has changed since the file was opened, by a rename or by a write,
@@ -123,13 +123,13 @@ void remove_file(struct worker *worker, struct file *file)
 		removal.state.ctime_ns = file->opened_ctime_ns;
 		if (!file_state_of(file->fd, &now) && now.ctime_ns != removal.state.ctime_ns) {
 			removal.state.ctime_ns = now.ctime_ns;
-			is_read = false;
+			content = CONTENT_UNREAD;
 		}
 	}
 	removal.directory_fd = scan_open_folder(
 		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {
-		remove_proven(worker, file, &removal, is_read, done_at_s);
+		remove_proven(worker, file, &removal, content, done_at_s);
 		close(removal.directory_fd);
 	} else if (removal.directory_fd == -ELOOP)
 		report_end(worker, file, REMOVAL_KEPT, NULL,
