@@ -64,25 +64,25 @@ bool run_ends_scan(void *arg)
 	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_reports);
 }
 
-bool run_ask_is_over(void *arg)
+bool run_poll_is_over(void *arg)
 {
 	struct run *run = arg;
 	liveness_sign(&run->liveness, 0);
 	return run_is_over(run);
 }
 
-bool run_ask_is_stopping(void *arg)
+bool run_poll_is_stopping(void *arg)
 {
 	struct run *run = arg;
 	liveness_sign(&run->liveness, 0);
 	return run_is_stopping(run);
 }
 
-bool run_ask_while_reading(void *arg)
+bool run_poll_while_reading(void *arg)
 {
 	struct run *run = arg;
 	progress_note_local_work(&run->progress);
-	return run_ask_is_over(run);
+	return run_poll_is_over(run);
 }
 
 bool run_is_stuck(void *arg)
@@ -96,12 +96,12 @@ bool run_is_stuck(void *arg)
 static bool is_over_or_expired(void *arg)
 {
 	struct run *run = arg;
-	return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
+	return run_poll_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);
 }
 
 struct call_limits run_limits(struct run *run)
 {
-	return (struct call_limits){.abandon = run_ask_is_over,
+	return (struct call_limits){.abandon = run_poll_is_over,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms,
 		.progress = &run->progress};
@@ -268,7 +268,7 @@ static bool is_over_without_lease(void *arg)
 	struct run *run = arg;
 	progress_failed(&run->progress, RENEWAL,
 		PROBLEM("the lease is not renewed, since the marks cannot be reached"));
-	return run_ask_is_over(run);
+	return run_poll_is_over(run);
 }
 
 bool run_may_begin(struct run *run)

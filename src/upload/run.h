@@ -111,12 +111,12 @@ bool run_ends_scan(void *run);
 /* Whether the run was asked to stop or has reached a limit, and its grace is over. Unlike the
  * functions above, this does not ask the session, which has ended when the manifest is stored. */
 bool run_grace_is_over(void *run);
-/* As run_is_over() and run_is_stopping(), for functions that make a worker wait, such as
+/* As run_is_over() and run_is_stopping(), for waits of a worker that poll them, such as
  * call_limits.abandon. Each call counts as a sign of life of the worker. */
-bool run_ask_is_over(void *run);
-bool run_ask_is_stopping(void *run);
-/* As run_ask_is_over(), for calls after a read of a file. */
-bool run_ask_while_reading(void *run);
+bool run_poll_is_over(void *run);
+bool run_poll_is_stopping(void *run);
+/* As run_poll_is_over(), for calls after a read of a file. */
+bool run_poll_while_reading(void *run);
 /* Whether tasks are under way and none has given a sign of life for give_up_after_ms, or for a
  * lease if that is longer. */
 bool run_is_hung(const struct run *run, const struct liveness *liveness);

@@ -169,7 +169,7 @@ BUGS = {
         "note_renewal(lease, clock_boot_ns());",
     ),
     "lease-is-never-over": (  # who lost the lease goes on
-        "return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
+        "return run_poll_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
         "return run_grace_is_over(run);",
     ),
     "observed-from-any-time": (  # a version that was just seen counts as seen for ever

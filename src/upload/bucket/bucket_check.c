@@ -269,7 +269,7 @@ static bool check_bucket(struct run *run, struct store_conn *marks, enum check_t
 		.problem = ret_problem,
 	};
 	if (time == AT_START)
-		check.asking.limits.abandon = run_ask_is_stopping;
+		check.asking.limits.abandon = run_poll_is_stopping;
 	if (s3_conn_new(run->s3, &check.asking.s3))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
 	const bool good = check_until_settled(&check) == OUTCOME_OK;

@@ -33,7 +33,7 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 	 * bytes differ, but its content still has the same id. */
 	if (*file->candidate->content_id) {
 		const struct content content = {
-			file->fd, file->state.size, run_ask_is_over, worker->run};
+			file->fd, file->state.size, run_poll_is_over, worker->run};
 		char now[CONTENT_ID_CHARS + 1];
 		const int error = content_id(&content, now, ret);
 		if (error) /* after -EFBIG, *ret has a sentence already */

@@ -24,7 +24,7 @@ struct file *file_new(struct run *run, struct candidate *c)
 	file->begun_ns = clock_boot_ns();
 	file_progress_init(&file->progress, &run->report, c->path, c->size);
 	file->progress.bandwidth = run->bodies.bandwidth;
-	file->progress.user = (struct bandwidth_user){run_ask_is_over, run};
+	file->progress.user = (struct bandwidth_user){run_poll_is_over, run};
 	return file;
 }
 

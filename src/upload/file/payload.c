@@ -31,7 +31,7 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 }
 
 /* A worker that waits for an encoder depends on the workers that hold one, so its wait is no sign
- * of life. Therefore the wait asks run_is_over(). run_ask_is_over() would give such a sign. */
+ * of life. Therefore the wait asks run_is_over(). run_poll_is_over() would give such a sign. */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {

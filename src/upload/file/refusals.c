@@ -62,7 +62,7 @@ static bool has_to_decide(struct worker *worker, bool at_end)
 	if (!is_one_of_several)
 		return at_end && !atomic_load(&run->liveness.tasks);
 	return wait_until(!atomic_load(&run->liveness.tasks) || atomic_load(&refusals->has_stored),
-		       .abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
+		       .abandon = run_poll_is_stopping, .arg = run) == WAIT_MET;
 }
 
 void refusals_settle(struct worker *worker, bool at_end)

@@ -35,7 +35,7 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 	int64_t age_ns;
 	/* Each test of the condition sets age_ns. */
 	wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS || age_ns < 0,
-		.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
+		.deadline_ns = UINT64_MAX, .abandon = run_poll_is_stopping, .arg = run);
 	return age_ns >= QUIET_NS;
 }
 

@@ -62,7 +62,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	char said[PROBLEM_SENTENCE_MAX] = "";
 	uint64_t bytes = 0, moved_ns = clock_boot_ns();
 	bool is_told = false; /* the present silence was reported */
-	while (!run_ask_is_stopping(worker->run)) {
+	while (!run_poll_is_stopping(worker->run)) {
 		const long n = o->read(
 			o->read_arg, reader->buffer, reader->buffer_bytes, said, sizeof said);
 		if (n == -EAGAIN) { /* nothing came within a second */

@@ -192,7 +192,7 @@ struct worker *worker_new(struct run *run)
 		.options = &run->options,
 		.report = &run->report,
 		.server = run->s3};
-	worker->reader = (struct reader){.abandon = run_ask_while_reading, .arg = run};
+	worker->reader = (struct reader){.abandon = run_poll_while_reading, .arg = run};
 	if (!reader_init(&worker->reader) && !s3_conn_new(run->s3, &worker->s3) &&
 		!store_conn_new(run->store, &worker->marks))
 		return worker;

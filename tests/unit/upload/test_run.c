@@ -73,11 +73,11 @@ static void test_over(void)
 		const bool ends_scan =
 			is_over || (grace != NO_GRACE && !(final && limited && !asked));
 		bool good = CHECK_INT(run_is_over(run), is_over);
-		good &= CHECK_INT(run_ask_is_over(run), is_over);
-		good &= CHECK_INT(run_ask_while_reading(run), is_over);
+		good &= CHECK_INT(run_poll_is_over(run), is_over);
+		good &= CHECK_INT(run_poll_while_reading(run), is_over);
 		good &= CHECK_INT(run_limits(run).abandon(run), is_over);
 		good &= CHECK_INT(run_is_stopping(run), is_stopping);
-		good &= CHECK_INT(run_ask_is_stopping(run), is_stopping);
+		good &= CHECK_INT(run_poll_is_stopping(run), is_stopping);
 		good &= CHECK_INT(run_ends_scan(run), ends_scan);
 		good &= CHECK_INT(run_grace_is_over(run), grace == GRACE_OVER);
 		if (!good)
@@ -212,7 +212,7 @@ static void test_liveness(void)
 	CHECK(atomic_load(&run->scanning.seen_ns) != 0);
 	CHECK_INT(atomic_load(&run->liveness.seen_ns), 0);
 	bool (*const asks[])(void *) = {
-		run_ask_is_over, run_ask_is_stopping, run_ask_while_reading};
+		run_poll_is_over, run_poll_is_stopping, run_poll_while_reading};
 	for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
 		atomic_store(&run->liveness.seen_ns, 0);
 		asks[i](run);
@@ -443,7 +443,7 @@ static void test_limits(void)
 	CHECK(limits.progress == &run->progress && visible.progress == &run->progress);
 	CHECK(limits.abandon_arg == run && visible.abandon_arg == run);
 	CHECK(!limits.is_progress && !visible.is_progress);
-	CHECK(limits.abandon == run_ask_is_over && visible.abandon != run_ask_is_over);
+	CHECK(limits.abandon == run_poll_is_over && visible.abandon != run_poll_is_over);
 	CHECK(!limits.deadline_ns && !visible.deadline_ns);
 	end();
 }
