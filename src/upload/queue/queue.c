@@ -148,7 +148,7 @@ static void wake_worker(struct queue *queue)
 static void add_files(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		turns_add(&queue->locked.turns, files[i], false);
+		turns_add(&queue->locked.turns, files[i]);
 }
 
 /* Adds a block of these files, which the queue owns then. The other members of the block are copied
@@ -219,8 +219,8 @@ static void open_block(struct queue *queue, struct block *block)
 	queue->locked.rests = block;
 	queue->locked.n_rests += n;
 	opener->opens_block = true;
-	/* `true`: the rest waits for this file, so it is begun before all other small files. */
-	turns_add(&queue->locked.turns, opener, true);
+	/* The rest waits for this file, so it is begun before all other small files. */
+	turns_add_first(&queue->locked.turns, opener);
 }
 
 /* Takes out the files that wait until the block with this serial number is open. The caller frees

@@ -158,9 +158,11 @@ void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
 /* Takes out any file that is left, and the caller owns the file then. Returns NULL if there is
  * none. */
 struct candidate *turns_left(struct turns *turns);
-/* Adds a file, which `turns` owns then. With `is_first`, it is begun before all others of its line.
- * With ranks, its rank alone decides when it is begun. */
-void turns_add(struct turns *turns, struct candidate *file, bool is_first);
+/* Adds a file at the end of its line. `turns` owns it then. With ranks, its rank alone decides when
+ * it is begun, here and in turns_add_first(). */
+void turns_add(struct turns *turns, struct candidate *file);
+/* Likewise, at the front of its line. */
+void turns_add_first(struct turns *turns, struct candidate *file);
 /* Takes out the files of the block with this serial number, and the caller owns them then. Returns
  * their number. */
 size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES]);
@@ -235,7 +237,7 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
 /* Releases the rest of the block that this file opens, once the file is claimed. Without this call,
- * the rest is released when the file's task has ended, or after half a second. The file stays the
+ * the rest is released when the file's task has ended, or after two seconds. The file stays the
  * caller's. */
 void queue_release_block(struct queue *queue, const struct candidate *file);
 /* To be called when another uploader turns out to be in the block with this serial number. The

@@ -48,14 +48,19 @@ struct candidate *turns_left(struct turns *turns)
 	return NULL;
 }
 
-void turns_add(struct turns *turns, struct candidate *file, bool is_first)
+/* Returns the line of files that are sent like this one. */
+static struct file_line *line_of(struct turns *turns, const struct candidate *file)
 {
-	struct file_line *line = &turns->lines[file->size <= S3ONCE_SMALL_BYTES_MAX ? LINE_SMALL
-					       : file->size <= turns->part_bytes    ? LINE_WHOLE
-										    : LINE_SPLIT];
-	/* `at` is the link that will point to the file. With ranks, the file comes behind all files
-	 * of a lower or the same rank. */
-	struct candidate **at = (is_first || turns->is_ranked) ? &line->first : line->end;
+	return &turns->lines[file->size <= S3ONCE_SMALL_BYTES_MAX ? LINE_SMALL
+			     : file->size <= turns->part_bytes    ? LINE_WHOLE
+								  : LINE_SPLIT];
+}
+
+/* Inserts a file at the link that is to point to it. With ranks, `at` is the first link of the
+ * line, and the file comes behind all files of a lower or the same rank. */
+static void line_insert(
+	struct turns *turns, struct file_line *line, struct candidate **at, struct candidate *file)
+{
 	while (turns->is_ranked && *at && candidate_rank(*at) <= candidate_rank(file))
 		at = &(*at)->next;
 	file->next = *at;
@@ -63,6 +68,18 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 	if (!file->next)
 		line->end = &file->next;
 	line->n++;
+}
+
+void turns_add(struct turns *turns, struct candidate *file)
+{
+	struct file_line *line = line_of(turns, file);
+	line_insert(turns, line, turns->is_ranked ? &line->first : line->end, file);
+}
+
+void turns_add_first(struct turns *turns, struct candidate *file)
+{
+	struct file_line *line = line_of(turns, file);
+	line_insert(turns, line, &line->first, file);
 }
 
 size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES])
@@ -177,7 +194,8 @@ bool turns_take(struct turns *turns, struct task *ret)
 	struct parts *parts = turns->parts;
 	if (next == NEXT_NONE)
 		return false;
-	if (next == NEXT_PART) { /* its upload goes to the end, so that uploads take turns */
+	if (next == NEXT_PART) {
+		/* The upload goes to the end of the list, so that uploads take turns. */
 		*ret = (struct task){.kind = TASK_PART,
 			.parts = parts,
 			.index = parts->next_index++,

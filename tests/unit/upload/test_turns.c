@@ -11,7 +11,7 @@ static void add(struct turns *turns, uint64_t size, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct candidate *file = calloc(1, sizeof *file);
 		file->size = size;
-		turns_add(turns, file, false);
+		turns_add(turns, file);
 	}
 }
 
@@ -189,7 +189,7 @@ static void test_remove_block(void)
 	CHECK_INT((int64_t)n, 15);
 	CHECK_INT((int64_t)files_of(&turns), 0);
 	for (size_t i = 0; i < n; i++)
-		turns_add(&turns, removed[i], false);
+		turns_add(&turns, removed[i]);
 	CHECK_INT((int64_t)files_of(&turns), 15);
 	clear(&turns);
 }
@@ -199,7 +199,7 @@ static void add_aged(struct turns *turns, uint64_t size, int64_t mtime_ns)
 	struct candidate *file = calloc(1, sizeof *file);
 	file->size = size;
 	file->mtime_ns = mtime_ns;
-	turns_add(turns, file, false);
+	turns_add(turns, file);
 }
 
 /* Before a host ends: small files by age, large ones by size, one in parts after the other. */
