@@ -154,10 +154,10 @@ struct s3once_rule {
 struct s3once_rate {
 	/* The minute of the day, 0 to 1439. */
 	unsigned minute;
-	/* At least S3ONCE_RATE_LEAST, or 0 for no limit. */
+	/* At least S3ONCE_RATE_MIN, or 0 for no limit. */
 	uint64_t bytes_per_second;
 };
-#define S3ONCE_RATE_LEAST 8192
+#define S3ONCE_RATE_MIN 8192
 
 /* One setting of how objects are stored. Its name is that of an option of the command line without
  * the dashes, such as "storage-class", "metadata" or "sse-c-key-file" (s3once-push(1), OBJECTS).

@@ -159,13 +159,13 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 /* Returns the number of attempts of the call. A host name that was never resolved is probably
  * misspelt, so a call that leaves the number to the settings has few attempts then. A caller that
  * sets a number gets all of them: to wait for a lock is also to wait until its name resolves. */
-static unsigned most_attempts(const struct call_run *run)
+static unsigned max_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;
 	const unsigned asked = run->call->limits.attempts;
-	const unsigned most = asked ? asked : service->options.settings->attempts;
-	const bool is_cut = run->may_be_misspelt && !asked && most > MISSPELT_ATTEMPTS;
-	return is_cut ? MISSPELT_ATTEMPTS : most;
+	const unsigned max = asked ? asked : service->options.settings->attempts;
+	const bool is_cut = run->may_be_misspelt && !asked && max > MISSPELT_ATTEMPTS;
+	return is_cut ? MISSPELT_ATTEMPTS : max;
 }
 
 /* Returns whether another attempt may follow the one that failed. Counts the failed one, unless the
@@ -182,7 +182,7 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	const uint64_t success_ns = atomic_load(&service->pace.success_ns);
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
 	const bool has_patience = clock_boot_ns() - since_ns < patience_ms * NS_PER_MS;
-	const unsigned most = most_attempts(run);
+	const unsigned max = max_attempts(run);
 	if (has_patience && run->is_down && !atomic_exchange(&service->is_said_down, true))
 		log_warning("%s; trying again for up to %llu s (--give-up-after)",
 			run->problem.text, (unsigned long long)(patience_ms / 1000));
@@ -191,7 +191,7 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	run->attempts++;
 	/* If the service is down, the excused attempts count once the patience is over: one for
 	 * each wait, and this one. So the call ends soon after the patience. */
-	return run->attempts < most && (!run->is_down || run->waits + 1 < most);
+	return run->attempts < max && (!run->is_down || run->waits + 1 < max);
 }
 
 /* Whether this call has failed for as long as the patience lasts, with or without replies, counted
@@ -202,11 +202,11 @@ static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
 	const struct aws_settings *settings = run->conn->service->options.settings;
-	const uint64_t most_ns = run->wait_ns + settings->stall_timeout_ms * NS_PER_MS;
+	const uint64_t max_ns = run->wait_ns + settings->stall_timeout_ms * NS_PER_MS;
 	if (retry != RETRY_TRANSIENT || run->is_down)
 		return false;
 	const uint64_t passed_ns = run->failed_ns ? now_ns - run->failed_ns : 0;
-	run->failing_ns += passed_ns < most_ns ? passed_ns : most_ns;
+	run->failing_ns += passed_ns < max_ns ? passed_ns : max_ns;
 	run->failed_ns = now_ns;
 	return patience_ms &&
 	       run->call->limits.failed_ms * NS_PER_MS + run->failing_ns >= patience_ms * NS_PER_MS;

@@ -41,8 +41,8 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 		/* The limit was not lowered since this request began, so it is the first throttled
 		 * one of those that are under way together. A limit above their number would slow
 		 * nothing, so no more than that number is cut. */
-		const double most = pace->locked.in_flight + 1;
-		*limit = (*limit < most ? *limit : most) * CUT;
+		const double under_way = pace->locked.in_flight + 1;
+		*limit = (*limit < under_way ? *limit : under_way) * CUT;
 		*limit = *limit > 1 ? *limit : 1;
 		atomic_fetch_add(&pace->cuts, 1);
 		pace->locked.cut_ns = now_ns;

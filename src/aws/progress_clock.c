@@ -27,10 +27,10 @@ void progress_limit(
 {
 	clock->request_ns = request_timeout_ms * NS_PER_MS;
 	clock->limit_ns = give_up_after_ms * NS_PER_MS;
-	const uint64_t least_ns =
+	const uint64_t min_ns =
 		clock->request_ns < PROGRESS_SAY_NS ? clock->request_ns : PROGRESS_SAY_NS;
-	if (clock->limit_ns < least_ns)
-		clock->limit_ns = least_ns;
+	if (clock->limit_ns < min_ns)
+		clock->limit_ns = min_ns;
 }
 
 void progress_made(struct progress_clock *clock)

@@ -46,12 +46,12 @@ bool outcome_is_ambiguous(enum outcome o)
 /* The outcome of each known error code. For any other code, the status of the reply decides.
  * Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. */
-#define CODES_MOST 20
-#define NO_ROOM    "the server has no room left: free some there"
+#define CODES_MAX 20
+#define NO_ROOM   "the server has no room left: free some there"
 static const struct known {
 	struct verdict verdict;
 	const char *sentence; /* cause and remedy, where the code alone is enough; or NULL */
-	const char *codes[CODES_MOST];
+	const char *codes[CODES_MAX];
 } known[] = {
 	/* DynamoDB's codes without "Exception" are about one statement of a BatchExecuteStatement.
 	 */
@@ -133,7 +133,7 @@ static const struct known {
 static const struct known *known_of(const char *code)
 {
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		for (size_t j = 0; j < CODES_MOST && known[i].codes[j]; j++)
+		for (size_t j = 0; j < CODES_MAX && known[i].codes[j]; j++)
 			if (strcmp(known[i].codes[j], code) == 0)
 				return &known[i];
 	return NULL;
@@ -271,8 +271,8 @@ uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt)
 {
 	uint64_t base = retry == RETRY_THROTTLE ? 1000 : is_s3 ? 50 : 25;
 	/* From the 16th doubling on, any base is above the cap. */
-	uint64_t most = attempt < 16 ? base << attempt : RETRY_CAP_MS;
-	return random_below((most < RETRY_CAP_MS ? most : RETRY_CAP_MS) + 1);
+	uint64_t max_ms = attempt < 16 ? base << attempt : RETRY_CAP_MS;
+	return random_below((max_ms < RETRY_CAP_MS ? max_ms : RETRY_CAP_MS) + 1);
 }
 
 bool retry_quota_take(atomic_int *quota)

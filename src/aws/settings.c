@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define ATTEMPTS_DEFAULT           9
-#define ATTEMPTS_MOST              1000
+#define ATTEMPTS_MAX               1000
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
-#define STALL_TIMEOUT_LEAST_MS     30000
+#define STALL_TIMEOUT_MIN_MS       30000
 #define PATIENCE_TIMEOUTS          5 /* the longest wait for credentials, in request timeouts */
 
 /* Each key has: name, option, variables, keys of the profile, default, service. */
@@ -143,12 +143,12 @@ static void set_retries(
 	settings->keeps_pace = mode != 2; /* only "adaptive" lowers the pace */
 	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
 	if (!options->attempts)
-		lookup_number(lookup, &attempts_key, ATTEMPTS_MOST, &settings->attempts);
+		lookup_number(lookup, &attempts_key, ATTEMPTS_MAX, &settings->attempts);
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;
-	settings->stall_timeout_ms = settings->request_timeout_ms > STALL_TIMEOUT_LEAST_MS
+	settings->stall_timeout_ms = settings->request_timeout_ms > STALL_TIMEOUT_MIN_MS
 					     ? settings->request_timeout_ms
-					     : STALL_TIMEOUT_LEAST_MS;
+					     : STALL_TIMEOUT_MIN_MS;
 }
 
 int aws_settings_resolve(

@@ -279,16 +279,15 @@ void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret)
 	*ret = word;
 }
 
-void lookup_number(
-	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret)
+void lookup_number(struct lookup *lookup, const struct lookup_key *key, unsigned max, unsigned *ret)
 {
 	const char *value = lookup_value(lookup, key, NULL);
 	if (!value)
 		return;
 	uint64_t number;
 	char want[64];
-	snprintf(want, sizeof want, "a whole number from 1 to %u", most);
-	if (!decimal_read(value, most, &number) || !number)
+	snprintf(want, sizeof want, "a whole number from 1 to %u", max);
+	if (!decimal_read(value, max, &number) || !number)
 		refuse_found(lookup, want);
 	else
 		*ret = (unsigned)number;

@@ -95,8 +95,8 @@ const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, co
  * -EINVAL, with a sentence that names the place. */
 void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char *given,
 	const char *const *words, int *ret);
-/* Likewise for a number from 1 to `most`. */
+/* Likewise for a number from 1 to `max`. */
 void lookup_number(
-	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret);
+	struct lookup *lookup, const struct lookup_key *key, unsigned max, unsigned *ret);
 /* Likewise for "true" and "false". */
 void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret);

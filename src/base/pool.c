@@ -8,7 +8,7 @@
 int pool_init(struct pool *ret, const struct pool_options *options)
 {
 	*ret = (struct pool){.options = *options};
-	ret->threads = calloc(options->most, sizeof *ret->threads);
+	ret->threads = calloc(options->max_threads, sizeof *ret->threads);
 	/* One more than the room: for 0 items calloc() might return NULL. */
 	ret->queue.items = calloc(options->room + 1, sizeof *ret->queue.items);
 	if (!ret->threads || !ret->queue.items) {
@@ -40,7 +40,7 @@ static void run_thread(void *arg)
 
 bool pool_start(struct pool *pool, uv_thread_cb run, void *arg)
 {
-	if (pool->n == pool->options.most)
+	if (pool->n == pool->options.max_threads)
 		return false;
 	struct pool_thread *thread = &pool->threads[pool->n];
 	*thread = (struct pool_thread){.pool = pool, .run = run, .arg = arg};

@@ -2,7 +2,7 @@
 /* A worker pool: a feeder feeds a queue, the queue feeds workers, which are threads of libuv, and
  * the workers end.
  *
- *	pool_init(&pool, &(struct pool_options){.most = 17, .room = 64});
+ *	pool_init(&pool, &(struct pool_options){.max_threads = 17, .room = 64});
  *	pool_start(&pool, scan, &pool);     scan() calls pool_add() for each item, then pool_close()
  *	while (pool.n < 17 && pool_start(&pool, work, &pool))
  *		;                           work() calls pool_take() until there is nothing more
@@ -25,8 +25,8 @@ struct pool_thread {
 };
 
 struct pool_options {
-	unsigned most; /* the most threads */
-	size_t room;   /* capacity of the queue, in items; 0: there is no queue */
+	unsigned max_threads; /* the most threads */
+	size_t room;          /* capacity of the queue, in items; 0: there is no queue */
 	/* Called whenever the last thread has ended: in that thread, or by pool_start() if the only
 	 * thread could not be started. May be NULL. */
 	void (*all_ended)(void *arg);
@@ -49,8 +49,8 @@ struct pool {
 };
 /* Returns 0 or -ENOMEM. After an error, pool_end() must not be called. */
 int pool_init(struct pool *ret, const struct pool_options *options);
-/* Starts one more thread, with all signals blocked. Returns false if there are `most` threads
- * already, or the host allows no more. */
+/* Starts one more thread, with all signals blocked. Returns false if there are `max_threads`
+ * threads already, or the host allows no more. */
 bool pool_start(struct pool *pool, uv_thread_cb run, void *arg);
 /* Waits until all threads have ended. More may be started after it. */
 void pool_join(struct pool *pool);
@@ -63,9 +63,9 @@ void pool_end(struct pool *pool);
 /* Waits for room in the queue, and adds the item, which must not be NULL. Returns false if the
  * queue is closed; then the item stays the caller's. */
 bool pool_add(struct pool *pool, void *item);
-/* Starts another thread if there are fewer than `most`, and adds the item. Returns false if no
- * worker will take it, since there is no thread or the queue is closed. Only the thread that starts
- * and joins may call it. */
+/* Starts another thread if there are fewer than `max_threads`, and adds the item. Returns false if
+ * no worker will take it, since there is no thread or the queue is closed. Only the thread that
+ * starts and joins may call it. */
 bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item);
 /* Waits for the next item. Returns NULL if the queue is closed and empty. */
 void *pool_take(struct pool *pool);

@@ -12,17 +12,18 @@
 
 /* Returns the Levenshtein distance of two names if it is at most `most`, and otherwise any number
  * greater than `most`. */
-static unsigned distance(const char *a, const char *b, unsigned most)
+static unsigned distance(const char *a, const char *b, unsigned max_distance)
 {
 	for (; *a && *a == *b; a++)
 		b++;
-	if (!*a || !*b || !most)
+	if (!*a || !*b || !max_distance)
 		return (unsigned)(strlen(a) + strlen(b));
 	/* The first character of a was changed or dropped in b, or b has one more before it. */
-	const unsigned changed = distance(a + 1, b + 1, most - 1);
-	const unsigned less = distance(a + 1, b, most - 1), more = distance(a, b + 1, most - 1);
-	const unsigned least = less < more ? less : more;
-	return 1 + (changed < least ? changed : least);
+	const unsigned changed = distance(a + 1, b + 1, max_distance - 1);
+	const unsigned less = distance(a + 1, b, max_distance - 1),
+		       more = distance(a, b + 1, max_distance - 1);
+	const unsigned min = less < more ? less : more;
+	return 1 + (changed < min ? changed : min);
 }
 
 const char *nearest_name(const char *given, const char *const *names, size_t n)
@@ -47,7 +48,7 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 
 /* Size of the first allocation. Headers, keys and marks hardly ever need more than twice as
  * much. */
-#define LEAST_BYTES 256
+#define TEXT_MIN_BYTES 256
 
 void text_clear(struct text *t)
 {
@@ -80,7 +81,7 @@ bool text_reserve(struct text *t, size_t n)
 		return false;
 	if (t->len + n < t->cap) /* one byte is for the NUL */
 		return true;
-	size_t cap = t->cap ? t->cap : LEAST_BYTES;
+	size_t cap = t->cap ? t->cap : TEXT_MIN_BYTES;
 	while (cap <= t->len + n)
 		cap = cap > SIZE_MAX / 2 ? t->len + n + 1 : cap * 2;
 	char *data = malloc(cap);
@@ -157,7 +158,7 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
 	/* The lowest code point of each length, indexed by length. */
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};
 	/* Except for ASCII, the first byte begins with as many ones as there are bytes, and then a
 	 * 0. A byte that means neither 1, 2 nor 3 bytes is taken for the first of 4; the next line
 	 * refuses it if it is not. */
@@ -170,7 +171,7 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 			return 0;
 		code = code << 6 | (s[i] & 0x3F);
 	}
-	if (code < least[len] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+	if (code < min[len] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
 		return 0;
 	*ret_code = code;
 	return len;
@@ -300,13 +301,13 @@ char *text_trim(char *s)
 	return s;
 }
 
-bool decimal_read(const char *s, uint64_t most, uint64_t *ret)
+bool decimal_read(const char *s, uint64_t max, uint64_t *ret)
 {
 	if (!s || !*s || s[strspn(s, "0123456789")])
 		return false;
 	errno = 0;
 	const unsigned long long n = strtoull(s, NULL, 10);
-	if (errno || n > most)
+	if (errno || n > max)
 		return false;
 	*ret = n;
 	return true;

@@ -27,12 +27,12 @@ static bool read_name(const char **s, char ret[static TIME_ZONE_NAME_CHARS])
 	return true;
 }
 
-/* Reads a number that is from least to most. Returns false if there is none. */
-static bool read_number(const char **s, int least, int most, int *ret)
+/* Reads a number that is from min to max. Returns false if there is none. */
+static bool read_number(const char **s, int min, int max, int *ret)
 {
 	const size_t n = strspn(*s, DIGITS);
 	const long number = strtol(*s, NULL, 10);
-	if (!n || number < least || number > most)
+	if (!n || number < min || number > max)
 		return false;
 	*s += n;
 	*ret = (int)number;
@@ -51,13 +51,13 @@ static bool pass_char(const char **s, char c)
  * the west. */
 static bool read_time(const char **s, int sign, int hours_max, int32_t *ret)
 {
-	int n, most = hours_max;
+	int n, max = hours_max;
 	*ret = 0;
 	if (pass_char(s, '-'))
 		sign = -sign;
 	else
 		pass_char(s, '+');
-	for (int unit_s = HOUR_S; read_number(s, 0, most, &n); unit_s /= 60, most = 59) {
+	for (int unit_s = HOUR_S; read_number(s, 0, max, &n); unit_s /= 60, max = 59) {
 		*ret += sign * n * unit_s;
 		if (unit_s == 1 || !pass_char(s, ':'))
 			return true;

@@ -30,16 +30,16 @@ bool wait_goes_on(struct waiting *waiting)
 			uv_mutex_lock(waiting->mutex);
 		return true; /* the condition may have been met meanwhile */
 	}
-	uint64_t most_ns = waiting->cond ? LOOK_NS : ASK_NS;
-	if (waiting->abandon && waiting->ask_ns - now_ns < most_ns)
-		most_ns = waiting->ask_ns - now_ns;
-	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < most_ns)
-		most_ns = waiting->deadline_ns - now_ns;
+	uint64_t max_ns = waiting->cond ? LOOK_NS : ASK_NS;
+	if (waiting->abandon && waiting->ask_ns - now_ns < max_ns)
+		max_ns = waiting->ask_ns - now_ns;
+	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < max_ns)
+		max_ns = waiting->deadline_ns - now_ns;
 	/* The caller tests the condition after each sleep. */
 	if (waiting->cond)
-		uv_cond_timedwait(waiting->cond, waiting->mutex, most_ns);
+		uv_cond_timedwait(waiting->cond, waiting->mutex, max_ns);
 	else
-		uv_sleep((unsigned)((most_ns + NS_PER_MS - 1) / NS_PER_MS));
+		uv_sleep((unsigned)((max_ns + NS_PER_MS - 1) / NS_PER_MS));
 	return true;
 }
 

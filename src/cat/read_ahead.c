@@ -91,7 +91,7 @@ int read_ahead_new(
 	const struct read_place *place, struct read_ahead **ret, struct problem *ret_problem)
 {
 	struct read_ahead *ahead = calloc(1, sizeof *ahead);
-	const struct pool_options options = {.most = THREADS, .room = READ_AHEAD};
+	const struct pool_options options = {.max_threads = THREADS, .room = READ_AHEAD};
 	if (!ahead || pool_init(&ahead->pool, &options)) {
 		free(ahead);
 		return problem_error(ret_problem, -ENOMEM, "out of memory");

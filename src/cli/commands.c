@@ -39,18 +39,18 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 static int check_operand_count(struct command_frame *frame)
 {
 	const struct command *command = frame->command;
-	const int most = command->takes.most;
+	const int max = command->takes.max;
 	const bool takes_some = *command->operands;
-	/* A command that takes operands, and for which `most` is 0, takes any number. */
-	const bool takes_any_number = takes_some && !most;
-	if (frame->n < command->takes.least)
+	/* A command that takes operands, and for which `max` is 0, takes any number. */
+	const bool takes_any_number = takes_some && !max;
+	if (frame->n < command->takes.min)
 		return problem_error(&frame->problem, -EINVAL,
 			"something is missing: give %s; see s3once %s --help", command->operands,
 			command->name);
-	if (frame->n > most && !takes_any_number)
+	if (frame->n > max && !takes_any_number)
 		return problem_error(&frame->problem, -EINVAL,
 			"'%s' is too much: it takes %s; see s3once %s --help",
-			quote(frame->operands[most]).text,
+			quote(frame->operands[max]).text,
 			takes_some ? command->operands : "no operand", command->name);
 	return 0;
 }

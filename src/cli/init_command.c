@@ -16,7 +16,7 @@ static const struct option init_own_options[] = {
 	VALUE("shards", NUMBER, offsetof(struct init_options, shards), "N",
 		"spread a bucket's marks over N partitions; this\ncannot be changed later; each "
 		"takes 1,000 writes a second, and a file costs two [16, in SQLite 1]",
-		.least = 1, .most = SHARDS_MAX),
+		.min = 1, .max = SHARDS_MAX),
 	{NULL},
 };
 

@@ -84,9 +84,9 @@ void http_shared_free(struct http_shared *shared)
 #define REQUEST_HEADERS_MAX 100
 /* curl sends "Expect: 100-continue" before a body of this size, so that the server can refuse the
  * request before the body is on its way. */
-#define EXPECT_MIN_BYTES   (1U << 20)
-#define HEADERS_BYTES      (8U << 10)  /* room for the headers in the send buffer */
-#define BUFFER_LEAST_BYTES (16U << 10) /* the least size of curl's buffers */
+#define EXPECT_MIN_BYTES (1U << 20)
+#define HEADERS_BYTES    (8U << 10)  /* room for the headers in the send buffer */
+#define BUFFER_MIN_BYTES (16U << 10) /* the least size of curl's buffers */
 
 /* Opens a socket as curl itself does, except that child processes do not inherit it. Notes the
  * error, for http_explain(). */
@@ -161,8 +161,7 @@ void http_free(struct http *http)
 /* Sets the options for sending this body, and resets those of the previous request. A body in
  * memory is given to curl as "post fields", since curl then sends headers and body in one
  * send(). */
-static void set_body(
-	CURL *curl, const char *method, const struct http_body *body, size_t most_bytes)
+static void set_body(CURL *curl, const char *method, const struct http_body *body, size_t max_bytes)
 {
 	const bool is_read = body->bytes && !body->memory; /* the body comes from body->read() */
 	/* A PUT or POST has a Content-Length even without a body. */
@@ -184,10 +183,10 @@ static void set_body(
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
 	/* curl allocates the send buffer for each request, so it is no larger than needed. */
 	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
-	if (is_read || buffer_bytes > most_bytes)
-		buffer_bytes = most_bytes;
-	else if (buffer_bytes < BUFFER_LEAST_BYTES)
-		buffer_bytes = BUFFER_LEAST_BYTES;
+	if (is_read || buffer_bytes > max_bytes)
+		buffer_bytes = max_bytes;
+	else if (buffer_bytes < BUFFER_MIN_BYTES)
+		buffer_bytes = BUFFER_MIN_BYTES;
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes);
 }
 
@@ -228,7 +227,7 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 	/* When this size is set, curl 7.88 frees its send buffer. It would keep a large one until
 	 * the next request otherwise. */
 	if (request->body.bytes >= EXPECT_MIN_BYTES)
-		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_LEAST_BYTES);
+		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_MIN_BYTES);
 	return code;
 }
 

@@ -18,7 +18,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#define TRY_LEAST_NS                                                                               \
+#define TRY_MIN_NS                                                                                 \
 	(NS_PER_S / 2) /* the least time for a heartbeat, but see heartbeat_timeout_ns() */
 #define SPREAD_FROM 8  /* if this many leases have started, first heartbeats are spread in time */
 #define WORKERS_MAX 64
@@ -52,7 +52,7 @@ struct lease {
 
 struct lease_keeper {
 	struct store *store;
-	unsigned workers_most;
+	unsigned max_workers;
 	uv_mutex_t mutex;
 	uv_cond_t due;     /* a lease came to the front of the list, or the keeper is ending */
 	uv_cond_t work;    /* a lease came into the queue, or the keeper is ending */
@@ -204,8 +204,8 @@ static uint64_t heartbeat_timeout_ns(const struct lease *lease)
 	const uint64_t lease_ns = lease_length_ns(lease);
 	const unsigned share = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
 	uint64_t ns = lease_ns / share;
-	if (ns < TRY_LEAST_NS)
-		ns = TRY_LEAST_NS;
+	if (ns < TRY_MIN_NS)
+		ns = TRY_MIN_NS;
 	return ns < lease_ns / 2 ? ns : lease_ns / 2;
 }
 
@@ -282,13 +282,13 @@ static void end_heartbeat_locked(struct lease *lease)
 	uv_cond_broadcast(&lease->keeper->changed);
 }
 
-int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret)
+int lease_keeper_new(struct store *store, unsigned max_workers, struct lease_keeper **ret)
 {
 	struct lease_keeper *keeper = calloc(1, sizeof *keeper);
 	if (!keeper)
 		return -ENOMEM;
 	keeper->store = store;
-	keeper->workers_most = workers_most < WORKERS_MAX ? workers_most : WORKERS_MAX;
+	keeper->max_workers = max_workers < WORKERS_MAX ? max_workers : WORKERS_MAX;
 	uv_mutex_init(&keeper->mutex);
 	uv_cond_init(&keeper->due);
 	uv_cond_init(&keeper->work);
@@ -401,7 +401,7 @@ static void handle_due_locked(struct lease_keeper *keeper, struct lease *lease, 
 		const unsigned n = keeper->locked.workers;
 		lease->locked.busy = lease->locked.waits = true;
 		TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
-		if (++keeper->locked.waiting > keeper->locked.idle && n < keeper->workers_most &&
+		if (++keeper->locked.waiting > keeper->locked.idle && n < keeper->max_workers &&
 			!thread_start(&keeper->locked.worker[n], send_due_heartbeats, keeper))
 			keeper->locked.workers++;
 		uv_cond_signal(&keeper->work);

@@ -15,9 +15,9 @@
 #define LEASE_TEXT_MAX    256
 
 /* Keeps any number of leases. One thread watches when heartbeats are due. At least one other thread
- * sends them, and at most workers_most do. No thread is started before the first lease. */
+ * sends them, and at most max_workers do. No thread is started before the first lease. */
 struct lease_keeper;
-int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret);
+int lease_keeper_new(struct store *store, unsigned max_workers, struct lease_keeper **ret);
 /* To be called after all leases of the keeper were freed. NULL is ignored. */
 void lease_keeper_free(struct lease_keeper *keeper);
 

@@ -26,16 +26,16 @@ static bool is_worth_less(const struct observation *a, const struct observation 
 
 struct observation *observer_of(struct observer *observer, const char *row)
 {
-	struct observation *least = &observer->list[0];
+	struct observation *least_useful = &observer->list[0];
 	for (unsigned i = 0; i < observer->n; i++) {
 		struct observation *o = &observer->list[i];
 		if (strcmp(o->row, row) == 0)
 			return o;
-		if (is_worth_less(o, least))
-			least = o;
+		if (is_worth_less(o, least_useful))
+			least_useful = o;
 	}
 	struct observation *o =
-		observer->n < OBSERVATIONS_MAX ? &observer->list[observer->n++] : least;
+		observer->n < OBSERVATIONS_MAX ? &observer->list[observer->n++] : least_useful;
 	*o = (struct observation){0};
 	snprintf(o->row, sizeof o->row, "%s", row);
 	return o;

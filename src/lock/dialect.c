@@ -38,7 +38,7 @@ enum { UNITS = sizeof units / sizeof *units };
 
 int go_duration_parse(const char *s, uint64_t *ret_ms)
 {
-	const double most = 100.0 * 365 * 24 * 3600 * 1000; /* a hundred years, in ms */
+	const double max_ms = 100.0 * 365 * 24 * 3600 * 1000; /* a hundred years, in ms */
 	double sum = 0;
 	if (*s == '+')
 		s++;
@@ -63,7 +63,7 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 			return -EINVAL;
 		sum += value * units[unit].ms;
 		s += unit_bytes;
-		if (sum > most)
+		if (sum > max_ms)
 			return -EINVAL;
 	} while (*s);
 	/* A fraction of a millisecond is rounded up. But Go has only whole nanoseconds, so a
@@ -125,7 +125,7 @@ static const char *string_or_empty(const struct item *item, const char *name)
 
 /* Reading rows. */
 
-#define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000) /* as go_duration_parse() allows */
+#define LEASE_MAX_MS (100ULL * 365 * 24 * 3600 * 1000) /* as go_duration_parse() allows */
 
 /* Reads the length of a lease. Returns false if it is not more than 0, or if its unit is not
  * certain: text without a unit means milliseconds only in a LEASE_AS_MS dialect. */
@@ -135,14 +135,14 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 	int64_t s = 0;
 	if (dialect->lease_form == LEASE_AS_SECONDS) {
 		const bool is_read = !item_number(item, dialect->lease, &s) && s > 0 &&
-				     (uint64_t)s <= LEASE_MOST_MS / 1000;
+				     (uint64_t)s <= LEASE_MAX_MS / 1000;
 		*ret_ms = is_read ? (uint64_t)s * 1000 : 0;
 		return is_read;
 	}
 	return text &&
 	       (!go_duration_parse(text, ret_ms) ||
 		       (dialect->lease_form == LEASE_AS_MS &&
-			       decimal_read(text, LEASE_MOST_MS, ret_ms))) &&
+			       decimal_read(text, LEASE_MAX_MS, ret_ms))) &&
 	       *ret_ms > 0;
 }
 

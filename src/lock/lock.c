@@ -95,8 +95,8 @@ struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 		.deadline_ns = deadline_ns, .abandon = is_client_closed, .abandon_arg = locks};
 }
 
-#define RELEASE_MOST_NS (10 * NS_PER_S)       /* the time for s3once_lock_release() */
-#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with an eighth of it and 1 s more, below a day */
+#define RELEASE_MAX_NS (10 * NS_PER_S)       /* the time for s3once_lock_release() */
+#define ENSURE_MAX_MS  (LOCK_DAY_MS / 8 * 7) /* with an eighth of it and 1 s more, below a day */
 
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns)
@@ -263,7 +263,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 		return 0;
 	if (atomic_load(&lock->release_done))
 		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
-	return release_row(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
+	return release_row(lock, clock_boot_ns() + RELEASE_MAX_NS, ret);
 }
 
 uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock)
@@ -339,7 +339,7 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 {
 	if (s3once_lock_remaining_ms(lock) >= ms)
 		return 0;
-	if (ms > ENSURE_MOST_MS)
+	if (ms > ENSURE_MAX_MS)
 		return lock_error(ret, -EINVAL, "at most 21h can be ensured");
 	/* The renewal itself uses up time of the lease. So a tenth of the lease is allowed for it,
 	 * or if the lease becomes longer, an eighth of `ms` and 1 s. renew_lock() may wait for
@@ -366,8 +366,8 @@ int s3once_lock_set_data(
 	return r;
 }
 
-#define CLOSE_THREADS 16             /* the most releases at once */
-#define LEAST_NS      (NS_PER_S / 2) /* the least limit of one release in the first round */
+#define CLOSE_THREADS  16             /* the most releases at once */
+#define RELEASE_MIN_NS (NS_PER_S / 2) /* the least limit of one release in the first round */
 
 /* A round of releases: all locks of a client that is being closed. Several releases run at once, so
  * that one that hangs does not delay the others for long. */
@@ -407,7 +407,7 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 	struct s3once_lock_error *ret)
 {
 	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
-	if (pool_init(&round.pool, &(struct pool_options){.most = CLOSE_THREADS, .room = 1}))
+	if (pool_init(&round.pool, &(struct pool_options){.max_threads = CLOSE_THREADS, .room = 1}))
 		return lock_error(ret, -ENOMEM, "out of memory");
 	for (struct s3once_lock *lock = first; lock; lock = lock->next)
 		if (!atomic_load(&lock->release_done) &&
@@ -423,9 +423,9 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 int s3once_locks_close(
 	struct s3once_locks *locks, int keep, uint64_t timeout_ms, struct s3once_lock_error *ret)
 {
-	const uint64_t most_ns =
+	const uint64_t max_ns =
 		timeout_ms < LOCK_DAY_MS ? timeout_ms * NS_PER_MS : LOCK_DAY_MS * NS_PER_MS;
-	const uint64_t deadline_ns = clock_boot_ns() + most_ns;
+	const uint64_t deadline_ns = clock_boot_ns() + max_ns;
 	uv_mutex_lock(&locks->mutex);
 	atomic_store(&locks->closed, true);
 	uv_cond_broadcast(&locks->closing);
@@ -441,8 +441,8 @@ int s3once_locks_close(
 	/* In the first round one release takes at most a sixteenth of the time. So a thread whose
 	 * release hangs soon goes on to other locks, and time is left to retry. The sixteenth is
 	 * unrelated to CLOSE_THREADS. */
-	const uint64_t each_ns = most_ns / 16 > LEAST_NS ? most_ns / 16 : LEAST_NS;
+	const uint64_t each_ns = max_ns / 16 > RELEASE_MIN_NS ? max_ns / 16 : RELEASE_MIN_NS;
 	int r = run_round(first, deadline_ns, each_ns, ret);
 	/* Failed releases are retried once, with all of the time that is left. */
-	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, most_ns, ret) : r;
+	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, max_ns, ret) : r;
 }

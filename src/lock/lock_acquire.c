@@ -449,12 +449,12 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	const uint64_t now_ns = clock_boot_ns();
 	/* The longest pause doubles with each round up to poll_ms. From round 10 on it is poll_ms,
 	 * since a shift by many rounds would overflow. */
-	uint64_t most_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
-	if (most_ms > locks->poll_ms)
-		most_ms = locks->poll_ms;
+	uint64_t max_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
+	if (max_ms > locks->poll_ms)
+		max_ms = locks->poll_ms;
 	/* From a quarter of the longest pause to all of it, and 1 ms more, so that there always is
 	 * a pause. */
-	uint64_t ns = (most_ms / 4 + random_below(most_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
+	uint64_t ns = (max_ms / 4 + random_below(max_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
 	if (a->stale_ns && a->stale_ns < now_ns + ns)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
 	if (a->deadline_ns < now_ns + ns)

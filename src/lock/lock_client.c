@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define OWNER_MAX    200
-#define INIT_MOST_MS (5ULL * 60 * 1000)
+#define OWNER_MAX   200
+#define INIT_MAX_MS (5ULL * 60 * 1000)
 
 /* fill_names(), fill_times() and fill_modes() apply the options. Each returns NULL, or a sentence
  * about an invalid option. */
@@ -331,7 +331,7 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 			.tags = table->tags},
 		.what = "these locks",
 		.ttl_name = table->ttl_name,
-		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MOST_MS,
+		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MAX_MS,
 	};
 	if (table_make(locks->aws, locks->http, &making, &made, &problem) != OUTCOME_OK)
 		return lock_failed(locks, ret, -EIO, &problem);

@@ -12,14 +12,14 @@
 #define JOBS_PK   "jobs"
 #define TAG_CHARS 16 /* length of the hash of a name that was cut */
 
-/* Copies a string. If it has more than `most` bytes, its middle is replaced by "...", since long
- * names mostly differ at their ends. The string was escaped before, so that it is UTF-8. It is cut
- * between two characters: all bytes of a character but the first are 10xxxxxx. */
-static void copy_cut(const char *s, char *ret, size_t most)
+/* Copies a string. If it has more than `max_bytes` bytes, its middle is replaced by "...", since
+ * long names mostly differ at their ends. The string was escaped before, so that it is UTF-8. It is
+ * cut between two characters: all bytes of a character but the first are 10xxxxxx. */
+static void copy_cut(const char *s, char *ret, size_t max_bytes)
 {
 	static const char dots[] = "...";
-	const size_t n = strlen(s), half = (most - strlen(dots)) / 2;
-	if (n <= most) {
+	const size_t n = strlen(s), half = (max_bytes - strlen(dots)) / 2;
+	if (n <= max_bytes) {
 		memcpy(ret, s, n + 1);
 		return;
 	}
@@ -29,25 +29,25 @@ static void copy_cut(const char *s, char *ret, size_t most)
 	const char *tail = s + n - half;
 	while ((*tail & 0xC0) == 0x80)
 		tail++;
-	snprintf(ret, most + 1, "%.*s%s%s", (int)head, s, dots, tail);
+	snprintf(ret, max_bytes + 1, "%.*s%s%s", (int)head, s, dots, tail);
 }
 
 /* Copies a name, escaped. If the name is cut, a hash of it follows, so that two jobs whose cut
  * names are the same do not share a row. */
-static void copy_name(const char *bytes, char *ret, size_t most)
+static void copy_name(const char *bytes, char *ret, size_t max_bytes)
 {
 	struct text t = TEXT(64U << 10); /* a name that has no room in it is cut in any case */
 	struct sums sums;
 	char tag[2 * sizeof sums.sha256 + 1];
 	text_add_escaped_string(&t, bytes);
-	const bool is_cut = t.error || t.len > most;
-	copy_cut(text_string(&t), ret, is_cut ? most - TAG_CHARS - 1 : most);
+	const bool is_cut = t.error || t.len > max_bytes;
+	copy_cut(text_string(&t), ret, is_cut ? max_bytes - TAG_CHARS - 1 : max_bytes);
 	text_clear(&t);
 	/* If the hash cannot be computed, the cut name alone has to do. */
 	if (!is_cut || digest_bytes(DIGEST_SHA256, bytes, strlen(bytes), &sums))
 		return;
 	hex_encode(sums.sha256, sizeof sums.sha256, tag);
-	snprintf(ret + strlen(ret), most + 1 - strlen(ret), "~%.*s", TAG_CHARS, tag);
+	snprintf(ret + strlen(ret), max_bytes + 1 - strlen(ret), "~%.*s", TAG_CHARS, tag);
 }
 
 void job_key_make(const char *host, const char *job, struct job_key *ret)
@@ -176,7 +176,7 @@ static int read_row(const char *sk, const struct item *item, struct job_row *ret
 
 struct page {
 	struct job_row *rows;
-	size_t n, most;
+	size_t n, max_rows;
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
@@ -192,28 +192,28 @@ static int add_to_page(void *arg, const char *pk, const char *sk, const struct i
 		return -ENOMEM;
 	free(page->last);
 	page->last = last;
-	if (page->n == page->most || host > JOB_HOST_MAX ||
+	if (page->n == page->max_rows || host > JOB_HOST_MAX ||
 		(sk[host] && strlen(sk + host + 1) > JOB_NAME_MAX))
 		return 0;
 	return read_row(sk, item, &page->rows[page->n++]);
 }
 
-enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
+enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t max_rows,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem)
 {
-	struct page page = {.rows = ret, .most = most};
+	struct page page = {.rows = ret, .max_rows = max_rows};
 	char *from = after ? strdup(after->text) : NULL;
 	enum outcome o = OUTCOME_OK;
 	if (after && !from)
 		return outcome_no_memory(ret_problem);
-	/* A page of the store may end before `most` rows were read. While it is read, the store
+	/* A page of the store may end before `max_rows` rows were read. While it is read, the store
 	 * uses `from`, so add_to_page() keeps the last key elsewhere. */
-	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
+	for (bool more = true; more && page.n < max_rows && o == OUTCOME_OK;) {
 		const struct store_range range = {.pk = JOBS_PK,
 			.from = from,
 			.after = from != NULL,
-			.most = (unsigned)(most - page.n)};
+			.max_items = (unsigned)(max_rows - page.n)};
 		o = conn->store->ops->query(
 			conn, &range, limits, add_to_page, &page, &more, ret_problem);
 		if (page.last) {

@@ -73,11 +73,11 @@ struct job_row {
 	int64_t waiting_since_s;
 };
 
-/* Reads up to `most` rows whose keys follow `after` (NULL: the first ones), in the order of their
- * keys. Rows whose keys are longer than job_key_make() makes them are skipped. Eventually
- * consistent. OK sets *ret_n to their number; if it is less than `most`, these were the last
+/* Reads up to `max_rows` rows whose keys follow `after` (NULL: the first ones), in the order of
+ * their keys. Rows whose keys are longer than job_key_make() makes them are skipped. Eventually
+ * consistent. OK sets *ret_n to their number; if it is less than `max_rows`, these were the last
  * ones. */
-enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
+enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t max_rows,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem);
 /* Adds the lines about the failures of the last run that ended, escaped. It adds nothing if nothing

@@ -81,7 +81,7 @@ static enum outcome read_beginning(
 	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
 	struct beginning beginning = {.known = known, .from = from, .to = to};
-	const struct pool_options options = {.most = AT_ONCE - 1};
+	const struct pool_options options = {.max_threads = AT_ONCE - 1};
 	struct pool pool;
 	const bool has_pool = !pool_init(&pool, &options);
 	for (unsigned i = 1; i < AT_ONCE && i < known->of.space->settings.shards && has_pool; i++)

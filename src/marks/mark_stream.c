@@ -91,7 +91,7 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 				: NULL,
 		.after = goes_on,
 		.to = to,
-		.most = pages->of.page_rows,
+		.max_items = pages->of.page_rows,
 		.consistent = pages->of.is_consistent};
 	bool more = false;
 	mark_partition(pages->of.space, number, partition);
@@ -214,19 +214,19 @@ static enum outcome next_by_key(
 	const char *from = strcmp(after, prefix) >= 0 ? after : prefix;
 	const unsigned shards = stream->has_ended ? 0 : stream->pages->of.space->settings.shards;
 	for (;;) {
-		const struct packed_mark *least = NULL, *row;
+		const struct packed_mark *first = NULL, *row;
 		unsigned shard = 0;
 		for (unsigned i = 0; i < shards; i++) {
 			const enum outcome o = mark_pages_seek(stream->pages, stream->conn, i, from,
 				stream->to, &row, ret_problem);
 			if (o != OUTCOME_OK)
 				return o;
-			if (row && (!least || strcmp(row->key, least->key) < 0)) {
-				least = row;
+			if (row && (!first || strcmp(row->key, first->key) < 0)) {
+				first = row;
 				shard = i;
 			}
 		}
-		*ret = least ? mark_pages_take(stream->pages, shard) : NULL;
+		*ret = first ? mark_pages_take(stream->pages, shard) : NULL;
 		if (!*ret || strcmp((*ret)->key, after) != 0)
 			return OUTCOME_OK;
 		free(*ret);

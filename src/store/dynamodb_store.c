@@ -265,9 +265,9 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 	text_add_char(body, '"');
 	json_add_member(body, "ConsistentRead");
 	text_add(body, range->consistent ? "true" : "false");
-	if (range->most) {
+	if (range->max_items) {
 		json_add_member(body, "Limit");
-		text_addf(body, "%u", range->most);
+		text_addf(body, "%u", range->max_items);
 	}
 	if (start || after)
 		json_add_member(body, "ExclusiveStartKey");

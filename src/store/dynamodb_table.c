@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define NAP_FIRST_MS 20
-#define NAP_MOST_MS  2000
+#define NAP_MAX_MS   2000
 
 /* Adds an object with two strings to an array. */
 static void add_pair(struct text *body, const char *first, const char *first_value,
@@ -218,7 +218,7 @@ static enum outcome wait_while(
 			"table %s is still %s after %llu s: run init again later",
 			creation->making->table.name, status,
 			(unsigned long long)creation->making->timeout_ms / 1000);
-	creation->nap_ms = creation->nap_ms * 2 < NAP_MOST_MS ? creation->nap_ms * 2 : NAP_MOST_MS;
+	creation->nap_ms = creation->nap_ms * 2 < NAP_MAX_MS ? creation->nap_ms * 2 : NAP_MAX_MS;
 	return OUTCOME_OK;
 }
 

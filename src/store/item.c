@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_LEAST 16 /* capacity for attributes; a power of two */
+#define ROOM_MIN 16 /* capacity for attributes; a power of two */
 
 static void free_attribute(struct attribute *attribute)
 {
@@ -45,11 +45,11 @@ struct attribute *item_find(const struct item *item, const char *name)
 	return NULL;
 }
 
-/* Returns the capacity of an item of n attributes, which is at least ROOM_LEAST and a power of two.
+/* Returns the capacity of an item of n attributes, which is at least ROOM_MIN and a power of two.
  * Since it follows from n, no item stores its capacity. */
 static size_t capacity_for(size_t n)
 {
-	size_t room = ROOM_LEAST;
+	size_t room = ROOM_MIN;
 	while (room < n)
 		room *= 2;
 	return room;

@@ -122,7 +122,7 @@ struct store_range {
 	/* The last sort key. NULL: the range ends at the last item. */
 	const char *to;
 	/* The most items. 0: a full page. */
-	unsigned most;
+	unsigned max_items;
 	bool consistent;
 };
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORM            1
-#define NUMBER_CHARS    20 /* of an int64_t as decimal text */
-#define HEX_CHARS_LEAST 8  /* shorter texts stay as they are */
+#define FORM          1
+#define NUMBER_CHARS  20 /* of an int64_t as decimal text */
+#define HEX_CHARS_MIN 8  /* shorter texts stay as they are */
 
 /* The attributes of marks, of which there may be millions. Rows have these numbers, so no place
  * ever changes. Any other name works, too, and takes more bytes. */
@@ -123,7 +123,7 @@ static bool add_hex(struct text *ret, const struct attribute *attribute)
 {
 	const char *digits = attribute->value;
 	const size_t n = attribute->n;
-	if (n % 2 || n < HEX_CHARS_LEAST)
+	if (n % 2 || n < HEX_CHARS_MIN)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (hex_digit(digits[i]) < 0)

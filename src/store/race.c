@@ -81,7 +81,7 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 unsigned race_run(const struct race *race, struct problem *ret_problem)
 {
 	struct contest *contest = calloc(1, sizeof *contest);
-	const struct pool_options options = {.most = RACE_WRITERS};
+	const struct pool_options options = {.max_threads = RACE_WRITERS};
 	bool is_open = true;
 	/* the winners of the last round; the next one begins only if this is 1 */
 	unsigned winners = 1;

@@ -209,10 +209,10 @@ static enum outcome sort_keys_in_range(
 	struct sort_keys *keys, const struct store_range *range, struct problem *ret_problem)
 {
 	const char *end = keys->all.data + keys->all.len;
-	size_t most = 0;
+	size_t n_all = 0;
 	for (const char *at = keys->all.data; at < end; at += strlen(at) + 1)
-		most++;
-	keys->list = calloc(most + 1, sizeof *keys->list);
+		n_all++;
+	keys->list = calloc(n_all + 1, sizeof *keys->list);
 	if (!keys->list)
 		return outcome_no_memory(ret_problem);
 	for (const char *at = keys->all.data; at < end; at += strlen(at) + 1) {
@@ -258,7 +258,7 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 	if (o == OUTCOME_OK)
 		o = sort_keys_in_range(&keys, range, ret_problem);
 	for (; i < keys.n && o == OUTCOME_OK; i++) {
-		if ((range->most && i == range->most) || bytes >= PAGE_MAX_BYTES)
+		if ((range->max_items && i == range->max_items) || bytes >= PAGE_MAX_BYTES)
 			break;
 		const struct item_key key = {range->pk, keys.list[i]};
 		o = visit_item(s3, key, limits, each, arg, &bytes, ret_problem);

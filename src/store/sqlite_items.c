@@ -320,7 +320,8 @@ static int query(struct items *items, struct items_op *op)
 			continue;
 		if (range->to && strcmp(sk, range->to) > 0)
 			break;
-		op->more = (range->most && count == range->most) || op->rows.len >= ITEMS_PAGE;
+		op->more = (range->max_items && count == range->max_items) ||
+			   op->rows.len >= ITEMS_PAGE;
 		if (op->more)
 			break;
 		rc = add_found_row(op, (struct item_key){range->pk, sk}, select, 1);

@@ -262,7 +262,7 @@ static void run_helper(void *arg)
 /* Proves the files of all folders, together with as many helpers as can be started. */
 static void prove_folders(struct worker *worker, struct folders *folders)
 {
-	const struct pool_options options = {.most = HELPERS};
+	const struct pool_options options = {.max_threads = HELPERS};
 	struct pool pool;
 	uv_mutex_init(&folders->mutex);
 	const bool has_pool = !pool_init(&pool, &options);

@@ -40,7 +40,7 @@ static int open_bodies(
 		error = encoding_parse(o->compress, &bodies->encoding, problem);
 	if (!error)
 		buffers_init(&bodies->buffers, o->memory_bytes,
-			o->concurrency < LARGE_MOST ? o->concurrency : LARGE_MOST);
+			o->concurrency < LARGE_BODIES_MAX ? o->concurrency : LARGE_BODIES_MAX);
 	if (!error && o->compress)
 		encoders_init(&bodies->encoders, &bodies->encoding, o, uv_available_parallelism());
 	return error;

@@ -23,9 +23,9 @@
 #define DESCRIPTORS_OTHERS 64 /* other descriptors: directories of the scan, marks, libraries */
 
 /* All workers, with their stacks and connections, may take this many times options.memory_bytes. */
-#define MEMORY_TIMES      3
-#define CAREFUL           0.8 /* the share of the memory that is used, since connections grow later */
-#define WORKER_BYTES_MOST (192.0 * 1024) /* the most memory that a worker is expected to need */
+#define MEMORY_TIMES     3
+#define CAREFUL          0.8 /* the share of the memory that is used, since connections grow later */
+#define WORKER_BYTES_MAX (192.0 * 1024) /* the most memory that a worker is expected to need */
 
 /* Returns the resident memory of this process, or 0 if unknown. */
 static uint64_t resident_bytes(void)
@@ -46,30 +46,30 @@ static uint64_t process_cpu_ns(void)
 
 /* Returns the number of workers that fit into the memory, or UINT_MAX as long as the process has
  * not grown. All growth of the process since the run began counts as the workers'. Each further
- * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MOST. If the
+ * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MAX. If the
  * process has grown beyond what is allowed, the result is less than the present level. */
-static unsigned most_by_memory(const struct s3once_push *push)
+static unsigned max_by_memory(const struct s3once_push *push)
 {
 	const double allowed = CAREFUL * MEMORY_TIMES * (double)push->run.options.memory_bytes;
 	const double grown = (double)resident_bytes() - (double)push->bytes_before_worker;
 	if (grown <= 0)
 		return UINT_MAX;
 	const double mean = grown / push->level.now;
-	const double each = mean < WORKER_BYTES_MOST ? mean : WORKER_BYTES_MOST;
-	const double most = push->level.now + (allowed - grown) / each;
-	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
+	const double each = mean < WORKER_BYTES_MAX ? mean : WORKER_BYTES_MAX;
+	const double max = push->level.now + (allowed - grown) / each;
+	return max >= UINT_MAX ? UINT_MAX : max < 1 ? 1 : (unsigned)max;
 }
 
-/* Lowers *most to the number of workers that the limit allows, but not below 1. A worker uses
+/* Lowers *workers to the number of workers that the limit allows, but not below 1. A worker uses
  * `per_worker` units of the limit, and everything else together uses `others`. Returns whether it
  * has lowered *most. */
 static bool lower_by(
-	const struct rlimit *limit, unsigned others, unsigned per_worker, unsigned *most)
+	const struct rlimit *limit, unsigned others, unsigned per_worker, unsigned *workers)
 {
 	const uint64_t fit = limit->rlim_cur > others ? (limit->rlim_cur - others) / per_worker : 1;
-	if (limit->rlim_cur == RLIM_INFINITY || fit >= *most)
+	if (limit->rlim_cur == RLIM_INFINITY || fit >= *workers)
 		return false;
-	*most = fit ? (unsigned)fit : 1;
+	*workers = fit ? (unsigned)fit : 1;
 	return true;
 }
 
@@ -79,24 +79,24 @@ static bool lower_by(
 static void init_levels(struct s3once_push *push)
 {
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
-	unsigned most = push->run.options.concurrency;
+	unsigned workers = push->run.options.concurrency;
 	struct rlimit limit;
 	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
-		lower_by(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &most))
+		lower_by(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &workers))
 		why = S3ONCE_LIMITED_BY_DESCRIPTORS;
 	/* The limit counts the user's other threads as well, so start_workers() may get fewer
 	 * threads than this. */
-	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &most))
+	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &workers))
 		why = S3ONCE_LIMITED_BY_THREADS;
 	/* With a limit of bandwidth, only as many workers begin as can send small files within a
 	 * second. With more, each file would only end later, perhaps none before --max-duration. */
 	const struct bandwidth *bandwidth = push->run.bodies.bandwidth;
 	const uint64_t rate = bandwidth ? bandwidth_rate_at(bandwidth, clock_wall_s()) : 0;
 	const bool is_slow = rate && rate / S3ONCE_SMALL_BYTES_MAX < LEVEL_FIRST;
-	level_init(&push->level, most, why,
+	level_init(&push->level, workers, why,
 		is_slow ? (unsigned)(rate / S3ONCE_SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
-	large_level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST);
-	push->most_workers = push->level.now;
+	large_level_init(&push->large, workers < LARGE_BODIES_MAX ? workers : LARGE_BODIES_MAX);
+	push->max_workers = push->level.now;
 	push->bytes_before_worker = resident_bytes();
 	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
 	push->large_began = push->began;
@@ -117,7 +117,7 @@ static void report_new_level(struct s3once_push *push)
 	 * has waited for it during half of the run, be it with a large body. */
 	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				     clock_boot_ns() - push->run.report.start_ns;
-	report_set_level(&push->run.report, push->most_workers,
+	report_set_level(&push->run.report, push->max_workers,
 		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : push->level.why);
 }
 
@@ -133,7 +133,7 @@ static void judge_window(struct s3once_push *push, const struct push_window *now
 		.cpus_used = wall_ns ? (double)(now->cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
 		.cpus = uv_available_parallelism(),
 		.bandwidth_share = ratio(now->waited_ns - began->waited_ns, wall_ns),
-		.most_by_memory = most_by_memory(push),
+		.max_by_memory = max_by_memory(push),
 		.was_throttled = now->cuts != began->cuts};
 	for (int i = 0; i < WIRES; i++) {
 		window.requests[i] = now->replies[i] - began->replies[i];
@@ -198,9 +198,9 @@ static unsigned next_workers(struct s3once_push *push)
 	 * workers send small files. */
 	const unsigned for_large = seen.has_large ? 2 * push->large.now : 0;
 	unsigned workers = push->level.now > for_large ? push->level.now : for_large;
-	if (workers > push->level.most)
-		workers = push->level.most;
-	push->most_workers = workers > push->most_workers ? workers : push->most_workers;
+	if (workers > push->level.max)
+		workers = push->level.max;
+	push->max_workers = workers > push->max_workers ? workers : push->max_workers;
 	report_new_level(push);
 	if (push->level.now != before)
 		log_debug("%u requests at once", push->level.now);
@@ -281,9 +281,9 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 	if (!can_start) {
 		const unsigned started = push->pool.n - 1;
 		n = started > PUSH_SPARE_THREADS ? started - PUSH_SPARE_THREADS : 1;
-		level_lower_most(&push->level, n, S3ONCE_LIMITED_BY_THREADS);
+		level_lower_max(&push->level, n, S3ONCE_LIMITED_BY_THREADS);
 		/* More workers than n were allowed, but never ran at the same time. */
-		push->most_workers = push->most_workers < n ? push->most_workers : n;
+		push->max_workers = push->max_workers < n ? push->max_workers : n;
 		report_new_level(push);
 		queue_retire(push->run.queue, started - n);
 	}
@@ -296,10 +296,10 @@ static void on_look(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
 	struct run *run = &push->run;
-	const uint64_t most_ns = run->options.max_duration_ms * NS_PER_MS;
+	const uint64_t max_ns = run->options.max_duration_ms * NS_PER_MS;
 	run_check_lease(run);
 	run_check_progress(run);
-	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns &&
+	if (max_ns && clock_boot_ns() - run->report.start_ns >= max_ns &&
 		atomic_load(&push->pool.at_work) && !run_is_stopping(run))
 		run_reach_limit(run, PROBLEM("the time of this run is over: the next run goes on"));
 	const bool is_lifted = bandwidth_is_lifted(run->bodies.bandwidth);
@@ -351,7 +351,7 @@ bool push_loop(struct s3once_push *push)
 		queue_enter(run->queue, QUEUE_CLOSED);
 	init_levels(push);
 	const struct pool_options options = {
-		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};
+		.max_threads = push->level.max + 1, .all_ended = all_have_ended, .arg = push};
 	const bool has_pool = !pool_init(&push->pool, &options);
 	if (has_pool && pool_start(&push->pool, scan_files, push) &&
 		start_workers(push, push->level.now)) {

@@ -156,7 +156,7 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return false;
 	const struct http_options http = {.ca_bundle = run->aws->ca_bundle,
 		.stall_timeout_ms = run->aws->stall_timeout_ms,
-		.upload_buffer_bytes = run->bodies.buffers.most_bytes};
+		.upload_buffer_bytes = run->bodies.buffers.max_bytes};
 	if (http_shared_new(&http, &run->http))
 		return problem_error(problem, false, "out of memory");
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))

@@ -35,7 +35,7 @@ struct s3once_push {
 		unsigned cuts;          /* by throttling; of the large level: large bodies cut */
 		struct queue_seen seen; /* seen of small files */
 	} began, large_began;
-	unsigned most_workers;        /* the most workers that were allowed so far */
+	unsigned max_workers;         /* the most workers that were allowed so far */
 	uint64_t bytes_before_worker; /* resident memory before the first worker */
 };
 

@@ -116,8 +116,8 @@ struct call_limits run_visible_limits(struct run *run)
 
 bool run_excludes_size(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event)
 {
-	const uint64_t most = run->options.max_bytes;
-	const bool is_too_large = most && bytes > most;
+	const uint64_t max_bytes = run->options.max_bytes;
+	const bool is_too_large = max_bytes && bytes > max_bytes;
 	*ret_event = is_too_large ? S3ONCE_EVENT_OVERSIZED : S3ONCE_EVENT_UNDERSIZED;
 	return is_too_large || bytes < run->options.min_bytes;
 }
@@ -197,9 +197,9 @@ void run_reach_limit(struct run *run, const struct problem *said)
  * sent again). The first body is sent whatever its size, so that each run makes progress. */
 bool run_count_body(struct run *run, uint64_t bytes)
 {
-	const uint64_t most = run->options.max_transfer_bytes;
-	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < most &&
-		atomic_load(&run->report.sent) < most)
+	const uint64_t max_bytes = run->options.max_transfer_bytes;
+	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < max_bytes &&
+		atomic_load(&run->report.sent) < max_bytes)
 		return true;
 	run_reach_limit(run,
 		PROBLEM("--max-transfer is reached: nothing more is sent; the next run goes on"));

@@ -21,7 +21,7 @@ static bool rates_make_sense(const struct s3once_options *o)
 	for (size_t i = 0; i < o->n_rates; i++) {
 		const struct s3once_rate *rate = &o->rates[i];
 		if (rate->minute >= 24 * 60 || (i && rate->minute <= rate[-1].minute) ||
-			(rate->bytes_per_second && rate->bytes_per_second < S3ONCE_RATE_LEAST))
+			(rate->bytes_per_second && rate->bytes_per_second < S3ONCE_RATE_MIN))
 			return false;
 	}
 	return true;
@@ -48,12 +48,12 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 				"for suffix %s",
 				name, o->compress, codecs[encoding.codec].suffix);
 	}
-	const uint64_t least = encoders_least_memory(&encoding);
-	if (ENCODERS_MEMORY_TIMES * o->memory_bytes >= least)
+	const uint64_t min_bytes = encoders_min_memory(&encoding);
+	if (ENCODERS_MEMORY_TIMES * o->memory_bytes >= min_bytes)
 		return 0;
 	/* The number of MiB is rounded up. */
 	return problem_error(problem, -EINVAL, "--compress %s needs at least --memory %lluMiB",
-		o->compress, (unsigned long long)(least / ENCODERS_MEMORY_TIMES >> 20) + 1);
+		o->compress, (unsigned long long)(min_bytes / ENCODERS_MEMORY_TIMES >> 20) + 1);
 }
 
 /* Returns the contradiction between a pipe and the other options, or NULL. The input of a pipe has

@@ -72,9 +72,9 @@ static uint64_t retry_ns(const struct credentials_chain *chain)
 {
 	/* Six doublings already exceed RETRY_MAX_MS. */
 	unsigned doublings = chain->locked.failures < 6 ? chain->locked.failures : 6;
-	uint64_t most_ms = 500U << doublings;
-	most_ms = most_ms < RETRY_MAX_MS ? most_ms : RETRY_MAX_MS;
-	return clock_boot_ns() + (most_ms / 2 + random_below(most_ms / 2)) * NS_PER_MS;
+	uint64_t max_ms = 500U << doublings;
+	max_ms = max_ms < RETRY_MAX_MS ? max_ms : RETRY_MAX_MS;
+	return clock_boot_ns() + (max_ms / 2 + random_below(max_ms / 2)) * NS_PER_MS;
 }
 
 /* Notes that the credentials in force cannot be used, since a server refuses them and a load has

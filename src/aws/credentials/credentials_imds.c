@@ -33,14 +33,14 @@ static const char *metadata_setting(
 	return value ? value : profile_get(profile, key);
 }
 
-/* Returns a setting as a number from 1 to `most`. It is 1 if the setting is not set or is no
+/* Returns a setting as a number from 1 to `max`. It is 1 if the setting is not set or is no
  * number. */
 static unsigned number_setting(const struct profile *profile, const char *variable_name,
-	const char *key, unsigned long most)
+	const char *key, unsigned long max)
 {
 	const char *value = metadata_setting(profile, variable_name, key);
 	unsigned long n = value ? strtoul(value, NULL, 10) : 1;
-	return (unsigned)(n < 1 ? 1 : n > most ? most : n);
+	return (unsigned)(n < 1 ? 1 : n > max ? max : n);
 }
 
 /* Fills the fields of *service that the environment and the profile decide. Returns 0, or -errno
@@ -101,10 +101,10 @@ static int request(struct imds *service, const char *method, const char *path, c
 	return error;
 }
 
-/* Whether the text has 1 to `most` characters, all of them visible ASCII. */
-static bool is_word(const struct text *text, size_t most)
+/* Whether the text has 1 to `max` characters, all of them visible ASCII. */
+static bool is_word(const struct text *text, size_t max)
 {
-	return text->len > 0 && text->len <= most && strlen(text->data) == text->len &&
+	return text->len > 0 && text->len <= max && strlen(text->data) == text->len &&
 	       is_graphic(text->data);
 }
 

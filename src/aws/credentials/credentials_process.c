@@ -52,11 +52,11 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 {
 	/* Room for the pointers and their NULL, since at most every second character begins a word,
 	 * and behind them for the strings. Each string is no longer than its word in the line. */
-	size_t most = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
-	char **words = malloc(most * sizeof *words + bytes);
+	size_t max_words = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
+	char **words = malloc(max_words * sizeof *words + bytes);
 	if (!words)
 		return -ENOMEM;
-	char *to = (char *)(words + most);
+	char *to = (char *)(words + max_words);
 	size_t n = 0;
 	for (const char *s = line + strspn(line, SPACE); *s; s += strspn(s, SPACE)) {
 		words[n++] = to;

@@ -243,12 +243,12 @@ int credentials_http(struct credentials_providers *loader, struct http_request r
 		/* A service that is silent may not exist, as the metadata service outside EC2, so
 		 * the caller may want only one attempt. A service that answers with an error does
 		 * exist, and gets at least ANSWERED_ATTEMPTS. */
-		const unsigned most =
+		const unsigned max_attempts =
 			(!error && attempts < ANSWERED_ATTEMPTS) ? ANSWERED_ATTEMPTS : attempts;
-		if (i + 1 >= most || !may_end_otherwise(error, ret))
+		if (i + 1 >= max_attempts || !may_end_otherwise(error, ret))
 			return error;
-		const unsigned most_ms = PAUSE_MS << i;
-		const uint64_t pause_ms = most_ms / 2 + random_below(most_ms / 2);
+		const unsigned max_ms = PAUSE_MS << i;
+		const uint64_t pause_ms = max_ms / 2 + random_below(max_ms / 2);
 		/* A stop ends the pause, and then the next attempt with -ECANCELED. */
 		wait_until(atomic_load(&loader->stopped),
 			.deadline_ns = clock_boot_ns() + pause_ms * NS_PER_MS);

@@ -48,7 +48,7 @@ struct fleet {
 static const struct option what_options[] = {
 	VALUE("expect", DURATION, offsetof(struct fleet, expect_ms), "AGE",
 		"a job is overdue if its last success is longer than AGE ago, such as 26h",
-		.least = 1000),
+		.min = 1000),
 	VALUE("forget", STRING, offsetof(struct fleet, forget), "HOST[/JOB]",
 		"remove what is kept of a host, or of one of its jobs, that no longer exists"),
 	{NULL},

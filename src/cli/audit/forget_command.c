@@ -21,7 +21,7 @@ static const struct option which_options[] = {
 	FLAG("missing", offsetof(struct forgetting, only_missing),
 		"only marks that say done, whose object is gone; each is looked for right before"),
 	VALUE("older-than", DURATION, offsetof(struct forgetting, older_than_ms), "AGE",
-		"only marks that have not changed for AGE, such as 400d", .least = 1000),
+		"only marks that have not changed for AGE, such as 400d", .min = 1000),
 	FLAG("yes", offsetof(struct forgetting, yes),
 		"forget all marks below a prefix; without it they are only shown", .letter = 'y',
 		.removes = true),

@@ -31,7 +31,7 @@ static const struct option what_options[] = {
 		"abort unfinished uploads that nobody has gone on with for AGE [7d]"),
 	VALUE("keep-marks", DURATION, offsetof(struct gc, keep_marks_ms), "AGE",
 		"forget marks that have not changed for AGE, such as 400d [all are kept]",
-		.least = 1000, .removes = true),
+		.min = 1000, .removes = true),
 	FLAG("dry-run", offsetof(struct gc, dry_run), "show what would be done, and change nothing",
 		.letter = 'n'),
 	{NULL},

@@ -61,11 +61,11 @@ static struct job_line read_line(unsigned number, char *text)
 
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 {
-	size_t most = 1; /* number of lines, including a last one without '\n' */
+	size_t max_lines = 1; /* number of lines, including a last one without '\n' */
 	for (size_t i = 0; i < n; i++)
-		most += bytes[i] == '\n';
+		max_lines += bytes[i] == '\n';
 	*ret = (struct job_file){.text = must_have(malloc(n + 1)),
-		.lines = must_have(calloc(most, sizeof *ret->lines))};
+		.lines = must_have(calloc(max_lines, sizeof *ret->lines))};
 	memcpy(ret->text, bytes, n);
 	ret->text[n] = 0;
 	char *next = ret->text, *end = ret->text + n;

@@ -109,7 +109,7 @@ static const struct lock_command acquire_command = {
 static const struct option renew_options[] = {
 	VALUE("for", DURATION, offsetof(struct lock_use, for_ms), "DUR",
 		"at least this long from now; at most 21h [the lease it\nwas acquired with]",
-		.least = 1, .most = 21 * 3600 * 1000), /* the most of s3once_lock_ensure() */
+		.min = 1, .max = 21 * 3600 * 1000), /* the most of s3once_lock_ensure() */
 	{NULL},
 };
 
@@ -259,7 +259,7 @@ static int break_lock(struct lock_use *use)
 
 static const struct option status_options[] = {
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
-		"as its users say; a line for each slot [1]", .least = 1, .most = 1000),
+		"as its users say; a line for each slot [1]", .min = 1, .max = 1000),
 	{NULL},
 };
 
@@ -362,11 +362,11 @@ static int init_locks(struct lock_use *use)
 
 static const struct option init_options[] = {
 	VALUE("read-units", NUMBER, FIELD(read_units), "N",
-		"provisioned capacity [on demand; 1 if only\n--write-units is given]", .least = 1,
-		.most = 1000000),
+		"provisioned capacity [on demand; 1 if only\n--write-units is given]", .min = 1,
+		.max = 1000000),
 	VALUE("write-units", NUMBER, FIELD(write_units), "N",
-		"provisioned capacity [on demand; 1 if only\n--read-units is given]", .least = 1,
-		.most = 1000000),
+		"provisioned capacity [on demand; 1 if only\n--read-units is given]", .min = 1,
+		.max = 1000000),
 	VALUE("ttl", STRING, FIELD(ttl_name), "NAME",
 		"turn time to live on for this attribute\n(python: expiry_time; not for go) [off]"),
 	{NULL},

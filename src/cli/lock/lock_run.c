@@ -327,8 +327,8 @@ static int finish_run(struct lock_run *run)
 }
 
 /* time for releasing a lock that was acquired just as the wait ended */
-#define RELEASE_MOST_MS 10000
-#define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
+#define RELEASE_MAX_MS 10000
+#define NO_DESCRIPTORS "out of descriptors: raise ulimit -n"
 
 static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
@@ -366,7 +366,7 @@ static int wait_for_lock(struct lock_run *run)
 			run->die_by = got == run->interrupt ? got : 0;
 			/* Ends the wait of the thread. If the lock was acquired just now, this
 			 * releases it. */
-			s3once_locks_close(run->use->locks, 0, RELEASE_MOST_MS, NULL);
+			s3once_locks_close(run->use->locks, 0, RELEASE_MAX_MS, NULL);
 		} else if (got == SIGTSTP && by_key) { /* Ctrl-Z was for our whole group */
 			stop_group();
 		} else if (got == SIGTSTP) {
@@ -448,8 +448,8 @@ static int run_command(struct lock_use *use)
 #define FIELD(name) offsetof(struct lock_use, name)
 static const struct option own[] = {
 	VALUE("kill-after", DURATION, FIELD(kill_after_ms), "DUR",
-		"from SIGTERM, when the lock is lost, to SIGKILL [5s]", .least = 1,
-		.most = 24 * 3600 * 1000),
+		"from SIGTERM, when the lock is lost, to SIGKILL [5s]", .min = 1,
+		.max = 24 * 3600 * 1000),
 	{NULL},
 };
 

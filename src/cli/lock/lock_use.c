@@ -35,7 +35,7 @@ const struct option lock_timeout_options[] = {
 	VALUE("request-timeout", DURATION, FIELD(client.request_timeout_ms), "DUR",
 		"end a request that is not answered DUR after its body was sent [a quarter of the "
 		"lease]",
-		.least = 1, .most = 24 * 3600 * 1000),
+		.min = 1, .max = 24 * 3600 * 1000),
 	{NULL},
 };
 
@@ -49,11 +49,10 @@ const struct option lock_wait_options[] = {
 	VALUE("wait", DURATION, FIELD(request.wait_ms), "DUR",
 		"for the lock to come free; 0: try once [for ever]"),
 	VALUE("lease", DURATION, FIELD(client.lease_ms), "DUR",
-		"how long others wait for a holder that is silent; 1s to 1d [20s]", .least = 1000,
-		.most = 24 * 3600 * 1000),
+		"how long others wait for a holder that is silent; 1s to 1d [20s]", .min = 1000,
+		.max = 24 * 3600 * 1000),
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
-		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
-		.most = 1000),
+		"how many may hold it at once; all users say the\nsame [1]", .min = 1, .max = 1000),
 	FLAG("allow-replicas", FIELD(client.allow_replicas),
 		"also in a table whose replicas each grant locks of\ntheir own, if all holders use one "
 		"Region"),

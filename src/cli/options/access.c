@@ -42,7 +42,7 @@ const struct option access_options[] = {
 
 const struct option access_timeout_options[] = {
 	VALUE("request-timeout", DURATION, offsetof(struct access, aws.request_timeout_ms), "DUR",
-		"end a request that is not answered DUR after its body was sent [60s]", .least = 1,
-		.most = 24 * 3600 * 1000),
+		"end a request that is not answered DUR after its body was sent [60s]", .min = 1,
+		.max = 24 * 3600 * 1000),
 	{NULL},
 };

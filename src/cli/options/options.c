@@ -61,10 +61,10 @@ static int set_quantity(
 					    : value_duration(value, &n, ret_problem);
 	if (r < 0)
 		return r;
-	const bool too_small = n < option->least, too_large = option->most && n > option->most;
+	const bool too_small = n < option->min, too_large = option->max && n > option->max;
 	if (too_small || too_large) {
 		struct text bound = TEXT(60);
-		const uint64_t n_bound = too_small ? option->least : option->most;
+		const uint64_t n_bound = too_small ? option->min : option->max;
 		if (type == OPTION_NUMBER)
 			text_addf(&bound, "%" PRIu64, n_bound);
 		else if (type == OPTION_SIZE)

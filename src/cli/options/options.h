@@ -47,7 +47,7 @@ struct option {
 	size_t offset;              /* of its field in the group's values */
 	const char *argument;       /* what stands for the value in --help; NULL if there is none */
 	const char *help;           /* is broken into lines; '\n' begins one, too */
-	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
+	uint64_t min, max;          /* of NUMBER, SIZE and DURATION, inclusive; max 0: no bound */
 	const char *const *choices; /* NULL-terminated */
 	/* The default, which --help prints after `help`. NULL: none is printed. */
 	const char *standard;
@@ -60,7 +60,7 @@ struct option {
 };
 
 /* Each makes an option of a table. `field` is its offset, `word` stands for the value in --help,
- * and `text` is the help. The arguments after these set further members, such as .least = 1. */
+ * and `text` is the help. The arguments after these set further members, such as .min = 1. */
 #define VALUE(option, kind, field, word, text, ...)                                                \
 	{                                                                                          \
 		.name = (option), .type = OPTION_##kind, .offset = (field), .argument = (word),    \
@@ -102,7 +102,7 @@ enum said_by {
 
 /* How many operands a command takes, which its frame checks. */
 struct operand_count {
-	int least, most; /* most 0: any number, or none if the command has no operands */
+	int min, max; /* max 0: any number, or none if the command has no operands */
 };
 
 struct command {

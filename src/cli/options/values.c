@@ -164,7 +164,7 @@ static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
 		problem_prefix(problem, "--bwlimit");
 		return -EINVAL;
 	}
-	if (*ret < S3ONCE_RATE_LEAST)
+	if (*ret < S3ONCE_RATE_MIN)
 		return refuse_rate(problem, word, "is too small: at least 8KiB, or off");
 	return 0;
 }

@@ -234,12 +234,12 @@ static char **make_variables(
 	const struct notifier *notifier, const struct s3once_counts *counts, int code)
 {
 	const char *job = notifier->options->job;
-	size_t n = 0, most = 3; /* the status, the job, and the NULL at the end */
+	size_t n = 0, max_variables = 3; /* the status, the job, and the NULL at the end */
 	for (char **at = environ; *at; at++)
-		most++;
+		max_variables++;
 	for (const struct counter *c = run_counters; c->name; c++)
-		most++;
-	char **made = must_have(calloc(most, sizeof *made));
+		max_variables++;
+	char **made = must_have(calloc(max_variables, sizeof *made));
 	made[n++] = format_variable("S3ONCE_STATUS=%d", code);
 	made[n++] = format_variable("S3ONCE_JOB%s%s", job ? "=" : "", job ? job : "");
 	for (char **at = environ; *at; at++)

@@ -42,10 +42,10 @@ static const struct option what_options[] = {
 	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
 		"skip files modified less than DUR ago; the next run uploads them",
 		.brief = "skip files modified less than DUR ago"),
-	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
-		.most = 1ULL << 60),
+	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .min = 1,
+		.max = 1ULL << 60),
 	VALUE("min-size", SIZE, RUN(min_bytes), "SIZE", "skip files smaller than SIZE",
-		.most = 1ULL << 60),
+		.max = 1ULL << 60),
 	FLAG("follow", RUN(follow), "follow symbolic links [they are skipped and counted]"),
 	FLAG("one-file-system", RUN(one_file_system),
 		"skip directories below a SOURCE where another file system is mounted",
@@ -143,7 +143,7 @@ static const struct option object_options[] = {
 static const struct option lease_options[] = {
 	VALUE("lease", DURATION, RUN(lease_ms), "DUR",
 		"let other hosts take over DUR after the last\nheartbeat, of which a lease has five",
-		.standard = "30s", .least = 1000, .most = 24 * 3600 * 1000),
+		.standard = "30s", .min = 1000, .max = 24 * 3600 * 1000),
 	{NULL},
 };
 
@@ -151,18 +151,18 @@ static const struct option effort_options[] = {
 	VALUE("give-up-after", DURATION, RUN(give_up_after_ms), "DUR",
 		"retry for up to DUR a file that failed by throttling, server errors or lost "
 		"connections, after the files that were found until then",
-		.standard = "5m", .most = 7ULL * 24 * 3600 * 1000, .for_zero = 1),
+		.standard = "5m", .max = 7ULL * 24 * 3600 * 1000, .for_zero = 1),
 	VALUE("grace", DURATION, RUN(grace_ms), "DUR",
 		"after a signal, let what is under way finish for up\nto DUR", .standard = "10s",
-		.most = 24 * 3600 * 1000, .for_zero = 1),
+		.max = 24 * 3600 * 1000, .for_zero = 1),
 	VALUE("concurrency", NUMBER, RUN(concurrency), "N",
 		"send up to N requests at once; a run finds out how many are worth while",
-		.standard = "1024", .least = 1, .most = 1024),
+		.standard = "1024", .min = 1, .max = 1024),
 	VALUE("memory", SIZE, RUN(memory_bytes), "SIZE", "use up to SIZE for buffers and bodies",
-		.standard = "24MiB", .least = 1 << 20, .most = 1ULL << 40),
+		.standard = "24MiB", .min = 1 << 20, .max = 1ULL << 40),
 	VALUE("part-size", SIZE, RUN(part_bytes), "SIZE",
 		"send larger files in parts of SIZE, or of more if they would be over 10,000",
-		.standard = "16MiB", .least = 5 << 20, .most = 5ULL << 30),
+		.standard = "16MiB", .min = 5 << 20, .max = 5ULL << 30),
 	{NULL},
 };
 
@@ -172,11 +172,11 @@ static const struct option limit_options[] = {
 		"this host; by time of day: '08:00,2M 19:00,off'; SIGUSR2 lifts and restores it",
 		.brief = "send up to RATE bytes a second, such as 20M"),
 	VALUE("max-duration", DURATION, RUN(max_duration_ms), "DUR",
-		"begin nothing new after DUR, and exit with 6", .least = 1000,
-		.most = 365ULL * 24 * 3600 * 1000),
+		"begin nothing new after DUR, and exit with 6", .min = 1000,
+		.max = 365ULL * 24 * 3600 * 1000),
 	VALUE("max-transfer", SIZE, RUN(max_transfer_bytes), "SIZE",
-		"begin nothing new once SIZE was sent, and exit with 6", .least = 1,
-		.most = 1ULL << 60),
+		"begin nothing new once SIZE was sent, and exit with 6", .min = 1,
+		.max = 1ULL << 60),
 	{NULL},
 };
 
@@ -215,13 +215,13 @@ static const struct option output_options[] = {
 static const struct option watch_options[] = {
 	VALUE("full-scan", DURATION, OWN(whole_scan_ms), "DUR",
 		"look at all files every DUR, whatever the kernel has told", .standard = "10m",
-		.least = 1000, .most = 24 * 3600 * 1000),
+		.min = 1000, .max = 24 * 3600 * 1000),
 	VALUE("metrics-listen", STRING, OWN(metrics_listen), "ADDRESS",
 		"answer Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:14469; a port "
 		"alone is one of 127.0.0.1"),
 	VALUE("drain", DURATION, OWN(drain_ms), "DUR",
 		"after a SIGTERM, upload what waits for up to DUR and --grace, as run --final does",
-		.standard = "30s", .most = 24 * 3600 * 1000),
+		.standard = "30s", .max = 24 * 3600 * 1000),
 	{NULL},
 };
 

@@ -51,9 +51,9 @@ uint64_t service_notify_watchdog_ms(void)
 	/* The watchdog may be that of the process that has started this one. */
 	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
 		return 0;
-	const unsigned long long most = strtoull(usec, NULL, 10);
+	const unsigned long long timeout_us = strtoull(usec, NULL, 10);
 	/* Half of it, in milliseconds, and at least 1, since 0 stands for no watchdog. */
-	return (most && most < 2000) ? 1 : most / 2000;
+	return (timeout_us && timeout_us < 2000) ? 1 : timeout_us / 2000;
 }
 
 void service_notify_progress(

@@ -22,10 +22,10 @@
 static const struct option what_options[] = {
 	VALUE("depth", NUMBER, offsetof(struct status_view, depth), "N",
 		"print a table with a sum for each folder down to N levels below the prefix, as du does",
-		.least = 1, .most = DEPTH_MAX),
+		.min = 1, .max = DEPTH_MAX),
 	VALUE("watch", AGE, offsetof(struct status_view, watch_ms), "[=DUR]",
 		"look again every DUR until a signal ends it, with what was done meanwhile",
-		.standard = "2s", .least = 100, .most = 24 * 3600 * 1000),
+		.standard = "2s", .min = 100, .max = 24 * 3600 * 1000),
 	{NULL},
 };
 

@@ -113,11 +113,11 @@ static int64_t rests_at(const struct watched *watched, const struct stat *st)
  * file are in the future. */
 static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 {
-	const int64_t left = rests_at_ns - clock_wall_ns(), most = (int64_t)watched->min_age_ns;
+	const int64_t left = rests_at_ns - clock_wall_ns(), max = (int64_t)watched->min_age_ns;
 	return clock_boot_ns() + TOUCH_DELAY_NS +
-	       (uint64_t)(left < 0      ? 0
-			  : left > most ? most
-					: left);
+	       (uint64_t)(left < 0     ? 0
+			  : left > max ? max
+				       : left);
 }
 
 /* Lets a file wait that a pass has left for later, under the path by which inotify reports it:
@@ -391,10 +391,10 @@ static int run(struct watched *watched, const struct touched *touched)
  * the time between two full scans. */
 static void plan_retry(struct watched *watched)
 {
-	const uint64_t most_ns = watched->job.options.whole_scan_ms * NS_PER_MS;
+	const uint64_t max_ns = watched->job.options.whole_scan_ms * NS_PER_MS;
 	watched->retry_ns = watched->retry_ns ? 2 * watched->retry_ns : FIRST_RETRY_NS;
-	if (watched->retry_ns > most_ns)
-		watched->retry_ns = most_ns;
+	if (watched->retry_ns > max_ns)
+		watched->retry_ns = max_ns;
 	look_at_all_by(watched, clock_boot_ns() + watched->retry_ns);
 }
 

@@ -582,8 +582,8 @@ static int match_waiting(struct log_family *family, struct grown_file *file)
 		struct file_state now = {0};
 		const int fd = open_file(family, file, &now);
 		r = packed = fd < 0 ? fd : content_seems_compressed(fd);
-		const uint64_t most = known[n - 1].bytes;
-		const struct content content = {fd, now.size < most ? now.size : most,
+		const uint64_t max_bytes = known[n - 1].bytes;
+		const struct content content = {fd, now.size < max_bytes ? now.size : max_bytes,
 			options->is_over, options->is_over_arg};
 		if (r == 0)
 			r = content_measure(&content, known, n, &found, &file->entry.problem);

@@ -18,7 +18,7 @@
 /* The least time by which another file of a family has to be written later to prove that the one
  * with the family's name is finished: programs that still write to the renamed log for a moment
  * take less. */
-#define LATER_LEAST_NS ((int64_t)NS_PER_S)
+#define LATER_MIN_NS ((int64_t)NS_PER_S)
 
 enum statement { FORGET, ADD, LIVE, REST, WAIT, SAME, KNOW, LATER, UNKNOWN, ALL, NEW, STATEMENTS };
 
@@ -225,13 +225,13 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 {
 	const struct scan_options *options = table->options;
 	const int64_t now_ns = clock_wall_ns();
-	const uint64_t most_ms = INT64_MAX / 4 / NS_PER_MS;
-	const uint64_t age_ms = options->min_age_ms < most_ms ? options->min_age_ms : most_ms;
+	const uint64_t max_ms = INT64_MAX / 4 / NS_PER_MS;
+	const uint64_t age_ms = options->min_age_ms < max_ms ? options->min_age_ms : max_ms;
 	const int64_t age_ns = (int64_t)(age_ms * NS_PER_MS);
 	for (enum statement which = LIVE; which <= WAIT; which++)
 		sqlite3_bind_int(table->statements[which], 1, table->listing);
 	sqlite3_bind_int64(
-		table->statements[LIVE], 2, age_ns > LATER_LEAST_NS ? age_ns : LATER_LEAST_NS);
+		table->statements[LIVE], 2, age_ns > LATER_MIN_NS ? age_ns : LATER_MIN_NS);
 	sqlite3_bind_int(table->statements[LIVE], 3, scan_takes_live(options));
 	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
 	sqlite3_bind_int(table->statements[WAIT], 2, scan_takes_live(options));

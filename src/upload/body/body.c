@@ -11,7 +11,7 @@
 
 /* The size of the largest buffer. Larger ones would be no faster, and malloc would get new pages
  * from the kernel for each of them. */
-#define MOST_BYTES (64U << 10)
+#define BUFFER_MAX_BYTES (64U << 10)
 
 /* read_at() reads all n bytes, or fails with -ESTALE if the file has become shorter. */
 int body_digest(
@@ -83,9 +83,9 @@ int body_rewind(void *arg, uint64_t offset)
 void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned n_bodies)
 {
 	const uint64_t half = memory_bytes / 2, each = half / n_bodies;
-	buffers->most_bytes = each < READER_OWN_BYTES ? READER_OWN_BYTES
-			      : each > MOST_BYTES     ? MOST_BYTES
-						      : (size_t)each;
+	buffers->max_bytes = each < READER_OWN_BYTES   ? READER_OWN_BYTES
+			     : each > BUFFER_MAX_BYTES ? BUFFER_MAX_BYTES
+						       : (size_t)each;
 	atomic_init(&buffers->left_bytes, (int64_t)half);
 }
 
@@ -104,7 +104,7 @@ void reader_clear(struct reader *reader)
 
 void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t wanted)
 {
-	const size_t bytes = wanted < buffers->most_bytes ? (size_t)wanted : buffers->most_bytes;
+	const size_t bytes = wanted < buffers->max_bytes ? (size_t)wanted : buffers->max_bytes;
 	void *buffer = NULL;
 	/* The bytes are reserved first, because of other threads, and given back below if there
 	 * were too few, or no memory. */

@@ -14,7 +14,7 @@ struct range {
 	uint64_t offset, bytes;
 	/* the encoding in which the range is sent; NULL: it is sent as it is */
 	const struct encoding *encoding;
-	uint64_t least_bytes; /* the compressed bytes are padded to at least this length */
+	uint64_t pad_to_bytes; /* the compressed bytes are padded to at least this length */
 };
 
 /* The means of one thread to read and digest ranges, one after the other. */
@@ -58,7 +58,7 @@ int body_unchanged(int fd, const struct file_state *state);
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {
-	size_t most_bytes; /* the largest buffer */
+	size_t max_bytes; /* the largest buffer */
 	/* Bytes that may still be lent; below 0 for a moment while a thread tries to take more. */
 	_Atomic int64_t left_bytes;
 };

@@ -33,8 +33,8 @@
 #define MEMBER_HEADER_BYTES 12
 #define MEMBER_END_BYTES    10
 #define SUBFIELD_BYTES      4 /* the header of a subfield */
-#define MEMBER_LEAST_BYTES  (MEMBER_HEADER_BYTES + SUBFIELD_BYTES + MEMBER_END_BYTES)
-#define MEMBER_MOST_BYTES   (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
+#define MEMBER_MIN_BYTES    (MEMBER_HEADER_BYTES + SUBFIELD_BYTES + MEMBER_END_BYTES)
+#define MEMBER_MAX_BYTES    (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
 
 #define MIB (1ULL << 20)
 /* The least buffer, and the number of tenths of a buffer that a compressed part is meant to fill.
@@ -65,9 +65,9 @@ struct encoder {
 /* The levels of zstd above 19 are excluded, since their output needs much memory to decompress. */
 const struct codec_info codecs[CODECS] = {
 	[CODEC_ZSTD] =
-		{.name = "zstd", .suffix = ".zst", .least_level = 1, .level = 3, .most_level = 19},
+		{.name = "zstd", .suffix = ".zst", .min_level = 1, .level = 3, .max_level = 19},
 	[CODEC_GZIP] =
-		{.name = "gzip", .suffix = ".gz", .least_level = 1, .level = 6, .most_level = 9},
+		{.name = "gzip", .suffix = ".gz", .min_level = 1, .level = 6, .max_level = 9},
 };
 
 /* Sets encoding->name by its codec and level. */
@@ -83,7 +83,7 @@ static int read_level(const struct codec_info *codec, const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");
 	const long level = (digits && digits < 3 && !text[digits]) ? strtol(text, NULL, 10) : -1;
-	return (level >= codec->least_level && level <= codec->most_level) ? (int)level : -1;
+	return (level >= codec->min_level && level <= codec->max_level) ? (int)level : -1;
 }
 
 int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem)
@@ -104,8 +104,7 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 	if (encoding.level < 0)
 		return problem_error(ret_problem, -EINVAL,
 			"\"%s\" is not a level of %s: give a number from %d to %d",
-			quote(text + n + 1).text, codec->name, codec->least_level,
-			codec->most_level);
+			quote(text + n + 1).text, codec->name, codec->min_level, codec->max_level);
 	set_name(&encoding);
 	*ret = encoding;
 	return 0;
@@ -282,9 +281,10 @@ static void put_le(unsigned char *to, uint64_t value, size_t bytes)
 static uint64_t padding_of(const struct encoder *e)
 {
 	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
-	const uint64_t least = is_zstd ? SKIPPABLE_BYTES : MEMBER_LEAST_BYTES;
-	const uint64_t lacks = e->made < e->range.least_bytes ? e->range.least_bytes - e->made : 0;
-	return (lacks && lacks < least) ? least : lacks;
+	const uint64_t min_bytes = is_zstd ? SKIPPABLE_BYTES : MEMBER_MIN_BYTES;
+	const uint64_t lacks =
+		e->made < e->range.pad_to_bytes ? e->range.pad_to_bytes - e->made : 0;
+	return (lacks && lacks < min_bytes) ? min_bytes : lacks;
 }
 
 /* Makes the next bytes of the padding, and returns their number. All of the padding is one
@@ -308,9 +308,9 @@ static long pad_gzip(struct encoder *e)
 {
 	/* The magic number, "deflate", the flag of an extra field, no time, an unknown system. */
 	static const unsigned char header[] = {31, 139, 8, 4, 0, 0, 0, 0, 0, 255};
-	size_t n = e->padding < MEMBER_MOST_BYTES ? (size_t)e->padding : MEMBER_MOST_BYTES;
-	if (e->padding > n && e->padding - n < MEMBER_LEAST_BYTES)
-		n -= MEMBER_LEAST_BYTES;
+	size_t n = e->padding < MEMBER_MAX_BYTES ? (size_t)e->padding : MEMBER_MAX_BYTES;
+	if (e->padding > n && e->padding - n < MEMBER_MIN_BYTES)
+		n -= MEMBER_MIN_BYTES;
 	const size_t extra = n - MEMBER_HEADER_BYTES - MEMBER_END_BYTES;
 	unsigned char *field = e->out + MEMBER_HEADER_BYTES;
 	memset(e->out, 0, n);
@@ -372,7 +372,7 @@ const void *encoder_kept(const struct encoder *encoder)
 	return encoder->is_kept ? encoder->buffer : NULL;
 }
 
-uint64_t encoders_least_memory(const struct encoding *encoding)
+uint64_t encoders_min_memory(const struct encoding *encoding)
 {
 	return encoding_memory(encoding) + ENCODER_OWN_BYTES + BUFFER_MIN;
 }
@@ -381,31 +381,33 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus)
 {
 	const uint64_t memory = ENCODERS_MEMORY_TIMES * options->memory_bytes;
-	const uint64_t least = encoders_least_memory(encoding);
-	const uint64_t fit = memory / least; /* this many encoders, if each has the least buffer */
-	uint64_t most = cpus * OVER_SUBSCRIBE;
-	if (most > ENCODERS_MAX)
-		most = ENCODERS_MAX;
-	if (most > fit)
-		most = fit ? fit : 1;
-	const uint64_t each = memory / most;
+	const uint64_t min_bytes = encoders_min_memory(encoding);
+	const uint64_t fit =
+		memory / min_bytes; /* this many encoders, if each has the least buffer */
+	uint64_t max_encoders = cpus * OVER_SUBSCRIBE;
+	if (max_encoders > ENCODERS_MAX)
+		max_encoders = ENCODERS_MAX;
+	if (max_encoders > fit)
+		max_encoders = fit ? fit : 1;
+	const uint64_t each = memory / max_encoders;
 	/* A buffer for a part and a quarter more is wanted. Where all parts must have one length,
 	 * each has that of a buffer (plan_by_sample()), and nearly all of it may be padding. The
 	 * padding of zstd is one skippable frame, which has less than 4 GiB. So a buffer has at
 	 * most 3,840 MiB, which is five quarters of 3,072. */
 	const uint64_t part = options->part_bytes < 3072 * MIB ? options->part_bytes : 3072 * MIB;
 	const uint64_t wanted = part + part / 4;
-	/* `least` includes the least buffer. What an encoder gets beyond it enlarges the buffer. */
-	const uint64_t buffer = each > least ? BUFFER_MIN + each - least : BUFFER_MIN;
+	/* `min_bytes` includes the least buffer. What an encoder gets beyond it enlarges the
+	 * buffer. */
+	const uint64_t buffer = each > min_bytes ? BUFFER_MIN + each - min_bytes : BUFFER_MIN;
 	*encoders = (struct encoders){.buffer_bytes = (size_t)(buffer < wanted ? buffer : wanted),
-		.most = (unsigned)most};
+		.max_encoders = (unsigned)max_encoders};
 	uv_mutex_init(&encoders->locked.mutex);
 	uv_cond_init(&encoders->locked.is_free);
 }
 
 void encoders_clear(struct encoders *encoders)
 {
-	if (!encoders->most) /* nothing is compressed in this run */
+	if (!encoders->max_encoders) /* nothing is compressed in this run */
 		return;
 	while (encoders->locked.n_free)
 		encoder_free(encoders->locked.free[--encoders->locked.n_free]);
@@ -418,10 +420,10 @@ int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret)
 {
 	uv_mutex_lock(&encoders->locked.mutex);
-	const enum waited waited =
-		wait_until(encoders->locked.n_free || encoders->locked.n_made < encoders->most,
-			.cond = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
-			.abandon = is_over, .arg = arg);
+	const enum waited waited = wait_until(
+		encoders->locked.n_free || encoders->locked.n_made < encoders->max_encoders,
+		.cond = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
+		.abandon = is_over, .arg = arg);
 	int error = waited == WAIT_MET ? 0 : -ECANCELED;
 	if (!error && encoders->locked.n_free)
 		*ret = encoders->locked.free[--encoders->locked.n_free];

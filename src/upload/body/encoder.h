@@ -8,9 +8,9 @@
 /* A compressor, by the format that it makes. */
 enum codec { CODEC_ZSTD, CODEC_GZIP, CODECS };
 struct codec_info {
-	const char *name;   /* the name in --compress and in HTTP's Content-Encoding */
-	const char *suffix; /* suffix of the object's key */
-	int least_level, level, most_level; /* `level` is the default */
+	const char *name;                /* the name in --compress and in HTTP's Content-Encoding */
+	const char *suffix;              /* suffix of the object's key */
+	int min_level, level, max_level; /* `level` is the default */
 };
 extern const struct codec_info codecs[CODECS];
 
@@ -69,7 +69,7 @@ const void *encoder_kept(const struct encoder *encoder);
 
 struct encoders {
 	size_t buffer_bytes; /* output that each of them can keep, in bytes */
-	unsigned most;
+	unsigned max_encoders;
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t is_free;
@@ -81,7 +81,7 @@ struct encoders {
  * bodies comes on top of that. */
 #define ENCODERS_MEMORY_TIMES 2
 /* Returns the least memory with which one encoder of this encoding works. */
-uint64_t encoders_least_memory(const struct encoding *encoding);
+uint64_t encoders_min_memory(const struct encoding *encoding);
 /* Decides the number of encoders, and the size of the output that each can keep. There are two for
  * each CPU, or fewer if memory allows fewer. Each can keep a part of options->part_bytes and a
  * quarter more, or less if memory allows less. encoders_take() makes them. *encoders must not be

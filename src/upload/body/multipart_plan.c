@@ -16,8 +16,8 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 	if (size > OBJECT_BYTES_MAX)
 		return -EFBIG;
 	/* Parts smaller than this would be more than PARTS_MAX. */
-	uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
-	uint64_t part = wanted >= least ? wanted : (least + MIB - 1) / MIB * MIB;
+	uint64_t min_bytes = (size + PARTS_MAX - 1) / PARTS_MAX;
+	uint64_t part = wanted >= min_bytes ? wanted : (min_bytes + MIB - 1) / MIB * MIB;
 	*ret = (struct plan){.part_bytes = part, .n_parts = size > part ? parts_of(size, part) : 0};
 	return 0;
 }
@@ -31,10 +31,11 @@ static uint64_t surely_fits(uint64_t part_bytes)
 
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret)
 {
-	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
-	/* A 64th and up to a MiB more than `least` is enough for what surely_fits() takes off. */
-	if (surely_fits(*part_bytes) < least)
-		*part_bytes = (least + least / 64 + MIB) / MIB * MIB;
+	const uint64_t min_bytes = (size + PARTS_MAX - 1) / PARTS_MAX;
+	/* A 64th and up to a MiB more than `min_bytes` is enough for what surely_fits() takes off.
+	 */
+	if (surely_fits(*part_bytes) < min_bytes)
+		*part_bytes = (min_bytes + min_bytes / 64 + MIB) / MIB * MIB;
 	const uint64_t sure = surely_fits(*part_bytes), range = wanted > sure ? wanted : sure;
 	*ret = (struct plan){
 		.part_bytes = range, .n_parts = size > range ? parts_of(size, range) : 0};
@@ -75,7 +76,7 @@ size_t plan_guesses(
 	/* Programs that would need too many parts round the part size up to a multiple of one of
 	 * these: rclone, mc, SDKs. */
 	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
-	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
+	const uint64_t min_bytes = (size + PARTS_MAX - 1) / PARTS_MAX;
 	/* If no object can hold the file, the plan stays 0, which add_guess() skips. */
 	struct plan plan = {0};
 	plan_upload(size, wanted, &plan);
@@ -84,7 +85,8 @@ size_t plan_guesses(
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		n = add_guess(size, n_parts, usual[i], ret, n);
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		n = add_guess(size, n_parts, (least + units[i] - 1) / units[i] * units[i], ret, n);
+		n = add_guess(
+			size, n_parts, (min_bytes + units[i] - 1) / units[i] * units[i], ret, n);
 	return n;
 }
 

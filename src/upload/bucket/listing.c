@@ -155,8 +155,8 @@ static bool find_listed(struct listing *listing, const struct wanted *wanted, si
 
 void listing_look(struct listing *listing, struct candidate *const *files, size_t n)
 {
-	const size_t most = n * (1 + FAMILY_SUFFIXES);
-	struct wanted *wanted = malloc((most + 1) * sizeof *wanted);
+	const size_t max_wanted = n * (1 + FAMILY_SUFFIXES);
+	struct wanted *wanted = malloc((max_wanted + 1) * sizeof *wanted);
 	size_t n_wanted = 0, settled = 0, i = 0;
 	bool has_suffixes = false;
 	listing->pages = 0;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_CHUNK     1000 /* number of keys for known_read() at once */
-#define PAGE_ROWS_LEAST 50
+#define CHECK_CHUNK   1000 /* number of keys for known_read() at once */
+#define PAGE_ROWS_MIN 50
 
 /* The rest of a block in which another uploader was met is left to it at least that long. */
 #define LEFT_ALONE_NS (5 * NS_PER_S)
@@ -50,7 +50,7 @@ static bool read_again(
 {
 	const char *keys[CHECK_CHUNK];
 	const struct mark_space *space = &worker->run->space;
-	const unsigned page_rows = PAGE_ROWS_LEAST + 2 * (unsigned)n / space->settings.shards;
+	const unsigned page_rows = PAGE_ROWS_MIN + 2 * (unsigned)n / space->settings.shards;
 	struct problem problem = {.text = "out of memory"};
 	struct known *known = NULL;
 	bool is_read = !known_new(worker->marks, space, &worker->limits, page_rows, &known);

@@ -77,7 +77,7 @@ struct file {
 	struct plan plan; /* plan for the file itself, not for its compressed form */
 	/* The largest ranges of the file to try where compressed parts must have one length, since
 	 * larger ones did not fit into a part. 0: no limit. */
-	uint64_t range_most;
+	uint64_t max_range_bytes;
 	/* checksums of the whole content of the open file; no kinds: not read yet */
 	struct sums content_sums;
 	/* Checksums of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */

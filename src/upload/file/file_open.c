@@ -259,7 +259,7 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 	/* Every part but the last is padded to the length that all parts must have, if there is
 	 * one, and otherwise to the least that S3 accepts as a part. */
 	if (encoding && index + 1 < plan->n_parts)
-		range.least_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
+		range.pad_to_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
 	return range;
 }
 

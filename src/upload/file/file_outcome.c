@@ -10,7 +10,7 @@
 
 /* The pause before a file is retried. It doubles with each failure. */
 #define AGAIN_FIRST_NS NS_PER_S
-#define AGAIN_MOST_NS  (30 * NS_PER_S)
+#define AGAIN_MAX_NS   (30 * NS_PER_S)
 
 #define NOT_FOUND_AGAIN 2 /* the most retries of a file after 404 */
 
@@ -91,10 +91,10 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
 		return file_fail(worker, file, &said);
 	}
-	/* Doubled five times, the pause is above AGAIN_MOST_NS already. */
+	/* Doubled five times, the pause is above AGAIN_MAX_NS already. */
 	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
-	if (pause_ns > AGAIN_MOST_NS)
-		pause_ns = AGAIN_MOST_NS;
+	if (pause_ns > AGAIN_MAX_NS)
+		pause_ns = AGAIN_MAX_NS;
 	c->failing_ns += pause_ns;
 	c->failures++;
 	problem_prefix(&said, "will be retried later");

@@ -545,7 +545,7 @@ static enum step continue_after_parts(struct worker *worker, struct multipart *m
 	if (failure->read_error == -EMSGSIZE) {
 		log_info("%s: compressed, a range does not fit into a part; smaller ones are cut",
 			quote(file->candidate->path).text);
-		file->range_most = file->plan.part_bytes / 2;
+		file->max_range_bytes = file->plan.part_bytes / 2;
 		return multipart_abort(worker, file);
 	}
 	if (failure->read_error)

@@ -146,10 +146,10 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	}
 	/* A part is as long as a buffer, in whole MiB, so that an encoder can keep it. */
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
-	/* If range_most is set, an earlier try in this turn has shown that larger ranges do not fit
-	 * a part, even when they are compressed: continue_after_parts(). */
-	if (file->range_most && bytes > file->range_most)
-		bytes = file->range_most;
+	/* If max_range_bytes is set, an earlier try in this turn has shown that larger ranges do
+	 * not fit a part, even when they are compressed: continue_after_parts(). */
+	if (file->max_range_bytes && bytes > file->max_range_bytes)
+		bytes = file->max_range_bytes;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
 	if (file->plan.n_parts) {
 		file->own_encoding = encoding_in_parts(&worker->run->bodies.encoding, part_bytes);

@@ -144,7 +144,7 @@ static int read_encoded(
 	payload->kept = encoder_kept(payload->encoder);
 	/* encoded_read() hands out the body piece by piece, from the encoder's kept output, or by
 	 * compressing the range once more. It takes the bandwidth of each piece. */
-	if (!payload->kept || bytes > payload->whole_most) {
+	if (!payload->kept || bytes > payload->max_whole_bytes) {
 		payload->next = payload->kept;
 		payload->n_next = payload->kept ? bytes : 0;
 		payload->http.read = encoded_read;
@@ -180,7 +180,7 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	const uint64_t bytes = range->bytes;
 	int error;
 	*ret = (struct payload){
-		.whole_most = file->progress.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
+		.max_whole_bytes = file->progress.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
 		.body = {.range = *range,
 			.state = file->state,
 			.transfer = {.progress = &file->progress,
@@ -204,7 +204,7 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 		/* A range that fits the buffer is read once, and sent from there. A larger one is
 		 * read now, and again while it is sent. So is one whose bandwidth is taken in
 		 * pieces, which body_next() does. */
-		if (bytes > reader->buffer_bytes || bytes > ret->whole_most)
+		if (bytes > reader->buffer_bytes || bytes > ret->max_whole_bytes)
 			ret->http.read = body_next;
 		else
 			ret->http.memory = reader->buffer;

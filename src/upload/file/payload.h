@@ -18,7 +18,8 @@ struct payload {
 	struct http_body http;  /* to be sent; points into this struct */
 	struct s3_trailing trailing; /* kinds: 0 unless it trails */
 	/* Only payload.c uses the members below. */
-	uint64_t whole_most; /* a larger body takes its bandwidth in pieces, while it is sent */
+	uint64_t
+		max_whole_bytes; /* a larger body takes its bandwidth in pieces, while it is sent */
 	struct encoder *encoder;
 	/* The encoder's whole output. NULL: it does not fit, and is made again while it is sent. */
 	const unsigned char *kept;

@@ -83,8 +83,8 @@ static void run_turn(struct worker *worker, struct file *file, enum step step)
 	/* The level of large bodies follows the bytes that have moved. A large file that needed no
 	 * sending also counts, with the bytes of at most one part: it has taken time, and more
 	 * workers would finish such files sooner. */
-	const uint64_t most = worker->options->part_bytes;
-	const uint64_t bytes = file->state.size < most ? file->state.size : most;
+	const uint64_t max_bytes = worker->options->part_bytes;
+	const uint64_t bytes = file->state.size < max_bytes ? file->state.size : max_bytes;
 	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->progress.bytes))
 		atomic_fetch_add(&worker->report->large_moved, bytes);
 	file_free(file);

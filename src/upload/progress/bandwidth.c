@@ -21,10 +21,10 @@
 
 #define LOOK_NS (50 * NS_PER_MS) /* the time between two checks whether the limit was lifted */
 /* The time until the next try, if another process holds the file. */
-#define BUSY_NS     (1 * NS_PER_MS)
-#define BUSY_MAX    100U /* if the file is held at this many consecutive tries, its holder hangs */
-#define CHUNK_LEAST (2U << 10)
-#define CHUNK_MOST  (256U << 10)
+#define BUSY_NS   (1 * NS_PER_MS)
+#define BUSY_MAX  100U /* if the file is held at this many consecutive tries, its holder hangs */
+#define CHUNK_MIN (2U << 10)
+#define CHUNK_MAX (256U << 10)
 
 /* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
@@ -67,7 +67,7 @@ uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, u
 uint64_t token_bucket_chunk(uint64_t rate)
 {
 	const uint64_t chunk = rate / 50;
-	return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+	return chunk < CHUNK_MIN ? CHUNK_MIN : chunk > CHUNK_MAX ? CHUNK_MAX : chunk;
 }
 
 /* Opens the shared file, or makes it. Returns -1 with the reason in *ret_fault if it is not a

@@ -53,7 +53,7 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s);
 /* Time that was not used within this span may be used later, since threads wake up late. */
 #define TOKEN_BUCKET_BURST_NS 200000000ULL
 /* No sender moves the time further ahead of now than this, so the `bytes` of one call must not take
- * that long at `rate`. (What token_bucket_chunk() returns for S3ONCE_RATE_LEAST takes a quarter of
+ * that long at `rate`. (What token_bucket_chunk() returns for S3ONCE_RATE_MIN takes a quarter of
  * a second.) A time that is further ahead does not count: it is from before a restart of the host,
  * or written by something else. */
 #define TOKEN_BUCKET_AHEAD_NS 1000000000ULL

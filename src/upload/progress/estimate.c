@@ -9,7 +9,7 @@
 #define LARGE_MEMORY_S 20.0
 /* In its first seconds, the rate of large files is that of a few connections that are just
  * starting. */
-#define LARGE_LEAST_S 3.0
+#define LARGE_MIN_S 3.0
 
 /* Returns the mean of a rate, updated by `latest`, which was the rate of the last `seconds`. Times
  * older than memory_s count little. The mean covers run_s; while that is less than memory_s, it is
@@ -58,11 +58,11 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 		e->large = e->line;
 	e->had_small = has_small;
 	/* This rate is smoothed over LINE_MEMORY_S from the beginning. The others begin as a mean,
-	 * which may be that of a single early file here, and most_small would stay too high for
+	 * which may be that of a single early file here, and max_small would stay too high for
 	 * good. */
 	e->small = update_mean(e->small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
-	if (e->small > e->most_small)
-		e->most_small = e->small;
+	if (e->small > e->max_small)
+		e->max_small = e->small;
 	e->sent = counts->bytes_sent;
 	e->large_moved = counts->large.bytes_moved;
 	e->small_sent = small_sent;
@@ -87,11 +87,11 @@ double estimate_seconds_left(const struct estimate *e, const struct s3once_count
 	const unsigned small_in_flight = counts->in_flight - counts->large.in_flight;
 	const uint64_t to_begin = small > small_in_flight ? small - small_in_flight : 0;
 	/* There is no rate yet. */
-	if ((large_bytes && (e->large <= 0 || e->large_s < LARGE_LEAST_S)) ||
-		(to_begin && e->most_small <= 0))
+	if ((large_bytes && (e->large <= 0 || e->large_s < LARGE_MIN_S)) ||
+		(to_begin && e->max_small <= 0))
 		return -1;
 	const double of_large = large_bytes ? (double)large_bytes / e->large : 0;
-	const double of_small = to_begin ? (double)to_begin / e->most_small : 0;
+	const double of_small = to_begin ? (double)to_begin / e->max_small : 0;
 	double left = of_large + of_small;
 	if (counts->large.in_flight && small_in_flight && of_large <= of_small)
 		left = of_small;

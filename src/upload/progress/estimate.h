@@ -10,8 +10,8 @@ struct estimate {
 	double line;    /* bytes a second that left this host, of the last seconds */
 	double large;   /* bytes a second of large files' content, while any was under way */
 	double large_s; /* number of seconds in which any was under way */
-	double small, most_small; /* small files a second, and the most so far */
-	bool had_small;           /* small files were under way at the last counts */
+	double small, max_small; /* small files a second, and the most so far */
+	bool had_small;          /* small files were under way at the last counts */
 };
 
 /* Updates the rates by new counts. */

@@ -350,9 +350,9 @@ void file_progress_add(struct file_progress *progress, uint64_t bytes)
  * ever. */
 static void note_moved(struct report *report, uint64_t moved)
 {
-	uint64_t most = atomic_load(&report->most_moved);
-	while (moved > most)
-		if (atomic_compare_exchange_weak(&report->most_moved, &most, moved)) {
+	uint64_t max_moved = atomic_load(&report->max_moved);
+	while (moved > max_moved)
+		if (atomic_compare_exchange_weak(&report->max_moved, &max_moved, moved)) {
 			progress_made(report->progress);
 			return;
 		}

@@ -22,11 +22,11 @@ struct report {
 	bool is_piped;        /* the one file comes through a pipe */
 	uint64_t start_ns;
 	/* Many threads change the members from here to `locked` without the mutex. In struct
-	 * s3once_counts they have the same names, or bytes_ before these. Only most_moved,
+	 * s3once_counts they have the same names, or bytes_ before these. Only max_moved,
 	 * large_moved and large_cuts are not there: the level of large bodies follows the last two.
 	 */
 	_Atomic uint64_t sent, moved; /* bytes */
-	_Atomic uint64_t most_moved;  /* the most that `moved` ever was */
+	_Atomic uint64_t max_moved;   /* the most that `moved` ever was */
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept, resumed; /* bytes */
 	_Atomic uint64_t large_moved;   /* bytes of large bodies, sent or needing no sending */

@@ -20,20 +20,20 @@
 
 static void set_level(struct level *level, double wanted)
 {
-	level->now = wanted >= level->most ? level->most : wanted < 1 ? 1 : (unsigned)wanted;
+	level->now = wanted >= level->max ? level->max : wanted < 1 ? 1 : (unsigned)wanted;
 }
 
-void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first)
+void level_init(struct level *level, unsigned max, enum s3once_limited_by why, unsigned first)
 {
-	*level = (struct level){.most = most, .most_why = why};
+	*level = (struct level){.max = max, .max_why = why};
 	set_level(level, first);
-	level->why = level->now == most ? why : S3ONCE_LIMITED_BY_FILES;
+	level->why = level->now == max ? why : S3ONCE_LIMITED_BY_FILES;
 }
 
-void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by why)
+void level_lower_max(struct level *level, unsigned max, enum s3once_limited_by why)
 {
-	level->most = most;
-	level->most_why = level->why = why;
+	level->max = max;
+	level->max_why = level->why = why;
 	set_level(level, level->now);
 }
 
@@ -42,13 +42,13 @@ void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by
  * service takes no more of them. */
 static double request_s(struct level *level, const struct level_window *window, int wire)
 {
-	double *least = &level->least_s[wire];
+	double *min_mean_s = &level->min_mean_s[wire];
 	const double n = (double)window->requests[wire];
 	const double mean = n > 0 ? (double)window->wire_ns[wire] / n / NS_PER_S : 0;
-	*least *= 1 + SLOWER_PER_S * (double)(window->now_ns - window->began_ns) / NS_PER_S;
-	if (n > 0 && (*least <= 0 || mean < *least))
-		*least = mean;
-	return *least;
+	*min_mean_s *= 1 + SLOWER_PER_S * (double)(window->now_ns - window->began_ns) / NS_PER_S;
+	if (n > 0 && (*min_mean_s <= 0 || mean < *min_mean_s))
+		*min_mean_s = mean;
+	return *min_mean_s;
 }
 
 bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files)
@@ -73,14 +73,14 @@ void level_next(struct level *level, const struct level_window *window)
 	set_level(level, wanted);
 	/* Neither a lack of memory nor one of bandwidth lowers the level: the memory is in use
 	 * already. */
-	if (level->now > now && window->most_by_memory < level->now) {
-		level->now = window->most_by_memory > now ? window->most_by_memory : now;
+	if (level->now > now && window->max_by_memory < level->now) {
+		level->now = window->max_by_memory > now ? window->max_by_memory : now;
 		level->why = S3ONCE_LIMITED_BY_MEMORY;
 	} else if (level->now > now && window->bandwidth_share >= MUCH) {
 		level->now = now;
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH;
-	} else if (level->now == level->most) {
-		level->why = level->most_why;
+	} else if (level->now == level->max) {
+		level->why = level->max_why;
 	} else if (window->was_throttled) {
 		level->why = S3ONCE_LIMITED_BY_THROTTLING;
 	} else if (busy > RISES * now) {
@@ -97,22 +97,22 @@ void level_next(struct level *level, const struct level_window *window)
 
 #define WORTH             1.2  /* each doubling has to make everything this many times as fast */
 #define TIMES_LATER       1.5  /* a trial after one in vain or after a fall; before, it is 2 */
-#define LEAST_BUSY        0.75 /* with less of the level under way, a window says nothing */
+#define BUSY_SHARE_MIN    0.75 /* with less of the level under way, a window says nothing */
 #define PAUSE_FIRST_NS    NS_PER_S /* after a trial in vain; doubled after each further one */
-#define PAUSE_MOST_NS     (32 * NS_PER_S)
+#define PAUSE_MAX_NS      (32 * NS_PER_S)
 #define PAUSE_FALL_NS     (2 * NS_PER_S) /* after a fall */
 #define FALLS_TOGETHER_NS (NS_PER_S / 4) /* bodies that are cut together count once */
 
-/* A window ends after LARGE_LEAST_NS, once LARGE_LEAST_BYTES have moved, and in any case after
- * LARGE_MOST_NS. */
-#define LARGE_LEAST_NS    (200 * NS_PER_MS)
-#define LARGE_LEAST_BYTES (4U << 20)
-#define LARGE_MOST_NS     (5 * NS_PER_S)
+/* A window ends after LARGE_MIN_NS, once LARGE_MIN_BYTES have moved, and in any case after
+ * LARGE_MAX_NS. */
+#define LARGE_MIN_NS    (200 * NS_PER_MS)
+#define LARGE_MIN_BYTES (4U << 20)
+#define LARGE_MAX_NS    (5 * NS_PER_S)
 
-void large_level_init(struct large_level *level, unsigned most)
+void large_level_init(struct large_level *level, unsigned max)
 {
-	*level = (struct large_level){
-		.now = 1, .most = most, .proven = 1, .pause_ns = PAUSE_FIRST_NS};
+	*level =
+		(struct large_level){.now = 1, .max = max, .proven = 1, .pause_ns = PAUSE_FIRST_NS};
 }
 
 static void lower_after_cut(struct large_level *level, uint64_t now_ns)
@@ -127,13 +127,13 @@ static void lower_after_cut(struct large_level *level, uint64_t now_ns)
 }
 
 /* Ends a trial that was in vain: goes back to the proven level. The next trial comes after
- * pause_ns, which doubles with each trial in vain, up to PAUSE_MOST_NS. */
+ * pause_ns, which doubles with each trial in vain, up to PAUSE_MAX_NS. */
 static void end_failed_trial(struct large_level *level, uint64_t now_ns)
 {
 	level->now = level->proven;
 	level->is_careful = true;
 	level->next_trial_ns = now_ns + level->pause_ns;
-	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
+	level->pause_ns = 2 * level->pause_ns < PAUSE_MAX_NS ? 2 * level->pause_ns : PAUSE_MAX_NS;
 }
 
 /* Judges the rate of a window that has ended. Returns true if the level of the window is proven
@@ -157,15 +157,15 @@ static bool note_rate(struct large_level *level, uint64_t now_ns, double rate)
 	return false;
 }
 
-/* Begins a trial, unless this is the pause between trials, or `most` is reached. */
+/* Begins a trial, unless this is the pause between trials, or `max` is reached. */
 static void begin_trial(struct large_level *level, uint64_t now_ns)
 {
 	unsigned wanted = (unsigned)((level->is_careful ? TIMES_LATER : 2) * level->proven);
-	if (now_ns < level->next_trial_ns || level->proven >= level->most)
+	if (now_ns < level->next_trial_ns || level->proven >= level->max)
 		return;
 	wanted = wanted > level->proven ? wanted : level->proven + 1;
 	level->had_first = false;
-	level->now = wanted < level->most ? wanted : level->most;
+	level->now = wanted < level->max ? wanted : level->max;
 }
 
 bool large_level_next(struct large_level *level, const struct large_window *window)
@@ -177,10 +177,10 @@ bool large_level_next(struct large_level *level, const struct large_window *wind
 	}
 	/* A window that is too short goes on. If nothing large was under way in it, it begins
 	 * anew. */
-	if (ns < LARGE_LEAST_NS || (window->bytes < LARGE_LEAST_BYTES && ns < LARGE_MOST_NS))
+	if (ns < LARGE_MIN_NS || (window->bytes < LARGE_MIN_BYTES && ns < LARGE_MAX_NS))
 		return !window->under_way && !window->bytes;
 	/* Too few of the bodies that are allowed are under way to show how fast this level is. */
-	if (window->under_way < LEAST_BUSY * level->now)
+	if (window->under_way < BUSY_SHARE_MIN * level->now)
 		return true;
 	/* The first window of a trial does not count, since the first bytes of new connections only
 	 * fill buffers on the way. */

@@ -24,12 +24,13 @@
 enum { WIRE_S3, WIRE_MARKS, WIRES };
 
 struct level {
-	unsigned now, most;         /* how many workers there may be */
+	unsigned now, max;          /* how many workers there may be */
 	enum s3once_limited_by why; /* what keeps it from rising further */
 	/* Only level.c uses these two. */
-	enum s3once_limited_by most_why; /* what sets `most` */
-	double least_s[WIRES]; /* about the least mean time of a request in any window; 0: unknown
-				*/
+	enum s3once_limited_by max_why; /* what sets `max` */
+	double min_mean_s[WIRES];       /* about the least mean time of a request in any window; 0:
+					 * unknown
+					 */
 };
 
 /* The figures of a window that is over. */
@@ -42,23 +43,23 @@ struct level_window {
 				   CPUs of the host */
 	double bandwidth_share; /* 0 to 1: the share of the window in which any thread waited for
 				   the limit of bandwidth */
-	unsigned most_by_memory; /* how many workers fit into the memory */
+	unsigned max_by_memory; /* how many workers fit into the memory */
 	bool was_throttled;
 };
 
-/* Begins at `first`. The level never exceeds `most` (> 0), and `why` says what sets that limit. */
-void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
+/* Begins at `first`. The level never exceeds `max` (> 0), and `why` says what sets that limit. */
+void level_init(struct level *level, unsigned max, enum s3once_limited_by why, unsigned first);
 /* Whether a window of this length, in which so many small files have ended, is too short to tell
  * anything. Otherwise the next window begins now. A window without files is over at once, since a
  * window begins when the first file is about to end. */
 bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files);
 /* Sets level->now by a window that is over, in which files have ended. */
 void level_next(struct level *level, const struct level_window *window);
-/* Lowers level->most, when it turns out that no more workers are possible. */
-void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by why);
+/* Lowers level->max, when it turns out that no more workers are possible. */
+void level_lower_max(struct level *level, unsigned max, enum s3once_limited_by why);
 
 struct large_level {
-	unsigned now, most; /* how many large bodies may be under way */
+	unsigned now, max; /* how many large bodies may be under way */
 	/* Only level.c uses what follows. */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in bytes a second */
@@ -77,7 +78,7 @@ struct large_window {
 };
 
 /* Begins with one large body. */
-void large_level_init(struct large_level *level, unsigned most);
+void large_level_init(struct large_level *level, unsigned max);
 /* Judges the window so far. Returns false if the window is too short to tell anything, and goes on.
  * Returns true if the next window begins now; level->now may have changed then. */
 bool large_level_next(struct large_level *level, const struct large_window *window);

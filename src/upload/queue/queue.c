@@ -106,7 +106,7 @@ static struct block *blocks_take(struct block *end, uint64_t now_ns)
 	return first;
 }
 
-int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue **ret)
+int queue_new(unsigned max_tasks, uint64_t part_bytes, bool is_ranked, struct queue **ret)
 {
 	struct queue *queue = calloc(1, sizeof *queue);
 	if (!queue)
@@ -114,7 +114,7 @@ int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue *
 	uv_mutex_init(&queue->mutex);
 	uv_cond_init(&queue->room);
 	queue->locked.waiting.next = queue->locked.waiting.before = &queue->locked.waiting;
-	turns_init(&queue->locked.turns, most, part_bytes);
+	turns_init(&queue->locked.turns, max_tasks, part_bytes);
 	queue->locked.turns.is_ranked = is_ranked;
 	*ret = queue;
 	return 0;
@@ -395,7 +395,7 @@ void queue_set_level(struct queue *queue, unsigned workers, unsigned large)
 {
 	uv_mutex_lock(&queue->mutex);
 	queue->locked.turns.workers = workers;
-	queue->locked.turns.large_most = large;
+	queue->locked.turns.max_large = large;
 	if (has_more(queue))
 		wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);

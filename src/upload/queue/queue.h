@@ -89,7 +89,7 @@ struct block {
 
 /* The most large bodies that are ever sent at once. Each has a buffer of its share of the
  * memory. */
-#define LARGE_MOST 64
+#define LARGE_BODIES_MAX 64
 
 /* The parts of an open upload that are still to be handed out. The struct is a member of the
  * upload. */
@@ -139,7 +139,7 @@ enum { LINE_SMALL, LINE_WHOLE, LINE_SPLIT, LINES }; /* WHOLE: large; SPLIT: sent
  * mutex of the queue guards it. */
 struct turns {
 	unsigned workers;    /* the most workers that may be at work at once; may change */
-	unsigned large_most; /* the most of these that may send large bodies; may change */
+	unsigned max_large;  /* the most of these that may send large bodies; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
 	bool is_ranked;      /* files go by candidate_rank(), not by turns; to be set at first */
 	struct file_line lines[LINES];
@@ -182,10 +182,10 @@ void turns_done(struct turns *turns, const struct task *task);
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 
 struct queue;
-/* Makes a queue that hands out at most `most` tasks at once. Files of more than part_bytes are sent
- * in parts. With `is_ranked`, files in the queue go by candidate_rank() and not by turns, and
+/* Makes a queue that hands out at most `max_tasks` tasks at once. Files of more than part_bytes are
+ * sent in parts. With `is_ranked`, files in the queue go by candidate_rank() and not by turns, and
  * blocks go by the rank of their first file. Returns 0 or -ENOMEM. */
-int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue **ret);
+int queue_new(unsigned max_tasks, uint64_t part_bytes, bool is_ranked, struct queue **ret);
 /* Frees the queue and the files that are left in it. The uploads must have been taken by
  * queue_pop_upload() before. */
 void queue_free(struct queue *queue);

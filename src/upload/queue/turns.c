@@ -13,7 +13,7 @@ uint64_t candidate_rank(const struct candidate *candidate)
 
 /* The number of multipart uploads that may be open even if fewer large bodies may be sent at once,
  * so that one huge file does not keep other large files waiting. */
-#define OPEN_LEAST 4
+#define OPEN_UPLOADS_MIN 4
 
 /* The number of small files that a worker on its own sends between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
@@ -24,7 +24,7 @@ enum { NEXT_PART = LINES, NEXT_NONE };
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
 {
 	*turns = (struct turns){
-		.workers = workers, .large_most = LARGE_MOST, .part_bytes = part_bytes};
+		.workers = workers, .max_large = LARGE_BODIES_MAX, .part_bytes = part_bytes};
 	for (size_t i = 0; i < LINES; i++)
 		turns->lines[i].end = &turns->lines[i].first;
 }
@@ -155,7 +155,7 @@ static bool may_open(const struct turns *turns)
 	const unsigned open = turns->being_opened + turns->open;
 	const bool others_first = turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened;
 	return turns->lines[LINE_SPLIT].n && !(turns->is_ranked && others_first) &&
-	       (open < OPEN_LEAST || open < turns->large_most);
+	       (open < OPEN_UPLOADS_MIN || open < turns->max_large);
 }
 
 /* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. If it is the turn of large
@@ -167,7 +167,7 @@ static size_t next_turn(const struct turns *turns)
 	const bool may_be_large = is_turn_of_large(turns);
 	if (may_be_large && may_open(turns)) /* beginning an upload sends nothing large yet */
 		return LINE_SPLIT;
-	if (may_be_large && turns->large < turns->large_most) {
+	if (may_be_large && turns->large < turns->max_large) {
 		const bool is_turn_of_parts = !turns->part_was_last && !turns->is_ranked;
 		if (turns->parts && (is_turn_of_parts || !lines[LINE_WHOLE].n))
 			return NEXT_PART;

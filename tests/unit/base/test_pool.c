@@ -46,7 +46,7 @@ static void labour(void *arg)
 static void begin(struct work *work)
 {
 	const struct pool_options options = {
-		.most = WORKERS + 1, .room = 3, .all_ended = has_ended, .arg = work};
+		.max_threads = WORKERS + 1, .room = 3, .all_ended = has_ended, .arg = work};
 	CHECK_INT(pool_init(&work->pool, &options), 0);
 	CHECK(pool_start(&work->pool, feed, work));
 	while (pool_start(&work->pool, labour, work))
@@ -79,7 +79,7 @@ static void test_a_worker_closes_the_queue(void)
 static void test_without_a_feeder_it_ends(void)
 {
 	struct pool pool;
-	CHECK_INT(pool_init(&pool, &(struct pool_options){.most = 1, .room = 1}), 0);
+	CHECK_INT(pool_init(&pool, &(struct pool_options){.max_threads = 1, .room = 1}), 0);
 	struct work work = {0};
 	CHECK(pool_start(&pool, has_ended, &work));
 	CHECK(!pool_start(&pool, has_ended, &work));

@@ -116,9 +116,9 @@ static const struct {
 } ranges[] = {
 	{{.from = "a", .to = "a/b"}, "a a-b a.txt a/b", false},
 	{{.from = "a", .after = true, .to = "a/b"}, "a-b a.txt a/b", false},
-	{{.from = "a", .to = "a/b", .most = 2}, "a a-b", true},
-	{{.from = "a-b", .after = true, .to = "a/b", .most = 1}, "a.txt", true},
-	{{.from = "a-c", .after = true, .to = "z", .most = 1}, "a.txt", true},
+	{{.from = "a", .to = "a/b", .max_items = 2}, "a a-b", true},
+	{{.from = "a-b", .after = true, .to = "a/b", .max_items = 1}, "a.txt", true},
+	{{.from = "a-c", .after = true, .to = "z", .max_items = 1}, "a.txt", true},
 	{{.from = "a.a", .to = "a/a"}, "a.txt", false},
 	{{.from = "a.a", .after = true, .to = "a/a"}, "a.txt", false},
 	{{.to = "a"}, "A a", false},
@@ -126,7 +126,7 @@ static const struct {
 	{{.from = "\xf0\x90\x80\x80", .after = true}, "", false},
 	{{.from = "b", .to = "c"}, "", false},
 	{{.from = "a/b", .to = "a/b"}, "a/b", false},
-	{{.most = 1}, "A", true},
+	{{.max_items = 1}, "A", true},
 };
 
 static void every_range(struct scene *scene)

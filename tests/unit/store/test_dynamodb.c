@@ -476,8 +476,12 @@ static void test_query(void)
 	struct fixture f;
 	unsigned found = 0;
 	bool more = false;
-	const struct store_range range = {
-		.pk = "p", .from = "a", .after = true, .to = "x", .most = 1, .consistent = true};
+	const struct store_range range = {.pk = "p",
+		.from = "a",
+		.after = true,
+		.to = "x",
+		.max_items = 1,
+		.consistent = true};
 	const struct store_range all = {.pk = "p"};
 	if (!begin(&f, steps, 3))
 		return;

@@ -337,7 +337,7 @@ static void test_reads(void)
 
 struct seen {
 	char keys[200];
-	unsigned n, most;
+	unsigned n, max_items;
 };
 
 static int note_key(void *arg, const char *pk, const char *sk, const struct item *item)
@@ -347,7 +347,7 @@ static int note_key(void *arg, const char *pk, const char *sk, const struct item
 	CHECK_STRING(pk, "lock");
 	CHECK_STRING(item_string(item, "sk"), sk);
 	snprintf(seen->keys + n, sizeof seen->keys - n, "%s ", sk);
-	return ++seen->n == seen->most;
+	return ++seen->n == seen->max_items;
 }
 
 #define LISTED(name, size)                                                                         \
@@ -376,8 +376,8 @@ static const struct {
 	{{.pk = "lock", .from = "a-b", .to = "a/b"}, "a-b a/b ", 0, "a", false, OUTCOME_OK},
 	{{.pk = "lock", .from = "a/b", .to = "a/b"}, "a/b ", 0, "a%252Fb", false, OUTCOME_OK},
 	{{.pk = "lock", .to = "b"}, ".x a-b a/b b ", 0, "", false, OUTCOME_OK},
-	{{.pk = "lock", .most = 2}, ".x a-b ", 0, "", true, OUTCOME_OK},
-	{{.pk = "lock", .from = "b", .most = 2}, "b c ", 0, "", false, OUTCOME_OK},
+	{{.pk = "lock", .max_items = 2}, ".x a-b ", 0, "", true, OUTCOME_OK},
+	{{.pk = "lock", .from = "b", .max_items = 2}, "b c ", 0, "", false, OUTCOME_OK},
 	{{.pk = "lock"}, ".x a-b ", 2, "", true, OUTCOME_LOCAL},
 };
 
@@ -386,7 +386,7 @@ static void test_queries(void)
 	for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
 		const char *replies[] = {LISTING, ROW("1", "e"), ROW("1", "e"), ROW("1", "e"),
 			ROW("1", "e"), ROW("1", "e"), NULL};
-		struct seen seen = {.most = queries[i].stops_at};
+		struct seen seen = {.max_items = queries[i].stops_at};
 		struct fixture f;
 		bool more = false;
 		char prefix[100];

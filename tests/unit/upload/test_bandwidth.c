@@ -102,7 +102,7 @@ static void *wait_in_line(void *arg)
 static void check_crowd(bool lifts)
 {
 	enum { CROWD = 50 };
-	const struct s3once_rate rate = {0, S3ONCE_RATE_LEAST};
+	const struct s3once_rate rate = {0, S3ONCE_RATE_MIN};
 	struct crowd crowd = {.bandwidth = limit_of(&rate, 1, NULL)};
 	pthread_t threads[CROWD];
 	for (int i = 0; i < CROWD; i++)
@@ -124,7 +124,7 @@ static void test_the_waiting_ends(void)
 {
 	check_crowd(true);
 	check_crowd(false);
-	const struct s3once_rate rate = {0, S3ONCE_RATE_LEAST};
+	const struct s3once_rate rate = {0, S3ONCE_RATE_MIN};
 	struct bandwidth *bandwidth = limit_of(&rate, 1, NULL);
 	while (bandwidth_take(bandwidth, MIB, &hasty))
 		;

@@ -111,7 +111,7 @@ static uint64_t make(struct encoder *encoder, const struct range *range, int to)
 		CHECK(encoder_kept(encoder) && memcmp(encoder_kept(encoder), written, made) == 0);
 		free(written);
 	}
-	CHECK(made >= range->least_bytes);
+	CHECK(made >= range->pad_to_bytes);
 	return made;
 }
 
@@ -170,7 +170,7 @@ static void test_padding(const char *name, uint64_t smallest)
 	static const uint64_t more[] = {1, 2, 25, 26, 27, 65556, 65557, 65558, 65570, 65582, 65583,
 		65584, 131114, 131115, 140000, 600000};
 	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-		range.least_bytes = own + more[i];
+		range.pad_to_bytes = own + more[i];
 		const uint64_t want = own + (more[i] < smallest ? smallest : more[i]);
 		CHECK_INT((long long)make(encoder, &range, to), (long long)want);
 	}
@@ -210,13 +210,14 @@ static bool is_over(void *arg)
 static void test_pool(void)
 {
 	const struct encoding encoding = encoding_of("zstd");
-	const uint64_t least = encoders_least_memory(&encoding);
-	const struct s3once_options options = {.memory_bytes = least + 50, .part_bytes = 16 << 20};
+	const uint64_t min_bytes = encoders_min_memory(&encoding);
+	const struct s3once_options options = {
+		.memory_bytes = min_bytes + 50, .part_bytes = 16 << 20};
 	struct encoders encoders;
 	struct encoder *one = NULL, *two = NULL, *three = NULL;
 	bool over = true;
 	encoders_init(&encoders, &encoding, &options, 8);
-	CHECK_INT((long long)encoders.most, 2);
+	CHECK_INT((long long)encoders.max_encoders, 2);
 	CHECK(encoders.buffer_bytes >= PART_BYTES_MIN);
 	CHECK_INT(encoders_take(&encoders, is_over, &over, &one), 0);
 	CHECK_INT(encoders_take(&encoders, is_over, &over, &two), 0);

@@ -160,7 +160,7 @@ static void check_rate(void)
  * than was found. */
 static void check_unknown(void)
 {
-	struct estimate estimate = {.small = 100, .most_small = 100};
+	struct estimate estimate = {.small = 100, .max_small = 100};
 	struct s3once_counts counts = {.found = 2000,
 		.uploaded = 1000,
 		.bytes_found = 2 * MIB,

@@ -57,7 +57,7 @@ static struct level_window window_at(const struct host *host, unsigned level, ui
 		.cpus = CPUS,
 		.bandwidth_share = host->line_share,
 		.was_throttled = host->throttled_at > 0 && rate >= host->throttled_at,
-		.most_by_memory = host->memory ? host->memory : UINT_MAX};
+		.max_by_memory = host->memory ? host->memory : UINT_MAX};
 }
 
 static void go(struct level *level, struct host *host, double seconds)
@@ -148,7 +148,7 @@ static void test_threads_that_cannot_be_started(void)
 	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 1);
 	CHECK(level.now > 100);
-	level_lower_most(&level, 100, S3ONCE_LIMITED_BY_THREADS);
+	level_lower_max(&level, 100, S3ONCE_LIMITED_BY_THREADS);
 	CHECK_INT(level.now, 100);
 	go(&level, &host, 5);
 	CHECK_INT(level.now, 100);

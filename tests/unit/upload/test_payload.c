@@ -357,7 +357,7 @@ int main(void)
 	CHECK_INT(encoding_parse("zstd", &encoding, &problem), 0);
 	file.encoding = &encoding;
 	const struct s3once_options options = {
-		.memory_bytes = encoders_least_memory(&encoding), .part_bytes = 16 << 20};
+		.memory_bytes = encoders_min_memory(&encoding), .part_bytes = 16 << 20};
 	encoders_init(&run->bodies.encoders, &encoding, &options, 1);
 	run->bodies.encoders.buffer_bytes = KEPT_BYTES;
 	CHECK_INT(reader_init(&worker.reader), 0);

@@ -132,7 +132,7 @@ static void test_least_memory(void)
 	struct encoding encoding;
 	struct problem problem;
 	CHECK_INT(encoding_parse(options.compress, &encoding, &problem), 0);
-	const uint64_t least = encoders_least_memory(&encoding);
+	const uint64_t least = encoders_min_memory(&encoding);
 	options.memory_bytes = (least + ENCODERS_MEMORY_TIMES - 1) / ENCODERS_MEMORY_TIMES;
 	CHECK_INT(run_options_complete(&options, &all, &problem), 0);
 	options.memory_bytes--;

@@ -64,7 +64,7 @@ static void test_small_beside_parts(void)
 	struct parts parts;
 	struct task tasks[8];
 	turns_init(&turns, 8, PART);
-	turns.large_most = 1;
+	turns.max_large = 1;
 	turns_open(&turns, &parts, 10000);
 	add(&turns, 1000, 100);
 	CHECK_INT(take(&turns, &tasks[0]), 'p');
@@ -85,7 +85,7 @@ static void test_half(void)
 	struct task task;
 	unsigned n = 0;
 	turns_init(&turns, 8, PART);
-	turns.large_most = 8;
+	turns.max_large = 8;
 	turns_open(&turns, &parts, 10000);
 	add(&turns, 1000, 100);
 	for (int i = 0; i < 8; i++)
@@ -137,7 +137,7 @@ static void test_opening(void)
 	struct parts parts[4];
 	struct task tasks[4];
 	turns_init(&turns, 64, PART);
-	turns.large_most = 1;
+	turns.max_large = 1;
 	add(&turns, PART + 1, 10);
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(take(&turns, &tasks[i]), 'f');
