@@ -95,14 +95,14 @@ static void note_failure_locked(struct credentials_chain *chain)
 	 * again. */
 	chain->locked.next_ns = chain->locked.loaded ? retry_ns(chain) : UINT64_MAX;
 	/* Once the credentials cannot be used, is_patience_over_locked() warns instead. */
-	if (!usable_locked(chain) || chain->locked.said_late)
+	if (!usable_locked(chain) || chain->locked.has_warned_late)
 		return;
 	char until[21];
 	clock_format_iso(chain->locked.current.expires_s, until);
 	log_warning("the credentials cannot be renewed: %s; those in use are good %s%s, trying on",
 		chain->locked.problem.text, chain->locked.current.expires_s ? "until " : "for now",
 		chain->locked.current.expires_s ? until : "");
-	chain->locked.said_late = true;
+	chain->locked.has_warned_late = true;
 }
 
 /* Puts loaded credentials in force, and takes over their memory. If they are the keys that a server
@@ -120,9 +120,10 @@ static void put_in_force_locked(struct credentials_chain *chain, const struct cr
 	}
 	if (!is_same)
 		atomic_fetch_add(&chain->generation, 1);
-	if (chain->locked.said_paused)
+	if (chain->locked.has_warned_paused)
 		log_info("there are valid credentials again: going on");
-	chain->locked.is_refused = chain->locked.said_late = chain->locked.said_paused = false;
+	chain->locked.is_refused = chain->locked.has_warned_late = chain->locked.has_warned_paused =
+		false;
 	chain->locked.failures = 0;
 	chain->locked.paused_ns = 0;
 	chain->locked.next_ns = renewal_ns(current->expires_s);
@@ -238,7 +239,7 @@ static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
 		return false;
-	if (!chain->locked.said_paused)
+	if (!chain->locked.has_warned_paused)
 		log_warning(
 			"paused: the credentials are no longer valid and cannot be renewed: %s; "
 			"waiting up to %llu s for others",
@@ -246,7 +247,7 @@ static bool is_patience_over_locked(struct credentials_chain *chain)
 				? chain->locked.problem.text
 				: "the server refuses them, and there are no others yet",
 			(unsigned long long)(chain->patience_ns / NS_PER_S));
-	chain->locked.said_paused = true;
+	chain->locked.has_warned_paused = true;
 	return clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns;
 }
 

@@ -174,7 +174,7 @@ struct credentials_chain {
 		struct problem problem; /* the problem of the last load */
 		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
 		uint64_t paused_ns;     /* time since which there are no usable credentials, or 0 */
-		/* A warning has said that the renewal is late, or that requests are paused. */
-		bool said_late, said_paused;
+		/* A warning was given that the renewal is late, or that requests are paused. */
+		bool has_warned_late, has_warned_paused;
 	} locked;
 };
