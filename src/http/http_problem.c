@@ -241,15 +241,15 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 	const char *at = memrchr(user_at, '@', all_bytes), *host_at = at ? at + 1 : user_at;
 	const struct quoted host = quote_bytes(host_at, all_bytes - (size_t)(host_at - user_at));
 	/* curl's message. If it names a proxy with a password, it is cut before that address. */
-	const char *said = http->error_text, *said_url = strstr(said, "://");
-	size_t n = strlen(said);
-	if (said_url && strchr(said_url, '@'))
-		for (n = (size_t)(said_url - said); n && said[n - 1] != ' ';)
+	const char *message = http->error_text, *url_in_message = strstr(message, "://");
+	size_t n = strlen(message);
+	if (url_in_message && strchr(url_in_message, '@'))
+		for (n = (size_t)(url_in_message - message); n && message[n - 1] != ' ';)
 			n--;
-	/* At most 120 bytes are shown. If the message was cut, said[n] is not its end. */
-	if (*said)
-		snprintf(words, sizeof words, " (%s%s", quote_bytes(said, n < 120 ? n : 120).text,
-			said[n] ? "***)" : ")");
+	/* At most 120 bytes are shown. If the message was cut, message[n] is not its end. */
+	if (*message)
+		snprintf(words, sizeof words, " (%s%s",
+			quote_bytes(message, n < 120 ? n : 120).text, message[n] ? "***)" : ")");
 	const struct failure failure = {.http = http,
 		.code = code,
 		.proxy_status = proxy_status,
