@@ -55,7 +55,7 @@ struct command_frame {
 	/* From frame_begin() on: */
 	struct command read; /* the command with all its groups, its values and `given` */
 	struct option_group groups[FRAME_GROUPS];
-	/* Where each option was set (enum said_by). With --job, only the command line counts. */
+	/* Where each option was set (enum set_in). With --job, only the command line counts. */
 	unsigned given[OPTIONS_MAX];
 	const char *topic; /* the TOPIC of --help; NULL: none */
 	int before_dashes; /* operands before "--"; 0 also if there is no "--" */
@@ -95,9 +95,9 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
  * then has the reason. */
 bool frame_open_s3(struct command_frame *frame, const char *bucket);
 /* Prints an event, which is evaluated only with --json, or else a line, printf style. */
-#define frame_tell(frame, event, ...)                                                              \
+#define frame_print(frame, event, ...)                                                             \
 	((frame)->json ? json_print(&(frame)->output, (event))                                     \
-		       : output_tell(&(frame)->output, __VA_ARGS__))
+		       : output_resultf(&(frame)->output, __VA_ARGS__))
 /* Finishes the output, prints frame->problem, closes everything that is open, and returns the exit
  * code. If results could not be printed, S3ONCE_EXIT_OK and S3ONCE_EXIT_FILES become
  * frame->unprinted_code. */

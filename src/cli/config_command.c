@@ -53,7 +53,7 @@ static void print_row(const struct config_view *view, const char *name, const ch
 			&view->frame->output, json_set(object, BYTES("name", name),
 						      BYTES("value", value), BYTES("from", from)));
 	} else {
-		output_tell(&view->frame->output, "%-32s %-39s  %s", name, escaped(value).text,
+		output_resultf(&view->frame->output, "%-32s %-39s  %s", name, escaped(value).text,
 			escaped(from).text);
 	}
 	text_clear(&of_file);
@@ -84,7 +84,7 @@ static void print_job(const struct config_view *view, const struct setting_rows 
 	struct option_variable from;
 	const char *value;
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
-		if (!(view->command->given[at.index] & SAID_IN_ENVIRONMENT) ||
+		if (!(view->command->given[at.index] & SET_IN_ENVIRONMENT) ||
 			has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
@@ -96,9 +96,8 @@ static void print_job(const struct config_view *view, const struct setting_rows 
 			print_row(view, line->name, line->value, line, NULL);
 	}
 	for (struct option_match at = {0}; options_next(view->command, &at);)
-		if (at.option->standard &&
-			!options_override(view->command, &at,
-				SAID_IN_ENVIRONMENT | SAID_IN_FILE | SAID_IN_WORDS))
+		if (at.option->standard && !option_is_overridden(view->command, &at,
+						   SET_IN_ENVIRONMENT | SET_IN_FILE | SET_IN_WORDS))
 			print_row(view, at.option->name, at.option->standard, NULL, "default");
 }
 
@@ -115,7 +114,7 @@ static void print_all(const struct config_view *view, const struct setting_rows 
 		const struct job_line *line = (job && option) ? job_line_of(job, option) : NULL;
 		struct option_match match;
 		const bool is_variable = option && options_find(view->command, option, &match) &&
-					 (view->command->given[match.index] & SAID_IN_ENVIRONMENT);
+					 (view->command->given[match.index] & SET_IN_ENVIRONMENT);
 		print_row(view, row->name, row->value, line,
 			is_variable ? option_variable(match.option).name : row->from);
 	}

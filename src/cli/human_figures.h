@@ -1,4 +1,4 @@
-/* Figures for people, returned by value: output_tell(output, "%s done", human_count(n).text). */
+/* Figures for people, returned by value: output_resultf(output, "%s done", human_count(n).text). */
 #pragma once
 #include <stdint.h>
 

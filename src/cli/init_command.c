@@ -50,16 +50,16 @@ static int set_up(struct command_frame *frame, unsigned shards)
 			is_table ? place->table : "this file",
 			human_things(settings.shards, "shard").text);
 	if (!is_table) {
-		output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
+		output_resultf(&frame->output, "%s is ready; marks of one host need no other setup",
 			quote(place->path).text);
 		return S3ONCE_EXIT_OK;
 	}
-	output_tell(&frame->output, "table %s %s: %s%s", place->table,
+	output_resultf(&frame->output, "table %s %s: %s%s", place->table,
 		made.created ? "was created and is ready" : "is ready",
 		human_things(settings.shards, "shard").text,
 		made.has_ttl ? ", time to live on 'expires'" : "");
 	if (*made.shape.replicas && !made.shape.is_split)
-		output_tell(&frame->output, "its replicas (%s) are strongly consistent",
+		output_resultf(&frame->output, "its replicas (%s) are strongly consistent",
 			made.shape.replicas);
 	if (made.shape.is_split)
 		log_warning(

@@ -56,6 +56,6 @@ void json_print(struct output *output, json_t *object)
 	if (line)
 		output_result(output, line);
 	else
-		output_say(output, "error: an event is lost: out of memory");
+		output_message(output, "error: an event is lost: out of memory");
 	free(line);
 }

@@ -33,10 +33,10 @@ struct output {
 void output_init(struct output *output, const struct output_options *options);
 /* Prints a line of the result, which is given without a newline. */
 void output_result(struct output *output, const char *line);
-/* output_tell() prints a line of the result, printf style. output_say() prints a line on stderr,
- * with "s3once: " before it. The caller escapes text from outside. */
-#define output_tell(output, ...) output_print(output, STDOUT_FILENO, __VA_ARGS__)
-#define output_say(output, ...)  output_print(output, STDERR_FILENO, __VA_ARGS__)
+/* output_resultf() prints a line of the result, printf style. output_message() prints a line on
+ * stderr, with "s3once: " before it. The caller escapes text from outside. */
+#define output_resultf(output, ...) output_print(output, STDOUT_FILENO, __VA_ARGS__)
+#define output_message(output, ...) output_print(output, STDERR_FILENO, __VA_ARGS__)
 void output_print(struct output *output, int fd, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A key, a path or a sentence for such a line, escaped by text_add_escaped(). The buffer has

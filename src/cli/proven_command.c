@@ -103,10 +103,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 	view->specials += event->type == S3ONCE_EVENT_SPECIAL;
 	/* Printed even with --quiet, since the exit status does not show it. */
 	if (event->type == S3ONCE_EVENT_LINK)
-		output_say(view->people.output, "warning: %s is a symbolic link, and not in S3",
+		output_message(view->people.output, "warning: %s is a symbolic link, and not in S3",
 			escaped(event->path).text);
 	if (event->type == S3ONCE_EVENT_SPECIAL)
-		output_say(view->people.output, "warning: %s %s, and not in S3",
+		output_message(view->people.output, "warning: %s %s, and not in S3",
 			escaped(event->path).text, event->text);
 	if (event->type == S3ONCE_EVENT_UNPROVEN || event->type == S3ONCE_EVENT_FAILED ||
 		event->type == S3ONCE_EVENT_FATAL || event->type == S3ONCE_EVENT_WARNING ||
@@ -158,7 +158,7 @@ static int prove_files(
 	s3once_push_free(push);
 	people_clear(&view.people);
 	if (view.excluded)
-		output_say(&frame->output,
+		output_message(&frame->output,
 			"error: %s %s left out by --exclude or --include, and not looked for%s",
 			human_things(view.excluded, "file").text,
 			view.excluded == 1 ? "was" : "were",
@@ -186,7 +186,7 @@ static int prove_files(
 		text_addf(&others, "; %s %s no content",
 			human_things(view.specials, "special file").text,
 			view.specials == 1 ? "has" : "have");
-	output_tell(&frame->output, "%s%s %s in S3%s",
+	output_resultf(&frame->output, "%s%s %s in S3%s",
 		(view.unproven || view.failed || view.excluded || view.proven == 1) ? "" : "all ",
 		human_things(view.proven, "file").text, view.proven == 1 ? "is" : "are",
 		text_string(&others));
@@ -216,11 +216,11 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 	};
 	unsigned others = 0; /* options of the command line that cannot be combined with --job */
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		others += (frame->given[i] & SAID_IN_WORDS) != 0;
+		others += (frame->given[i] & SET_IN_WORDS) != 0;
 	for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)
-		others -= (options_said(&frame->read, printing[i]) & SAID_IN_WORDS) != 0;
+		others -= (options_set_in(&frame->read, printing[i]) & SET_IN_WORDS) != 0;
 	for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
-		if (options_said(&frame->read, chosen[i].option) & SAID_IN_WORDS) {
+		if (options_set_in(&frame->read, chosen[i].option) & SET_IN_WORDS) {
 			others--;
 			*chosen[i].to = chosen[i].value;
 		}

@@ -66,16 +66,17 @@ static void print_versions(struct command_frame *frame)
 	};
 	json_t *libraries = is_json ? json_object() : NULL;
 	if (!is_json)
-		output_tell(output, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
-			VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
+		output_resultf(output, "s3once %s, commit %s, built by %s, %s isa-l",
+			s3once_version(), VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (is_json)
 			json_object_set_new(libraries, list[i].name,
 				json_pack("{s:s?, s:s}", "built", list[i].built, "running",
 					list[i].running));
 		else
-			output_tell(output, "%-13s built with %-12s running with %s", list[i].name,
-				list[i].built ? list[i].built : "unknown", list[i].running);
+			output_resultf(output, "%-13s built with %-12s running with %s",
+				list[i].name, list[i].built ? list[i].built : "unknown",
+				list[i].running);
 	if (is_json)
 		json_print(output,
 			json_set(json_event("version"), BYTES("version", s3once_version()),

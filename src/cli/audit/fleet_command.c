@@ -324,7 +324,7 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 	const char *fate = *kept ? "kept" : "forgotten";
 	struct text t = TEXT(LINE_MAX_BYTES);
 	add_name(&t, &job->row);
-	frame_tell(fleet->frame,
+	frame_print(fleet->frame,
 		json_set(json_event(fate), BYTES("host", job->row.host), BYTES("job", job->row.job),
 			BYTES("text", kept)),
 		"%s: %s%s%s", fate, text_string(&t), *kept ? ": " : "", kept);
@@ -342,7 +342,7 @@ static int look_at_jobs(struct fleet *fleet)
 		return S3ONCE_EXIT_SETUP;
 	if (fleet->forget) {
 		if (!fleet->forgotten && !fleet->kept)
-			output_say(&fleet->frame->output,
+			output_message(&fleet->frame->output,
 				"error: fleet: these marks know no run of %s: name it as fleet does",
 				quote(fleet->forget).text);
 		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;

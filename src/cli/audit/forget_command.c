@@ -79,7 +79,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	const bool selects = options.only_missing || options.older_than_s;
 	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept_before;
 	if (o == OUTCOME_OK && fates->all == all_before && !selects) {
-		output_say(&f->frame->output,
+		output_message(&f->frame->output,
 			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
 			quote(key).text);
 		f->has_missed = true;
@@ -103,7 +103,7 @@ static void print_counts(struct forgetting *f)
 	if (fates->counts[FATE_FORGETTABLE])
 		text_addf(&t, "; %s would be forgotten%s", forgettable.text,
 			f->dry_run ? "" : " with --yes");
-	frame_tell(f->frame, fates_json(fates, "forget", which, 4), "%s", text_string(&t));
+	frame_print(f->frame, fates_json(fates, "forget", which, 4), "%s", text_string(&t));
 	text_clear(&t);
 }
 

@@ -123,7 +123,7 @@ static void print_end(struct gc *gc)
 	if (gc->bytes_after < gc->bytes_before)
 		text_addf(&t, "; the file of marks had %s and has %s",
 			human_bytes(gc->bytes_before).text, human_bytes(gc->bytes_after).text);
-	frame_tell(gc->frame,
+	frame_print(gc->frame,
 		json_set(fates_json(&gc->fates, "gc", which, sizeof which / sizeof *which),
 			NUMBER("file_bytes_before", gc->bytes_before),
 			NUMBER("file_bytes", gc->bytes_after)),
@@ -154,7 +154,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 		print_end(gc);
 	const bool knows_none = ok && !gc->has_mark;
 	if (knows_none)
-		output_say(&frame->output,
+		output_message(&frame->output,
 			"error: gc: these marks know of nothing in s3://%s/%s: check its name, and "
 			"--marks",
 			quote(url->bucket).text, escaped(url->key).text);

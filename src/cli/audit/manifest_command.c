@@ -76,7 +76,7 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 		return;
 	}
 	if (!printing->lacking++)
-		output_say(&printing->frame->output, "error: %s: %s", quote(entry->key).text,
+		output_message(&printing->frame->output, "error: %s: %s", quote(entry->key).text,
 			problem.text);
 }
 
@@ -117,7 +117,7 @@ static enum outcome print_one_of_many(void *arg, const char *key, struct problem
 	if (o == OUTCOME_OK || !printing->is_wrong)
 		return o;
 	problem_format(ret_problem, sentence, sizeof sentence);
-	output_say(&printing->frame->output, "error: manifest: %s", sentence);
+	output_message(&printing->frame->output, "error: manifest: %s", sentence);
 	printing->damaged++;
 	return OUTCOME_OK;
 }
@@ -150,12 +150,12 @@ static int print_all(struct printing *printing, const char *run)
 			printing->since ? print_one_of_many : print_key, printing, problem);
 	}
 	if (o == OUTCOME_OK && !printing->found)
-		output_say(output,
+		output_message(output,
 			"note: no such manifest is below s3://%s/%s: give the prefix of the runs, "
 			"which store manifests if push has --manifest",
 			place->bucket, quote(place->prefix).text);
 	if (printing->lacking > 1) /* print_entry() has reported the first one */
-		output_say(output, "error: %llu more objects are left out for such a reason",
+		output_message(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
 		return printing->is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;

@@ -182,7 +182,7 @@ static void on_found(
 	char sentence[PROBLEM_SENTENCE_MAX];
 	if (finding == FINDING_SAME && !v->verbose)
 		return;
-	frame_tell(v->frame,
+	frame_print(v->frame,
 		json_set_problem(
 			json_set(json_event("object"), BYTES("result", results[finding].name),
 				BYTES("bucket", v->url.bucket), BYTES("key", key)),
@@ -190,8 +190,8 @@ static void on_found(
 		"%c %s", results[finding].sign, escaped(key).text);
 	if (problem && !v->frame->json) {
 		problem_format(problem, sentence, sizeof sentence);
-		output_say(&v->frame->output, "%s%s: %s", finding == FINDING_ERROR ? "error: " : "",
-			escaped(key).text, sentence);
+		output_message(&v->frame->output, "%s%s: %s",
+			finding == FINDING_ERROR ? "error: " : "", escaped(key).text, sentence);
 	}
 }
 
@@ -203,7 +203,7 @@ static void on_warning(void *arg, const struct problem *problem)
 	if (v->frame->json)
 		json_print(output, json_set_problem(json_event("warning"), problem));
 	else
-		output_say(output, "warning: %s", problem->text);
+		output_message(output, "warning: %s", problem->text);
 }
 
 /* Adds ", N of these". */
@@ -249,7 +249,7 @@ static void print_end_for_people(const struct verification *v)
 			add_count(&t, of[i],
 				of[i] == 1 && results[i].words_of_one ? results[i].words_of_one
 								      : results[i].words);
-	output_say(output, "s3://%s/%s: %s %s %s, by %s%s", quote(v->url.bucket).text,
+	output_message(output, "s3://%s/%s: %s %s %s, by %s%s", quote(v->url.bucket).text,
 		escaped(v->named).text, human_things(right, "object").text,
 		right == 1 ? "is as" : "are as",
 		of_manifest  ? "the manifest says"
@@ -257,23 +257,24 @@ static void print_end_for_people(const struct verification *v)
 			     : "their marks say",
 		ways[v->verify.by], text_string(&t));
 	if (unfinished)
-		output_say(output,
+		output_message(output,
 			"%s %s being uploaded, and not compared: s3once status shows by whom",
 			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
 	if (of[FINDING_MISSING] && !of_manifest)
-		output_say(output, "push with --reupload uploads missing objects again, if their "
-				   "files are still there");
+		output_message(output,
+			"push with --reupload uploads missing objects again, if their "
+			"files are still there");
 	text_clear(&t);
 	/* A key that would need quoting in a shell is printed by --json only. */
 	const bool is_word =
 		!strchr(end->after, '\'') && strcmp(escaped(end->after).text, end->after) == 0;
 	if (!end->is_complete && *end->after)
-		output_say(output,
+		output_message(output,
 			"not all was looked at; the same command goes on with --after %s%s%s",
 			is_word ? "'" : "and the key that --json tells", is_word ? end->after : "",
 			is_word ? "'" : "");
 	else if (!end->is_complete)
-		output_say(output, "not all was looked at");
+		output_message(output, "not all was looked at");
 }
 
 /* Prints events: the problem that has ended the comparison, if there is one, and the result. */

@@ -23,7 +23,7 @@ void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char 
 	text_addfv(&text, format, ap);
 	va_end(ap);
 	doctor->counts[finding]++;
-	frame_tell(doctor->frame,
+	frame_print(doctor->frame,
 		json_set(json_event("finding"), BYTES("finding", names[finding]),
 			BYTES("check", what), BYTES("text", text_string(&text))),
 		"%-8s %-21s %s", names[finding], what, text_string(&text));

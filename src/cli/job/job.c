@@ -76,11 +76,11 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		return;
 	}
 	const char *value = line->value;
-	const bool is_overridden = options_override(&job->command, &match, SAID_IN_WORDS);
+	const bool is_overridden = option_is_overridden(&job->command, &match, SET_IN_WORDS);
 	const struct job_line *before = job->lines[match.index];
 	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
-	job->given[match.index] |= SAID_IN_FILE;
+	job->given[match.index] |= SET_IN_FILE;
 	int error =
 		option_set(match.option, is_overridden ? &unused : match.field, value, &problem);
 	/* Only option_set() leaves it to its caller to name the option in the sentence. */
@@ -163,7 +163,7 @@ bool job_is_overridden(const struct job *job, const char *option)
 {
 	struct option_match match;
 	return options_find(&job->command, option, &match) &&
-	       options_override(&job->command, &match, SAID_IN_WORDS);
+	       option_is_overridden(&job->command, &match, SET_IN_WORDS);
 }
 
 const struct job_line *job_line_of(const struct job *job, const char *option)
@@ -181,7 +181,7 @@ static struct option_variable name_as_given(const struct job *job, const char *o
 	struct option_match match;
 	struct option_variable as;
 	if (options_find(&job->command, option, &match) &&
-		(job->given[match.index] & SAID_IN_ENVIRONMENT))
+		(job->given[match.index] & SET_IN_ENVIRONMENT))
 		return option_variable(match.option);
 	snprintf(as.name, sizeof as.name, "%s%s", job_line_of(job, option) ? "" : "--", option);
 	return as;
@@ -229,11 +229,11 @@ static void check_whole(struct job *job)
 	 * reported with the line that sets this option. */
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
-	const bool is_said = !line && *name; /* set by a variable or on the command line */
+	const bool was_given = !line && *name; /* set by a variable or on the command line */
 	/* If so, the option is named as the user gave it, instead of the sentence's "--NAME". */
 	add_error(job, line ? line->number : 0, "%s%s",
-		is_said ? name_as_given(job, name).name : "",
-		problem.text + (is_said ? 2 + strlen(name) : 0));
+		was_given ? name_as_given(job, name).name : "",
+		problem.text + (was_given ? 2 + strlen(name) : 0));
 }
 
 /* Finds the file of the job, or the variables that stand in for one, and reads its lines. Returns

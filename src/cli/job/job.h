@@ -72,7 +72,7 @@ struct job {
 	const char *target;
 	struct command command; /* job_command, with the fields of `options` */
 	/* By the index of an option: the last line that sets the option, or NULL, and where the
-	 * option was set (enum said_by). */
+	 * option was set (enum set_in). */
 	const struct job_line *lines[OPTIONS_MAX];
 	unsigned given[OPTIONS_MAX];
 	unsigned errors; /* errors reported so far */

@@ -436,7 +436,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	client->region = aws->region;
 	client->profile = aws->profile;
 	client->ca_bundle = aws->ca_bundle;
-	if (which->needs && !options_said(&frame.read, which->needs)) {
+	if (which->needs && !options_set_in(&frame.read, which->needs)) {
 		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
 	} else if (which->run) {
 		frame.code = which->run(&use);

@@ -241,10 +241,10 @@ const char *options_elsewhere(const struct command *command, const char *name)
 }
 
 void option_name_problem(const struct command *command, const struct option *option,
-	const char *said, struct problem *problem)
+	const char *as_given, struct problem *problem)
 {
 	const char *where = options_elsewhere(command, option->name);
-	problem_prefix(problem, "%s", said);
+	problem_prefix(problem, "%s", as_given);
 	if (where) {
 		const struct problem alone = *problem;
 		problem_set(problem, "%s; %s", alone.text, where);
@@ -284,7 +284,7 @@ static int unknown_option(const struct command *command, const char *given, bool
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
-	char name[64], said[sizeof "--" + sizeof name];
+	char name[64], as_given[sizeof "--" + sizeof name];
 	const size_t n = strcspn(word, "=");
 	const char *value = word[n] ? word + n + 1 : NULL;
 	struct option_match match;
@@ -302,10 +302,10 @@ static int parse_long(const struct command *command, const char *word, const cha
 			name, match.option->argument, where ? "; " : "", where ? where : "");
 	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
 	if (r == -EINVAL) {
-		snprintf(said, sizeof said, "--%s", name);
-		option_name_problem(command, match.option, said, ret_problem);
+		snprintf(as_given, sizeof as_given, "--%s", name);
+		option_name_problem(command, match.option, as_given, ret_problem);
 	}
-	command->given[match.index] |= SAID_IN_WORDS;
+	command->given[match.index] |= SET_IN_WORDS;
 	return r ? r : (takes_next ? 1 : 0);
 }
 
@@ -324,12 +324,12 @@ static int parse_letters(
 		const int r = option_set(match.option, match.field, NULL, ret_problem);
 		if (r < 0)
 			return r;
-		command->given[match.index] |= SAID_IN_WORDS;
+		command->given[match.index] |= SET_IN_WORDS;
 	}
 	return 0;
 }
 
-unsigned options_said(const struct command *command, const char *name)
+unsigned options_set_in(const struct command *command, const char *name)
 {
 	struct option_match match;
 	return options_find(command, name, &match) ? command->given[match.index] : 0;
@@ -362,11 +362,11 @@ int options_check(const struct command *command, struct problem *ret_problem)
 	const struct option_conflict *c = options_conflict(command, command->conflicts);
 	if (!c)
 		return 0;
-	const bool is_of_environment = options_said(command, c->a) == SAID_IN_ENVIRONMENT ||
-				       options_said(command, c->b) == SAID_IN_ENVIRONMENT;
+	const bool environment_sets_one = options_set_in(command, c->a) == SET_IN_ENVIRONMENT ||
+					  options_set_in(command, c->b) == SET_IN_ENVIRONMENT;
 	return problem_error(ret_problem, -EINVAL, "--%s and --%s contradict each other: %s%s",
 		c->a, c->b, c->why ? c->why : "choose one",
-		is_of_environment ? "; the environment sets one of them" : "");
+		environment_sets_one ? "; the environment sets one of them" : "");
 }
 
 bool option_is_list(const struct option *option)
@@ -375,19 +375,20 @@ bool option_is_list(const struct option *option)
 	       option->type == OPTION_EXCLUDE_FROM || option->type == OPTION_SETTING;
 }
 
-bool options_override(const struct command *command, const struct option_match *match, unsigned by)
+bool option_is_overridden(
+	const struct command *command, const struct option_match *match, unsigned places)
 {
 	const char *name = match->option->name;
 	if (option_is_list(match->option))
 		return false;
-	if (command->given[match->index] & by)
+	if (command->given[match->index] & places)
 		return true;
 	for (const struct option_conflict *c = command->conflicts; c && c->a; c++) {
 		const char *other = strcmp(c->a, name) == 0   ? c->b
 				    : strcmp(c->b, name) == 0 ? c->a
 							      : NULL;
 		/* If the table gives no reason, both options set the same thing. */
-		if (other && !c->why && options_said(command, other) & by)
+		if (other && !c->why && options_set_in(command, other) & places)
 			return true;
 	}
 	return false;
@@ -422,12 +423,12 @@ int options_take_variables(const struct command *command, bool lists, struct pro
 	const char *value;
 	for (struct option_match at = {0}; options_next(command, &at);) {
 		if (!at.group->has_variables || option_is_list(at.option) != lists ||
-			options_override(command, &at, SAID_IN_FILE | SAID_IN_WORDS))
+			option_is_overridden(command, &at, SET_IN_FILE | SET_IN_WORDS))
 			continue;
 		/* Without a list, option_variable_value() returns NULL for the second value. */
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
 			i++) {
-			given[at.index] |= SAID_IN_ENVIRONMENT;
+			given[at.index] |= SET_IN_ENVIRONMENT;
 			if (option_set(at.option, at.field, value, ret_problem) < 0) {
 				option_name_problem(command, at.option, variable.name, ret_problem);
 				return -EINVAL;

@@ -94,10 +94,10 @@ struct option_elsewhere {
 
 /* Where an option was set. A variable of the environment does not count if the option was also set
  * elsewhere, unless the option may be repeated. */
-enum said_by {
-	SAID_IN_ENVIRONMENT = 1,
-	SAID_IN_FILE = 2,
-	SAID_IN_WORDS = 4, /* of the command line */
+enum set_in {
+	SET_IN_ENVIRONMENT = 1,
+	SET_IN_FILE = 2,
+	SET_IN_WORDS = 4, /* of the command line */
 };
 
 /* How many operands a command takes, which its frame checks. */
@@ -125,7 +125,7 @@ struct command {
 	bool has_first_screen;
 	/* Of this run of the command: */
 	void *values;           /* what its options are read into */
-	unsigned *given;        /* OPTIONS_MAX: where each option was set (enum said_by) */
+	unsigned *given;        /* OPTIONS_MAX: where each option was set (enum set_in) */
 	const char **ret_topic; /* becomes the word after --help, if there is one; may be NULL */
 	/* Becomes the number of operands before "--", and stays as it is if there is no "--". May
 	 * be NULL. */
@@ -157,19 +157,20 @@ bool options_find(const struct command *command, const char *name, struct option
 const char *options_nearest(const struct command *command, const char *name);
 /* Says where to find an option that the command does not have, by its table: a clause, or NULL. */
 const char *options_elsewhere(const struct command *command, const char *name);
-/* Completes the sentence of option_set() about a value: the option comes before it, as it was said,
- * and behind it where to find what other tools have under this name. */
+/* Completes the sentence of option_set() about a value: the option comes before it, as it was
+ * given, and behind it where to find what other tools have under this name. */
 void option_name_problem(const struct command *command, const struct option *option,
-	const char *said, struct problem *problem);
-/* Where the option of this name was set: a set of enum said_by. */
-unsigned options_said(const struct command *command, const char *name);
+	const char *as_given, struct problem *problem);
+/* Returns where the option of this name was set, as a set of enum set_in. */
+unsigned options_set_in(const struct command *command, const char *name);
 
 /* Whether the option may be repeated. */
 bool option_is_list(const struct option *option);
-/* Whether the option, or another option that sets the same thing, was set in one of the places `by`
- * (a set of enum said_by). Then a place that counts less must not set it. An option that may be
+/* Whether the option, or another option that sets the same thing, was set in one of the `places`
+ * (a set of enum set_in). Then a place that counts less must not set it. An option that may be
  * repeated is never overridden: its values are added. */
-bool options_override(const struct command *command, const struct option_match *match, unsigned by);
+bool option_is_overridden(
+	const struct command *command, const struct option_match *match, unsigned places);
 /* The name of an option's variable. */
 struct option_variable {
 	char name[64];
@@ -185,7 +186,7 @@ const char *option_variable_value(
  *
  * Call it twice. The first call, with `lists`, sets only the options that may be repeated, since
  * the values of the environment come before all others. The second call, once the file and the
- * command line are read, sets the other options, unless options_override(). */
+ * command line are read, sets the other options, unless option_is_overridden(). */
 int options_take_variables(const struct command *command, bool lists, struct problem *ret_problem);
 /* Whether "NAME=VALUE" of the environment begins with S3ONCE_, is not empty, and is not the
  * variable of an option. */

@@ -213,7 +213,7 @@ static void warn(const struct notifier *notifier, const char *what, const struct
 	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(problem, sentence, sizeof sentence);
 	if (*problem->text) /* else all went well */
-		output_say(notifier->output, "warning: %s: %s", what, sentence);
+		output_message(notifier->output, "warning: %s: %s", what, sentence);
 }
 
 /* Returns a variable for a command, which the caller frees. */
@@ -254,8 +254,8 @@ static char **make_variables(
 }
 
 /* Runs the command of --on-success or --on-failure, and warns if the command fails. */
-static void tell_command(const struct notifier *notifier, const char *option, const char *command,
-	const struct s3once_counts *counts, const char *body, int code)
+static void notify_by_command(const struct notifier *notifier, const char *option,
+	const char *command, const struct s3once_counts *counts, const char *body, int code)
 {
 	char **variables = make_variables(notifier, counts, code);
 	const char *why;
@@ -308,7 +308,8 @@ void notifier_end(struct notifier *notifier, const struct s3once_push *push,
 			      : is_failure ? options->on_failure
 					   : NULL;
 	if (!body)
-		output_say(notifier->output, "warning: nobody is told of the run: out of memory");
+		output_message(
+			notifier->output, "warning: nobody is told of the run: out of memory");
 	/* The first ping arrives before the last one is sent. Without a body there is no last one,
 	 * and notifier_clear() waits for the thread. */
 	if (notifier->has_start && body) {
@@ -334,8 +335,8 @@ void notifier_end(struct notifier *notifier, const struct s3once_push *push,
 		free(request);
 	}
 	if (body && command)
-		tell_command(notifier, option, command, push ? s3once_push_counts(push) : &none,
-			body, code);
+		notify_by_command(notifier, option, command,
+			push ? s3once_push_counts(push) : &none, body, code);
 	free(body);
 }
 

@@ -74,24 +74,24 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 }
 
-/* Returns whether a run of this job has said this sentence before, and notes that it is said now.
- * If `said` is NULL, this is the only run. */
-static bool was_said(struct text *said, const char *sentence)
+/* Returns whether no run of this job has printed this sentence before, and notes it as printed.
+ * `printed` is NULL if this is the only run: then each sentence is new. */
+static bool note_if_new(struct text *printed, const char *sentence)
 {
-	/* Whole lines are looked for, since one sentence may contain another. */
+	/* Whole lines are compared, since one sentence may contain another. */
 	struct text line = TEXT(LINE_BYTES_MAX);
 	text_addf(&line, "\n%s\n", sentence);
-	const bool is_known = said && strstr(text_string(said), text_string(&line));
-	if (said && !is_known)
-		text_add(said, text_string(&line));
+	const bool is_new = !printed || !strstr(text_string(printed), text_string(&line));
+	if (printed && is_new)
+		text_add(printed, text_string(&line));
 	text_clear(&line);
-	return is_known;
+	return is_new;
 }
 
 /* Prints an error, or a warning of a file that is left to another uploader, unless an earlier pass
  * of this service has printed it. With -v all others are printed, and otherwise the first few of
  * each kind. The path of a pipe is only the name of its command, so a pipe is named by its key. */
-static void tell_error(struct people *people, const struct s3once_event *event)
+static void print_error(struct people *people, const struct s3once_event *event)
 {
 	const struct s3once_options *run = &people->options->run;
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -108,14 +108,14 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 		add_job(&t, people);
 	add_sentence(&t, event);
 	if ((is_among_first || people->options->verbose) &&
-		!was_said(people->told, text_string(&t)))
-		output_say(people->output, "%s", text_string(&t));
+		note_if_new(people->printed_errors, text_string(&t)))
+		output_message(people->output, "%s", text_string(&t));
 	text_clear(&t);
 }
 
 /* Prints an event about a file. An error is printed in any case, and anything else only if -v was
  * given as often as its shape demands. */
-static void tell_file(struct people *people, const struct s3once_event *event)
+static void print_file_event(struct people *people, const struct s3once_event *event)
 {
 	const struct push_options *options = people->options;
 	const struct event_shape *shape = &event_shapes[event->type];
@@ -127,10 +127,10 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 		 * The first such file is printed, and with -v every one. */
 		add_file(&t, people, event);
 		if (!options->quiet && (options->verbose || !people->has_said_waiting))
-			output_say(people->output, "waiting: %s", text_string(&t));
+			output_message(people->output, "waiting: %s", text_string(&t));
 		people->has_said_waiting = true;
 	} else if (shape->traits & IS_ERROR) {
-		tell_error(people, event);
+		print_error(people, event);
 	} else if (shape->words && options->verbose >= shape->verbosity && !options->json &&
 		   !options->quiet) {
 		text_addf(&t, "%s ", shape->words);
@@ -141,12 +141,12 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 }
 
 /* Prints where the marks are that this run makes. */
-static void tell_marks(struct people *people)
+static void print_marks_place(struct people *people)
 {
 	struct marks_place place;
 	struct problem ignored;
 	if (marks_place_parse("local", &place, &ignored) == 0)
-		output_say(people->output,
+		output_message(people->output,
 			"this host remembers its uploads in %s; --marks dynamodb:TABLE shares them",
 			escaped(place.path).text);
 	marks_place_clear(&place);
@@ -156,21 +156,22 @@ void people_event(struct people *people, const struct s3once_event *event)
 {
 	const struct push_options *options = people->options;
 	if (event->type == S3ONCE_EVENT_START) {
-		if (options->note && !options->quiet && !was_said(people->said, options->note))
-			output_say(people->output, "note: %s", options->note);
+		if (options->note && !options->quiet &&
+			note_if_new(people->printed_warnings, options->note))
+			output_message(people->output, "note: %s", options->note);
 		if (people->makes_marks && !options->quiet)
-			tell_marks(people);
+			print_marks_place(people);
 		else if (options->verbose && !options->quiet)
-			output_say(people->output, "marks: %s", event->text);
+			output_message(people->output, "marks: %s", event->text);
 	} else if (event->type == S3ONCE_EVENT_WARNING) { /* even with --quiet */
 		people->has_warned = true;
-		if (!was_said(people->said, event->text))
-			output_say(people->output, "warning: %s", event->text);
+		if (note_if_new(people->printed_warnings, event->text))
+			output_message(people->output, "warning: %s", event->text);
 	} else if (event->type == S3ONCE_EVENT_NOTE) {
-		if (!options->quiet && !was_said(people->said, event->text))
-			output_say(people->output, "note: %s", event->text);
+		if (!options->quiet && note_if_new(people->printed_warnings, event->text))
+			output_message(people->output, "note: %s", event->text);
 	} else if (event->type < EVENT_SHAPES) {
-		tell_file(people, event);
+		print_file_event(people, event);
 	}
 }
 
@@ -280,10 +281,10 @@ static void add_waiting(struct text *t, const struct s3once_waiting *waiting, ui
  * which is printed even with --quiet; but none is about files that wait by --min-age, as was asked
  * for. Of the passes of a service only those over all files print anything, and only warnings, each
  * once. */
-static void tell_waiting(struct people *people, const struct s3once_push *push, bool is_long)
+static void print_waiting(struct people *people, const struct s3once_push *push, bool is_long)
 {
 	const struct push_options *options = people->options;
-	const bool is_service = people->said != NULL;
+	const bool is_service = people->printed_warnings != NULL;
 	for (int why = 0; why < S3ONCE_WAITS && !options->run.folders; why++) {
 		const struct s3once_waiting *w = s3once_push_waiting(push, (enum s3once_wait)why);
 		const int64_t age_ns = clock_wall_ns() - (w->oldest_ns > 0 ? w->oldest_ns : 0);
@@ -294,15 +295,15 @@ static void tell_waiting(struct people *people, const struct s3once_push *push, 
 			continue;
 		struct text t = TEXT(LINE_BYTES_MAX);
 		text_addf(&t, "%s %s", w->text, w->path);
-		const bool is_news =
-			!is_service || (is_long && !was_said(people->said, text_string(&t)));
+		const bool is_new = !is_service || (is_long && note_if_new(people->printed_warnings,
+								       text_string(&t)));
 		text_reset(&t);
 		add_waiting(&t, w, age_s);
-		if (is_long && is_news) {
+		if (is_long && is_new) {
 			people->has_warned = true;
-			output_say(people->output, "warning: %s%s%s", text_string(&t),
+			output_message(people->output, "warning: %s%s%s", text_string(&t),
 				*advice ? "; " : "", advice);
-		} else if (is_news && !options->quiet && !options->json) {
+		} else if (is_new && !options->quiet && !options->json) {
 			output_result(people->output, text_string(&t));
 		}
 		text_clear(&t);
@@ -318,19 +319,20 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	 * to sum up. */
 	const bool never_began =
 		exit_code == S3ONCE_EXIT_SETUP && !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
-	/* Nothing happened in this run. Only one of many runs of a job has people->said. */
-	const bool is_idle = people->said && is_success && !c->uploaded && !c->adopted &&
-			     !c->refreshed && !c->removed && !c->moved;
+	/* Nothing happened in this run. Only one of many runs of a job has
+	 * people->printed_warnings. */
+	const bool is_idle = people->printed_warnings && is_success && !c->uploaded &&
+			     !c->adopted && !c->refreshed && !c->removed && !c->moved;
 	for (size_t i = 0; i < people->errors.n && !people->options->verbose; i++) {
 		const struct alike_kind *kind = &people->errors.kinds[i];
 		const uint64_t n = kind->count > ALIKE_PRINTED ? kind->count - ALIKE_PRINTED : 0;
 		if (n)
-			output_say(people->output,
+			output_message(people->output,
 				"error: %s more %s the same error: %s (-v names each)",
 				human_count(n).text, n == 1 ? "file has" : "files have",
 				kind->sentence ? kind->sentence : "");
 	}
-	tell_waiting(people, push, true);
+	print_waiting(people, push, true);
 	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
 	 * printed. */
 	if (people->options->json || never_began || is_idle ||
@@ -340,18 +342,18 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	add_result(&result, people, c, exit_code);
 	add_counts(&t, people, c); /* may add nothing, in a dry run */
 	if (people->options->quiet) {
-		output_say(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
+		output_message(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
 			text_string(&t));
 	} else {
 		output_result(people->output, text_string(&result));
 		if (t.len)
 			output_result(people->output, text_string(&t));
 		if (people->options->verbose && c->concurrency)
-			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
-				limit_sentence(c->limited_by));
-		tell_waiting(people, push, false);
+			output_resultf(people->output, "up to %u requests at once; %s",
+				c->concurrency, limit_sentence(c->limited_by));
+		print_waiting(people, push, false);
 		if (*manifest)
-			output_tell(people->output, "manifest: s3://%s/%s",
+			output_resultf(people->output, "manifest: s3://%s/%s",
 				people->options->run.bucket, escaped(manifest).text);
 	}
 	text_clear(&result);

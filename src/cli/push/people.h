@@ -1,4 +1,4 @@
-/* What people read of a run: lines for what happened to files, and the summary. */
+/* Prints the report of a run for people: lines for the files, and the summary. */
 #pragma once
 #include "cli/push/run_events.h"
 
@@ -24,11 +24,11 @@ struct people {
 	const struct push_options *options;
 	/* The warnings and notes that earlier runs of the job have printed, which are not repeated.
 	 * A run that has this prints no summary if nothing happened. NULL: this is the only run. */
-	struct text *said;
+	struct text *printed_warnings;
 	/* The same for errors. */
-	struct text *told;
-	/* Nobody chose the marks, and there are none yet. Then the start of the run prints that
-	 * where they are, and how hosts share them. */
+	struct text *printed_errors;
+	/* No option chose the marks, and there are none yet. Then the start of the run prints where
+	 * they will be, and how hosts share them. */
 	bool makes_marks;
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;

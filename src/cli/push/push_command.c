@@ -32,7 +32,7 @@ struct push_view {
 	struct service_notify service;
 	struct progress progress;
 	struct text line;
-	double json_progress_s;   /* when progress was last told as JSON */
+	double json_progress_s;   /* when progress was last printed as JSON */
 	struct push_pass *pass;   /* NULL: this is the only run */
 	struct s3once_push *push; /* while it runs */
 	bool is_asked_to_end;     /* pass->gives_way() returned true, and is not called again */
@@ -44,7 +44,7 @@ struct push_view {
 
 /* Shows how far the run is: on the terminal, to systemd and as JSON. If the pass is to give way,
  * the run is asked to end, as by a signal. */
-static void tell_progress(struct push_view *view, const struct s3once_event *event)
+static void show_progress(struct push_view *view, const struct s3once_event *event)
 {
 	const struct s3once_counts *counts = event->counts;
 	if (view->pass && !view->is_asked_to_end &&
@@ -90,7 +90,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 		(event_shapes[event->type].traits & IS_LEFT_OUT) && !options->verbose)
 		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
-		tell_progress(view, event);
+		show_progress(view, event);
 		return;
 	}
 	/* The run waits for the uploader that holds this file. */
@@ -120,8 +120,8 @@ static void view_init(
 		.notifier = {.options = options, .output = &view->output},
 		.people = {.output = &view->output,
 			.options = options,
-			.said = pass ? &pass->said : NULL,
-			.told = pass ? &pass->told : NULL,
+			.printed_warnings = pass ? &pass->printed_warnings : NULL,
+			.printed_errors = pass ? &pass->printed_errors : NULL,
 			.makes_marks = !options->run.marks && !marks_own_are_there()},
 	};
 	service_notify_init(&view->service);
@@ -161,7 +161,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	const int error = metrics_write(options, metrics, push, shown, &problem);
 	if (!error || !options->metrics_file)
 		return code;
-	output_say(&view->output, "error: %s", problem.text);
+	output_message(&view->output, "error: %s", problem.text);
 	return code_of_loss(code);
 }
 
@@ -175,7 +175,7 @@ static void report_repeat(struct push_view *view, const struct push_options *opt
 	if (options->quiet && !is_old)
 		return;
 	clock_format_iso(counts->repeats_s, when);
-	output_say(&view->output, "%s: %s is in S3 already, since %s (%s ago): %s%s",
+	output_message(&view->output, "%s: %s is in S3 already, since %s (%s ago): %s%s",
 		is_old ? "warning" : "note", quote(options->run.as).text, when,
 		human_age(counts->repeats_age_s).text,
 		options->is_command ? "the command was not started"
@@ -236,14 +236,14 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	const int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
 	/* After an error `push` stays NULL: the run never began, and there are no counts. */
 	if (r == -EINVAL) {
-		output_say(&view.output, "error: %s: %s", options->job ? options->job : "push",
+		output_message(&view.output, "error: %s: %s", options->job ? options->job : "push",
 			sentence);
 		const struct s3once_event event = {
 			.type = S3ONCE_EVENT_FATAL, .text = sentence, .code = "", .request_id = ""};
 		if (view.notifies)
 			notifier_event(&view.notifier, &event);
 	} else if (r < 0) {
-		output_say(&view.output, "error: out of memory");
+		output_message(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
 	} else {
 		code = run_push(&view, options, push);

@@ -17,14 +17,14 @@ struct push_pass {
 	struct metrics metrics;
 	/* The warnings and notes that were printed and are not repeated. They are kept from pass to
 	 * pass. */
-	struct text said;
+	struct text printed_warnings;
 	/* Called several times a second with the counts so far. If it returns true, the pass gives
 	 * way, so that others get their turn: it finishes what was begun, and ends as at a limit.
 	 */
 	bool (*gives_way)(void *arg, const struct s3once_counts *counts);
 	/* The errors that were printed and are not repeated. The caller empties it once the work of
 	 * a pass that gave way is done. */
-	struct text told;
+	struct text printed_errors;
 	/* Set by push_run(). The counts are zeros if the run never began. */
 	struct s3once_counts ret_counts;
 	bool ret_gave_way; /* the pass ended because gives_way() asked for it; false if all of its

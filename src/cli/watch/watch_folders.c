@@ -117,7 +117,7 @@ struct root {
 	/* The real path of the folder that is watched for it: the SOURCE, or the folder of a SOURCE
 	 * that is a file. NULL: there is none. */
 	char *path;
-	bool said_gone; /* the folder was reported as gone, and was not watched again since */
+	bool reported_gone; /* the folder was reported as gone, and was not watched again since */
 };
 
 struct watch_folders {
@@ -131,7 +131,7 @@ struct watch_folders {
 	struct root *roots; /* one for each source */
 	size_t n_unwatched; /* folders without a watch, since the kernel allows no more */
 	/* Conditions that were reported, so that each is reported once while it lasts. */
-	bool said_refused, said_unwatched, said_overflow, said_remote;
+	bool reported_refused, reported_unwatched, reported_overflow, reported_remote;
 	bool has_overflowed; /* the queue of inotify has overflowed since the last renewal */
 	bool knows_all; /* watch_folders_read() has seen no loss of events or of a SOURCE so far */
 };
@@ -212,7 +212,7 @@ static void watch_tree(
 }
 
 /* Reports once that a folder is on a file system that other hosts may change unnoticed. */
-static void say_remote(struct watch_folders *folders, const char *path)
+static void report_remote(struct watch_folders *folders, const char *path)
 {
 	static const struct {
 		uint32_t magic;
@@ -229,12 +229,12 @@ static void say_remote(struct watch_folders *folders, const char *path)
 		{FUSE_SUPER_MAGIC, "FUSE"},
 	};
 	struct statfs fs;
-	if (folders->said_remote || statfs(path, &fs))
+	if (folders->reported_remote || statfs(path, &fs))
 		return;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		if ((uint32_t)fs.f_type != kinds[i].magic)
 			continue;
-		folders->said_remote = true;
+		folders->reported_remote = true;
 		log_note(
 			"%s: %s is on a network file system (%s): full scans find other hosts' files",
 			quote(folders->job->name).text, quote(path).text, kinds[i].name);
@@ -242,14 +242,14 @@ static void say_remote(struct watch_folders *folders, const char *path)
 }
 
 /* Warns of folders that are not watched: once, until all folders are watched again. */
-static void say_unwatched(struct watch_folders *folders)
+static void warn_unwatched(struct watch_folders *folders)
 {
-	if (folders->n_unwatched && !folders->said_unwatched)
+	if (folders->n_unwatched && !folders->reported_unwatched)
 		log_warning("%s: %zu folders are not watched, since the kernel allows no more "
 			    "watches: their files are found by the full scans; raise "
 			    "fs.inotify.max_user_watches",
 			quote(folders->job->name).text, folders->n_unwatched);
-	folders->said_unwatched = folders->n_unwatched != 0;
+	folders->reported_unwatched = folders->n_unwatched != 0;
 }
 
 /* Reads the rules of the job, and its files of patterns as they are now. If such a file has become
@@ -278,16 +278,16 @@ void watch_folders_renew(struct watch_folders *folders)
 	if (folders->fd >= 0)
 		close(folders->fd);
 	folders->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (folders->fd < 0 && !folders->said_refused)
+	if (folders->fd < 0 && !folders->reported_refused)
 		log_warning("%s: the kernel tells of no new files (inotify: %s): they are found by "
 			    "the full scans alone; raise fs.inotify.max_user_instances",
 			quote(folders->job->name).text, strerror(errno));
-	folders->said_refused = folders->fd < 0;
+	folders->reported_refused = folders->fd < 0;
 	if (folders->fd < 0)
 		return;
 	folders->n_unwatched = 0;
 	/* The next overflow is reported only if there was none since the last renewal. */
-	folders->said_overflow = folders->said_overflow && folders->has_overflowed;
+	folders->reported_overflow = folders->reported_overflow && folders->has_overflowed;
 	folders->has_overflowed = false;
 	for (size_t i = 0; i < folders->job->n_sources; i++) {
 		struct root *root = &folders->roots[i];
@@ -304,10 +304,10 @@ void watch_folders_renew(struct watch_folders *folders)
 			free(root->path);
 			root->path = folder;
 		}
-		root->said_gone = false;
-		say_remote(folders, root->path);
+		root->reported_gone = false;
+		report_remote(folders, root->path);
 	}
-	say_unwatched(folders);
+	warn_unwatched(folders);
 }
 
 /* Returns the folder of the SOURCE that the path is below. NULL: it is below none. */
@@ -343,7 +343,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 			watch_table_drop_all(&folders->table, path, folders->fd);
 		if (event->mask & (IN_CREATE | IN_MOVED_TO) && root)
 			watch_tree(folders, root, path, true);
-		say_unwatched(folders);
+		warn_unwatched(folders);
 	} else if (!(event->mask & IN_MOVED_FROM) && !(log_file && same_file(path, log_file)) &&
 		   (!root || filter_wants_file(folders->filter, path_below(root, path)))) {
 		folders->touched(folders->arg, path);
@@ -354,12 +354,12 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 static void on_event(struct watch_folders *folders, const struct inotify_event *event)
 {
 	if (event->mask & IN_Q_OVERFLOW) {
-		if (!folders->said_overflow)
+		if (!folders->reported_overflow)
 			log_warning("%s: more happened than the kernel keeps (its queue for "
 				    "inotify has overflowed): all files are looked at; raise "
 				    "fs.inotify.max_queued_events",
 				quote(folders->job->name).text);
-		folders->said_overflow = folders->has_overflowed = true;
+		folders->reported_overflow = folders->has_overflowed = true;
 		folders->knows_all = false;
 		return;
 	}
@@ -382,11 +382,11 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 		return;
 	/* Only a pass over all files finds out whether the folder of a SOURCE exists again. */
 	if (root) {
-		if (!root->said_gone)
+		if (!root->reported_gone)
 			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
 				    "looks whether it is there again",
 				quote(folders->job->name).text, quote(folder->path).text);
-		root->said_gone = true;
+		root->reported_gone = true;
 		folders->knows_all = false;
 	}
 	watch_table_drop(&folders->table, event->wd);

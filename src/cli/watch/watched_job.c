@@ -335,8 +335,8 @@ int watched_new(const char *name, int argc, char *const *argv,
 	watched->pass = (struct push_pass){.waits = on_waiting,
 		.gives_way = gives_way,
 		.arg = watched,
-		.said = TEXT(SAID_BYTES_MAX),
-		.told = TEXT(SAID_BYTES_MAX)};
+		.printed_warnings = TEXT(SAID_BYTES_MAX),
+		.printed_errors = TEXT(SAID_BYTES_MAX)};
 	note_sources(&watched->job.options);
 	watched->folders = watch_folders_new(&watched->job, on_touched, send_sign_of_life, watched);
 	*ret = watched;
@@ -349,8 +349,8 @@ void watched_free(struct watched *watched)
 		return;
 	watch_folders_free(watched->folders);
 	pending_clear(&watched->pending);
-	text_clear(&watched->pass.said);
-	text_clear(&watched->pass.told);
+	text_clear(&watched->pass.printed_warnings);
+	text_clear(&watched->pass.printed_errors);
 	touched_clear(&watched->left);
 	metrics_clear(&watched->pass.metrics);
 	job_close(&watched->job);
@@ -466,7 +466,7 @@ void watched_pass(struct watched *watched)
 	watched->is_unfinished |= watched->pass.ret_gave_way;
 	/* While a pass still has to go on, errors that were printed are not repeated. */
 	if (!watched->is_unfinished)
-		text_reset(&watched->pass.told);
+		text_reset(&watched->pass.printed_errors);
 	touched_clear(&rested);
 }
 

@@ -146,9 +146,9 @@ static void check_by_name(void)
 		.name = "cmd", .groups = groups, .values = &values, .given = given};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"-f"}, (char[]){"--number=2"}};
 	CHECK_INT(options_parse(&command, 3, argv, &problem), 0);
-	CHECK_INT(options_said(&command, "flag"), SAID_IN_WORDS);
-	CHECK_INT(options_said(&command, "number"), SAID_IN_WORDS);
-	CHECK(!options_said(&command, "count") && !options_said(&command, "fla"));
+	CHECK_INT(options_set_in(&command, "flag"), SET_IN_WORDS);
+	CHECK_INT(options_set_in(&command, "number"), SET_IN_WORDS);
+	CHECK(!options_set_in(&command, "count") && !options_set_in(&command, "fla"));
 	CHECK(!options_find(&command, "fla", &match) && !options_find(&command, "f", &match));
 	CHECK_STRING(options_nearest(&command, "flog"), "flag");
 	CHECK(options_find(&command, "flag", &match) && match.field == &values.flag);

@@ -68,7 +68,7 @@ static void check_option(
 	setenv(name, value, 1);
 	command->given = set;
 	CHECK_INT(read_all(command, &problem), 0);
-	CHECK_INT(set[match.index], SAID_IN_ENVIRONMENT);
+	CHECK_INT(set[match.index], SET_IN_ENVIRONMENT);
 	CHECK(options_find(other, option->name, &same));
 	CHECK_INT(option_set(option, same.field, value, &problem), 0);
 	if (option_is_list(option)) {
@@ -84,9 +84,9 @@ static void check_option(
 	/* What the command line has given is not touched. */
 	memset(set, 0, sizeof set);
 	push_options_init(&by_variable);
-	set[match.index] = SAID_IN_WORDS;
+	set[match.index] = SET_IN_WORDS;
 	CHECK_INT(options_take_variables(command, false, &problem), 0);
-	CHECK_INT(set[match.index], SAID_IN_WORDS);
+	CHECK_INT(set[match.index], SET_IN_WORDS);
 	push_options_clear(&by_variable);
 	unsetenv(name);
 }

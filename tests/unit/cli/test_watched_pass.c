@@ -233,7 +233,7 @@ static void test_giving_way(void)
 {
 	struct watched *watched = open_job("");
 	answer.files = 1;
-	text_add(&watched->pass.told, "told");
+	text_add(&watched->pass.printed_errors, "told");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "all");
 	CHECK_INT(watched->code, 0);
 	CHECK_INT(watched->sums.whole, 0);
@@ -249,13 +249,13 @@ static void test_giving_way(void)
 	CHECK_INT(watched_due_ns(watched), 0);
 	add_rested(watched, "c");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "all");
-	CHECK_STRING(text_string(&watched->pass.told), "told");
+	CHECK_STRING(text_string(&watched->pass.printed_errors), "told");
 	CHECK_INT(watched->sums.whole + watched->sums.some, 0);
 	/* The pass over all files included what waited before it began. */
 	pass(watched, 0, false, "all");
 	CHECK_INT(asked.whole_code, 0);
 	CHECK_INT(watched->sums.whole, 1);
-	CHECK_STRING(text_string(&watched->pass.told), "");
+	CHECK_STRING(text_string(&watched->pass.printed_errors), "");
 	CHECK(!watched_waits(watched));
 	check_due(watched, WHOLE_S);
 
@@ -267,7 +267,7 @@ static void test_giving_way(void)
 	CHECK_INT(watched->pending.n, 0);
 
 	/* The same of a pass over some files. Its rest is gone on with, with what came. */
-	text_add(&watched->pass.told, "told");
+	text_add(&watched->pass.printed_errors, "told");
 	add_rested(watched, "a");
 	add_rested(watched, "b");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a b ");
@@ -275,7 +275,7 @@ static void test_giving_way(void)
 	pass(watched, 0, false, "c ");
 	CHECK_INT(asked.whole_code, S3ONCE_EXIT_LIMIT);
 	CHECK(watched_waits(watched));
-	CHECK_STRING(text_string(&watched->pass.told), "told");
+	CHECK_STRING(text_string(&watched->pass.printed_errors), "told");
 	add_rested(watched, "d");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a b d ");
 	pass(watched, 0, false, "a b d ");
