@@ -254,9 +254,9 @@ int http_perform(struct http *http, const struct http_request *request,
 	struct exchange *exchange = &http->exchange;
 	*exchange = (struct exchange){.request = request,
 		.reply = ret_reply,
-		.active_ns = now_ns,
-		.looked_ns = now_ns,
-		.taken_ns = now_ns};
+		.last_moved_ns = now_ns,
+		.noted_ns = now_ns,
+		.body_taken_ns = now_ns};
 	http_reply_begin(ret_reply, request->reply_max_bytes);
 	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT; /* the code if no request is sent */
 	exchange->error = list_headers(request, headers);

@@ -130,8 +130,8 @@ void exchange_report_moved(struct exchange *exchange, uint64_t bytes)
 {
 	const struct http_body *body = &exchange->request->body;
 	/* curl counts from 0 again when it sends the body again. */
-	const uint64_t before = bytes < exchange->told_bytes ? 0 : exchange->told_bytes;
-	exchange->told_bytes = bytes;
+	const uint64_t before = bytes < exchange->reported_bytes ? 0 : exchange->reported_bytes;
+	exchange->reported_bytes = bytes;
 	if (body->moved && bytes > before)
 		body->moved(body->moved_arg, bytes - before);
 }
@@ -143,35 +143,36 @@ static void note_progress(
 {
 	struct exchange *exchange = &http->exchange;
 	if (exchange->has_header)
-		exchange->active_ns = now_ns;
+		exchange->last_moved_ns = now_ns;
 	exchange->has_header = false;
 	/* If the connection is gone, nothing is noted: the bytes that curl has counted may never
 	 * have left. */
 	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		curl_off_t waiting;
-		if (now_ns - exchange->looked_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
+		if (now_ns - exchange->noted_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
 			return;
 		uploaded = uploaded > waiting ? uploaded - waiting : 0;
 		exchange_report_moved(exchange, (uint64_t)uploaded);
 	}
 	if (uploaded != exchange->uploaded)
-		exchange->taken_ns = now_ns;
+		exchange->body_taken_ns = now_ns;
 	if (uploaded != exchange->uploaded || downloaded != exchange->downloaded)
-		exchange->active_ns = now_ns;
+		exchange->last_moved_ns = now_ns;
 	exchange->uploaded = uploaded;
 	exchange->downloaded = downloaded;
-	exchange->looked_ns = now_ns;
+	exchange->noted_ns = now_ns;
 }
 
 bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 {
 	const struct exchange *exchange = &http->exchange;
-	const uint64_t bytes = exchange->request->body.bytes;
-	/* Once the peer has taken a large body, or has begun to answer before that, the whole
-	 * answer must come within the timeout. Progress of the answer does not extend it. */
-	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
-				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
-	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
+	const uint64_t body_bytes = exchange->request->body.bytes;
+	const bool has_large_body = body_bytes > HTTP_SMALL_BODY_BYTES;
+	const bool has_taken_all = (uint64_t)exchange->uploaded >= body_bytes;
+	/* Once the peer has taken a large body, or has begun to reply before that, the whole reply
+	 * must come within the timeout. Progress of the reply does not extend it. */
+	const bool is_reply_due = has_large_body && (has_taken_all || exchange->reply_has_begun);
+	const uint64_t since_ns = is_reply_due ? exchange->body_taken_ns : exchange->last_moved_ns;
 	return now_ns - since_ns >= http->shared->stall_timeout_ns;
 }
 
@@ -194,7 +195,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
 		/* A status line begins a reply, so the headers of an interim reply before it, such
 		 * as 100 Continue, are dropped. line[9] is the first digit of the status. */
-		exchange->answers = n > 9 && line[9] != '1';
+		exchange->reply_has_begun = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;
 		exchange->headers_ended = false;
@@ -230,8 +231,8 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	/* The time that the read took does not count as silence, since it is not the peer's fault.
 	 * So both times from which exchange_is_stalled() counts are moved forward by it. */
 	const uint64_t waited_ns = clock_boot_ns() - began_ns;
-	exchange->active_ns += waited_ns;
-	exchange->taken_ns += waited_ns;
+	exchange->last_moved_ns += waited_ns;
+	exchange->body_taken_ns += waited_ns;
 	if (got <= 0 || (size_t)got > n) {
 		/* -EIO would mean that the request was not applied, which is unknown if it was sent
 		 * before. */

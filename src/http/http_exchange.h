@@ -27,15 +27,15 @@ struct exchange {
 	struct http_reply *reply;
 	uint64_t body_at;                /* the next byte to read */
 	uint64_t checked_ns;             /* time of the last checks of on_progress(); 0: none */
-	uint64_t active_ns;              /* time at which a byte last moved in either direction */
-	curl_off_t uploaded, downloaded; /* the bytes that had moved at the last check */
-	uint64_t looked_ns;  /* time at which `uploaded` and `downloaded` were last checked */
-	uint64_t taken_ns;   /* time at which the peer last took some of the body */
-	uint64_t told_bytes; /* bytes of the body that were reported to body.moved() */
-	bool had_socket;     /* bytes_waiting() has found a socket of this request */
-	bool has_header;     /* a header line has come since the last check */
-	bool answers;        /* the reply has begun, and not with 100 Continue */
-	size_t header_bytes; /* bytes of all header lines, including those of interim replies */
+	uint64_t last_moved_ns;          /* time at which a byte last moved in either direction */
+	curl_off_t uploaded, downloaded; /* the bytes that had moved at noted_ns */
+	uint64_t noted_ns;       /* time at which `uploaded` and `downloaded` were last noted */
+	uint64_t body_taken_ns;  /* time at which the peer last took some of the body */
+	uint64_t reported_bytes; /* bytes of the body that were reported to body.moved() */
+	bool had_socket;         /* bytes_waiting() has found a socket of this request */
+	bool has_header;         /* a header line has come since the last check */
+	bool reply_has_begun;    /* a status line other than that of an interim reply has come */
+	size_t header_bytes;     /* bytes of all header lines, including those of interim replies */
 	bool headers_ended;
 	bool is_sent;   /* set if some bytes of the request may have left */
 	bool is_resent; /* the request was sent before, perhaps as a whole */

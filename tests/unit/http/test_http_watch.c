@@ -12,13 +12,14 @@
  * due: it does not matter whether the answer moves. */
 static bool model(const struct exchange *exchange, uint64_t bytes, uint64_t now_ns)
 {
-	const uint64_t active_ns = now_ns - exchange->active_ns;
-	const uint64_t taken_ns = now_ns - exchange->taken_ns;
+	const uint64_t last_moved_ns = now_ns - exchange->last_moved_ns;
+	const uint64_t body_taken_ns = now_ns - exchange->body_taken_ns;
 	if (bytes <= SMALL)
-		return active_ns >= PATIENCE_NS;
-	if (exchange->answers)
-		return taken_ns >= PATIENCE_NS;
-	return ((uint64_t)exchange->uploaded >= bytes ? taken_ns : active_ns) >= PATIENCE_NS;
+		return last_moved_ns >= PATIENCE_NS;
+	if (exchange->reply_has_begun)
+		return body_taken_ns >= PATIENCE_NS;
+	return ((uint64_t)exchange->uploaded >= bytes ? body_taken_ns : last_moved_ns) >=
+	       PATIENCE_NS;
 }
 
 static void test_silence(void)
@@ -33,10 +34,10 @@ static void test_silence(void)
 		struct http_shared shared = {.stall_timeout_ns = PATIENCE_NS};
 		const struct http http = {.shared = &shared,
 			.exchange = {.request = &request,
-				.active_ns = now_ns - waits_ns[i / 6 % 6],
-				.taken_ns = now_ns - waits_ns[i / 36 % 6],
+				.last_moved_ns = now_ns - waits_ns[i / 6 % 6],
+				.body_taken_ns = now_ns - waits_ns[i / 36 % 6],
 				.uploaded = left[i / 216 % 4] < 0 ? 0 : left[i / 216 % 4],
-				.answers = i / 864 != 0}};
+				.reply_has_begun = i / 864 != 0}};
 		if (!CHECK_INT(exchange_is_stalled(&http, now_ns),
 			    model(&http.exchange, bytes, now_ns)))
 			fprintf(stderr, "\tcase %u, a body of %" PRIu64 " bytes\n", i, bytes);
