@@ -106,21 +106,63 @@ static bool is_wanted(const struct witness_asking *asking, const struct witness_
 		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
 }
 
-/* Checks one object, without retrying. *ret_outcome is the outcome of the last request. */
-static enum witness_look look_once(const struct witness_asking *asking,
-	const struct witness_wanted *wanted, const struct call_limits *limits,
-	struct s3_object *ret, enum outcome *ret_outcome, struct problem *ret_problem)
+/* Sends a HEAD with each of the caller's keys, until one is not refused. INVALID or DENIED may mean
+ * that the object is encrypted with another key, or with none. So the last HEAD has no key: that of
+ * the NULL at the end of the list, or the only one if there is no list. */
+static enum outcome head_with_any_key(const struct witness_asking *asking, const char *object_key,
+	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
-	struct s3_target target = {.key = wanted->key};
+	struct s3_target target = {.key = object_key};
 	const struct s3_headers *const *key = asking->keys;
 	enum outcome o;
-	/* INVALID or DENIED may mean that the object is encrypted with another key, or with none.
-	 * So all keys are tried, and finally none, with the NULL at the end of the list. Without a
-	 * list, only none is tried. */
 	do {
 		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
 	} while ((o == OUTCOME_INVALID || o == OUTCOME_DENIED) && key && *key++);
+	return o;
+}
+
+/* Sends a GET after a HEAD that was refused (`head_was_denied`), or that found no object. The reply
+ * to a HEAD cannot show whether S3 itself has answered. A GET can, since only S3 names NoSuchKey
+ * and AccessDenied.
+ *
+ * A refused GET counts only if the HEAD was refused, too: if HEAD was answered with 404, and the
+ * GET is refused, something on the way blocks GETs. */
+static enum witness_look confirm_by_get(const struct witness_asking *asking, const char *object_key,
+	bool head_was_denied, const struct call_limits *limits, enum outcome *ret_outcome,
+	struct problem *ret_problem)
+{
+	const struct s3_target target = {
+		.key = object_key, .headers = asking->keys ? *asking->keys : NULL};
+	const enum outcome o = s3_ask_object(asking->s3, &target, limits, ret_problem);
+	*ret_outcome = o;
+	if (o == OUTCOME_OK && head_was_denied)
+		s3_only_head_refused(object_key, ret_problem);
+	else if (o == OUTCOME_OK)
+		problem_set(ret_problem,
+			"HEAD says that there is no object %s, and GET shows it: a cache or proxy "
+			"on the way answers HEAD by itself: exempt the host of S3 from it",
+			quote(object_key).text);
+	if (o == OUTCOME_DENIED && !head_was_denied)
+		problem_prefix(ret_problem,
+			"HEAD says that there is no object %s, and GET is refused: check the proxy "
+			"and the policy",
+			quote(object_key).text);
+	if (!*ret_problem->code) /* this answer gives no code, so it may not come from S3 */
+		return LOOK_NO_ANSWER;
+	if (o == OUTCOME_ABSENT)
+		return LOOK_GONE;
+	if (o == OUTCOME_DENIED && head_was_denied)
+		return LOOK_REFUSED;
+	return o == OUTCOME_INVALID ? LOOK_ENCRYPTED : LOOK_NO_ANSWER;
+}
+
+/* Checks one object, without retrying. *ret_outcome is the outcome of the last request. */
+static enum witness_look look_without_retry(const struct witness_asking *asking,
+	const struct witness_wanted *wanted, const struct call_limits *limits,
+	struct s3_object *ret, enum outcome *ret_outcome, struct problem *ret_problem)
+{
+	const enum outcome o = head_with_any_key(asking, wanted->key, limits, ret, ret_problem);
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
 		return LOOK_THERE;
@@ -134,31 +176,8 @@ static enum witness_look look_once(const struct witness_asking *asking,
 			quote(wanted->key).text);
 	if (o != OUTCOME_ABSENT && o != OUTCOME_DENIED && o != OUTCOME_INVALID)
 		return LOOK_NO_ANSWER;
-	/* The reply to a HEAD cannot show whether S3 itself has refused. A GET can, since only S3
-	 * names NoSuchKey and AccessDenied. But the GET counts only if the HEAD was refused, too:
-	 * if HEAD was answered with 404, and the GET is refused, something on the way blocks
-	 * GETs. */
-	const bool is_denied = o == OUTCOME_DENIED;
-	target.headers = asking->keys ? *asking->keys : NULL;
-	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
-	if (o == OUTCOME_OK && is_denied)
-		s3_only_head_refused(wanted->key, ret_problem);
-	else if (o == OUTCOME_OK)
-		problem_set(ret_problem,
-			"HEAD says that there is no object %s, and GET shows it: a cache or proxy "
-			"on the way answers HEAD by itself: exempt the host of S3 from it",
-			quote(wanted->key).text);
-	if (o == OUTCOME_DENIED && !is_denied)
-		problem_prefix(ret_problem,
-			"HEAD says that there is no object %s, and GET is refused: check the proxy "
-			"and the policy",
-			quote(wanted->key).text);
-	if (!*ret_problem->code) /* this answer gives no code, so it may not come from S3 */
-		return LOOK_NO_ANSWER;
-	return o == OUTCOME_ABSENT    ? LOOK_GONE
-	       : o == OUTCOME_DENIED  ? (is_denied ? LOOK_REFUSED : LOOK_NO_ANSWER)
-	       : o == OUTCOME_INVALID ? LOOK_ENCRYPTED
-				      : LOOK_NO_ANSWER;
+	return confirm_by_get(
+		asking, wanted->key, o == OUTCOME_DENIED, limits, ret_outcome, ret_problem);
 }
 
 enum witness_look witness_look(const struct witness_asking *asking,
@@ -170,7 +189,7 @@ enum witness_look witness_look(const struct witness_asking *asking,
 		wait_ms = wait_ms < WAIT_LONG_MS ? 2 * wait_ms : wait_ms) {
 		enum outcome o;
 		const enum witness_look look =
-			look_once(asking, wanted, &limits, ret, &o, ret_problem);
+			look_without_retry(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
 		/* Only temporary failures are retried. Wrong credentials, certificates and
 		 * redirects (SETUP) are not. */
@@ -188,7 +207,7 @@ enum witness_look witness_look(const struct witness_asking *asking,
 	}
 }
 
-/* The requested keys that are missing. */
+/* The objects that S3 did not show. */
 struct missed {
 	struct text keys;
 	unsigned n;
