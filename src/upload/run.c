@@ -401,7 +401,7 @@ static void warn_of_clock(struct run *run)
 
 /* Sends HeadBucket, unless an earlier one was answered. Returns false with a problem if the run
  * cannot go on. The caller holds run->locked.mutex. */
-static bool look_once(struct run *run, struct problem *problem)
+static bool look_for_bucket_once(struct run *run, struct problem *problem)
 {
 	struct s3_conn *conn;
 	struct call_limits limits = run_limits(run);
@@ -431,7 +431,7 @@ void run_ask_for_bucket(struct run *run)
 	struct problem problem = {0};
 	uv_mutex_lock(&run->locked.mutex);
 	const bool good = atomic_load(&run->bucket_answers) || run_is_stopping(run) ||
-			  look_once(run, &problem);
+			  look_for_bucket_once(run, &problem);
 	warn_of_clock(run);
 	uv_mutex_unlock(&run->locked.mutex);
 	if (!good && !run_is_stopping(run))
@@ -466,7 +466,7 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	/* If the first call has failed, the run is over, and later calls do not try again. */
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		bool good = look_once(run, &problem);
+		bool good = look_for_bucket_once(run, &problem);
 		/* The row of the bucket may say which conditions this server honours, as an earlier
 		 * run has found out. That is believed only of a server of the same name, which the
 		 * reply to HeadBucket contained. */
