@@ -82,8 +82,8 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
-	/* A field that cannot be read stays 0 or "". judge_session() never treats such a row as
-	 * over. */
+	/* A field that cannot be read stays 0 or "". end_session_if_over() never treats such a row
+	 * as over. */
 	row_read(&session_table, item, &row);
 	row.is_open = strcmp(row.state, "ended") != 0;
 	row.is_gone = self && row.is_open && process_is_gone(self, &row.process);
@@ -295,32 +295,34 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Judges another session by its present row, and ends the row if the session is over. Sets
- * seen->over. session_is_over() holds the mutex. */
-static enum outcome judge_session(struct session *session, struct store_conn *conn,
+/* Sets seen->over by the present row of another session. If the session is over and its row is
+ * still open, ends the row. session_is_over() holds the mutex. */
+static enum outcome end_session_if_over(struct session *session, struct store_conn *conn,
 	struct observation *seen, const struct session_info *row, uint64_t now_ns,
 	struct problem *ret_problem)
 {
 	seen->over = strcmp(row->state, "ended") == 0;
+	if (seen->over)
+		return OUTCOME_OK;
+	/* A row that is not understood counts as held, and never as over. */
 	const bool is_understood = strcmp(row->state, "open") == 0 && *row->version &&
 				   row->lease_ms > 0 && row->lease_ms <= LEASE_MAX_MS;
-	/* A row that is not understood counts as held, and never as over. */
-	if (seen->over || !is_understood)
+	if (!is_understood)
 		return OUTCOME_OK;
 	if (process_is_gone(&session->self, &row->process))
 		log_info("session %s: its process %d on this host is gone", seen->row,
 			(int)row->process.pid);
-	else if (observer_note(seen, row->version, now_ns) < row->lease_ns)
-		return OUTCOME_OK;
-	else
+	else if (observer_note(seen, row->version, now_ns) >= row->lease_ns)
 		log_info("session %s: no heartbeat for a whole lease", seen->row);
-	/* The session is over, so its row is ended: it is fenced before others take its claims. */
+	else
+		return OUTCOME_OK; /* it may be running */
+	/* Ending the row fences the session, before others take its claims. */
 	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
 /* Reads the row of another session, judges the session, and keeps the result in *seen and in
  * session->locked.infos. The caller, session_is_over(), holds the mutex. */
-static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
+static enum outcome read_other_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
 	struct session_info row;
@@ -333,7 +335,7 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 	seen->over = o == OUTCOME_ABSENT;
 	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
-		o = judge_session(session, conn, seen, &row, now_ns, ret_problem);
+		o = end_session_if_over(session, conn, seen, &row, now_ns, ret_problem);
 	seen->asked_ns = now_ns;
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
@@ -353,7 +355,7 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 	uv_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
 	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
-		o = ask_for_session(session, conn, seen, ret_problem);
+		o = read_other_session(session, conn, seen, ret_problem);
 	*ret_over = seen->over;
 	*ret_again_ns = seen->asked_ns + pause_ns;
 	uv_mutex_unlock(&session->locked.mutex);

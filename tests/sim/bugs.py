@@ -200,8 +200,8 @@ BUGS = {
         "complete_lock(a, lock, version, clock_boot_ns(), ret_item)",
     ),
     "lease-by-the-wall-clock": (
-        "observer_note(seen, row->version, now_ns) <",
-        "observer_note(seen, row->version, (uint64_t)clock_wall_ns()) <",
+        "observer_note(seen, row->version, now_ns) >=",
+        "observer_note(seen, row->version, (uint64_t)clock_wall_ns()) >=",
     ),
     # Writers whose names no run is told of
     "a-name-that-rests-is-live": (  # for ever
@@ -260,8 +260,8 @@ BUGS = {
         "const uint64_t lease_ns = a->lease_ns;",
     ),
     "session-by-ones-own-lease": (
-        "observer_note(seen, row->version, now_ns) < row->lease_ns",
-        "observer_note(seen, row->version, now_ns) < session->options.lease_ns",
+        "observer_note(seen, row->version, now_ns) >= row->lease_ns",
+        "observer_note(seen, row->version, now_ns) >= session->options.lease_ns",
     ),
     "refused-is-over": (  # a session whose heartbeat came before its end was written
         "*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED &&",
