@@ -83,7 +83,7 @@ struct frame {
 	dev_t dev;
 	ino_t ino;
 	size_t filter_rule; /* filter_enter() */
-	bool is_wanted;     /* all files directly in it are wanted */
+	bool all_wanted;    /* all files directly in it are wanted, not only some by name */
 };
 
 struct walk {
@@ -182,31 +182,34 @@ static int find_wanted(const struct walk *walk, int fd, const char *relative, st
 	return r;
 }
 
+/* Reads the names of a directory: all of them, or only those that are wanted. Returns the same as
+ * names_read(). */
 static int read_names(
-	const struct walk *walk, int fd, const char *relative, bool is_wanted, struct names *ret)
+	const struct walk *walk, int fd, const char *relative, bool all_wanted, struct names *ret)
 {
-	return is_wanted ? names_read(fd, walk->options->follow, ret)
-			 : find_wanted(walk, fd, relative, ret);
+	return all_wanted ? names_read(fd, walk->options->follow, ret)
+			  : find_wanted(walk, fd, relative, ret);
 }
 
 /* Reads the names of a directory. If an interrupted removal has left its REMOVAL_FOLDER among them,
- * the files in that folder are put back under their names, and the names are read again, unless the
- * scan only looks. A file that cannot be put back is no error here: visit_name() tries once more,
- * and reports it. Returns the same as read_names(). */
-static int list_folder(
-	const struct walk *walk, int fd, const char *relative, bool is_wanted, struct names *ret)
+ * puts the files in that folder back under their names, and reads the names again, unless the scan
+ * only looks. A file that cannot be put back is no error here: visit_name() retries that, and
+ * reports it. Returns the same as read_names(). */
+static int read_names_and_recover(
+	const struct walk *walk, int fd, const char *relative, bool all_wanted, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
 	struct problem ignored;
 	bool has_removal_folder = false;
-	int r = read_names(walk, fd, relative, is_wanted, ret);
+	int r = read_names(walk, fd, relative, all_wanted, ret);
 	for (size_t i = 0; r == 0 && !has_removal_folder && i < ret->n; i++)
 		has_removal_folder = is_removal_folder(ret, i);
 	if (!has_removal_folder || options->only_looks)
 		return r;
 	removal_recover(fd, false, &ignored);
 	names_clear(ret);
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_names(walk, fd, relative, is_wanted, ret);
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno
+					  : read_names(walk, fd, relative, all_wanted, ret);
 }
 
 /* Handles a directory that could not be opened or listed because of this -errno. -EDEADLK is a
@@ -259,9 +262,9 @@ static int enter_directory(
 	}
 	/* walk.path is "." only for the open(2) of the top directory. */
 	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
-	const bool is_wanted = !walk->options->folders || only_has(&walk->only, relative);
+	const bool all_wanted = !walk->options->folders || only_has(&walk->only, relative);
 	if (r == 0)
-		r = list_folder(walk, fd, relative, is_wanted, &names);
+		r = read_names_and_recover(walk, fd, relative, all_wanted, &names);
 	if (r < 0) {
 		names_clear(&names);
 		close_directory(walk);
@@ -272,7 +275,7 @@ static int enter_directory(
 		.dev = st.st_dev,
 		.ino = st.st_ino,
 		.filter_rule = filter_rule,
-		.is_wanted = is_wanted};
+		.all_wanted = all_wanted};
 	return 0;
 }
 
@@ -327,7 +330,7 @@ static int visit_name(
 			(walk->options->folders && !only_reaches_below(&walk->only, path));
 		return is_left_out ? 0 : enter_directory(walk, rule, ret, ret_problem);
 	}
-	const bool is_wanted = frame->is_wanted || only_has(&walk->only, path);
+	const bool is_wanted = frame->all_wanted || only_has(&walk->only, path);
 	const bool is_excluded =
 		!filter_wants_file_in(walk->options->filter, path, frame->filter_rule);
 	if (!is_removal && (!is_wanted || (is_excluded && !accounts_for_all)))

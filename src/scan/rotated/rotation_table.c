@@ -184,31 +184,42 @@ static int run_statement(
 	return rc ? table_failed(table, rc, ret_problem) : 0;
 }
 
+/* Sets the columns family and bare for a file of this path and family: table->family and
+ * table->bare. Also notes the path if the file was rotated again after it had been compressed.
+ * Returns 0 or -ENOMEM. */
+static int set_names(
+	struct rotation_table *table, const struct scan_entry *entry, const struct family *family)
+{
+	const char *path = entry->relative, *name = path_name(path);
+	text_reset(&table->family);
+	text_add_bytes(&table->family, path, (size_t)(name - path));
+	family_add(&table->family, family);
+	text_reset(&table->bare);
+	text_add_bytes(&table->bare, path, (size_t)(family->suffix - path));
+	if (entry_is_file(entry) && family->was_packed && !table->packed_twice.len)
+		text_add(&table->packed_twice, path);
+	return table->family.error || table->bare.error || table->packed_twice.error ? -ENOMEM : 0;
+}
+
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[ADD];
-	const char *name = path_name(entry->relative);
 	const bool is_file = entry_is_file(entry);
 	struct family family;
-	family_of(table->options->rotated, name, &family);
-	text_reset(&table->family);
-	text_add_bytes(&table->family, entry->relative, (size_t)(name - entry->relative));
-	family_add(&table->family, &family);
-	text_reset(&table->bare);
-	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
-	if (is_file && family.was_packed && !table->packed_twice.len)
-		text_add(&table->packed_twice, entry->relative);
-	if (table->family.error || table->bare.error || table->packed_twice.error)
+	family_of(table->options->rotated, path_name(entry->relative), &family);
+	if (set_names(table, entry, &family))
 		return scan_no_memory(ret_problem);
+	/* By its name, the file is one that another program has not finished. */
+	const bool is_unfinished = is_file && family.is_unfinished;
 	struct scan_entry judged = {.kind = entry->kind, .wait = entry->wait};
-	const bool is_unfinished = is_file && family.is_unfinished; /* by its name */
 	if (is_unfinished)
 		entry_let_wait(&judged, S3ONCE_WAIT_UNFINISHED);
+	const int64_t live = is_unfinished ? UNFINISHED : FINISHED, rested = false;
+	/* In the order of the columns: from listing to wait, and then from relative to suffix. */
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, judged.kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
-		entry->is_from_future, family.form, is_unfinished ? UNFINISHED : FINISHED, false,
-		judged.wait};
+		entry->is_from_future, family.form, live, rested, judged.wait};
 	const char *const texts[] = {entry->relative, is_file ? "" : entry->problem.text,
 		text_string(&table->family), text_string(&table->bare),
 		is_file ? family.suffix : ""};
