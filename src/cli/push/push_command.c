@@ -185,19 +185,22 @@ static void report_repeat(struct push_view *view, const struct push_options *opt
 		       : "");
 }
 
-/* Runs the push, and sets view->gave_way. Returns the exit code, which code_of_loss() may still
- * change. A signal decides the exit code only if it cut the run short. If the run was stopped
- * without a signal, pass->gives_way() asked for it, and the exit code is that of a limit. */
-static int run_push(
+#define STOPPING                                                                                   \
+	"s3once: stopping; uploads under way may finish within --grace, and a second signal ends " \
+	"them at once\n"
+
+/* Runs the push to its end, and sets view->gave_way. Returns the exit code, which code_of_loss()
+ * may still change. A signal decides the exit code only if it cut the run short. If the run was
+ * stopped without a signal, pass->gives_way() asked for it, and the exit code is that of a limit.
+ */
+static int run_to_end(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
-	/* The '\n' ends the progress line. It is left out (message + 1) if no line is drawn. */
-	static const char message[] =
-		"\ns3once: stopping; uploads under way may finish within --grace, and a second "
-		"signal ends them at once\n";
 	if (view->notifies && !view->pass) /* a service notifies only how its passes have ended */
 		notifier_begin(&view->notifier);
-	signals_stop_run(push, options->quiet ? "" : view->draws ? message : message + 1);
+	/* A newline ends the progress line, if one is drawn. */
+	const char *message = view->draws ? "\n" STOPPING : STOPPING;
+	signals_stop_run(push, options->quiet ? "" : message);
 	view->push = push;
 	const enum s3once_exit ended = s3once_push_run(push);
 	const int signal = signals_end_run();
@@ -246,7 +249,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		output_message(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
 	} else {
-		code = run_push(&view, options, push);
+		code = run_to_end(&view, options, push);
 	}
 	if (!view.gave_way)
 		code = write_metrics(&view, options, metrics, push, code);
