@@ -405,8 +405,8 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 	lock_key_of(a->locks, a->request->key, a->sort, slot, &key);
 	if (first == FIRST_READ) {
 		const struct call_limits limits = acquire_limits(a, clock_boot_ns());
-		enum outcome o =
-			a->conn->store->ops->get(a->conn, key.key, true, &limits, &item, &problem);
+		enum outcome o = a->conn->store->ops->get(
+			a->conn, key.key, READ_CONSISTENT, &limits, &item, &problem);
 		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
 			next = judge_lock_row(a, key.key, &item, &row);
 		else

@@ -80,7 +80,8 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + within_ns);
-	const enum outcome o = conn->store->ops->get(conn, key, true, &limits, ret_item, &problem);
+	const enum outcome o =
+		conn->store->ops->get(conn, key, READ_CONSISTENT, &limits, ret_item, &problem);
 	store_conn_free(conn);
 	if (o == OUTCOME_ABSENT)
 		return lock_error(ret, -ENOENT, "there is no such lock");

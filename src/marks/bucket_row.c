@@ -65,8 +65,8 @@ enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *s
 	char pk[ROW_PK_MAX];
 	struct item item = {0};
 	*ret = (struct bucket_row){0};
-	enum outcome o =
-		conn->store->ops->get(conn, row_key(space, pk), true, limits, &item, ret_problem);
+	enum outcome o = conn->store->ops->get(
+		conn, row_key(space, pk), READ_CONSISTENT, limits, &item, ret_problem);
 	if (o == OUTCOME_ABSENT)
 		o = OUTCOME_OK;
 	else if (o == OUTCOME_OK)

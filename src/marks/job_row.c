@@ -231,8 +231,8 @@ enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key
 	const struct call_limits *limits, struct text *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
-	enum outcome o = conn->store->ops->get(
-		conn, (struct item_key){JOBS_PK, key->text}, false, limits, &item, ret_problem);
+	enum outcome o = conn->store->ops->get(conn, (struct item_key){JOBS_PK, key->text},
+		READ_EVENTUAL, limits, &item, ret_problem);
 	const char *failures = o == OUTCOME_OK ? item_string(&item, "failures") : NULL;
 	if (failures)
 		text_add(ret, failures);

@@ -567,8 +567,9 @@ enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct probl
 {
 	char partition[PARTITION_MAX];
 	struct item item = {0};
-	enum outcome o = ref->conn->store->ops->get(ref->conn,
-		mark_key(ref->space, ref->key, partition), true, &ref->limits, &item, ret_problem);
+	enum outcome o =
+		ref->conn->store->ops->get(ref->conn, mark_key(ref->space, ref->key, partition),
+			READ_CONSISTENT, &ref->limits, &item, ret_problem);
 	*ret = (struct mark){0};
 	if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
 		o = mark_from_item(&item, ret) ? outcome_no_memory(ret_problem) : OUTCOME_OK;

@@ -101,8 +101,8 @@ static enum outcome get_row(struct store_conn *conn, const char *id, const struc
 {
 	char pk[SESSION_PK_MAX];
 	struct item item = {0};
-	const enum outcome o =
-		conn->store->ops->get(conn, row_key(id, pk), true, limits, &item, ret_problem);
+	const enum outcome o = conn->store->ops->get(
+		conn, row_key(id, pk), READ_CONSISTENT, limits, &item, ret_problem);
 	*ret = read_session_row(&item, self);
 	item_clear(&item);
 	return o;

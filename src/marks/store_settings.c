@@ -83,8 +83,8 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
-	enum outcome o =
-		conn->store->ops->get(conn, settings_key, true, limits, &item, ret_problem);
+	enum outcome o = conn->store->ops->get(
+		conn, settings_key, READ_CONSISTENT, limits, &item, ret_problem);
 	const bool is_no_table =
 		o == OUTCOME_SETUP && strcmp(ret_problem->code, "ResourceNotFoundException") == 0;
 

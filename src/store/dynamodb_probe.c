@@ -111,8 +111,8 @@ static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect diale
 	for (size_t i = INSERTS; i < TRIALS && outcome == OUTCOME_OK; i++)
 		outcome = try_one(probe, &trials[i]);
 	if (outcome == OUTCOME_OK)
-		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], true, &probe->limits,
-			&item, probe->problem);
+		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], READ_CONSISTENT,
+			&probe->limits, &item, probe->problem);
 	if (outcome == OUTCOME_ABSENT ||
 		(outcome == OUTCOME_OK &&
 			!item_satisfies(&item, changed, sizeof changed / sizeof *changed)))

@@ -322,7 +322,7 @@ enum outcome dynamodb_present(const struct batch_write *write)
 {
 	struct problem problem = {0};
 	enum outcome outcome = dynamodb_get(
-		&write->db->conn, write->key, true, write->limits, write->ret, &problem);
+		&write->db->conn, write->key, READ_CONSISTENT, write->limits, write->ret, &problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
 		return OUTCOME_REFUSED;
 	*write->ret_problem = problem;
@@ -363,8 +363,9 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	return outcome;
 }
 
-enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+enum outcome dynamodb_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
@@ -372,7 +373,7 @@ enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool con
 	json_add_member(body, "Key");
 	dynamodb_add_key(body, db->table, key, NULL);
 	json_add_member(body, "ConsistentRead");
-	text_add(body, consistent ? "true" : "false");
+	text_add(body, consistency == READ_CONSISTENT ? "true" : "false");
 	enum outcome outcome = dynamodb_perform(db, DYNAMODB_GET, limits, &reply, ret_problem);
 	const json_t *item = json_object_get(reply, "Item");
 	if (outcome == OUTCOME_OK)

@@ -165,8 +165,9 @@ enum outcome dynamodb_write_alone(const struct batch_write *write);
 enum outcome dynamodb_present(const struct batch_write *write);
 
 /* store_ops.get(). */
-enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
+enum outcome dynamodb_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem);
 
 /* Begins the body with {"TableName":"…". Members are added by json_add_member(). */
 struct text *dynamodb_begin(struct dynamodb_conn *db);

@@ -112,6 +112,12 @@ int write_update(const struct item_write *write, struct item *item);
 /* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
 
+/* An eventually consistent read may miss the last writes, and costs half. */
+enum consistency {
+	READ_EVENTUAL,
+	READ_CONSISTENT,
+};
+
 /* A range of the items of one partition. */
 struct store_range {
 	const char *pk;

@@ -132,7 +132,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	return o;
 }
 
-static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+static enum outcome get(struct store_conn *conn, struct item_key key, enum consistency consistency,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	struct s3_store_row row = {0};

@@ -372,7 +372,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 }
 
 /* Every read of an SQLite file is consistent, whether or not that is requested. */
-static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+static enum outcome get(struct store_conn *conn, struct item_key key, enum consistency consistency,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	const struct items_op op = {.kind = ITEMS_GET, .key = key};

@@ -49,8 +49,9 @@ struct store_ops {
 		const struct item_write *write, const struct call_limits *limits, struct item *ret,
 		struct problem *ret_problem);
 	/* ABSENT if there is no such item. */
-	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent,
-		const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
+	enum outcome (*get)(struct store_conn *conn, struct item_key key,
+		enum consistency consistency, const struct call_limits *limits, struct item *ret,
+		struct problem *ret_problem);
 	/* Eventually consistent. Items are visited in any order. Missing items are skipped. */
 	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
 		const struct call_limits *limits, item_visitor *each, void *arg,

@@ -13,7 +13,7 @@ static const struct store_ops ops;
 static struct store store = {&ops};
 static struct store_conn conn = {&store};
 
-static enum outcome get(struct store_conn *from, struct item_key key, bool consistent,
+static enum outcome get(struct store_conn *from, struct item_key key, enum consistency consistency,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	for (size_t i = 0; i < row.count; i++) {

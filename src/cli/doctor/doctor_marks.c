@@ -106,8 +106,8 @@ static void try_operations(struct tries *tries)
 		o = claim_item(conn, tries->key, "nobody", "doctor", limits, &problem);
 		check_outcome(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
 	}
-	/* The item is absent if it could not be put. `true`: a consistent read. */
-	o = ops->get(conn, tries->key, true, limits, &item, &problem);
+	/* The item is absent if it could not be put. */
+	o = ops->get(conn, tries->key, READ_CONSISTENT, limits, &item, &problem);
 	item_clear(&item);
 	check_outcome(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
 	o = ops->get_many(conn, &tries->key, 1, limits, ignore, NULL, &problem);

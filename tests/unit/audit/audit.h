@@ -35,14 +35,15 @@ static inline bool audit_is_mark(struct item_key key)
 	return strncmp(key.pk, "aws/", 4) == 0;
 }
 
-static inline enum outcome audit_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static inline enum outcome audit_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	if (audit_is_mark(key))
 		audit_let_other(&audit_of_ops->before_get);
 	if (audit_is_mark(key) && audit_of_ops->get_fails != OUTCOME_OK)
 		return outcome_error(ret_problem, audit_of_ops->get_fails, "as the test wants");
-	return audit_of_ops->real->get(conn, key, consistent, limits, ret, ret_problem);
+	return audit_of_ops->real->get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 static inline enum outcome audit_write_op(struct store_conn *conn, struct item_key key,

@@ -72,12 +72,13 @@ static enum outcome hooked_write(struct store_conn *conn, struct item_key key,
 	return o;
 }
 
-static enum outcome hooked_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome hooked_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
-	CHECK(consistent);
+	CHECK(consistency == READ_CONSISTENT);
 	hook.reads++;
-	const enum outcome o = hook.real->get(conn, key, consistent, limits, ret, ret_problem);
+	const enum outcome o = hook.real->get(conn, key, consistency, limits, ret, ret_problem);
 	hook.replied_ns = clock_boot_ns();
 	return o;
 }
@@ -802,11 +803,12 @@ static void test_after_the_lease(void)
 	end();
 }
 
-static enum outcome get_slowly(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome get_slowly(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	wait_until(false, .deadline_ns = clock_boot_ns() + 20 * NS_PER_MS);
-	return hooked_get(conn, key, consistent, limits, ret, ret_problem);
+	return hooked_get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 /* Notes for how long a row has been seen unchanged. */
@@ -846,11 +848,11 @@ static void test_seen_from_after_the_reply(void)
 static struct s3once_lock *beating;
 
 static enum outcome get_after_a_heartbeat(struct store_conn *conn, struct item_key key,
-	bool consistent, const struct call_limits *limits, struct item *ret,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
 	CHECK_INT(s3once_lock_heartbeat(beating, NULL), 0);
-	return hooked_get(conn, key, consistent, limits, ret, ret_problem);
+	return hooked_get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 /* A row that changes is never stale, however long another has waited. */
@@ -874,11 +876,12 @@ static void bob_takes_over(void)
 	CHECK_INT(s3once_lock_acquire(bob, &request, &lock, &error), 0);
 }
 
-static enum outcome get_then_bob(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome get_then_bob(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	hook.meanwhile = bob_takes_over; /* before anna's write, once she has seen a lease pass */
-	return hooked_get(conn, key, consistent, limits, ret, ret_problem);
+	return hooked_get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 static void test_one_takes_over(void)
@@ -1039,7 +1042,8 @@ static void test_by_the_wall_clock(void)
 	lock_key_of(bob, "k", "", 0, &key);
 	if (store_conn_new(bob->store, &conn))
 		abort();
-	CHECK_INT(conn->store->ops->get(conn, key.key, true, &no_limits, &item, &problem),
+	CHECK_INT(
+		conn->store->ops->get(conn, key.key, READ_CONSISTENT, &no_limits, &item, &problem),
 		OUTCOME_OK);
 	CHECK(!item_number(&item, "expires", &expires_s) && expires_s == atoll(future));
 	item_clear(&item);

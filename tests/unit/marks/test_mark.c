@@ -20,11 +20,11 @@ static enum outcome write_twice(struct store_conn *conn, struct item_key key,
 	return inner->store->ops->write(inner, key, write, limits, ret_present, ret_problem);
 }
 
-static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+static enum outcome get(struct store_conn *conn, struct item_key key, enum consistency consistency,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
 	struct store_conn *inner = ((struct echo_conn *)conn)->inner;
-	return inner->store->ops->get(inner, key, consistent, limits, ret, ret_problem);
+	return inner->store->ops->get(inner, key, consistency, limits, ret, ret_problem);
 }
 
 static int64_t echo_time_s = 1000;
@@ -655,8 +655,8 @@ static bool has_attribute(struct store_conn *conn, const struct mark_ref *ref, c
 	struct item item = {0};
 	struct problem problem;
 	mark_partition(&space, mark_shard(ref->key, space.settings.shards), partition);
-	CHECK_INT(conn->store->ops->get(conn, (struct item_key){partition, ref->key}, true,
-			  &ref->limits, &item, &problem),
+	CHECK_INT(conn->store->ops->get(conn, (struct item_key){partition, ref->key},
+			  READ_CONSISTENT, &ref->limits, &item, &problem),
 		OUTCOME_OK);
 	const bool has = item_find(&item, name);
 	item_clear(&item);

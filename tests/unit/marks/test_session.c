@@ -110,12 +110,13 @@ static enum outcome write_after(struct store_conn *conn, struct item_key key,
 	return real->write(conn, key, write, limits, ret_present, ret_problem);
 }
 
-static enum outcome count_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome count_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
-	CHECK(consistent);
+	CHECK(consistency == READ_CONSISTENT);
 	n_gets++;
-	return real->get(conn, key, consistent, limits, ret, ret_problem);
+	return real->get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 static struct item_key key_of(const char *id)
@@ -568,11 +569,12 @@ static void test_observations(void)
 /* The reply of a store that is slow. */
 static uint64_t replied_ns;
 
-static enum outcome get_slowly(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome get_slowly(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	await(clock_boot_ns() + ANSWER_NS);
-	const enum outcome o = count_get(conn, key, consistent, limits, ret, ret_problem);
+	const enum outcome o = count_get(conn, key, consistency, limits, ret, ret_problem);
 	await(clock_boot_ns() + ANSWER_NS);
 	replied_ns = clock_boot_ns();
 	return o;
@@ -618,11 +620,12 @@ static void test_seen_from_after_the_reply(struct store_ops *hooked)
 /* A store that does not answer leaves it open whether a session is over. */
 static bool loses_reads;
 
-static enum outcome lose_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome lose_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	return loses_reads ? outcome_error(ret_problem, OUTCOME_TRANSIENT, "no answer")
-			   : count_get(conn, key, consistent, limits, ret, ret_problem);
+			   : count_get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 static void test_a_look_that_is_not_answered(struct store_ops *hooked)

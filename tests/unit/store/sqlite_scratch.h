@@ -94,8 +94,8 @@ __attribute__((unused)) static enum outcome get_one(
 	struct opened *opened, const char *pk, const char *sk)
 {
 	struct item item = {0};
-	enum outcome o = opened->store->ops->get(opened->conn, (struct item_key){pk, sk}, true,
-		&(struct call_limits){0}, &item, &opened->problem);
+	enum outcome o = opened->store->ops->get(opened->conn, (struct item_key){pk, sk},
+		READ_CONSISTENT, &(struct call_limits){0}, &item, &opened->problem);
 
 	item_clear(&item);
 	return o;

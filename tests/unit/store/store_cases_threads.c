@@ -148,7 +148,7 @@ static enum outcome add_one(struct part *part)
 	char before[24], after[24];
 	int64_t count = 0;
 
-	enum outcome o = ops->get(part->conn, key, true, &no_limits, &got, &problem);
+	enum outcome o = ops->get(part->conn, key, READ_CONSISTENT, &no_limits, &got, &problem);
 	if (o != OUTCOME_OK || item_number(&got, "count", &count) < 0)
 		part->wrong++;
 	snprintf(before, sizeof before, "%" PRId64, count);

@@ -39,7 +39,7 @@ enum outcome put_absent(
 enum outcome get_item(struct scene *scene, const char *sk, struct item *ret)
 {
 	return scene->store->ops->get(
-		scene->conn, key_of(scene, sk), true, &no_limits, ret, &last_problem);
+		scene->conn, key_of(scene, sk), READ_CONSISTENT, &no_limits, ret, &last_problem);
 }
 
 struct item item_of(const char *name, const char *value)

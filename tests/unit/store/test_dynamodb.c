@@ -82,7 +82,8 @@ static void test_lost_replies(void)
 		return;
 	const struct store_ops *ops = f.store->ops;
 	struct problem *problem = &f.aws.problem;
-	CHECK_INT(ops->get(f.conn, key, true, NULL, &f.item, problem), OUTCOME_TRANSIENT);
+	CHECK_INT(
+		ops->get(f.conn, key, READ_CONSISTENT, NULL, &f.item, problem), OUTCOME_TRANSIENT);
 	CHECK_INT(ops->get_many(f.conn, &key, 1, NULL, skip, NULL, problem), OUTCOME_TRANSIENT);
 	CHECK_INT(ops->query(f.conn, &all, NULL, skip, NULL, &yes, problem), OUTCOME_TRANSIENT);
 	CHECK_INT(ops->scan(f.conn, NULL, skip, NULL, problem), OUTCOME_TRANSIENT);

@@ -268,7 +268,8 @@ static void test_names(void)
 		if (!begin_in(&f, places[i].place, replies, true))
 			return;
 		CHECK(f.store->service != NULL);
-		CHECK_INT(f.store->ops->get(f.conn, dots, true, NULL, &item, &f.aws.problem),
+		CHECK_INT(f.store->ops->get(
+				  f.conn, dots, READ_CONSISTENT, NULL, &item, &f.aws.problem),
 			OUTCOME_ABSENT);
 		script_stop(&f.aws.server);
 		CHECK(script_is_to(&f.aws.server.requests[0], places[i].target));
@@ -309,7 +310,7 @@ static void test_too_long(void)
 	const struct item_key too_long = {"lock", long_key};
 	CHECK_INT(f.store->ops->write(f.conn, too_long, &create, NULL, NULL, &f.aws.problem),
 		OUTCOME_INVALID);
-	CHECK_INT(f.store->ops->get(f.conn, too_long, true, NULL, &item, &f.aws.problem),
+	CHECK_INT(f.store->ops->get(f.conn, too_long, READ_CONSISTENT, NULL, &item, &f.aws.problem),
 		OUTCOME_INVALID);
 	check_sent(&f, "");
 	end(&f);
@@ -326,7 +327,8 @@ static void test_reads(void)
 		return;
 	for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
 		struct item item = {0};
-		CHECK_INT(f.store->ops->get(f.conn, key, true, NULL, &item, &f.aws.problem),
+		CHECK_INT(f.store->ops->get(
+				  f.conn, key, READ_CONSISTENT, NULL, &item, &f.aws.problem),
 			outcomes[i]);
 		CHECK_STRING(item_string(&item, "v"), outcomes[i] == OUTCOME_OK ? "1" : NULL);
 		item_clear(&item);

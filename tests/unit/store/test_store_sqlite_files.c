@@ -236,7 +236,8 @@ static void item_that_no_row_can_hold(const struct item *item, const char *word)
 	CHECK_INT(ops->write(opened.conn, key, &update, NULL, NULL, &opened.problem),
 		OUTCOME_INVALID);
 	CHECK(strstr(opened.problem.text, word));
-	CHECK_INT(ops->get(opened.conn, key, true, NULL, &present, &opened.problem), OUTCOME_OK);
+	CHECK_INT(ops->get(opened.conn, key, READ_CONSISTENT, NULL, &present, &opened.problem),
+		OUTCOME_OK);
 	CHECK_STRING(item_string(&present, "name"), "k");
 	item_clear(&present);
 	close_it(&opened);

@@ -53,13 +53,13 @@ static inline enum outcome store_spy_write(struct store_conn *conn, struct item_
 }
 
 static inline enum outcome store_spy_get(struct store_conn *conn, struct item_key key,
-	bool consistent, const struct call_limits *limits, struct item *ret,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
 	struct store_spy *spy = store_spy();
 	if (spy->fails == 'S' && strncmp(key.pk, "session#", 8) == 0)
 		return outcome_error(ret_problem, spy->outcome, "as the test wants");
-	return spy->real->get(conn, key, consistent, limits, ret, ret_problem);
+	return spy->real->get(conn, key, consistency, limits, ret, ret_problem);
 }
 
 /* Writes are noted from now on. */
