@@ -195,8 +195,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	const char *name = text_string(&frame->marks_name);
 	/* false: settings that are absent are not created, so no number of shards (0) is needed. */
-	const enum outcome o =
-		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
+	const enum outcome o = settings_load(frame->marks.conn, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
 	/* The sentence begins with the name of the marks, unless it contains ":TABLE" or the path

@@ -35,12 +35,11 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	if (is_table ? services_open(&frame->access, &frame->services, problem)
 		     : marks_open(place, &frame->services, &frame->marks, problem))
 		return S3ONCE_EXIT_SETUP;
-	/* true: the settings of a new file are written, with this number of shards. */
 	const enum outcome o =
 		is_table ? table_create(frame->services.aws, frame->services.http, &setup,
 				   &settings, &made, problem)
-			 : settings_load(frame->marks.conn, true, shards ? shards : SHARDS_OF_FILE,
-				   NULL, &settings, problem);
+			 : settings_load_or_make(frame->marks.conn,
+				   shards ? shards : SHARDS_OF_FILE, NULL, &settings, problem);
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
 	/* A table that was set up before keeps its number of shards. */

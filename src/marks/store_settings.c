@@ -79,7 +79,9 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	return o;
 }
 
-enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
+/* Reads the settings. If there are none, makes them with this number of shards. NULL: they are not
+ * made. */
+static enum outcome load_or_make(struct store_conn *conn, const unsigned *shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
@@ -90,8 +92,8 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 
 	if (o == OUTCOME_OK) {
 		o = read_settings(&item, ret, ret_problem);
-	} else if (o == OUTCOME_ABSENT && create) {
-		o = make_settings(conn, shards, limits, ret, ret_problem);
+	} else if (o == OUTCOME_ABSENT && shards) {
+		o = make_settings(conn, *shards, limits, ret, ret_problem);
 	} else if (o == OUTCOME_ABSENT || is_no_table) {
 		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"the mark store is not set up: run s3once init");
@@ -103,6 +105,18 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 	}
 	item_clear(&item);
 	return o;
+}
+
+enum outcome settings_load(struct store_conn *conn, const struct call_limits *limits,
+	struct store_settings *ret, struct problem *ret_problem)
+{
+	return load_or_make(conn, NULL, limits, ret, ret_problem);
+}
+
+enum outcome settings_load_or_make(struct store_conn *conn, unsigned shards,
+	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
+{
+	return load_or_make(conn, &shards, limits, ret, ret_problem);
 }
 
 /* Gives the file of marks a new table id, since the machine `here` has not used it before. The old
@@ -154,7 +168,7 @@ enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 		    : row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
 	/* Another run on this machine was first. */
 	if (o == OUTCOME_REFUSED)
-		return settings_load(conn, false, 0, limits, settings, ret_problem);
+		return settings_load(conn, limits, settings, ret_problem);
 	if (o == OUTCOME_OK)
 		*settings = now;
 	return o;
@@ -228,7 +242,7 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 	const int r = store_conn_new(store, &conn);
 	o = r ? outcome_error(
 			ret_problem, OUTCOME_LOCAL, "table %s: %s", setup->table, strerror(-r))
-	      : settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
+	      : settings_load_or_make(conn, setup->shards, NULL, ret, ret_problem);
 	store_conn_free(conn);
 	store_close(store);
 	return o;

@@ -24,10 +24,12 @@ struct store_settings {
 	int64_t copied_s;      /* time at which this machine first used the file */
 };
 
-/* Reads the settings item. If it is absent and `create` is set, it is written first, with `shards`.
- * Another layout version is refused. OUTCOME_ABSENT: the store was never set up. limits may be
- * NULL. */
-enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
+/* Reads the settings item. Another layout version is refused. OUTCOME_ABSENT: the store was never
+ * set up. limits may be NULL. */
+enum outcome settings_load(struct store_conn *conn, const struct call_limits *limits,
+	struct store_settings *ret, struct problem *ret_problem);
+/* Likewise. If the item is absent, it is written first, with `shards`. */
+enum outcome settings_load_or_make(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
 
 /* Notes in a file of marks the machine that uses it. If that is another machine than before

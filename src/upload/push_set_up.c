@@ -85,12 +85,14 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		.progress = &run->progress,
 		.is_progress = true};
 	/* A file that is new is set up here. A table is set up only by s3once init. */
-	enum outcome o = settings_load(push->conn, !place.is_dynamodb, SHARDS_OF_FILE, &limits,
-		&run->space.settings, problem);
+	struct store_settings *settings = &run->space.settings;
+	enum outcome o = place.is_dynamodb ? settings_load(push->conn, &limits, settings, problem)
+					   : settings_load_or_make(push->conn, SHARDS_OF_FILE,
+						     &limits, settings, problem);
 	if (o == OUTCOME_OK && !place.is_dynamodb)
 		o = note_machine(push, &place, &limits, problem);
 	if (o == OUTCOME_OK && !run->dry)
-		settings_use_batches(push->conn, &limits, &run->space.settings);
+		settings_use_batches(push->conn, &limits, settings);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
 			quote(marks).text, quote(marks).text);

@@ -45,8 +45,7 @@ static bool open_audit(struct audit *audit, const struct machine *machine, struc
 		marks_place_parse(run_marks(), &audit->where, problem) ||
 		marks_place_open(&audit->where, audit->aws, audit->http, &audit->store, problem) ||
 		store_conn_new(audit->store, &audit->conn) ||
-		settings_load(audit->conn, false, 0, NULL, &audit->space.settings, problem) !=
-			OUTCOME_OK)
+		settings_load(audit->conn, NULL, &audit->space.settings, problem) != OUTCOME_OK)
 		return false;
 	snprintf(audit->space.service, sizeof audit->space.service, "%s",
 		aws_settings_service(audit->aws));

@@ -342,8 +342,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		}
 		if (place->is_dynamodb)
 			check_ttl(doctor, marks.conn);
-		/* With `false` and 0 shards, settings that are missing are not made: ABSENT. */
-		outcome = settings_load(marks.conn, false, 0, &doctor->limits, &settings, &problem);
+		outcome = settings_load(marks.conn, &doctor->limits, &settings, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
 		doctor_find(doctor, DOCTOR_OK, what, "%s: %s, for %s",

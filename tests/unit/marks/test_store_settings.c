@@ -60,7 +60,7 @@ static void set(const char *name, enum value_type type, const char *value)
 static enum outcome load(struct store_settings *ret)
 {
 	*ret = (struct store_settings){0};
-	return settings_load(conn, false, 0, NULL, ret, &problem);
+	return settings_load(conn, NULL, ret, &problem);
 }
 
 static char first_id[ID_CHARS + 1];
@@ -68,7 +68,7 @@ static char first_id[ID_CHARS + 1];
 static void another_makes_them(void)
 {
 	struct store_settings settings;
-	CHECK_INT(settings_load(conn, true, 7, NULL, &settings, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 7, NULL, &settings, &problem), OUTCOME_OK);
 	memcpy(first_id, settings.table_id, sizeof first_id);
 }
 
@@ -78,20 +78,20 @@ static void test_made_once(void)
 	begin();
 	CHECK_INT(load(&read), OUTCOME_ABSENT);
 	CHECK(strstr(problem.text, "run s3once init") != NULL);
-	CHECK_INT(settings_load(conn, true, 0, NULL, &made, &problem), OUTCOME_INVALID);
-	CHECK_INT(
-		settings_load(conn, true, SHARDS_MAX + 1, NULL, &made, &problem), OUTCOME_INVALID);
+	CHECK_INT(settings_load_or_make(conn, 0, NULL, &made, &problem), OUTCOME_INVALID);
+	CHECK_INT(settings_load_or_make(conn, SHARDS_MAX + 1, NULL, &made, &problem),
+		OUTCOME_INVALID);
 	CHECK_INT(writes, 0);
-	CHECK_INT(settings_load(conn, true, 4, NULL, &made, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 4, NULL, &made, &problem), OUTCOME_OK);
 	CHECK_INT(strlen(made.table_id), ID_CHARS);
 	CHECK_INT(made.layout, LAYOUT_VERSION);
-	CHECK_INT(settings_load(conn, true, 9, NULL, &read, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 9, NULL, &read, &problem), OUTCOME_OK);
 	CHECK_INT(read.shards, 4);
 	CHECK_STRING(read.table_id, made.table_id);
 	end();
 	begin();
 	meanwhile = another_makes_them;
-	CHECK_INT(settings_load(conn, true, 4, NULL, &made, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 4, NULL, &made, &problem), OUTCOME_OK);
 	CHECK_INT(made.shards, 7);
 	CHECK_STRING(made.table_id, first_id);
 	end();
@@ -116,7 +116,7 @@ static void test_damaged(void)
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
 		struct store_settings settings;
 		begin();
-		CHECK_INT(settings_load(conn, true, 4, NULL, &settings, &problem), OUTCOME_OK);
+		CHECK_INT(settings_load_or_make(conn, 4, NULL, &settings, &problem), OUTCOME_OK);
 		set(damages[i].name, damages[i].type, damages[i].value);
 		if (!CHECK_INT(load(&settings), OUTCOME_SETUP) ||
 			!CHECK(strstr(problem.text, damages[i].problem) != NULL) ||
@@ -135,7 +135,7 @@ static void test_machines(void)
 	bool is_copied = true;
 	machine_self(&here);
 	begin();
-	CHECK_INT(settings_load(conn, true, 4, NULL, &settings, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 4, NULL, &settings, &problem), OUTCOME_OK);
 	char id[ID_CHARS + 1];
 	memcpy(id, settings.table_id, sizeof id);
 	writes = 0;
@@ -194,7 +194,7 @@ static void test_two_runs_on_another_machine(void)
 		return;
 	}
 	begin();
-	CHECK_INT(settings_load(conn, true, 4, NULL, &settings, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 4, NULL, &settings, &problem), OUTCOME_OK);
 	set("host", VALUE_STRING, "elsewhere");
 	set("machine", VALUE_STRING, "0000000000000000");
 	CHECK_INT(load(&settings), OUTCOME_OK);
@@ -245,7 +245,7 @@ static void test_batches(void)
 	static const enum outcome outcomes[] = {OUTCOME_DENIED, OUTCOME_TRANSIENT, OUTCOME_OK};
 	struct store_settings settings;
 	begin();
-	CHECK_INT(settings_load(conn, true, 4, NULL, &settings, &problem), OUTCOME_OK);
+	CHECK_INT(settings_load_or_make(conn, 4, NULL, &settings, &problem), OUTCOME_OK);
 	settings_use_batches(conn, NULL, &settings); /* this store has none */
 	CHECK_STRING(settings.batches, "");
 	hooked.try_batches = try_them;

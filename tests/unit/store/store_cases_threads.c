@@ -200,7 +200,7 @@ static void *load(void *arg)
 	struct problem problem;
 
 	part->wrong +=
-		settings_load(part->conn, true, 4, NULL, &part->settings, &problem) != OUTCOME_OK;
+		settings_load_or_make(part->conn, 4, NULL, &part->settings, &problem) != OUTCOME_OK;
 	return NULL;
 }
 
@@ -210,7 +210,7 @@ static void settings_agree(struct scene *scene)
 	struct store_settings again;
 	struct problem problem;
 
-	CHECK_OUTCOME(settings_load(scene->conn, false, 0, NULL, &again, &problem), OUTCOME_OK);
+	CHECK_OUTCOME(settings_load(scene->conn, NULL, &again, &problem), OUTCOME_OK);
 	CHECK_INT(strlen(again.table_id), ID_CHARS);
 	CHECK(again.shards > 0);
 	for (size_t i = 0; i < THREADS; i++) {
