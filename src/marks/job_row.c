@@ -160,10 +160,10 @@ static int read_row(const char *sk, const struct item *item, struct job_row *ret
 {
 	*ret = (struct job_row){.exit = -1};
 	snprintf(ret->key.text, sizeof ret->key.text, "%s", sk);
-	const size_t host = strcspn(ret->key.text, "/");
-	snprintf(ret->host, sizeof ret->host, "%.*s", (int)host, ret->key.text);
-	if (ret->key.text[host])
-		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host + 1);
+	const size_t host_bytes = strcspn(ret->key.text, "/");
+	snprintf(ret->host, sizeof ret->host, "%.*s", (int)host_bytes, ret->key.text);
+	if (ret->key.text[host_bytes])
+		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host_bytes + 1);
 	const int error = row_read(&job_table, item, ret);
 	int64_t *const times[] = {&ret->began_s, &ret->ended_s, &ret->succeeded_s, &ret->shipped_s,
 		&ret->waiting_since_s};
@@ -187,13 +187,13 @@ static int add_to_page(void *arg, const char *pk, const char *sk, const struct i
 {
 	struct page *page = arg;
 	char *last = strdup(sk);
-	const size_t host = strcspn(sk, "/");
+	const size_t host_bytes = strcspn(sk, "/");
 	if (!last)
 		return -ENOMEM;
 	free(page->last);
 	page->last = last;
-	if (page->n == page->max_rows || host > JOB_HOST_MAX ||
-		(sk[host] && strlen(sk + host + 1) > JOB_NAME_MAX))
+	if (page->n == page->max_rows || host_bytes > JOB_HOST_MAX ||
+		(sk[host_bytes] && strlen(sk + host_bytes + 1) > JOB_NAME_MAX))
 		return 0;
 	return read_row(sk, item, &page->rows[page->n++]);
 }

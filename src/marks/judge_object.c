@@ -17,7 +17,7 @@ static bool is_md5(const char *etag)
 }
 
 /* Reads a number of parts, 1 to 10000. Returns 0 if it is none. */
-static unsigned parts_in(const char *s)
+static unsigned read_part_count(const char *s)
 {
 	const size_t digits = strspn(s, "0123456789");
 	const unsigned long n = digits && digits <= 5 && !s[digits] ? strtoul(s, NULL, 10) : 0;
@@ -26,8 +26,9 @@ static unsigned parts_in(const char *s)
 
 unsigned proof_etag_parts(const char *etag)
 {
-	return strspn(etag, "0123456789abcdefABCDEF") == 32 && etag[32] == '-' ? parts_in(etag + 33)
-									       : 0;
+	return strspn(etag, "0123456789abcdefABCDEF") == 32 && etag[32] == '-'
+		       ? read_part_count(etag + 33)
+		       : 0;
 }
 
 /* Whether the etag has the form of an MD5, or of the MD5 of parts' MD5s. */
@@ -38,7 +39,7 @@ static bool has_md5(const char *etag)
 
 /* Compares an etag that has the form of an MD5 with our MD5. An opaque etag need not be an MD5. So
  * it proves nothing if it differs. */
-static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
+static enum proof compare_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
 	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
 		return PROOF_UNKNOWN;
@@ -55,7 +56,7 @@ static bool decode_server_sum(const struct s3_sum *server_sum,
 	unsigned char ret[static CHECKSUM_BYTES_MAX], unsigned *ret_parts)
 {
 	const size_t n = strcspn(server_sum->text, "-");
-	const unsigned parts = server_sum->text[n] ? parts_in(server_sum->text + n + 1) : 0;
+	const unsigned parts = server_sum->text[n] ? read_part_count(server_sum->text + n + 1) : 0;
 	if (server_sum->text[n] && !parts)
 		return false;
 	*ret_parts = parts;
@@ -92,7 +93,7 @@ static enum proof combine_proofs(enum proof a, enum proof b)
 }
 
 /* Compares the server's checksum of the whole content with ours. */
-static enum proof by_sum(const struct sums *sums, const struct s3_sum *server_sum)
+static enum proof compare_sum(const struct sums *sums, const struct s3_sum *server_sum)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	unsigned parts;
@@ -110,8 +111,8 @@ enum proof proof_whole(
 {
 	if (size == SIZE_KNOWN && object->size != sums->bytes)
 		return PROOF_NO;
-	return combine_proofs(
-		by_sum(sums, &object->sum), by_md5(sums, object->etag, object->etag_is_opaque));
+	return combine_proofs(compare_sum(sums, &object->sum),
+		compare_md5(sums, object->etag, object->etag_is_opaque));
 }
 
 enum proof proof_part(const struct sums *sums, const struct s3_part *part)
@@ -119,12 +120,13 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 	if (part->size != sums->bytes)
 		return PROOF_NO;
 	return combine_proofs(
-		by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
+		compare_sum(sums, &part->sum), compare_md5(sums, part->etag, part->etag_is_opaque));
 }
 
 /* Compares the checksum of the parts' checksums, "base64-N". Some servers omit the "-N". An object
  * with another number of parts was cut differently, and cannot be compared in this way. */
-static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *server_sum)
+static enum proof compare_composite_sum(
+	const struct sums *parts, size_t n, const struct s3_sum *server_sum)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
 	unsigned server_parts;
@@ -134,12 +136,13 @@ static enum proof by_composite(const struct sums *parts, size_t n, const struct 
 		return PROOF_UNKNOWN;
 	if (memcmp(ours, theirs, checksum_kinds[server_sum->kind].bytes) == 0)
 		return PROOF_YES;
-	/* A checksum without "-N" may be that of the whole content, which by_sum() compares. */
+	/* A checksum without "-N" may be that of the whole content, which compare_sum() compares.
+	 */
 	return server_parts ? PROOF_NO : PROOF_UNKNOWN;
 }
 
 /* Compares an etag that has the form of the MD5 of n parts' MD5s. */
-static enum proof by_composite_md5(
+static enum proof compare_composite_md5(
 	const struct sums *parts, size_t n, const struct s3_object *object)
 {
 	unsigned char md5[CHECKSUM_BYTES_MAX];
@@ -158,10 +161,10 @@ enum proof proof_parts(
 	const struct sums whole = sums_combine(parts, n);
 	if (size == SIZE_KNOWN && object->size != whole.bytes)
 		return PROOF_NO;
-	enum proof proof = by_composite(parts, n, &object->sum);
+	enum proof proof = compare_composite_sum(parts, n, &object->sum);
 	if (proof == PROOF_UNKNOWN)
-		proof = by_sum(&whole, &object->sum);
-	return combine_proofs(proof, by_composite_md5(parts, n, object));
+		proof = compare_sum(&whole, &object->sum);
+	return combine_proofs(proof, compare_composite_md5(parts, n, object));
 }
 
 /* Whether the object holds the bytes that s3once sent for it, according to its own metadata. The
@@ -172,9 +175,10 @@ static enum proof proof_sent(const struct s3_object *object)
 {
 	const struct sums *sent = &object->meta.sums;
 	if (sent->kinds) {
-		const enum proof proof = by_sum(sent, &object->sum);
-		return proof != PROOF_UNKNOWN ? proof
-					      : by_md5(sent, object->etag, object->etag_is_opaque);
+		const enum proof proof = compare_sum(sent, &object->sum);
+		return proof != PROOF_UNKNOWN
+			       ? proof
+			       : compare_md5(sent, object->etag, object->etag_is_opaque);
 	}
 	const bool has_server_value =
 		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
@@ -229,7 +233,7 @@ struct recorded recorded_content(const struct version *version)
 
 /* Whether two checksums can be compared: both exist and are of the same kind, and both are of the
  * whole content or both of parts. */
-static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
+static bool are_comparable(const struct s3_sum *a, const struct s3_sum *b)
 {
 	return *a->text && *b->text && a->kind == b->kind &&
 	       !strchr(a->text, '-') == !strchr(b->text, '-');
@@ -238,9 +242,9 @@ static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 struct s3_sum recorded_sum_like(const struct recorded *recorded, const struct s3_sum *server_sum)
 {
 	struct s3_sum sum = mark_sum_parse(recorded->sum);
-	if (!are_alike(&sum, server_sum))
+	if (!are_comparable(&sum, server_sum))
 		sum = mark_sum_parse(recorded->parts_sum);
-	return are_alike(&sum, server_sum) ? sum : (struct s3_sum){.text = ""};
+	return are_comparable(&sum, server_sum) ? sum : (struct s3_sum){.text = ""};
 }
 
 enum proof recorded_matches(const struct recorded *recorded, const struct s3_object *object)
@@ -311,7 +315,7 @@ bool judge_is_ours(const struct judged *j)
 
 /* Whether the object was sent in parts, under our own claim, of a version with this size and mtime.
  * An object was sent in parts if its metadata lacks the sums of the sent bytes. */
-static bool was_sent_of_this(const struct judged *j)
+static bool was_sent_from_this_version(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
 	const uint64_t size = *meta->encoding ? meta->content_bytes : j->object->size;
@@ -323,14 +327,15 @@ static bool was_sent_of_this(const struct judged *j)
 enum fact {
 	IS_THE_FILE = 1 << 0,    /* proven by comparing the bytes */
 	IS_OTHER_BYTES = 1 << 1, /* shown to differ by comparing the bytes */
-	IS_TO_GO = 1 << 2,       /* the object that is to be replaced, and may be */
+	IS_TO_REPLACE = 1 << 2,  /* the object that is to be replaced, and may be */
 	IS_OURS = 1 << 3,        /* judge_is_ours() */
 	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, by its own metadata */
 	IS_NOT_AS_SENT = 1 << 5, /* it holds other bytes than were sent */
 	IS_UNKNOWN = 1 << 6,     /* nothing shows which bytes it holds */
-	IS_OF_THIS = 1 << 7,     /* was_sent_of_this(): sent from this version of the file */
-	SAYS_CONTENT = 1 << 8,   /* its metadata have the id of the file's content */
-	WAS_DONE = 1 << 9,       /* the version that was done according to the mark */
+	IS_FROM_THIS_VERSION =
+		1 << 7, /* was_sent_from_this_version(): sent from this version of the file */
+	SAYS_CONTENT = 1 << 8, /* its metadata have the id of the file's content */
+	WAS_DONE = 1 << 9,     /* the version that was done according to the mark */
 };
 
 static unsigned facts_of(const struct judged *j)
@@ -338,15 +343,17 @@ static unsigned facts_of(const struct judged *j)
 	const enum proof sent = proof_sent(j->object);
 	/* An object that another client uploaded is replaced only if replaces_any, even if its
 	 * content was adopted once. */
-	const bool is_to_go = *j->replaced_etag && strcmp(j->replaced_etag, j->object->etag) == 0 &&
-			      (j->replaces_any || judge_is_ours(j));
+	const bool is_to_replace = *j->replaced_etag &&
+				   strcmp(j->replaced_etag, j->object->etag) == 0 &&
+				   (j->replaces_any || judge_is_ours(j));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT
 				 : sent == PROOF_NO ? IS_NOT_AS_SENT
 						    : IS_UNKNOWN;
 	return (j->proof == PROOF_YES ? IS_THE_FILE : 0U) |
-	       (j->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_go ? IS_TO_GO : 0U) |
+	       (j->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_replace ? IS_TO_REPLACE : 0U) |
 	       (judge_is_ours(j) ? IS_OURS : 0U) | as_sent |
-	       (was_sent_of_this(j) ? IS_OF_THIS : 0U) | (says_content(j) ? SAYS_CONTENT : 0U) |
+	       (was_sent_from_this_version(j) ? IS_FROM_THIS_VERSION : 0U) |
+	       (says_content(j) ? SAYS_CONTENT : 0U) |
 	       (judge_is_done_version(j->claim, j->object) ? WAS_DONE : 0U);
 }
 
@@ -357,9 +364,9 @@ static const struct {
 	enum judgement judgement;
 } table[] = {
 	{IS_THE_FILE, JUDGED_THE_FILE},
-	{IS_TO_GO, JUDGED_REPLACED},
+	{IS_TO_REPLACE, JUDGED_REPLACED},
 	{IS_OURS | IS_NOT_AS_SENT, JUDGED_DAMAGED},
-	{IS_OURS | IS_OTHER_BYTES | IS_OF_THIS, JUDGED_DAMAGED},
+	{IS_OURS | IS_OTHER_BYTES | IS_FROM_THIS_VERSION, JUDGED_DAMAGED},
 	{SAYS_CONTENT | IS_AS_SENT, JUDGED_THE_CONTENT},
 	{SAYS_CONTENT | IS_UNKNOWN, JUDGED_UNPROVEN},
 	{IS_OURS | IS_OTHER_BYTES, JUDGED_EARLIER},

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 8   /* number of pages read at once, one of them by the caller */
-#define FEW     100 /* the most keys of one BatchGetItem */
+#define READERS        8   /* threads that read pages at once, with that of the caller */
+#define BATCH_KEYS_MAX 100 /* the most keys of one BatchGetItem */
 
 /* A mark in a page costs 1/20 of a single read. If fewer of the marks in the pages are wanted than
  * 1 in 20, single reads are cheaper. */
-#define WORTH_ONE_IN 20
+#define PAGES_WORTH_ONE_IN 20
 /* number of marks that have to be passed before their share counts */
 #define ROWS_TO_JUDGE_BY 2000
 
@@ -25,7 +25,7 @@ struct known {
 	struct mark_pages_of of;
 	struct mark_pages *pages;
 	size_t rows_wanted; /* number of wanted ones among the marks passed in the pages */
-	bool asked;         /* known_read() was called before */
+	bool was_read;      /* known_read() was called before */
 	bool sparse;        /* the wanted marks are so sparse that single reads are cheaper */
 };
 
@@ -81,10 +81,10 @@ static enum outcome read_beginning(
 	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
 	struct beginning beginning = {.known = known, .from = from, .to = to};
-	const struct pool_options options = {.max_threads = AT_ONCE - 1};
+	const struct pool_options options = {.max_threads = READERS - 1};
 	struct pool pool;
 	const bool has_pool = !pool_init(&pool, &options);
-	for (unsigned i = 1; i < AT_ONCE && i < known->of.space->settings.shards && has_pool; i++)
+	for (unsigned i = 1; i < READERS && i < known->of.space->settings.shards && has_pool; i++)
 		if (!pool_start(&pool, help_to_read, &beginning))
 			break;
 	read_first_pages(&beginning, known->conn);
@@ -126,18 +126,18 @@ static void forget_marks(struct packed_mark **marks, size_t n)
 	}
 }
 
-enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
+enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool is_last,
 	struct packed_mark **ret, struct problem *ret_problem)
 {
 	const struct mark_space *space = known->of.space;
 	enum outcome o = OUTCOME_OK;
 	if (!n)
 		return o;
-	const bool is_first = !known->asked;
-	const char *to = last ? keys[n - 1] : NULL;
-	known->asked = true;
+	const bool is_first = !known->was_read;
+	const char *to = is_last ? keys[n - 1] : NULL;
+	known->was_read = true;
 	/* A first list that is also the last one is read in one batch if it is short. */
-	if (known->sparse || (last && n <= FEW && is_first))
+	if (known->sparse || (is_last && n <= BATCH_KEYS_MAX && is_first))
 		return known_read_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
 	memset(ret, 0, n * sizeof(void *));
@@ -157,7 +157,8 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 	if (o != OUTCOME_OK)
 		forget_marks(ret, n);
 	const size_t passed = mark_pages_passed(known->pages);
-	known->sparse = passed >= ROWS_TO_JUDGE_BY && known->rows_wanted * WORTH_ONE_IN < passed;
+	known->sparse =
+		passed >= ROWS_TO_JUDGE_BY && known->rows_wanted * PAGES_WORTH_ONE_IN < passed;
 	return o;
 }
 

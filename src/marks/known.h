@@ -11,10 +11,10 @@ int known_new(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, unsigned page_rows, struct known **ret);
 void known_free(struct known *known);
 
-/* Reads the marks of n keys. The keys rise, and are above all earlier ones. `last`: no more keys
+/* Reads the marks of n keys. The keys rise, and are above all earlier ones. `is_last`: no more keys
  * will come, so that a short list can be read in one batch. OK sets all of ret: each mark is the
  * caller's to free(), or NULL where there is none. */
-enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
+enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool is_last,
 	struct packed_mark **ret, struct problem *ret_problem);
 
 /* Reads the marks of n rising keys in batches of single reads, to find files that other uploaders

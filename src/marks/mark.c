@@ -128,10 +128,11 @@ void claim_clear(struct claim *claim)
 
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1])
 {
-	unsigned kind = (sums->kinds & DIGEST_OF(wanted)) ? wanted : 0U;
-	char base64[CHECKSUM_BASE64_MAX + 1];
+	const bool has_wanted = (sums->kinds & DIGEST_OF(wanted)) != 0;
+	unsigned kind = has_wanted ? wanted : 0U;
 	while (kind < CHECKSUMS && !(sums->kinds & DIGEST_OF(kind)))
 		kind++;
+	char base64[CHECKSUM_BASE64_MAX + 1];
 	*ret = '\0';
 	if (kind == CHECKSUMS)
 		return;

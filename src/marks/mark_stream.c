@@ -155,7 +155,7 @@ struct mark_stream {
 
 /* Makes the largest key that begins with a prefix: it is filled up with the greatest character,
  * U+10FFFF, to the greatest length of a key. Returns false if the prefix is longer than any key. */
-static bool last_key_below(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
+static bool last_key_with_prefix(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
 {
 	/* The greatest character of each length in UTF-8. */
 	static const char *const greatest[] = {
@@ -188,7 +188,7 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 	if (!range->after)
 		stream->range.after = "";
 	/* If the prefix is too long for a key, there is nothing to read. */
-	stream->has_begun = stream->has_ended = !last_key_below(range->prefix, stream->to);
+	stream->has_begun = stream->has_ended = !last_key_with_prefix(range->prefix, stream->to);
 	*ret = stream;
 	return 0;
 }
@@ -235,7 +235,7 @@ static enum outcome next_by_key(
 
 /* Inserts a mark into the list of waiting marks. If there are too many, frees it and returns
  * -EMSGSIZE. */
-static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
+static int add_waiting(struct mark_stream *stream, struct packed_mark *row)
 {
 	size_t at = stream->n_waiting;
 	if (at == WAITING_MAX) {
@@ -256,7 +256,7 @@ static int add_beginning(void *arg, const char *pk, const char *sk, const struct
 	struct mark_stream *stream = arg;
 	struct packed_mark *row = mark_pack_item(sk, item);
 	if (row && strcmp(row->object_key, stream->range.after) > 0)
-		return wait_for_turn(stream, row);
+		return add_waiting(stream, row);
 	free(row);
 	return row ? 0 : -ENOMEM;
 }
@@ -287,7 +287,7 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 /* Whether it is the turn of the first mark that waits: no mark that is read later can have a
  * smaller object. Marks that are read later have larger keys than the one that was read ahead, and
  * the key of an object is never below the key of its mark. */
-static bool has_turn(const struct mark_stream *stream)
+static bool is_turn_of_waiting(const struct mark_stream *stream)
 {
 	if (!stream->n_waiting)
 		return false;
@@ -319,7 +319,7 @@ static enum outcome next_by_object(
 		const enum outcome o = read_ahead(stream, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
-		if (has_turn(stream)) {
+		if (is_turn_of_waiting(stream)) {
 			*ret = stream->waiting[--stream->n_waiting];
 			return OUTCOME_OK;
 		}
@@ -331,7 +331,7 @@ static enum outcome next_by_object(
 			*ret = next;
 			return OUTCOME_OK;
 		}
-		if (wait_for_turn(stream, next) < 0)
+		if (add_waiting(stream, next) < 0)
 			return outcome_error(
 				ret_problem, OUTCOME_LOCAL, "too many marks stand for one object");
 	}

@@ -96,7 +96,7 @@ static bool is_text(const struct row_field *field)
 
 /* Returns the bytes of a field's value, or 0 if it has none. *at is the field in its struct. For a
  * FIELD_COPY, which is a pointer, it becomes the string. */
-static size_t bytes_of(const struct row_field *field, const char **at)
+static size_t value_bytes(const struct row_field *field, const char **at)
 {
 	if (field->kind == FIELD_COPY) {
 		*at = *(char *const *)*at;
@@ -118,7 +118,7 @@ size_t row_pack(const struct row_table *table, const void *from, char *ret, size
 	size_t n = 0;
 	for (size_t i = 0; i < table->n; i++) {
 		const char *at = (const char *)from + table->fields[i].at;
-		const size_t bytes = bytes_of(&table->fields[i], &at);
+		const size_t bytes = value_bytes(&table->fields[i], &at);
 		if (bytes && n + 1 + bytes < room) {
 			ret[n] = (char)(i + 1);
 			memcpy(ret + n + 1, at, bytes);

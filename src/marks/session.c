@@ -126,15 +126,15 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	struct item *ret_row, struct problem *ret_problem)
 {
 	const struct session *session = arg;
-	const struct session_options *o = &session->options;
-	if (o->is_stuck && o->is_stuck(o->abandon_arg))
+	const struct session_options *options = &session->options;
+	if (options->is_stuck && options->is_stuck(options->abandon_arg))
 		return outcome_error(ret_problem, OUTCOME_TRANSIENT,
 			"no file has made progress for a long time, so they pause and other "
 			"uploaders may take the files; check whether a disk does not answer");
-	struct session_info next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S};
+	struct session_info next = {.expires_s = store_time_s(options->store) + SESSION_KEEP_S};
 	struct row_write write = {0};
-	if (o->so_far)
-		o->so_far(o->abandon_arg, &next.so_far);
+	if (options->so_far)
+		options->so_far(options->abandon_arg, &next.so_far);
 	snprintf(next.version, sizeof next.version, "%s", try->next);
 	row_set(&write, &session_table, VERSION | EXPIRES | SO_FAR, &next);
 	return write_open_row(
@@ -380,7 +380,7 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 }
 
 /* The requested sessions, and the results. */
-struct many {
+struct described {
 	char (*pks)[SESSION_PK_MAX];
 	size_t n;
 	struct process self;
@@ -391,11 +391,11 @@ struct many {
 /* Notes the content of a session's row, if the session was requested. */
 static int note_row(void *arg, const char *pk, const char *sk, const struct item *row)
 {
-	struct many *many = arg;
-	for (size_t i = 0; i < many->n; i++)
-		if (strcmp(many->pks[i], pk) == 0) {
-			many->infos[i] = read_session_row(row, &many->self);
-			many->known[i] = true;
+	struct described *described = arg;
+	for (size_t i = 0; i < described->n; i++)
+		if (strcmp(described->pks[i], pk) == 0) {
+			described->infos[i] = read_session_row(row, &described->self);
+			described->known[i] = true;
 		}
 	return 0;
 }
@@ -404,31 +404,34 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
 	struct problem *ret_problem)
 {
-	struct many many = {
-		.pks = calloc(n + 1, sizeof *many.pks), .n = n, .infos = ret, .known = ret_known};
+	struct described described = {.pks = calloc(n + 1, sizeof *described.pks),
+		.n = n,
+		.infos = ret,
+		.known = ret_known};
 	struct item_key *keys = calloc(n + 1, sizeof *keys); /* + 1: never of 0 bytes */
 	enum outcome o = OUTCOME_OK;
-	if (many.pks && keys) {
-		process_self(&many.self);
+	if (described.pks && keys) {
+		process_self(&described.self);
 		for (size_t i = 0; i < n; i++) {
-			keys[i] = row_key(ids[i], many.pks[i]);
+			keys[i] = row_key(ids[i], described.pks[i]);
 			ret_known[i] = false;
 		}
-		o = conn->store->ops->get_many(conn, keys, n, limits, note_row, &many, ret_problem);
+		o = conn->store->ops->get_many(
+			conn, keys, n, limits, note_row, &described, ret_problem);
 	} else
 		o = outcome_no_memory(ret_problem);
 	free(keys);
-	free(many.pks);
+	free(described.pks);
 	return o;
 }
 
 void session_close(struct session *session, struct store_conn *conn)
 {
-	const bool lost = lease_is_lost(session->lease);
+	const bool is_lost = lease_is_lost(session->lease);
 	lease_free(session->lease);
 	lease_keeper_free(session->keeper);
 	/* No other thread uses the session any more, so the mutex is not taken. */
-	if (session->locked.begun && !lost && conn) {
+	if (session->locked.begun && !is_lost && conn) {
 		/* Ends the row, so that our unfinished claims are free for the next run at once. If
 		 * this fails, they are free when the lease has expired. */
 		const struct session_info ended = {.state = "ended"};

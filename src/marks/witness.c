@@ -218,7 +218,7 @@ struct missed {
 /* Checks one object. If it is gone, or another has its key, the answer is NOTHING, and its key is
  * added to *missed. If it is encrypted with another key, the answer is also NOTHING, so that other
  * objects are checked. */
-static enum witness_answer show_one(const struct witness_asking *asking,
+static enum witness_answer check_one(const struct witness_asking *asking,
 	const struct witness_wanted *wanted, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
 {
@@ -245,7 +245,7 @@ static enum witness_answer show_one(const struct witness_asking *asking,
 }
 
 /* Checks a few objects of marks that say done, until S3 shows one. */
-static enum witness_answer show_sample(const struct witness_asking *asking,
+static enum witness_answer check_samples(const struct witness_asking *asking,
 	const struct witness_wanted *witness, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
 {
@@ -258,7 +258,7 @@ static enum witness_answer show_sample(const struct witness_asking *asking,
 		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
 			continue; /* the witness was checked already */
 		const struct witness_wanted wanted = {.key = one->key, .etag = one->etag};
-		answer = show_one(asking, &wanted, missed, ret, ret_problem);
+		answer = check_one(asking, &wanted, missed, ret, ret_problem);
 	}
 	return answer;
 }
@@ -274,9 +274,9 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 	struct bucket_row now;
 	enum witness_answer answer = WITNESS_NOTHING;
 	if (*witness.key)
-		answer = show_one(asking, &witness, &missed, ret, ret_problem);
+		answer = check_one(asking, &witness, &missed, ret, ret_problem);
 	if (answer == WITNESS_NOTHING && !has_id)
-		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
+		answer = check_samples(asking, &witness, &missed, ret, ret_problem);
 	if (answer == WITNESS_NOTHING && *missed.encrypted.text) {
 		*ret_problem = missed.encrypted;
 		answer = WITNESS_NO_ANSWER;

@@ -112,7 +112,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
 	/* An object that is absent, or has other content than was stored under its key, is lost. If
-	 * nothing can be compared (PROOF_UNKNOWN), it is not. `true`: HEAD shows the size. */
+	 * nothing can be compared (PROOF_UNKNOWN), it is not. */
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		const struct s3_target target = {.key = keys[i]};
 		o = s3_head_object(

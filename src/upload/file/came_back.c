@@ -58,8 +58,8 @@ static bool read_again(
 		chunk = n - at < CHECK_CHUNK ? n - at : CHECK_CHUNK;
 		for (size_t i = 0; i < chunk; i++)
 			keys[i] = (*places[at + i])->key;
-		is_read = known_read(known, keys, chunk, at + chunk == n, ret + at, &problem) ==
-			  OUTCOME_OK;
+		const bool is_last = at + chunk == n;
+		is_read = known_read(known, keys, chunk, is_last, ret + at, &problem) == OUTCOME_OK;
 	}
 	if (!is_read) /* each claim will read the mark of its file */
 		log_info("reading marks again: %s", problem.text);

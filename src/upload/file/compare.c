@@ -29,7 +29,6 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	/* The object was sent whole, or the size of its parts is unknown. */
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
-	/* `true`, here and below: the size of the object is known, and is compared as well. */
 	*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, SIZE_KNOWN);
 	return STEP_NEXT;
 }
