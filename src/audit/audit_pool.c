@@ -2,7 +2,7 @@
  * of a pool take them. Each thread has connections of its own. For forget and gc, audit_pool_walk()
  * adds all marks below a prefix. The commands decide how a mark or an object is treated.
  *
- * bucket_is_known() is here as well. Each of these commands calls it before it draws conclusions
+ * audit_check_bucket() is here as well. Each of these commands calls it before it draws conclusions
  * from a missing object. */
 #include "audit/audit_pool.h"
 #include "aws/retry.h"
@@ -39,7 +39,7 @@ bool audit_mark_key(const char *object_key, size_t suffix_index,
 	return true;
 }
 
-enum outcome bucket_is_known(const struct audit_place *place, const struct audit_conns *conns,
+enum outcome audit_check_bucket(const struct audit_place *place, const struct audit_conns *conns,
 	struct problem *ret_problem)
 {
 	struct bucket_row row;

@@ -18,7 +18,7 @@ struct audit_place {
 	struct store *store; /* NULL: no marks are needed */
 	const struct mark_space *space;
 	struct s3 *s3; /* NULL: no objects are needed */
-	/* For bucket_is_known(): a list that ends in NULL. Each of its headers has a key of the
+	/* For audit_check_bucket(): a list that ends in NULL. Each of its headers has a key of the
 	 * caller's own that objects may be encrypted with. NULL: there is no such key. */
 	const struct s3_headers *const *keys;
 	struct call_limits limits; /* limits of each request */
@@ -47,7 +47,7 @@ bool audit_mark_key(const char *object_key, size_t suffix_index,
  * OK: it is that bucket. ABSENT: no mark says done, so there is no object to check. SETUP: it is
  * another bucket, or S3 does not show which one it is. ABANDONED: the limits of the place ended it.
  * Any other outcome is that of reading the row of the bucket. All but OK have a sentence. */
-enum outcome bucket_is_known(const struct audit_place *place, const struct audit_conns *conns,
+enum outcome audit_check_bucket(const struct audit_place *place, const struct audit_conns *conns,
 	struct problem *ret_problem);
 
 /* The work on each item, for audit_pool_init() and audit_pool_walk(). */

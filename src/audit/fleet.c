@@ -24,7 +24,7 @@ const char *fleet_state_name(enum fleet_state state)
 
 /* Whether the last run has reported its end in the row of the job, or the row names no session at
  * all. */
-static bool has_reported(const struct job_row *row)
+static bool has_reported_end(const struct job_row *row)
 {
 	return !*row->session || strcmp(row->session, row->ended_session) == 0;
 }
@@ -36,7 +36,7 @@ static enum fleet_state fleet_state_of(const struct fleet_job *job)
 	const struct session_info *session = &job->session;
 	const int64_t silent_s = job->now_s - session->heard_s;
 	const bool is_open = job->has_session && session->is_open;
-	if (has_reported(row))
+	if (has_reported_end(row))
 		return FLEET_IDLE;
 	if (is_open && !session->is_gone &&
 		silent_s <= (int64_t)(session->lease_ns / NS_PER_S) + LATE_S)
@@ -80,7 +80,7 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 }
 
 /* A page of rows of jobs, and the sessions that decide about some of them: the rows for which
- * has_reported() is false. Several rows may name the same session. */
+ * has_reported_end() is false. Several rows may name the same session. */
 struct page {
 	struct job_row rows[PAGE];
 	size_t id_of[PAGE];              /* for these rows: the index of their session in `ids` */
@@ -102,8 +102,9 @@ static size_t index_of_id(struct page *page, const char *id)
 	return at;
 }
 
-/* Returns the length of HOST and sources in the key of a job without a name; 0 if it has a name. */
-static size_t unnamed_length(const struct job_row *row)
+/* Returns the bytes of HOST and the sources, which stand before the target in the key of a job
+ * without a name. 0: the job has a name. */
+static size_t bytes_before_target(const struct job_row *row)
 {
 	const char *target = NULL;
 	for (const char *at = row->key.text; (at = strstr(at, " s3://")); at++)
@@ -115,16 +116,48 @@ static size_t unnamed_length(const struct job_row *row)
 static bool is_replaced(const struct page *page, size_t i)
 {
 	const struct job_row *row = &page->rows[i];
-	const size_t n = unnamed_length(row);
-	if (!n || row->succeeded_s || row->exit != S3ONCE_EXIT_SETUP)
+	const size_t n = bytes_before_target(row);
+	const bool has_name = !n;
+	if (has_name || row->succeeded_s || row->exit != S3ONCE_EXIT_SETUP)
 		return false;
 	for (size_t j = 0; j < page->n; j++) {
 		const struct job_row *other = &page->rows[j];
-		if (unnamed_length(other) == n && other->succeeded_s >= row->ended_s &&
+		if (bytes_before_target(other) == n && other->succeeded_s >= row->ended_s &&
 			strncmp(other->key.text, row->key.text, n) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* Reads the page of rows that follow `after`, and the sessions that decide about some of them. */
+static enum outcome read_page(struct store_conn *conn, const struct job_key *after,
+	struct page *page, struct problem *ret_problem)
+{
+	/* Limits NULL: both calls go on until their retries are used up. */
+	const enum outcome o =
+		job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	page->n_ids = 0;
+	for (size_t i = 0; i < page->n; i++)
+		if (!has_reported_end(&page->rows[i]))
+			page->id_of[i] = index_of_id(page, page->rows[i].session);
+	return session_describe_many(
+		conn, page->ids, page->n_ids, NULL, page->infos, page->known, ret_problem);
+}
+
+/* Makes and judges the job in row i. */
+static struct fleet_job job_of_row(
+	const struct page *page, size_t i, uint64_t expect_s, int64_t now_s)
+{
+	struct fleet_job job = {.row = page->rows[i], .now_s = now_s};
+	if (!has_reported_end(&job.row)) {
+		job.has_session = page->known[page->id_of[i]];
+		job.session = page->infos[page->id_of[i]];
+	}
+	job.is_replaced = is_replaced(page, i);
+	fleet_judge(expect_s, &job);
+	return job;
 }
 
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
@@ -134,28 +167,14 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	struct page *page = calloc(1, sizeof *page);
 	const struct job_key *after = NULL;
 	struct job_key last;
-	enum outcome o = OUTCOME_OK;
+	enum outcome o;
 	if (!page)
 		return outcome_no_memory(ret_problem);
-	/* Limits NULL: both calls for a page go on until their retries are used up. */
 	do {
-		o = job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
-		page->n_ids = 0;
-		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++)
-			if (!has_reported(&page->rows[i]))
-				page->id_of[i] = index_of_id(page, page->rows[i].session);
-		if (o == OUTCOME_OK)
-			o = session_describe_many(conn, page->ids, page->n_ids, NULL, page->infos,
-				page->known, ret_problem);
+		o = read_page(conn, after, page, ret_problem);
 		const int64_t now_s = store_time_s(conn->store);
 		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++) {
-			struct fleet_job job = {.row = page->rows[i], .now_s = now_s};
-			if (!has_reported(&job.row)) {
-				job.has_session = page->known[page->id_of[i]];
-				job.session = page->infos[page->id_of[i]];
-			}
-			job.is_replaced = is_replaced(page, i);
-			fleet_judge(expect_s, &job);
+			const struct fleet_job job = job_of_row(page, i, expect_s, now_s);
 			o = each(arg, &job, ret_problem);
 		}
 		/* The next page begins after the last key of this one, and takes the place of this

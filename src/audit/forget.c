@@ -74,7 +74,7 @@ enum named { BY_KEY, BY_PREFIX };
  * object is there or the HEAD failed. If the HEAD failed, the mark was reported as FAILED. If the
  * object is there, the mark was reported as KEPT, but only with BY_KEY. ABANDONED: the limits ended
  * the request. Any other outcome, with a sentence: no object can be asked for. */
-static enum outcome look_for_object(
+static enum outcome check_object_is_gone(
 	const struct subject *subject, enum named named, struct problem *ret_problem)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -101,15 +101,18 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 {
 	const struct mark *mark = &subject->mark;
 	const char *not_selected = reason_not_selected(options, mark);
-	const char *protected = reason_protected(mark);
-	if (not_selected && named == BY_KEY)
-		subject_report(subject, FATE_KEPT, not_selected, NULL);
-	else if (!not_selected && protected)
-		subject_report(subject, FATE_KEPT, protected, NULL);
-	if (not_selected || protected)
+	if (not_selected) {
+		if (named == BY_KEY)
+			subject_report(subject, FATE_KEPT, not_selected, NULL);
 		return OUTCOME_OK;
+	}
+	const char *protected = reason_protected(mark);
+	if (protected) {
+		subject_report(subject, FATE_KEPT, protected, NULL);
+		return OUTCOME_OK;
+	}
 	if (options->only_missing) {
-		const enum outcome o = look_for_object(subject, named, ret_problem);
+		const enum outcome o = check_object_is_gone(subject, named, ret_problem);
 		if (o != OUTCOME_ABSENT) /* only ABSENT allows the mark to be forgotten */
 			return o;
 	}

@@ -73,10 +73,10 @@ struct abortion {
 	struct problem problem;
 };
 
-/* Returns whether a request has to end. It has to if the caller's limits end it, or if gc's lease
+/* Whether a request has to end: if the caller's limits end it, or if gc's lease
  * is over. After the lease, another uploader may hold the mark and go on with the upload, which a
  * late request of gc would abort. This function is an abandon() of struct call_limits. */
-static bool has_lost_claim(void *arg)
+static bool request_has_to_end(void *arg)
 {
 	const struct collect_options *options = arg;
 	const struct call_limits *limits = &options->clearing.place.limits;
@@ -85,26 +85,26 @@ static bool has_lost_claim(void *arg)
 	       clock_boot_ns() >= session_lease_ends_ns(options->session);
 }
 
-/* GO_ON: the upload may be aborted, or is gone now. LEAVE: the upload has to stay. ERROR: a service
- * did not answer, with a sentence. */
-enum abort_choice { GO_ON, LEAVE, ERROR };
+/* Whether an upload may be aborted. UNKNOWN: S3 did not answer, with a sentence. */
+enum abort_choice { ABORT_ALLOWED, ABORT_FORBIDDEN, ABORT_UNKNOWN };
 
-/* Looks at the object under the key of the upload. Returns LEAVE if the upload may have become this
- * object, since on some servers an abort then damages the object. That is possible if the object
- * has the size of the file, and is not the done version of the mark. The size of a compressed
- * upload is unknown, so any size counts. */
-static enum abort_choice judge_uploaded_object(struct abortion *a)
+/* Sends a HEAD of the object under the key of the upload. The abort is FORBIDDEN if the upload may
+ * have become this object, since on some servers the abort then damages the object. That is
+ * possible if the object has the size of the file, and is not the done version of the mark. The
+ * size of a compressed upload is unknown, so any size counts. */
+static enum abort_choice choose_abort(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
 	struct s3_object now = {0};
 	const enum outcome o =
 		s3_head_object(a->subject->conns->s3, &target, &a->limits, &now, &a->problem);
 	if (o == OUTCOME_ABSENT)
-		return GO_ON;
+		return ABORT_ALLOWED;
 	if (o != OUTCOME_OK)
-		return ERROR;
+		return ABORT_UNKNOWN;
 	const bool may_be_it = *a->claim.upload.encoding || now.size == a->claim.upload.size;
-	return may_be_it && !judge_is_done_version(&a->claim, &now) ? LEAVE : GO_ON;
+	return may_be_it && !judge_is_done_version(&a->claim, &now) ? ABORT_FORBIDDEN
+								    : ABORT_ALLOWED;
 }
 
 static int count_part(void *arg, const struct s3_part *part)
@@ -122,9 +122,9 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 		count_part, ret_parts, &a->problem);
 }
 
-/* Aborts the upload, up to ABORTS_MAX times, until S3 lists no part of it. GO_ON: the upload is
- * gone. ERROR, with a sentence: the upload may still exist. */
-static enum abort_choice abort_and_await(struct abortion *a)
+/* Aborts the upload, up to ABORTS_MAX times, until S3 lists no part of it. Returns whether the
+ * upload is gone. If not, a->problem has a sentence. */
+static bool abort_until_gone(struct abortion *a)
 {
 	const struct subject *subject = a->subject;
 	unsigned parts;
@@ -133,8 +133,8 @@ static enum abort_choice abort_and_await(struct abortion *a)
 		/* S3 does not know the upload id. That proves that the upload is gone only if this
 		 * is the bucket that the marks know. ABSENT: no mark says done, so there is no
 		 * object to ask S3 for, and the bucket is taken for the right one. */
-		o = bucket_is_known(&subject->clearing->place, subject->conns, &a->problem);
-		return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
+		o = audit_check_bucket(&subject->clearing->place, subject->conns, &a->problem);
+		return o == OUTCOME_OK || o == OUTCOME_ABSENT;
 	}
 	for (unsigned n = 0; n < ABORTS_MAX && o == OUTCOME_OK; n++) {
 		o = s3_abort_upload(
@@ -142,7 +142,7 @@ static enum abort_choice abort_and_await(struct abortion *a)
 		if (o == OUTCOME_OK)
 			o = list_uploaded_parts(a, &parts);
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
-			return GO_ON;
+			return true;
 		if (o == OUTCOME_OK && n + 1 < ABORTS_MAX)
 			o = wait_within(
 				&a->limits, 200U << n, &a->problem); /* waits 0.2 s to 1.6 s */
@@ -150,12 +150,12 @@ static enum abort_choice abort_and_await(struct abortion *a)
 	if (o == OUTCOME_OK)
 		problem_set(&a->problem,
 			"S3 still lists parts of its upload after its abort: run gc again");
-	return ERROR;
+	return false;
 }
 
 /* Aborts the upload of a mark that gc has claimed, ends the claim, and reports the fate of the
  * upload. The mark then says failed. If the upload is gone, the mark no longer names it. Otherwise
- * the mark keeps the upload, and the time of its last change, so that the next gc tries again. */
+ * the mark keeps the upload, and the time of its last change, so that the next gc retries it. */
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
 {
 	struct subject *subject = a->subject;
@@ -164,19 +164,18 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	const char *reason =
 		before->error ? before->error : "its uploader ended before it was done";
 	snprintf(a->object, sizeof a->object, "%s%s", subject->ref.key, a->claim.upload.suffix);
-	enum abort_choice choice = judge_uploaded_object(a);
-	if (choice == GO_ON)
-		choice = abort_and_await(a);
-	if (choice != GO_ON)
+	const enum abort_choice choice = choose_abort(a);
+	const bool is_gone = choice == ABORT_ALLOWED && abort_until_gone(a);
+	if (!is_gone)
 		ref.at_s = before->at_s;
-	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
+	const enum outcome o = mark_fail(&ref, &a->claim, reason, is_gone, ret_problem);
 	/* mark_claim() has moved the upload from the mark to the claim. subject_report() reads it,
 	 * and the state, from the mark. */
 	open_upload_move(&subject->mark.upload, &a->claim.upload);
 	subject->mark.state = before->state;
-	if (o == OUTCOME_OK && choice == GO_ON)
+	if (o == OUTCOME_OK && is_gone)
 		subject_report(subject, FATE_ABORTED, "", NULL);
-	else if (o == OUTCOME_OK && choice == LEAVE)
+	else if (o == OUTCOME_OK && choice == ABORT_FORBIDDEN)
 		subject_report(subject, FATE_KEPT,
 			"an object is there that its upload may have become: the next run looks",
 			NULL);
@@ -193,7 +192,8 @@ static enum outcome collect_upload(
 	const struct collect_options *options, struct subject *subject, struct problem *ret_problem)
 {
 	struct abortion a = {.subject = subject,
-		.limits = {.abandon = has_lost_claim, .abandon_arg = (void *)(uintptr_t)options}};
+		.limits = {
+			.abandon = request_has_to_end, .abandon_arg = (void *)(uintptr_t)options}};
 	const struct call_limits *limits = &options->clearing.place.limits;
 	if (options->clearing.only_show) {
 		subject_report(subject, FATE_ABORTABLE, "", NULL);

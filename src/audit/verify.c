@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* The clock is read only once in this many keys, to see whether progress() is due. */
-#define KEYS_PER_GLANCE 100
+#define KEYS_PER_CLOCK_READ 100
 /* If a subset is given in bytes, its share of all keys is counted in thousand-millionths. This is
  * the `of` of such a subset. */
 #define SHARES 1000000000U
@@ -41,7 +41,7 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 
 /* Sets a subset that is given in bytes to its share of the keys, which is subset->bytes divided by
  * the `total` bytes of all objects. The share is rounded up to at least one of SHARES. */
-static void share_subset(struct verify_subset *subset, uint64_t total)
+static void set_subset_share(struct verify_subset *subset, uint64_t total)
 {
 	const bool is_all = subset->bytes >= total;
 	const double share = is_all ? 1 : (double)subset->bytes / (double)total;
@@ -52,7 +52,7 @@ static void share_subset(struct verify_subset *subset, uint64_t total)
 
 /* If the subset is given in bytes, turns it into a share: of the sizes of the objects of all done
  * marks below the prefix. */
-static enum outcome size_subset(
+static enum outcome resolve_subset_bytes(
 	struct verify *verify, struct store_conn *conn, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = verify->range.prefix};
@@ -71,7 +71,7 @@ static enum outcome size_subset(
 		free(row);
 	}
 	mark_stream_free(stream);
-	share_subset(&verify->subset, total);
+	set_subset_share(&verify->subset, total);
 	return o;
 }
 
@@ -86,7 +86,7 @@ struct merging {
 	bool object_has_mark;           /* a mark of the next object was met */
 	struct verify_tasks tasks;
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* all keys up to this one were merged */
-	uint64_t told_ns;                           /* time of the last call of progress() */
+	uint64_t progress_ns;                       /* time of the last call of progress() */
 };
 
 /* Reads the next mark, and skips those that say forgotten. */
@@ -157,7 +157,8 @@ static bool merge_mark(
 	struct problem problem = {0};
 	if (mark->state != MARK_DONE) {
 		/* Such a mark has a finding of its own, whatever the listing shows. */
-		const enum finding finding = verify_state(verify->place.own.marks, mark, &problem);
+		const enum finding finding =
+			verify_judge_state(verify->place.own.marks, mark, &problem);
 		verify_tasks_report(&merging->tasks, finding, object_key, &problem);
 		return true;
 	}
@@ -220,7 +221,8 @@ enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
 {
 	const struct audit_place *place = &verify->place;
-	struct verify sized = *verify; /* a copy, since size_subset() sets the subset in it */
+	struct verify sized =
+		*verify; /* a copy, since resolve_subset_bytes() sets the subset in it */
 	struct merging *merging = calloc(1, sizeof *merging);
 	struct mark_range range = verify->range;
 	enum outcome o = OUTCOME_LOCAL; /* stays if verify_tasks_init() fails */
@@ -228,12 +230,12 @@ enum outcome verify_run(
 	if (!merging)
 		return outcome_no_memory(ret_problem);
 	merging->verify = &sized;
-	merging->told_ns = clock_boot_ns();
+	merging->progress_ns = clock_boot_ns();
 	range.by_object = true;
 	if (range.after)
 		snprintf(merging->after, sizeof merging->after, "%s", range.after);
 	if (verify_tasks_init(&merging->tasks, &sized, ret_problem))
-		o = size_subset(&sized, place->own.marks, ret_problem);
+		o = resolve_subset_bytes(&sized, place->own.marks, ret_problem);
 	if (o == OUTCOME_OK) {
 		merging->objects =
 			object_stream_new(place->own.s3, range.prefix, range.after, &place->limits);
@@ -249,9 +251,9 @@ enum outcome verify_run(
 		goes_on = !limits_are_over(&place->limits) &&
 			  merge_next_key(merging, &o, ret_problem);
 		/* 0: the clock is not read after this key */
-		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
-		if (now_ns >= merging->told_ns + NS_PER_S) {
-			merging->told_ns = now_ns;
+		const uint64_t now_ns = n % KEYS_PER_CLOCK_READ ? 0 : clock_boot_ns();
+		if (now_ns >= merging->progress_ns + NS_PER_S) {
+			merging->progress_ns = now_ns;
 			verify_tasks_progress(&merging->tasks);
 		}
 	}
@@ -299,7 +301,7 @@ static struct packed_mark *row_of_entry(
 enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
 	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem)
 {
-	struct verify sized = *verify; /* a copy, since share_subset() sets the subset in it */
+	struct verify sized = *verify; /* a copy, since set_subset_share() sets the subset in it */
 	struct verify_tasks tasks;
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
@@ -314,7 +316,7 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 		 * second reading, below. */
 		while (manifest_reader_next(reader, &entry, &ignored) > 0)
 			total += entry.size;
-		share_subset(&sized.subset, total);
+		set_subset_share(&sized.subset, total);
 		manifest_reader_free(reader);
 		r = manifest_reader_new(fd, &reader, ret_problem);
 	}

@@ -152,5 +152,5 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
  * UNSENT or ERROR with a sentence. For a mark that says done, it returns UNFINISHED, and the caller
  * has to check the object. A claimed mark needs a request for its session; `marks` is NULL for a
  * manifest, which has no such marks. */
-enum finding verify_state(
+enum finding verify_judge_state(
 	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem);

@@ -62,7 +62,7 @@ static bool is_at_work(struct store_conn *marks, const struct mark *mark)
 	return o == OUTCOME_OK ? session.is_open && !session.is_gone : o != OUTCOME_ABSENT;
 }
 
-enum finding verify_state(
+enum finding verify_judge_state(
 	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem)
 {
 	switch (mark->state) {
@@ -93,7 +93,7 @@ enum finding verify_state(
 
 /* Returns "its mark" or the like: the thing that the object is compared with, as the subject of a
  * clause. */
-static const char *counterpart(const struct inspection *look)
+static const char *counterpart_name(const struct inspection *look)
 {
 	return look->verify->place.store ? "its mark" : "the manifest";
 }
@@ -103,12 +103,12 @@ static void explain_other_sum(
 	struct inspection *look, const struct s3_sum *server_sum, const struct s3_sum *recorded)
 {
 	problem_set(&look->problem, "its content differs: S3 has the %s %s, and %s %s",
-		checksum_kinds[server_sum->kind].name, server_sum->text, counterpart(look),
+		checksum_kinds[server_sum->kind].name, server_sum->text, counterpart_name(look),
 		recorded->text);
 }
 
 /* Compares the HEAD with the values recorded of the object. If they differ, sets a sentence. */
-static enum proof compare_shown(
+static enum proof compare_with_recorded(
 	struct inspection *look, const struct recorded *recorded, const struct s3_object *object)
 {
 	const struct s3_sum recorded_sum = recorded_sum_like(recorded, &object->sum);
@@ -129,13 +129,13 @@ static enum proof compare_shown(
 		problem_set(&look->problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
 			"--download compares the content",
-			counterpart(look));
+			counterpart_name(look));
 	return is_same;
 }
 
 /* Reads the object and compares its content. OK: the finding is SAME, DIFFERS or ERROR, and the
  * problem is the sentence of the finding. Any other outcome: the object could not be read. */
-static enum outcome download(struct inspection *look, const struct recorded *recorded,
+static enum outcome compare_by_download(struct inspection *look, const struct recorded *recorded,
 	const struct s3_target *target, const struct s3_object *object)
 {
 	struct problem *problem = &look->problem;
@@ -153,14 +153,16 @@ static enum outcome download(struct inspection *look, const struct recorded *rec
 	/* The next two errors are about this object alone. They are its finding, and the outcome is
 	 * OK, so that the run goes on. */
 	look->finding = FINDING_ERROR;
-	if (!kinds)
-		return outcome_error(problem, OUTCOME_OK,
-			"%s has no checksum that its content can be compared with",
-			counterpart(look));
+	if (!kinds) {
+		problem_set(problem, "%s has no checksum that its content can be compared with",
+			counterpart_name(look));
+		return OUTCOME_OK;
+	}
 	const int error = digest_init(&digest, kinds);
-	if (error)
-		return outcome_error(problem, OUTCOME_OK, "its checksum cannot be computed: %s",
-			strerror(-error));
+	if (error) {
+		problem_set(problem, "its checksum cannot be computed: %s", strerror(-error));
+		return OUTCOME_OK;
+	}
 	const enum outcome o = object_read(&reading, &is_replaced, problem);
 	digest_finish(&digest, &sums);
 	digest_clear(&digest);
@@ -169,7 +171,7 @@ static enum outcome download(struct inspection *look, const struct recorded *rec
 		return o;
 	const bool is_same = !is_replaced && recorded_matches_bytes(recorded, &sums) == PROOF_YES;
 	look->finding = is_same ? FINDING_SAME : FINDING_DIFFERS;
-	if (is_same || is_replaced) /* that it was replaced is in the sentence already */
+	if (is_same || is_replaced) /* object_read() has set the sentence about the replacement */
 		return OUTCOME_OK;
 	const struct s3_sum recorded_sum = mark_sum_parse(recorded->sum);
 	struct s3_sum read_sum = {.kind = recorded_sum.kind};
@@ -182,9 +184,9 @@ static enum outcome download(struct inspection *look, const struct recorded *rec
 	}
 	/* No recorded checksum differs, so the difference is in the etag, which is an MD5. */
 	hex_encode(sums.md5, sizeof sums.md5, md5);
-	return outcome_error(problem, OUTCOME_OK,
-		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
-		recorded->etag);
+	problem_set(problem, "its content differs: its MD5 is %s, and was %s when it was uploaded",
+		md5, recorded->etag);
+	return OUTCOME_OK;
 }
 
 /* Sends a HEAD of the object, and compares it with its done mark, or with the entry of a manifest,
@@ -202,12 +204,12 @@ static enum outcome compare_with_head(
 	enum outcome o = s3_head_object(
 		look->conns->s3, &target, &look->verify->place.limits, &object, &look->problem);
 	if (o == OUTCOME_OK) {
-		const enum proof is_same = compare_shown(look, &recorded, &object);
+		const enum proof is_same = compare_with_recorded(look, &recorded, &object);
 		look->finding = is_same == PROOF_YES                          ? FINDING_SAME
 				: is_same == PROOF_UNKNOWN && !*recorded.etag ? FINDING_ERROR
 									      : FINDING_DIFFERS;
 		if (is_same != PROOF_NO && look->verify->by == VERIFY_BY_DOWNLOAD)
-			o = download(look, &recorded, &target, &object);
+			o = compare_by_download(look, &recorded, &target, &object);
 	}
 	if (o == OUTCOME_ABSENT) { /* ABSENT from the HEAD, or from the download after it */
 		look->finding = FINDING_MISSING;
@@ -232,7 +234,7 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
 		struct packed_mark *now = NULL;
-		look->finding = verify_state(look->conns->marks, &mark, &look->problem);
+		look->finding = verify_judge_state(look->conns->marks, &mark, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
 		/* Only a difference has to be confirmed, and only for marks: a manifest does not

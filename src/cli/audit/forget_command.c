@@ -116,7 +116,7 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 	signals_count("s3once: stopping\n");
 	bool ok = audit_open(frame, urls->bucket, needs_s3, &f->bucket);
 	if (ok && needs_s3)
-		ok = bucket_is_known(&f->bucket.place, &f->bucket.place.own, &frame->problem) ==
+		ok = audit_check_bucket(&f->bucket.place, &f->bucket.place.own, &frame->problem) ==
 		     OUTCOME_OK;
 	for (int i = 0; i < frame->n && ok; i++)
 		ok = forget_operand(f, urls[i].key) == OUTCOME_OK;

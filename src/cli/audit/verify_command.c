@@ -351,8 +351,8 @@ static int print_end(struct verification *v, int failure, const struct problem *
  * different. If the key of the URL is that of a mark or of the object of a mark, only that mark is
  * compared, as in `status`.
  *
- * If bucket_is_known() was stopped (ABANDONED), verify_run() is called all the same: it notices the
- * stop at once, and sets v->end. */
+ * If audit_check_bucket() was stopped (ABANDONED), verify_run() is called all the same: it notices
+ * the stop at once, and sets v->end. */
 static int verify_marks(struct verification *v)
 {
 	struct verify *verify = &v->verify;
@@ -364,7 +364,7 @@ static int verify_marks(struct verification *v)
 		verify->place = bucket.place;
 		verify->headers = v->frame->headers;
 		signals_count("s3once: stopping\n");
-		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
+		enum outcome o = audit_check_bucket(&bucket.place, &bucket.place.own, &problem);
 		enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
 		/* A key that is "" or ends in a '/' is the prefix itself, and names no one mark. */
 		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
