@@ -277,7 +277,7 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	}
 	if (!in_host) {
 		text_add(url, "/");
-		uri_encode(url, bucket, n, false);
+		uri_encode(url, bucket, n);
 	}
 	return NULL;
 }

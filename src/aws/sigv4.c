@@ -22,7 +22,7 @@ void sigv4_cache_wipe(struct sigv4_cache *cache)
 	OPENSSL_cleanse(cache, sizeof *cache);
 }
 
-void uri_encode(struct text *ret, const char *s, size_t n, bool keep_slash)
+static void encode_bytes(struct text *ret, const char *s, size_t n, bool keep_slash)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	size_t plain = 0; /* beginning of a run of unescaped characters */
@@ -36,6 +36,16 @@ void uri_encode(struct text *ret, const char *s, size_t n, bool keep_slash)
 		plain = i + 1;
 	}
 	text_add_bytes(ret, s + plain, n - plain);
+}
+
+void uri_encode(struct text *ret, const char *s, size_t n)
+{
+	encode_bytes(ret, s, n, false);
+}
+
+void uri_encode_path(struct text *ret, const char *s, size_t n)
+{
+	encode_bytes(ret, s, n, true);
 }
 
 int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65])

@@ -49,5 +49,7 @@ struct sigv4_request {
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization);
 
-/* Adds s, with every byte except A-Z a-z 0-9 - . _ ~ written as %XX. '/' is kept if keep_slash. */
-void uri_encode(struct text *ret, const char *s, size_t n, bool keep_slash);
+/* Adds s, with every byte except A-Z a-z 0-9 - . _ ~ written as %XX. */
+void uri_encode(struct text *ret, const char *s, size_t n);
+/* Likewise, but each '/' is kept. */
+void uri_encode_path(struct text *ret, const char *s, size_t n);

@@ -252,9 +252,8 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 			"break, which cannot stand in such a list",
 			quote(entry->version_id).text);
 	text_addf(ret, "%s,", entry->bucket);
-	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest").
-	 * `true`: each '/' is kept. */
-	uri_encode(ret, entry->key, strlen(entry->key), true);
+	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). */
+	uri_encode_path(ret, entry->key, strlen(entry->key));
 	if (has_version)
 		text_addf(ret, ",%s", entry->version_id);
 	return true;

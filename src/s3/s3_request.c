@@ -209,7 +209,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 	text_reset(&conn->body);
 	if (target) {
 		text_add_char(&conn->path, '/');
-		uri_encode(&conn->path, target->key, strlen(target->key), 1); /* keeps each '/' */
+		uri_encode_path(&conn->path, target->key, strlen(target->key));
 		add_settings(request, target);
 	}
 	if (s3->expected_owner)
@@ -226,7 +226,7 @@ void s3_request_query(struct s3_request *request, const char *name, const char *
 	text_add(query, query->len ? "&" : "");
 	text_add(query, name);
 	text_add_char(query, '=');
-	uri_encode(query, value, strlen(value), 0); /* encodes a '/', too */
+	uri_encode(query, value, strlen(value));
 }
 
 void s3_request_upload(struct s3_request *request, const char *upload_id)

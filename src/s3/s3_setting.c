@@ -237,8 +237,8 @@ static int read_tag(struct setting_reading *r)
 		count_characters(equals + 1, rest) > TAG_VALUE_MAX)
 		return refuse(
 			r, "is not a tag: a key has at most 128 characters of UTF-8, a value 256");
-	uri_encode(&r->name, r->value, key, 0); /* encodes a '/', too */
-	uri_encode(&r->result, equals + 1, rest, 0);
+	uri_encode(&r->name, r->value, key);
+	uri_encode(&r->result, equals + 1, rest);
 	return 0;
 }
 

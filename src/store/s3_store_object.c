@@ -10,7 +10,7 @@ static void add_escaped(struct text *name, const char *part)
 {
 	const bool has_dot = *part == '.';
 	text_add(name, has_dot ? "%2E" : "");
-	uri_encode(name, part + has_dot, strlen(part + has_dot), false);
+	uri_encode(name, part + has_dot, strlen(part + has_dot));
 }
 
 enum outcome s3_store_name(const struct s3_store *store, struct item_key key,

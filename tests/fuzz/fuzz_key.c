@@ -12,7 +12,7 @@ static void through_path(const char *key, int n)
 {
 	struct text path = TEXT(3 * KEY_BYTES_MAX + 3);
 	int bytes = 0;
-	uri_encode(&path, key, (size_t)n, true);
+	uri_encode_path(&path, key, (size_t)n);
 	ENSURE(path.error == 0);
 	const char *allowed =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/%";
@@ -36,7 +36,7 @@ static void through_xml(char *key, size_t n, bool encoded)
 	text_addf(&xml, "<ListMultipartUploadsResult><EncodingType>%s</EncodingType><Upload><Key>",
 		encoded ? "url" : "");
 	if (encoded)
-		uri_encode(&xml, key, n, false);
+		uri_encode(&xml, key, n);
 	else
 		for (size_t i = 0; i < n; i++)
 			text_addf(&xml, strchr("<>&\r", key[i]) ? "&#%d;" : "%c", key[i]);

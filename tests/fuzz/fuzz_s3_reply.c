@@ -43,7 +43,7 @@ static int add_upload(void *arg, const struct s3_upload *upload)
 	ENSURE(*upload->upload_id && upload->initiated_s >= 0);
 	clock_format_iso(upload->initiated_s, initiated);
 	text_add(arg, "<Upload><Key>");
-	uri_encode(arg, upload->key, strlen(upload->key), true);
+	uri_encode_path(arg, upload->key, strlen(upload->key));
 	text_add(arg, "</Key><UploadId>");
 	add_xml(arg, upload->upload_id);
 	text_addf(arg, "</UploadId><Initiated>%s</Initiated></Upload>", initiated);

@@ -31,7 +31,7 @@ static int sign(const json_t *line, struct sigv4_cache *cache)
 	char date[17];
 	clock_format_amz(json_integer_value(json_object_get(line, "time")), date);
 	const json_t *key = json_object_get(line, "key");
-	uri_encode(&path, json_string_value(key), json_string_length(key), 1);
+	uri_encode_path(&path, json_string_value(key), json_string_length(key));
 	const struct sigv4_request request = {.method = string(line, "method"),
 		.path = text_string(&path),
 		.query = string(line, "query"),

@@ -206,9 +206,9 @@ int credentials_sso(
 		error = sso_url(loader, "portal.sso", session.region, loader->options.sso_endpoint,
 			"/federation/credentials?account_id=", &url, ret_problem);
 	if (error == 0) {
-		uri_encode(&url, account, strlen(account), false);
+		uri_encode(&url, account, strlen(account));
 		text_add(&url, "&role_name=");
-		uri_encode(&url, role, strlen(role), false);
+		uri_encode(&url, role, strlen(role));
 		error = sso_token_get(loader, &session, &line, ret_problem);
 	}
 	/* A token with a line break would add a header of its own to the request. */

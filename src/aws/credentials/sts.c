@@ -21,7 +21,7 @@ static void add_parameter(struct text *body, const char *name, const char *value
 	if (!value)
 		return;
 	text_addf(body, "%s%s=", body->len ? "&" : "", name);
-	uri_encode(body, value, strlen(value), false);
+	uri_encode(body, value, strlen(value));
 }
 
 /* Sends the request, signed for this time unless `by` is NULL. Returns as credentials_http() does,
