@@ -21,10 +21,10 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* number of attempts that count (may_try_again()) */
+	unsigned attempts; /* number of attempts that count (may_retry()) */
 	unsigned waits; /* number of waits so far that make the next one longer (next_wait_ms()) */
-	uint64_t began_ns, waited_ns; /* beginning of the call, and of its last wait */
-	uint64_t wait_ns;             /* intended length of that wait */
+	uint64_t began_ns, wait_began_ns; /* beginning of the call, and of its last wait */
+	uint64_t wait_ns;                 /* intended length of that wait */
 	uint64_t failed_ns;   /* time of the last failure, as fails_too_long() counts it; 0: none */
 	uint64_t failing_ns;  /* time since the first of these failures */
 	unsigned cost;        /* tokens of the retry quota that the last wait took */
@@ -65,32 +65,11 @@ static uint64_t retry_after_ms(const struct call_run *run)
 	return wait_ms < RETRY_AFTER_MAX_MS ? wait_ms : RETRY_AFTER_MAX_MS;
 }
 
-/* Returns the wait before the next attempt, in ms. Counts the wait, and takes the tokens of the
- * retry from the quota. */
-static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
+/* Returns the wait, in ms, cut to the time that the limits of the call leave. */
+static uint64_t shorten_wait_ms(const struct call_run *run, uint64_t now_ns, uint64_t ms)
 {
-	struct service *service = run->conn->service;
 	const struct call_limits *limits = &run->call->limits;
-	const uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
-	const uint64_t asked_ms = retry_after_ms(run); /* the server's request */
-	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* Each wait makes the next one longer, except in one case: this request is throttled, but
-	 * the service has accepted others since the last wait of this request began. The service
-	 * then has room for some requests, and longer waits would only let the others go first.
-	 * The first wait of a throttled request is never counted, since waited_ns is still 0. */
-	const bool accepts_others = atomic_load(&service->pace.success_ns) >= run->waited_ns;
-	if (!is_throttled || !accepts_others)
-		run->waits++;
-	run->waited_ns = now_ns;
-	/* retry_backoff_ms() counts from 0. */
-	uint64_t ms =
-		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
-	ms = ms > asked_ms ? ms : asked_ms;
-	/* Throttling takes no tokens. If the quota has too few for any other retry, this one waits
-	 * 10 to 20 s longer, so that many failing calls do not flood the service. */
-	run->cost = (!is_throttled && retry_quota_take(&service->quota)) ? RETRY_COST : 0;
-	if (!is_throttled && !run->cost)
-		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
+	const uint64_t end_ns = limits->deadline_ns;
 	/* Waits for at most half of the time that is left before the deadline, so that the next
 	 * attempt comes in time. */
 	const uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
@@ -101,9 +80,38 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	const uint64_t failed_ms = limits->failed_ms + run->failing_ns / NS_PER_MS;
 	const uint64_t left_ms =
 		limits->patience_ms > failed_ms ? limits->patience_ms - failed_ms : 0;
-	if ((run->failed_ns || run->is_down) && limits->patience_ms && ms > left_ms)
-		ms = left_ms;
-	/* Only the server may ask for a wait that is longer than these two limits. */
+	const bool is_failing = run->failed_ns || run->is_down;
+	return is_failing && limits->patience_ms && ms > left_ms ? left_ms : ms;
+}
+
+/* Returns the wait before the next attempt, in ms. Counts the wait, and takes the tokens of the
+ * retry from the quota. */
+static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
+{
+	struct service *service = run->conn->service;
+	const uint64_t now_ns = clock_boot_ns();
+	const uint64_t asked_ms = retry_after_ms(run); /* the server's request */
+	const bool is_throttled = retry == RETRY_THROTTLE;
+	/* Each wait makes the next one longer, except in one case: this request is throttled, but
+	 * the service has accepted others since the last wait of this request began. The service
+	 * then has room for some requests, and longer waits would only let the others go first.
+	 * The first wait of a throttled request is never counted, since wait_began_ns is still 0.
+	 */
+	const bool accepts_others = atomic_load(&service->pace.success_ns) >= run->wait_began_ns;
+	if (!is_throttled || !accepts_others)
+		run->waits++;
+	run->wait_began_ns = now_ns;
+	/* retry_backoff_ms() counts from 0. */
+	uint64_t ms =
+		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
+	ms = ms > asked_ms ? ms : asked_ms;
+	/* Throttling takes no tokens. If the quota has too few for any other retry, this one waits
+	 * 10 to 20 s longer, so that many failing calls do not flood the service. */
+	run->cost = (!is_throttled && retry_quota_take(&service->quota)) ? RETRY_COST : 0;
+	if (!is_throttled && !run->cost)
+		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
+	ms = shorten_wait_ms(run, now_ns, ms);
+	/* Only the server may ask for a wait that is longer than the limits of the call. */
 	return ms > asked_ms ? ms : asked_ms;
 }
 
@@ -162,10 +170,12 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 static unsigned max_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;
-	const unsigned asked = run->call->limits.attempts;
-	const unsigned max = asked ? asked : service->options.settings->attempts;
-	const bool is_cut = run->may_be_misspelt && !asked && max > MISSPELT_ATTEMPTS;
-	return is_cut ? MISSPELT_ATTEMPTS : max;
+	const unsigned by_caller = run->call->limits.attempts;
+	const unsigned by_settings = service->options.settings->attempts;
+	if (by_caller)
+		return by_caller;
+	return run->may_be_misspelt && by_settings > MISSPELT_ATTEMPTS ? MISSPELT_ATTEMPTS
+								       : by_settings;
 }
 
 /* Returns whether another attempt may follow the one that failed. Counts the failed one, unless the
@@ -175,7 +185,7 @@ static unsigned max_attempts(const struct call_run *run)
  * While the patience lasts, it excuses attempts that were throttled or could not connect. The
  * patience begins with the call, or when the service last accepted any request, whichever is later.
  */
-static bool may_try_again(struct call_run *run, enum retry_class retry)
+static bool may_retry(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
 	const uint64_t patience_ms = run->call->limits.patience_ms;
@@ -183,7 +193,7 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
 	const bool has_patience = clock_boot_ns() - since_ns < patience_ms * NS_PER_MS;
 	const unsigned max = max_attempts(run);
-	if (has_patience && run->is_down && !atomic_exchange(&service->is_said_down, true))
+	if (has_patience && run->is_down && !atomic_exchange(&service->reported_down, true))
 		log_warning("%s; trying again for up to %llu s (--give-up-after)",
 			run->problem.text, (unsigned long long)(patience_ms / 1000));
 	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
@@ -197,7 +207,7 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 /* Whether this call has failed for as long as the patience lasts, with or without replies, counted
  * from the end of its first failure. A later attempt counts for no longer than a request may be
  * silent, since a large body may have moved for hours before its connection broke. A call without
- * patience has no such limit. may_try_again() handles a service that cannot be reached. */
+ * patience has no such limit. may_retry() handles a service that cannot be reached. */
 static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
@@ -223,8 +233,8 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 		return false;
 	if (retry == RETRY_CLOCK || retry == RETRY_CREDENTIALS || retry == RETRY_REGION)
 		return correct_before_retry(run, verdict);
-	/* may_try_again() counts the attempt, and fails_too_long() notes the first failure. */
-	if (!may_try_again(run, retry) || fails_too_long(run, retry))
+	/* may_retry() counts the attempt, and fails_too_long() notes the first failure. */
+	if (!may_retry(run, retry) || fails_too_long(run, retry))
 		return false;
 	if (retry == RETRY_DIGEST && run->retried[retry]) /* damaged bytes are sent again once */
 		return false;
@@ -306,6 +316,22 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	return error;
 }
 
+/* Notes the Date of the reply, and by it the server's time. */
+static void note_date(struct call_run *run, const struct call_request *sent)
+{
+	struct service_conn *conn = run->conn;
+	const char *date = http_reply_header(run->reply, "date");
+	/* Parses the Date only if it differs from the last one. Many replies have the same second,
+	 * and parsing a date takes long. */
+	if (date && (!*conn->date || strcmp(conn->date, date) != 0)) {
+		conn->date_s = clock_parse_http_date(date);
+		snprintf(conn->date, sizeof conn->date, "%s", date);
+	}
+	run->date_s = date ? conn->date_s : -1;
+	if (run->date_s >= 0)
+		service_saw_date(conn->service, run->date_s, sent->signed_ns);
+}
+
 /* Returns the verdict on the attempt. Notes the server's time, and in `run` the error in the reply
  * and the problem that explains it. */
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
@@ -320,16 +346,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	run->date_s = -1;
 	if (error)
 		return classify(&attempt);
-	const char *date = http_reply_header(run->reply, "date");
-	/* Parses the Date only if it differs from the last one. Many replies have the same second,
-	 * and parsing a date takes long. */
-	if (date && (!*conn->date || strcmp(conn->date, date) != 0)) {
-		conn->date_s = clock_parse_http_date(date);
-		snprintf(conn->date, sizeof conn->date, "%s", date);
-	}
-	run->date_s = date ? conn->date_s : -1;
-	if (run->date_s >= 0)
-		service_saw_date(service, run->date_s, sent->signed_ns);
+	note_date(run, sent);
 	attempt.status = run->reply->status;
 	/* A reply cannot be understood if has_error is negative, or if it is successful and yet has
 	 * an error, but one without a code. */
@@ -483,8 +500,8 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
 		/* All threads pass here, and atomic_load() is cheaper than atomic_exchange(). */
-		if (atomic_load(&service->is_said_down) &&
-			atomic_exchange(&service->is_said_down, false))
+		if (atomic_load(&service->reported_down) &&
+			atomic_exchange(&service->reported_down, false))
 			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
 		/* Gives back the tokens of the last retry, and 1 for the success. */
 		retry_quota_refill(&service->quota, run.cost + 1);

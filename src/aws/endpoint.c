@@ -32,14 +32,11 @@ static const struct {
 	{CURLUPART_FRAGMENT, "it must not carry a fragment"},
 };
 
-int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
+/* Returns the fault of a URL that curl has parsed with this result, or NULL. */
+static const char *fault_of_url(const char *url, CURLU *parsed, CURLUcode code)
 {
-	CURLU *parsed = curl_url();
-	char *scheme = NULL, *host = NULL, *whole = NULL, *copy = NULL;
-	const char *why = NULL;
-	if (!parsed)
-		return -ENOMEM;
-	const CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	char *scheme = NULL, *host = NULL;
+	const char *fault = NULL;
 	/* If curl refuses the URL, it has no parts to examine. Its text and curl's error show the
 	 * fault. */
 	bool has_host = !strstr(url, ":///"); /* curl would take the path for the host */
@@ -50,45 +47,60 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 		has_host = has_host && !curl_url_get(parsed, CURLUPART_HOST, &host, 0) && host[0];
 	}
 	if (!is_graphic(url))
-		why = "it has a character that is not allowed in a URL";
+		fault = "it has a character that is not allowed in a URL";
 	else if (!has_host)
-		why = "it has no host";
+		fault = "it has no host";
 	else if (!is_http)
-		why = "it must begin with http:// or https://";
+		fault = "it must begin with http:// or https://";
 	else if (code)
-		why = "it is not a URL like https://HOST:PORT";
+		fault = "it is not a URL like https://HOST:PORT";
 	else if (!is_graphic(host)) /* %XX, which curl decodes */
-		why = "its host has a character that is not allowed there";
-	for (size_t i = 0; !why && i < sizeof unwanted / sizeof *unwanted; i++) {
+		fault = "its host has a character that is not allowed there";
+	for (size_t i = 0; !fault && i < sizeof unwanted / sizeof *unwanted; i++) {
 		char *part = NULL;
 		if (curl_url_get(parsed, unwanted[i].part, &part, 0) == CURLUE_OK)
-			why = unwanted[i].why;
+			fault = unwanted[i].why;
 		curl_free(part);
-	}
-	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
-	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
-	/* From here on curl and strdup() fail only when memory runs out, and `copy` is NULL
-	 * then. */
-	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
-		copy = strdup(whole);
-	if (copy) {
-		/* Writes the host, which is behind "://", in lower case, and removes slashes at the
-		 * end. */
-		size_t n = strlen(copy);
-		for (char *c = copy + strlen(scheme) + 3; *c && *c != '/'; c++)
-			*c = (*c >= 'A' && *c <= 'Z') ? (char)(*c - 'A' + 'a') : *c;
-		while (copy[n - 1] == '/')
-			copy[--n] = '\0';
-		why = n > URL_MAX_BYTES ? "it is too long" : NULL;
 	}
 	curl_free(scheme);
 	curl_free(host);
+	return fault;
+}
+
+/* Writes the host in lower case, and removes slashes at the end. Returns the length of the URL. */
+static size_t normalise_url(char *url)
+{
+	size_t n = strlen(url);
+	for (char *c = strstr(url, "://") + 3; *c && *c != '/'; c++)
+		*c = (*c >= 'A' && *c <= 'Z') ? (char)(*c - 'A' + 'a') : *c;
+	while (url[n - 1] == '/')
+		url[--n] = '\0';
+	return n;
+}
+
+int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
+{
+	CURLU *parsed = curl_url();
+	char *whole = NULL, *copy = NULL;
+	if (!parsed)
+		return -ENOMEM;
+	const CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	const char *fault = fault_of_url(url, parsed, code);
+	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
+	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
+	/* If the URL has no fault, curl and strdup() fail only when memory runs out, and `copy` is
+	 * NULL then. */
+	if (!fault &&
+		curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
+		copy = strdup(whole);
+	if (copy && normalise_url(copy) > URL_MAX_BYTES)
+		fault = "it is too long";
 	curl_free(whole);
 	curl_url_cleanup(parsed);
-	if (why) {
+	if (fault) {
 		free(copy);
 		return problem_error(ret_problem, -EINVAL, "the endpoint URL %s cannot be used: %s",
-			quote_url(url).text, why);
+			quote_url(url).text, fault);
 	}
 	*ret = copy;
 	return copy ? 0 : -ENOMEM;
@@ -206,7 +218,7 @@ static void add_s3_host(
 /* Writes the URL of an access point, and sets the region and the name to sign for, which its ARN
  * determines. This function and bucket_url(), s3_url() and other_url() return NULL, or the fault of
  * the question. */
-static const char *access_point(const struct endpoint_question *question,
+static const char *access_point_url(const struct endpoint_question *question,
 	const struct endpoint_arn *arn, struct text *url, struct endpoint *ret)
 {
 	const struct endpoint_terms *terms = &question->terms;
@@ -296,7 +308,7 @@ static const char *s3_url(const struct endpoint_question *question, const struct
 		strcmp(endpoint_partition(question->region), "aws-cn") == 0)
 		return "S3 has no FIPS endpoints in China";
 	if (question->bucket)
-		return arn ? access_point(question, arn, url, ret) : bucket_url(question, url);
+		return arn ? access_point_url(question, arn, url, ret) : bucket_url(question, url);
 	terms.accelerate = false; /* only requests about a bucket can be accelerated */
 	text_add(url, question->custom ? question->custom : "https://");
 	if (!question->custom)

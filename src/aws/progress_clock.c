@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_NS   (20 * NS_PER_MS) /* the shortest time between two counts */
-#define PASSED_NS NS_PER_S         /* the most that counts between two calls */
+#define COUNT_NS      (20 * NS_PER_MS) /* the shortest time between two counts */
+#define PASSED_MAX_NS NS_PER_S         /* the most that counts between two calls */
 /* a failed request is retried within this time and two requests */
 #define PAUSE_NS (60 * NS_PER_S)
 
@@ -22,7 +22,7 @@ void progress_clear(struct progress_clock *clock)
 	uv_mutex_destroy(&clock->locked.mutex);
 }
 
-void progress_limit(
+void progress_set_limit(
 	struct progress_clock *clock, uint64_t give_up_after_ms, uint64_t request_timeout_ms)
 {
 	clock->request_ns = request_timeout_ms * NS_PER_MS;
@@ -60,7 +60,7 @@ void progress_end_wait(struct progress_clock *clock)
 }
 
 /* Removes this kind, and those that were not retried for a while. */
-static void forget_locked(struct progress_clock *clock, const char *what)
+static void forget_failures_locked(struct progress_clock *clock, const char *what)
 {
 	const uint64_t now_ns = clock_boot_ns(), fresh_ns = 2 * clock->request_ns + PAUSE_NS;
 	unsigned kept = 0;
@@ -77,7 +77,7 @@ void progress_failed(struct progress_clock *clock, const char *what, const struc
 	if (!clock)
 		return;
 	uv_mutex_lock(&clock->locked.mutex);
-	forget_locked(clock, what);
+	forget_failures_locked(clock, what);
 	if (clock->locked.n_failing == PROGRESS_KINDS)
 		clock->locked.n_failing--;
 	struct progress_failure *last = &clock->locked.failing[clock->locked.n_failing++];
@@ -96,13 +96,13 @@ void progress_answered(struct progress_clock *clock, const char *what)
 		return;
 	}
 	uv_mutex_lock(&clock->locked.mutex);
-	forget_locked(clock, what);
+	forget_failures_locked(clock, what);
 	atomic_store(&clock->has_failed, clock->locked.n_failing > 0);
 	uv_mutex_unlock(&clock->locked.mutex);
 }
 
 /* Returns the description of the present wait, or of its failure. */
-static struct problem why_locked(const struct progress_clock *clock)
+static struct problem describe_wait_locked(const struct progress_clock *clock)
 {
 	if (clock->locked.n_failing)
 		return clock->locked.failing[clock->locked.n_failing - 1].why;
@@ -119,7 +119,7 @@ static bool count_locked(
 	if (steps != clock->locked.steps) {
 		clock->locked.steps = steps;
 		clock->locked.still_ns = 0;
-		clock->locked.has_said = false;
+		clock->locked.has_warned = false;
 		clock->locked.n_failing = 0;
 		atomic_store(&clock->has_failed, false);
 		return false;
@@ -127,38 +127,39 @@ static bool count_locked(
 	if ((!has_failed && !atomic_load(&clock->waiting)) || is_at_work)
 		return false;
 	clock->locked.still_ns += passed_ns;
-	const bool is_answer = !has_failed || why_locked(clock).status;
-	if (clock->locked.still_ns >= clock->limit_ns + (is_answer ? clock->request_ns : 0))
+	const bool was_answered = !has_failed || describe_wait_locked(clock).status;
+	if (clock->locked.still_ns >= clock->limit_ns + (was_answered ? clock->request_ns : 0))
 		atomic_store(&clock->is_over, true);
-	if (clock->locked.has_said || clock->locked.still_ns < PROGRESS_SAY_NS ||
+	if (clock->locked.has_warned || clock->locked.still_ns < PROGRESS_SAY_NS ||
 		atomic_load(&clock->is_over))
 		return false;
-	clock->locked.has_said = true;
-	*ret_why = why_locked(clock);
+	clock->locked.has_warned = true;
+	*ret_why = describe_wait_locked(clock);
 	return true;
 }
 
 bool progress_is_over(struct progress_clock *clock)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	uint64_t last_ns = atomic_load(&clock->looked_ns);
+	uint64_t last_ns = atomic_load(&clock->counted_ns);
 	struct problem why;
-	if (atomic_load(&clock->is_over) || now_ns < last_ns || now_ns - last_ns < LOOK_NS ||
-		!atomic_compare_exchange_strong(&clock->looked_ns, &last_ns, now_ns))
+	if (atomic_load(&clock->is_over) || now_ns < last_ns || now_ns - last_ns < COUNT_NS ||
+		!atomic_compare_exchange_strong(&clock->counted_ns, &last_ns, now_ns))
 		return atomic_load(&clock->is_over);
-	const uint64_t passed_ns = now_ns - last_ns < PASSED_NS ? now_ns - last_ns : PASSED_NS;
+	const uint64_t passed_ns =
+		now_ns - last_ns < PASSED_MAX_NS ? now_ns - last_ns : PASSED_MAX_NS;
 	uv_mutex_lock(&clock->locked.mutex);
-	const uint64_t was_still_ns = clock->locked.has_said ? clock->locked.still_ns : 0;
-	const bool says =
+	const uint64_t was_still_ns = clock->locked.has_warned ? clock->locked.still_ns : 0;
+	const bool warns =
 		count_locked(clock, passed_ns, atomic_load(&clock->local_ns) >= last_ns, &why);
-	const bool goes_on = was_still_ns >= PROGRESS_SAY_NS && !clock->locked.has_said;
+	const bool has_resumed = was_still_ns >= PROGRESS_SAY_NS && !clock->locked.has_warned;
 	uv_mutex_unlock(&clock->locked.mutex);
-	if (says)
+	if (warns)
 		log_urgent("%s; nothing has moved for %llu s, waiting for up to %llu s "
 			   "(--give-up-after)",
 			why.text, PROGRESS_SAY_NS / NS_PER_S,
 			(unsigned long long)(clock->limit_ns / NS_PER_S));
-	if (goes_on)
+	if (has_resumed)
 		log_urgent("the run goes on, after %llu s in which nothing has moved",
 			(unsigned long long)(was_still_ns / NS_PER_S));
 	return atomic_load(&clock->is_over);
@@ -169,7 +170,7 @@ uint64_t progress_still_ns(struct progress_clock *clock, struct problem *ret)
 	uv_mutex_lock(&clock->locked.mutex);
 	const uint64_t still_ns = clock->locked.still_ns;
 	if (ret)
-		*ret = why_locked(clock);
+		*ret = describe_wait_locked(clock);
 	uv_mutex_unlock(&clock->locked.mutex);
 	return still_ns;
 }

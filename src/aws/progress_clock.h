@@ -21,17 +21,17 @@ struct progress_clock {
 	 * added to the former: a request that is under way is not cut off, and a single file that
 	 * the server cannot store fails by itself before. */
 	uint64_t limit_ns, request_ns;
-	_Atomic uint64_t steps;     /* number of steps of progress */
-	atomic_uint waiting;        /* waits for a service under way: requests with their retries */
-	_Atomic uint64_t local_ns;  /* time at which this host itself was last at work */
-	_Atomic uint64_t looked_ns; /* time of the last count */
-	atomic_bool has_failed;     /* locked.n_failing is not 0 */
-	atomic_bool is_over;        /* never reset */
+	_Atomic uint64_t steps;    /* number of steps of progress */
+	atomic_uint waiting;       /* waits for a service under way: requests with their retries */
+	_Atomic uint64_t local_ns; /* time at which this host itself was last at work */
+	_Atomic uint64_t counted_ns; /* time of the last count */
+	atomic_bool has_failed;      /* locked.n_failing is not 0 */
+	atomic_bool is_over;         /* never reset */
 	struct {
 		uv_mutex_t mutex;
 		/* Steps and duration of the present time without progress. */
 		uint64_t steps, still_ns;
-		bool has_said;
+		bool has_warned;
 		char what[64]; /* the wait that began last */
 		/* The kinds of requests that fail, the last failure at the end. */
 		struct progress_failure {
@@ -47,7 +47,7 @@ void progress_init(struct progress_clock *clock);
 void progress_clear(struct progress_clock *clock);
 /* Sets the limit, before any wait begins: give_up_after_ms, but at least the time of a slow
  * request, of which at most PROGRESS_SAY_NS counts. */
-void progress_limit(
+void progress_set_limit(
 	struct progress_clock *clock, uint64_t give_up_after_ms, uint64_t request_timeout_ms);
 
 /* Notes progress: the time is counted from here again. */

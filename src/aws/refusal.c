@@ -51,7 +51,7 @@ static void explain_signature(const struct refusal *refusal, struct problem *ret
 
 /* Whether the reply is not the service's own, but that of a proxy, a firewall or a portal. The
  * services send a code in any refusal except in the reply to a HEAD, which has no body. */
-static bool is_of_another(const struct refusal *refusal)
+static bool is_of_proxy(const struct refusal *refusal)
 {
 	return refusal->reply->status >= 400 && !*refusal->code && !*refusal->message &&
 	       !http_reply_header(refusal->reply, "x-amz-request-id") &&
@@ -59,24 +59,24 @@ static bool is_of_another(const struct refusal *refusal)
 }
 
 /* Sets the sentence for a reply that is not the service's own. */
-static void explain_another(const struct refusal *refusal, const char *name, struct problem *ret)
+static void explain_proxy(const struct refusal *refusal, const char *name, struct problem *ret)
 {
 	const int status = refusal->reply->status;
 	const char *server = http_reply_header(refusal->reply, "via");
 	server = server ? server : http_reply_header(refusal->reply, "server");
 	const struct quoted quoted = quote(server ? server : "");
-	const char *open = server ? " of " : "", *who = quoted.text;
+	const char *of = server ? " of " : "", *server_name = quoted.text;
 	if (status == 403)
 		problem_set(ret,
 			"the reply to %s (status 403%s%s) is not that of %s, but of something on the "
 			"way that refuses it: allow the host in the proxy or firewall, or go around "
 			"it (NO_PROXY)",
-			refusal->request, open, who, name);
+			refusal->request, of, server_name, name);
 	else
 		problem_set(ret,
 			"the reply to %s (status %d%s%s) is not that of %s, but of something on the "
 			"way or of another server: check the endpoint and the proxy",
-			refusal->request, status, open, who, name);
+			refusal->request, status, of, server_name, name);
 }
 
 void refusal_explain(const struct refusal *refusal, struct problem *ret_problem)
@@ -106,8 +106,8 @@ void refusal_explain(const struct refusal *refusal, struct problem *ret_problem)
 			refusal->request, status, name);
 	else if (*refusal->message)
 		problem_set(ret_problem, "%s says: %s", name, quote(refusal->message).text);
-	else if (is_of_another(refusal))
-		explain_another(refusal, name, ret_problem);
+	else if (is_of_proxy(refusal))
+		explain_proxy(refusal, name, ret_problem);
 	else if (status == 403)
 		problem_set(ret_problem, "access is denied: check the policy of these credentials");
 	else if (status == 404)

@@ -130,7 +130,7 @@ static const struct known {
 };
 
 /* Returns the row of an error code, or NULL if the code is not known. */
-static const struct known *known_of(const char *code)
+static const struct known *row_of_code(const char *code)
 {
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		for (size_t j = 0; j < CODES_MAX && known[i].codes[j]; j++)
@@ -141,7 +141,7 @@ static const struct known *known_of(const char *code)
 
 const char *code_sentence(const char *code)
 {
-	const struct known *row = known_of(code);
+	const struct known *row = row_of_code(code);
 	return row ? row->sentence : NULL;
 }
 
@@ -168,12 +168,13 @@ static const struct verdict_on errors[] = {
 
 /* The verdict by the status, for a reply without a known error code. */
 static const struct verdict_on statuses[] = {
-	/* Of the other statuses, those from 500 on are retried: by_status(). */
+	/* Of the other statuses, those from 500 on are retried: verdict_by_status(). */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}}, /* as TemporaryRedirect above */
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},
 	/* A 404 of S3 without a code is the reply to a HEAD of an object that does not exist, and
-	 * by_status() has handled it before. So this row is for DynamoDB, and for unknown codes. */
+	 * verdict_by_status() has handled it before. So this row is for DynamoDB, and for unknown
+	 * codes. */
 	{404, {RETRY_NONE, OUTCOME_SETUP}},
 	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 	{407, {RETRY_NONE, OUTCOME_SETUP}, "the proxy wants a password"},
@@ -203,7 +204,7 @@ const char *status_sentence(int status)
 
 /* Returns the verdict on a reply whose error code is unknown or missing. A reply of S3 without a
  * code is taken for the reply to a HEAD, which has no body. */
-static struct verdict by_status(const struct attempt *attempt)
+static struct verdict verdict_by_status(const struct attempt *attempt)
 {
 	const int status = attempt->status;
 	const bool is_bare = !attempt->code[0], may_be_head = attempt->is_s3 && is_bare;
@@ -249,8 +250,8 @@ struct verdict classify(const struct attempt *attempt)
 		return (struct verdict){
 			(attempt->is_s3 && attempt->is_write) ? RETRY_NONE : RETRY_TRANSIENT,
 			unknown};
-	const struct known *row = known_of(attempt->code);
-	struct verdict verdict = row ? row->verdict : by_status(attempt);
+	const struct known *row = row_of_code(attempt->code);
+	struct verdict verdict = row ? row->verdict : verdict_by_status(attempt);
 	/* A refusal whose real cause may be a wrong region or a wrong clock. */
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
 			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);

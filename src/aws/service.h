@@ -51,7 +51,7 @@ struct service {
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
 	/* 1 + the generation of the credentials with which a request was accepted last. 0: none. */
 	atomic_uint accepted_generation;
-	atomic_bool is_said_down; /* a warning has said that the service is down, and none since
+	atomic_bool reported_down; /* a warning has said that the service is down, and none since
 				     then that it answers again */
 	uv_mutex_t mutex;
 	struct {

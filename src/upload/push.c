@@ -62,7 +62,7 @@ int s3once_push_new(
 	run->report.progress = &run->progress;
 	run->files.move_to_fd = run->piped_fd = -1;
 	int error = run_options_complete(options, &run->options, &problem);
-	progress_limit(&run->progress, o->give_up_after_ms, o->request_timeout_ms);
+	progress_set_limit(&run->progress, o->give_up_after_ms, o->request_timeout_ms);
 	if (!error)
 		error = open_filter(o, &run->files.filter, &problem);
 	if (!error)

@@ -239,16 +239,16 @@ BUGS = {
     ),
     # Silent servers
     "no-end-where-nothing-moves": (
-        "progress_limit(&run->progress, o->give_up_after_ms, o->request_timeout_ms);",
-        "progress_limit(&run->progress, UINT32_MAX, o->request_timeout_ms);",
+        "progress_set_limit(&run->progress, o->give_up_after_ms, o->request_timeout_ms);",
+        "progress_set_limit(&run->progress, UINT32_MAX, o->request_timeout_ms);",
     ),
     "an-end-without-a-reason": (  # and not with 3
         "why.text, (unsigned long long)(still_ns / NS_PER_S)); run_fail(run, &said);",
         "why.text, (unsigned long long)(still_ns / NS_PER_S));",
     ),
     "nothing-is-said-while-nothing-moves": (
-        "if (clock->locked.has_said || clock->locked.still_ns < PROGRESS_SAY_NS ||",
-        "if (clock->locked.has_said || clock->locked.still_ns < 30 * PROGRESS_SAY_NS ||",
+        "if (clock->locked.has_warned || clock->locked.still_ns < PROGRESS_SAY_NS ||",
+        "if (clock->locked.has_warned || clock->locked.still_ns < 30 * PROGRESS_SAY_NS ||",
     ),
     # Several writers, whose options differ
     "a-live-claim-is-forgotten": (  # by gc, which waits only before it aborts an upload

@@ -17,7 +17,8 @@
 #define RETRY_MAX_MS        30000
 #define LOOK_NS             (2 * NS_PER_S) /* the time between two checks of the files */
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
-#define GUESS_NS            (60 * NS_PER_S) /* the time between two loads after refusals of unclear cause */
+#define UNSURE_PAUSE_NS                                                                            \
+	(60 * NS_PER_S) /* the time between two loads after refusals of unclear cause */
 
 /* The names of functions whose callers hold the mutex end in _locked. */
 
@@ -46,7 +47,7 @@ static void stamp_files(const struct credentials_chain *chain, struct stamp ret[
 }
 
 /* Whether the credentials in force can be used: they are loaded, not refused, and not expired. */
-static bool usable_locked(const struct credentials_chain *chain)
+static bool is_usable_locked(const struct credentials_chain *chain)
 {
 	const struct credentials *current = &chain->locked.current;
 	return chain->locked.loaded && !chain->locked.is_refused &&
@@ -56,7 +57,7 @@ static bool usable_locked(const struct credentials_chain *chain)
 /* Returns the clock_boot_ns() at which to renew: AHEAD_MAX_S before the expiry, or when two thirds
  * of the time until the expiry have passed, if that is later, but not within 1 s. So credentials
  * with a short life are not loaded over and over. */
-static uint64_t renewal_ns(int64_t expires_s)
+static uint64_t next_renewal_ns(int64_t expires_s)
 {
 	if (!expires_s) /* credentials that never expire */
 		return UINT64_MAX;
@@ -68,7 +69,7 @@ static uint64_t renewal_ns(int64_t expires_s)
 
 /* Returns the clock_boot_ns() at which to load again after a failure. That is 0.5 to 1 s after the
  * first failure. Each further failure doubles this time, up to RETRY_MAX_MS. */
-static uint64_t retry_ns(const struct credentials_chain *chain)
+static uint64_t next_retry_ns(const struct credentials_chain *chain)
 {
 	/* Six doublings already exceed RETRY_MAX_MS. */
 	unsigned doublings = chain->locked.failures < 6 ? chain->locked.failures : 6;
@@ -83,7 +84,7 @@ static void note_refusal_locked(struct credentials_chain *chain)
 {
 	chain->locked.is_refused = true;
 	chain->locked.failures++;
-	chain->locked.next_ns = retry_ns(chain);
+	chain->locked.next_ns = next_retry_ns(chain);
 }
 
 /* Notes that a load has failed, and when to load again. The credentials in force stay as they are.
@@ -93,9 +94,9 @@ static void note_failure_locked(struct credentials_chain *chain)
 	chain->locked.failures++;
 	/* Before the first credentials there is no automatic retry: only credentials_get() asks
 	 * again. */
-	chain->locked.next_ns = chain->locked.loaded ? retry_ns(chain) : UINT64_MAX;
+	chain->locked.next_ns = chain->locked.loaded ? next_retry_ns(chain) : UINT64_MAX;
 	/* Once the credentials cannot be used, is_patience_over_locked() warns instead. */
-	if (!usable_locked(chain) || chain->locked.has_warned_late)
+	if (!is_usable_locked(chain) || chain->locked.has_warned_late)
 		return;
 	char until[21];
 	clock_format_iso(chain->locked.current.expires_s, until);
@@ -126,7 +127,7 @@ static void put_in_force_locked(struct credentials_chain *chain, const struct cr
 		false;
 	chain->locked.failures = 0;
 	chain->locked.paused_ns = 0;
-	chain->locked.next_ns = renewal_ns(current->expires_s);
+	chain->locked.next_ns = next_renewal_ns(current->expires_s);
 }
 
 /* Loads credentials, and puts them in force or notes why there are none. Releases the mutex while
@@ -266,14 +267,14 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 	/* Any deadline, even UINT64_MAX, makes wait_until() test the condition every 200 ms, which
 	 * the end of the patience needs. */
 	const enum waited waited =
-		wait_until(usable_locked(chain) || is_patience_over_locked(chain),
+		wait_until(is_usable_locked(chain) || is_patience_over_locked(chain),
 			.cond = &chain->changed, .mutex = &chain->mutex,
 			.deadline_ns = limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
 			.abandon = limits->abandon, .arg = limits->abandon_arg);
 	if (waited != WAIT_MET)
 		return problem_error(
 			ret_problem, -ECANCELED, "it was given up before there were credentials");
-	if (usable_locked(chain))
+	if (is_usable_locked(chain))
 		return 0;
 	/* If the last load has succeeded, it has brought keys that a server had refused. */
 	*ret_problem = chain->locked.problem;
@@ -313,7 +314,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	 * later loads. */
 	if (error)
 		problem_set(&problem, PROBLEM_NO_THREAD);
-	else if (!usable_locked(chain))
+	else if (!is_usable_locked(chain))
 		error = chain->locked.loaded && atomic_load(&chain->accepted)
 				? await_usable_locked(chain, limits, &problem)
 				: await_first_locked(chain, limits, &problem);
@@ -347,8 +348,8 @@ static bool is_news_locked(const struct credentials_chain *chain, unsigned gener
 }
 
 /* Implements credentials_refused(), with the mutex held. */
-static bool refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
-	const struct call_limits *limits)
+static bool handle_refusal_locked(struct credentials_chain *chain, unsigned generation,
+	bool is_sure, const struct call_limits *limits)
 {
 	/* If this is no news, the next credentials_get() returns the other credentials, or waits
 	 * for some. Without the keeper no load is possible; that call starts it. */
@@ -358,7 +359,7 @@ static bool refused_locked(struct credentials_chain *chain, unsigned generation,
 	 * occur with each file. So it causes a load only now and then, and only if the credentials
 	 * have a session token, since others do not expire. */
 	const bool may_have_expired = chain->locked.current.session_token &&
-				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
+				      clock_boot_ns() - chain->locked.ended_ns >= UNSURE_PAUSE_NS;
 	if (!is_sure && !may_have_expired)
 		return false;
 	/* If the wait for the load is given up, the next credentials_get() returns the result. */
@@ -378,8 +379,8 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 	const struct call_limits *limits)
 {
 	uv_mutex_lock(&chain->mutex);
-	const bool is_worth_it =
-		refused_locked(chain, generation, is_sure, limits ? limits : &no_limits);
+	const bool may_retry =
+		handle_refusal_locked(chain, generation, is_sure, limits ? limits : &no_limits);
 	uv_mutex_unlock(&chain->mutex);
-	return is_worth_it;
+	return may_retry;
 }

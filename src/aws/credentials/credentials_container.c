@@ -19,10 +19,10 @@
 
 /* Whether the token may be sent to this URL: it is https, or on loopback, or the agent of ECS or
  * EKS. To any other host that the variable names, the token would go in the clear. */
-static bool is_allowed(const char *url)
+static bool may_get_token(const char *url)
 {
 	/* The hosts are written as curl gives them: IPv6 in brackets. */
-	static const char *const local[] = {
+	static const char *const agents[] = {
 		"localhost", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "[::1]"};
 	CURLU *parsed = curl_url();
 	char *scheme = NULL, *host = NULL;
@@ -35,8 +35,8 @@ static bool is_allowed(const char *url)
 		allowed = strcmp(scheme, "https") == 0 ||
 			  (is_http && inet_pton(AF_INET, host, &v4) == 1 &&
 				  ntohl(v4.s_addr) >> 24 == 127); /* 127.0.0.0/8 */
-		for (size_t i = 0; is_http && i < sizeof local / sizeof *local; i++)
-			allowed |= strcasecmp(host, local[i]) == 0;
+		for (size_t i = 0; is_http && i < sizeof agents / sizeof *agents; i++)
+			allowed |= strcasecmp(host, agents[i]) == 0;
 	}
 	curl_free(scheme);
 	curl_free(host);
@@ -58,7 +58,7 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 			ret_problem, -EINVAL, RELATIVE_URI " does not begin with a slash");
 	/* If both are set, the relative one counts, as in AWS's tools. */
 	text_addf(ret, "%s%s", relative ? ECS_AGENT : full, relative ? relative : "");
-	if (!ret->error && is_allowed(text_string(ret)))
+	if (!ret->error && may_get_token(text_string(ret)))
 		return 0;
 	return problem_error(ret_problem, -EINVAL,
 		FULL_URI " is %s: it must be https, or on a loopback address, 169.254.170.2, "

@@ -22,7 +22,7 @@ struct imds {
 	struct http_reply reply; /* the reply to the last request */
 	uint64_t timeout_ms;
 	unsigned attempts;
-	bool v1_is_asked_for;
+	bool allows_v1;
 };
 
 /* Returns the variable's value, or else the value of the profile's key, or NULL. Borrowed. */
@@ -55,7 +55,7 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 		return error;
 	const char *v1_disabled = metadata_setting(
 		&profile, "AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled");
-	service->v1_is_asked_for = v1_disabled && strcasecmp(v1_disabled, "false") == 0;
+	service->allows_v1 = v1_disabled && strcasecmp(v1_disabled, "false") == 0;
 	service->timeout_ms = 1000 * number_setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
 					     "metadata_service_timeout", 60);
 	service->attempts = number_setting(
@@ -102,7 +102,7 @@ static int request(struct imds *service, const char *method, const char *path, c
 }
 
 /* Whether the text has 1 to `max` characters, all of them visible ASCII. */
-static bool is_word(const struct text *text, size_t max)
+static bool is_visible_word(const struct text *text, size_t max)
 {
 	return text->len > 0 && text->len <= max && strlen(text->data) == text->len &&
 	       is_graphic(text->data);
@@ -118,7 +118,7 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 		return error;
 	/* At this address other clouds have other services, whose answer is no error: -ENODATA
 	 * makes the next provider be tried. */
-	if (reply->status != 200 || !is_word(&reply->body, 1024))
+	if (reply->status != 200 || !is_visible_word(&reply->body, 1024))
 		return problem_error(ret_problem,
 			(reply->status == 429 || reply->status >= 500) ? -EACCES : -ENODATA,
 			"it returned no token (status %d)", reply->status);
@@ -139,7 +139,7 @@ static int get_role(struct imds *service, struct text *ret, struct problem *ret_
 		text_add_bytes(ret, list, strcspn(list, "\r\n"));
 	if (reply->status == 404 || (reply->status == 200 && !ret->len))
 		return problem_error(ret_problem, -ENODATA, "the instance has no role");
-	if (reply->status != 200 || !is_word(ret, ROLE_MAX_BYTES))
+	if (reply->status != 200 || !is_visible_word(ret, ROLE_MAX_BYTES))
 		return problem_error(ret_problem, -EACCES, "it does not name the role (status %d)",
 			reply->status);
 	return 0;
@@ -176,7 +176,7 @@ int credentials_imds(
 	error = get_token(&service, ret_problem);
 	/* Without a token, version 1 is used if the settings allow it explicitly. Its requests have
 	 * no header line, as service.token stays empty. */
-	if (error && error != -ECANCELED && service.v1_is_asked_for)
+	if (error && error != -ECANCELED && service.allows_v1)
 		error = 0;
 	if (error == 0)
 		error = get_role(&service, &role, ret_problem);

@@ -107,7 +107,7 @@ static bool place_pipe(int fd, int wanted)
  * Calls only functions that are safe between fork and exec, since another thread may hold any lock.
  * If it fails, it writes errno into the pipe `failure`, which exec closes, and exits with 127 as a
  * shell does; 126 says that errno could not be written. */
-__attribute__((noreturn)) static void become(
+__attribute__((noreturn)) static void exec_program(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {
 	reset_signals();
@@ -148,7 +148,7 @@ static int start_process(char *const *argv, struct process_run *run)
 		thread_mask_signals(SIG_SETMASK, &all, &before);
 		run->pid = fork();
 		if (run->pid == 0)
-			become(argv, (int[2]){pipes[0][1], pipes[1][1]}, &files, pipes[2][1]);
+			exec_program(argv, (int[2]){pipes[0][1], pipes[1][1]}, &files, pipes[2][1]);
 		error = run->pid < 0 ? errno : 0;
 		thread_mask_signals(SIG_SETMASK, &before, NULL);
 	}
@@ -167,12 +167,14 @@ static int start_process(char *const *argv, struct process_run *run)
 	return -error;
 }
 
-/* Reads the bytes now in pipe i into its text, and closes the pipe at its end. Returns 0, or
- * -EMSGSIZE or -ENOMEM if the text of standard output (i is 0) is too small. Excess standard error
- * is dropped. */
+enum { PIPE_OUT, PIPE_ERR }; /* the indices of process_run.pipes */
+
+/* Reads the bytes that are now in a pipe into its text, and closes the pipe at its end. Returns 0,
+ * or -EMSGSIZE or -ENOMEM if the text of standard output is too small. Excess standard error is
+ * dropped. */
 static int drain_pipe(struct process_run *run, int i)
 {
-	struct text *text = i ? &run->output->err : &run->output->out;
+	struct text *text = i == PIPE_OUT ? &run->output->out : &run->output->err;
 	char buf[4096];
 	ssize_t n = 0;
 	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof buf)) > 0)
@@ -182,7 +184,7 @@ static int drain_pipe(struct process_run *run, int i)
 		run->pipes[i].fd = -1;
 	}
 	OPENSSL_cleanse(buf, sizeof buf);
-	return i == 0 ? text->error : 0;
+	return i == PIPE_OUT ? text->error : 0;
 }
 
 /* Notes whether the program has ended, or waits for that if flags is 0. If SIGCHLD is ignored, the
@@ -212,8 +214,8 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 		 * output is read. The end of the pipes shows nothing: processes that the program
 		 * leaves behind may keep them open. */
 		reap(&run, WNOHANG);
-		error = drain_pipe(&run, 0);
-		drain_pipe(&run, 1);
+		error = drain_pipe(&run, PIPE_OUT);
+		drain_pipe(&run, PIPE_ERR);
 	}
 	if (has_started && !run.ended)
 		kill(run.pid, SIGKILL);
@@ -237,14 +239,14 @@ static int read_output(
 	const int status = output->status;
 	/* The first line of the program's standard error. */
 	const char *errors = text_string(&output->err);
-	struct quoted said = quote_bytes(errors, strcspn(errors, "\n"));
+	struct quoted complaint = quote_bytes(errors, strcspn(errors, "\n"));
 	json_t *object = json_load_secret(&output->out);
 	int error = status ? -ECHILD : -EBADMSG;
 	if (WIFSIGNALED(status))
 		problem_set(ret_problem, "it was ended by signal %d", WTERMSIG(status));
 	else if (status)
 		problem_set(ret_problem, "it ended with status %d%s%s", WEXITSTATUS(status),
-			said.text[0] ? " and said: " : "", said.text);
+			complaint.text[0] ? " and said: " : "", complaint.text);
 	else if (!object)
 		problem_set(ret_problem, "it printed something else than a JSON object");
 	else if (json_integer_value(json_object_get(object, "Version")) != 1)

@@ -13,7 +13,7 @@ static struct progress_clock begin(void)
 {
 	struct progress_clock clock;
 	progress_init(&clock);
-	progress_limit(&clock, LIMIT_MS, REQUEST_MS);
+	progress_set_limit(&clock, LIMIT_MS, REQUEST_MS);
 	progress_is_over(&clock); /* the time counts from here on */
 	return clock;
 }
@@ -167,7 +167,7 @@ static void test_a_gap(void)
 {
 	struct progress_clock clock;
 	progress_init(&clock);
-	progress_limit(&clock, 1100, 1);
+	progress_set_limit(&clock, 1100, 1);
 	progress_is_over(&clock);
 	progress_failed(&clock, "PutObject", &refused);
 	usleep(1300000);
@@ -181,11 +181,11 @@ static void test_least(void)
 {
 	struct progress_clock clock;
 	progress_init(&clock);
-	progress_limit(&clock, 1, 2000);
+	progress_set_limit(&clock, 1, 2000);
 	CHECK_INT(clock.limit_ns, 2 * NS_PER_S);
-	progress_limit(&clock, 1, 60000);
+	progress_set_limit(&clock, 1, 60000);
 	CHECK_INT(clock.limit_ns, PROGRESS_SAY_NS);
-	progress_limit(&clock, 30000, 60000);
+	progress_set_limit(&clock, 30000, 60000);
 	CHECK_INT(clock.limit_ns, 30 * NS_PER_S);
 	progress_clear(&clock);
 }

@@ -39,7 +39,7 @@ static void begin(struct report *report, const struct s3once_options *options)
 	all.callback_arg = &seen;
 	memset(&seen, 0, sizeof seen);
 	progress_init(&clock_of_run);
-	progress_limit(&clock_of_run, 60000, 1000);
+	progress_set_limit(&clock_of_run, 60000, 1000);
 	report_init(report, &all);
 	report->progress = &clock_of_run;
 }
