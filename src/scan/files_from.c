@@ -38,7 +38,7 @@ struct listed_line {
 static bool normalise(struct listed_line *line)
 {
 	line->bytes[line->len] = '\0';
-	if (open_leads_out(line->bytes))
+	if (path_leads_out(line->bytes))
 		return false;
 	size_t kept = 0;
 	for (char *rest = line->bytes, *part; (part = strsep(&rest, "/"));) {
@@ -216,9 +216,9 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. It
 	 * is put back if it is there, and examined again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
-		removal_recover(list->parent_fd, false, &ignored) == 0)
+		removal_recover(list->parent_fd, &ignored) == 0)
 		entry_look(list->parent_fd, name, list->options, absent, ret);
-	require_file(ret);
+	entry_refuse_special(ret);
 	return 1;
 }
 

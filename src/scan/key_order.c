@@ -46,7 +46,7 @@ struct order {
 static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 	const char *next_path, struct scan_entry *ret)
 {
-	const bool is_as_before = order->repeats_key, is_as_next = next_path != NULL;
+	const bool has_previous_key = order->repeats_key, has_next_key = next_path != NULL;
 	*ret = *entry;
 	/* An entry that takes no key may come between two files of one key. It leaves
 	 * order->repeats_key as it is, for the second file. For instance, a walk sorts a folder as
@@ -55,18 +55,18 @@ static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 	if (!entry_is_file(entry))
 		return 1;
 	/* If the file has the key of both its neighbours, its sentence names the one before it. */
-	if (is_as_before)
+	if (has_previous_key)
 		ret->problem = order->collision;
-	if (is_as_next)
+	if (has_next_key)
 		collision_explain(entry->key, entry->path, next_path,
 			order->db ? "exclude one, or make --key distinguish them, for instance by "
 				    "{path} or {mtime:…}"
 				  : "exclude one, or upload them below different prefixes",
 			&order->collision);
-	if (is_as_next && !is_as_before)
+	if (has_next_key && !has_previous_key)
 		ret->problem = order->collision;
-	order->repeats_key = is_as_next;
-	ret->collides = is_as_before || is_as_next;
+	order->repeats_key = has_next_key;
+	ret->collides = has_previous_key || has_next_key;
 	if (ret->collides)
 		ret->kind = SCAN_PROBLEM;
 	return 1;
@@ -138,9 +138,9 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 	const struct scan_entry *second =
 		order->first + 1 < order->n_heads ? &heads[1]->head : NULL;
 	/* If another file has this key, compare_heads() puts it second. */
-	const bool are_same = second && entry_is_file(first) && entry_is_file(second) &&
-			      strcmp(first->key, second->key) == 0;
-	return hand_out_entry(order, first, are_same ? second->path : NULL, ret);
+	const bool have_same_key = second && entry_is_file(first) && entry_is_file(second) &&
+				   strcmp(first->key, second->key) == 0;
+	return hand_out_entry(order, first, have_same_key ? second->path : NULL, ret);
 }
 
 /* There is no index: ORDER BY sorts by writing and reading the disk in order, where an index would
@@ -230,6 +230,7 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 		const size_t suffix_at = strlen(head->relative) - strlen(head->suffix);
 		const size_t bytes =
 			offsetof(struct scan_entry, content_id) + strlen(head->content_id);
+		/* Columns are counted from 0, and parameters from 1. */
 		sqlite3_bind_text(s, KEY + 1, head->key, -1, SQLITE_STATIC);
 		sqlite3_bind_int64(s, SOURCE + 1, (int64_t)head->source);
 		sqlite3_bind_text(s, RELATIVE + 1, head->relative, -1, SQLITE_STATIC);
@@ -305,15 +306,15 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 	if (r < 0)
 		return r;
 	const char *next_key = order->has_row ? column_string(order->sorted, KEY) : NULL;
-	const bool are_same = next_key && strcmp(source->head.key, next_key) == 0;
-	if (are_same)
+	const bool have_same_key = next_key && strcmp(source->head.key, next_key) == 0;
+	if (have_same_key)
 		source_set_path(
 			row_source(order), column_string(order->sorted, RELATIVE), &next_path);
 	if (next_path.error || (next_key && !*next_key)) /* a key is empty if memory ran out */
 		r = scan_no_memory(ret_problem);
 	else
 		r = hand_out_entry(
-			order, &source->head, are_same ? text_string(&next_path) : NULL, ret);
+			order, &source->head, have_same_key ? text_string(&next_path) : NULL, ret);
 	text_clear(&next_path);
 	return r;
 }

@@ -21,7 +21,7 @@
 #define O_PATH O_RDONLY
 #endif
 
-bool open_leads_out(const char *path)
+bool path_leads_out(const char *path)
 {
 	if (*path == '/')
 		return true;
@@ -68,7 +68,7 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 		return -ENOENT;
 	if (len >= sizeof path)
 		return -ENAMETOOLONG;
-	if (open_leads_out(relative))
+	if (path_leads_out(relative))
 		return -EXDEV;
 	memcpy(path, relative, len + 1);
 
@@ -92,7 +92,7 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 #ifdef SYS_openat2
 	struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	if (open_leads_out(relative))
+	if (path_leads_out(relative))
 		return -EXDEV;
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);
 	if (fd >= 0)

@@ -13,7 +13,7 @@ int open_beneath(int directory_fd, const char *relative, int flags);
  * missing folders are made for this user alone. */
 int open_beneath_by_components(int directory_fd, const char *relative, int flags);
 /* Whether a path is absolute or holds "..". Pure. */
-bool open_leads_out(const char *path);
+bool path_leads_out(const char *path);
 /* Returns the part of an absolute path that is below the directory, without a slash before it; ""
  * for the directory itself, NULL for a path elsewhere. Neither path has symlinks in it. Borrowed
  * from the path. Pure. */

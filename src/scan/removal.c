@@ -134,29 +134,46 @@ static int put_back_all(
 	return result;
 }
 
-int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem)
+/* Whether this error of open_folder() means that there is no folder of ours: nothing has its name,
+ * or a file or a symlink has it. */
+static bool error_means_no_folder(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
+}
+
+static int explain_unopened(int error, struct problem *ret_problem)
+{
+	return problem_error(ret_problem, error,
+		"cannot be opened and locked, to put back what may be in it: %s", strerror(-error));
+}
+
+int removal_recover(int directory_fd, struct problem *ret_problem)
 {
 	const int fd = open_folder(directory_fd);
-	/* No folder has this name. A file or a symlink of this name is not ours. */
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+	if (error_means_no_folder(fd))
 		return 0;
-	int r = fd < 0 ? fd : 0;
-	if (r == 0 && !only_looks && flock(fd, LOCK_EX | LOCK_NB) < 0)
-		r = -errno;
-	if (r == 0) {
-		r = put_back_all(directory_fd, fd, only_looks, ret_problem);
-		if (only_looks)
-			close(fd);
-		else
-			close_folder(directory_fd, fd);
-		return r;
-	}
-	if (fd >= 0)
+	if (fd < 0)
+		return explain_unopened(fd, ret_problem);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		const int error = -errno;
 		close(fd);
-	if (r == -EWOULDBLOCK)
-		return 1;
-	return problem_error(ret_problem, r,
-		"cannot be opened and locked, to put back what may be in it: %s", strerror(-r));
+		return error == -EWOULDBLOCK ? 1 : explain_unopened(error, ret_problem);
+	}
+	const int r = put_back_all(directory_fd, fd, false, ret_problem);
+	close_folder(directory_fd, fd);
+	return r;
+}
+
+int removal_find_left(int directory_fd, struct problem *ret_problem)
+{
+	const int fd = open_folder(directory_fd);
+	if (error_means_no_folder(fd))
+		return 0;
+	if (fd < 0)
+		return explain_unopened(fd, ret_problem);
+	const int r = put_back_all(directory_fd, fd, true, ret_problem);
+	close(fd);
+	return r;
 }
 
 /* Whether this name still points to the open file. */
@@ -245,7 +262,7 @@ static int remove_or_move(const struct removal *removal, int folder_fd)
 {
 	if (removal->target_fd < 0)
 		return unlinkat(folder_fd, removal->name, 0) < 0 ? -errno : 0;
-	if (open_leads_out(removal->target))
+	if (path_leads_out(removal->target))
 		return -EXDEV;
 	char *folder = path_folder(removal->target);
 	const int target_fd = folder ? open_beneath_by_components(removal->target_fd, folder,
@@ -262,7 +279,7 @@ static int remove_or_move(const struct removal *removal, int folder_fd)
 
 /* Sets the sentence for a file in our folder that remove_or_move() could not remove or move.
  * Returns REMOVAL_FAILED. */
-static enum removal_end explain_not_taken(
+static enum removal_end explain_failed_removal(
 	const struct removal *removal, int error, struct problem *ret)
 {
 	if (removal->target_fd < 0)
@@ -291,7 +308,7 @@ static struct quoted quote_folder(const char *path)
 
 /* Sets the sentence for a file that take_to_folder() could not rename because of this -errno.
  * Returns REMOVAL_KEPT or REMOVAL_FAILED. */
-static enum removal_end explain_not_aside(
+static enum removal_end explain_failed_rename(
 	const struct removal *removal, int error, struct problem *ret)
 {
 	if (error == -EWOULDBLOCK)
@@ -331,10 +348,10 @@ static enum removal_end remove_leased(
 	 * s3once watch would take its return for a new file. */
 	if (removal->target_fd >= 0 && !fstatat(removal->target_fd, removal->target,
 					       &(struct stat){0}, AT_SYMLINK_NOFOLLOW))
-		return explain_not_taken(removal, -EEXIST, ret);
+		return explain_failed_removal(removal, -EEXIST, ret);
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
-		return explain_not_aside(removal, folder_fd, ret);
+		return explain_failed_rename(removal, folder_fd, ret);
 	/* The file is in our folder now: it is removed or moved from there, or put back. */
 	const bool is_same = is_still_the_file(removal, folder_fd, lease);
 	const int error = is_same ? remove_or_move(removal, folder_fd) : 0;
@@ -343,7 +360,7 @@ static enum removal_end remove_leased(
 			"it was written to, opened for writing or replaced while "
 			"it was about to be removed");
 	else if (error)
-		end = explain_not_taken(removal, error, ret);
+		end = explain_failed_removal(removal, error, ret);
 	if (end != REMOVAL_DONE)
 		end = put_back(removal, folder_fd, end, ret);
 	close_folder(removal->directory_fd, folder_fd);

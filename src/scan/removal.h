@@ -48,7 +48,9 @@ enum removal_end removal_run(const struct removal *removal, struct problem *ret_
 
 /* Puts back the files that an interrupted removal has left in our folder in this directory, and
  * removes the folder once it is empty. Returns 0 if nothing is left to do, 1 if another process is
- * at work there, or -errno with a sentence for a file that could not be put back. With only_looks
- * nothing is put back, removed or locked, and a file in the folder is an error. directory_fd may be
- * opened with O_PATH. */
-int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem);
+ * at work there, or -errno with a sentence for a file that could not be put back. directory_fd may
+ * be opened with O_PATH. */
+int removal_recover(int directory_fd, struct problem *ret_problem);
+/* Finds such files, and changes and locks nothing. Returns 0, or -errno with a sentence for a file
+ * that removal_recover() would put back. */
+int removal_find_left(int directory_fd, struct problem *ret_problem);

@@ -174,7 +174,7 @@ static int look_in_source(
 	if (source->path.error)
 		return scan_no_memory(ret_problem);
 	entry_look(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
-	require_file(head);
+	entry_refuse_special(head);
 	if (entry_is_file(head) &&
 		!filter_wants_file(source->options->filter, text_string(relative)))
 		head->kind = SCAN_EXCLUDED;
@@ -195,18 +195,19 @@ int scan_look(
 	int r = directory ? 0 : -errno;
 	if (r < 0)
 		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
-	bool is_excluded = false; /* *ret is the entry of a SOURCE whose filter leaves it out */
+	bool has_entry = false;
 	for (size_t i = 0; directory && r == 0 && i < scan->n; i++) {
 		r = look_in_source(&scan->sources[i], path, directory, ret_problem);
 		if (r <= 0)
 			continue;
 		*ret = scan->sources[i].head;
-		is_excluded = ret->kind == SCAN_EXCLUDED;
-		r = !is_excluded;
+		has_entry = true;
+		if (ret->kind == SCAN_EXCLUDED)
+			r = 0; /* the filter of another SOURCE may want the file */
 	}
 	free(directory);
 	free(folder);
-	return r || !is_excluded ? r : 1;
+	return r == 0 && has_entry ? 1 : r;
 }
 
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,

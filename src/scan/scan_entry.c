@@ -41,7 +41,7 @@ void entry_set_version(struct scan_entry *entry, const struct file_state *state)
 	entry->ino = state->ino;
 }
 
-void require_file(struct scan_entry *entry)
+void entry_refuse_special(struct scan_entry *entry)
 {
 	const struct problem found = entry->problem;
 	if (entry->kind != SCAN_SPECIAL)
@@ -51,7 +51,7 @@ void require_file(struct scan_entry *entry)
 }
 
 /* Sentences for types other than a regular file, indexed by the type bits of st_mode. */
-static const char *const what_else[16] = {
+static const char *const other_types[16] = {
 	[S_IFSOCK >> 12] = "is a socket, not a file",
 	[S_IFIFO >> 12] = "is a named pipe, not a file",
 	[S_IFCHR >> 12] = "is a device, not a file",
@@ -77,7 +77,7 @@ void entry_judge(const struct stat *st, const struct scan_options *options, stru
 		ret->kind = SCAN_LINK;
 	} else if (!S_ISREG(st->st_mode)) {
 		ret->kind = S_ISDIR(st->st_mode) ? SCAN_PROBLEM : SCAN_SPECIAL;
-		const char *what = what_else[(st->st_mode & S_IFMT) >> 12];
+		const char *what = other_types[(st->st_mode & S_IFMT) >> 12];
 		problem_set(&ret->problem, "%s", what ? what : "is not a regular file");
 	} else {
 		ret->kind = SCAN_FILE;

@@ -15,7 +15,7 @@ void entry_look(int directory_fd, const char *name, const struct scan_options *o
 void entry_set_unreadable(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
 /* For an entry that the user has named: a SPECIAL becomes a PROBLEM, with the remedy. */
-void require_file(struct scan_entry *entry);
+void entry_refuse_special(struct scan_entry *entry);
 /* As entry_look(), for a file whose status is known already. */
 void entry_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
 

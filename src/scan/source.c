@@ -165,7 +165,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 		char *folder = path_folder(source_given(source));
 		const int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 		if (fd >= 0) {
-			removal_recover(fd, false, &ignored);
+			removal_recover(fd, &ignored);
 			close(fd);
 		}
 		free(folder);
@@ -223,7 +223,7 @@ void source_close(struct source *source)
 
 /* Makes the SOURCE itself the only entry: a file, or a PROBLEM. Returns 1, or 0 if it was read
  * already or the filter excludes it. */
-static int next_itself(struct source *source)
+static int read_itself(struct source *source)
 {
 	struct scan_entry *head = &source->head;
 	if (source->ended)
@@ -249,7 +249,7 @@ static int next_itself(struct source *source)
 	if (!is_wanted && !source->options->accounts_for_all)
 		return 0;
 	entry_judge(&st, source->options, head);
-	require_file(head);
+	entry_refuse_special(head);
 	if (!is_wanted && entry_is_file(head))
 		head->kind = SCAN_EXCLUDED;
 	return 1;
@@ -267,7 +267,7 @@ int source_read(struct source *source, struct problem *ret_problem)
 		return walk_next(source->walk, &source->head, ret_problem);
 	if (source->list)
 		return files_from_next(source->list, &source->head, ret_problem);
-	return next_itself(source);
+	return read_itself(source);
 }
 
 int source_rewind(struct source *source)

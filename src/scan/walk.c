@@ -206,7 +206,7 @@ static int read_names_and_recover(
 		has_removal_folder = is_removal_folder(ret, i);
 	if (!has_removal_folder || options->only_looks)
 		return r;
-	removal_recover(fd, false, &ignored);
+	removal_recover(fd, &ignored);
 	names_clear(ret);
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno
 					  : read_names(walk, fd, relative, all_wanted, ret);
@@ -350,7 +350,10 @@ static int visit_name(
 	 * cannot be put back: then the folder is a PROBLEM. */
 	if (is_removal) {
 		ret->kind = SCAN_PROBLEM;
-		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
+		const int left = walk->options->only_looks
+					 ? removal_find_left(walk->fd, &ret->problem)
+					 : removal_recover(walk->fd, &ret->problem);
+		return left < 0;
 	}
 	entry_look(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
 	if (is_excluded && ret->kind != SCAN_SPECIAL)

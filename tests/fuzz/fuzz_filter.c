@@ -19,7 +19,7 @@ struct rules {
 
 static void add(struct rules *rules, bool include, const char *pattern)
 {
-	int error = filter_add(rules->all, include, pattern);
+	int error = filter_add(rules->all, include ? FILTER_INCLUDE : FILTER_EXCLUDE, pattern);
 	const char *body = pattern + (*pattern == '/');
 	bool empty = !*body || strcmp(body, "/") == 0;
 	ENSURE(error == (glob_valid(pattern) && !empty ? 0 : -EINVAL));
@@ -27,7 +27,7 @@ static void add(struct rules *rules, bool include, const char *pattern)
 		return;
 	rules->include[rules->n] = include;
 	ENSURE(filter_new(&rules->alone[rules->n]) == 0);
-	ENSURE(filter_add(rules->alone[rules->n++], true, pattern) == 0);
+	ENSURE(filter_add(rules->alone[rules->n++], FILTER_INCLUDE, pattern) == 0);
 }
 
 static bool expected(const struct rules *rules, const char *path)

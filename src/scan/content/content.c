@@ -160,10 +160,16 @@ static void skip_to_range(struct reading *reading)
 		reading->at = reading->bytes = range->from < size ? range->from : size;
 }
 
-/* Reads the content from the first byte. If may_decompress is set and the file begins as a
- * compressed one does, it is decompressed. Returns 0, -EBADMSG if it is not compressed throughout,
+/* How the bytes of a file become its content. */
+enum content_form {
+	AS_IT_IS,
+	DECOMPRESSED, /* if the file begins as a compressed one does, otherwise as it is */
+};
+
+/* Reads the content from the first byte. Returns 0, -EBADMSG if it is not compressed throughout,
  * or another -errno. */
-static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
+static int read_through(
+	struct reading *reading, enum content_form form, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
 	int r = begin_reading(reading);
@@ -175,8 +181,9 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 		n = read_next(reading);
 		if (n < 0)
 			return (int)n;
-		const enum format format =
-			may_decompress && is_first_chunk ? format_of(reading->in, (size_t)n) : BARE;
+		const enum format format = form == DECOMPRESSED && is_first_chunk
+						   ? format_of(reading->in, (size_t)n)
+						   : BARE;
 		if (format && decompress_begin(d, format))
 			return -ENOMEM;
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
@@ -196,11 +203,11 @@ static int read_content(struct reading *reading, struct problem *ret_problem)
 	if (!reading->in)
 		return -ENOMEM;
 	reading->out = reading->in + CHUNK_BYTES;
-	int r = read_through(reading, true, ret_problem);
+	int r = read_through(reading, DECOMPRESSED, ret_problem);
 	reading->was_decompressed = r == 0 && reading->decompress.format;
 	decompress_clear(&reading->decompress);
 	if (r == -EBADMSG)
-		r = read_through(reading, false, ret_problem);
+		r = read_through(reading, AS_IT_IS, ret_problem);
 	free(reading->in);
 	return r;
 }

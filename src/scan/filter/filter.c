@@ -180,8 +180,8 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 #define FILE_MAX_BYTES (16U << 20) /* the largest file of patterns */
 
 struct rule {
-	size_t said; /* index of the call that has added it */
-	bool include;
+	size_t call; /* index of the call that has added it */
+	enum filter_effect effect;
 	bool folders_only; /* does not match a file itself */
 	bool base_name;    /* the pattern is for the last component only */
 	bool has_matched;
@@ -190,7 +190,7 @@ struct rule {
 
 struct filter {
 	struct rule *rules;
-	size_t n, n_said;
+	size_t n, n_calls;
 	bool has_left_out; /* a file, or a whole directory */
 };
 
@@ -213,7 +213,7 @@ void filter_free(struct filter *filter)
 /* Adds a rule to those of the present call. "x/", and "x/" followed by "**", become a rule for the
  * folder "x". A pattern that may match the tail of a path gets a component "**" in front. Returns
  * as filter_add(). */
-static int add_pattern(struct filter *filter, bool include, const char *pattern)
+static int add_pattern(struct filter *filter, enum filter_effect effect, const char *pattern)
 {
 	const bool anchored = pattern[0] == '/';
 	const char *body = pattern + anchored;
@@ -231,8 +231,8 @@ static int add_pattern(struct filter *filter, bool include, const char *pattern)
 	filter->rules = rules;
 	struct rule *rule = &rules[filter->n];
 	const bool inner_slash = memchr(body, '/', len) != NULL;
-	*rule = (struct rule){.said = filter->n_said,
-		.include = include,
+	*rule = (struct rule){.call = filter->n_calls,
+		.effect = effect,
 		.folders_only = dropped > 0,
 		.base_name = !anchored && !inner_slash};
 	if (asprintf(&rule->pattern, "%s%.*s", (!anchored && inner_slash) ? "**/" : "", (int)len,
@@ -242,10 +242,10 @@ static int add_pattern(struct filter *filter, bool include, const char *pattern)
 	return 0;
 }
 
-int filter_add(struct filter *filter, bool include, const char *pattern)
+int filter_add(struct filter *filter, enum filter_effect effect, const char *pattern)
 {
-	const int error = add_pattern(filter, include, pattern);
-	filter->n_said += !error;
+	const int error = add_pattern(filter, effect, pattern);
+	filter->n_calls += !error;
 	return error;
 }
 
@@ -264,7 +264,7 @@ static const char *add_line(struct filter *filter, char *line, int *ret_error)
 	if (*line == '!' || ((*line == '+' || *line == '-') && strchr(blank, line[1])))
 		return "a line has a pattern alone, without ! or + or - before it: what is "
 		       "included has --include";
-	const int error = add_pattern(filter, false, line);
+	const int error = add_pattern(filter, FILTER_EXCLUDE, line);
 	*ret_error = error == -ENOMEM ? error : 0;
 	return error == -EINVAL ? "the pattern is empty or has an unclosed [" : NULL;
 }
@@ -299,10 +299,11 @@ int filter_add_rule(
 	int error;
 	if (rule->kind == S3ONCE_RULE_EXCLUDE_FROM) {
 		error = add_file(filter, rule->pattern, ret_problem);
-		filter->n_said += !error;
+		filter->n_calls += !error;
 		return error;
 	}
-	error = filter_add(filter, rule->kind == S3ONCE_RULE_INCLUDE, rule->pattern);
+	error = filter_add(filter,
+		rule->kind == S3ONCE_RULE_INCLUDE ? FILTER_INCLUDE : FILTER_EXCLUDE, rule->pattern);
 	if (error == -EINVAL)
 		problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
 			quote(rule->pattern).text);
@@ -354,7 +355,8 @@ static size_t enter_folder_of(struct filter *filter, const char *path)
 /* Whether this rule includes. Rule 0 stands for none: see filter.h. */
 static bool includes(const struct filter *filter, size_t rule)
 {
-	return rule ? filter->rules[rule - 1].include : !filter->rules[0].include;
+	return rule ? filter->rules[rule - 1].effect == FILTER_INCLUDE
+		    : filter->rules[0].effect == FILTER_EXCLUDE;
 }
 
 bool filter_wants_file_in(struct filter *filter, const char *relative, size_t folder_rule)
@@ -381,7 +383,7 @@ bool filter_has_matched(const struct filter *filter, size_t i)
 {
 	bool has_matched = false;
 	for (size_t k = 0; k < filter->n; k++)
-		has_matched |= filter->rules[k].said == i && filter->rules[k].has_matched;
+		has_matched |= filter->rules[k].call == i && filter->rules[k].has_matched;
 	return has_matched;
 }
 
@@ -393,7 +395,7 @@ bool filter_prunes_entered(struct filter *filter, const char *folder, size_t rul
 		return false;
 	for (size_t i = rule; i < filter->n; i++) {
 		const struct rule *later = &filter->rules[i];
-		if (later->include &&
+		if (later->effect == FILTER_INCLUDE &&
 			(later->base_name || glob_may_match_below(later->pattern, folder)))
 			return false;
 	}

@@ -18,8 +18,13 @@
 struct filter;
 int filter_new(struct filter **ret); /* 0 or -ENOMEM */
 void filter_free(struct filter *filter);
+/* The effect of a rule on the paths that it matches. */
+enum filter_effect {
+	FILTER_EXCLUDE,
+	FILTER_INCLUDE,
+};
 /* 0, -ENOMEM, or -EINVAL for a pattern that is empty or has an unclosed '['. */
-int filter_add(struct filter *filter, bool include, const char *pattern);
+int filter_add(struct filter *filter, enum filter_effect effect, const char *pattern);
 /* Adds a rule as a user gave it, which may be a whole file of patterns. Returns 0, -ENOMEM, or
  * -EINVAL with a sentence, which names the file and the line. */
 int filter_add_rule(

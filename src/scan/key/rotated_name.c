@@ -231,23 +231,25 @@ static bool find_first_rotation(const struct family_rules *rules, const char *na
 	return was_packed;
 }
 
+/* Finds the rotation of a name whose first n bytes are nothing but the rotation, perhaps with an
+ * extension. Returns the constant head of its family, or NULL if it is no such name. */
+static const char *find_nameless(
+	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
+{
+	struct span extension;
+	if (find_match(rules, TAI64N, name, n, ret))
+		return tai64n_family;
+	const size_t end = find_match(rules, ENDING, name, n, &extension) ? extension.at : n;
+	return find_match(rules, NAMELESS, name, end, ret) ? nameless_family : NULL;
+}
+
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
 {
 	const size_t whole = strlen(base_name);
 	const size_t n = suffix_at(base_name, whole);
 	struct span rotation = {.at = n}; /* an absent rotation is empty, at the end of the name */
 	enum family_form form = FAMILY_PLAIN;
-	const char *head = NULL; /* the constant head of a name that is nothing but its rotation */
-	if (find_match(rules, TAI64N, base_name, n, &rotation)) {
-		head = tai64n_family;
-	} else {
-		size_t end = n;
-		struct span extension;
-		if (find_match(rules, ENDING, base_name, n, &extension))
-			end = extension.at;
-		if (find_match(rules, NAMELESS, base_name, end, &rotation))
-			head = nameless_family;
-	}
+	const char *head = find_nameless(rules, base_name, n, &rotation);
 	if (head) {
 		const size_t end = rotation.bytes;
 		*ret = (struct family){.head = head,

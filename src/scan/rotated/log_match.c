@@ -360,31 +360,42 @@ typedef bool has_log(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found);
 
 /* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
- * rising order of their ends. The file gets the longest of them that the file begins with, and of
- * which `has` says so. `known` has room for n. Returns 0, -ESTALE if the file has to wait, or
- * another -errno. */
-static int match_copy(struct log_family *family, struct grown_file *file, struct log_row **logs,
-	struct content_prefix *known, size_t n, has_log *has)
+ * rising order of their ends. Sets *ret to the longest of them that the file begins with, and of
+ * which `has` says so, or to NULL. *ret_found is the file as it was measured beside this log.
+ * `known` has room for n. Returns 0 or -errno. */
+static int find_copied_log(const struct log_family *family, struct grown_file *file,
+	struct log_row **logs, struct content_prefix *known, size_t n, has_log *has,
+	struct log_row **ret, struct content_measured *ret_found)
 {
-	struct content_measured found = {0};
 	/* If the file begins with a log, but does not have it, the file is measured again without
 	 * this log and those behind it: found.rest has to be that of the log that is chosen. */
 	for (; n; n--) {
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
 				.bytes = logs[k]->end, .id = logs[k]->until};
-		const int r = measure_uploadable(family, file, NULL, known, n, &found);
+		const int r = measure_uploadable(family, file, NULL, known, n, ret_found);
 		if (r < 0)
 			return r;
 		while (n && !known[n - 1].is_there)
 			n--;
 		/* Now logs[n - 1] is the longest log that the file begins with, if there is one. */
-		if (!n || has(file, logs[n - 1], &found))
+		if (!n || has(file, logs[n - 1], ret_found))
 			break;
 	}
-	if (!n)
-		return 0;
-	struct log_row *row = logs[n - 1];
+	*ret = n ? logs[n - 1] : NULL;
+	return 0;
+}
+
+/* Gives the file the log that was copied or compressed to it, if there is one. The arguments are as
+ * in find_copied_log(). Returns 0, -ESTALE if the file has to wait, or another -errno. */
+static int match_copy(struct log_family *family, struct grown_file *file, struct log_row **logs,
+	struct content_prefix *known, size_t n, has_log *has)
+{
+	struct content_measured found = {0};
+	struct log_row *row;
+	const int r = find_copied_log(family, file, logs, known, n, has, &row, &found);
+	if (r < 0 || !row)
+		return r;
 	/* Another file may have this log: one that waits, was not found or could not be read. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE)) {
 		entry_let_wait(&file->entry, S3ONCE_WAIT_FAMILY);

@@ -12,7 +12,17 @@
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 30000
 
-enum log_statement { LOAD, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, ELSEWHERE, STATEMENTS };
+enum log_statement {
+	LOAD,
+	DROP,
+	DROP_PIECES,
+	ADD,
+	CHANGE,
+	ADD_PIECE,
+	NOTE_ONCE,
+	ELSEWHERE,
+	STATEMENTS
+};
 
 struct log_rows {
 	sqlite3 *db;
@@ -68,7 +78,7 @@ static const char *const sql[STATEMENTS] = {
 		   " edges = ?14, sha256 = ?15, version = version + 1"
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
-	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
+	[NOTE_ONCE] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
 	[ELSEWHERE] = ("SELECT directory || '/' || family, directory = ?2 FROM logs"
 		       " WHERE (directory, family) <> (?2, ?3) AND scope = ?1 AND file = ?4"),
 };
@@ -256,7 +266,7 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 bool log_rows_note_once(
 	struct log_rows *rows, const struct log_family_name *family, const char *what)
 {
-	sqlite3_stmt *s = rows->statements[TELL];
+	sqlite3_stmt *s = rows->statements[NOTE_ONCE];
 	struct problem ignored;
 	if (rows->only_looks)
 		return true;
@@ -264,7 +274,7 @@ bool log_rows_note_once(
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
 	/* INSERT OR IGNORE changes nothing if the row is there already. If it fails, the message is
 	 * dropped on purpose: otherwise every run would repeat it. */
-	return change_row(rows, TELL, &ignored) == 0;
+	return change_row(rows, NOTE_ONCE, &ignored) == 0;
 }
 
 bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
@@ -387,8 +397,9 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 			.end = (uint64_t)sqlite3_column_int64(s, PIECE_END),
 			.mtime_ns = sqlite3_column_int64(s, PIECE_MTIME)};
 		copy_id(s, PIECE_ID, piece.id);
-		error = log_row_add_piece(&(*ret)[n - 1], &piece);
-		(*ret)[n - 1].n_kept = (*ret)[n - 1].n_pieces;
+		struct log_row *row = &(*ret)[n - 1];
+		error = log_row_add_piece(row, &piece);
+		row->n_kept = row->n_pieces;
 	}
 	*ret_n = n;
 	const int rc = sqlite3_reset(s);

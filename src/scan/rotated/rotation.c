@@ -137,9 +137,36 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-/* Reads the files whose content is not known, and notes their ids. Files that cannot be read, or
- * are being written to, are noted as such. A file that has moved is left to the next listing.
- * Returns the number of examined files, or -errno with a sentence. */
+/* Reads a file whose content is not known, and notes its id, or why it has none. A file that has
+ * moved is left to the next listing. Returns 0, or -errno with a sentence. */
+static int identify_entry(
+	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
+{
+	const struct source *source = &rotation->sources[entry->source];
+	struct problem why = {.text = ""};
+	char id[CONTENT_ID_CHARS + 1] = "";
+	const int waits = has_to_wait(rotation, source, entry, ret_problem);
+	if (waits < 0)
+		return waits;
+	if (waits) /* an empty sentence: it counts as the live log */
+		return rotation_table_know(rotation->table, entry, NULL, "", ret_problem);
+	/* The id of a file that is too large is not wanted, and stays "". */
+	const int r = entry_is_too_large(entry, rotation->options)
+			      ? 0
+			      : identify_found_file(source, entry, id, &why);
+	if (r == HAS_MOVED)
+		return 0;
+	if (r < 0 && r != -ESTALE) {
+		const int error = open_report_unread(r, &why, ret_problem);
+		if (error)
+			return error;
+	}
+	/* After -ESTALE there is neither an id nor a sentence: the file is being written to. */
+	return rotation_table_know(
+		rotation->table, entry, r ? NULL : id, *why.text ? why.text : NULL, ret_problem);
+}
+
+/* Reads all files whose content is not known. Returns their number, or -errno with a sentence. */
 static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 {
 	struct scan_entry entry;
@@ -147,26 +174,8 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 	int r;
 	while ((r = rotation_table_next(rotation->table, ROTATION_UNKNOWN, &entry, ret_problem)) >
 		0) {
-		struct problem why = {.text = ""};
-		char id[CONTENT_ID_CHARS + 1] = "";
-		int result = 0;
-		/* The id of a file that is too large is not wanted, and stays "". */
-		const struct source *source = &rotation->sources[entry.source];
-		const int waits = has_to_wait(rotation, source, &entry, ret_problem);
-		if (waits < 0) {
-			r = waits;
-			break;
-		}
-		if (!waits && !entry_is_too_large(&entry, rotation->options))
-			result = identify_found_file(source, &entry, id, &why);
-		if (result < 0 && result != -ESTALE)
-			r = open_report_unread(result, &why, ret_problem);
-		/* With -ESTALE there is neither an id nor a sentence. */
-		if (r >= 0 && result != HAS_MOVED)
-			r = rotation_table_know(rotation->table, &entry,
-				waits || result ? NULL : id, waits || *why.text ? why.text : NULL,
-				ret_problem);
-		if (r >= 0)
+		r = identify_entry(rotation, &entry, ret_problem);
+		if (r == 0)
 			r = scan_check_cancelled(rotation->options, ret_problem);
 		if (r < 0)
 			break;

@@ -58,7 +58,7 @@ static int add_rule(struct object_rules *rules, const char *section, const char 
 	if (!error && pattern)
 		error = filter_new(&rule->filter);
 	if (!error && pattern)
-		error = filter_add(rule->filter, true, pattern);
+		error = filter_add(rule->filter, FILTER_INCLUDE, pattern);
 	if (error == -EINVAL)
 		problem_set(problem, "the pattern \"%s\" is empty or has an unclosed [",
 			quote(pattern).text);

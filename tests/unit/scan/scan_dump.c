@@ -95,7 +95,8 @@ int main(int argc, char **argv)
 			break;
 		case 'x':
 		case 'i':
-			r = filter_add(options.filter, c == 'i', optarg);
+			r = filter_add(
+				options.filter, c == 'i' ? FILTER_INCLUDE : FILTER_EXCLUDE, optarg);
 			break;
 		default:
 			return 2;

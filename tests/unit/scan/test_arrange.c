@@ -158,7 +158,7 @@ static void test_look(void)
 	make_link("a/app.log.1", "t/file-link");
 	use(&options, "{family}-{dir}{name}");
 	tree_need(filter_new(&options.filter) == 0, "filter");
-	tree_need(filter_add(options.filter, false, "*.tmp") == 0, "filter");
+	tree_need(filter_add(options.filter, FILTER_EXCLUDE, "*.tmp") == 0, "filter");
 	tree_need(scan_open(&options, &scan, &problem) == 0, problem.text);
 	check_look(scan, "t/a/app.log.1", "file p/app.log-a/app.log.1 of t/a/app.log.1");
 	check_look(scan, "t/../t//a/./app.log.1", "file p/app.log-a/app.log.1 of t/a/app.log.1");

@@ -90,7 +90,7 @@ static void test_nul_and_filters(void)
 	write_list(list, sizeof list - 1);
 	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/d/b\nfile p/x\ny\n");
 	CHECK_INT(filter_new(&options.filter), 0);
-	CHECK_INT(filter_add(options.filter, false, "d/"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "d/"), 0);
 	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/x\ny\n");
 	filter_free(options.filter);
 	options.filter = NULL;

@@ -13,7 +13,9 @@ static struct filter *make_filter(const char *const rules[RULES_MAX])
 	if (!CHECK_INT(filter_new(&filter), 0))
 		return NULL;
 	for (size_t i = 0; i < RULES_MAX && rules[i]; i++)
-		CHECK_INT(filter_add(filter, rules[i][0] == '+', rules[i] + 1), 0);
+		CHECK_INT(filter_add(filter, rules[i][0] == '+' ? FILTER_INCLUDE : FILTER_EXCLUDE,
+				  rules[i] + 1),
+			0);
 	return filter;
 }
 
@@ -211,7 +213,7 @@ static void test_malformed(void)
 		"", "/", "//", "[", "a[", "a[]", "[!]", "x/[a-", "[a\\]", "[!"};
 	struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
 	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-		if (!CHECK_INT(filter_add(filter, true, patterns[i]), -EINVAL))
+		if (!CHECK_INT(filter_add(filter, FILTER_INCLUDE, patterns[i]), -EINVAL))
 			fprintf(stderr, "\t%s\n", patterns[i]);
 	CHECK(filter_wants_file(filter, "a"));
 	CHECK(filter_wants_file(NULL, "a") && !filter_prunes(NULL, "a"));
@@ -284,7 +286,7 @@ static bool matches_file(const char *pattern, const char *path)
 {
 	struct filter *filter = make_filter((const char *const[RULES_MAX]){NULL});
 	const bool matches =
-		filter_add(filter, true, pattern) == 0 && filter_wants_file(filter, path);
+		filter_add(filter, FILTER_INCLUDE, pattern) == 0 && filter_wants_file(filter, path);
 	filter_free(filter);
 	return matches;
 }
@@ -318,7 +320,8 @@ static void test_prunes_nothing_wanted(void)
 		for (int k = 0; k < 3; k++) {
 			random_string("ab/**", 6, patterns[k]);
 			random_string("+-", 1, rules[k]);
-			int r = filter_add(filter, rules[k][0] == '+', patterns[k]);
+			int r = filter_add(filter,
+				rules[k][0] == '+' ? FILTER_INCLUDE : FILTER_EXCLUDE, patterns[k]);
 			CHECK(r == 0 || r == -EINVAL);
 		}
 		random_string("ab", 2, directory);

@@ -152,7 +152,7 @@ static void test_files(void)
 	CHECK(scan_open_file(scan, 2, "x", &state) < 0);
 	scan_close(scan);
 	CHECK_INT(filter_new(&options.filter), 0);
-	CHECK_INT(filter_add(options.filter, true, "l*"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_INCLUDE, "l*"), 0);
 	scan_yields(&options, "file p/link\nproblem p/missing: does not exist\n");
 	filter_free(options.filter);
 	tree_end();

@@ -183,7 +183,7 @@ static void end(struct removal *removal)
 static void recover(int directory_fd)
 {
 	struct problem problem = {0};
-	CHECK_INT(removal_recover(directory_fd, false, &problem), 0);
+	CHECK_INT(removal_recover(directory_fd, &problem), 0);
 	CHECK_STRING(problem.text, "");
 	CHECK(!exists("t/" REMOVAL_FOLDER));
 }
@@ -271,7 +271,7 @@ static void test_recovery_killed(void)
 		if (!pid) {
 			struct problem problem;
 			arm(n, 0, die);
-			removal_recover(removal.directory_fd, false, &problem);
+			removal_recover(removal.directory_fd, &problem);
 			_exit(0);
 		}
 		tree_need(waitpid(pid, &status, 0) == pid && WIFEXITED(status), "waitpid");
@@ -564,7 +564,7 @@ static void test_folder_of_others(void)
 	make_link("../kept", "t/" REMOVAL_FOLDER);
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
 	CHECK(has("t/f", PROVEN) && !exists("kept/f"));
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), 0);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), 0);
 	end(&removal);
 }
 
@@ -575,10 +575,10 @@ static void test_recovery_waits_and_tells(void)
 	make_file("t/" REMOVAL_FOLDER "/f", FOREIGN);
 	int held = open("t/" REMOVAL_FOLDER, O_RDONLY | O_DIRECTORY);
 	tree_need(flock(held, LOCK_SH) == 0, "flock");
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), 1);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), 1);
 	CHECK(has("t/" REMOVAL_FOLDER "/f", FOREIGN));
 	close(held);
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EEXIST);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EEXIST);
 	CHECK(strstr(problem.text, "another file has its name") != NULL);
 	CHECK(has("t/" REMOVAL_FOLDER "/f", FOREIGN) && has("t/f", PROVEN));
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
@@ -588,7 +588,7 @@ static void test_recovery_waits_and_tells(void)
 	removal = begin();
 	tree_need(mkdir("t/" REMOVAL_FOLDER, 0700) == 0, "mkdir");
 	tree_need(mkdir("t/" REMOVAL_FOLDER "/d", 0700) == 0, "mkdir");
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EINVAL);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EINVAL);
 	CHECK(strstr(problem.text, "holds d, which is not a file: remove it") != NULL);
 	end(&removal);
 

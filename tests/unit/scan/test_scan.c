@@ -163,8 +163,8 @@ static void test_look(void)
 	options.n_sources = 4;
 	options.prefix = "p";
 	CHECK_INT(filter_new(&options.filter), 0);
-	CHECK_INT(filter_add(options.filter, false, "*.tmp"), 0);
-	CHECK_INT(filter_add(options.filter, false, "d/"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "*.tmp"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "d/"), 0);
 	struct scan *scan = scan_of(&options);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct scan_entry entry = {.key = ""};

@@ -308,10 +308,10 @@ static void test_filtered(void)
 	tree_need(mkfifo("t/pipe.tmp", 0600) == 0, "mkfifo");
 	struct scan_options options = one_source(t_source);
 	CHECK_INT(filter_new(&options.filter), 0);
-	CHECK_INT(filter_add(options.filter, false, "*.tmp"), 0);
-	CHECK_INT(filter_add(options.filter, false, "cache/"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "*.tmp"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "cache/"), 0);
 	scan_yields(&options, "file a.log\nfile d/c\n");
-	CHECK_INT(filter_add(options.filter, true, "/cache/keep"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_INCLUDE, "/cache/keep"), 0);
 	scan_yields(&options, "file a.log\nfile cache/keep\nfile d/c\n");
 	filter_free(options.filter);
 	tree_end();
@@ -329,8 +329,8 @@ static void test_accounts_for_all(void)
 	struct scan_options options = one_source(t_source);
 	options.accounts_for_all = true;
 	CHECK_INT(filter_new(&options.filter), 0);
-	CHECK_INT(filter_add(options.filter, false, "*.tmp"), 0);
-	CHECK_INT(filter_add(options.filter, false, "cache/"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "*.tmp"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "cache/"), 0);
 	scan_yields(&options,
 		"file a.log\nexcluded a.tmp\nexcluded cache/x.log\nexcluded cache/x/y\nfile d/c\n"
 		"link l.tmp\nspecial pipe.tmp\n");
@@ -443,8 +443,8 @@ static void check_unreadable(void)
 	scan_yields(&options,
 		"problem p/f: cannot be accessed: Permission denied; give this user access, or exclude it\n");
 	CHECK_INT(filter_new(&options.filter), 0);
-	CHECK_INT(filter_add(options.filter, false, "closed/"), 0);
-	CHECK_INT(filter_add(options.filter, false, "no-search/"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "closed/"), 0);
+	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "no-search/"), 0);
 	options.sources = t_source;
 	scan_yields(&options, "file p/a\nfile p/secret\nfile p/z\n");
 	filter_free(options.filter);
