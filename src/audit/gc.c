@@ -168,7 +168,8 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	const bool is_gone = choice == ABORT_ALLOWED && abort_until_gone(a);
 	if (!is_gone)
 		ref.at_s = before->at_s;
-	const enum outcome o = mark_fail(&ref, &a->claim, reason, is_gone, ret_problem);
+	const enum outcome o = mark_fail(
+		&ref, &a->claim, reason, is_gone ? DROP_UPLOAD : KEEP_UPLOAD, ret_problem);
 	/* mark_claim() has moved the upload from the mark to the claim. subject_report() reads it,
 	 * and the state, from the mark. */
 	open_upload_move(&subject->mark.upload, &a->claim.upload);

@@ -483,13 +483,13 @@ enum outcome mark_give_back(
 }
 
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	bool is_aborted, struct problem *ret_problem)
+	enum upload_record record, struct problem *ret_problem)
 {
 	const struct mark own = own_mark(ref, claim->id);
 	const struct mark mark = {
 		.state = MARK_FAILED, .error = (char *)(uintptr_t)error, .at_s = changed_at_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	if (is_aborted)
+	if (record == DROP_UPLOAD)
 		row_unset(&write, &mark_table, UPLOAD);
 	row_set(&write, &mark_table, STATE | ERROR | AT, &mark);
 	row_expect(&write, &mark_table, STATE | OWNER, &own);

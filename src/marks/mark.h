@@ -236,10 +236,12 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
  * the claim. OK also if the mark is no longer ours. */
 enum outcome mark_give_back(
 	const struct mark_ref *ref, const struct claim *claim, struct problem *ret_problem);
-/* Step 7: sets the mark to failed. If `is_aborted`, its open upload is no longer recorded. OK also
- * if the mark is no longer ours, since its new owner takes care of the file. */
+/* Whether a failed mark goes on recording its open upload. DROP: the upload is gone. */
+enum upload_record { KEEP_UPLOAD, DROP_UPLOAD };
+/* Step 7: sets the mark to failed. OK also if the mark is no longer ours, since its new owner takes
+ * care of the file. */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	bool is_aborted, struct problem *ret_problem);
+	enum upload_record record, struct problem *ret_problem);
 /* Step 2: sets the file's present mtime in a done mark that is still exactly as in *seen. The
  * fields about a newer version, or about other content with the same mtime, are removed. REFUSED:
  * the mark has changed. */

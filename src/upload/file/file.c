@@ -175,8 +175,9 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 	if (file->step > STEP_CLAIM && !worker->run->dry) {
 		struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem second = {0};
-		/* The mark goes on recording an open upload, so that the next run can resume it. */
-		if (mark_fail(&ref, &file->claim, problem->text, false, &second) != OUTCOME_OK)
+		/* The upload stays recorded, so that the next run can resume it. */
+		if (mark_fail(&ref, &file->claim, problem->text, KEEP_UPLOAD, &second) !=
+			OUTCOME_OK)
 			log_info("the mark could not be set to failed: %s", second.text);
 	}
 	file_report(worker, file, S3ONCE_EVENT_FAILED, problem);

@@ -116,7 +116,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(second.upload.mtime_ns, 7);
 	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
-	CHECK_INT(mark_fail(&a, &claim, "late", false, &problem),
+	CHECK_INT(mark_fail(&a, &claim, "late", KEEP_UPLOAD, &problem),
 		OUTCOME_OK); /* and changes nothing */
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_CLAIMED);
@@ -375,7 +375,7 @@ static void test_earlier_claim_of_the_same_session(struct store_conn *conn)
 	CHECK_INT(mark_done(&a, &first, &version, a.source, &image, &problem), OUTCOME_REFUSED);
 	mark_clear(&image);
 	CHECK_INT(mark_record_upload(&a, &first, &late, &problem), OUTCOME_REFUSED);
-	CHECK_INT(mark_fail(&a, &first, "late", false, &problem),
+	CHECK_INT(mark_fail(&a, &first, "late", KEEP_UPLOAD, &problem),
 		OUTCOME_OK); /* and changes nothing */
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_CLAIMED);
@@ -397,7 +397,7 @@ static void test_failed_is_free(struct store_conn *conn)
 	struct mark seen = {0}, image = {0};
 	struct problem problem;
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
-	CHECK_INT(mark_fail(&a, &claim, "no luck", false, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "no luck", KEEP_UPLOAD, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(mark_says(&seen, &(struct file_version){1, 1, ""}), SAYS_FREE);
 	CHECK_STRING(seen.error, "no luck");
@@ -484,7 +484,7 @@ static void test_time_of_the_last_change(struct store_conn *conn)
 	CHECK_INT(seen.at_s, 77);
 	mark_clear(&seen);
 	a.at_s = 0;
-	CHECK_INT(mark_fail(&a, &claim, "e", false, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "e", KEEP_UPLOAD, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK(seen.at_s > 77);
 	mark_clear(&seen);
@@ -697,11 +697,11 @@ static void test_release(struct store_conn *conn)
 	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	struct open_upload upload = upload_named("u");
 	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
-	CHECK_INT(mark_fail(&b, &claim, "aborted", true, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&b, &claim, "aborted", DROP_UPLOAD, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	mark_clear(&seen);
-	CHECK_INT(mark_fail(&a, &claim, "aborted", true, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "aborted", DROP_UPLOAD, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_FAILED);
 	CHECK(!seen.upload.id);
@@ -825,12 +825,12 @@ static void test_upload_of_a_mark(struct store_conn *conn)
 	CHECK_INT(mark_record_upload(&a, &claim, &second, &problem), OUTCOME_OK);
 	check_upload(&a, "second");
 	/* A file that fails goes on with it later, unless it was aborted. */
-	CHECK_INT(mark_fail(&a, &claim, "why", false, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "why", KEEP_UPLOAD, &problem), OUTCOME_OK);
 	check_upload(&a, "second");
 	claim_clear(&claim);
 	claim = claim_of(&a);
 	CHECK_STRING(claim.upload.id, "second");
-	CHECK_INT(mark_fail(&a, &claim, "why", true, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "why", DROP_UPLOAD, &problem), OUTCOME_OK);
 	check_upload(&a, "");
 	claim_clear(&claim);
 	open_upload_clear(&late);

@@ -78,7 +78,7 @@ static void write_mark(struct steps *steps, const char *key, enum mark_of kind, 
 	ref.limits = (struct call_limits){0};
 	CHECK_INT(mark_claim(&ref, &seen, &claim, &present, &steps->problem), OUTCOME_OK);
 	if (kind == FAILED)
-		CHECK_INT(mark_fail(&ref, &claim, "why", false, &steps->problem), OUTCOME_OK);
+		CHECK_INT(mark_fail(&ref, &claim, "why", KEEP_UPLOAD, &steps->problem), OUTCOME_OK);
 	if (kind == DONE || kind == DONE_EARLIER || kind == DONE_AND_NEWER)
 		CHECK_INT(mark_done(&ref, &claim, &version, ref.source, &present, &steps->problem),
 			OUTCOME_OK);

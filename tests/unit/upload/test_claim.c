@@ -528,8 +528,8 @@ static void make_mark(struct steps *steps, enum mark_of kind, const struct sessi
 		claim_as(&ref, &claim);
 	}
 	if (kind == FAILED)
-		CHECK_INT(
-			mark_fail(&ref, &claim, "some reason", false, &steps->problem), OUTCOME_OK);
+		CHECK_INT(mark_fail(&ref, &claim, "some reason", KEEP_UPLOAD, &steps->problem),
+			OUTCOME_OK);
 	claim_clear(&claim);
 	see_mark(steps);
 	if (kind == FORGOTTEN) {
@@ -813,8 +813,8 @@ static void test_upload_that_replaces(void)
 		if (tests[i].has_upload)
 			CHECK_INT(mark_record_upload(&ref, &claim, &upload, &steps.problem),
 				OUTCOME_OK);
-		CHECK_INT(
-			mark_fail(&ref, &claim, "some reason", false, &steps.problem), OUTCOME_OK);
+		CHECK_INT(mark_fail(&ref, &claim, "some reason", KEEP_UPLOAD, &steps.problem),
+			OUTCOME_OK);
 		claim_clear(&claim);
 		open_upload_clear(&upload);
 		see_mark(&steps);
