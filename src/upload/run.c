@@ -183,11 +183,11 @@ static bool begin_grace(struct run *run)
 	return atomic_compare_exchange_strong(&run->end.grace_ends_ns, &none, ends_ns);
 }
 
-void run_reach_limit(struct run *run, const struct problem *said)
+void run_reach_limit(struct run *run, const struct problem *note)
 {
 	if (atomic_exchange(&run->end.has_reached_limit, true))
 		return;
-	report_run(&run->report, S3ONCE_EVENT_NOTE, said);
+	report_run(&run->report, S3ONCE_EVENT_NOTE, note);
 	begin_grace(run);
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
@@ -225,17 +225,17 @@ void run_check_lease(struct run *run)
 
 void run_check_progress(struct run *run)
 {
-	struct problem why, said;
+	struct problem why, explained;
 	/* Once the grace is over, tasks are given up, which would look like progress. Until then,
 	 * run_warn_of_wait() has reported the wait. */
 	if (run_grace_is_over(run) || !progress_is_over(&run->progress))
 		return;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
-	said = why;
-	snprintf(said.text, sizeof said.text,
+	explained = why;
+	snprintf(explained.text, sizeof explained.text,
 		"%.800s; nothing has moved for %llu s (--give-up-after): run again when it answers",
 		why.text, (unsigned long long)(still_ns / NS_PER_S));
-	run_fail(run, &said);
+	run_fail(run, &explained);
 }
 
 #define WORTH_TELLING_NS (PROGRESS_SAY_NS / 2)

@@ -147,7 +147,7 @@ void run_report_unfinished(struct run *run, const struct candidate *candidate);
 void run_fail(struct run *run, const struct problem *problem);
 /* Ends the run because a limit of the whole run is reached. Reports that once. Nothing new is
  * begun, and uploads that are under way may finish within the grace. The exit status is 6. */
-void run_reach_limit(struct run *run, const struct problem *said);
+void run_reach_limit(struct run *run, const struct problem *note);
 /* To be called only if options.max_transfer_bytes is set. Counts a body that is about to be sent.
  * Returns false if the limit was reached before this body. Then the body must not be sent, and the
  * run ends by run_reach_limit(). */

@@ -85,7 +85,7 @@ BUGS = {
     ),
     "foreign-is-replaced": (
         "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn fail_conflicting(",
-        "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, judged->object);\n\t}\n\treturn fail_conflicting(",
+        "case JUDGED_FOREIGN:\n\t\treturn replace_damaged(worker, file, judged->object);\n\t}\n\treturn fail_conflicting(",
     ),
     "other-suffixes-are-not-looked-at": (
         "file->fd < 0 : *c->content_id != '\\0';",
@@ -243,7 +243,7 @@ BUGS = {
         "progress_set_limit(&run->progress, UINT32_MAX, o->request_timeout_ms);",
     ),
     "an-end-without-a-reason": (  # and not with 3
-        "why.text, (unsigned long long)(still_ns / NS_PER_S)); run_fail(run, &said);",
+        "why.text, (unsigned long long)(still_ns / NS_PER_S)); run_fail(run, &explained);",
         "why.text, (unsigned long long)(still_ns / NS_PER_S));",
     ),
     "nothing-is-said-while-nothing-moves": (

@@ -56,7 +56,7 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 		       : fd;
 }
 
-/* Handles a file that is handle_missing. If its mark says done, another uploader has uploaded and
+/* Handles a file that is missing. If its mark says done, another uploader has uploaded and
  * removed it since it was found, which is not an error. */
 static enum step handle_missing(struct worker *worker, struct file *file)
 {
@@ -82,10 +82,13 @@ static enum step handle_missing(struct worker *worker, struct file *file)
 		PROBLEM("was compressed or deleted before it could be sent; the next run looks"));
 }
 
-/* Whether the file's source has a file of this name that --exclude and --include let through, and
- * that is compressed if `wanted` is true, or not compressed if `wanted` is false. */
+/* The form that a file has on its disk. */
+enum disk_form { PLAIN, COMPRESSED };
+
+/* Whether the file's source has a file of this name and form that --exclude and --include let
+ * through. */
 static bool source_has_file(
-	struct worker *worker, const struct file *file, const char *name, bool wanted)
+	struct worker *worker, const struct file *file, const char *name, enum disk_form form)
 {
 	struct file_state state;
 	if (worker->run->files.filter && !filter_wants_file(worker->run->files.filter, name))
@@ -94,19 +97,20 @@ static bool source_has_file(
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int compressed = content_seems_compressed(fd); /* 0, 1, or a negative -errno */
+	const int is_compressed = content_seems_compressed(fd); /* or -errno */
 	close(fd);
-	return compressed == wanted;
+	return is_compressed == (form == COMPRESSED);
 }
 
-/* Fails the file if a folder has both X and X.zst, and X.zst is compressed already. Both would
- * become the object X.zst, since X is compressed on its way. Returns NEXT if they do not both
- * exist.
+/* Fails the file, which has this form, if a folder has both X and X.zst, and X.zst is compressed
+ * already. Both would become the object X.zst, since X is compressed on its way. Returns NEXT if
+ * they do not both exist.
  *
  * This is checked only where the scan has walked a directory, and where keys are paths with the
  * suffix. Any other file with the same key shows in the check of the object. */
-static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
+static enum step check_neighbour(struct worker *worker, struct file *file, enum disk_form form)
 {
+	const bool is_compressed = form == COMPRESSED;
 	const struct run *run = worker->run;
 	const struct candidate *c = file->candidate;
 	const char *suffix = codecs[run->bodies.encoding.codec].suffix;
@@ -123,7 +127,8 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	text_add_bytes(&path, c->path, strlen(c->path) - n_less);
 	text_add(&name, is_compressed ? "" : suffix);
 	text_add(&path, is_compressed ? "" : suffix);
-	if (!name.error && source_has_file(worker, file, text_string(&name), !is_compressed)) {
+	if (!name.error && source_has_file(worker, file, text_string(&name),
+				   is_compressed ? PLAIN : COMPRESSED)) {
 		struct problem problem;
 		collision_explain(c->object_key, c->path, text_string(&path),
 			"exclude one of them, or use --header Content-Encoding in place of the suffix",
@@ -163,14 +168,14 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
 		c->suffix[0] = '\0';
-		return check_neighbour(worker, file, true);
+		return check_neighbour(worker, file, COMPRESSED);
 	}
 	const enum step step = file_add_suffix(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	file->encoding = &worker->run->bodies.encoding;
 	file->target.content_encoding = by_header ? codecs[file->encoding->codec].name : NULL;
-	return check_neighbour(worker, file, false);
+	return check_neighbour(worker, file, PLAIN);
 }
 
 /* Checks whether the version that was opened may be sent, and sets file->plan by its size. Returns
@@ -235,11 +240,13 @@ enum step file_open(struct worker *worker, struct file *file)
 	/* No other program can write to a copy of a piece, or to the input of a pipe. */
 	file->must_reread = file->stat_is_unsteady ||
 			    (!c->is_piece && !c->is_piped && !file_times_show_changes(fd));
+	/* 0: the field does not count. A rename of a rotated file while it is sent changes its
+	 * ctime. */
 	if (file->stat_is_unsteady)
-		file->state.ctime_ns = 0, file->state.ino = 0;
-	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
-	if (c->is_rotated) /* a rename while it is sent changes its ctime */
+		file->state.ino = 0;
+	if (file->stat_is_unsteady || c->is_rotated)
 		file->state.ctime_ns = 0;
+	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
 	const enum step step = check_opened(worker, file);
 	/* Whether the file is sent as it is: without --compress, if it was compressed when it was
 	 * found, or if its object gets a Content-Encoding from the user. */

@@ -12,7 +12,7 @@
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MAX_NS   (30 * NS_PER_S)
 
-#define NOT_FOUND_AGAIN 2 /* the most retries of a file after 404 */
+#define NOT_FOUND_RETRIES_MAX 2 /* the most retries of a file after 404 */
 
 #define SUSPECTS_MAX_BYTES 500 /* a longer list of settings is omitted from the sentence */
 
@@ -67,7 +67,8 @@ static bool is_vague(const struct problem *problem)
 /* Whether the run ends soon for the same reason for which this file fails: nothing is answered, and
  * nothing else has moved since the file began to fail. Then it is the run that fails, and not the
  * files that happened to be under way. A limit below that of the clock concerns the file alone. */
-static bool is_of_all(struct run *run, const struct candidate *c, const struct problem *problem)
+static bool fails_with_run(
+	struct run *run, const struct candidate *c, const struct problem *problem)
 {
 	return !problem->status &&
 	       run->progress.limit_ns <= run->options.give_up_after_ms * NS_PER_MS &&
@@ -80,16 +81,16 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 {
 	struct candidate *c = file->candidate;
 	const uint64_t now = clock_boot_ns();
-	struct problem said = *problem;
+	struct problem reported = *problem;
 	/* In the first turn, only the time in which the service failed counts, since the file may
 	 * be a large one. */
 	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms &&
-		!is_of_all(worker->run, c, problem)) {
+		!fails_with_run(worker->run, c, problem)) {
 		file->has_given_up = true;
 		if (c->failures)
-			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
-		return file_fail(worker, file, &said);
+			problem_prefix(&reported, "failed after %u attempts", c->failures + 1);
+		return file_fail(worker, file, &reported);
 	}
 	/* Doubled five times, the pause is above AGAIN_MAX_NS already. */
 	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
@@ -97,8 +98,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 		pause_ns = AGAIN_MAX_NS;
 	c->failing_ns += pause_ns;
 	c->failures++;
-	problem_prefix(&said, "will be retried later");
-	file_report(worker, file, S3ONCE_EVENT_RETRY, &said);
+	problem_prefix(&reported, "will be retried later");
+	file_report(worker, file, S3ONCE_EVENT_RETRY, &reported);
 	return file_later(worker, file, now + pause_ns);
 }
 
@@ -107,19 +108,20 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
  * Returns ASIDE or SETTLED. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	struct problem said = *problem;
+	struct problem explained = *problem;
 	if (is_vague(problem))
-		count_suspects(file, &said);
+		count_suspects(file, &explained);
 	for (size_t i = 0; !is_vague(problem) && i < sizeof settings / sizeof *settings; i++) {
 		const char *code = settings[i].code, *name = settings[i].setting;
 		const size_t n = strlen(code);
 		const char *value = s3_headers_value(file->target.headers, name);
 		/* Without the ".", the NUL is compared as well, so that the whole code has to be
 		 * the same. */
-		if (value && strncmp(said.code, code, code[n - 1] == '.' ? n : n + 1) == 0)
-			problem_prefix(&said, "--%s%s%s", name, *value ? " " : "", value);
+		if (value && strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1) == 0)
+			problem_prefix(&explained, "--%s%s%s", name, *value ? " " : "", value);
 	}
-	return refusals_keep(worker, file, &said) ? STEP_ASIDE : file_fail(worker, file, &said);
+	return refusals_keep(worker, file, &explained) ? STEP_ASIDE
+						       : file_fail(worker, file, &explained);
 }
 
 /* Handles 404 to a request that writes. If the bucket does not exist, the run ends. If it exists,
@@ -128,22 +130,25 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
  * store. */
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	struct problem said = {0};
-	const enum outcome o = run_look_for_bucket(worker->run, worker->s3, &worker->limits, &said);
+	struct problem bucket_problem = {0};
+	const enum outcome o =
+		run_look_for_bucket(worker->run, worker->s3, &worker->limits, &bucket_problem);
 	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP) {
-		run_fail(worker->run, &said);
+		run_fail(worker->run, &bucket_problem);
 		return STEP_OVER;
 	}
 	if (o != OUTCOME_OK)
 		return put_aside(worker, file, problem);
-	const bool is_again = file->candidate->failures < NOT_FOUND_AGAIN;
-	said = *problem;
-	const bool is_of_key = !is_vague(problem) || !count_suspects(file, NULL);
-	snprintf(said.text, sizeof said.text,
+	const bool is_retried = file->candidate->failures < NOT_FOUND_RETRIES_MAX;
+	/* If no setting of the object is suspected, the key may be the reason. */
+	const bool key_is_suspect = !is_vague(problem) || !count_suspects(file, NULL);
+	struct problem explained = *problem;
+	snprintf(explained.text, sizeof explained.text,
 		"S3 answers 404 for this %s, although bucket %s is there%s",
-		is_of_key ? "key" : "file", quote(worker->options->bucket).text,
-		is_again || !is_of_key ? "" : ": the server may not take such keys");
-	return is_again ? file_again(worker, file, &said) : put_aside(worker, file, &said);
+		key_is_suspect ? "key" : "file", quote(worker->options->bucket).text,
+		key_is_suspect && !is_retried ? ": the server may not take such keys" : "");
+	return is_retried ? file_again(worker, file, &explained)
+			  : put_aside(worker, file, &explained);
 }
 
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,

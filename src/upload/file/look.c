@@ -97,7 +97,7 @@ static enum step fail_unproven(struct worker *worker, struct file *file, const c
 
 /* S3 holds other bytes than were sent, which are no earlier version. The file is sent again in
  * place of exactly this object. */
-static enum step object_damaged(
+static enum step replace_damaged(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	if (++file->damages > FILE_DAMAGES_MAX)
@@ -114,8 +114,9 @@ static enum step object_damaged(
 	return STEP_SEND;
 }
 
-/* Returns the uploader of an object that these marks have not uploaded for this file. */
-static const char *owner_of(const struct worker *worker, const struct s3_object *object)
+/* Returns a sentence about who uploaded an object, which these marks have not uploaded for this
+ * file. */
+static const char *describe_owner(const struct worker *worker, const struct s3_object *object)
 {
 	const struct store_settings *settings = &worker->run->space.settings;
 	const char *table = object->meta.table_id;
@@ -166,7 +167,7 @@ static enum step replace_foreign(
 		report_run(worker->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("%s replaces an object of other content, and perhaps further files "
 				"do (--if-changed=replace-any): %s",
-				quote(file->candidate->path).text, owner_of(worker, object)));
+				quote(file->candidate->path).text, describe_owner(worker, object)));
 	memcpy(file->replaced_etag, object->etag, sizeof file->replaced_etag);
 	return STEP_SEND;
 }
@@ -182,7 +183,7 @@ static enum step fail_conflicting(
 	const bool is_of_these_marks =
 		strcmp(object->meta.table_id, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
-	const char *why = owner_of(worker, object);
+	const char *why = describe_owner(worker, object);
 	if (judged->replaces_any && judged->proof == PROOF_NO && *object->etag)
 		return replace_foreign(worker, file, object);
 	/* Either of the two may be the only copy, so the sentence does not advise to remove one. */
@@ -221,7 +222,7 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 	case JUDGED_REPLACED:
 		return STEP_NEXT;
 	case JUDGED_DAMAGED:
-		return object_damaged(worker, file, judged->object);
+		return replace_damaged(worker, file, judged->object);
 	case JUDGED_EARLIER:
 		return mark_earlier(worker, file, judged->object);
 	case JUDGED_UNPROVEN:
@@ -232,12 +233,16 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 	return fail_conflicting(worker, file, judged);
 }
 
+/* Whether the file can be sent although S3 refuses a HEAD of its object. */
+enum refusal { REFUSAL_IN_THE_WAY, REFUSAL_PASSED_OVER };
+
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
  * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
- * else. Other requests are sent, whose replies have a reason. Returns NEXT if `may_be_refused` and
- * the object's request is merely invalid: the request that sends the file will show the reason. */
-static enum step refused_head(
-	struct worker *worker, struct file *file, bool may_be_refused, struct problem *problem)
+ * else. Other requests are sent, whose replies have a reason. Returns NEXT if a refusal is passed
+ * over and the object's request is merely invalid: the request that sends the file will show the
+ * reason. */
+static enum step handle_refused_head(
+	struct worker *worker, struct file *file, enum refusal refusal, struct problem *problem)
 {
 	struct problem why = {0};
 	enum outcome o = s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
@@ -250,14 +255,14 @@ static enum step refused_head(
 	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
-	else if (o == OUTCOME_INVALID && may_be_refused)
+	else if (o == OUTCOME_INVALID && refusal == REFUSAL_PASSED_OVER)
 		return STEP_NEXT;
 	return file_outcome(worker, file, o, problem);
 }
 
 /* Handles a HEAD that has shown no object. Returns NEXT if there is none, or if S3 refuses to show
- * it and `may_be_refused` allows the file to be sent nevertheless. */
-static enum step no_object_shown(struct worker *worker, struct file *file, bool may_be_refused,
+ * it and the refusal is passed over. */
+static enum step handle_no_object(struct worker *worker, struct file *file, enum refusal refusal,
 	enum outcome o, struct problem *problem)
 {
 	if (o == OUTCOME_ABSENT) {
@@ -265,8 +270,8 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 		return STEP_NEXT;
 	}
 	if (o == OUTCOME_INVALID)
-		return refused_head(worker, file, may_be_refused, problem);
-	if (o == OUTCOME_DENIED && may_be_refused)
+		return handle_refused_head(worker, file, refusal, problem);
+	if (o == OUTCOME_DENIED && refusal == REFUSAL_PASSED_OVER)
 		return STEP_NEXT;
 	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused, or
 	 * only HEAD is. */
@@ -289,14 +294,16 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 enum step look_at_object(struct worker *worker, struct file *file, enum look why)
 {
 	/* A look ahead may be refused, unless the server may ignore the condition of the write. */
-	const bool may_be_refused =
-		why == LOOK_AHEAD && !file_needs_look(worker, file, S3_COMPLETE_CONDITION);
+	const enum refusal refusal =
+		why == LOOK_AHEAD && !file_needs_look(worker, file, S3_COMPLETE_CONDITION)
+			? REFUSAL_PASSED_OVER
+			: REFUSAL_IN_THE_WAY;
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	if (o != OUTCOME_OK)
-		return no_object_shown(worker, file, may_be_refused, o, &problem);
+		return handle_no_object(worker, file, refusal, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
 	const enum step step = file_compare(worker, file, &object, &judged.proof);
 	return step == STEP_NEXT ? judge_object(worker, file, &judged) : step;
@@ -319,7 +326,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 		return file_outcome(worker, file, o, &problem);
 	}
 	if (o != OUTCOME_OK)
-		return no_object_shown(worker, file, false, o, &problem);
+		return handle_no_object(worker, file, REFUSAL_IN_THE_WAY, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
 	judged.claim = &as_seen;
 	/* The condition protects an object with another etag, which is judged after the refusal. */
@@ -329,7 +336,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 		PROBLEM("changed since its content was found in S3, and the object stays: %s; give "
 			"this source its own prefix, or, if the object is this source's, "
 			"--if-changed=replace-any replaces it",
-			owner_of(worker, &object)));
+			describe_owner(worker, &object)));
 	return STEP_SETTLED;
 }
 
@@ -341,7 +348,7 @@ enum step look_before_write(struct worker *worker, struct file *file)
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	/* This HEAD must not be refused, since nothing else protects an existing object. */
 	if (o != OUTCOME_OK)
-		return no_object_shown(worker, file, false, o, &problem);
+		return handle_no_object(worker, file, REFUSAL_IN_THE_WAY, o, &problem);
 	const struct judged judged = judged_of(worker, file, &object);
 	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
 }
@@ -350,9 +357,9 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem)
 {
 	const bool is_match = condition->if_match != NULL;
-	struct problem said = *problem;
+	struct problem explained = *problem;
 	if (outcome == OUTCOME_DENIED && is_match)
-		problem_prefix(&said,
+		problem_prefix(&explained,
 			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
 			"compare its etag (If-Match), and a policy may let objects only be made");
 	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
@@ -364,7 +371,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	 * object exists, perhaps from a request of this run whose reply was lost. Or the object
 	 * that If-Match names was deleted meanwhile. */
 	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
-		return file_outcome(worker, file, outcome, &said);
+		return file_outcome(worker, file, outcome, &explained);
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;

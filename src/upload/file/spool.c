@@ -59,27 +59,27 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 {
 	const struct s3once_options *o = worker->options;
 	const struct reader *reader = &worker->reader;
-	char said[PROBLEM_SENTENCE_MAX] = "";
+	char failure[PROBLEM_SENTENCE_MAX] = ""; /* the producer's sentence about it */
 	uint64_t bytes = 0, moved_ns = clock_boot_ns();
-	bool is_told = false; /* the present silence was reported */
+	bool reported_silence = false;
 	while (!run_poll_is_stopping(worker->run)) {
 		const long n = o->read(
-			o->read_arg, reader->buffer, reader->buffer_bytes, said, sizeof said);
+			o->read_arg, reader->buffer, reader->buffer_bytes, failure, sizeof failure);
 		if (n == -EAGAIN) { /* nothing came within a second */
 			const uint64_t silent_ms = (clock_boot_ns() - moved_ns) / NS_PER_MS;
-			if (is_told || silent_ms < o->request_timeout_ms)
+			if (reported_silence || silent_ms < o->request_timeout_ms)
 				continue;
 			report_run(worker->report, S3ONCE_EVENT_NOTE,
 				PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
 					" bytes; it is waited for, unless --max-duration ends that",
 					quote(file->candidate->path).text,
 					o->request_timeout_ms / 1000, bytes));
-			is_told = true;
+			reported_silence = true;
 			continue;
 		}
 		*ret_ended = n <= 0;
 		if (n < 0)
-			return file_fail(worker, file, PROBLEM("%s", said));
+			return file_fail(worker, file, PROBLEM("%s", failure));
 		if (n == 0 && !bytes)
 			return file_fail(worker, file,
 				PROBLEM("ended without any output: no empty object is made of it"));
@@ -90,7 +90,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 		if (error)
 			return fail_unkept_output(worker, file, error, bytes);
 		moved_ns = clock_boot_ns();
-		is_told = false;
+		reported_silence = false;
 	}
 	return STEP_OVER;
 }
