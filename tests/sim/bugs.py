@@ -289,7 +289,7 @@ BUGS = {
     ),
     "given-up-stays-open": (  # until no large file is begun any more
         "if (is_last)\n\t\tqueue->locked.turns.open--;",
-        "if (is_last && !give_up)\n\t\tqueue->locked.turns.open--;",
+        "if (is_last && result == PART_STORED)\n\t\tqueue->locked.turns.open--;",
     ),
     "each-commit-begins-the-second": (  # after which all is synced
         "if (!rc && !store->unsynced_since_ns)",

@@ -138,30 +138,33 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	return STEP_OVER;
 }
 
+/* Begins a new upload with file->plan. A recorded upload, which cannot be resumed, is aborted. The
+ * object is checked before, since gigabytes might be sent in vain. Returns NEXT once the upload is
+ * recorded in the mark, or the step to take instead. */
+static enum step begin_new_upload(struct worker *worker, struct file *file)
+{
+	enum step step = multipart_abort(worker, file);
+	if (step == STEP_NEXT)
+		step = look_at_object(worker, file, LOOK_AHEAD);
+	if (step == STEP_NEXT && s3_checksum(worker->server) == CHECKSUM_SHA256)
+		step = multipart_add_content_sha256(worker, file);
+	return step == STEP_NEXT ? create_upload(worker, file) : step;
+}
+
 enum step multipart_begin(struct worker *worker, struct file *file)
 {
 	bool resumes;
 	enum step step = multipart_plan_or_resume(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts) /* without parts, send.c sends it whole */
 		return step;
-	/* A recorded upload that cannot be resumed is aborted. Before a new one is begun, the
-	 * object is checked, since gigabytes might be sent in vain. */
-	if (!resumes) {
-		step = multipart_abort(worker, file);
-		if (step == STEP_NEXT)
-			step = look_at_object(worker, file, LOOK_AHEAD);
-		if (step == STEP_NEXT)
-			step = multipart_add_content_sha256(
-				worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
-		if (step == STEP_NEXT)
-			step = create_upload(worker, file);
-	}
+	if (!resumes)
+		step = begin_new_upload(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	struct multipart *multipart = multipart_new(file);
 	if (!multipart)
 		return file_fail(worker, file, PROBLEM("out of memory"));
-	if (resumes)
+	if (resumes) /* the parts that the server has are listed */
 		step = multipart_resume(worker, file, multipart->server_parts);
 	if (step != STEP_NEXT) {
 		multipart_free(multipart);
@@ -189,13 +192,50 @@ static int add_md5(struct worker *worker, struct payload *payload, struct sums *
 	return error;
 }
 
+/* Checks the server's reply to a part against the sums of what was sent. Returns false, and sets
+ * *ret_failure, if the server has other bytes, or if the part cannot be read again. */
+static bool check_stored_part(struct worker *worker, struct payload *payload,
+	const struct s3_part *part, struct part_failure *ret_failure)
+{
+	struct sums *sums = &payload->body_sums;
+	enum proof proof = proof_part(sums, part);
+	/* The reply may show only an etag, which can be compared only with the MD5 of the part. */
+	if (proof == PROOF_UNKNOWN && !(sums->kinds & DIGEST_MD5)) {
+		ret_failure->read_error = add_md5(worker, payload, sums);
+		if (ret_failure->read_error)
+			return false;
+		proof = proof_part(sums, part);
+	}
+	/* PROOF_UNKNOWN is enough here: the whole object is proven once it is complete. */
+	if (proof != PROOF_NO)
+		return true;
+	ret_failure->outcome = OUTCOME_BAD_DIGEST;
+	return problem_error(&ret_failure->problem, false,
+		"S3 stored other bytes of part %u than were sent", part->part_number);
+}
+
+/* Notes that the server has part `index` now. */
+static void note_stored_part(struct worker *worker, struct multipart *multipart, unsigned index,
+	const struct s3_part *part)
+{
+	struct file *file = multipart->file;
+	/* S3 stores what this run sends, so a file that it refuses fails by itself (run.h). */
+	atomic_store(&worker->run->refusals.has_stored, true);
+	uv_mutex_lock(&multipart->locked.mutex);
+	/* A part that multipart_resume() has listed is counted by note_parts_done(). */
+	if (!multipart->server_parts[index].part_number)
+		file_set_kept_bytes(file, file->candidate->kept_bytes +
+						  plan_bytes(&file->plan, file->state.size, index));
+	multipart->server_parts[index] = *part;
+	uv_mutex_unlock(&multipart->locked.mutex);
+}
+
 /* Sends a part. Returns whether the server has it now, which is false if the reply shows other
  * bytes than were sent. If it is false, *ret_failure has the reason. */
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct payload *payload, struct part_failure *ret_failure)
 {
-	struct file *file = multipart->file;
-	struct sums *sums = &payload->body_sums;
+	const struct file *file = multipart->file;
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 * The part then counts as one whose request was ended by this run. */
 	if (!payload_may_be_sent(worker, payload)) {
@@ -208,7 +248,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.part_number = index + 1,
 		.body = &payload->http,
 		.trailing = payload->trailing.kinds ? &payload->trailing : NULL,
-		.sums = sums,
+		.sums = &payload->body_sums,
 		.checksum = file->claim.upload.checksum,
 		.limits = worker->limits, /* a part is not visible, so it may outlive the lease */
 	};
@@ -219,29 +259,9 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		transfer_undo(&payload->body.transfer);
 	if (ret_failure->outcome != OUTCOME_OK || ret_failure->read_error)
 		return false;
-	enum proof proof = proof_part(sums, &part);
-	/* The reply may show only an etag, which can be compared only with the MD5 of the part. */
-	if (proof == PROOF_UNKNOWN && !(sums->kinds & DIGEST_MD5)) {
-		ret_failure->read_error = add_md5(worker, payload, sums);
-		if (ret_failure->read_error)
-			return false;
-		proof = proof_part(sums, &part);
-	}
-	/* PROOF_UNKNOWN is enough here: the whole object is proven once it is complete. */
-	if (proof == PROOF_NO) {
-		ret_failure->outcome = OUTCOME_BAD_DIGEST;
-		return problem_error(&ret_failure->problem, false,
-			"S3 stored other bytes of part %u than were sent", part.part_number);
-	}
-	/* S3 stores what this run sends, so a file that it refuses fails by itself (run.h). */
-	atomic_store(&worker->run->refusals.has_stored, true);
-	uv_mutex_lock(&multipart->locked.mutex);
-	/* A part that multipart_resume() has listed is counted by note_progress(). */
-	if (!multipart->server_parts[index].part_number)
-		file_set_kept_bytes(file, file->candidate->kept_bytes +
-						  plan_bytes(&file->plan, file->state.size, index));
-	multipart->server_parts[index] = part;
-	uv_mutex_unlock(&multipart->locked.mutex);
+	if (!check_stored_part(worker, payload, &part, ret_failure))
+		return false;
+	note_stored_part(worker, multipart, index, &part);
 	return true;
 }
 
@@ -265,10 +285,10 @@ static bool may_trail(
 	       s3_may_trail(worker->server, file->claim.upload.checksum);
 }
 
-/* Whether the server may have refused a part because it does not know checksums that trail. Notes
- * that it does not, and the part is sent once more without. No object is harmed: a part that a
- * server has stored with its frame has another checksum. */
-static bool refuses_trailer(struct worker *worker, const struct part_failure *failure)
+/* Whether the server may have refused a part because it does not know checksums that trail. If so,
+ * notes that for all further parts, and the caller sends this one once more, without a trailer. No
+ * object is harmed: a part that a server has stored with its frame has another checksum. */
+static bool note_if_trailer_refused(struct worker *worker, const struct part_failure *failure)
 {
 	if (!failure->has_trailed || failure->read_error)
 		return false;
@@ -285,6 +305,23 @@ static bool refuses_trailer(struct worker *worker, const struct part_failure *fa
 	}
 }
 
+/* Returns the kinds of digests of part `index` that are needed to send it, besides `combining`. */
+static unsigned part_digests(
+	const struct worker *worker, const struct multipart *multipart, unsigned index)
+{
+	const enum checksum kind = multipart->file->claim.upload.checksum;
+	const struct s3_part *stored = &multipart->server_parts[index];
+	unsigned kinds = s3_wanted_digests(worker->server, kind);
+	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
+	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
+	if (kind != CHECKSUM_MD5 && s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+		kinds &= ~(unsigned)DIGEST_MD5;
+	/* If the server has the part already, it is compared by the server's values of it. */
+	if (stored->part_number)
+		kinds |= *stored->sum.text ? DIGEST_OF(stored->sum.kind) : DIGEST_MD5;
+	return kinds;
+}
+
 /* Sends part `index`, unless the server has exactly these bytes already. Returns whether the server
  * has it now. If not, *ret_failure has the reason. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
@@ -295,40 +332,33 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	/* The mark needs a checksum that combines to that of the whole: of what is sent, and of an
 	 * encoded part also of the content. */
 	const enum checksum combining = checksum_kinds[kind].combines ? kind : checksum_default();
-	/* part_number 0: the server does not have it */
-	const struct s3_part *there = &multipart->server_parts[index];
-	struct payload_request request = {
+	const struct payload_request request = {
 		.range = file_range(file, file->encoding, &file->plan, index),
-		.kinds = s3_wanted_digests(worker->server, kind) | DIGEST_OF(combining),
+		.kinds = part_digests(worker, multipart, index) | DIGEST_OF(combining),
 		.input_kinds = DIGEST_OF(combining),
 		.trails = may_trail(worker, multipart, index),
 	};
-	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
-	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
-	if (kind != CHECKSUM_MD5 && s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
-		request.kinds &= ~(unsigned)DIGEST_MD5;
-	/* If the server has the part already, it is compared by the server's values of it. */
-	if (there->part_number)
-		request.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
+	/* part_number 0: the server does not have the part */
+	const struct s3_part *stored = &multipart->server_parts[index];
 	struct payload payload;
-	bool is_there = false;
+	bool is_stored = false;
 	*ret_failure = (struct part_failure){.has_trailed = request.trails};
 	ret_failure->read_error = payload_read(worker, file, &request, &payload);
 	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.body_sums.bytes))
-		ret_failure->read_error =
-			-EMSGSIZE; /* continue_after_parts() has smaller ranges cut */
+		ret_failure->read_error = -EMSGSIZE; /* read by continue_after_parts() */
 	if (!ret_failure->read_error) {
 		if (multipart->input_sums)
 			multipart->input_sums[index] = payload.input_sums;
-		is_there = there->part_number && proof_part(&payload.body_sums, there) == PROOF_YES;
-		if (is_there)
+		is_stored =
+			stored->part_number && proof_part(&payload.body_sums, stored) == PROOF_YES;
+		if (is_stored)
 			file_progress_add(&file->progress, request.range.bytes);
 		else
-			is_there = put_part(worker, multipart, index, &payload, ret_failure);
+			is_stored = put_part(worker, multipart, index, &payload, ret_failure);
 		multipart->body_sums[index] = payload.body_sums;
 	}
 	payload_end(worker, &payload);
-	return is_there;
+	return is_stored;
 }
 
 /* Proves the object by the reply to Complete. If that is not enough, a HEAD is compared with the
@@ -376,11 +406,13 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	if (!file->encoding || file->encoding->part_bytes || s3_is_aws(worker->server))
 		return false;
 	/* The last part may be shorter than the others. */
-	bool are_equal = multipart->body_sums[n - 1].bytes <= multipart->body_sums[0].bytes;
+	const uint64_t first_bytes = multipart->body_sums[0].bytes;
+	if (multipart->body_sums[n - 1].bytes > first_bytes)
+		return true;
 	for (size_t i = 1; i + 1 < n; i++)
-		are_equal =
-			are_equal && multipart->body_sums[i].bytes == multipart->body_sums[0].bytes;
-	return !are_equal;
+		if (multipart->body_sums[i].bytes != first_bytes)
+			return true;
+	return false;
 }
 
 /* Notes that from here on the parts of all files have to have one length, and aborts the upload of
@@ -464,6 +496,19 @@ static int check_parts_unchanged(struct worker *worker, const struct multipart *
 	return error;
 }
 
+/* Whether the server may still be at work on a Complete with this outcome. `maybe_applied`: an
+ * attempt of it may have had an effect although its reply was lost. */
+static bool may_be_completing(enum outcome o, const struct problem *problem, bool maybe_applied)
+{
+	if (!outcome_is_ambiguous(o))
+		return maybe_applied && o != OUTCOME_OK;
+	/* If the request timed out, the server may still be at work, also behind a gateway. An
+	 * error of the server itself has ended the request: RGW answers 500 if the upload is
+	 * gone. */
+	return problem->status == 0 || problem->status == BAD_GATEWAY ||
+	       problem->status == GATEWAY_TIMEOUT;
+}
+
 /* Completes an upload whose parts are all there, and proves the object. */
 static enum step complete_and_prove(struct worker *worker, struct multipart *multipart)
 {
@@ -496,19 +541,14 @@ static enum step complete_and_prove(struct worker *worker, struct multipart *mul
 	struct problem problem = {0};
 	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
-	/* If the request timed out, the server may still be at work, also behind a gateway. An
-	 * error of the server itself has ended the request: RGW answers 500 if the upload is
-	 * gone. */
-	const bool has_no_reply = problem.status == 0 || problem.status == BAD_GATEWAY ||
-				  problem.status == GATEWAY_TIMEOUT;
-	if (outcome_is_ambiguous(o) ? has_no_reply : maybe_applied && o != OUTCOME_OK)
+	if (may_be_completing(o, &problem, maybe_applied))
 		file->candidate->is_completing = true;
 	return handle_complete_outcome(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
 /* Counts the parts that S3 has. If they are more than ever before, the earlier failures of the file
  * no longer count. No part is under way, so that no other worker uses the upload. */
-static void note_progress(const struct multipart *multipart)
+static void note_parts_done(const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
 	struct candidate *c = file->candidate;
@@ -535,7 +575,7 @@ static enum step continue_after_parts(struct worker *worker, struct multipart *m
 {
 	struct file *file = multipart->file;
 	const struct part_failure *failure = &multipart->locked.failure;
-	note_progress(multipart);
+	note_parts_done(multipart);
 	if (run_is_over(worker->run))
 		return STEP_OVER;
 	if (!multipart->locked.has_failed)
@@ -561,19 +601,19 @@ enum step multipart_send(
 	struct multipart *multipart = multipart_of(parts);
 	struct part_failure failure;
 	worker_begin_turn(worker, multipart->file->candidate);
-	bool is_there = send_part(worker, multipart, index, &failure);
-	if (!is_there && refuses_trailer(worker, &failure))
-		is_there = send_part(worker, multipart, index, &failure);
+	bool is_stored = send_part(worker, multipart, index, &failure);
+	if (!is_stored && note_if_trailer_refused(worker, &failure))
+		is_stored = send_part(worker, multipart, index, &failure);
 	*ret_file = NULL;
-	if (!is_there) {
+	if (!is_stored) {
 		uv_mutex_lock(&multipart->locked.mutex);
 		if (!multipart->locked.has_failed)
 			multipart->locked.failure = failure;
 		multipart->locked.has_failed = true;
 		uv_mutex_unlock(&multipart->locked.mutex);
 	}
-	if (!queue_part_ended(worker->run->queue, parts, !is_there))
-		return STEP_PARTS;
+	if (!queue_part_ended(worker->run->queue, parts, is_stored ? PART_STORED : PART_FAILED))
+		return STEP_PARTS; /* other workers go on with the upload */
 	const enum step step = continue_after_parts(worker, multipart);
 	*ret_file = multipart->file;
 	multipart_free(multipart);
@@ -584,7 +624,7 @@ struct file *multipart_give_up(struct parts *parts)
 {
 	struct multipart *multipart = multipart_of(parts);
 	struct file *file = multipart->file;
-	note_progress(multipart);
+	note_parts_done(multipart);
 	multipart_free(multipart);
 	return file;
 }

@@ -10,11 +10,10 @@
  * size and from compressing samples of the file. The plan has no parts if the compressed file is so
  * small that it is sent whole. Returns NEXT, or the step to take instead. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
-/* If `is_needed`, reads a file that is compressed on its way and has no content id, and adds the
- * SHA-256 of its content to file->content_sums. The metadata of its upload includes that
- * (file_meta()), and is sent before the first part is read. Returns NEXT, or the step to take
- * instead. */
-enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed);
+/* If the file is compressed on its way and has no content id, reads it, and adds the SHA-256 of its
+ * content to file->content_sums. The metadata of its upload includes that (file_meta()), and is
+ * sent before the first part is read. Returns NEXT, or the step to take instead. */
+enum step multipart_add_content_sha256(struct worker *worker, struct file *file);
 
 /* Returns the upload that the file would begin now, as a mark records it, but without its id. */
 struct open_upload multipart_of_file(const struct worker *worker, const struct file *file);

@@ -82,9 +82,9 @@ static bool server_may_take(const struct worker *worker, const struct encoding *
 	       s3_supports(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
 }
 
-enum step multipart_add_content_sha256(struct worker *worker, struct file *file, bool is_needed)
+enum step multipart_add_content_sha256(struct worker *worker, struct file *file)
 {
-	return (is_needed && file->encoding && !*file->candidate->content_id)
+	return (file->encoding && !*file->candidate->content_id)
 		       ? file_sum(worker, file, NULL, DIGEST_SHA256)
 		       : STEP_NEXT;
 }
@@ -166,10 +166,11 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	*ret_resumes = false;
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
 	/* If the recorded upload names its content, recorded_upload_fits() compares that. */
-	const enum step step =
-		multipart_add_content_sha256(worker, file, upload->is_open && *upload->content_id);
-	if (step != STEP_NEXT)
-		return step;
+	if (upload->is_open && *upload->content_id) {
+		const enum step step = multipart_add_content_sha256(worker, file);
+		if (step != STEP_NEXT)
+			return step;
+	}
 	if (file->encoding) {
 		/* If the recorded upload was begun with parts of one length, it can only be resumed
 		 * with such parts, even if this run does not know of the server's limit. */
@@ -184,7 +185,8 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	*ret_resumes = recorded_upload_fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
-	file->encoding = of_run; /* not with the part length of the recorded upload */
+	/* A new upload does not take over the part length of the recorded one. */
+	file->encoding = of_run;
 	return plan_by_sample(worker, file);
 }
 

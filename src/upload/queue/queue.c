@@ -525,11 +525,11 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 	uv_mutex_unlock(&queue->mutex);
 }
 
-bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
+bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result result)
 {
 	uv_mutex_lock(&queue->mutex);
 	parts->under_way--;
-	if (give_up)
+	if (result == PART_FAILED)
 		turns_give_up(&queue->locked.turns, parts);
 	const bool is_last = parts->next_index == parts->end_index && !parts->under_way;
 	if (is_last)

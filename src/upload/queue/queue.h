@@ -246,9 +246,10 @@ void queue_release_block(struct queue *queue, const struct candidate *file);
 void queue_put_back_block(struct queue *queue, unsigned serial);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
-/* Notes that a part has ended. With `give_up`, no more parts of this upload are handed out. Returns
- * true to exactly one caller, once no part of the upload is under way or still to come. */
-bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
+enum part_result { PART_STORED, PART_FAILED };
+/* Notes that a part has ended. After a failure, no more parts of this upload are handed out.
+ * Returns true to exactly one caller, once no part of the upload is under way or still to come. */
+bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result result);
 
 /* After the last worker has ended, returns an upload with parts that were not handed out, one a
  * call, and then NULL. */

@@ -243,13 +243,14 @@ static void test_claim_hangs(void)
 	queue_free(queue);
 }
 
-static void take_and_end_part(struct queue *queue, struct parts *want, bool give_up, bool is_last)
+static void take_and_end_part(
+	struct queue *queue, struct parts *want, enum part_result result, bool is_last)
 {
 	struct task task;
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_PART);
 	CHECK(task.parts == want);
-	CHECK(queue_part_ended(queue, task.parts, give_up) == is_last);
+	CHECK(queue_part_ended(queue, task.parts, result) == is_last);
 	queue_done(queue, &task);
 }
 
@@ -263,10 +264,11 @@ static void test_parts(void)
 	queue_enter(queue, QUEUE_FLOWS);
 	queue_open_parts(queue, &one, 2);
 	queue_open_parts(queue, &two, 3);
-	take_and_end_part(queue, &one, false, false);
-	take_and_end_part(queue, &two, false, false);
-	take_and_end_part(queue, &one, false, true);
-	take_and_end_part(queue, &two, true, true); /* given up: its last part is not handed out */
+	take_and_end_part(queue, &one, PART_STORED, false);
+	take_and_end_part(queue, &two, PART_STORED, false);
+	take_and_end_part(queue, &one, PART_STORED, true);
+	take_and_end_part(
+		queue, &two, PART_FAILED, true); /* given up: its last part is not handed out */
 	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
@@ -290,7 +292,7 @@ static bool upload_is_closed(struct queue *queue, unsigned n, unsigned at_once, 
 		is_good = CHECK(seen.has_large) && CHECK_INT(seen.large, taken - ended);
 		const bool gives_up = give_ups >> ended & 1;
 		is_given_up |= gives_up;
-		is_last = queue_part_ended(queue, &parts, gives_up);
+		is_last = queue_part_ended(queue, &parts, gives_up ? PART_FAILED : PART_STORED);
 		const bool is_all = ended + 1 == taken && (is_given_up || taken == n);
 		is_good = CHECK(is_last == is_all) && is_good;
 		queue_done(queue, &tasks[ended]);
@@ -335,7 +337,7 @@ static void test_close_leaves_parts(void)
 	queue_open_parts(queue, &parts, 3);
 	queue_take(queue, &task);
 	queue_enter(queue, QUEUE_CLOSED);
-	CHECK(!queue_part_ended(queue, &parts, false));
+	CHECK(!queue_part_ended(queue, &parts, PART_STORED));
 	queue_done(queue, &task);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
