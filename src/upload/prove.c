@@ -31,10 +31,14 @@ static enum proof prove_unknown(
 	return PROOF_UNKNOWN;
 }
 
+/* Whether S3 may have a file in pieces. Then the lack of an object of the whole file does not show
+ * that it is not done. */
+enum uploaded_as { UPLOADED_WHOLE, UPLOADED_PERHAPS_IN_PIECES };
+
 /* Finds out and reports whether the file is done. Opens and reads the file as an upload would.
- * Takes the candidate. If the file may be in pieces, the lack of an object does not show that it is
- * not done. Several workers may call it at once. */
-static enum proof prove_candidate(struct worker *worker, struct candidate *c, bool may_be_in_pieces)
+ * Takes the candidate. Several workers may call it at once. */
+static enum proof prove_candidate(
+	struct worker *worker, struct candidate *c, enum uploaded_as uploaded_as)
 {
 	struct run *run = worker->run;
 	struct file *file = file_new(run, c);
@@ -58,7 +62,7 @@ static enum proof prove_candidate(struct worker *worker, struct candidate *c, bo
 	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0) {
 		problem_set(&problem, "it changed while it was read");
 		done = PROOF_UNKNOWN;
-	} else if (done == PROOF_NO && may_be_in_pieces) {
+	} else if (done == PROOF_NO && uploaded_as == UPLOADED_PERHAPS_IN_PIECES) {
 		problem_set(&problem, IN_PIECES);
 		done = PROOF_UNKNOWN;
 	}
@@ -82,8 +86,9 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	if (is_file && *entry.key) {
 		struct candidate *candidate = feed_new_candidate(&entry);
 		if (candidate)
-			return prove_candidate(
-				worker, candidate, run->options.live && entry.is_rotated);
+			return prove_candidate(worker, candidate,
+				run->options.live && entry.is_rotated ? UPLOADED_PERHAPS_IN_PIECES
+								      : UPLOADED_WHOLE);
 		problem_set(&problem, "out of memory");
 	} else if (is_file)
 		problem_set(
@@ -117,7 +122,7 @@ struct folders {
 
 /* Sets *exit to the status for this file, unless it is worse already. UNKNOWN is worse than not
  * done. */
-static void note_done(enum s3once_exit *exit, enum proof done)
+static void worsen_exit(enum s3once_exit *exit, enum proof done)
 {
 	if (done == PROOF_UNKNOWN)
 		*exit = S3ONCE_EXIT_SETUP;
@@ -127,7 +132,7 @@ static void note_done(enum s3once_exit *exit, enum proof done)
 
 /* Whether the entry lies in one of the folders. Notes in each such folder that something was
  * found. */
-static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
+static bool note_if_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
 	bool is_below = false, is_file = entry->kind != SCAN_SPECIAL &&
@@ -144,10 +149,10 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	return is_below;
 }
 
-/* Judges and reports an entry that cannot be compared. A link, a socket, a pipe or a device has no
- * content that could be in S3, so it is only reported. A log in pieces is reported later, once for
- * all its pieces. */
-static void judge_other(struct folders *folders, const struct scan_entry *entry)
+/* Reports an entry that cannot be compared, and counts it in the exit status. A link, a socket, a
+ * pipe or a device has no content that could be in S3, so it is only reported. A log in pieces is
+ * reported later, once for all its pieces. */
+static void report_uncompared(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
 	const struct report_file about = {.path = entry->path};
@@ -163,10 +168,10 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 		break;
 	case SCAN_EXCLUDED:
 		report_file(report, S3ONCE_EVENT_EXCLUDED, &about, NULL);
-		note_done(&folders->exit, PROOF_UNKNOWN);
+		worsen_exit(&folders->exit, PROOF_UNKNOWN);
 		break;
 	case SCAN_PROBLEM:
-		note_done(&folders->exit,
+		worsen_exit(&folders->exit,
 			prove_unknown(folders->run, entry->path, entry->key, &entry->problem));
 		break;
 	case SCAN_FILE:
@@ -182,17 +187,17 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 					? " yet, since it is younger than --min-age, or a log "
 					  "that may grow"
 					: ", since it is larger than --max-size"));
-		note_done(&folders->exit, PROOF_NO);
+		worsen_exit(&folders->exit, PROOF_NO);
 	}
 }
 
 /* Reports each log that is uploaded in pieces. */
-static void judge_pieces(struct folders *folders)
+static void report_pieces(struct folders *folders)
 {
 	struct names *pieces = &folders->pieces;
 	names_sort(pieces); /* and drop repeated ones */
 	for (size_t i = 0; i < pieces->n; i++)
-		note_done(&folders->exit,
+		worsen_exit(&folders->exit,
 			prove_unknown(folders->run, names_get(pieces, i), "", PROBLEM(IN_PIECES)));
 	names_clear(pieces);
 }
@@ -207,11 +212,11 @@ static struct candidate *next_candidate(struct folders *folders)
 		folders->is_over = got <= 0;
 		if (got < 0 && got != -ECANCELED)
 			run_fail(folders->run, &problem);
-		if (got <= 0 || !is_wanted(folders, &entry))
+		if (got <= 0 || !note_if_wanted(folders, &entry))
 			continue;
 		const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS;
 		if (!is_file || !*entry.key || entry.is_piece) {
-			judge_other(folders, &entry);
+			report_uncompared(folders, &entry);
 			continue;
 		}
 		struct candidate *candidate = feed_new_candidate(&entry);
@@ -224,7 +229,7 @@ static struct candidate *next_candidate(struct folders *folders)
 
 /* Proves files of the folders, one after the other, until none is left. Several threads call it at
  * once, each with a worker of its own. */
-static void prove_rest(struct worker *worker, struct folders *folders)
+static void prove_remaining(struct worker *worker, struct folders *folders)
 {
 	for (;;) {
 		uv_mutex_lock(&folders->mutex);
@@ -232,9 +237,9 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 		uv_mutex_unlock(&folders->mutex);
 		if (!candidate)
 			return;
-		const enum proof done = prove_candidate(worker, candidate, false);
+		const enum proof done = prove_candidate(worker, candidate, UPLOADED_WHOLE);
 		uv_mutex_lock(&folders->mutex);
-		note_done(&folders->exit, done);
+		worsen_exit(&folders->exit, done);
 		uv_mutex_unlock(&folders->mutex);
 	}
 }
@@ -255,7 +260,7 @@ static void run_helper(void *arg)
 	struct folders *folders = arg;
 	struct worker *worker = prover_new(folders->run);
 	if (worker)
-		prove_rest(worker, folders);
+		prove_remaining(worker, folders);
 	worker_free(worker);
 }
 
@@ -268,14 +273,14 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	const bool has_pool = !pool_init(&pool, &options);
 	while (has_pool && pool_start(&pool, run_helper, folders)) /* until HELPERS were started */
 		;
-	prove_rest(worker, folders);
+	prove_remaining(worker, folders);
 	if (has_pool)
 		pool_end(&pool);
 	uv_mutex_destroy(&folders->mutex);
-	judge_pieces(folders);
+	report_pieces(folders);
 	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++)
 		if (!folders->list[i].has_found)
-			note_done(&folders->exit,
+			worsen_exit(&folders->exit,
 				prove_unknown(folders->run, folders->list[i].given, "",
 					PROBLEM("there is no file in it that these options would "
 						"upload")));
@@ -298,7 +303,7 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 			folders.list[folders.n++] =
 				(struct folder){.real = path, .given = files[i]};
 		else
-			note_done(&folders.exit, prove_path(worker, files[i]));
+			worsen_exit(&folders.exit, prove_path(worker, files[i]));
 		free(real);
 	}
 	if (folders.n)

@@ -44,8 +44,9 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Reads the marks of n files that came back. The pages are as small as they can be if all marks in
- * them are wanted. If there are far more marks between them, known_read() reads single ones. */
-static bool read_again(
+ * them are wanted. If there are far more marks between them, known_read() reads single ones.
+ * Returns false if they cannot be read. */
+static bool read_marks_again(
 	struct worker *worker, struct candidate **const *places, size_t n, struct packed_mark **ret)
 {
 	const char *keys[CHECK_CHUNK];
@@ -77,7 +78,7 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 		for (size_t i = 0; i < block->n; i++)
 			places[n++] = &block->files[i];
 	qsort(places, n, sizeof *places, compare_keys);
-	const bool is_read = read_again(worker, places, n, marks);
+	const bool is_read = read_marks_again(worker, places, n, marks);
 	for (size_t i = 0; i < n; i++) {
 		struct candidate *c = *places[i];
 		/* mark_unpack(NULL) is an absent mark */
@@ -111,18 +112,23 @@ static void give_back(struct worker *worker, struct block *block)
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
 	size_t n_ready = 0, n_later = 0;
 	bool is_held[BLOCK_FILES] = {false}, leaves_small = false;
-	uint64_t pause_ns = CAME_BACK_AGAIN_NS, again_ns = 0, at_ns;
+	uint64_t pause_ns = CAME_BACK_AGAIN_NS;
+	uint64_t again_ns = 0; /* the latest time at which a holder of a file is checked again */
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
-		is_held[i] = c && may_wait(worker, c, &at_ns);
+		uint64_t check_ns;
+		is_held[i] = c && may_wait(worker, c, &check_ns);
 		leaves_small |= is_shared(c, is_held[i], now_ns);
-		if (is_held[i] && at_ns > again_ns)
-			again_ns = at_ns;
-		if (c && c->contested_ns && now_ns - c->contested_ns > pause_ns)
-			pause_ns = now_ns - c->contested_ns;
+		if (is_held[i] && check_ns > again_ns)
+			again_ns = check_ns;
+		const uint64_t since_met_ns = c && c->contested_ns ? now_ns - c->contested_ns : 0;
+		if (since_met_ns > pause_ns)
+			pause_ns = since_met_ns;
 	}
-	pause_ns = pause_ns < LEFT_ALONE_NS ? pause_ns : LEFT_ALONE_NS;
-	again_ns = again_ns > now_ns + pause_ns ? again_ns : now_ns + pause_ns;
+	if (pause_ns > LEFT_ALONE_NS)
+		pause_ns = LEFT_ALONE_NS;
+	if (again_ns < now_ns + pause_ns)
+		again_ns = now_ns + pause_ns;
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
 		if (c && (is_held[i] || (leaves_small && c->size <= S3ONCE_SMALL_BYTES_MAX)))

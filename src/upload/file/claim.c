@@ -45,7 +45,8 @@ static enum step find_done_object(struct worker *worker, struct file *file, bool
 	const struct recorded recorded = recorded_object(&file->seen_mark.done);
 	struct done_object object = {.key = ""};
 	struct problem problem = {0};
-	const enum outcome o = done_head(worker, file, &file->seen_mark.done, &object, &problem);
+	const enum outcome o =
+		head_done_object(worker, file, &file->seen_mark.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
 	*ret_is_there = o == OUTCOME_OK && recorded_matches(&recorded, &object.object) == PROOF_YES;
@@ -245,7 +246,8 @@ static enum step done_file(struct worker *worker, struct file *file)
 	if (file_was_done_here(worker, file)) /* file_settle() reports what this run has done */
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (worker->options->compare_content) {
-		const enum proof done = done_content(worker, file, &file->seen_mark.done, &problem);
+		const enum proof done =
+			compare_done_content(worker, file, &file->seen_mark.done, &problem);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
 		/* If the file has changed, the bytes may come from two versions, and prove

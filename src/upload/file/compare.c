@@ -33,12 +33,14 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	return STEP_NEXT;
 }
 
-/* Compares the object with the file, part by part. `is_guess`: the size of the parts in the plan is
- * only a guess. Then the result is NO only if a checksum of the whole differs, and UNKNOWN if only
- * the guess may be wrong. The file's sums and, if it may fit, the size of the parts stay in struct
- * file. */
+/* Whether the size of the parts in a plan is that of the object's parts, or only a guess. */
+enum part_size { PART_SIZE_KNOWN, PART_SIZE_GUESSED };
+
+/* Compares the object with the file, part by part. If the size of the parts is a guess, the result
+ * is NO only if a checksum of the whole differs, and UNKNOWN if only the guess may be wrong. The
+ * file's sums and, if it may fit, the size of the parts stay in struct file. */
 static enum step compare_parts(struct worker *worker, struct file *file,
-	const struct encoding *encoding, const struct plan *plan, bool is_guess,
+	const struct encoding *encoding, const struct plan *plan, enum part_size part_size,
 	const struct s3_object *object, enum proof *ret)
 {
 	unsigned parts; /* not needed: the plan has the number */
@@ -57,7 +59,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	*ret = proof_parts(sums, plan->n_parts, object, SIZE_KNOWN);
 	/* If a guessed size of the parts does not fit, the content may still be the same. So the
 	 * object is compared once more, without its etag: only a checksum of the whole counts. */
-	const bool is_bad_guess = is_guess && *ret == PROOF_NO;
+	const bool is_bad_guess = part_size == PART_SIZE_GUESSED && *ret == PROOF_NO;
 	if (is_bad_guess) {
 		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
 		*ret = proof_whole(&whole, &no_etag, SIZE_KNOWN);
@@ -108,7 +110,8 @@ enum step file_compare_content(
 	 * the whole decides. A known size is the only one. */
 	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_UNKNOWN && i < n; i++) {
 		const struct plan plan = {sizes[i], n_parts};
-		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
+		step = compare_parts(worker, file, NULL, &plan,
+			is_guess ? PART_SIZE_GUESSED : PART_SIZE_KNOWN, object, ret);
 	}
 	/* The parts have proven nothing. Some servers show a checksum of the whole of an object in
 	 * parts, even SHA-1 or SHA-256, which cannot be combined from those of the parts. So the
@@ -143,7 +146,7 @@ static enum step compare_compressed(struct worker *worker, struct file *file,
 		return compare_whole(worker, file, encoding, object, ret);
 	if (plan_resume(file->state.size, meta->part_bytes, &plan))
 		return STEP_NEXT;
-	return compare_parts(worker, file, encoding, &plan, false, object, ret);
+	return compare_parts(worker, file, encoding, &plan, PART_SIZE_KNOWN, object, ret);
 }
 
 /* Compares an object that s3once has compressed according to its metadata, or any object of a file

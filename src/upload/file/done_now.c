@@ -15,7 +15,7 @@ static enum proof not_done(struct problem *ret, const char *sentence)
 }
 
 /* Explains an error of reading the file. Only a file that has changed is known not to be done. */
-static enum proof cannot_read(int error, struct problem *ret)
+static enum proof explain_unreadable(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
 		return not_done(ret, "it changed while it was read");
@@ -23,8 +23,8 @@ static enum proof cannot_read(int error, struct problem *ret)
 		ret, PROOF_UNKNOWN, "it cannot be read: %s", strerror(-error));
 }
 
-enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
-	struct problem *ret)
+enum proof compare_done_content(struct worker *worker, const struct file *file,
+	const struct version *done, struct problem *ret)
 {
 	const struct recorded recorded = recorded_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
@@ -37,14 +37,14 @@ enum proof done_content(struct worker *worker, const struct file *file, const st
 		char now[CONTENT_ID_CHARS + 1];
 		const int error = content_id(&content, now, ret);
 		if (error) /* after -EFBIG, *ret has a sentence already */
-			return error == -EFBIG ? PROOF_UNKNOWN : cannot_read(error, ret);
+			return error == -EFBIG ? PROOF_UNKNOWN : explain_unreadable(error, ret);
 		return strcmp(now, done->content_id) == 0
 			       ? PROOF_YES
 			       : not_done(ret, "its content is not what was uploaded");
 	}
 	const int error = file_digest(worker, file, recorded_digests(&recorded), &range, &sums);
 	if (error)
-		return cannot_read(error, ret);
+		return explain_unreadable(error, ret);
 	if (recorded_matches_bytes(&recorded, &sums) == PROOF_YES)
 		return PROOF_YES;
 	return not_done(ret,
@@ -94,8 +94,8 @@ static enum proof check_mark(struct worker *worker, const struct file *file,
 	return PROOF_YES;
 }
 
-enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,
-	struct done_object *ret, struct problem *ret_problem)
+enum outcome head_done_object(struct worker *worker, const struct file *file,
+	const struct version *done, struct done_object *ret, struct problem *ret_problem)
 {
 	struct s3_target target = file->target;
 	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, done->suffix);
@@ -108,7 +108,7 @@ static enum proof check_object(struct worker *worker, const struct file *file,
 	const struct version *done, struct done_object *ret, struct problem *ret_problem)
 {
 	const struct recorded recorded = recorded_object(done);
-	const enum outcome o = done_head(worker, file, done, ret, ret_problem);
+	const enum outcome o = head_done_object(worker, file, done, ret, ret_problem);
 	if (o == OUTCOME_ABSENT)
 		return not_done(ret_problem,
 			"S3 does not hold its object any more, although it was "
@@ -143,7 +143,7 @@ enum proof prove_done_now(struct worker *worker, struct file *file, enum content
 		/* The mark may have changed while the content was read. So the mark is read once
 		 * more, and has to have the same content. */
 		const struct version compared = mark.done;
-		done = done_content(worker, file, &compared, ret_problem);
+		done = compare_done_content(worker, file, &compared, ret_problem);
 		if (done == PROOF_YES)
 			done = check_mark(worker, file, content, &mark, ret_problem);
 		if (done == PROOF_YES &&

@@ -14,8 +14,8 @@ struct done_object {
 
 /* Sends a HEAD for the object of a done version of the file. OK sets ret->object, which may be
  * another object by now. */
-enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,
-	struct done_object *ret, struct problem *ret_problem);
+enum outcome head_done_object(struct worker *worker, const struct file *file,
+	const struct version *done, struct done_object *ret, struct problem *ret_problem);
 /* Reports an event about the file. With `object`, the report has S3's values of it; otherwise the
  * report has the problem. */
 void report_done_object(struct run *run, const struct file *file, enum s3once_event_type event,
@@ -24,8 +24,8 @@ void report_done_object(struct run *run, const struct file *file, enum s3once_ev
 /* Whether the content of file->fd is that of the version. For a file that is known by its content,
  * compares the content's id. For any other file, compares the checksum of the whole content, and
  * its MD5 if the version has that too. */
-enum proof done_content(struct worker *worker, const struct file *file, const struct version *done,
-	struct problem *ret_problem);
+enum proof compare_done_content(struct worker *worker, const struct file *file,
+	const struct version *done, struct problem *ret_problem);
 /* Whether this turn has read the content of a file already, and proven it. */
 enum content_state {
 	CONTENT_UNREAD,

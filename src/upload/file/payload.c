@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Takes the whole output of an encoder that was begun, and digests it. With `keeps`, the encoder
- * keeps the output as well, as far as it has room. Returns 0 or -errno. */
-static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
-	struct sums *ret)
+enum encoder_output { DIGEST_ONLY, DIGEST_AND_KEEP };
+
+/* Takes the whole output of an encoder that was begun, and digests it. With DIGEST_AND_KEEP, the
+ * encoder keeps the output as well, as far as it has room. Returns 0 or -errno. */
+static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds,
+	enum encoder_output use, struct sums *ret)
 {
 	const void *bytes;
 	long n = digest_restart(&reader->digest, kinds);
@@ -22,7 +24,7 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 		if (reader->abandon && reader->abandon(reader->arg))
 			return -ECANCELED;
 		digest_update(&reader->digest, bytes, (size_t)n);
-		if (keeps)
+		if (use == DIGEST_AND_KEEP)
 			encoder_keep(encoder, bytes, (size_t)n);
 	}
 	if (n == 0)
@@ -31,7 +33,7 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 }
 
 /* A worker that waits for an encoder depends on the workers that hold one, so its wait is no sign
- * of life. Therefore the wait asks run_is_over(). run_poll_is_over() would give such a sign. */
+ * of life. Therefore the wait calls run_is_over(). run_poll_is_over() would give such a sign. */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
@@ -43,14 +45,14 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	if (!error) /* 0: no digests of the input, only of the output */
 		error = encoder_begin(encoder, range, 0);
 	if (!error)
-		error = drain_encoder(&worker->reader, encoder, kinds, false, ret);
+		error = drain_encoder(&worker->reader, encoder, kinds, DIGEST_ONLY, ret);
 	if (!held)
 		encoders_give_back(encoders, encoder);
 	return error;
 }
 
 /* Sets *ret to the next bytes of the body, which are valid until the next call. Returns their
- * number, at most n, and 0 at the end. */
+ * number, at most n, 0 at the end, or -errno. */
 static long next_encoded(struct payload *payload, size_t n, const void **ret)
 {
 	if (!payload->n_next && !payload->kept) {
@@ -83,10 +85,10 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	struct body *body = &payload->body;
 	const struct file_progress *progress = body->transfer.progress;
 	const void *bytes;
-	const long there = next_encoded(payload, n, &bytes);
-	if (there <= 0)
-		return body->error = (int)there;
-	n = bandwidth_take(progress->bandwidth, (size_t)there, &progress->user);
+	const long ready = next_encoded(payload, n, &bytes); /* number of bytes, 0, or -errno */
+	if (ready <= 0)
+		return body->error = (int)ready;
+	n = bandwidth_take(progress->bandwidth, (size_t)ready, &progress->user);
 	if (!n) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	memcpy(buffer, bytes, n);
@@ -134,8 +136,8 @@ static int read_encoded(
 	if (!error)
 		error = encoder_begin(payload->encoder, &request->range, request->input_kinds);
 	if (!error)
-		error = drain_encoder(
-			reader, payload->encoder, request->kinds, true, &payload->body_sums);
+		error = drain_encoder(reader, payload->encoder, request->kinds, DIGEST_AND_KEEP,
+			&payload->body_sums);
 	if (error)
 		return error;
 	const uint64_t bytes = payload->body_sums.bytes;

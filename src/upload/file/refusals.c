@@ -9,7 +9,8 @@
 
 /* the number of refused files that ends the run once all files were tried */
 #define SEVERAL_AT_END 2
-#define SEVERAL        10 /* the number that ends it earlier, as soon as nothing else is under way */
+/* the number that ends it earlier, as soon as nothing else is under way */
+#define SEVERAL 10
 
 struct refused {
 	struct refused *next;
@@ -32,8 +33,8 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 	struct refusals *refusals = &worker->run->refusals;
 	struct refused *refused = malloc(sizeof *refused);
 	uv_mutex_lock(&refusals->locked.mutex);
-	const bool takes = refused && !atomic_load(&refusals->has_stored);
-	if (takes) {
+	const bool keeps = refused && !atomic_load(&refusals->has_stored);
+	if (keeps) {
 		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
 			close(file->fd);
 		file->fd = -1;
@@ -43,16 +44,16 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 		worker->has_put_aside = true;
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
-	if (!takes)
+	if (!keeps)
 		free(refused);
-	return takes;
+	return keeps;
 }
 
 /* Whether this worker has to decide now about the refused files, even if nothing was stored. Either
  * all files were tried and no task is left. Or this worker has put one of at least SEVERAL files
  * aside: then it waits here until something is stored or no task is left. Returns false if the run
  * is stopped meanwhile. */
-static bool has_to_decide(struct worker *worker, bool at_end)
+static bool has_to_decide(struct worker *worker, enum settle_time time)
 {
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
@@ -60,17 +61,17 @@ static bool has_to_decide(struct worker *worker, bool at_end)
 		worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL;
 	worker->has_put_aside = false;
 	if (!is_one_of_several)
-		return at_end && !atomic_load(&run->liveness.tasks);
+		return time == AT_END && !atomic_load(&run->liveness.tasks);
 	return wait_until(!atomic_load(&run->liveness.tasks) || atomic_load(&refusals->has_stored),
 		       .abandon = run_poll_is_stopping, .arg = run) == WAIT_MET;
 }
 
-void refusals_settle(struct worker *worker, bool at_end)
+void refusals_settle(struct worker *worker, enum settle_time time)
 {
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
 	struct refused *all = NULL;
-	const bool decides = has_to_decide(worker, at_end);
+	const bool decides = has_to_decide(worker, time);
 	uv_mutex_lock(&refusals->locked.mutex);
 	const bool has_stored = atomic_load(&refusals->has_stored);
 	const unsigned n = atomic_load(&refusals->n_refused);

@@ -27,12 +27,14 @@ void refusals_clear(struct refusals *refusals);
  * takes nothing, if something was stored before or there is no memory: then the file fails by
  * itself. */
 bool refusals_keep(struct worker *worker, struct file *file, const struct problem *problem);
-/* To be called after each task of a worker, once liveness.tasks does not count the task any more.
- * Fails the kept files if something was stored.
+/* AT_END: the worker gets no more tasks. */
+enum settle_time { AFTER_A_TASK, AT_END };
+/* To be called after each task of a worker, once liveness.tasks does not count the task any more,
+ * and once at its end. Fails the kept files if something was stored.
  *
  * If many files are kept and this task kept one of them, the worker waits until something is stored
  * or no other task is under way. If nothing was stored then, the run ends.
  *
- * `at_end`: this worker gets no more tasks. The last worker to call it so ends the run if several
- * files are kept, and fails a single one. */
-void refusals_settle(struct worker *worker, bool at_end);
+ * At the end, the last worker to call it ends the run if several files are kept, and fails a single
+ * one. */
+void refusals_settle(struct worker *worker, enum settle_time time);

@@ -172,13 +172,13 @@ void worker_run(struct worker *worker)
 		}
 		liveness_sign(&run->liveness, -1);
 		if (atomic_load(&run->refusals.n_refused))
-			refusals_settle(worker, false);
+			refusals_settle(worker, AFTER_A_TASK);
 		buffers_take_back(&run->bodies.buffers, &worker->reader);
 		task.read_ns = worker->read_ns;
 		queue_done(run->queue, &task);
 	}
 	if (task.kind == TASK_END) /* after TASK_RETIRE, other workers still exist */
-		refusals_settle(worker, true);
+		refusals_settle(worker, AT_END);
 }
 
 struct worker *worker_new(struct run *run)

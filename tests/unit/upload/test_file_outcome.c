@@ -327,7 +327,7 @@ static void test_refusals(void)
 		steps.worker->has_put_aside = !settles[i].is_others;
 		if (settles[i].is_stopped)
 			run_ask_to_stop(run);
-		refusals_settle(steps.worker, settles[i].at_end);
+		refusals_settle(steps.worker, settles[i].at_end ? AT_END : AFTER_A_TASK);
 		bool good = CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], settles[i].failed);
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], settles[i].fatal);
 		good &= CHECK_INT(atomic_load(&run->refusals.n_refused), settles[i].left);
