@@ -84,16 +84,16 @@ static int compare_ranks(const void *a, const void *b)
  * none of its files, or lack a dozen: then another program may have uploaded them. A few new files
  * among known ones are not looked up, nor is output that this run makes, nor files reported by
  * inotify. */
-static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
+static void look_in_listing(struct feed *feed, size_t n, bool some_have_marks)
 {
-	struct candidate *strange[CHUNK];
-	size_t n_strange = 0;
+	struct candidate *unmarked[CHUNK];
+	size_t n_unmarked = 0;
 	for (size_t i = 0; i < n && !feed->run->options.folders; i++) {
 		struct candidate *file = feed->chunk[i];
 		if (file->mark_state == MARK_ABSENT && !file->is_piped && !file->is_new)
-			strange[n_strange++] = file;
+			unmarked[n_unmarked++] = file;
 	}
-	if (!n_strange || (knows_some && n_strange < LISTING_WORTH))
+	if (!n_unmarked || (some_have_marks && n_unmarked < LISTING_WORTH))
 		return;
 	/* HeadBucket, which each run sends before it claims a file, reports wrong credentials or a
 	 * wrong address, whereas a refused listing would only be skipped. */
@@ -103,7 +103,7 @@ static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 	if (!feed->listing)
 		feed->listing = listing_new(feed->run);
 	if (feed->listing)
-		listing_look(feed->listing, strange, n_strange);
+		listing_look(feed->listing, unmarked, n_unmarked);
 }
 
 /* Notes the time at which an earlier run has uploaded the input of this run's pipe. */
@@ -134,56 +134,78 @@ static size_t add_blocks(struct feed *feed, const unsigned *places, size_t n)
 	return n;
 }
 
-/* Reads the marks of the whole blocks in the chunk, hands the files that are not done to the queue,
- * and removes both from the chunk. `is_last`: the scan has ended, so that the last block is whole.
- * Returns false if the run is over or the queue is closed; then the other files are left
- * (feed_drop_candidate()). */
-static bool queue_chunk(struct feed *feed, bool is_last)
+enum chunk { CHUNK_WITH_SUCCESSOR, LAST_CHUNK };
+
+/* Reads the marks of the first n files of the chunk into feed->marks. The bucket is checked before
+ * the first mark is read, and only if there are files. Returns false if either fails. That ends the
+ * run, unless it is over anyway. */
+static bool read_marks(struct feed *feed, size_t n, enum chunk chunk)
 {
 	struct run *run = feed->run;
-	const size_t n_whole = is_last ? feed->n : feed->n - feed->n % BLOCK_FILES;
 	const char *keys[CHUNK];
-	unsigned places[CHUNK];
 	struct problem problem = {0};
-	/* The bucket is checked before the first mark is read, and only if there are files. */
-	if (n_whole && !feed->bucket_is_checked) {
+	if (n && !feed->bucket_is_checked) {
 		feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
 		if (!feed->bucket_is_checked && !run_is_stopping(run))
 			run_fail(run, &problem);
+		if (!feed->bucket_is_checked)
+			return false;
 	}
-	/* Whether files can go on to the queue. Once this is false, every file counts as not done,
-	 * and is left. */
-	bool can_go_on = feed->bucket_is_checked || !n_whole;
-	for (size_t i = 0; i < n_whole; i++)
+	for (size_t i = 0; i < n; i++)
 		keys[i] = feed->chunk[i]->key;
-	if (can_go_on && known_read(feed->known, keys, n_whole, is_last, feed->marks, &problem) !=
-				 OUTCOME_OK) {
-		can_go_on = false;
-		if (!run_is_over(run))
-			run_fail(run, &problem);
-	}
-	/* An earlier run may have made the object of --bucket-id-object. */
-	char id_object[KEY_BYTES_MAX + 1];
+	const bool is_last = chunk == LAST_CHUNK;
+	const bool is_read =
+		known_read(feed->known, keys, n, is_last, feed->marks, &problem) == OUTCOME_OK;
+	if (!is_read && !run_is_over(run))
+		run_fail(run, &problem);
+	return is_read;
+}
+
+/* Copies the key of the object that --bucket-id-object names, or that an earlier run has made, or
+ * "". */
+static void copy_id_object(struct run *run, char ret[static KEY_BYTES_MAX + 1])
+{
 	const char *option = run->options.bucket_id_object;
 	uv_mutex_lock(&run->locked.mutex);
-	snprintf(id_object, sizeof id_object, "%s", option ? option : run->locked.bucket.id_key);
+	snprintf(ret, KEY_BYTES_MAX + 1, "%s", option ? option : run->locked.bucket.id_key);
 	uv_mutex_unlock(&run->locked.mutex);
+}
+
+/* Reports that the file has the key of the id object, and frees it. */
+static void fail_id_object(struct run *run, struct candidate *file)
+{
+	const struct report_file about = {
+		.path = file->path, .key = file->key, .bytes = file->size};
+	report_file(&run->report, S3ONCE_EVENT_FAILED, &about,
+		PROBLEM("has the key of --bucket-id-object: exclude it, or name another key there"));
+	report_note_unshipped(&run->report, file->mtime_ns);
+	free(file);
+}
+
+/* Reads the marks of the whole blocks in the chunk, hands the files that are not done to the queue,
+ * and removes both from the chunk. Of the last chunk, the last block is whole, too. Returns false
+ * if the run is over or the queue is closed; then the other files are left
+ * (feed_drop_candidate()). */
+static bool queue_chunk(struct feed *feed, enum chunk chunk)
+{
+	struct run *run = feed->run;
+	const size_t n_whole = chunk == LAST_CHUNK ? feed->n : feed->n - feed->n % BLOCK_FILES;
+	unsigned places[CHUNK];
+	char id_object[KEY_BYTES_MAX + 1];
+	/* Whether files can go on to the queue. Once this is false, every file counts as not done,
+	 * and is left. */
+	bool can_go_on = read_marks(feed, n_whole, chunk);
+	copy_id_object(run, id_object);
 	/* Drops the files that are done, and moves the others to the front of the chunk.
 	 * bucket_skip_done() frees a file that is dropped. */
 	size_t n = 0;
-	bool knows_some = false;
+	bool some_have_marks = false;
 	for (size_t i = 0; i < n_whole; i++) {
 		struct candidate *file = feed->chunk[i];
 		const struct mark mark = mark_unpack(feed->marks[i]);
-		knows_some |= mark.state != MARK_ABSENT;
+		some_have_marks |= mark.state != MARK_ABSENT;
 		if (strcmp(file->key, id_object) == 0) {
-			const struct report_file about = {
-				.path = file->path, .key = file->key, .bytes = file->size};
-			report_file(&run->report, S3ONCE_EVENT_FAILED, &about,
-				PROBLEM("has the key of --bucket-id-object: exclude it, or name "
-					"another key there"));
-			report_note_unshipped(&run->report, file->mtime_ns);
-			free(file);
+			fail_id_object(run, file);
 		} else if (can_go_on && run_note_mark(run, file, &mark)) {
 			if (file->is_piped)
 				note_repeat(run, &mark);
@@ -196,7 +218,7 @@ static bool queue_chunk(struct feed *feed, bool is_last)
 		feed->marks[i] = NULL;
 	}
 	if (can_go_on)
-		look_in_listing(feed, n, knows_some);
+		look_in_listing(feed, n, some_have_marks);
 	if (can_go_on && run->options.final)
 		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
 	const size_t taken = can_go_on ? add_blocks(feed, places, n) : 0;
@@ -264,6 +286,32 @@ static void warn_unmatched(struct run *run, const bool *has_found)
 	}
 }
 
+/* Warns once a run of times that are in the future, and of times that are too far away for a mark,
+ * since a wrong clock affects many files. */
+static void warn_of_times(struct feed *feed, const struct scan_entry *entry)
+{
+	struct report *report = &feed->run->report;
+	char when[32];
+	if (entry->is_from_future && !feed->reported_future) {
+		feed->reported_future = true;
+		clock_format_iso(entry->mtime_ns / (int64_t)NS_PER_S, when);
+		report_run(report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s was last modified in the future (%s); the age of such files is "
+				"counted from the last change of their inode (ctime)",
+				quote(entry->path).text, when));
+	}
+	if (entry->kind == SCAN_FILE && !feed->reported_far_time &&
+		(entry->mtime_ns == INT64_MAX || entry->mtime_ns == INT64_MIN)) {
+		feed->reported_far_time = true;
+		report_run(report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s was last modified %s; all such times count as one, so that a "
+				"change from one to another is not noticed",
+				quote(entry->path).text,
+				entry->mtime_ns > 0 ? "after the year 2262"
+						    : "before the year 1677"));
+	}
+}
+
 /* Takes the next entry of the scan. Adds a file that may have to be uploaded to the chunk, and
  * reports any other entry. Returns 1 after both, 0 if the scan has ended, or -errno if it cannot
  * continue, which was reported, or if the run has ended it (-ECANCELED). */
@@ -274,7 +322,6 @@ static int take_entry(struct feed *feed)
 	struct scan_entry entry;
 	struct problem problem = {0};
 	enum s3once_event_type event;
-	char when[32];
 	liveness_sign(&run->scanning, 1);
 	int got = scan_next(run->files.scan, &entry, &problem);
 	liveness_sign(&run->scanning, -1);
@@ -283,25 +330,7 @@ static int take_entry(struct feed *feed)
 	if (got <= 0)
 		return got;
 	feed->has_found[entry.source] = true;
-	if (entry.is_from_future && !feed->reported_future) {
-		/* This is reported once a run, since a wrong clock affects many files. */
-		feed->reported_future = true;
-		clock_format_iso(entry.mtime_ns / (int64_t)NS_PER_S, when);
-		report_run(report, S3ONCE_EVENT_WARNING,
-			PROBLEM("%s was last modified in the future (%s); the age of such files is "
-				"counted from the last change of their inode (ctime)",
-				quote(entry.path).text, when));
-	}
-	if (entry.kind == SCAN_FILE && !feed->reported_far_time &&
-		(entry.mtime_ns == INT64_MAX || entry.mtime_ns == INT64_MIN)) {
-		feed->reported_far_time = true;
-		report_run(report, S3ONCE_EVENT_WARNING,
-			PROBLEM("%s was last modified %s; all such times count as one, so that a "
-				"change from one to another is not noticed",
-				quote(entry.path).text,
-				entry.mtime_ns > 0 ? "after the year 2262"
-						   : "before the year 1677"));
-	}
+	warn_of_times(feed, &entry);
 	/* The log that the caller writes during the run is skipped, and not counted. A problem with
 	 * its path is reported all the same. */
 	const char *log = run->options.log_file;
@@ -352,17 +381,17 @@ static bool feed_all(struct feed *feed)
 	for (;;) {
 		if (run_ends_scan(feed->run))
 			return false;
-		int got = take_entry(feed);
+		const int got = take_entry(feed);
 		if (got < 0)
 			return false;
-		if (got == 0)
-			return queue_chunk(feed, true) || !run_ends_scan(feed->run);
+		if (got == 0) /* the scan has ended */
+			return queue_chunk(feed, LAST_CHUNK) || !run_ends_scan(feed->run);
 		/* If the file system is slow, an incomplete chunk is handed on as well, and so
 		 * early that there are blocks in the queue when the workers begin. */
 		const bool is_late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
 		if (feed->n < (is_late ? BLOCK_FILES : CHUNK))
 			continue;
-		if (!queue_chunk(feed, false) && run_ends_scan(feed->run))
+		if (!queue_chunk(feed, CHUNK_WITH_SUCCESSOR) && run_ends_scan(feed->run))
 			return false;
 		/* The workers begin once FLOW_AFTER_NS have passed. The queue lets them begin
 		 * sooner if it is full. */
