@@ -202,7 +202,7 @@ static enum outcome collect_upload(
 	}
 	enum outcome o = session_begin(options->session, subject->conns->marks, ret_problem);
 	if (o == OUTCOME_OK &&
-		!session_may_begin(options->session, limits->abandon, limits->abandon_arg))
+		!session_wait_for_lease(options->session, limits->abandon, limits->abandon_arg))
 		o = outcome_error(ret_problem, OUTCOME_ABANDONED,
 			"gc was stopped, or has lost its lease: run it again");
 	struct mark_ref ref = subject->ref;

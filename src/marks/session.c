@@ -255,7 +255,7 @@ uint64_t session_lease_ends_ns(const struct session *session)
 	return lease_ends_ns(session->lease);
 }
 
-bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg)
+bool session_wait_for_lease(struct session *session, bool (*abandon)(void *arg), void *arg)
 {
 	return lease_await(session->lease, session->options.lease_ns / 2, abandon, arg);
 }

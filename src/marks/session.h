@@ -55,7 +55,7 @@ uint64_t session_lease_ends_ns(const struct session *session);
 /* Waits until new work may be begun: until at least half a lease is left, so that the work mostly
  * ends before the lease does. False if the session is fenced, or abandon() (called every 100 ms)
  * returns true. */
-bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg);
+bool session_wait_for_lease(struct session *session, bool (*abandon)(void *arg), void *arg);
 /* Whether this session has lost its row: another client has ended, deleted or changed it. Then the
  * run stops at once. If the lease has only expired, since the store was out of reach, the session
  * is not fenced and may recover. By the end of the lease, each request that would make an object

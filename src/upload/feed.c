@@ -97,7 +97,7 @@ static void look_in_listing(struct feed *feed, size_t n, bool some_have_marks)
 		return;
 	/* HeadBucket, which each run sends before it claims a file, reports wrong credentials or a
 	 * wrong address, whereas a refused listing would only be skipped. */
-	run_ask_for_bucket(feed->run);
+	run_ensure_bucket_exists(feed->run);
 	if (run_is_stopping(feed->run))
 		return;
 	if (!feed->listing)
@@ -417,7 +417,7 @@ void feed_run(struct run *run)
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
 	if (is_whole)
-		run_ask_for_bucket(run);
+		run_ensure_bucket_exists(run);
 	if (is_whole && !run->options.folders) /* with folders, only these were read */
 		warn_unmatched(run, feed->has_found);
 	if (feed) {

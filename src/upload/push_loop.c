@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_MS 25 /* the time between two calls of on_look() */
-/* The same after IDLE_LOOKS calls in a row without a task under way, as in a run that waits for the
+#define TICK_MS 25 /* the time between two calls of on_tick() */
+/* The same after IDLE_TICKS calls in a row without a task under way, as in a run that waits for the
  * files of other uploaders. */
-#define IDLE_LOOK_MS 100
-#define IDLE_LOOKS   20
+#define IDLE_TICK_MS 100
+#define IDLE_TICKS   20
 /* Descriptors of a worker: a file, and connections to S3 and DynamoDB. */
 #define DESCRIPTORS_EACH   3
 #define DESCRIPTORS_OTHERS 64 /* other descriptors: directories of the scan, marks, libraries */
@@ -62,8 +62,8 @@ static unsigned max_by_memory(const struct s3once_push *push)
 
 /* Lowers *workers to the number of workers that the limit allows, but not below 1. A worker uses
  * `per_worker` units of the limit, and everything else together uses `others`. Returns whether it
- * has lowered *most. */
-static bool lower_by(
+ * has lowered *workers. */
+static bool lower_to_limit(
 	const struct rlimit *limit, unsigned others, unsigned per_worker, unsigned *workers)
 {
 	const uint64_t fit = limit->rlim_cur > others ? (limit->rlim_cur - others) / per_worker : 1;
@@ -82,11 +82,12 @@ static void init_levels(struct s3once_push *push)
 	unsigned workers = push->run.options.concurrency;
 	struct rlimit limit;
 	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
-		lower_by(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &workers))
+		lower_to_limit(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &workers))
 		why = S3ONCE_LIMITED_BY_DESCRIPTORS;
 	/* The limit counts the user's other threads as well, so start_workers() may get fewer
 	 * threads than this. */
-	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &workers))
+	if (!getrlimit(RLIMIT_NPROC, &limit) &&
+		lower_to_limit(&limit, PUSH_SPARE_THREADS, 1, &workers))
 		why = S3ONCE_LIMITED_BY_THREADS;
 	/* With a limit of bandwidth, only as many workers begin as can send small files within a
 	 * second. With more, each file would only end later, perhaps none before --max-duration. */
@@ -145,7 +146,8 @@ static void judge_window(struct s3once_push *push, const struct push_window *now
 /* Updates the level of workers by the small files that have ended since its window began. If the
  * window is over, the next one begins now. Only then are the figures of the process read, since the
  * kernel adds up those of all threads. */
-static void next_by_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+static void update_file_level(
+	struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	const struct service *services[WIRES] = {
 		s3_service(push->run.s3), push->run.store->service};
@@ -169,7 +171,8 @@ static void next_by_files(struct s3once_push *push, const struct queue_seen *see
 
 /* Updates the level of large bodies by the bytes of them that have moved since its window began. If
  * the window is over, the next one begins now. */
-static void next_by_large(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+static void update_large_level(
+	struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	struct push_window *began = &push->large_began;
 	const struct push_window now = {.ns = now_ns,
@@ -185,15 +188,15 @@ static void next_by_large(struct s3once_push *push, const struct queue_seen *see
 }
 
 /* Updates both levels, and reports them. Returns the wanted number of workers. */
-static unsigned next_workers(struct s3once_push *push)
+static unsigned update_levels(struct s3once_push *push)
 {
 	struct queue_seen seen;
 	const unsigned before = push->level.now;
 	const uint64_t now_ns = clock_boot_ns();
 	queue_release_due(push->run.queue, &seen);
-	push->idle_looks = seen.is_idle ? push->idle_looks + 1 : 0;
-	next_by_files(push, &seen, now_ns);
-	next_by_large(push, &seen, now_ns);
+	push->idle_ticks = seen.is_idle ? push->idle_ticks + 1 : 0;
+	update_file_level(push, &seen, now_ns);
+	update_large_level(push, &seen, now_ns);
 	/* Twice as many workers are needed as large bodies are to be sent, since half of the
 	 * workers send small files. */
 	const unsigned for_large = seen.has_large ? 2 * push->large.now : 0;
@@ -208,7 +211,7 @@ static unsigned next_workers(struct s3once_push *push)
 }
 
 /* Called by the last thread of the pool, once the scan and all workers have ended. */
-static void all_have_ended(void *arg)
+static void notify_ended(void *arg)
 {
 	struct s3once_push *push = arg;
 	uv_async_send(&push->ended);
@@ -244,7 +247,7 @@ static void on_ended(uv_async_t *async)
 	pool_join(&push->pool);
 	uv_close((uv_handle_t *)async, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);
-	uv_close((uv_handle_t *)&push->look, NULL);
+	uv_close((uv_handle_t *)&push->tick, NULL);
 }
 
 static void on_progress(uv_timer_t *timer)
@@ -272,7 +275,7 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
  * PUSH_SPARE_THREADS for others. Returns false if no worker was ever started. */
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
-	bool can_start = true;
+	bool can_start = true; /* more threads */
 	/* One thread of the pool is the scan's, and all others are workers. */
 	while (can_start && push->pool.n < n + 1)
 		can_start = pool_start(&push->pool, work_on_files, push);
@@ -292,7 +295,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 }
 
 /* Checks the conditions that end the run, and sets the number of workers. */
-static void on_look(uv_timer_t *timer)
+static void on_tick(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
 	struct run *run = &push->run;
@@ -312,9 +315,9 @@ static void on_look(uv_timer_t *timer)
 	if (run_is_stopping(run))
 		queue_enter(run->queue, QUEUE_CLOSED);
 	else if (atomic_load(&push->pool.at_work))
-		start_workers(push, next_workers(push));
-	const bool is_idle = push->idle_looks >= IDLE_LOOKS;
-	uv_timer_start(timer, on_look, is_idle ? IDLE_LOOK_MS : LOOK_MS, 0);
+		start_workers(push, update_levels(push));
+	const bool is_idle = push->idle_ticks >= IDLE_TICKS;
+	uv_timer_start(timer, on_tick, is_idle ? IDLE_TICK_MS : TICK_MS, 0);
 }
 
 /* Whether four descriptors are left. libuv aborts if it cannot open those of its first loop: epoll,
@@ -324,10 +327,14 @@ static bool has_descriptors(void)
 	int ends[4];
 	if (pipe(ends))
 		return false;
-	const bool has = !pipe(ends + 2);
-	for (int i = 0; i < (has ? 4 : 2); i++)
-		close(ends[i]);
-	return has;
+	const bool has_four = !pipe(ends + 2);
+	close(ends[0]);
+	close(ends[1]);
+	if (has_four) {
+		close(ends[2]);
+		close(ends[3]);
+	}
+	return has_four;
 }
 
 /* The scan fills the queue of the run, and the workers take from it. Each blocks for the whole run,
@@ -342,8 +349,8 @@ bool push_loop(struct s3once_push *push)
 		return false;
 	}
 	uv_timer_init(&push->loop, &push->progress);
-	uv_timer_init(&push->loop, &push->look);
-	push->ended.data = push->progress.data = push->look.data = push;
+	uv_timer_init(&push->loop, &push->tick);
+	push->ended.data = push->progress.data = push->tick.data = push;
 	const uint64_t interval = run->options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
@@ -351,11 +358,11 @@ bool push_loop(struct s3once_push *push)
 		queue_enter(run->queue, QUEUE_CLOSED);
 	init_levels(push);
 	const struct pool_options options = {
-		.max_threads = push->level.max + 1, .all_ended = all_have_ended, .arg = push};
+		.max_threads = push->level.max + 1, .all_ended = notify_ended, .arg = push};
 	const bool has_pool = !pool_init(&push->pool, &options);
 	if (has_pool && pool_start(&push->pool, scan_files, push) &&
 		start_workers(push, push->level.now)) {
-		uv_timer_start(&push->look, on_look, LOOK_MS, 0);
+		uv_timer_start(&push->tick, on_tick, TICK_MS, 0);
 	} else {
 		run_fail(run,
 			PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or "

@@ -19,11 +19,11 @@ struct s3once_push {
 	/* The loop of push_loop(). Its handles are closed when the last thread has ended. */
 	uv_loop_t loop;
 	uv_async_t ended;
-	uv_timer_t progress, look;
+	uv_timer_t progress, tick;
 	struct pool pool;         /* the scan, then the workers */
 	struct level level;       /* how many workers there may be */
 	struct large_level large; /* how many of them may send large bodies */
-	unsigned idle_looks;      /* calls of on_look() in a row that found no task under way */
+	unsigned idle_ticks;      /* calls of on_tick() in a row that found no task under way */
 	/* The figures when the windows (level.h) of the two levels began. The window of the large
 	 * level uses only ns, large_moved and cuts. */
 	struct push_window {

@@ -271,9 +271,9 @@ static bool is_over_without_lease(void *arg)
 	return run_poll_is_over(run);
 }
 
-bool run_may_begin(struct run *run)
+bool run_wait_for_lease(struct run *run)
 {
-	if (!session_may_begin(run->session, is_over_without_lease, run))
+	if (!session_wait_for_lease(run->session, is_over_without_lease, run))
 		return false;
 	progress_answered(&run->progress, RENEWAL);
 	return true;
@@ -308,31 +308,33 @@ static void add_readable_target(struct text *t, const struct run *run)
 	text_clear(&target);
 }
 
+/* What a SOURCE that cannot be reached counts as. */
+enum unreached { UNREACHED_IS_FOLDER, UNREACHED_IS_FILE };
+
 /* Adds the text by which a SOURCE counts: a directory by its path, and a file by its folder. With
  * `read` a SOURCE is only a name. A SOURCE that cannot be reached counts as either, by the path
  * that it would have. */
-static void add_source(struct text *t, const struct run *run, size_t i, bool as_folder)
+static void add_source(struct text *t, const struct run *run, size_t i, enum unreached unreached)
 {
 	const struct s3once_options *o = &run->options;
 	const char *path = scan_source_path(run->files.scan, i); /* of a file: its folder */
-	char *would_be = NULL, *folder = NULL;
+	char *would_be = NULL, *folder = NULL; /* NULL: no memory, and `path` stays */
+	bool is_folder = o->read || scan_source_is_directory(run->files.scan, i);
 	if (!o->read && scan_source_error(run->files.scan, i)) {
+		is_folder = unreached == UNREACHED_IS_FOLDER;
 		would_be = path_would_be(path);
 		path = would_be ? would_be : path;
-		folder = as_folder ? NULL : path_folder(path);
+		folder = is_folder ? NULL : path_folder(path);
 		path = folder ? folder : path;
-	} else {
-		as_folder = o->read || scan_source_is_directory(run->files.scan, i);
 	}
-	text_addf(t, "%s%s ", path, as_folder ? "" : "/*");
+	text_addf(t, "%s%s ", path, is_folder ? "" : "/*");
 	free(would_be);
 	free(folder);
 }
 
 /* Makes the key of the job's row, from options.job or else from the sources and the target. A file
- * counts by its folder, since each night's files have other names. A SOURCE that cannot be reached
- * counts as a directory if `as_folders`, and else as a file. */
-static void make_job_key(const struct run *run, bool as_folders, struct job_key *ret)
+ * counts by its folder, since each night's files have other names. */
+static void make_job_key(const struct run *run, enum unreached unreached, struct job_key *ret)
 {
 	const struct s3once_options *o = &run->options;
 	struct process self;
@@ -342,7 +344,7 @@ static void make_job_key(const struct run *run, bool as_folders, struct job_key 
 		text_add(&name, o->job);
 	for (size_t i = 0, last_at = 0; !o->job && i < o->n_sources; i++) {
 		text_reset(&source);
-		add_source(&source, run, i, as_folders);
+		add_source(&source, run, i, unreached);
 		/* Files of one folder come one after the other. Their text is added only once:
 		 * last_at is the start of the last source's text. */
 		if (!name.len || strcmp(name.data + last_at, text_string(&source)) != 0) {
@@ -372,10 +374,10 @@ static size_t make_job_keys(const struct run *run, struct job_key ret[static 2])
 		is_unreached |= error != 0;
 		is_missing |= error == -ENOENT || error == -ENOTDIR;
 	}
-	make_job_key(run, true, &ret[0]);
+	make_job_key(run, UNREACHED_IS_FOLDER, &ret[0]);
 	if (!is_unreached)
 		return 1;
-	make_job_key(run, false, &ret[1]);
+	make_job_key(run, UNREACHED_IS_FILE, &ret[1]);
 	ret[0].only_updates = true;
 	ret[1].only_updates = is_missing;
 	return 2;
@@ -426,7 +428,7 @@ static bool look_for_bucket_once(struct run *run, struct problem *problem)
 	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 }
 
-void run_ask_for_bucket(struct run *run)
+void run_ensure_bucket_exists(struct run *run)
 {
 	struct problem problem = {0};
 	uv_mutex_lock(&run->locked.mutex);

@@ -169,15 +169,16 @@ void run_ask_to_stop(struct run *run);
 
 /* Waits until enough of the lease is left to begin something new. Returns false if the run ends
  * before that. While it waits, nothing moves. */
-bool run_may_begin(struct run *run);
+bool run_wait_for_lease(struct run *run);
 
 /* Calls s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go
  * on. Outcomes other than these and OK say nothing about the bucket. */
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
 	const struct call_limits *limits, struct problem *problem);
-/* Asks S3 for the bucket, unless S3 has answered for it in this run. Called at the end of the scan,
- * so that a run with nothing to send asks, too. Thread-safe. */
-void run_ask_for_bucket(struct run *run);
+/* Looks for the bucket, unless S3 has answered for it in this run, and ends the run if there is
+ * none. Called also at the end of the scan, since a run with nothing to send has sent no request
+ * yet. Thread-safe. */
+void run_ensure_bucket_exists(struct run *run);
 /* To be called before a claim. The first call looks for the bucket and, except in a dry run, writes
  * the row of the session. Later calls do nothing. Returns false if the run ends. Thread-safe. */
 bool run_begin(struct run *run, struct store_conn *marks);

@@ -194,9 +194,8 @@ static enum outcome check_once(struct checking *check, bool may_begin_anew)
 			o = begin_generation(check);
 		else if (run->options.bucket_is != S3ONCE_BUCKET_SAME)
 			return OUTCOME_SETUP;
-		else
-			row->id[0] =
-				'\0'; /* so that record_id_object() takes or makes the object */
+		else /* record_id_object() then takes or makes the object */
+			row->id[0] = '\0';
 		break;
 	case WITNESS_REFUSED:
 		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "
@@ -245,9 +244,10 @@ static enum outcome check_until_settled(struct checking *check)
 		if (run->space.generation != check->row.generation)
 			return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
 				"another uploader has begun anew with --bucket new: run again");
-		o = check_once(check, check->time == AT_START &&
-					      run->options.bucket_is == S3ONCE_BUCKET_NEW &&
-					      check->row.generation == first_generation);
+		const bool may_begin_anew = check->time == AT_START &&
+					    run->options.bucket_is == S3ONCE_BUCKET_NEW &&
+					    check->row.generation == first_generation;
+		o = check_once(check, may_begin_anew);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
@@ -299,8 +299,8 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 	return good;
 }
 
-/* Returns `good`. If it is false, the run fails with this problem, unless the run is over
- * already. */
+/* If `good` is false, the run fails with this problem, unless the run is over already. Returns
+ * `good`. */
 static bool fail_run_unless(struct run *run, bool good, const struct problem *problem)
 {
 	if (!good && !run_is_over(run))

@@ -451,5 +451,5 @@ enum step claim_file(struct worker *worker, struct file *file)
 		mark_suppose_claim(&file->seen_mark, &file->claim);
 		return STEP_NEXT;
 	}
-	return run_may_begin(worker->run) ? try_claim(worker, file) : STEP_OVER;
+	return run_wait_for_lease(worker->run) ? try_claim(worker, file) : STEP_OVER;
 }

@@ -422,9 +422,9 @@ static void test_may_begin(void)
 	struct problem problem = {0};
 	char id[ID_CHARS + 1];
 	memcpy(id, session_id(session), sizeof id);
-	CHECK(!session_may_begin(session, at_once, NULL));
+	CHECK(!session_wait_for_lease(session, at_once, NULL));
 	CHECK_INT(session_begin(session, own, &problem), OUTCOME_OK);
-	CHECK(session_may_begin(session, at_once, NULL));
+	CHECK(session_wait_for_lease(session, at_once, NULL));
 	/* Without a connection the row is left to expire. */
 	session_close(session, NULL);
 	CHECK_STRING(row_of(id).state, "open");

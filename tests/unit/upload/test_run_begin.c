@@ -85,7 +85,7 @@ static void test_begin(bool asks_first)
 		struct run *run = steps.run;
 		bool good = true;
 		if (asks_first)
-			run_ask_for_bucket(run);
+			run_ensure_bucket_exists(run);
 		else
 			good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
 		good &= CHECK_INT(run->locked.begun, rows[i].begins && !asks_first);
@@ -105,9 +105,9 @@ static void test_begin(bool asks_first)
 		good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
 		good &= CHECK_INT(read_job(&steps, &again), has_job);
 		good &= !has_job || CHECK_STRING(again.version, job.version);
-		run_ask_for_bucket(run);
+		run_ensure_bucket_exists(run);
 		good &= CHECK_INT(atomic_load(&run->bucket_answers), !rows[i].fails);
-		run_ask_for_bucket(run);
+		run_ensure_bucket_exists(run);
 		const bool writes = rows[i].begins && !rows[i].is_dry;
 		good &= CHECK_INT(has_session_row(&steps), writes);
 		good &= CHECK_INT(read_job(&steps, &job), writes && !rows[i].only_folders);
@@ -136,7 +136,7 @@ static void test_too_late(void)
 			run_fail(steps.run, PROBLEM("over"));
 		else
 			run_ask_to_stop(steps.run);
-		run_ask_for_bucket(steps.run);
+		run_ensure_bucket_exists(steps.run);
 		CHECK(!atomic_load(&steps.run->bucket_answers));
 		CHECK(!fails || !run_begin(steps.run, steps.push->conn));
 		CHECK(!steps.run->locked.begun && !has_session_row(&steps));
