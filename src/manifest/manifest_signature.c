@@ -14,8 +14,10 @@
 
 #define KEY_FILE_MAX_BYTES (64U << 10)
 
-int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct problem *ret_problem)
+int signing_key_read(
+	const char *path, enum key_half half, EVP_PKEY **ret, struct problem *ret_problem)
 {
+	const bool is_private = half == KEY_PRIVATE;
 	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
 	char passphrase[] = ""; /* set so that OpenSSL does not ask the terminal for one */

@@ -19,11 +19,12 @@
 #define MANIFEST_SIGNATURE_SUFFIX ".sig"
 #define MANIFEST_SIGNATURE_MAX    4096 /* the most bytes of a signature object */
 
+enum key_half { KEY_PRIVATE, KEY_PUBLIC };
 /* Reads an Ed25519 key of a PEM file without a passphrase: a private key (PKCS #8) or a public key
  * (SubjectPublicKeyInfo). The caller gives it to EVP_PKEY_free(). Returns 0, or -errno with a
  * sentence that names the file. */
 int signing_key_read(
-	const char *path, bool is_private, EVP_PKEY **ret, struct problem *ret_problem);
+	const char *path, enum key_half half, EVP_PKEY **ret, struct problem *ret_problem);
 
 /* The properties of a manifest that are signed. All are borrowed. */
 struct signed_manifest {

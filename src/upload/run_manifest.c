@@ -33,9 +33,9 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 	struct run_manifest *manifest = run->manifest = calloc(1, sizeof *manifest);
 	if (!manifest)
 		return problem_error(ret_problem, false, "out of memory");
-	/* `true`: the key has to be a private one. After an error, run_manifest_free() is called
-	 * by s3once_push_free(). */
-	if (key_file && signing_key_read(key_file, true, &manifest->signing_key, ret_problem))
+	/* After an error, run_manifest_free() is called by s3once_push_free(). */
+	if (key_file &&
+		signing_key_read(key_file, KEY_PRIVATE, &manifest->signing_key, ret_problem))
 		return false;
 	if (run->dry) { /* a dry run reads the key only to report a wrong one */
 		run_manifest_free(run);

@@ -22,8 +22,8 @@ BUGS = {
         "\tmark.tries = seen->tries + 1;",
     ),
     "take-over-at-once": (  # a claim counts as stale whatever its session does
-        "if (over) return STEP_NEXT; const bool gives_up",
-        "over = true;\n\tif (over)\n\t\treturn STEP_NEXT;\n\tconst bool gives_up",
+        "if (over) return STEP_NEXT; const bool waits",
+        "over = true;\n\tif (over)\n\t\treturn STEP_NEXT;\n\tconst bool waits",
     ),
     "lost-is-done": (  # no answer to the done mark is taken for yes
         "enum outcome o = mark_done(&ref, &file->claim, version, source, &seen, &problem);",
@@ -33,7 +33,7 @@ BUGS = {
     "done-is-done": (  # another version that is done counts as this one
         "if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;",
         "if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;\n"
-        "\tif (file->seen_mark.state == MARK_DONE)\n\t\treturn done_file(worker, file);",
+        "\tif (file->seen_mark.state == MARK_DONE)\n\t\treturn handle_done(worker, file);",
     ),
     "taken-over-is-not-looked-for": (  # the condition refuses what is there, once all of it was sent again
         "if (was_begun)\n\t\treturn STEP_LOOK;",

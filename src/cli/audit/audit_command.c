@@ -38,10 +38,10 @@ bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	const char *public_key_file, struct audit_bucket *ret)
 {
 	frame->code = S3ONCE_EXIT_SETUP;
-	/* `false`: a public key, not a private one. */
-	if ((public_key_file && signing_key_read(public_key_file, false, &ret->public_key,
-					&frame->problem) < 0) ||
-		!open_s3(frame, url->bucket, ret))
+	if (public_key_file && signing_key_read(public_key_file, KEY_PUBLIC, &ret->public_key,
+				       &frame->problem) < 0)
+		return false;
+	if (!open_s3(frame, url->bucket, ret))
 		return false;
 	ret->manifests = (struct manifest_place){.s3 = ret->place.own.s3,
 		.headers = frame->headers,

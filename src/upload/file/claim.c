@@ -198,7 +198,7 @@ static enum step refuse_changed(struct worker *worker, struct file *file)
  *
  * With CHANGED the file counts as one that has failed. So it stays in its state, unlike a file that
  * is LEFT_OUT. */
-static enum step changed_file(struct worker *worker, struct file *file)
+static enum step handle_changed(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	bool keeps_object = true;
@@ -239,7 +239,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
  *
  * Returns NEXT if the file is to be sent nevertheless: by --reupload, or since --compare-content
  * has found other content and the object is to be replaced. */
-static enum step done_file(struct worker *worker, struct file *file)
+static enum step handle_done(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
@@ -258,7 +258,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 		if (done == PROOF_UNKNOWN)
 			return file_fail(worker, file, &problem);
 		if (done == PROOF_NO)
-			return changed_file(worker, file);
+			return handle_changed(worker, file);
 	}
 	if (worker->options->reupload)
 		return STEP_NEXT;
@@ -274,7 +274,7 @@ static enum step done_file(struct worker *worker, struct file *file)
  * The content is compared with all values that the mark has of the version: the checksum and, if
  * the object was not compressed, also the checksum of the parts' checksums, and the etag if that is
  * an MD5. file_compare_content() compares with an object, so an object is made of these values. */
-static enum step touched_file(struct worker *worker, struct file *file)
+static enum step handle_touched(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct version *done = &file->seen_mark.done;
@@ -297,7 +297,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	if (proof != PROOF_YES)
-		return changed_file(worker, file);
+		return handle_changed(worker, file);
 	if (worker->options->reupload)
 		return STEP_NEXT;
 	if (worker->run->dry)
@@ -342,7 +342,7 @@ static void report_held(struct worker *worker, struct file *file, bool is_waited
 /* Handles a mark that says claimed, or that cannot be read. Returns NEXT if the claim is stale, or
  * of this very session. Otherwise a running uploader holds the file. Then the file is retried
  * later, or left to that uploader (--no-wait, dry run). */
-static enum step judge_claim(struct worker *worker, struct file *file)
+static enum step handle_claimed(struct worker *worker, struct file *file)
 {
 	struct session *session = worker->run->session;
 	struct candidate *c = file->candidate;
@@ -366,13 +366,13 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 		return file_marks_outcome(worker, file, o, &problem);
 	if (over)
 		return STEP_NEXT;
-	const bool gives_up = worker->options->no_wait || worker->run->dry;
+	const bool waits = !worker->options->no_wait && !worker->run->dry;
 	/* A file that is waited for is reported once, and only if it is held for longer than a
 	 * moment. */
-	if (gives_up || (!candidate_was_just_seen_held(c) && !c->held_was_reported))
-		report_held(worker, file, !gives_up);
+	if (!waits || (!candidate_was_just_seen_held(c) && !c->held_was_reported))
+		report_held(worker, file, waits);
 	queue_put_back_block(worker->run->queue, c->block);
-	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
+	return waits ? file_later(worker, file, again_ns) : STEP_SETTLED;
 }
 
 /* Decides the next step by file->seen_mark. Returns NEXT if the mark may be claimed or taken over.
@@ -384,13 +384,13 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 		return STEP_OVER;
 	switch (mark_says(&file->seen_mark, &opened)) {
 	case SAYS_DONE:
-		return done_file(worker, file);
+		return handle_done(worker, file);
 	case SAYS_COMPARE:
-		return touched_file(worker, file);
+		return handle_touched(worker, file);
 	case SAYS_CHANGED:
-		return changed_file(worker, file);
+		return handle_changed(worker, file);
 	case SAYS_CLAIMED:
-		return judge_claim(worker, file);
+		return handle_claimed(worker, file);
 	case SAYS_FREE:
 		break;
 	}

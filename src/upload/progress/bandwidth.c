@@ -19,7 +19,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_NS (50 * NS_PER_MS) /* the time between two checks whether the limit was lifted */
+#define LIFTED_CHECK_NS (50 * NS_PER_MS) /* time between two checks whether the limit was lifted   \
+					  */
 /* The time until the next try, if another process holds the file. */
 #define BUSY_NS   (1 * NS_PER_MS)
 #define BUSY_MAX  100U /* if the file is held at this many consecutive tries, its holder hangs */
@@ -220,7 +221,7 @@ static uint64_t take_shared(
  * number. If it is 0, *ret_wait_ns is the time to wait before the next call. Both the free_ns of
  * this run and the one in the shared file have to allow the bytes. So this run keeps its limit even
  * while the file cannot be used. The caller holds the mutex. */
-static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
+static size_t take_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
 {
 	const uint64_t rate = rate_now(bandwidth);
 	if (!rate)
@@ -234,8 +235,33 @@ static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret
 		wait_ns = take_shared(bandwidth, now_ns, bytes, rate);
 	if (!wait_ns)
 		bandwidth->locked.free_ns = free_ns;
-	*ret_wait_ns = wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
+	*ret_wait_ns = wait_ns < LIFTED_CHECK_NS ? wait_ns : LIFTED_CHECK_NS;
 	return wait_ns ? 0 : bytes;
+}
+
+/* Joins the queue of waiters at its end. The caller holds the mutex. */
+static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
+{
+	if (!bandwidth->locked.first)
+		bandwidth->locked.since_ns = clock_boot_ns();
+	*bandwidth->locked.end = self;
+	bandwidth->locked.end = &self->next;
+}
+
+/* Leaves the queue, and wakes the waiter that is the first one now. A thread whose wait was
+ * abandoned may leave from the middle. The caller holds the mutex. */
+static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
+{
+	struct waiter **at = &bandwidth->locked.first;
+	while (*at != self)
+		at = &(*at)->next;
+	*at = self->next;
+	if (!self->next)
+		bandwidth->locked.end = at;
+	if (bandwidth->locked.first)
+		uv_cond_signal(&bandwidth->locked.first->called);
+	else
+		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
 }
 
 size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwidth_user *user)
@@ -247,30 +273,17 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 		return n;
 	uv_cond_init(&self.called);
 	uv_mutex_lock(&bandwidth->locked.mutex);
-	if (!bandwidth->locked.first)
-		bandwidth->locked.since_ns = clock_boot_ns();
-	/* Waits at the end of the queue until all earlier threads have left it. */
-	*bandwidth->locked.end = &self;
-	bandwidth->locked.end = &self.next;
+	/* Waits until all earlier threads have left the queue. */
+	join_queue(bandwidth, &self);
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .cond = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
 	/* This thread is the first one, and tries until bytes may leave. The condition `false`
 	 * makes it sleep until the deadline, unless the wait is abandoned. */
-	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
+	while (waited != WAIT_ABANDONED && !(bytes = take_allowed(bandwidth, n, &wait_ns)))
 		waited = wait_until(false, .cond = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
-	/* Leaves the queue. A thread whose wait was abandoned may leave it from the middle. */
-	struct waiter **at = &bandwidth->locked.first;
-	while (*at != &self)
-		at = &(*at)->next;
-	*at = self.next;
-	if (!self.next)
-		bandwidth->locked.end = at;
-	if (bandwidth->locked.first)
-		uv_cond_signal(&bandwidth->locked.first->called);
-	else
-		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
+	leave_queue(bandwidth, &self);
 	uv_mutex_unlock(&bandwidth->locked.mutex);
 	uv_cond_destroy(&self.called);
 	return bytes;

@@ -5,7 +5,8 @@
 #include "base/clock.h"
 
 #define WINDOW_NS (50 * NS_PER_MS) /* the least length of a window of small files */
-#define MUCH      0.5 /* if so much of the time is waited, more workers would wait, too */
+/* If this share of the time is waited for one thing, more workers would wait for it, too. */
+#define WAITED_MUCH 0.5
 
 /* A file waits twice for its mark to be written, and each time for half of the request that is
  * under way before its own one. */
@@ -14,9 +15,9 @@
  * for good. */
 #define SLOWER_PER_S 0.01
 /* The level falls by an eighth at most in a window, since a window may be slow by chance. */
-#define FALL 0.875
-/* If more of the workers than this are busy, nothing keeps the level from rising. */
-#define RISES 0.75
+#define FALL_FACTOR 0.875
+/* If a larger share of the workers is busy, nothing keeps the level from rising. */
+#define BUSY_TO_RISE 0.75
 
 static void set_level(struct level *level, double wanted)
 {
@@ -40,7 +41,7 @@ void level_lower_max(struct level *level, unsigned max, enum s3once_limited_by w
 /* Returns the time that a request of this service takes if the service has nothing else to do:
  * about the least mean of any window. A mean that grows with the number of requests shows that the
  * service takes no more of them. */
-static double request_s(struct level *level, const struct level_window *window, int wire)
+static double min_request_s(struct level *level, const struct level_window *window, int wire)
 {
 	double *min_mean_s = &level->min_mean_s[wire];
 	const double n = (double)window->requests[wire];
@@ -58,15 +59,19 @@ bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files
 
 void level_next(struct level *level, const struct level_window *window)
 {
-	const double s = (double)(window->now_ns - window->began_ns) / NS_PER_S;
-	const double s3 = (double)window->requests[WIRE_S3] * request_s(level, window, WIRE_S3);
-	const double marks =
-		REQUESTS_OF_MARKS * (double)window->files * request_s(level, window, WIRE_MARKS);
-	const double read = (double)window->read_ns / NS_PER_S;
-	const double busy = (s3 + marks + read) / s + window->cpus_used;
+	/* The seconds that the files of the window have spent on each of the following, summed over
+	 * all workers. */
+	const double s3_s =
+		(double)window->requests[WIRE_S3] * min_request_s(level, window, WIRE_S3);
+	const double marks_s = REQUESTS_OF_MARKS * (double)window->files *
+			       min_request_s(level, window, WIRE_MARKS);
+	const double read_s = (double)window->read_ns / NS_PER_S;
+	const double window_s = (double)(window->now_ns - window->began_ns) / NS_PER_S;
+	/* The mean number of workers that were busy. */
+	const double busy = (s3_s + marks_s + read_s) / window_s + window->cpus_used;
 	double wanted = 2 * (busy < level->now ? busy : level->now);
-	if (wanted < FALL * level->now)
-		wanted = FALL * level->now;
+	if (wanted < FALL_FACTOR * level->now)
+		wanted = FALL_FACTOR * level->now;
 	if (wanted < LEVEL_FIRST)
 		wanted = level->now < LEVEL_FIRST ? level->now : LEVEL_FIRST;
 	const unsigned now = level->now;
@@ -76,20 +81,20 @@ void level_next(struct level *level, const struct level_window *window)
 	if (level->now > now && window->max_by_memory < level->now) {
 		level->now = window->max_by_memory > now ? window->max_by_memory : now;
 		level->why = S3ONCE_LIMITED_BY_MEMORY;
-	} else if (level->now > now && window->bandwidth_share >= MUCH) {
+	} else if (level->now > now && window->bandwidth_share >= WAITED_MUCH) {
 		level->now = now;
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH;
 	} else if (level->now == level->max) {
 		level->why = level->max_why;
 	} else if (window->was_throttled) {
 		level->why = S3ONCE_LIMITED_BY_THROTTLING;
-	} else if (busy > RISES * now) {
+	} else if (busy > BUSY_TO_RISE * now) {
 		level->why = S3ONCE_LIMITED_BY_FILES;
-	} else if (window->cpus_used >= MUCH * window->cpus) {
+	} else if (window->cpus_used >= WAITED_MUCH * window->cpus) {
 		level->why = S3ONCE_LIMITED_BY_CPU;
 	} else {
-		level->why = read / s >= MUCH * busy ? S3ONCE_LIMITED_BY_DISK
-						     : S3ONCE_LIMITED_BY_LATENCY;
+		level->why = read_s / window_s >= WAITED_MUCH * busy ? S3ONCE_LIMITED_BY_DISK
+								     : S3ONCE_LIMITED_BY_LATENCY;
 	}
 }
 

@@ -595,7 +595,7 @@ static void test_mode_of_keys(void)
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
 		CHECK_INT(fchmod(fd, modes[i].mode), 0);
 		read = NULL;
-		CHECK_INT(signing_key_read(path, true, &read, &problem), modes[i].result);
+		CHECK_INT(signing_key_read(path, KEY_PRIVATE, &read, &problem), modes[i].result);
 		CHECK_INT(read != NULL, !modes[i].result);
 		EVP_PKEY_free(read);
 	}
@@ -604,14 +604,14 @@ static void test_mode_of_keys(void)
 	CHECK_INT(PEM_write_PUBKEY(file, key), 1);
 	fflush(file);
 	CHECK_INT(fchmod(fd, 0644), 0);
-	CHECK_INT(signing_key_read(path, false, &read, &problem), 0);
+	CHECK_INT(signing_key_read(path, KEY_PUBLIC, &read, &problem), 0);
 	EVP_PKEY_free(read);
 	read = NULL;
 	CHECK_INT(ftruncate(fd, 0), 0);
 	rewind(file);
 	CHECK_INT(PEM_write_PUBKEY(file, rsa), 1); /* of another kind */
 	fflush(file);
-	CHECK_INT(signing_key_read(path, false, &read, &problem), -EINVAL);
+	CHECK_INT(signing_key_read(path, KEY_PUBLIC, &read, &problem), -EINVAL);
 	fclose(file);
 	close(fd);
 	unlink(path);
@@ -623,10 +623,10 @@ static void test_bad_keys(void)
 {
 	EVP_PKEY *key = NULL;
 	struct problem problem = {0};
-	CHECK_INT(signing_key_read("/nonexistent/key", true, &key, &problem), -ENOENT);
+	CHECK_INT(signing_key_read("/nonexistent/key", KEY_PRIVATE, &key, &problem), -ENOENT);
 	CHECK(strstr(problem.text, "the key file /nonexistent/key cannot be opened: "));
-	CHECK_INT(signing_key_read("/dev/null", true, &key, &problem), -EINVAL);
-	CHECK_INT(signing_key_read("/dev/null", false, &key, &problem), -EINVAL);
+	CHECK_INT(signing_key_read("/dev/null", KEY_PRIVATE, &key, &problem), -EINVAL);
+	CHECK_INT(signing_key_read("/dev/null", KEY_PUBLIC, &key, &problem), -EINVAL);
 	CHECK(!key);
 }
 
