@@ -88,12 +88,12 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
-/* `all_settled`: the scan has found all files, and the run has finished with each of them. */
 enum s3once_exit push_exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get_counts(&run->report);
 	const uint64_t counted = s3once_counts_settled(&c);
+	/* Whether the scan has found all files, and the run has finished with each of them. */
 	const bool all_settled = c.scan_complete && counted == c.found;
 	/* Without files to send, there may have been no request to S3 yet when the run was
 	 * stopped. */

@@ -50,6 +50,21 @@ static enum outcome note_machine(struct s3once_push *push, const struct marks_pl
 	return o;
 }
 
+/* Makes the place one for a dry run, which creates no marks: it reads the file of the marks, or
+ * uses an empty store if there is no file yet. If access() fails for another reason, opening the
+ * file will report it. Returns 0 or -ENOMEM. */
+static int make_place_dry(struct marks_place *place)
+{
+	if (place->is_dynamodb)
+		return 0;
+	place->only_read = !access(place->path, F_OK) || errno != ENOENT;
+	if (!place->only_read) {
+		free(place->path);
+		place->path = strdup(STORE_SQLITE_NOWHERE);
+	}
+	return place->path ? 0 : -ENOMEM;
+}
+
 /* Opens the store of the marks and the connection to it, and reads its settings. Returns false with
  * a sentence. */
 static bool open_marks(struct s3once_push *push, struct problem *problem)
@@ -58,17 +73,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const char *marks = run->options.marks;
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
-	/* A dry run creates no marks. If there is no file of marks yet, it uses an empty store. If
-	 * stat() fails, opening the file will report the reason. */
-	if (!error && run->dry && !place.is_dynamodb) {
-		place.only_read = !access(place.path, F_OK) || errno != ENOENT;
-		if (!place.only_read) {
-			free(place.path);
-			place.path = strdup(STORE_SQLITE_NOWHERE);
-		}
-		if (!place.path)
-			error = problem_error(problem, -ENOMEM, "out of memory");
-	}
+	if (!error && run->dry && make_place_dry(&place))
+		error = problem_error(problem, -ENOMEM, "out of memory");
 	if (!error)
 		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
 	if (!error && store_conn_new(run->store, &push->conn))
