@@ -52,7 +52,7 @@ void marks_of_units_choose(const char **spec)
 	char own[PATH_MAX];
 	if (geteuid() || (*spec && strcmp(*spec, "local") != 0))
 		return;
-	if (state_path(MARKS, own, sizeof own))
+	if (state_path(MARKS, FOLDER_NOT_MADE, own, sizeof own))
 		*own = 0; /* there is no such path, and access() below fails */
 	if (!marks_of_units_are_there(own))
 		return;
@@ -66,7 +66,7 @@ void marks_of_units_choose(const char **spec)
 bool marks_own_are_there(void)
 {
 	char own[PATH_MAX];
-	return state_path(MARKS, own, sizeof own) == 0 && access(own, F_OK) == 0;
+	return state_path(MARKS, FOLDER_NOT_MADE, own, sizeof own) == 0 && access(own, F_OK) == 0;
 }
 
 bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem)

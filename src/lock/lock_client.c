@@ -179,7 +179,7 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 		return 0;
 	char *path = locks->observations;
 	const size_t size = sizeof locks->observations;
-	if (!*observations && state_file("locks", path, size))
+	if (!*observations && state_path("locks", FOLDER_MADE, path, size))
 		*path = 0;
 	else if (*observations && (size_t)snprintf(path, size, "%s", observations) >= size)
 		return -ENAMETOOLONG;

@@ -213,7 +213,8 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 
 	if (!folder)
 		return -ENOMEM;
-	const bool is_own = !state_path(base, own, sizeof own) && strcmp(path, own) == 0;
+	const bool is_own =
+		!state_path(base, FOLDER_NOT_MADE, own, sizeof own) && strcmp(path, own) == 0;
 	if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
 	else if (is_own && (r = state_make_folders(path)))

@@ -27,7 +27,7 @@ int state_make_folders(const char *path)
 	return r;
 }
 
-int state_path(const char *name, char *ret, size_t size)
+int state_path(const char *name, enum state_folder folder, char *ret, size_t size)
 {
 	/* systemd puts colons between the folders of STATE_DIRECTORY if there are several, and the
 	 * first one is used. In the other variables a colon is part of the name. */
@@ -47,13 +47,9 @@ int state_path(const char *name, char *ret, size_t size)
 		return -ENOENT;
 	int n = snprintf(
 		ret, size, "%.*s%s/%s", (int)strcspn(directory, ends), directory, below, name);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
-int state_file(const char *name, char *ret, size_t size)
-{
-	int error = state_path(name, ret, size);
-	return error ? error : state_make_folders(ret);
+	if (n < 0 || (size_t)n >= size)
+		return -ENAMETOOLONG;
+	return folder == FOLDER_MADE ? state_make_folders(ret) : 0;
 }
 
 void own_files_find(char *sqlite_path, struct own_files *ret)

@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Makes the path of a file in this folder. With the name "" it is the path of the folder, with a
- * slash behind it. 0, -ENOENT if the environment names no place, or -ENAMETOOLONG. */
-int state_path(const char *name, char *ret, size_t size);
-/* Likewise, and makes the folder (0700) if it is missing. Also returns the error of that. */
-int state_file(const char *name, char *ret, size_t size);
+/* What becomes of the folder if it is missing. MADE: with mode 0700. */
+enum state_folder { FOLDER_NOT_MADE, FOLDER_MADE };
+/* Writes the path of a file in this folder. With the name "" it is the path of the folder, with a
+ * slash behind it. Returns 0, -ENOENT if the environment names no place, -ENAMETOOLONG, or the
+ * error of making the folder. */
+int state_path(const char *name, enum state_folder folder, char *ret, size_t size);
 
 /* Makes the missing folders of a path, up to its last slash, with mode 0700 whatever the umask. 0
  * or -errno. */

@@ -133,8 +133,9 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.so_far = note_progress_for_row,
 		.reads_only = run->dry,
 	};
-	/* state_file() makes the folder if it is missing, which a dry run must not do. */
-	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
+	/* A dry run makes no folder. */
+	if (!state_path("sessions", run->dry ? FOLDER_NOT_MADE : FOLDER_MADE, observations,
+		    sizeof observations))
 		options.observations = observations;
 	return !session_new(&options, &run->session) ||
 	       problem_error(problem, false, PROBLEM_NO_DESCRIPTORS);

@@ -60,11 +60,12 @@ static void open_identities(struct run_files *files, const struct s3once_options
 {
 	char path[4096];
 	struct problem problem;
-	/* state_file() makes the folder if it is missing, which a dry run must not do. */
-	const int error =
-		(o->dry_run ? state_path : state_file)("identities.db", path, sizeof path);
-	if (error || (o->dry_run && access(path, F_OK)))
-		return; /* there is no state folder, or this dry run must not make the file */
+	/* A dry run makes neither the folder nor the file. */
+	if (state_path(
+		    "identities.db", o->dry_run ? FOLDER_NOT_MADE : FOLDER_MADE, path, sizeof path))
+		return;
+	if (o->dry_run && access(path, F_OK))
+		return;
 	if (identity_cache_open(path, clock_wall_s(), &files->identities, &problem))
 		log_info("the content of files is read again by each run: %s", problem.text);
 }

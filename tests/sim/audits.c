@@ -193,7 +193,7 @@ static enum outcome collect_garbage(struct audit *audit, struct problem *problem
 		.keep_uploads_s = 1,
 		.keep_marks_s =
 			world.scenario.keep_marks_s ? world.scenario.keep_marks_s : UINT64_MAX};
-	if (!state_file("sessions", observations, sizeof observations))
+	if (!state_path("sessions", FOLDER_MADE, observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &collecting.session))
 		return OUTCOME_LOCAL;

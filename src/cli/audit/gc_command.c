@@ -74,9 +74,10 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		.abandon = signals_abandon,
 		.reads_only = gc->dry_run != 0,
 	};
-	/* state_file() makes the folder, which a dry run must not do, and state_path() does not. If
-	 * either fails, observations of other sessions are not kept. */
-	if (!(gc->dry_run ? state_path : state_file)("sessions", observations, sizeof observations))
+	/* A dry run makes no folder. Without a path, observations of other sessions are not
+	 * kept. */
+	if (!state_path("sessions", gc->dry_run ? FOLDER_NOT_MADE : FOLDER_MADE, observations,
+		    sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {
 		problem_set(problem, PROBLEM_NO_DESCRIPTORS);

@@ -19,8 +19,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LIFTED_CHECK_NS (50 * NS_PER_MS) /* time between two checks whether the limit was lifted   \
-					  */
+#define LIFTED_CHECK_NS                                                                            \
+	(50 * NS_PER_MS) /* time between two checks whether the limit was lifted                   \
+			  */
 /* The time until the next try, if another process holds the file. */
 #define BUSY_NS   (1 * NS_PER_MS)
 #define BUSY_MAX  100U /* if the file is held at this many consecutive tries, its holder hangs */
@@ -140,7 +141,7 @@ static void warn_of_unshared(struct bandwidth *bandwidth, const struct problem *
 void bandwidth_share(struct bandwidth *bandwidth)
 {
 	char path[4096] = "";
-	int error = state_file("bandwidth", path, sizeof path);
+	int error = state_path("bandwidth", FOLDER_MADE, path, sizeof path);
 	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
 	if (!error && !(bandwidth->shared_path = strdup(path)))
 		error = -ENOMEM;
