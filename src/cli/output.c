@@ -154,8 +154,8 @@ static int write_line(struct output_writer *writer, const struct line *line)
 			return line->fd == STDOUT_FILENO ? error : 0;
 		at += (size_t)n;
 	}
-	writer->taken_ns =
-		clock_boot_ns(); /* the log has no slow reader: its line is read at once */
+	/* A line in the log counts as read at once, since the log has no slow reader. */
+	writer->taken_ns = clock_boot_ns();
 	return 0;
 }
 
@@ -222,7 +222,8 @@ static bool stands_still(const struct output_writer *writer, uint64_t ms)
 	return (ms && passed_ms >= ms) || (signals_came() && passed_ms >= HURRY_MS);
 }
 
-/* Waits until at most this many bytes are on their way. False: the reader takes nothing. */
+/* Waits until at most this many bytes are on their way. Returns false if the reader takes nothing
+ * for `ms`. */
 static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
 {
 	/* The deadline never comes, but makes wait_until() test the condition several times a
@@ -232,9 +233,12 @@ static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms
 	return writer->locked.bytes <= bytes;
 }
 
-/* Returns whether there is room for n more bytes. If there is none, it waits for room, unless the
- * caller must not wait, or a wait has failed and the reader has taken nothing since. */
-static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wait)
+/* What becomes of a line if there is no room for it. */
+enum without_room { LINE_WAITS, LINE_IS_LOST };
+
+/* Returns whether there is room for n more bytes. If there is none, a line that waits waits here,
+ * unless an earlier wait has failed and the reader has taken nothing since. */
+static bool has_room_locked(struct output_writer *writer, size_t n, enum without_room without_room)
 {
 	static const char message[] =
 		"s3once: warning: nobody has read standard output or error for a minute: lines are "
@@ -243,7 +247,7 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 	const size_t others = n < QUEUE_BYTES ? QUEUE_BYTES - n : 0;
 	if (writer->locked.bytes <= others)
 		return true;
-	if (!may_wait || writer->locked.stalled_ns == writer->taken_ns)
+	if (without_room == LINE_IS_LOST || writer->locked.stalled_ns == writer->taken_ns)
 		return false;
 	if (await_locked(writer, others, writer->options.stall_ms))
 		return true;
@@ -251,21 +255,20 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 	if (writer->locked.stalled_ns != writer->taken_ns) {
 		writer->locked.stalled_ns = writer->taken_ns;
 		/* If a signal has ended the wait, the message would be wrong. */
-		signals_say_if_room(signals_came() ? "" : message);
+		signals_print_if_room(signals_came() ? "" : message);
 	}
 	return false;
 }
 
-/* Adds a line, with a copy of its bytes. `members` has all its other members. A line that may not
- * wait is lost if there is no room. */
-static void add_locked(
-	struct output_writer *writer, struct line members, const char *bytes, bool may_wait)
+/* Adds a line, with a copy of its bytes. `members` has all its other members. */
+static void add_locked(struct output_writer *writer, struct line members, const char *bytes,
+	enum without_room without_room)
 {
 	struct line *line = malloc(sizeof *line + members.n);
 	/* The reader had nothing to take so far, so its time begins now. */
 	if (!writer->locked.bytes)
 		writer->taken_ns = clock_boot_ns();
-	if (!line || !has_room_locked(writer, members.n, may_wait)) {
+	if (!line || !has_room_locked(writer, members.n, without_room)) {
 		writer->locked.lost++;
 		free(line);
 		return;
@@ -300,16 +303,16 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	writer->locked.drawn = *line ? 1 : 0;
 	for (const char *at = line; (at = strchr(at, '\n')); at++)
 		writer->locked.drawn++;
-	add_locked(writer, (struct line){.fd = STDERR_FILENO, .n = t.len}, text_string(&t), false);
+	add_locked(writer, (struct line){.fd = STDERR_FILENO, .n = t.len}, text_string(&t),
+		LINE_IS_LOST);
 	text_clear(&t);
 }
 
 /* Adds a line, which is a result if `fd` is standard output. A printed message begins with its
  * level for the journal, and with "s3once: ". `kind` is the word for the level, such as "error: ",
- * or "" if the line has it already or needs none. A line that may not wait is lost if there is no
- * room. */
+ * or "" if the line has it already or needs none. */
 static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
-	const char *line, bool may_wait)
+	const char *line, enum without_room without_room)
 {
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -327,11 +330,10 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 	}
 	text_addf(&t, "%s%s\n", kind, line);
 	uv_mutex_lock(&writer->mutex);
-	if (!is_logged)
-		draw_locked(
-			writer, ""); /* otherwise this line would begin behind the progress line */
+	if (!is_logged) /* the progress line is removed, or this line would begin behind it */
+		draw_locked(writer, "");
 	add_locked(writer, (struct line){.fd = fd, .is_logged = is_logged, .n = t.len},
-		text_string(&t), may_wait);
+		text_string(&t), without_room);
 	uv_mutex_unlock(&writer->mutex);
 	text_clear(&t);
 }
@@ -344,8 +346,9 @@ static void on_log(void *arg, enum log_level level, const char *line)
 	struct output *output = arg;
 	/* Only a run has stall_ms. The thread that logs there may have to renew a lease, so it does
 	 * not wait. */
-	const bool may_wait = !output->writer->options.stall_ms;
-	put_line(output, STDERR_FILENO, level, kinds[level], line, may_wait);
+	const bool is_of_run = output->writer->options.stall_ms != 0;
+	put_line(output, STDERR_FILENO, level, kinds[level], line,
+		is_of_run ? LINE_IS_LOST : LINE_WAITS);
 }
 
 void output_init(struct output *output, const struct output_options *options)
@@ -366,7 +369,7 @@ void output_init(struct output *output, const struct output_options *options)
 
 void output_result(struct output *output, const char *line)
 {
-	put_line(output, STDOUT_FILENO, LOG_INFO, "", line, true);
+	put_line(output, STDOUT_FILENO, LOG_INFO, "", line, LINE_WAITS);
 }
 
 struct escaped escaped(const char *s)
@@ -391,7 +394,7 @@ void output_print(struct output *output, int fd, const char *format, ...)
 	const enum log_level level = strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
 				     : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
 									  : LOG_INFO;
-	put_line(output, fd, level, "", line, true);
+	put_line(output, fd, level, "", line, LINE_WAITS);
 	text_clear(&t);
 }
 
@@ -451,7 +454,7 @@ int output_finish(struct output *output)
 			"%ss3once: error: nobody read standard output or error for too long: %llu "
 			"lines were lost\n",
 			log_priority(LOG_ERROR), (unsigned long long)lost);
-		signals_say_if_room(line); /* standard error may have the reader that hangs */
+		signals_print_if_room(line); /* standard error may have the reader that hangs */
 		return error ? error : -ETIMEDOUT;
 	}
 	if (error)

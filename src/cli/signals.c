@@ -32,7 +32,7 @@ static struct {
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
-void signals_say_if_room(const char *message)
+void signals_print_if_room(const char *message)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 	if (*message && poll(&room, 1, 0) == 1) {
@@ -68,7 +68,7 @@ static void on_signal(int number)
 	if (!run.first) {
 		run.first = number;
 		run.first_ns = clock_boot_ns();
-		signals_say_if_room(run.message);
+		signals_print_if_room(run.message);
 	}
 	if (run.push) {
 		stop_push();

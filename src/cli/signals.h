@@ -16,7 +16,7 @@ int signals_end_run(void);
 
 /* Writes the message to standard error if that does not have to wait: a handler that waits would
  * not stop the run. "" writes nothing. It may be called from handlers and any thread. */
-void signals_say_if_room(const char *message);
+void signals_print_if_room(const char *message);
 
 /* Prepares a process that performs run after run until it is stopped. Call it before the first run.
  * From now on signals are counted while there is no run. A SIGHUP stops no run, and is kept for
