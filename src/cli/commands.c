@@ -22,13 +22,11 @@
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	const struct command *command = &frame->read;
-	/* First, the options that may be repeated are set by the environment. They accept any
-	 * value, so this cannot fail. */
-	options_take_variables(command, true, &frame->problem);
+	options_take_list_variables(command);
 	const int n = options_parse(command, argc, argv, &frame->problem);
 	if (n < 0 || (command->shares & SHARES_JOB && frame->job.name))
 		return n;
-	if (options_take_variables(command, false, &frame->problem) < 0 ||
+	if (options_take_variables(command, &frame->problem) < 0 ||
 		options_check(command, &frame->problem) < 0)
 		return -EINVAL;
 	return n;
@@ -143,12 +141,12 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	return frame->n >= 0;
 }
 
-bool frame_choose_marks(struct command_frame *frame, bool only_read)
+bool frame_choose_marks(struct command_frame *frame, enum marks_use use)
 {
 	const char *spec = frame->access.marks ? frame->access.marks : "local";
 	const int error = marks_place_parse(spec, &frame->place, &frame->problem);
 	const char *path = frame->place.path;
-	frame->place.only_read = only_read;
+	frame->place.only_read = use == MARKS_READ;
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 	/* A run by root has made marks at this path, and the systemd units keep others elsewhere,
@@ -194,7 +192,6 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 		ret->service, sizeof ret->service, "%s", aws_settings_service(frame->services.aws));
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	const char *name = text_string(&frame->marks_name);
-	/* false: settings that are absent are not created, so no number of shards (0) is needed. */
 	const enum outcome o = settings_load(frame->marks.conn, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);

@@ -29,7 +29,7 @@ enum { FRAME_GROUPS = 16 }; /* more than a command has, with those that the fram
 
 /* The frame of a command. Zero it, set the first members, and use it as follows:
  *
- * 	if (frame_begin(&frame, argc, argv) && frame_choose_marks(&frame, true))
+ * 	if (frame_begin(&frame, argc, argv) && frame_choose_marks(&frame, MARKS_READ))
  * 		frame.code = show_what_is_there(&frame);
  * 	return frame_end(&frame);
  *
@@ -82,10 +82,11 @@ struct command_frame {
  *
  * argv is rearranged and stays borrowed. Call frame_end() in any case. */
 bool frame_begin(struct command_frame *frame, int argc, char **argv);
+/* What the command does with the marks. READ: it writes none. */
+enum marks_use { MARKS_READ, MARKS_WRITTEN };
 /* Sets frame->place to the marks that --marks or the environment names, or else to the local ones.
- * Returns false if that fails; the frame then has the code and the reason. `only_read`: the command
- * writes no marks. */
-bool frame_choose_marks(struct command_frame *frame, bool only_read);
+ * Returns false if that fails; the frame then has the code and the reason. */
+bool frame_choose_marks(struct command_frame *frame, enum marks_use use);
 /* Opens the services and the marks of frame->place, which must exist. *ret becomes the place of the
  * bucket's marks in them ("": no bucket), without ret->generation. Returns false if that fails; the
  * frame then has the reason. The code is S3ONCE_EXIT_SETUP in any case, until the command sets

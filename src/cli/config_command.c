@@ -214,11 +214,10 @@ int config_main(int argc, char **argv)
 	struct job *job = &frame.job.job; /* which frame_end() closes */
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_check_variables();
-	/* No run of the job follows, so the job is opened with only_asks. If job_open() fails, it
-	 * has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
+	/* If job_open() fails, it has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
-	else if (goes_on && job_open(argv[0], true, argc, frame.words, job) == 0) {
+	else if (goes_on && job_open(argv[0], JOB_ASKED, argc, frame.words, job) == 0) {
 		view.job = job;
 		view.command = &job->command;
 		frame.access = job->options.access;

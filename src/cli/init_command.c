@@ -94,7 +94,7 @@ int init_main(int argc, char **argv)
 	struct command_frame frame = {.command = &init_command, .values = &options};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (frame_choose_marks(&frame, false))
+	if (frame_choose_marks(&frame, MARKS_WRITTEN))
 		frame.code = set_up(&frame, options.shards);
 	return frame_end(&frame);
 }

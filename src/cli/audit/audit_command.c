@@ -17,8 +17,7 @@ static bool open_s3(struct command_frame *frame, const char *bucket, struct audi
 	return is_open;
 }
 
-bool audit_open(
-	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret)
+bool audit_open_marks(struct command_frame *frame, const char *bucket, struct audit_bucket *ret)
 {
 	struct mark_space *space = &ret->space;
 	struct bucket_row row;
@@ -31,7 +30,12 @@ bool audit_open(
 	ret->place.space = space;
 	ret->place.limits.abandon = signals_abandon;
 	ret->place.own.marks = frame->marks.conn;
-	return !needs_s3 || open_s3(frame, bucket, ret);
+	return true;
+}
+
+bool audit_open(struct command_frame *frame, const char *bucket, struct audit_bucket *ret)
+{
+	return audit_open_marks(frame, bucket, ret) && open_s3(frame, bucket, ret);
 }
 
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,

@@ -13,16 +13,17 @@
 struct audit_bucket {
 	struct mark_space space;          /* the space of the marks */
 	const struct s3_headers *keys[2]; /* the key for SSE-C as a list, which ends in NULL */
-	struct audit_place place; /* its s3 is NULL without needs_s3, its store without marks */
+	struct audit_place place; /* its s3 is NULL without a bucket, its store without marks */
 	EVP_PKEY *public_key;     /* the key that checks manifests; NULL: none was given */
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
 	struct manifest_place manifests;
 };
-/* Opens the marks that were chosen and, with needs_s3, the bucket, and sets *ret except for the
- * members about manifests. A signal ends the requests. False: the frame has the problem. *ret
- * borrows from the frame. */
-bool audit_open(
-	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
+/* Opens the marks that were chosen, and sets *ret except for the bucket and the members about
+ * manifests. A signal ends the requests. Returns false if the frame has a problem. *ret borrows
+ * from the frame. */
+bool audit_open_marks(struct command_frame *frame, const char *bucket, struct audit_bucket *ret);
+/* Likewise, and opens the bucket as well. */
+bool audit_open(struct command_frame *frame, const char *bucket, struct audit_bucket *ret);
 /* Opens the bucket without marks, for the commands that read manifests. The key of the URL is the
  * prefix of the runs. `public_key_file` may be NULL. The requests have MANIFEST_PATIENCE_MS, unless
  * the caller changes that, and no signal ends them. frame->code becomes S3ONCE_EXIT_SETUP, which

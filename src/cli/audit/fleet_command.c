@@ -382,7 +382,8 @@ int fleet_main(int argc, char **argv)
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	fleet.frame = fleet.view.frame = &frame;
-	if (frame_choose_marks(&frame, !fleet.forget) && frame_open_marks(&frame, "", &space))
+	if (frame_choose_marks(&frame, fleet.forget ? MARKS_WRITTEN : MARKS_READ) &&
+		frame_open_marks(&frame, "", &space))
 		frame.code = look_at_jobs(&fleet);
 	return frame_end(&frame);
 }

@@ -114,7 +114,8 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 	const bool needs_s3 = f->only_missing;
 	f->fates.bucket = urls->bucket;
 	signals_count("s3once: stopping\n");
-	bool ok = audit_open(frame, urls->bucket, needs_s3, &f->bucket);
+	bool ok = needs_s3 ? audit_open(frame, urls->bucket, &f->bucket)
+			   : audit_open_marks(frame, urls->bucket, &f->bucket);
 	if (ok && needs_s3)
 		ok = audit_check_bucket(&f->bucket.place, &f->bucket.place.own, &frame->problem) ==
 		     OUTCOME_OK;
@@ -152,7 +153,7 @@ int forget_main(int argc, char **argv)
 	struct s3_url *urls = must_have(calloc((size_t)argc + 1, sizeof *urls));
 	f.frame = f.fates.frame = &frame;
 	if (frame_begin(&frame, argc, argv) && read_urls(&frame, urls) &&
-		frame_choose_marks(&frame, f.dry_run))
+		frame_choose_marks(&frame, f.dry_run ? MARKS_READ : MARKS_WRITTEN))
 		frame.code = forget_all(&f, urls);
 	free(urls);
 	return frame_end(&frame);

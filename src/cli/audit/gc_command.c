@@ -139,7 +139,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 	gc->fates.bucket = url->bucket;
 	signals_count("s3once: stopping; what is under way is ended in order\n");
 	gc->bytes_before = file_bytes(&frame->place);
-	bool ok = audit_open(frame, url->bucket, true, &gc->bucket) &&
+	bool ok = audit_open(frame, url->bucket, &gc->bucket) &&
 		  collect_all(gc, url_prefix(url->key).text);
 	/* compact() returns the free space a piece at a time, so that no uploader waits long. */
 	struct store_conn *conn = frame->marks.conn;
@@ -172,7 +172,7 @@ int gc_main(int argc, char **argv)
 	gc.frame = gc.fates.frame = &frame;
 	if (frame_begin(&frame, argc, argv) &&
 		url_parse(frame.operands[0], &url, &frame.problem) == 0 &&
-		frame_choose_marks(&frame, gc.dry_run))
+		frame_choose_marks(&frame, gc.dry_run ? MARKS_READ : MARKS_WRITTEN))
 		frame.code = collect_garbage(&gc, &url);
 	return frame_end(&frame);
 }

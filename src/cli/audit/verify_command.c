@@ -359,7 +359,7 @@ static int verify_marks(struct verification *v)
 	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
 	int code = S3ONCE_EXIT_SETUP;
-	if (audit_open(v->frame, v->url.bucket, true, &bucket)) {
+	if (audit_open(v->frame, v->url.bucket, &bucket)) {
 		bucket.place.limits = verify->place.limits;
 		verify->place = bucket.place;
 		verify->headers = v->frame->headers;
@@ -438,7 +438,7 @@ int verify_main(int argc, char **argv)
 	 * are zeros. */
 	if (!v.verify.id_object)
 		v.verify.id_object = frame.job.job.options.run.bucket_id_object;
-	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, true)))
+	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, MARKS_READ)))
 		return frame_end(&frame);
 	v.named = v.verify.range.prefix = v.prefix.text;
 	v.draws = terminal_can_draw(STDERR_FILENO);

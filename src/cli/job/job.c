@@ -122,15 +122,14 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	struct checker checker = {0};
 	struct problem problem;
 	push_options_init(&job->options);
-	read_words(job, argc,
-		argv); /* this sets job->given, which stays; the values are set again later */
+	/* This sets job->given, which stays. The values are set again later. */
+	read_words(job, argc, argv);
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
 	/* filter_new() and s3_headers_new() fail only if memory has run out. */
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
-	/* First come the lists, which take any value, so that this cannot fail. */
-	options_take_variables(&job->command, true, &problem);
+	options_take_list_variables(&job->command);
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		struct s3_url url;
@@ -153,7 +152,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 		}
 	}
 	read_words(job, argc, argv);
-	if (options_take_variables(&job->command, false, &problem) < 0)
+	if (options_take_variables(&job->command, &problem) < 0)
 		add_error(job, 0, "%s", problem.text);
 	filter_free(checker.filter);
 	s3_headers_free(checker.headers);
@@ -278,12 +277,12 @@ static int read_file(const char *wanted, struct job *ret)
 
 /* Reads the options of the job, and checks them. Errors are reported, and counted in
  * ret->errors. */
-static void read_job(bool only_asks, int argc, char *const *argv, struct job *ret)
+static void read_job(enum job_use use, int argc, char *const *argv, struct job *ret)
 {
 	/* There is room for each line as a source, for the target, and for a NULL at the end. */
 	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
 	read_options(ret, argc, argv);
-	ret->options.run.dry_run |= only_asks;
+	ret->options.run.dry_run |= use == JOB_ASKED;
 	check_whole(ret);
 	ret->options.job = ret->name;
 }
@@ -298,7 +297,7 @@ static void warn_of_variables(const struct job *job)
 	free(file);
 }
 
-int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret)
+int job_open(const char *wanted, enum job_use use, int argc, char *const *argv, struct job *ret)
 {
 	const char *slash = strrchr(wanted, '/');
 	*ret = (struct job){0};
@@ -315,8 +314,8 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 	warn_of_variables(ret);
 	const int error = read_file(wanted, ret);
 	if (!error)
-		read_job(only_asks, argc, argv, ret);
-	if (!only_asks)
+		read_job(use, argc, argv, ret);
+	if (use == JOB_RUN)
 		job_unset_variables(ret);
 	return error || ret->errors ? -EINVAL : 0;
 }
@@ -373,7 +372,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 	if (!asked->name)
 		return n;
 	/* true: no run of the job follows. */
-	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
+	if (job_open(asked->name, JOB_ASKED, 1, argv, &asked->job) < 0)
 		return -EINVAL; /* job_open() has reported it */
 	choose_access(access, &asked->job.options.access);
 	for (int i = 0; i < n; i++)

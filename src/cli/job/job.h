@@ -78,6 +78,7 @@ struct job {
 	unsigned errors; /* errors reported so far */
 };
 
+enum job_use { JOB_ASKED, JOB_RUN };
 /* Reads and checks a job. `wanted` is a path if there is a slash in it. Otherwise it is the name of
  * a job, whose file job_path() finds. If there is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET
  * are both set, they are the job.
@@ -88,13 +89,13 @@ struct job {
  * For a job that is given by name, its variables count as well, but do not replace those in the
  * environment.
  *
- * only_asks: no run of the job follows. The job becomes a dry run, so that its options may name
- * files which this user cannot write. Its variables stay in the environment until job_close();
- * otherwise job_set_variables() sets them before each run.
+ * JOB_ASKED: no run of the job follows. The job becomes a dry run, so that its options may name
+ * files which this user cannot write. Its variables stay in the environment until job_close().
+ * JOB_RUN: job_set_variables() sets the variables before each run.
  *
  * Every error is reported on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
-int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret);
+int job_open(const char *wanted, enum job_use use, int argc, char *const *argv, struct job *ret);
 void job_close(struct job *job);
 
 /* Sets the variables of the job that the environment lacks, or removes them again. Other threads

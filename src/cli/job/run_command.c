@@ -88,7 +88,7 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	bool is_wrong = false;
 	int code = S3ONCE_EXIT_OK;
 	for (size_t i = 0; i < n; i++) {
-		is_wrong |= job_open(names[i], false, argc, argv, &jobs[i]) < 0;
+		is_wrong |= job_open(names[i], JOB_RUN, argc, argv, &jobs[i]) < 0;
 		const char *list = jobs[i].options.run.files_from;
 		if (n > 1 && !is_wrong && list && strcmp(list, "-") == 0) {
 			log_error(

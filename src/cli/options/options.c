@@ -251,12 +251,16 @@ void option_name_problem(const struct command *command, const struct option *opt
 	}
 }
 
+/* The form in which a command line names an option: -x, or --name. */
+enum option_name { OPTION_LETTER, OPTION_LONG };
+
 /* Refuses an option that the command does not have: a letter, or NAME[=VALUE] behind the dashes.
  * The sentence says where the option is instead, or proposes the one whose name is most like this.
  * Returns -EINVAL. */
-static int unknown_option(const struct command *command, const char *given, bool is_letter,
+static int refuse_unknown(const struct command *command, const char *given, enum option_name form,
 	struct problem *ret_problem)
 {
+	const bool is_letter = form == OPTION_LETTER;
 	const char *dashes = is_letter ? "-" : "--";
 	const struct quoted name = quote_bytes(given, is_letter ? 1 : strcspn(given, "="));
 	const char *where = options_elsewhere(command, name.text);
@@ -291,7 +295,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 	/* A name that is cut is that of no option. */
 	snprintf(name, sizeof name, "%.*s", (int)n - 2, word + 2);
 	if (!options_find(command, name, &match))
-		return unknown_option(command, word + 2, false, ret_problem);
+		return refuse_unknown(command, word + 2, OPTION_LONG, ret_problem);
 	const bool takes = takes_value(match.option);
 	const bool takes_next = takes && !value && match.option->type != OPTION_AGE;
 	if (match.option->type == OPTION_HELP && value)
@@ -320,7 +324,7 @@ static int parse_letters(
 			;
 		/* Behind the last option, options_next() stays at the end of the list. */
 		if (!match.option->name)
-			return unknown_option(command, letter, true, ret_problem);
+			return refuse_unknown(command, letter, OPTION_LETTER, ret_problem);
 		const int r = option_set(match.option, match.field, NULL, ret_problem);
 		if (r < 0)
 			return r;
@@ -416,26 +420,42 @@ const char *option_variable_value(
 	return (value && *value) ? value : NULL;
 }
 
-int options_take_variables(const struct command *command, bool lists, struct problem *ret_problem)
+/* Sets one option from its variables of the environment, unless it is overridden. Returns 0, or
+ * -EINVAL with a sentence. */
+static int take_variables_of(const struct command *command, const struct option_match *match,
+	struct problem *ret_problem)
 {
-	unsigned *given = command->given;
 	struct option_variable variable;
 	const char *value;
-	for (struct option_match at = {0}; options_next(command, &at);) {
-		if (!at.group->has_variables || option_is_list(at.option) != lists ||
-			option_is_overridden(command, &at, SET_IN_FILE | SET_IN_WORDS))
-			continue;
-		/* Without a list, option_variable_value() returns NULL for the second value. */
-		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
-			i++) {
-			given[at.index] |= SET_IN_ENVIRONMENT;
-			if (option_set(at.option, at.field, value, ret_problem) < 0) {
-				option_name_problem(command, at.option, variable.name, ret_problem);
-				return -EINVAL;
-			}
+	if (!match->group->has_variables ||
+		option_is_overridden(command, match, SET_IN_FILE | SET_IN_WORDS))
+		return 0;
+	/* Unless it is a list, option_variable_value() returns NULL for the second value. */
+	for (unsigned i = 0; (value = option_variable_value(match->option, i, &variable)); i++) {
+		command->given[match->index] |= SET_IN_ENVIRONMENT;
+		if (option_set(match->option, match->field, value, ret_problem) < 0) {
+			option_name_problem(command, match->option, variable.name, ret_problem);
+			return -EINVAL;
 		}
 	}
 	return 0;
+}
+
+void options_take_list_variables(const struct command *command)
+{
+	struct problem unused;
+	for (struct option_match at = {0}; options_next(command, &at);)
+		if (option_is_list(at.option))
+			take_variables_of(command, &at, &unused);
+}
+
+int options_take_variables(const struct command *command, struct problem *ret_problem)
+{
+	int error = 0;
+	for (struct option_match at = {0}; !error && options_next(command, &at);)
+		if (!option_is_list(at.option))
+			error = take_variables_of(command, &at, ret_problem);
+	return error;
 }
 
 /* Whether a variable is that of an option. S3ONCE_TAG_3 counts only if S3ONCE_TAG_2 is set: the

@@ -181,13 +181,13 @@ struct option_variable option_variable(const struct option *option);
  * and so on. NULL: there is none, or it is empty. */
 const char *option_variable_value(
 	const struct option *option, unsigned i, struct option_variable *ret);
-/* Sets options from their variables of the environment, and notes that in command->given. Returns
- * 0, or -EINVAL with a sentence.
- *
- * Call it twice. The first call, with `lists`, sets only the options that may be repeated, since
- * the values of the environment come before all others. The second call, once the file and the
- * command line are read, sets the other options, unless option_is_overridden(). */
-int options_take_variables(const struct command *command, bool lists, struct problem *ret_problem);
+/* Sets the options that may be repeated from their variables of the environment, and notes that in
+ * command->given. It is called first, since these values come before all others. They may be any
+ * text, so it cannot fail. */
+void options_take_list_variables(const struct command *command);
+/* Likewise for all other options, unless option_is_overridden(). It is called once the file and the
+ * command line are read. Returns 0, or -EINVAL with a sentence. */
+int options_take_variables(const struct command *command, struct problem *ret_problem);
 /* Whether "NAME=VALUE" of the environment begins with S3ONCE_, is not empty, and is not the
  * variable of an option. */
 bool options_is_foreign(const struct command *command, const char *variable);

@@ -22,9 +22,12 @@ static size_t first_line(const char *text)
 	return columns <= HELP_COLUMNS ? n : blank;
 }
 
+enum help_length { HELP_BRIEF, HELP_WHOLE };
+
 /* Prints the lines of an option: its help, or in the first screen its `brief`. */
-static void print_option(const struct option *option, bool is_brief, FILE *stream)
+static void print_option(const struct option *option, enum help_length length, FILE *stream)
 {
+	const bool is_brief = length == HELP_BRIEF;
 	const char *help = (is_brief && *option->brief) ? option->brief : option->help;
 	const char *standard = is_brief ? NULL : option->standard;
 	/* How many columns of the line were printed so far. */
@@ -102,7 +105,7 @@ static bool print_groups(const struct command *command, const char *topic, FILE 
 		if (is_asked && group->title)
 			fprintf(stream, "%s%s:\n", topic ? "" : "\n", group->title);
 		for (const struct option *o = group->options; is_asked && o->name; o++)
-			print_option(o, false, stream);
+			print_option(o, HELP_WHOLE, stream);
 	}
 	return is_found;
 }
@@ -126,7 +129,7 @@ static void print_brief(const struct command *command, FILE *stream)
 	fprintf(stream, "\nMost used options:\n");
 	while (options_next(command, &match))
 		if (match.option->brief)
-			print_option(match.option, true, stream);
+			print_option(match.option, HELP_BRIEF, stream);
 	const char *end = strstr(command->examples, "\n\n");
 	fprintf(stream, "\nExamples:\n%.*s\n", end ? (int)(end - command->examples) : -1,
 		command->examples);
@@ -163,7 +166,7 @@ int options_help(
 	}
 	print_usage(command, stream);
 	print_groups(command, NULL, stream);
-	print_option(help_options, false, stream);
+	print_option(help_options, HELP_WHOLE, stream);
 	print_environment(command, stream);
 	/* "lock run" is in the manual page of "lock". */
 	fprintf(stream, "\nExamples:\n%s\nMore: man s3once-%.*s\n", command->examples,

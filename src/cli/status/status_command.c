@@ -441,7 +441,7 @@ int status_main(int argc, char **argv)
 			view.depth ? "--depth shows the folders of a bucket"
 				   : "--watch looks at a bucket");
 	else if ((!has_url || url_parse(frame.operands[0], &url, &frame.problem) == 0) &&
-		 frame_choose_marks(&frame, true))
+		 frame_choose_marks(&frame, MARKS_READ))
 		frame.code = show_status(&view, has_url ? &url : NULL);
 	return frame_end(&frame);
 }

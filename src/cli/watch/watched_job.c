@@ -322,7 +322,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 	struct watched *watched = must_have(calloc(1, sizeof *watched));
 	struct s3once_options *o = &watched->job.options.run;
 	watched->service = service;
-	if (job_open(name, false, argc, argv, &watched->job) || refuse(watched)) {
+	if (job_open(name, JOB_RUN, argc, argv, &watched->job) || refuse(watched)) {
 		watched_free(watched);
 		return -EINVAL;
 	}

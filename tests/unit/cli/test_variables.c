@@ -47,8 +47,8 @@ static struct push_options by_variable, by_option;
 
 static int read_all(const struct command *command, struct problem *problem)
 {
-	const int r = options_take_variables(command, true, problem);
-	return r ? r : options_take_variables(command, false, problem);
+	options_take_list_variables(command);
+	return options_take_variables(command, problem);
 }
 
 static void check_option(
@@ -85,7 +85,7 @@ static void check_option(
 	memset(set, 0, sizeof set);
 	push_options_init(&by_variable);
 	set[match.index] = SET_IN_WORDS;
-	CHECK_INT(options_take_variables(command, false, &problem), 0);
+	CHECK_INT(options_take_variables(command, &problem), 0);
 	CHECK_INT(set[match.index], SET_IN_WORDS);
 	push_options_clear(&by_variable);
 	unsetenv(name);
