@@ -120,14 +120,15 @@ int write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
-int replace_file(const char *path, const void *bytes, size_t n, mode_t mode, bool is_durable)
+int replace_file(
+	const char *path, const void *bytes, size_t n, mode_t mode, enum replacement replacement)
 {
 	char *temporary;
 	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
 		return -ENOMEM;
 	const int fd = mkostemp(temporary, O_CLOEXEC);
 	int error = fd < 0 ? -errno : write_all(fd, bytes, n);
-	if (!error && (fchmod(fd, mode) || (is_durable && fsync(fd))))
+	if (!error && (fchmod(fd, mode) || (replacement == REPLACE_SYNCED && fsync(fd))))
 		error = -errno;
 	if (fd >= 0 && close(fd) && !error)
 		error = -errno;

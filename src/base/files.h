@@ -53,10 +53,12 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset);
  * error some of the bytes may be written. Thread-safe. */
 int write_all(int fd, const void *bytes, size_t n);
 
+enum replacement { REPLACE_UNSYNCED, REPLACE_SYNCED };
 /* Replaces a file, or makes it, with this mode. The new file is written beside its place, under a
  * name with another ending, and then renamed, so that no reader sees a file that is half written.
- * With `is_durable` the file is whole after a power cut, too. Returns 0 or -errno. */
-int replace_file(const char *path, const void *bytes, size_t n, mode_t mode, bool is_durable);
+ * With REPLACE_SYNCED the file is whole after a power cut, too. Returns 0 or -errno. */
+int replace_file(
+	const char *path, const void *bytes, size_t n, mode_t mode, enum replacement replacement);
 
 /* The two halves of a path, around its last slash.
  *

@@ -61,15 +61,14 @@ static int is_card(const struct dirent *entry)
 	return n < 0 || (n > 0 && *value == '0');
 }
 
-/* Makes an id of the values, and frees them. If has_id is false, the id is "", which is no error.
- * Returns false if the id cannot be made. */
-static bool make_id(struct text *values, bool has_id, char ret[static MACHINE_CHARS + 1])
+/* Makes an id of the values, and frees them. Returns false with the id "" if that fails. */
+static bool make_id(struct text *values, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
 	const bool good =
 		!values->error && !digest_bytes(DIGEST_SHA256, values->data, values->len, &sums);
 	*ret = '\0';
-	if (good && has_id)
+	if (good)
 		hex_encode(sums.sha256, MACHINE_CHARS / 2, ret);
 	text_clear(values);
 	return good;
@@ -94,7 +93,7 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 		free(cards);
 	else if (errno != ENOENT && errno != EACCES)
 		values.error = -EIO;
-	return make_id(&values, true, ret);
+	return make_id(&values, ret);
 }
 
 /* Makes process.board, which is "" if neither value is known. Returns false if a value cannot be
@@ -104,7 +103,10 @@ static bool machine_board(char ret[static MACHINE_CHARS + 1])
 	struct text values = TEXT(VALUES_MAX);
 	bool known = add_file_value(&values, "/sys/class/dmi/id/product_uuid");
 	known |= add_file_value(&values, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
-	return make_id(&values, known, ret);
+	const bool good = make_id(&values, ret);
+	if (!known)
+		*ret = '\0';
+	return good;
 }
 
 bool machine_ids(
@@ -127,9 +129,9 @@ static bool add_cards(struct known_machine *machine)
 		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
 		const ssize_t bytes = read_value(path, address);
 		text_add_bytes(&values, address, bytes > 0 ? (size_t)bytes : 0);
-		const bool is_hashed = make_id(&values, bytes > 0, hash);
+		const bool is_hashed = make_id(&values, hash);
 		good &= bytes >= 0 && is_hashed;
-		if (good && *hash && used + CARD_CHARS + 1 < sizeof machine->cards)
+		if (good && bytes > 0 && used + CARD_CHARS + 1 < sizeof machine->cards)
 			snprintf(machine->cards + used, sizeof machine->cards - used, "%.*s ",
 				CARD_CHARS, hash);
 		free(cards[i]);
@@ -149,7 +151,8 @@ void machine_self(struct known_machine *ret)
 	const bool has_id = add_file_value(&values, "/etc/machine-id");
 	add_file_value(&values, "/sys/hypervisor/uuid");
 	/* A value could not be read: no machine counts as different from one without an id. */
-	if (!make_id(&values, has_id, ret->id) || !machine_board(ret->board) || !add_cards(ret))
+	const bool good = make_id(&values, ret->id) && machine_board(ret->board) && add_cards(ret);
+	if (!good || !has_id)
 		*ret->id = '\0';
 }
 

@@ -101,6 +101,6 @@ void observer_save(const struct observer *observer, const char *path)
 			text_addf(&lines, "%s %s %" PRIu64 "\n", o->row, o->version, o->since_ns);
 	}
 	if (!lines.error) /* the file need not outlive this boot, so it is not synced */
-		replace_file(path, lines.data, lines.len, 0600, false);
+		replace_file(path, lines.data, lines.len, 0600, REPLACE_UNSYNCED);
 	text_clear(&lines);
 }

@@ -96,11 +96,13 @@ static int take_to_folder(int directory_fd, const char *name)
 	return -EWOULDBLOCK;
 }
 
-/* Puts back all files in our folder, on which the caller has the lock. With only_looks there is no
+enum recovery { PUT_BACK, ONLY_REPORT };
+
+/* Puts back all files in our folder, on which the caller has the lock. With ONLY_REPORT there is no
  * lock, no file is put back, and each file is an error. Returns 0, or the last error with a
  * sentence. */
-static int put_back_all(
-	int directory_fd, int folder_fd, bool only_looks, struct problem *ret_problem)
+static int recover_files(
+	int directory_fd, int folder_fd, enum recovery recovery, struct problem *ret_problem)
 {
 	struct names names = {0};
 	int result = names_read(folder_fd, false, &names);
@@ -112,7 +114,7 @@ static int put_back_all(
 		if (names_tag(&names, i) != NAMES_OTHER) /* not put there by a removal */
 			result = problem_error(ret_problem, -EINVAL,
 				"holds %s, which is not a file: remove it", quote(name).text);
-		else if (only_looks)
+		else if (recovery == ONLY_REPORT)
 			result = problem_error(ret_problem, -EROFS,
 				"holds the file %s, which a run that was cut short was about to "
 				"remove, and the next run puts it back, unless another run is just "
@@ -159,7 +161,7 @@ int removal_recover(int directory_fd, struct problem *ret_problem)
 		close(fd);
 		return error == -EWOULDBLOCK ? 1 : explain_unopened(error, ret_problem);
 	}
-	const int r = put_back_all(directory_fd, fd, false, ret_problem);
+	const int r = recover_files(directory_fd, fd, PUT_BACK, ret_problem);
 	close_folder(directory_fd, fd);
 	return r;
 }
@@ -171,7 +173,7 @@ int removal_find_left(int directory_fd, struct problem *ret_problem)
 		return 0;
 	if (fd < 0)
 		return explain_unopened(fd, ret_problem);
-	const int r = put_back_all(directory_fd, fd, true, ret_problem);
+	const int r = recover_files(directory_fd, fd, ONLY_REPORT, ret_problem);
 	close(fd);
 	return r;
 }

@@ -28,9 +28,13 @@ const char *source_name(const struct source *source)
 		       : path_name(source_given(source));
 }
 
+enum links { LINKS_REFUSED, LINKS_FOLLOWED };
+
 /* Opens the regular file `name`, a path relative to the folder. Returns as scan_open_file(). */
-static int open_regular(int folder_fd, const char *name, bool follows, struct file_state *ret_state)
+static int open_regular(
+	int folder_fd, const char *name, enum links links, struct file_state *ret_state)
 {
+	const bool follows = links == LINKS_FOLLOWED;
 	const int fd = open_below(folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, follows);
 	struct stat st, named;
 	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
@@ -61,7 +65,8 @@ int source_open_file(
 	if (source->error)
 		return source->error;
 	if (source->directory_fd >= 0)
-		return open_regular(source->directory_fd, relative, options->follow, ret_state);
+		return open_regular(source->directory_fd, relative,
+			options->follow ? LINKS_FOLLOWED : LINKS_REFUSED, ret_state);
 	/* The SOURCE is a file. Its folder is opened each time, and not kept open, since there may
 	 * be many thousands of such SOURCEs. */
 	const int folder_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -69,7 +74,7 @@ int source_open_file(
 		return -errno;
 	/* A file that rotates may have another name by now, which is in `relative`. */
 	const char *name = options->rotated ? relative : source->file;
-	const int fd = open_regular(folder_fd, name, false, ret_state);
+	const int fd = open_regular(folder_fd, name, LINKS_REFUSED, ret_state);
 	close(folder_fd);
 	return fd;
 }

@@ -125,9 +125,12 @@ static enum outcome judge_refusal(
 		trial, ret_problem, "%s %s", o == OUTCOME_OK ? "ignores" : "refuses", header);
 }
 
-/* Runs a race of several writers. */
-static enum outcome try_race(struct trial *trial, bool replaces, struct problem *ret_problem)
+enum race_of { RACE_OF_NEW, RACE_OF_REPLACEMENTS };
+
+/* Runs a race of several writers, each of which makes or replaces the same object. */
+static enum outcome try_race(struct trial *trial, enum race_of race_of, struct problem *ret_problem)
 {
+	const bool replaces = race_of == RACE_OF_REPLACEMENTS;
 	const char *header = replaces ? "If-Match" : "If-None-Match";
 	const struct race race = {.store = &trial->conn->of->store,
 		.prepare = prepare_round,
@@ -196,9 +199,9 @@ static enum outcome try_conditions(
 	random_id(trial.id);
 	enum outcome o = try_alone(&trial, ret_problem);
 	if (o == OUTCOME_OK)
-		o = try_race(&trial, false, ret_problem);
+		o = try_race(&trial, RACE_OF_NEW, ret_problem);
 	if (o == OUTCOME_OK)
-		o = try_race(&trial, true, ret_problem);
+		o = try_race(&trial, RACE_OF_REPLACEMENTS, ret_problem);
 	const struct call_limits tidy = {
 		.deadline_ns = clock_boot_ns() + TIDY_NS, .attempts = ATTEMPTS};
 	for (unsigned i = 0; i < trial.n; i++)

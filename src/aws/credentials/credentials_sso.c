@@ -67,7 +67,8 @@ static int64_t time_of(const char *s)
 static int write_file(const char *path, const json_t *object)
 {
 	char *bytes = json_dumps(object, JSON_COMPACT);
-	const int error = bytes ? replace_file(path, bytes, strlen(bytes), 0600, false) : -ENOMEM;
+	const int error =
+		bytes ? replace_file(path, bytes, strlen(bytes), 0600, REPLACE_UNSYNCED) : -ENOMEM;
 	if (bytes)
 		OPENSSL_cleanse(bytes, strlen(bytes));
 	free(bytes);

@@ -159,12 +159,15 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 		&claimed->tries->doctor->limits, ret_problem);
 }
 
+enum race_of { RACE_OF_PUTS, RACE_OF_UPDATES };
+
 /* Checks that only one of several writers at once can claim an item: by an update if the item is
  * there before, or else by a put. A server that first tests and then writes may let several of them
  * win, which a single writer cannot detect. If one writer wins each round, as is right, nothing is
  * reported here: try_table() reports once that all tries have succeeded. */
-static void try_race(struct tries *tries, bool is_there)
+static void try_race(struct tries *tries, enum race_of race_of)
 {
+	const bool is_there = race_of == RACE_OF_UPDATES;
 	const char *operation = is_there ? "UpdateItem" : "PutItem";
 	struct claimed claimed = {.tries = tries, .is_there = is_there};
 	const struct race race = {.store = tries->conn->store,
@@ -194,8 +197,8 @@ static void try_table(struct doctor *doctor, struct store_conn *conn, const char
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
 	try_operations(&tries);
 	if (!tries.failures && !doctor->frame->services.aws->dynamodb_is_aws) {
-		try_race(&tries, false); /* a race of puts */
-		try_race(&tries, true);  /* a race of updates */
+		try_race(&tries, RACE_OF_PUTS);
+		try_race(&tries, RACE_OF_UPDATES);
 	}
 	remove_item(doctor, conn, tries.key);
 	if (!tries.failures)

@@ -143,10 +143,12 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
 }
 
-/* Completes the upload, and then frees its id. With if_none_match it is completed only if its key
+enum condition { UNCONDITIONAL, IF_NONE_MATCH };
+
+/* Completes the upload, and then frees its id. With IF_NONE_MATCH it is completed only if its key
  * has no object yet. After an error the upload counts as open, and the id stays. */
 static enum outcome complete_upload(
-	struct trial_upload *upload, bool if_none_match, struct problem *ret_problem)
+	struct trial_upload *upload, enum condition condition, struct problem *ret_problem)
 {
 	struct s3_object object;
 	const struct s3_complete wanted = {.target = upload->target,
@@ -155,7 +157,7 @@ static enum outcome complete_upload(
 		.n_parts = 1,
 		.checksum = s3_checksum(upload->bucket->s3),
 		.whole = &upload->sums,
-		.condition = {.if_none_match = if_none_match},
+		.condition = {.if_none_match = condition == IF_NONE_MATCH},
 		.limits = upload->bucket->doctor->limits};
 	const enum outcome outcome =
 		s3_complete_upload(upload->conn, &wanted, &object, ret_problem);
@@ -259,7 +261,7 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	enum outcome outcome = begin_upload(&upload, ret_problem);
 	racer_ready(racer); /* after an error, too: the other writers wait for this one */
 	if (outcome == OUTCOME_OK)
-		outcome = complete_upload(&upload, true, ret_problem);
+		outcome = complete_upload(&upload, IF_NONE_MATCH, ret_problem);
 	end_upload(&upload, &ignored);
 	return outcome;
 }
@@ -402,8 +404,8 @@ static void check_list(struct trial_upload *upload)
  * one if the server does not know it, which leaves the upload open. */
 static enum outcome complete_first(struct trial_upload *upload, struct problem *ret_problem)
 {
-	const enum outcome outcome = complete_upload(upload, true, ret_problem);
-	return outcome == OUTCOME_UNSUPPORTED ? complete_upload(upload, false, ret_problem)
+	const enum outcome outcome = complete_upload(upload, IF_NONE_MATCH, ret_problem);
+	return outcome == OUTCOME_UNSUPPORTED ? complete_upload(upload, UNCONDITIONAL, ret_problem)
 					      : outcome;
 }
 
@@ -462,7 +464,8 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	}
 	if (outcome == OUTCOME_OK) {
 		/* The upload is still open if the condition has refused it. */
-		judge_condition(&contested, complete_upload(&upload, true, &problem), &problem);
+		judge_condition(
+			&contested, complete_upload(&upload, IF_NONE_MATCH, &problem), &problem);
 		end_upload(&upload, &problem);
 		outcome = begin_upload(&upload, &problem);
 	}

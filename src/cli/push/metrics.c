@@ -312,7 +312,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	metrics_text(&made, &text);
 	int error = text.error;
 	if (path && !error) /* true: the file is durable */
-		error = replace_file(path, text.data, text.len, 0644, true);
+		error = replace_file(path, text.data, text.len, 0644, REPLACE_SYNCED);
 	if (lock >= 0)
 		close(lock);
 	if (error && path)

@@ -277,12 +277,16 @@ static void add_waiting(struct text *t, const struct s3once_waiting *waiting, ui
 	text_add_escaped_string(t, waiting->path);
 }
 
-/* Prints a line for each reason for which files wait. Where some wait for long, that is a warning,
- * which is printed even with --quiet; but none is about files that wait by --min-age, as was asked
- * for. Of the passes of a service only those over all files print anything, and only warnings, each
- * once. */
-static void print_waiting(struct people *people, const struct s3once_push *push, bool is_long)
+enum wait_length { WAITS_LONG, WAITS_SHORTLY };
+
+/* Prints a line for each reason for which files wait so long. Where some wait for long, that is a
+ * warning, which is printed even with --quiet; but none is about files that wait by --min-age, as
+ * was asked for. Of the passes of a service only those over all files print anything, and only
+ * warnings, each once. */
+static void print_waiting(
+	struct people *people, const struct s3once_push *push, enum wait_length length)
 {
+	const bool is_long = length == WAITS_LONG;
 	const struct push_options *options = people->options;
 	const bool is_service = people->printed_warnings != NULL;
 	for (int why = 0; why < S3ONCE_WAITS && !options->run.folders; why++) {
@@ -290,8 +294,8 @@ static void print_waiting(struct people *people, const struct s3once_push *push,
 		const int64_t age_ns = clock_wall_ns() - (w->oldest_ns > 0 ? w->oldest_ns : 0);
 		const uint64_t age_s = age_ns > 0 ? (uint64_t)age_ns / NS_PER_S : 0;
 		const char *advice = wait_advice((enum s3once_wait)why);
-		if (!w->files ||
-			is_long != (age_s > S3ONCE_WAITS_LONG_S && why != S3ONCE_WAIT_YOUNG))
+		const bool waits_long = age_s > S3ONCE_WAITS_LONG_S && why != S3ONCE_WAIT_YOUNG;
+		if (!w->files || waits_long != is_long)
 			continue;
 		struct text t = TEXT(LINE_BYTES_MAX);
 		text_addf(&t, "%s %s", w->text, w->path);
@@ -332,7 +336,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 				human_count(n).text, n == 1 ? "file has" : "files have",
 				kind->sentence ? kind->sentence : "");
 	}
-	print_waiting(people, push, true);
+	print_waiting(people, push, WAITS_LONG);
 	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
 	 * printed. */
 	if (people->options->json || never_began || is_idle ||
@@ -351,7 +355,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 		if (people->options->verbose && c->concurrency)
 			output_resultf(people->output, "up to %u requests at once; %s",
 				c->concurrency, limit_sentence(c->limited_by));
-		print_waiting(people, push, false);
+		print_waiting(people, push, WAITS_SHORTLY);
 		if (*manifest)
 			output_resultf(people->output, "manifest: s3://%s/%s",
 				people->options->run.bucket, escaped(manifest).text);

@@ -149,7 +149,7 @@ static void close_folder(struct walk *walk)
 {
 	const unsigned level = walk->open--;
 	walk->key[walk->ends[level]] = '\0';
-	status_print_counts(walk->view, walk->key, &walk->sums[level], false);
+	status_print_counts(walk->view, walk->key, &walk->sums[level], COUNTS_OF_FOLDER);
 	for (int i = 0; i < STATUS_COUNTS; i++)
 		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
 }
@@ -234,7 +234,7 @@ static enum outcome print_prefix(
 		status_print_session(
 			view, id, walk->sessions[i].claims, o == OUTCOME_OK ? &info : NULL);
 	}
-	status_print_counts(view, prefix, sum, true);
+	status_print_counts(view, prefix, sum, COUNTS_OF_SUM);
 	return OUTCOME_OK;
 }
 
@@ -314,7 +314,7 @@ static enum outcome print_below(
 	} else if (o == OUTCOME_OK) {
 		while (walk->open)
 			close_folder(walk);
-		status_print_counts(view, prefix.text, &walk->sums[0], true);
+		status_print_counts(view, prefix.text, &walk->sums[0], COUNTS_OF_SUM);
 	}
 	free(walk);
 	return o;
@@ -397,7 +397,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	for (;;) {
 		if (view->page)
 			status_page_begin(view->page);
-		view->failed_told = view->changed_told = 0;
+		view->printed_failed = view->printed_changed = 0;
 		o = print_all(view, url, ret_problem);
 		if (o != OUTCOME_OK)
 			break;

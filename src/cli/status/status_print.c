@@ -53,7 +53,7 @@ void status_put(void *arg, const char *line)
 }
 
 /* Prints a line for people, printf style. */
-__attribute__((format(printf, 2, 3))) static void tell(
+__attribute__((format(printf, 2, 3))) static void print_line(
 	struct status_view *view, const char *format, ...)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -93,15 +93,15 @@ void status_print_store(struct status_view *view, bool has_bucket)
 				TIME("copied_at", settings->copied_s)));
 		return;
 	}
-	tell(view, "marks: %s, %s, id %s", text_string(&view->frame->marks_name),
+	print_line(view, "marks: %s, %s, id %s", text_string(&view->frame->marks_name),
 		human_things(settings->shards, "shard").text, settings->table_id);
 	if (*settings->copied_from)
-		tell(view,
+		print_line(view,
 			"these marks were used on %s before, and on this machine since %s: what was "
 			"uploaded there is replaced only by --if-changed=replace-any",
 			quote(settings->copied_from).text, moment(settings->copied_s).text);
 	if (!has_bucket)
-		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
+		print_line(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }
 
 void status_print_bucket(struct status_view *view, const struct bucket_row *row)
@@ -112,11 +112,12 @@ void status_print_bucket(struct status_view *view, const struct bucket_row *row)
 			json_set(json_event("bucket"), BYTES("bucket", bucket),
 				NUMBER("generation", row->generation)));
 	} else if (row->generation) {
-		tell(view, "bucket: %s, the marks of %u earlier %s of this name are set aside",
+		print_line(view,
+			"bucket: %s, the marks of %u earlier %s of this name are set aside",
 			quote(bucket).text, row->generation,
 			row->generation == 1 ? "bucket" : "buckets");
 	} else {
-		tell(view, "bucket: %s", quote(bucket).text);
+		print_line(view, "bucket: %s", quote(bucket).text);
 	}
 }
 
@@ -197,42 +198,42 @@ void status_print_mark(struct status_view *view, const char *key, const struct m
 		print_mark_as_json(view, key, mark, outlook);
 		return;
 	}
-	tell(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
+	print_line(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
 	if (mark->state == MARK_ABSENT) {
-		tell(view,
+		print_line(view,
 			"  state     no mark for this key: with these marks, no upload of it has begun");
-		tell(view, "  next run  %s", outlook);
+		print_line(view, "  next run  %s", outlook);
 		return;
 	}
-	tell(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
+	print_line(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
 		moment(mark->at_s).text, mark->tries);
 	if (mark->error)
-		tell(view, "  why       %s", escaped(mark->error).text);
+		print_line(view, "  why       %s", escaped(mark->error).text);
 	if (session)
-		tell(view, "  by        %s, %s, begun %s", quote(session->owner).text,
+		print_line(view, "  by        %s, %s, begun %s", quote(session->owner).text,
 			session_words(session), moment(session->started_s).text);
 	else if (mark->state == MARK_CLAIMED) /* the row of its session was removed */
-		tell(view, "  by        an uploader that ended long ago");
-	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
+		print_line(view, "  by        an uploader that ended long ago");
+	print_line(view, "  fence     session %s, claim %s", quote(mark->session).text,
 		quote(mark->claim).text);
 	if (mark_source(mark))
-		tell(view, "  source    %s", quote(mark_source(mark)).text);
+		print_line(view, "  source    %s", quote(mark_source(mark)).text);
 	if (mark->has_done) {
-		tell(view, "  version   %s (%" PRIu64 " bytes), modified %s",
+		print_line(view, "  version   %s (%" PRIu64 " bytes), modified %s",
 			human_bytes(done->size).text, done->size,
 			moment(done->mtime_ns / (int64_t)NS_PER_S).text);
-		tell(view, "            %s, etag %s", quote(done->sum).text,
+		print_line(view, "            %s, etag %s", quote(done->sum).text,
 			quote(done->etag).text);
 	}
 	if (mark->upload.id)
-		tell(view, "  upload    %s", quote(mark->upload.id).text);
-	tell(view, "  next run  %s", outlook);
+		print_line(view, "  upload    %s", quote(mark->upload.id).text);
+	print_line(view, "  next run  %s", outlook);
 }
 
 void status_print_nothing(struct status_view *view, const char *prefix)
 {
 	view->sum = (struct status_counts){0};
-	tell(view, "s3://%s/%s at %s: these marks know of no file there%s",
+	print_line(view, "s3://%s/%s at %s: these marks know of no file there%s",
 		quote(view->space->bucket).text, escaped(prefix).text,
 		quote(view->space->service).text,
 		view->knows_bucket
@@ -245,22 +246,24 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 {
 	/* A mark that says done is listed only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
-	uint64_t *told = has_changed ? &view->changed_told : &view->failed_told;
+	uint64_t *printed = has_changed ? &view->printed_changed : &view->printed_failed;
 	if (view->frame->json) {
 		print_mark_as_json(view, key, mark, NULL);
 		return;
 	}
 	/* Claims are shown by their sessions, and damaged marks by their number. */
-	if ((!has_changed && mark->state != MARK_FAILED) || (*told >= LISTED_MAX && !view->verbose))
+	if ((!has_changed && mark->state != MARK_FAILED) ||
+		(*printed >= LISTED_MAX && !view->verbose))
 		return;
-	++*told; /* status_print_omitted() reports the rest */
-	tell(view, "%s: %s", has_changed ? "changed" : "failed", escaped(key).text);
+	++*printed; /* status_print_omitted() reports the rest */
+	print_line(view, "%s: %s", has_changed ? "changed" : "failed", escaped(key).text);
 	if (has_changed)
-		tell(view, "         the file is of %s now and was of %s when it was uploaded",
+		print_line(view,
+			"         the file is of %s now and was of %s when it was uploaded",
 			moment(mark->newer_mtime_ns / (int64_t)NS_PER_S).text,
 			moment(mark->done.mtime_ns / (int64_t)NS_PER_S).text);
 	else
-		tell(view, "        %s",
+		print_line(view, "        %s",
 			mark->error ? escaped(mark->error).text : "no reason kept");
 }
 
@@ -268,11 +271,11 @@ void status_print_session(struct status_view *view, const char *id, uint64_t cla
 	const struct session_info *session)
 {
 	if (!view->frame->json && session) {
-		tell(view, "claimed: %s by %s, %s, begun %s", human_things(claims, "file").text,
-			quote(session->owner).text, session_words(session),
-			moment(session->started_s).text);
+		print_line(view, "claimed: %s by %s, %s, begun %s",
+			human_things(claims, "file").text, quote(session->owner).text,
+			session_words(session), moment(session->started_s).text);
 	} else if (!view->frame->json) {
-		tell(view, "claimed: %s by an uploader that ended long ago",
+		print_line(view, "claimed: %s by an uploader that ended long ago",
 			human_things(claims, "file").text);
 	} else {
 		static const struct session_info none;
@@ -292,24 +295,25 @@ void status_print_omitted(struct status_view *view, const struct status_counts *
 {
 	if (view->frame->json)
 		return;
-	if (counts->of[STATUS_FAILED] > view->failed_told)
-		tell(view, "and %" PRIu64 " failed files more: -v lists them all",
-			counts->of[STATUS_FAILED] - view->failed_told);
-	if (counts->of[STATUS_CHANGED] > view->changed_told)
-		tell(view, "and %" PRIu64 " changed files more: -v lists them all",
-			counts->of[STATUS_CHANGED] - view->changed_told);
+	if (counts->of[STATUS_FAILED] > view->printed_failed)
+		print_line(view, "and %" PRIu64 " failed files more: -v lists them all",
+			counts->of[STATUS_FAILED] - view->printed_failed);
+	if (counts->of[STATUS_CHANGED] > view->printed_changed)
+		print_line(view, "and %" PRIu64 " changed files more: -v lists them all",
+			counts->of[STATUS_CHANGED] - view->printed_changed);
 }
 
 void status_print_head(struct status_view *view)
 {
 	if (!view->frame->json)
-		tell(view, "%12s %11s %9s %9s %9s  %s", "done", "size", "claimed", "failed",
+		print_line(view, "%12s %11s %9s %9s %9s  %s", "done", "size", "claimed", "failed",
 			"changed", "folder");
 }
 
 void status_print_counts(struct status_view *view, const char *prefix,
-	const struct status_counts *counts, bool is_sum)
+	const struct status_counts *counts, enum counts_of which)
 {
+	const bool is_sum = which == COUNTS_OF_SUM;
 	/* In the order of enum status_count. */
 	static const char *const names[STATUS_COUNTS] = {
 		"done", "claimed", "failed", "changed", "unreadable", "bytes"};

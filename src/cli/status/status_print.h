@@ -46,7 +46,7 @@ struct status_view {
 	unsigned verbose;
 	struct status_counts sum; /* the last sum that was shown with is_sum */
 	/* Numbers of failed and changed files listed. Zero both before each reading. */
-	uint64_t failed_told, changed_told;
+	uint64_t printed_failed, printed_changed;
 };
 
 /* Prints a line to people, or adds it to the page if there is room. `arg` is the view. */
@@ -73,7 +73,9 @@ void status_print_session(struct status_view *view, const char *id, uint64_t cla
 	const struct session_info *session);
 /* Prints the head of the table of folders. */
 void status_print_head(struct status_view *view);
+/* The prefix of some counts. SUM: it is the user's argument. */
+enum counts_of { COUNTS_OF_FOLDER, COUNTS_OF_SUM };
 /* Prints the counts below a prefix: as a row of the table of folders, or as a sentence if there is
- * no such table. The prefix is a folder or, with is_sum, the user's argument. */
+ * no such table. */
 void status_print_counts(struct status_view *view, const char *prefix,
-	const struct status_counts *counts, bool is_sum);
+	const struct status_counts *counts, enum counts_of which);

@@ -182,14 +182,16 @@ static const char *path_below(const char *root, const char *path)
 	return path + n + (path[n] == '/');
 }
 
+enum tree_kind { TREE_OF_SOURCE, TREE_IS_NEW };
+
 /* Watches the folder `from` and all folders below it, except those that the filter excludes, and
- * those in which removals keep files for a moment (REMOVAL_FOLDER). `from` is the SOURCE `root` or,
- * with is_new, a new folder in it; new folders are reported as touched.
+ * those in which removals keep files for a moment (REMOVAL_FOLDER). `from` is the SOURCE `root`, or
+ * a new folder in it; new folders are reported as touched.
  *
  * A folder that cannot be read, or is gone by now, is skipped. Each folder is watched before its
  * own folders are read, so that none that is made afterwards is missed. */
 static void watch_tree(
-	struct watch_folders *folders, const char *root, const char *from, bool is_new)
+	struct watch_folders *folders, const char *root, const char *from, enum tree_kind kind)
 {
 	char *const paths[] = {(char *)(uintptr_t)from, NULL};
 	/* Not with FTS_NOSTAT: fts would take a folder's link count for the number of folders in
@@ -204,7 +206,7 @@ static void watch_tree(
 		if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0 ||
 			(*below && filter_prunes(folders->filter, below)))
 			fts_set(tree, entry, FTS_SKIP);
-		else if (watch_one(folders, path, NULL) && is_new)
+		else if (watch_one(folders, path, NULL) && kind == TREE_IS_NEW)
 			folders->touched(folders->arg, path);
 	}
 	if (tree)
@@ -297,7 +299,7 @@ void watch_folders_renew(struct watch_folders *folders)
 		if (!root->path || stat(root->path, &st)) /* the pass reports a missing SOURCE */
 			continue;
 		if (S_ISDIR(st.st_mode)) {
-			watch_tree(folders, root->path, root->path, false);
+			watch_tree(folders, root->path, root->path, TREE_OF_SOURCE);
 		} else {
 			char *folder = must_have(path_folder(root->path));
 			watch_one(folders, folder, path_name(root->path));
@@ -342,7 +344,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 		if (event->mask & IN_MOVED_FROM)
 			watch_table_drop_all(&folders->table, path, folders->fd);
 		if (event->mask & (IN_CREATE | IN_MOVED_TO) && root)
-			watch_tree(folders, root, path, true);
+			watch_tree(folders, root, path, TREE_IS_NEW);
 		warn_unwatched(folders);
 	} else if (!(event->mask & IN_MOVED_FROM) && !(log_file && same_file(path, log_file)) &&
 		   (!root || filter_wants_file(folders->filter, path_below(root, path)))) {

@@ -22,14 +22,18 @@ static void pending_clear(struct pending_paths *pending)
 	*pending = (struct pending_paths){.due_ns = UINT64_MAX};
 }
 
-/* Lets a path wait until due_ns. is_new is as in struct pending_path. A path that waits already
- * keeps its time: if its file is written to meanwhile, that is noticed at that time. */
+/* Why a path waits: a pass has found its file waiting, or it was touched since. */
+enum pending_since { SINCE_PASS, SINCE_TOUCH };
+
+/* Lets a path wait until due_ns. A path that waits already keeps its time: if its file is written
+ * to meanwhile, that is noticed at that time. */
 static void pending_add(
-	struct pending_paths *pending, const char *path, uint64_t due_ns, bool is_new)
+	struct pending_paths *pending, const char *path, uint64_t due_ns, enum pending_since since)
 {
+	const bool is_new = since == SINCE_TOUCH;
 	char *copy = must_have(pending->n < PENDING_MAX ? strdup(path) : path_folder(path));
-	size_t at = 0,
-	       to = pending->n; /* binary search: `at` becomes the index of the path's place */
+	/* By a binary search, `at` becomes the index of the path's place. */
+	size_t at = 0, to = pending->n;
 	while (at < to) {
 		const size_t middle = at + (to - at) / 2;
 		if (strcmp(pending->paths[middle].path, copy) < 0)
@@ -136,7 +140,7 @@ static void on_waiting(void *arg, const char *path)
 	/* In the folder "/", the name must not follow a second slash. */
 	if (rests_at_ns > watched->began_wall_ns && folder &&
 		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
-		pending_add(&watched->pending, file, due_at(watched, rests_at_ns), false);
+		pending_add(&watched->pending, file, due_at(watched, rests_at_ns), SINCE_PASS);
 		free(file);
 	}
 	free(folder);
@@ -148,7 +152,7 @@ static void on_touched(void *arg, const char *path)
 {
 	struct watched *watched = arg;
 	pending_add(&watched->pending, path, clock_boot_ns() + watched->min_age_ns + TOUCH_DELAY_NS,
-		true);
+		SINCE_TOUCH);
 }
 
 /* Returns the time at which a due path is to be checked by a pass: now_ns; or later, for a file

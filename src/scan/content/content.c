@@ -221,9 +221,11 @@ int content_seems_compressed(int fd)
 	return n < 0 ? -errno : format_of(first, (size_t)n) != BARE;
 }
 
+enum edges { FIRST_EDGE, BOTH_EDGES };
+
 /* Computes the id of the edges of the range from 0 to `end` of the file: of its first
- * CONTENT_EDGE_BYTES and, if has_last is set, also of its last ones. Returns as content_edges(). */
-static int read_edges(const struct content *content, uint64_t end, bool has_last,
+ * CONTENT_EDGE_BYTES, or also of its last ones. Returns as content_edges(). */
+static int read_edges(const struct content *content, uint64_t end, enum edges which,
 	char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	const size_t n = end < CONTENT_EDGE_BYTES ? (size_t)end : CONTENT_EDGE_BYTES;
@@ -235,7 +237,7 @@ static int read_edges(const struct content *content, uint64_t end, bool has_last
 	long r = read_at(content->fd, bytes, n, 0);
 	if (r >= 0)
 		sha256_add(&edges, bytes, n);
-	if (r >= 0 && has_last) {
+	if (r >= 0 && which == BOTH_EDGES) {
 		r = read_at(content->fd, bytes, n, end - n);
 		sha256_add(&edges, bytes, r < 0 ? 0 : n);
 	}
@@ -248,13 +250,13 @@ static int read_edges(const struct content *content, uint64_t end, bool has_last
 int content_edges(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1])
 {
-	return read_edges(content, end, true, ret_id);
+	return read_edges(content, end, BOTH_EDGES, ret_id);
 }
 
 int content_first(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1])
 {
-	return read_edges(content, end, false, ret_id);
+	return read_edges(content, end, FIRST_EDGE, ret_id);
 }
 
 /* Sets *ret after the reading has succeeded. Returns 0 or -errno. */

@@ -121,16 +121,19 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 	return true;
 }
 
-/* Whether the pattern matches the path. With is_prefix: whether it may match some path that begins
+enum match_of { WHOLE_PATH, PREFIX_OF_PATH };
+
+/* Whether the pattern matches the path or, with PREFIX_OF_PATH, may match some path that begins
  * with this one. After a mismatch only the last '*' and the last '**' are tried again, since a
  * later star can take whatever an earlier one of its kind could have taken. */
-static bool match(const char *pattern, const char *path, bool is_prefix)
+static bool match(const char *pattern, const char *path, enum match_of match_of)
 {
 	/* stars[false] is the last '*', and stars[true] the last '**', which crosses slashes. */
 	struct retry stars[2] = {0};
 	const char *p = pattern, *s = path;
 	for (;;) {
-		if (is_prefix && *s == '\0') /* the rest may match a continuation of the path */
+		if (match_of == PREFIX_OF_PATH &&
+			*s == '\0') /* the rest may match a continuation of the path */
 			return true;
 		if (*p == '*') {
 			const bool crosses = p[1] == '*';
@@ -161,7 +164,7 @@ static bool match(const char *pattern, const char *path, bool is_prefix)
 
 bool glob_matches(const char *pattern, const char *path)
 {
-	return match(pattern, path, false);
+	return match(pattern, path, WHOLE_PATH);
 }
 
 bool glob_may_match_below(const char *pattern, const char *directory)
@@ -174,7 +177,7 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 	memcpy(path, directory, len);
 	path[len] = '/';
 	path[len + 1] = '\0';
-	return match(pattern, path, true);
+	return match(pattern, path, PREFIX_OF_PATH);
 }
 
 #define FILE_MAX_BYTES (16U << 20) /* the largest file of patterns */

@@ -82,11 +82,13 @@ static void test_replaced(void)
 		struct stat st = {0};
 		const bool fails = rows[i].fails && strchr(rows[i].made, 'u');
 		memset(&calls, 0, sizeof calls);
-		CHECK_INT(replace_file(path, "old", 3, 0644, false), 0);
+		CHECK_INT(replace_file(path, "old", 3, 0644, REPLACE_UNSYNCED), 0);
 		memset(&calls, 0, sizeof calls);
 		calls.fails = rows[i].fails;
-		bool good = CHECK_INT(
-			replace_file(path, "newer", 5, 0600, rows[i].is_durable), fails ? -EIO : 0);
+		bool good =
+			CHECK_INT(replace_file(path, "newer", 5, 0600,
+					  rows[i].is_durable ? REPLACE_SYNCED : REPLACE_UNSYNCED),
+				fails ? -EIO : 0);
 		calls.fails = 0;
 		good &= CHECK_STRING(calls.made, rows[i].made);
 		good &= holds(fails ? "old" : "newer");
@@ -96,13 +98,13 @@ static void test_replaced(void)
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
 	}
-	CHECK_INT(replace_file("/nowhere/at/all", "x", 1, 0600, true), -ENOENT);
+	CHECK_INT(replace_file("/nowhere/at/all", "x", 1, 0600, REPLACE_SYNCED), -ENOENT);
 }
 
 static void test_read(void)
 {
 	char got[8] = "";
-	CHECK_INT(replace_file(path, "0123456", 7, 0600, false), 0);
+	CHECK_INT(replace_file(path, "0123456", 7, 0600, REPLACE_UNSYNCED), 0);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK_INT(read_at(fd, got, 3, 4), 3);
 	CHECK_STRING(got, "456");

@@ -191,7 +191,7 @@ static bool test_kept(const struct row *row, const char *job, bool has_file)
 	add_time(&metrics, "oldest", labels, row->earlier_oldest);
 	metrics_text(&metrics, &text);
 	if (has_file) {
-		CHECK_INT(replace_file(path, text.data, text.len, 0600, false), 0);
+		CHECK_INT(replace_file(path, text.data, text.len, 0600, REPLACE_UNSYNCED), 0);
 		metrics_clear(&metrics);
 		/* That it says else is older than the file. */
 		add_time(&metrics, "success", labels, 9);
