@@ -102,7 +102,7 @@ static enum outcome db_query(struct probe *probe, struct store_conn *conn)
 		.from = probe->from,
 		.after = probe->after,
 		.to = probe->to,
-		.most = probe->most,
+		.max_items = probe->most,
 		.consistent = !probe->weak};
 	bool more = false;
 	enum outcome outcome = conn->store->ops->query(

@@ -143,12 +143,12 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
 }
 
-enum condition { UNCONDITIONAL, IF_NONE_MATCH };
+enum complete_condition { UNCONDITIONAL, IF_NONE_MATCH };
 
 /* Completes the upload, and then frees its id. With IF_NONE_MATCH it is completed only if its key
  * has no object yet. After an error the upload counts as open, and the id stays. */
 static enum outcome complete_upload(
-	struct trial_upload *upload, enum condition condition, struct problem *ret_problem)
+	struct trial_upload *upload, enum complete_condition condition, struct problem *ret_problem)
 {
 	struct s3_object object;
 	const struct s3_complete wanted = {.target = upload->target,
