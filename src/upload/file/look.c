@@ -234,15 +234,15 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 }
 
 /* Whether the file can be sent although S3 refuses a HEAD of its object. */
-enum refusal { REFUSAL_IN_THE_WAY, REFUSAL_PASSED_OVER };
+enum head_refusal { REFUSAL_IN_THE_WAY, REFUSAL_PASSED_OVER };
 
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
  * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
  * else. Other requests are sent, whose replies have a reason. Returns NEXT if a refusal is passed
  * over and the object's request is merely invalid: the request that sends the file will show the
  * reason. */
-static enum step handle_refused_head(
-	struct worker *worker, struct file *file, enum refusal refusal, struct problem *problem)
+static enum step handle_refused_head(struct worker *worker, struct file *file,
+	enum head_refusal refusal, struct problem *problem)
 {
 	struct problem why = {0};
 	enum outcome o = s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
@@ -262,8 +262,8 @@ static enum step handle_refused_head(
 
 /* Handles a HEAD that has shown no object. Returns NEXT if there is none, or if S3 refuses to show
  * it and the refusal is passed over. */
-static enum step handle_no_object(struct worker *worker, struct file *file, enum refusal refusal,
-	enum outcome o, struct problem *problem)
+static enum step handle_no_object(struct worker *worker, struct file *file,
+	enum head_refusal refusal, enum outcome o, struct problem *problem)
 {
 	if (o == OUTCOME_ABSENT) {
 		file->replaced_etag[0] = '\0';
@@ -294,7 +294,7 @@ static enum step handle_no_object(struct worker *worker, struct file *file, enum
 enum step look_at_object(struct worker *worker, struct file *file, enum look why)
 {
 	/* A look ahead may be refused, unless the server may ignore the condition of the write. */
-	const enum refusal refusal =
+	const enum head_refusal refusal =
 		why == LOOK_AHEAD && !file_needs_look(worker, file, S3_COMPLETE_CONDITION)
 			? REFUSAL_PASSED_OVER
 			: REFUSAL_IN_THE_WAY;
