@@ -37,7 +37,7 @@ int main(void)
 	check_rate(1, 19 * 60, 0);
 	check_rate(2, 24 * 60 - 1, 1 << 30);
 	CHECK_INT(read_value("8K"), 0);
-	check_rate(0, 0, S3ONCE_RATE_LEAST);
+	check_rate(0, 0, S3ONCE_RATE_MIN);
 	check_refused("8191", "--bwlimit: '8191' is too small: at least 8KiB, or off");
 	check_refused("1K", "--bwlimit: '1K' is too small: at least 8KiB, or off");
 	check_refused("08:00,0", "--bwlimit: '0' is too small: at least 8KiB, or off");

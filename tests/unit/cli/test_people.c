@@ -210,7 +210,8 @@ static void test_said(void)
 	struct text said = TEXT(1000), told = TEXT(1000);
 	for (unsigned pass = 0; pass < 2; pass++) {
 		struct push_options options = plain;
-		struct people people = {.options = &options, .said = &said, .told = &told};
+		struct people people = {
+			.options = &options, .printed_warnings = &said, .printed_errors = &told};
 		const struct s3once_event long_one =
 						  event_of(S3ONCE_EVENT_WARNING, "", "it is late"),
 					  short_one = event_of(S3ONCE_EVENT_WARNING, "", "late"),
@@ -228,7 +229,8 @@ static void test_said(void)
 	}
 	/* Of the errors alone, the next pass says them again once they are forgotten. */
 	text_reset(&told);
-	struct people people = {.options = &plain, .said = &said, .told = &told};
+	struct people people = {
+		.options = &plain, .printed_warnings = &said, .printed_errors = &told};
 	const struct s3once_event error = event_of(S3ONCE_EVENT_FAILED, "f", "why");
 	people_event(&people, &error);
 	check_printed("2 error: f: why\n");
@@ -369,7 +371,7 @@ static void test_whether_summary(void)
 		struct text said = TEXT(1000);
 		struct push_options options = plain;
 		struct people people = {.options = &options,
-			.said = rows[i].is_pass ? &said : NULL,
+			.printed_warnings = rows[i].is_pass ? &said : NULL,
 			.has_warned = rows[i].has_warned};
 		options.quiet = rows[i].quiet;
 		options.json = rows[i].json;
@@ -440,8 +442,8 @@ static void test_waiting(void)
 			.path = "a",
 			.text = "why"};
 		for (unsigned run = 0; run < 2; run++) {
-			struct people people = {
-				.options = &options, .said = rows[i].is_pass ? &said : NULL};
+			struct people people = {.options = &options,
+				.printed_warnings = rows[i].is_pass ? &said : NULL};
 			people_summary(&people, push, S3ONCE_EXIT_OK);
 			/* The summary itself comes between warnings and notes. */
 			const char *got = text_string(&printed);

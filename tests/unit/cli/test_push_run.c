@@ -284,8 +284,8 @@ static bool check_row(void)
 	struct push_pass pass = {.waits = on_waiting,
 		.gives_way = gives_way,
 		.whole_code = now->whole_code,
-		.said = TEXT(1000),
-		.told = TEXT(1000),
+		.printed_warnings = TEXT(1000),
+		.printed_errors = TEXT(1000),
 		.ret_gave_way = true, /* of the pass before */
 		.ret_counts.uploaded = 9};
 	push_options_init(&options);
@@ -303,8 +303,8 @@ static bool check_row(void)
 		good &= CHECK_INT(pass.ret_gave_way, now->gave_way);
 		good &= CHECK_INT(pass.ret_counts.uploaded, now->new_error ? 0 : 7);
 	}
-	text_clear(&pass.said);
-	text_clear(&pass.told);
+	text_clear(&pass.printed_warnings);
+	text_clear(&pass.printed_errors);
 	text_clear(&told);
 	return good;
 }

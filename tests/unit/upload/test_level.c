@@ -428,7 +428,7 @@ static void test_each_window(void)
 			.cpus_used = rows[i].cpus_used,
 			.cpus = CPUS,
 			.bandwidth_share = rows[i].bandwidth_share,
-			.most_by_memory = rows[i].memory ? rows[i].memory : UINT_MAX,
+			.max_by_memory = rows[i].memory ? rows[i].memory : UINT_MAX,
 			.was_throttled = rows[i].was_throttled};
 		level.why = S3ONCE_LIMITED_BY_THREADS;
 		level_next(&level, &window);
@@ -466,7 +466,7 @@ static void test_fastest_window(void)
 					       (double)NS_PER_S),
 				0},
 			.cpus = CPUS,
-			.most_by_memory = UINT_MAX};
+			.max_by_memory = UINT_MAX};
 		level.now = 100;
 		level_next(&level, &window);
 		if (!CHECK_INT(level.now, rows[i].next))

@@ -92,7 +92,7 @@ static bool begin(struct reading *r, size_t kept_bytes)
 	r->worker.run = r->run;
 	CHECK_INT(encoding_parse("zstd", &r->encoding, &problem), 0);
 	const struct s3once_options options = {
-		.memory_bytes = encoders_least_memory(&r->encoding), .part_bytes = 16 << 20};
+		.memory_bytes = encoders_min_memory(&r->encoding), .part_bytes = 16 << 20};
 	encoders_init(&r->run->bodies.encoders, &r->encoding, &options, 1);
 	r->run->bodies.encoders.buffer_bytes = kept_bytes;
 	CHECK_INT(getrandom(r->content, BYTES, 0), BYTES);
