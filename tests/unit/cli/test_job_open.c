@@ -51,7 +51,7 @@ static int open_with(const char *line, struct job *ret)
 		if (*word)
 			words[n++] = word;
 	words[n] = NULL;
-	return job_open("j", false, n, words, ret);
+	return job_open("j", JOB_RUN, n, words, ret);
 }
 
 /* Which of the three places has the last word, of each kind of option. */
@@ -227,7 +227,7 @@ static void test_variables(void)
 	static char self[] = "run";
 	char *const argv[] = {self, NULL};
 	snprintf(path, sizeof path, "%s/j.conf", folder);
-	CHECK_INT(job_open(path, false, 1, argv, &job), 0);
+	CHECK_INT(job_open(path, JOB_RUN, 1, argv, &job), 0);
 	CHECK_STRING(job.name, "j");
 	CHECK_INT(job.variables.n, 0);
 	job_close(&job);

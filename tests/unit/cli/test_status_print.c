@@ -58,7 +58,7 @@ static void test_counts(void)
 		struct fixture f;
 		begin(&f);
 		f.view.depth = rows[i].depth;
-		status_print_counts(&f.view, "p/", &rows[i].counts, true);
+		status_print_counts(&f.view, "p/", &rows[i].counts, COUNTS_OF_SUM);
 		CHECK_INT(f.view.sum.of[STATUS_DONE], rows[i].counts.of[STATUS_DONE]);
 		if (!check_lines(&f, rows[i].want))
 			fprintf(stderr, "\trow %zu\n", i);
@@ -67,7 +67,7 @@ static void test_counts(void)
 	struct fixture f;
 	begin(&f);
 	f.view.depth = 1;
-	status_print_counts(&f.view, "p/a/", &rows[5].counts, false);
+	status_print_counts(&f.view, "p/a/", &rows[5].counts, COUNTS_OF_FOLDER);
 	CHECK_INT(f.view.sum.of[STATUS_DONE], 0);
 	check_lines(&f,
 		"       1,234     2.0 KiB         2         3         4  p/a/, and of a later version "

@@ -127,7 +127,7 @@ static void begin(struct fixture *f, const char *lines)
 		"source = %s/a\nsource = %s/a-old\nsource = %s/one/f\ntarget = s3://bucket\n%s",
 		folder, folder, folder, lines);
 	fclose(file);
-	CHECK_INT(job_open(conf, false, 1, argv, &f->job), 0);
+	CHECK_INT(job_open(conf, JOB_RUN, 1, argv, &f->job), 0);
 	f->folders = watch_folders_new(&f->job, on_touched, on_move, NULL);
 	watch_folders_renew(f->folders);
 	text_reset(&touched);

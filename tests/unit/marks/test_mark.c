@@ -233,7 +233,7 @@ static void test_sources(struct store_conn *conn)
 		if (!kills)
 			claim_clear(&claim);
 	}
-	CHECK_INT(mark_fail(&second, &claim, "a reason", false, &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&second, &claim, "a reason", KEEP_UPLOAD, &problem), OUTCOME_OK);
 	claim_clear(&claim);
 	check_sources(&second, "first:/a", "second:/b");
 	/* The object proves to be of the first source, or is replaced by one of the second. */

@@ -612,7 +612,7 @@ static void test_only_looks(void)
 	make_file("t/" REMOVAL_FOLDER "/g", FOREIGN);
 	const int held = open("t/" REMOVAL_FOLDER, O_RDONLY | O_DIRECTORY);
 	tree_need(flock(held, LOCK_EX) == 0, "flock");
-	CHECK_INT(removal_recover(removal.directory_fd, true, &problem), -EROFS);
+	CHECK_INT(removal_find_left(removal.directory_fd, &problem), -EROFS);
 	CHECK(strstr(problem.text, "holds the file g, ") && strstr(problem.text, "run push once"));
 	CHECK(has("t/" REMOVAL_FOLDER "/g", FOREIGN));
 	close(held);
@@ -626,13 +626,13 @@ static void test_recovery_is_refused(void)
 	struct removal removal = begin();
 	make_file("t/" REMOVAL_FOLDER "/g", FOREIGN);
 	refuse_rename(1, EIO);
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EIO);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EIO);
 	CHECK(strstr(problem.text, "and it cannot be put back under its name: Input/output error"));
 	refuse_rename(1, ENOENT); /* another process has done it meanwhile */
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), 0);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), 0);
 	refuse_rename(0, 0);
 	arm(1, EIO, NULL);
-	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EIO);
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EIO);
 	CHECK(strstr(problem.text, "cannot be opened and locked"));
 	arm(0, 0, NULL);
 	CHECK(has("t/" REMOVAL_FOLDER "/g", FOREIGN));

@@ -134,8 +134,9 @@ static void put_mark(struct steps *steps, const char *state, const char *sum)
 }
 
 /* Before the second read of the mark, another uploader has written it. */
-static enum outcome spy_get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+static enum outcome spy_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistent, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
 {
 	if (++spy.reads == 2 && spy.trouble == MARK_CHANGES)
 		put_mark(spy.steps, "done", "crc32c:" OTHER);
@@ -195,7 +196,9 @@ static void test_row(size_t i)
 	if (trouble == ENDED)
 		steps.worker->reader.abandon = always;
 	bool good = CHECK_INT(
-		done_now(steps.worker, file, rows[i].is_read, &object, &problem), rows[i].proof);
+		prove_done_now(steps.worker, file,
+			rows[i].is_read ? CONTENT_PROVEN : CONTENT_UNREAD, &object, &problem),
+		rows[i].proof);
 	store->ops = spy.real;
 	good &= CHECK(strstr(problem.text, rows[i].says) != NULL);
 	good &= CHECK(rows[i].proof != PROOF_YES || !*problem.text);

@@ -302,12 +302,12 @@ static void test_used_before(void)
 static void test_memory(void)
 {
 	const struct encoding encoding = encoding_of("zstd");
-	const uint64_t least = encoders_least_memory(&encoding), mib = 1 << 20;
+	const uint64_t least = encoders_min_memory(&encoding), mib = 1 << 20;
 	const uint64_t buffer_min = PART_BYTES_MIN + PART_BYTES_MIN / 4;
 	const struct {
 		uint64_t memory, part_bytes;
 		unsigned cpus;
-		unsigned most;
+		unsigned max_encoders;
 		uint64_t buffer_bytes;
 	} rows[] = {
 		{100 * least, 16 * mib, 4, 8, 20 * mib},
@@ -324,7 +324,7 @@ static void test_memory(void)
 		const struct s3once_options options = {
 			.memory_bytes = rows[i].memory, .part_bytes = rows[i].part_bytes};
 		encoders_init(&encoders, &encoding, &options, rows[i].cpus);
-		bool good = CHECK_INT(encoders.most, rows[i].most);
+		bool good = CHECK_INT(encoders.max_encoders, rows[i].max_encoders);
 		good &= CHECK_INT(encoders.buffer_bytes, rows[i].buffer_bytes);
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);

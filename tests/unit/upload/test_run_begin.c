@@ -387,8 +387,8 @@ static void test_wrong_clock(void)
 			return;
 		struct run *run = steps.run;
 		const int64_t done_at_s = store_time_s(run->store) - 2 * 86400;
-		run_ask_for_bucket(run);
-		run_ask_for_bucket(run);
+		run_ensure_bucket_exists(run);
+		run_ensure_bucket_exists(run);
 		bool good = CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], rows_of_clock[i].warns);
 		if (rows_of_clock[i].warns) {
 			good &= steps_say(&steps, rows_of_clock[i].server_s > 0
