@@ -387,11 +387,11 @@ static void test_witness_without_an_answer(void)
 	audit_write(&c.audit, "bucket#aws/b", "-",
 		&(struct audit_row){.version = "v", .last_key = "w", .last_etag = "e"});
 	struct audit_place place = audit_place(&c.audit);
-	CHECK_INT(bucket_is_known(&place, &place.own, &c.audit.problem), OUTCOME_SETUP);
+	CHECK_INT(audit_check_bucket(&place, &place.own, &c.audit.problem), OUTCOME_SETUP);
 	CHECK(*c.audit.problem.text);
 	atomic_store(&is_stopped, true);
 	place.limits.abandon = ask_is_stopped;
-	CHECK_INT(bucket_is_known(&place, &place.own, &c.audit.problem), OUTCOME_ABANDONED);
+	CHECK_INT(audit_check_bucket(&place, &place.own, &c.audit.problem), OUTCOME_ABANDONED);
 	audit_asked(&c.audit, "HEAD ");
 	end(&c);
 }

@@ -739,7 +739,8 @@ static void test_give_back(struct store_conn *conn)
 			CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem),
 				OUTCOME_OK);
 		else
-			CHECK_INT(mark_fail(&a, &claim, "a reason", false, &problem), OUTCOME_OK);
+			CHECK_INT(mark_fail(&a, &claim, "a reason", KEEP_UPLOAD, &problem),
+				OUTCOME_OK);
 		claim_clear(&claim);
 		struct mark before = present(&a);
 		b.at_s = before.at_s + 700;
