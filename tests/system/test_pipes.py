@@ -183,6 +183,25 @@ def test_compressed(s3once, s3, bucket, tmp_path, codec):
     assert found.code == 0, found  # the mark knows the suffix
 
 
+@pytest.mark.parametrize(
+    "key, options, output, object_key, is_noted",
+    [
+        ("db.zst", (), TEXT, "db.zst.zst", True),
+        ("db.zst", (), b"\x28\xb5\x2f\xfd" + TEXT, "db.zst", False),  # compressed already
+        ("db.zst", ("--header", "content-encoding: zstd"), TEXT, "db.zst", False),
+        ("db.gz", (), TEXT, "db.gz.zst", False),
+    ],
+    ids=["twice", "compressed-already", "by-header", "another"],
+)
+def test_a_second_suffix_is_noted(s3once, s3, bucket, tmp_path, key, options, output, object_key, is_noted):
+    """--compress adds its suffix to any key, also to one that somebody gave the suffix himself."""
+    (tmp_path / "text").write_bytes(output)
+    run = s3once(*pushed(bucket, "--compress", "zstd", *options, key=key), "--", "cat", str(tmp_path / "text"))
+    assert run.code == 0 and set(s3.objects(bucket)) == {object_key}, run
+    note = f"s3once: note: the key is {object_key}: --compress adds .zst, so leave it out of the key that you give\n"
+    assert (note in run.err) == is_noted, run
+
+
 def test_what_is_there_already_is_seen_before_the_command_is_started(s3once, s3, bucket, producer):
     s3.client.put_object(Bucket=bucket, Key="db.dump", Body=b"somebody else's")
     run = s3once(*pushed(bucket), *producer("printf mine"))

@@ -154,6 +154,18 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
+/* Notes that the key of --as, or of a pipe, gets the suffix of compression a second time. */
+static void note_second_suffix(struct worker *worker, const struct candidate *c)
+{
+	const size_t n = strlen(c->key), n_suffix = strlen(c->suffix);
+	if (worker->options->as && n_suffix && n > n_suffix &&
+		strcmp(c->key + n - n_suffix, c->suffix) == 0)
+		report_run(worker->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("the key is %s%s: --compress adds %s, so leave it out of the key "
+				"that you give",
+				quote(c->key).text, c->suffix, c->suffix));
+}
+
 /* Decides whether --compress compresses the file, and sets the values that depend on that:
  * file->encoding, the suffix of the object's key, and its Content-Encoding. A file that is
  * compressed already is sent as it is. Returns NEXT, or the step to take instead. */
@@ -173,6 +185,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	const enum step step = file_add_suffix(worker, file);
 	if (step != STEP_NEXT)
 		return step;
+	note_second_suffix(worker, c);
 	file->encoding = &worker->run->bodies.encoding;
 	file->target.content_encoding = by_header ? codecs[file->encoding->codec].name : NULL;
 	return check_neighbour(worker, file, PLAIN);
