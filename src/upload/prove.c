@@ -81,6 +81,7 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	struct run *run = worker->run;
 	struct scan_entry entry;
 	struct problem problem = {0};
+	struct stat st;
 	const int found = scan_look(run->files.scan, path, &entry, &problem);
 	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS);
 	if (is_file && *entry.key) {
@@ -101,7 +102,9 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	else if (found > 0)
 		problem_set(&problem, "is not a regular file");
 	else if (found == 0)
-		problem_set(&problem, "lies in none of the SOURCEs");
+		problem_set(&problem, "%s",
+			lstat(path, &st) && errno == ENOENT ? "does not exist"
+							    : "lies in none of the SOURCEs");
 	return prove_unknown(run, path, "", &problem);
 }
 

@@ -292,6 +292,7 @@ def test_why_a_file_is_not_looked_for(s3once, target, marks, tree, tmp_path):
         (tree / "large", "was not looked for, since --exclude or --include leaves it out"),
         (tree / "none", "does not exist"),
         (tmp_path / "other", "lies in none of the SOURCEs"),
+        (tmp_path / "missing", "does not exist"),
     ):
         run = s3once("proven", "--job", tmp_path / "logs.conf", path)
         assert (run.code, run.out, run.err) == (3, "", f"s3once: error: {path}: {why}\n"), run
