@@ -217,7 +217,10 @@ def test_max_size(s3once, s3, bucket, marks, tmp_path):
         (f"{tree}/sparse", 1 << 40),
     }
     run = s3once(*command)
-    assert run.code == 0 and "larger than --max-size 2" in run.out and "2 files" in run.out, run
+    assert run.code == 0 and "larger than --max-size 2" in run.out and "2 files" in run.out and "sparse" not in run.out, run
+    run = s3once(*command, "--min-size", "4000", "-v")
+    for line in ("larger than --max-size: {}/large", "larger than --max-size: {}/sparse", "smaller than --min-size: {}/small"):
+        assert f"skipped, {line.format(tree)} -> s3://{bucket}/p/" in run.out, run
     assert set(s3.objects(bucket)) == {"p/small", "p/exactly"}
 
 
