@@ -399,6 +399,10 @@ def test_what_makes_no_sense_is_refused(s3once, bucket):
     assert run.code == 2 and "no COMMAND follows --: write s3://BUCKET/KEY -- COMMAND..." in run.err, run
     run = s3once("push", f"s3://{bucket}/k", "touch", "file")
     assert run.code == 2 and "a command is written behind --" in run.err and not os.path.exists("file"), run
+    for command in (["ls", "-l"], ["pg_dump", "-h", "/sock", "-Fc", "db"], ["tar", "--create", "."]):
+        run = s3once("push", f"s3://{bucket}/k", *command)
+        assert run.code == 2 and run.err == "s3once: error: push: a command is written behind --: s3://BUCKET/KEY -- COMMAND...\n", run
+    assert "unknown option '-l'" in s3once("push", f"s3://{bucket}/k", "-l", "--", "ls").err
     assert "through a pipe" in s3once("push", "--spool", "/tmp", "/etc/hostname", f"s3://{bucket}").err
 
 

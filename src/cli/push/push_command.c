@@ -286,6 +286,16 @@ static void note_taken(const struct command_frame *frame, int argc, struct push_
 		}
 }
 
+/* Whether a word that is no option follows an s3:// URL, and no -- is before it: the word may be a
+ * COMMAND, whose options were read as those of push. */
+static bool lacks_dashes(const struct command_frame *frame)
+{
+	char **word = frame->words + 1;
+	while (word[0] && strcmp(word[0], "--") != 0 && !url_is_s3(word[0]))
+		word++;
+	return word[0] && url_is_s3(word[0]) && word[1] && *word[1] != '-';
+}
+
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
@@ -309,6 +319,8 @@ int push_main(int argc, char **argv)
 		push_options_aim(&options);
 		frame.code = push_run(&options, NULL);
 	}
+	if (!goes_on && frame.code == S3ONCE_EXIT_USAGE && lacks_dashes(&frame))
+		problem_set(&frame.problem, "%s", COMMAND_BEHIND_DASHES);
 	push_options_clear(&options);
 	return frame_end(&frame);
 }

@@ -75,8 +75,7 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	const char *url = operands[o->is_command ? 0 : n - 1];
 	if (url_parse(url, &o->url, problem) < 0) {
 		if (n > 1 && !url_is_s3(url) && url_is_s3(operands[0]))
-			return refuse(problem, NO_DOWNLOADS
-				"; a command is written behind --: s3://BUCKET/KEY -- COMMAND...");
+			return refuse(problem, NO_DOWNLOADS "; " COMMAND_BEHIND_DASHES);
 		if (!url_is_s3(url))
 			problem_prefix(problem, "the last argument says where to");
 		return -EINVAL;

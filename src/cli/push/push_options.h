@@ -35,6 +35,9 @@ struct push_options {
 	struct pipe_input *pipe;
 };
 
+/* Advice on the -- before a COMMAND. */
+#define COMMAND_BEHIND_DASHES "a command is written behind --: s3://BUCKET/KEY -- COMMAND..."
+
 /* Options are read in steps. push_options_init() sets the defaults. Then the fields are set by way
  * of the tables below. push_options_complete() takes the operands, which stay borrowed, and checks
  * what one option demands of another. It returns 0, or -EINVAL with a sentence. Clear *ret in any
