@@ -204,6 +204,9 @@ enum s3once_event_type {
 	/* A socket, a named pipe or a device in a directory was skipped. Reported only with
 	 * report_skipped. [path, text] */
 	S3ONCE_EVENT_SPECIAL,
+	/* `rules` exclude the file, so it was not looked for, or a folder with all that is in it,
+	 * whose path ends in '/'. Reported only with report_skipped. [path] */
+	S3ONCE_EVENT_EXCLUDED,
 	/* The file has changed since it was uploaded, and its object was not replaced.
 	 * [path, key, text] */
 	S3ONCE_EVENT_CHANGED,
@@ -242,9 +245,6 @@ enum s3once_event_type {
 	S3ONCE_EVENT_PROVEN,
 	/* The file is not done, or S3 does not show its object. [path, key, text] */
 	S3ONCE_EVENT_UNPROVEN,
-	/* `rules` exclude the file, which lies in a folder, so it was not looked for. [path] */
-	S3ONCE_EVENT_EXCLUDED,
-
 	/* With `manifest`, at the end of a run: */
 
 	/* The manifest was stored. [key, bytes, version_id, etag] */
@@ -276,6 +276,9 @@ struct s3once_counts {
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, waiting, links,
 		special, outdated, oversized, undersized;
 	uint64_t planned; /* in a dry run only */
+	/* Files that `rules` exclude, and folders that they exclude whole, each as one. They do not
+	 * count as found. */
+	uint64_t excluded;
 	/* Set only with `final`: the files that this run found and could not finish, and the bytes
 	 * of their content. */
 	uint64_t left, bytes_left;
@@ -582,7 +585,8 @@ struct s3once_options {
 	/* NULL: no events. */
 	s3once_callback *callback;
 	void *callback_arg;
-	/* Also report the events SKIPPED, LINK, WAITING, OVERSIZED, UNDERSIZED and SPECIAL. */
+	/* Also report the events SKIPPED, LINK, WAITING, OVERSIZED, UNDERSIZED, SPECIAL and
+	 * EXCLUDED. */
 	int report_skipped;
 	/* The time from one PROGRESS event to the next. 0: no such events. */
 	uint64_t progress_interval_ms;

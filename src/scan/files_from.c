@@ -238,6 +238,8 @@ int files_from_next(struct files_from *list, struct scan_entry *ret, struct prob
 				"is longer than %d bytes, so it cannot be a path", PATH_MAX - 1);
 		if (filter_wants_file(list->options->filter, path))
 			return look_at_path(list, path, ret, ret_problem);
+		ret->kind = SCAN_EXCLUDED;
+		return 1;
 	}
 	return 0;
 }

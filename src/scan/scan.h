@@ -55,8 +55,8 @@ struct scan_options {
 	void *is_over_arg;
 	bool only_looks; /* changes nothing on this host: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
-	bool accounts_for_all; /* a file that the filter leaves out is an EXCLUDED entry, and a
-				  directory on another file system is a PROBLEM */
+	bool accounts_for_all; /* each file of a folder that the filter leaves out has its own
+				  entry, and a directory on another file system is a PROBLEM */
 };
 /* Whether live logs are taken. */
 static inline bool scan_takes_live(const struct scan_options *options)
@@ -72,8 +72,8 @@ enum scan_kind {
 	SCAN_NOTICE,  /* no file: a remark about other files, in `problem` */
 	SCAN_SPECIAL, /* a socket, named pipe or device that was found and not named, or a directory
 			 where another file system is mounted: skipped */
-	SCAN_EXCLUDED, /* the filter leaves this file out. Only scan_look() makes it, and
-			  scan_next() with accounts_for_all */
+	SCAN_EXCLUDED, /* the filter leaves this file out, or this folder with all that is in it;
+			  the path of a folder ends in '/' */
 };
 
 /* Valid until the next scan_next() of the same scan. */

@@ -324,17 +324,24 @@ static int visit_name(
 	const bool accounts_for_all = walk->options->accounts_for_all;
 	if (tag == NAMES_DIRECTORY && !is_removal) {
 		const size_t rule = filter_enter(walk->options->filter, path, frame->filter_rule);
-		const bool is_left_out =
-			(!accounts_for_all &&
-				filter_prunes_entered(walk->options->filter, path, rule)) ||
-			(walk->options->folders && !only_reaches_below(&walk->only, path));
-		return is_left_out ? 0 : enter_directory(walk, rule, ret, ret_problem);
+		if (walk->options->folders && !only_reaches_below(&walk->only, path))
+			return 0;
+		if (!accounts_for_all && filter_prunes_entered(walk->options->filter, path, rule)) {
+			ret->kind = SCAN_EXCLUDED;
+			text_add_char(&walk->path, '/');
+			return walk->path.error ? scan_no_memory(ret_problem) : 1;
+		}
+		return enter_directory(walk, rule, ret, ret_problem);
 	}
 	const bool is_wanted = frame->all_wanted || only_has(&walk->only, path);
 	const bool is_excluded =
 		!filter_wants_file_in(walk->options->filter, path, frame->filter_rule);
-	if (!is_removal && (!is_wanted || (is_excluded && !accounts_for_all)))
+	if (!is_removal && !is_wanted)
 		return 0;
+	if (!is_removal && is_excluded && !accounts_for_all) { /* it need not be looked at */
+		ret->kind = SCAN_EXCLUDED;
+		return 1;
+	}
 	if (tag == NAMES_LINK && !walk->options->follow) {
 		ret->kind = SCAN_LINK;
 		return 1;

@@ -229,8 +229,9 @@ static bool queue_chunk(struct feed *feed, enum chunk chunk)
 	return can_go_on && taken == n;
 }
 
-/* Counts and reports an entry that is not uploaded: a problem, a link, a file that waits, or a
- * special one. Only a file that waits has bytes that count as found. */
+/* Counts and reports an entry that is not uploaded: a problem, a link, a file that waits, a special
+ * one, or one that the filter leaves out. The last does not count as found, since a folder that is
+ * left out whole is one entry. Only a file that waits has bytes that count as found. */
 static void report_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
@@ -238,6 +239,7 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		[SCAN_LINK] = S3ONCE_EVENT_LINK,
 		[SCAN_WAITS] = S3ONCE_EVENT_WAITING,
 		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
+		[SCAN_EXCLUDED] = S3ONCE_EVENT_EXCLUDED,
 	};
 	const bool waits = entry->kind == SCAN_WAITS;
 	const uint64_t bytes = waits ? entry->size : 0;
@@ -247,7 +249,8 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		.wait = entry->wait,
 		.mtime_ns = waits ? entry->mtime_ns : 0};
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
-	report_count_found(report, 1, bytes);
+	if (entry->kind != SCAN_EXCLUDED)
+		report_count_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
 	/* A problem has a time only if it is about a file. */
 	if (waits || (entry->kind == SCAN_PROBLEM && entry->mtime_ns))
@@ -329,7 +332,7 @@ static int take_entry(struct feed *feed)
 		run_fail(run, &problem);
 	if (got <= 0)
 		return got;
-	feed->has_found[entry.source] = true;
+	feed->has_found[entry.source] |= entry.kind != SCAN_EXCLUDED;
 	warn_of_times(feed, &entry);
 	/* The log that the caller writes during the run is skipped, and not counted. A problem with
 	 * its path is reported all the same. */

@@ -108,7 +108,7 @@ def only(events, name):
 def test_the_document_was_understood():
     assert set(COMMON) == {"v", "event", "time"}
     assert {"files", "refused", "bytes", "scan_complete", "seconds"} <= set(COUNTS)
-    assert len(PUSH_FIELDS) == 29 and len(STATUS_FIELDS) == 6
+    assert len(PUSH_FIELDS) == 30 and len(STATUS_FIELDS) == 6
     assert {"requests", "exit", "files"} <= PUSH_FIELDS["summary"]
     assert len(LOCK_FIELDS) == 12
     for fields, types in ((PUSH_FIELDS, PUSH_TYPES), (STATUS_FIELDS, STATUS_TYPES), (LOCK_FIELDS, LOCK_TYPES)):

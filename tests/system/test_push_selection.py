@@ -51,6 +51,21 @@ def test_filters(s3once, s3, bucket, tmp_path, rules, left):
     assert keys_after(s3once, s3, bucket, *rules, tree) == {f"p/{name}" for name in left}
 
 
+def test_what_patterns_leave_out_is_counted_and_named(s3once, s3, bucket, tmp_path):
+    """A folder that they leave out whole counts as one."""
+    tree = make_tree(tmp_path / "tree", dict.fromkeys(["a.log", "a.tmp", ".git/x/y", ".git/z", "d/b.tmp"], 3))
+    rules = ("--exclude", ".git", "--exclude", "*.tmp")
+    run = s3once("push", *rules, tree, f"s3://{bucket}/p", "-v")
+    assert run.code == 0 and ", left out by --exclude or --include 3" in run.out, run
+    named = [line.split("--include: ")[1] for line in run.out.splitlines() if "left out by --exclude or --include: " in line]
+    assert named == [f"{tree}/.git/", f"{tree}/a.tmp", f"{tree}/d/b.tmp"], run
+    for more in ([], ["--rotated"], ["--key", "p/{name}"], ["--dry-run"]):
+        run = s3once("push", *rules, tree, f"s3://{bucket}/q", "--json", "-v", *more)
+        assert run.code == 0 and summary(run)["excluded"] == len(told(run, "excluded")) == 3, run
+    one = s3once("push", *rules, tree / "a.tmp", tree / "a.log", f"s3://{bucket}/p", "--json")
+    assert one.code == 0 and (summary(one)["excluded"], summary(one)["files"]) == (1, 1), one
+
+
 PATTERNS = """# what is made anew
    *.txt \r
 ; and more

@@ -67,6 +67,7 @@ const struct counter run_counters[] = {
 	{"undersized", AT(undersized), COUNTS_LEFT_OUT, "smaller than --min-size"},
 	{"links", AT(links), COUNTS_LEFT_OUT, "symbolic links skipped"},
 	{"special", AT(special), COUNTS_LEFT_OUT, "sockets, named pipes and devices skipped"},
+	{"excluded", AT(excluded), COUNTS_SOMETHING, "left out by --exclude or --include"},
 	{"planned", AT(planned)},
 	{"left", AT(left)},
 	{"removed", AT(removed), COUNTS_SOMETHING, "removed from this host"},

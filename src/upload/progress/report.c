@@ -68,6 +68,7 @@ static const struct kind {
 	[S3ONCE_EVENT_OVERSIZED] = {COUNT(oversized), .is_quiet = true},
 	[S3ONCE_EVENT_UNDERSIZED] = {COUNT(undersized), .is_quiet = true},
 	[S3ONCE_EVENT_SPECIAL] = {COUNT(special), .settles = true, .is_quiet = true},
+	[S3ONCE_EVENT_EXCLUDED] = {COUNT(excluded), .is_quiet = true},
 	[S3ONCE_EVENT_OUTDATED] = {COUNT(outdated), .settles = true},
 	[S3ONCE_EVENT_CHANGED] = {COUNT(changed), .ends = true},
 	[S3ONCE_EVENT_FAILED] = {COUNT(failed), .ends = true},

@@ -91,7 +91,7 @@ static void test_nul_and_filters(void)
 	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/d/b\nfile p/x\ny\n");
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "d/"), 0);
-	scan_yields(&options, "file p/a\nfile p/cr\r\nfile p/x\ny\n");
+	scan_yields(&options, "file p/a\nfile p/cr\r\nexcluded p/d/b\nfile p/x\ny\n");
 	filter_free(options.filter);
 	options.filter = NULL;
 	static char lines[PATH_MAX + 3];

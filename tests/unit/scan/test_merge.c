@@ -153,7 +153,8 @@ static void test_files(void)
 	scan_close(scan);
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, FILTER_INCLUDE, "l*"), 0);
-	scan_yields(&options, "file p/link\nproblem p/missing: does not exist\n");
+	scan_yields(&options, "excluded p/a\nfile p/link\nproblem p/missing: does not exist\n"
+			      "excluded p/pipe\n");
 	filter_free(options.filter);
 	tree_end();
 }

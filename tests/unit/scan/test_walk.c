@@ -310,9 +310,12 @@ static void test_filtered(void)
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "*.tmp"), 0);
 	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "cache/"), 0);
-	scan_yields(&options, "file a.log\nfile d/c\n");
+	scan_yields(&options, "file a.log\nexcluded a.tmp\nexcluded cache/\nexcluded d/b.tmp\n"
+			      "file d/c\nexcluded l.tmp\nexcluded pipe.tmp\n");
 	CHECK_INT(filter_add(options.filter, FILTER_INCLUDE, "/cache/keep"), 0);
-	scan_yields(&options, "file a.log\nfile cache/keep\nfile d/c\n");
+	scan_yields(&options,
+		"file a.log\nexcluded a.tmp\nfile cache/keep\nexcluded cache/x/\nexcluded d/b.tmp\n"
+		"file d/c\nexcluded l.tmp\nexcluded pipe.tmp\n");
 	filter_free(options.filter);
 	tree_end();
 }
@@ -446,7 +449,8 @@ static void check_unreadable(void)
 	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "closed/"), 0);
 	CHECK_INT(filter_add(options.filter, FILTER_EXCLUDE, "no-search/"), 0);
 	options.sources = t_source;
-	scan_yields(&options, "file p/a\nfile p/secret\nfile p/z\n");
+	scan_yields(&options, "file p/a\nexcluded p/closed/\nexcluded p/no-search/\n"
+			      "file p/secret\nfile p/z\n");
 	filter_free(options.filter);
 
 	struct scan *scan;

@@ -85,7 +85,7 @@ static const struct {
 	{S3ONCE_EVENT_REMOVABLE, COUNT(removable), NONE, false, false, false},
 	{S3ONCE_EVENT_PROVEN, NONE, NONE, false, false, false},
 	{S3ONCE_EVENT_UNPROVEN, NONE, NONE, false, false, false},
-	{S3ONCE_EVENT_EXCLUDED, NONE, NONE, false, false, false},
+	{S3ONCE_EVENT_EXCLUDED, COUNT(excluded), NONE, false, false, true},
 	{S3ONCE_EVENT_MANIFEST, NONE, NONE, false, false, false},
 	{S3ONCE_EVENT_MANIFEST_FAILED, NONE, NONE, false, false, false},
 };
