@@ -56,7 +56,7 @@ def test_what_patterns_leave_out_is_counted_and_named(s3once, s3, bucket, tmp_pa
     tree = make_tree(tmp_path / "tree", dict.fromkeys(["a.log", "a.tmp", ".git/x/y", ".git/z", "d/b.tmp"], 3))
     rules = ("--exclude", ".git", "--exclude", "*.tmp")
     run = s3once("push", *rules, tree, f"s3://{bucket}/p", "-v")
-    assert run.code == 0 and ", left out by --exclude or --include 3" in run.out, run
+    assert run.code == 0 and "left out by --exclude or --include 3\n" in run.out, run
     named = [line.split("--include: ")[1] for line in run.out.splitlines() if "left out by --exclude or --include: " in line]
     assert named == [f"{tree}/.git/", f"{tree}/a.tmp", f"{tree}/d/b.tmp"], run
     for more in ([], ["--rotated"], ["--key", "p/{name}"], ["--dry-run"]):
