@@ -48,8 +48,8 @@ BUGS = {
         'snprintf(object, sizeof object, "%s", subject->ref.key);',
     ),
     "mark-has-the-suffix-of-its-claim": (  # and not that of what was opened since
-        "struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};",
-        "struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};\n"
+        "const struct mark mark = {.state = MARK_DONE, .done = *version, .source = (char *)(uintptr_t)source, .at_s = now_s(ref)};",
+        "struct mark mark = {.state = MARK_DONE, .done = *version, .source = (char *)(uintptr_t)source, .at_s = now_s(ref)};\n"
         "\tmemcpy(mark.done.suffix, claim->suffix, sizeof mark.done.suffix);",
     ),
     # What is in S3
@@ -144,8 +144,8 @@ BUGS = {
         "day = %lld, clock = %lld;",
     ),
     "a-copy-of-what-waits-is-another-log": (  # of a log that was emptied, and whose file could not be read
-        "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)",
-        "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN && family->rows[k].state != LOG_WAITS)",
+        "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN &&",
+        "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN && family->rows[k].state != LOG_WAITS &&",
     ),
     "removed-without-proof": (
         "done = check_object(worker, file, &mark.done, ret, ret_problem);",
