@@ -50,7 +50,7 @@ struct log_file {
 	ino_t ino;
 	bool is_cut;   /* the last line may be there only in part */
 	bool is_wrong; /* the last line could not be written, which was reported */
-	int error;     /* errno of the first line that could not be written */
+	int error;     /* -errno of the first line that could not be written */
 };
 
 /* The lines on their way, and the thread that writes them. If a reader hangs at the end, they are
@@ -74,6 +74,7 @@ struct output_writer {
 		uint64_t stalled_ns; /* taken_ns at the time of the last failed wait for room */
 		uint64_t lost;       /* lines that found no room or no memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
+		int log_error;       /* the same for the file of the log */
 		unsigned drawn;      /* number of progress lines on the terminal */
 		bool is_writing; /* without the thread: a caller is writing all lines of the list */
 		bool finishes;   /* output_finish() was called: no more lines come */
@@ -174,15 +175,14 @@ static void write_first_locked(struct output_writer *writer)
 	uv_mutex_lock(&writer->mutex);
 	if (error && !writer->locked.error)
 		writer->locked.error = error;
+	writer->locked.log_error = writer->log.error;
 	writer->locked.bytes -= line->n;
 	uv_cond_broadcast(&writer->taken);
 	free(line);
 }
 
-/* Frees the writer. Returns 0, or the first -errno of the log file. */
-static int free_writer(struct output_writer *writer)
+static void free_writer(struct output_writer *writer)
 {
-	const int error = writer->log.error;
 	if (writer->log.fd >= 0)
 		close(writer->log.fd);
 	free(writer->log.path);
@@ -190,7 +190,6 @@ static int free_writer(struct output_writer *writer)
 	uv_cond_destroy(&writer->taken);
 	uv_mutex_destroy(&writer->mutex);
 	free(writer);
-	return error;
 }
 
 /* The thread that writes the lines, until output_finish() ends it and no line is left. If the
@@ -413,7 +412,7 @@ bool output_has_failed(struct output *output)
 	struct output_writer *writer = output->writer;
 	uv_mutex_lock(&writer->mutex);
 	await_locked(writer, 0, writer->options.stall_ms);
-	const bool has_failed = writer->locked.error != 0;
+	const bool has_failed = writer->locked.error || writer->locked.log_error;
 	uv_mutex_unlock(&writer->mutex);
 	return has_failed;
 }
@@ -421,7 +420,6 @@ bool output_has_failed(struct output *output)
 int output_finish(struct output *output)
 {
 	struct output_writer *writer = output->writer;
-	int file_error = 0;
 	log_set_sink(NULL, NULL);
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
@@ -432,6 +430,7 @@ int output_finish(struct output *output)
 	for (struct line *line = writer->locked.first; line; line = line->next)
 		lost++;
 	int error = writer->locked.error;
+	const int log_error = writer->locked.log_error;
 	uv_thread_t thread = writer->thread;
 	/* If the writer is abandoned, its thread may free it as soon as the mutex is released. */
 	writer->locked.finishes = true;
@@ -443,7 +442,7 @@ int output_finish(struct output *output)
 	if (written) {
 		if (writer->has_thread)
 			uv_thread_join(&thread);
-		file_error = free_writer(writer);
+		free_writer(writer);
 	}
 	output->writer = NULL;
 	if (!error && written && (fflush(stdout) || ferror(stdout)))
@@ -459,7 +458,7 @@ int output_finish(struct output *output)
 	}
 	if (error)
 		log_error("cannot write to standard output: %s", strerror(-error));
-	return error ? error : file_error;
+	return error ? error : log_error;
 }
 
 bool terminal_can_draw(int fd)

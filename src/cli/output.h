@@ -47,8 +47,8 @@ struct escaped {
 struct escaped escaped(const char *s);
 /* Redraws the progress line, or several separated by '\n'; "" removes them. */
 void output_draw(struct output *output, const char *line);
-/* Returns whether a write to stdout has failed. Before that, it waits until the reader has taken
- * all lines so far, for stall_ms without progress at most. */
+/* Returns whether a write to stdout or to the log file has failed. Before that, it waits until the
+ * reader has taken all lines so far, for stall_ms without progress at most. */
 bool output_has_failed(struct output *output);
 /* Removes the progress line, waits for the reader, takes no log messages any more, and flushes.
  * Returns 0, or -errno if a line was lost on its way to stdout or to the log file; an error on

@@ -179,7 +179,6 @@ def test_jobs(s3once, bucket, metrics, tmp_path):
 @pytest.mark.parametrize(
     "path, sentence",
     [
-        ("{tmp}/none/s3once.prom", "--metrics: the directory {tmp}/none does not exist: make it, or name the one that node_exporter reads"),
         ("{tmp}", "--metrics: {tmp} is a directory: name a file in it, such as {tmp}/s3once.prom"),
         ("/dev/null", "--metrics: /dev/null is no regular file, and would be replaced by one: name another"),
     ],
@@ -188,6 +187,20 @@ def test_a_place_that_is_none(s3once, bucket, tmp_path, path, sentence):
     tree = make_tree(tmp_path / "tree", {"a": 10})
     run = s3once("push", tree, f"s3://{bucket}", "--metrics", path.format(tmp=tmp_path))
     assert run.code == 2 and sentence.format(tmp=tmp_path) in run.err, run
+
+
+def test_a_folder_that_is_gone_stops_no_upload(s3once, s3, bucket, tmp_path):
+    """Somebody has removed node_exporter: the night is uploaded, and everybody who is told of it learns what is missing."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    told = tmp_path / "told"
+    job = tmp_path / "app.conf"
+    path = tmp_path / "none" / "s3once.prom"
+    job.write_text(f"source = {tree}\ntarget = s3://{bucket}\nmetrics = {path}\non-failure = cat > {told}\n")
+    run = s3once("run", "-q", job)
+    reason = f"--metrics: cannot write {path}: No such file or directory; make its directory, or name the one that node_exporter reads"
+    assert run.code == 1 and f"error: {reason}\n" in run.err and set(s3.objects(bucket)) == {"a"}, run
+    body = json.loads(told.read_text())
+    assert body["exit"] == 1 and [failure["text"] for failure in body["failures"]] == [reason], body
 
 
 def test_a_file_that_cannot_be_written(s3once, s3, bucket, metrics, tmp_path):

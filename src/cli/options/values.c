@@ -262,42 +262,22 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 
 int output_file_check(enum made_file made, const char *path, struct problem *ret_problem)
 {
-	/* What the errors propose. `example` is for somebody who named a directory, and `other` for
-	 * somebody whose directory does not exist. */
-	static const struct {
-		const char *option, *example, *other;
-	} files[] = {
-		[METRICS_FILE] = {"--metrics", "s3once.prom",
-			"name the one that node_exporter reads"},
-		[LOG_FILE] = {"--log-file", "s3once.log", "name a file in another one"},
-	};
-	const char *option = files[made].option;
+	static const char *const options[] = {
+		[METRICS_FILE] = "--metrics", [LOG_FILE] = "--log-file"};
+	static const char *const examples[] = {
+		[METRICS_FILE] = "s3once.prom", [LOG_FILE] = "s3once.log"};
+	const bool is_log = made == LOG_FILE;
 	const struct quoted name = quote(path);
-	char *folder = must_have(path_folder(path));
-	struct stat st, of_folder;
-	const bool has_folder = stat(folder, &of_folder) == 0 && S_ISDIR(of_folder.st_mode);
-	const bool is_there = stat(path, &st) == 0, is_log = made == LOG_FILE;
-	int error = -EINVAL;
-	if (!has_folder)
-		problem_set(ret_problem, "%s: the directory %s does not exist: make it, or %s",
-			option, quote(folder).text, files[made].other);
-	else if (is_there && S_ISDIR(st.st_mode))
-		problem_set(ret_problem, "%s: %s is a directory: name a file in it, such as %s/%s",
-			option, name.text, name.text, files[made].example);
-	else if (is_there && !S_ISREG(st.st_mode) && !(is_log && S_ISCHR(st.st_mode)))
-		problem_set(ret_problem, "%s: %s is %s", option, name.text,
-			is_log ? "neither a file nor a device: name a file, or redirect the output"
-			       : "no regular file, and would be replaced by one: name another");
-	else if (is_log && faccessat(AT_FDCWD, is_there ? path : folder,
-				   is_there ? W_OK : W_OK | X_OK, AT_EACCESS))
-		problem_set(ret_problem,
-			"%s: %s cannot be %s: %s: allow it to this user, or name %s", option,
-			name.text, is_there ? "written" : "made", strerror(errno),
-			is_there ? "another file" : "a file in another directory");
-	else
-		error = 0;
-	free(folder);
-	return error;
+	struct stat st;
+	if (stat(path, &st) || S_ISREG(st.st_mode) || (is_log && S_ISCHR(st.st_mode)))
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return problem_error(ret_problem, -EINVAL,
+			"%s: %s is a directory: name a file in it, such as %s/%s", options[made],
+			name.text, name.text, examples[made]);
+	return problem_error(ret_problem, -EINVAL, "%s: %s is %s", options[made], name.text,
+		is_log ? "neither a file nor a device: name a file, or redirect the output"
+		       : "no regular file, and would be replaced by one: name another");
 }
 
 static int refuse_url(struct problem *problem, const char *s, const char *why)

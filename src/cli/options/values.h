@@ -46,9 +46,10 @@ int listen_address_parse(
  * with a sentence. */
 int directory_option_check(const char *name, const char *path, struct problem *ret_problem);
 enum made_file { METRICS_FILE, LOG_FILE };
-/* Checks that a file can be made at the path, as far as that is known without making it. Its
- * directory has to exist. What has its name already has to be something that may be replaced, or
- * appended to for --log-file. Returns 0, or -EINVAL with a sentence. */
+/* Checks that the path does not name something that a run must neither replace nor, for --log-file,
+ * append to, such as a directory. A missing folder or permission is no error here, since it must
+ * not keep a run from uploading: the run reports it when it writes the file. Returns 0, or -EINVAL
+ * with a sentence. */
 int output_file_check(enum made_file made, const char *path, struct problem *ret_problem);
 
 /* s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The limits below are those of

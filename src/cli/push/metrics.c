@@ -316,8 +316,11 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	if (lock >= 0)
 		close(lock);
 	if (error && path)
-		problem_set(ret_problem, "--metrics: cannot write %s: %s; the file is as it was",
-			quote(path).text, strerror(-error));
+		problem_set(ret_problem, "--metrics: cannot write %s: %s; %s", quote(path).text,
+			strerror(-error),
+			error == -ENOENT ? "make its directory, or name the one that node_exporter "
+					   "reads"
+					 : "the file is as it was");
 	/* *metrics is replaced also if the file could not be written: it is served and sent. */
 	if (metrics && !text.error) {
 		metrics_clear(metrics);

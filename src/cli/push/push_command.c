@@ -145,6 +145,15 @@ static int code_of_loss(int code)
 	return (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD) ? S3ONCE_EXIT_FILES : code;
 }
 
+/* Adds an error that is no event of the library to those that a notification names. */
+static void notify_of_error(struct push_view *view, const char *sentence)
+{
+	const struct s3once_event event = {
+		.type = S3ONCE_EVENT_FATAL, .text = sentence, .code = "", .request_id = ""};
+	if (view->notifies)
+		notifier_event(&view->notifier, &event);
+}
+
 /* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics. The run has
  * ended, or it never began, and `push` is NULL. A dry run writes none. Returns the exit code, which
  * is that of a loss if the file could not be written. */
@@ -162,6 +171,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	if (!error || !options->metrics_file)
 		return code;
 	output_message(&view->output, "error: %s", problem.text);
+	notify_of_error(view, problem.text);
 	return code_of_loss(code);
 }
 
@@ -241,10 +251,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	if (r == -EINVAL) {
 		output_message(&view.output, "error: %s: %s", options->job ? options->job : "push",
 			sentence);
-		const struct s3once_event event = {
-			.type = S3ONCE_EVENT_FATAL, .text = sentence, .code = "", .request_id = ""};
-		if (view.notifies)
-			notifier_event(&view.notifier, &event);
+		notify_of_error(&view, sentence);
 	} else if (r < 0) {
 		output_message(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
@@ -264,7 +271,12 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		json_print(&view.output, json_summary(options, push, code));
 	if (view.notifies && !view.gave_way) {
 		/* The exit code that is told has to know of output that was lost so far. */
-		code = output_has_failed(&view.output) ? code_of_loss(code) : code;
+		if (output_has_failed(&view.output)) {
+			code = code_of_loss(code);
+			notify_of_error(&view,
+				"standard output or the file of --log-file cannot be "
+				"written: standard error has the reason");
+		}
 		notifier_end(&view.notifier, push, metrics, code);
 	}
 	notifier_clear(&view.notifier);

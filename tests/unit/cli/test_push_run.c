@@ -59,10 +59,10 @@ static const struct row {
 	{"notified of a run that never began", 0, 2, "event end2 ", "n", .new_error = -EINVAL},
 	{"notified of a dry run", 0, 0, "", "nd"},
 	/* What was lost so far is told, and what is lost later is not. */
-	{"notified of lost output", 0, 1, "begin end1 ", "n", .is_lost = true,
+	{"notified of lost output", 0, 1, "begin event end1 ", "n", .is_lost = true,
 		.is_lost_late = true},
 	{"notified before output was lost", 0, 1, "begin end0 ", "n", .is_lost_late = true},
-	{"notified of lost metrics", 0, 1, "begin m0 end1 ", "nm", .is_metrics_lost = true},
+	{"notified of lost metrics", 0, 1, "begin m0 event end1 ", "nm", .is_metrics_lost = true},
 
 	{"a pass", 0, 0, "m0 ", "p"},
 	{"a pass that never began", 0, 2, "m2 ", "p", .new_error = -EINVAL},
