@@ -643,6 +643,9 @@ S3ONCE_PUBLIC void s3once_push_toggle_bandwidth(struct s3once_push *push);
 S3ONCE_PUBLIC const char *s3once_push_requests(
 	const struct s3once_push *push, size_t i, uint64_t *ret_count);
 
+/* The limit that the run has reached, as the sentence of its S3ONCE_EVENT_NOTE, or "". It is valid
+ * until s3once_push_free(). Call it after s3once_push_run(). */
+S3ONCE_PUBLIC const char *s3once_push_limit(const struct s3once_push *push);
 /* The key of the manifest that the run has stored, or "". It is valid until s3once_push_free().
  * Call this after the run. */
 S3ONCE_PUBLIC const char *s3once_push_manifest(const struct s3once_push *push);

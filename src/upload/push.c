@@ -105,7 +105,7 @@ enum s3once_exit push_exit_status(struct s3once_push *push)
 	if (atomic_load(&run->end.failed_setup))
 		return S3ONCE_EXIT_SETUP;
 	/* Only a limit explains from here on that files are not settled. */
-	const bool is_limited = atomic_load(&run->end.has_reached_limit);
+	const bool is_limited = atomic_load(&run->end.limit) != NULL;
 	/* A file that was found but not counted must not count as done. */
 	if (c.scan_complete && !all_settled && !is_limited)
 		report_run(&run->report, S3ONCE_EVENT_FATAL,
@@ -219,6 +219,12 @@ const struct s3once_waiting *s3once_push_waiting(
 	const struct s3once_push *push, enum s3once_wait why)
 {
 	return report_waiting(&push->run.report, why < S3ONCE_WAITS ? why : S3ONCE_WAIT_NONE);
+}
+
+const char *s3once_push_limit(const struct s3once_push *push)
+{
+	const char *limit = atomic_load(&push->run.end.limit);
+	return limit ? limit : "";
 }
 
 void s3once_push_free(struct s3once_push *push)

@@ -304,7 +304,7 @@ static void on_tick(uv_timer_t *timer)
 	run_check_progress(run);
 	if (max_ns && clock_boot_ns() - run->report.start_ns >= max_ns &&
 		atomic_load(&push->pool.at_work) && !run_is_stopping(run))
-		run_reach_limit(run, PROBLEM("the time of this run is over: the next run goes on"));
+		run_reach_limit(run, "--max-duration is over: the next run goes on");
 	const bool is_lifted = bandwidth_is_lifted(run->bodies.bandwidth);
 	if (is_lifted != push->reported_lifted)
 		report_run(&run->report, S3ONCE_EVENT_NOTE,

@@ -59,7 +59,7 @@ bool run_ends_scan(void *arg)
 	/* After a limit, a scan with --final goes on until the grace is over (run_is_over()),
 	 * unless the run was asked to stop. The queue takes none of its files then: they are only
 	 * reported. */
-	const bool only_reports = run->options.final && atomic_load(&run->end.has_reached_limit) &&
+	const bool only_reports = run->options.final && atomic_load(&run->end.limit) &&
 				  !atomic_load(&run->end.was_asked_to_stop);
 	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_reports);
 }
@@ -183,11 +183,12 @@ static bool begin_grace(struct run *run)
 	return atomic_compare_exchange_strong(&run->end.grace_ends_ns, &none, ends_ns);
 }
 
-void run_reach_limit(struct run *run, const struct problem *note)
+void run_reach_limit(struct run *run, const char *limit)
 {
-	if (atomic_exchange(&run->end.has_reached_limit, true))
+	const char *none = NULL;
+	if (!atomic_compare_exchange_strong(&run->end.limit, &none, limit))
 		return;
-	report_run(&run->report, S3ONCE_EVENT_NOTE, note);
+	report_run(&run->report, S3ONCE_EVENT_NOTE, PROBLEM("%s", limit));
 	begin_grace(run);
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
@@ -201,8 +202,8 @@ bool run_count_body(struct run *run, uint64_t bytes)
 	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < max_bytes &&
 		atomic_load(&run->report.sent) < max_bytes)
 		return true;
-	run_reach_limit(run,
-		PROBLEM("--max-transfer is reached: nothing more is sent; the next run goes on"));
+	run_reach_limit(
+		run, "--max-transfer is reached: nothing more is sent; the next run goes on");
 	return false;
 }
 

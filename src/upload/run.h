@@ -41,7 +41,8 @@ struct run_end {
 	/* The clock_monotonic_ns() at which all that is under way has to end. 0: the run goes on.
 	 * Once it is set, nothing new is begun. */
 	_Atomic uint64_t grace_ends_ns;
-	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
+	atomic_bool was_asked_to_stop, fenced, failed_setup;
+	_Atomic(const char *) limit;  /* the sentence of the limit that was reached; NULL: none */
 	_Atomic uint64_t begun_bytes; /* bytes of bodies begun: run_count_body() */
 };
 
@@ -145,9 +146,10 @@ void run_report_unfinished(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);
-/* Ends the run because a limit of the whole run is reached. Reports that once. Nothing new is
- * begun, and uploads that are under way may finish within the grace. The exit status is 6. */
-void run_reach_limit(struct run *run, const struct problem *note);
+/* Ends the run because a limit of the whole run is reached. Reports once which one that is,
+ * by a sentence that lives as long as the run. Nothing new is begun, and uploads that are under way
+ * may finish within the grace. The exit status is 6. */
+void run_reach_limit(struct run *run, const char *limit);
 /* To be called only if options.max_transfer_bytes is set. Counts a body that is about to be sent.
  * Returns false if the limit was reached before this body. Then the body must not be sent, and the
  * run ends by run_reach_limit(). */

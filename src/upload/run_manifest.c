@@ -215,7 +215,7 @@ bool run_manifest_put(struct run *run)
 	 * is measured by clock_monotonic_ns(), and deadlines of requests by clock_boot_ns(). */
 	const uint64_t now_ns = clock_monotonic_ns(),
 		       ends_ns = atomic_load(&run->end.grace_ends_ns);
-	if (atomic_load(&run->end.has_reached_limit))
+	if (atomic_load(&run->end.limit))
 		manifest->deadline_ns =
 			clock_boot_ns() +
 			(ends_ns > now_ns + LIMITED_NS ? ends_ns - now_ns : LIMITED_NS);

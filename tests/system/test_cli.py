@@ -284,6 +284,20 @@ def test_quiet_tells_warnings(s3once, s3, bucket, tmp_path):
     assert run.out == "" and re.fullmatch(r"s3once: warning: .*--follow.*\ns3once: found no files for s3://.*; symbolic links skipped 1\n", run.err), run
 
 
+def test_quiet_tells_why_a_run_ended_early(s3once, s3_wire, bucket, tmp_path):
+    tree = make_tree(tmp_path / "many", {"a": 100, "b": 100})
+    command = ("push", "-q", "--concurrency", "1", "--grace", "0", tree)
+    run = s3once(*command, f"s3://{bucket}/1", "--max-transfer", "1")
+    assert run.code == 6 and run.err.startswith("s3once: note: --max-transfer is reached: nothing more is sent; the next run goes on\n"), run
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="2/a")
+    running = s3once.start(*command, f"s3://{bucket}/2")
+    assert rule.reached.wait(60), running.output()
+    running.popen.send_signal(signal.SIGTERM)
+    run = running.wait()
+    rule.released.set()
+    assert run.code == 143 and run.err.startswith("s3once: note: stopped by SIGTERM; the next run goes on\n"), run
+
+
 def test_errors_that_are_alike_are_counted(s3once, s3, bucket, tree):
     for i in range(2000):
         open(os.fsencode(tree) + b"/%04d\xff" % i + b"\xfe" * 200, "wb").close()

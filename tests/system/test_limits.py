@@ -38,7 +38,7 @@ def test_min_size(s3once, s3, bucket, tmp_path):
 
 
 def over(running):
-    return "the time of this run is over" in running.output()[0]
+    return "--max-duration is over" in running.output()[0]
 
 
 def test_max_duration(s3once, s3, bucket, s3_wire, tmp_path):

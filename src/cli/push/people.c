@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/human_figures.h"
 #include "store/store.h"
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -314,6 +315,26 @@ static void print_waiting(
 	}
 }
 
+/* Prints why the run ended before all was done, with --quiet. Without it, this was printed when the
+ * run learnt of the limit or the signal. */
+static void print_early_end(struct people *people, const struct s3once_push *push, int exit_code)
+{
+	const int signal = exit_code - S3ONCE_EXIT_STOPPED;
+	const char *name = signal == SIGTERM  ? "SIGTERM"
+			   : signal == SIGINT ? "SIGINT"
+			   : signal == SIGHUP ? "SIGHUP"
+					      : NULL;
+	const char *limit = s3once_push_limit(push);
+	struct text t = TEXT(LINE_BYTES_MAX);
+	add_job(&t, people);
+	if (name)
+		output_message(people->output, "note: %sstopped by %s; the next run goes on",
+			text_string(&t), name);
+	else if (*limit)
+		output_message(people->output, "note: %s%s", text_string(&t), limit);
+	text_clear(&t);
+}
+
 void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
 {
 	const struct s3once_counts *c = s3once_push_counts(push);
@@ -337,8 +358,8 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 				kind->sentence ? kind->sentence : "");
 	}
 	print_waiting(people, push, WAITS_LONG);
-	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
-	 * printed. */
+	/* With --quiet there is a summary only if something is wrong, and in one line: cron mails
+	 * whatever is printed. */
 	if (people->options->json || never_began || is_idle ||
 		(people->options->quiet && is_success && !people->has_warned))
 		return;
@@ -346,6 +367,8 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	add_result(&result, people, c, exit_code);
 	add_counts(&t, people, c); /* may add nothing, in a dry run */
 	if (people->options->quiet) {
+		if (!is_success)
+			print_early_end(people, push, exit_code);
 		output_message(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
 			text_string(&t));
 	} else {

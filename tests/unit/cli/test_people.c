@@ -391,6 +391,40 @@ static void test_whether_summary(void)
 	free(push);
 }
 
+/* With --quiet, a run that ended early says why above its summary. */
+static void test_early_end(void)
+{
+	static const struct {
+		int exit, quiet;
+		const char *limit, *begins;
+	} rows[] = {
+		{6, 1, "the limit", "2 note: j: the limit\n2 j: 0 of 1 "},
+		{1, 1, "the limit", "2 note: j: the limit\n2 j: 0 of 1 "},
+		{143, 1, "the limit", "2 note: j: stopped by SIGTERM; the next run goes on\n2 j: "},
+		{130, 1, "", "2 note: j: stopped by SIGINT; the next run goes on\n2 j: "},
+		{129, 1, "", "2 note: j: stopped by SIGHUP; the next run goes on\n2 j: "},
+		{1, 1, "", "2 j: "},
+		{6, 0, "the limit", "1 j: "},
+		{0, 1, "the limit", ""},
+	};
+	struct s3once_push *push = calloc(1, sizeof *push);
+	push->counts = (struct s3once_counts){.found = 1};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct push_options options = plain;
+		struct people people = {.options = &options};
+		options.job = "j";
+		options.quiet = rows[i].quiet;
+		atomic_store(&push->run.end.limit, rows[i].limit);
+		people_summary(&people, push, rows[i].exit);
+		const char *got = text_string(&printed), *want = rows[i].begins;
+		if (!CHECK(*want ? strncmp(got, want, strlen(want)) == 0 : !*got))
+			fprintf(stderr, "\trow %zu: %s\n", i, got);
+		text_reset(&printed);
+		people_clear(&people);
+	}
+	free(push);
+}
+
 /* Files that wait for long are a warning, even with --quiet, but for those that --min-age lets
  * wait. A service warns of each once, and its passes over some folders of none. */
 static void test_waiting(void)
@@ -469,6 +503,7 @@ int main(void)
 	test_said();
 	test_summary();
 	test_whether_summary();
+	test_early_end();
 	test_waiting();
 	text_clear(&printed);
 	return check_result();

@@ -155,6 +155,12 @@ const char *s3once_push_manifest(const struct s3once_push *push)
 	return "";
 }
 
+const char *s3once_push_limit(const struct s3once_push *push)
+{
+	(void)push;
+	return "";
+}
+
 const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint64_t *ret_count)
 {
 	(void)push, (void)i, (void)ret_count;

@@ -75,7 +75,7 @@ static void test_each_case(struct s3once_push *push)
 		atomic_store(&run->end.was_asked_to_stop, (is & ASKED) != 0);
 		atomic_store(&run->end.fenced, (is & FENCED) != 0);
 		atomic_store(&run->end.failed_setup, (is & SETUP) != 0);
-		atomic_store(&run->end.has_reached_limit, (is & LIMITED) != 0);
+		atomic_store(&run->end.limit, (is & LIMITED) ? "limit" : NULL);
 		atomic_store(&run->report.scan_complete, (is & LISTED) != 0);
 		atomic_store(&run->bucket_answers, (is & ANSWERED) != 0);
 		fatal = warned = 0;

@@ -503,7 +503,7 @@ static void test_limit(void)
 		if (!steps_begin_run(&f.steps, bucket_and_listing, 2))
 			return;
 		queue_enter(f.steps.run->queue, QUEUE_CLOSED);
-		run_reach_limit(f.steps.run, PROBLEM("a limit"));
+		run_reach_limit(f.steps.run, "a limit");
 		f.said[0] = '\0';
 		feeds(&f, "", is_final ? "left a\nleft k\n" : "");
 		/* They are not in S3 when the run ends. */

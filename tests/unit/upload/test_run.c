@@ -64,7 +64,7 @@ static void test_over(void)
 		atomic_store(&run->end.failed_setup, failed);
 		atomic_store(&run->progress.is_over, still);
 		run->options.final = final;
-		atomic_store(&run->end.has_reached_limit, limited);
+		atomic_store(&run->end.limit, limited ? "limit" : NULL);
 		atomic_store(&run->end.was_asked_to_stop, asked);
 		const bool is_over = grace == GRACE_OVER || fenced || failed || still;
 		const bool is_stopping = is_over || grace != NO_GRACE;
@@ -109,17 +109,17 @@ static void test_stops(void)
 		CHECK(grace_ends_in(100));
 		CHECK(run_is_stopping(run) && !run_is_over(run));
 		CHECK(atomic_load(&run->end.was_asked_to_stop));
-		CHECK(!atomic_load(&run->end.has_reached_limit));
+		CHECK(!atomic_load(&run->end.limit));
 		const uint64_t ends_ns = atomic_load(&run->end.grace_ends_ns);
-		run_reach_limit(run, PROBLEM("limit")); /* does not put off the end */
+		run_reach_limit(run, "limit"); /* does not put off the end */
 		CHECK_INT(atomic_load(&run->end.grace_ends_ns), ends_ns);
 		run_ask_to_stop(run);
 		CHECK(run_is_over(run));
 		end();
 	}
 	if (begin(set_times)) { /* the grace of a limit is over at the first call */
-		run_reach_limit(run, PROBLEM("limit"));
-		run_reach_limit(run, PROBLEM("another limit"));
+		run_reach_limit(run, "limit");
+		run_reach_limit(run, "another limit");
 		CHECK(grace_ends_in(100));
 		CHECK_INT(events[S3ONCE_EVENT_NOTE], 1);
 		CHECK_STRING(said, "limit");
@@ -357,7 +357,7 @@ static void test_most_bytes(void)
 			if (n == 3)
 				atomic_store(&run->report.sent, rows[i].sent);
 			may |= (unsigned)run_count_body(run, rows[i].bodies[n]) << n;
-			CHECK_INT(atomic_load(&run->end.has_reached_limit), may != (2U << n) - 1);
+			CHECK_INT(atomic_load(&run->end.limit) != NULL, may != (2U << n) - 1);
 		}
 		bool good = CHECK_INT(may, rows[i].may);
 		good &= CHECK_INT(events[S3ONCE_EVENT_NOTE], rows[i].may != 15);

@@ -170,7 +170,7 @@ static void test_row(const struct row *row)
 	if (row->is_stopped)
 		atomic_store(&run->end.was_asked_to_stop, true);
 	if (row->is_limited)
-		atomic_store(&run->end.has_reached_limit, true);
+		atomic_store(&run->end.limit, "limit");
 	if (row->is_stopped || row->is_limited)
 		atomic_store(&run->end.grace_ends_ns,
 			clock_monotonic_ns() + (row->has_grace ? 20 * NS_PER_S : 0));

@@ -118,7 +118,7 @@ static void test_row(const struct row *row)
 	good &= CHECK_INT(atomic_load(&run->liveness.tasks), 0);
 	good &= CHECK_INT(atomic_load(&run->refusals.n_refused), 0);
 	good &= CHECK_INT(atomic_load(&run->end.failed_setup), row->ends_run);
-	good &= CHECK_INT(atomic_load(&run->end.has_reached_limit), row->reaches_limit);
+	good &= CHECK_INT(atomic_load(&run->end.limit) != NULL, row->reaches_limit);
 	/* The end of each turn is progress. So are bytes that move. */
 	good &= CHECK(atomic_load(&run->progress.steps) - steps_before >= row->turns);
 	good &= row->turns || CHECK_INT(steps.events[S3ONCE_EVENT_UPLOADED], 0);
