@@ -49,6 +49,10 @@ struct scan_options {
 	uint64_t max_bytes;  /* the content of a larger file is not read for its key. If the key
 				depends on the content, such a FILE has no key. 0: no file is too
 				large */
+	bool (*is_own)(void *arg, const char *path, dev_t dev, ino_t ino); /* returns whether
+			the caller keeps this file for itself, so that it is OWN and never
+			opened; only its base name counts of the path; may be NULL */
+	void *is_own_arg;
 	bool (*is_over)(void *arg); /* returns true to end the scan; called at each folder, for each
 				       key that a template makes, and while contents are read and
 				       keys are sorted; may be NULL */
@@ -74,6 +78,7 @@ enum scan_kind {
 			 where another file system is mounted: skipped */
 	SCAN_EXCLUDED, /* the filter leaves this file out, or this folder with all that is in it;
 			  the path of a folder ends in '/' */
+	SCAN_OWN,      /* a file of options.is_own that was found and not named: skipped */
 };
 
 /* Valid until the next scan_next() of the same scan. */

@@ -44,7 +44,7 @@ void entry_set_version(struct scan_entry *entry, const struct file_state *state)
 void entry_refuse_special(struct scan_entry *entry)
 {
 	const struct problem found = entry->problem;
-	if (entry->kind != SCAN_SPECIAL)
+	if (entry->kind != SCAN_SPECIAL && entry->kind != SCAN_OWN)
 		return;
 	entry->kind = SCAN_PROBLEM;
 	problem_set(&entry->problem, "%s; exclude it", found.text);
@@ -68,7 +68,14 @@ static bool is_from_future(const struct file_state *state, const struct scan_opt
 	       state->mtime_ns > clock_wall_ns();
 }
 
-void entry_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
+static bool is_own(const char *name, const struct stat *st, const struct scan_options *options)
+{
+	return options->is_own &&
+	       options->is_own(options->is_own_arg, name, st->st_dev, st->st_ino);
+}
+
+void entry_judge(const char *name, const struct stat *st, const struct scan_options *options,
+	struct scan_entry *ret)
 {
 	struct file_state state;
 	file_state_from(st, &state);
@@ -79,6 +86,9 @@ void entry_judge(const struct stat *st, const struct scan_options *options, stru
 		ret->kind = S_ISDIR(st->st_mode) ? SCAN_PROBLEM : SCAN_SPECIAL;
 		const char *what = other_types[(st->st_mode & S_IFMT) >> 12];
 		problem_set(&ret->problem, "%s", what ? what : "is not a regular file");
+	} else if (is_own(name, st, options)) {
+		ret->kind = SCAN_OWN;
+		problem_set(&ret->problem, "is a file of s3once itself");
 	} else {
 		ret->kind = SCAN_FILE;
 		if (is_too_young(&state, options))
@@ -113,7 +123,7 @@ void entry_look(int directory_fd, const char *name, const struct scan_options *o
 	if (fstatat(directory_fd, name, &st, flags) < 0)
 		entry_set_unreadable(directory_fd, name, errno, absent, ret);
 	else
-		entry_judge(&st, options, ret);
+		entry_judge(name, &st, options, ret);
 }
 
 bool is_too_young(const struct file_state *state, const struct scan_options *options)

@@ -6,18 +6,20 @@
  * problem and is_from_future of ret; its other fields stay. `absent` is the sentence for a name
  * that does not exist.
  *
- * The kind is FILE or WAITS for a regular file, LINK for a symlink that is not followed, SPECIAL
- * with a sentence for a socket, pipe or device, and PROBLEM for everything else. */
+ * The kind is FILE or WAITS for a regular file, LINK for a symlink that is not followed, OWN
+ * for one of options.is_own, SPECIAL for a socket, pipe or device, both with a sentence, and
+ * PROBLEM for everything else. */
 void entry_look(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
 /* Makes ret the PROBLEM of a name whose stat(2) failed with this errno. `absent` is as in
  * entry_look(). */
 void entry_set_unreadable(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
-/* For an entry that the user has named: a SPECIAL becomes a PROBLEM, with the remedy. */
+/* For an entry that the user has named: a SPECIAL or OWN becomes a PROBLEM, with the remedy. */
 void entry_refuse_special(struct scan_entry *entry);
 /* As entry_look(), for a file whose status is known already. */
-void entry_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
+void entry_judge(const char *name, const struct stat *st, const struct scan_options *options,
+	struct scan_entry *ret);
 
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
  * lies in the future, from its ctime. */

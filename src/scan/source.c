@@ -251,7 +251,7 @@ static int read_itself(struct source *source)
 		return 1;
 	}
 	const bool is_wanted = filter_wants_file(source->options->filter, head->relative);
-	entry_judge(&st, source->options, head);
+	entry_judge(source_given(source), &st, source->options, head);
 	entry_refuse_special(head);
 	if (!is_wanted && (entry_is_file(head) || !source->options->accounts_for_all))
 		head->kind = SCAN_EXCLUDED;

@@ -1,7 +1,8 @@
 /* The folder of this host's own marks and notes, and the SQLite files that this process has open. A
- * run compares a found file with these before it opens it (src/upload/feed.c). Nothing here reads
- * or writes marks. */
+ * run compares a found file with these before it opens it (src/upload/run_files.c). Nothing here
+ * reads or writes marks. */
 #include "store/state_folder.h"
+#include "base/random.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -50,6 +51,27 @@ int state_path(const char *name, enum state_folder folder, char *ret, size_t siz
 	if (n < 0 || (size_t)n >= size)
 		return -ENAMETOOLONG;
 	return folder == FOLDER_MADE ? state_make_folders(ret) : 0;
+}
+
+bool state_contains(const char *name, dev_t dev, ino_t ino)
+{
+	/* Behind those of SQLite there may be -wal, -shm or -journal. */
+	static const char *const names[] = {"marks.db", "identities.db", "sessions", "bandwidth"};
+	char below[64], path[4096];
+	struct stat st;
+	/* The observations of locks are in a folder, named by hashes. */
+	const bool is_of_lock = strspn(name, "0123456789abcdef") == ID_CHARS && !name[ID_CHARS];
+	bool is_known = is_of_lock;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const size_t n = strlen(names[i]);
+		is_known |= strncmp(name, names[i], n) == 0 && (!name[n] || name[n] == '-');
+	}
+	/* Most files have other names, and cost no stat(2) here. */
+	if (!is_known || (size_t)snprintf(below, sizeof below, "%s%s", is_of_lock ? "locks/" : "",
+				 name) >= sizeof below)
+		return false;
+	return state_path(below, FOLDER_NOT_MADE, path, sizeof path) == 0 && stat(path, &st) == 0 &&
+	       st.st_dev == dev && st.st_ino == ino;
 }
 
 void own_files_find(char *sqlite_path, struct own_files *ret)

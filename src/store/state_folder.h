@@ -16,6 +16,10 @@ int state_path(const char *name, enum state_folder folder, char *ret, size_t siz
  * or -errno. */
 int state_make_folders(const char *path);
 
+/* Whether the file of this name, device and inode is one that s3once keeps in this folder. Anything
+ * else in it is not s3once's: a unit may share its STATE_DIRECTORY with other programs. */
+bool state_contains(const char *name, dev_t dev, ino_t ino);
+
 /* The SQLite files that this process has open. They must never be opened as files to upload:
  * closing any descriptor of an SQLite file drops the POSIX locks that SQLite holds on it in the
  * same process, and then another process may damage it. */

@@ -3,7 +3,6 @@
  * blocks. It sends nothing to S3 except the requests of bucket_check() and of the listing. */
 #include "upload/feed.h"
 #include "base/clock.h"
-#include "base/files.h"
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/bucket/listing.h"
@@ -32,7 +31,9 @@ struct feed {
 	bool reported_future;   /* a file that was modified in the future was reported */
 	bool reported_far_time; /* likewise, one whose time does not fit as nanoseconds */
 	bool bucket_is_checked;
-	bool *has_found; /* [n_sources]: whether the scan found anything in it */
+	uint64_t own_files; /* files of s3once itself that the scan found and skipped */
+	char *own_path;     /* the path of the first one; NULL also if memory has run out */
+	bool *has_found;    /* [n_sources]: whether the scan found anything in it */
 };
 
 struct candidate *feed_new_candidate(const struct scan_entry *entry)
@@ -240,6 +241,7 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		[SCAN_WAITS] = S3ONCE_EVENT_WAITING,
 		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
 		[SCAN_EXCLUDED] = S3ONCE_EVENT_EXCLUDED,
+		[SCAN_OWN] = S3ONCE_EVENT_SPECIAL,
 	};
 	const bool waits = entry->kind == SCAN_WAITS;
 	const uint64_t bytes = waits ? entry->size : 0;
@@ -248,7 +250,8 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		.bytes = bytes,
 		.wait = entry->wait,
 		.mtime_ns = waits ? entry->mtime_ns : 0};
-	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
+	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL ||
+				 entry->kind == SCAN_OWN;
 	if (entry->kind != SCAN_EXCLUDED)
 		report_count_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
@@ -315,6 +318,18 @@ static void warn_of_times(struct feed *feed, const struct scan_entry *entry)
 	}
 }
 
+/* Reports that files of s3once itself were skipped, by one line for all of them. */
+static void report_own_files(struct feed *feed)
+{
+	const bool is_one = feed->own_files == 1;
+	if (feed->own_files)
+		report_run(&feed->run->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("%llu file%s of s3once itself %s left out (marks, state, log)%s %s",
+				(unsigned long long)feed->own_files, is_one ? "" : "s",
+				is_one ? "is" : "are", is_one ? ":" : ", such as",
+				quote(feed->own_path ? feed->own_path : "").text));
+}
+
 /* Takes the next entry of the scan. Adds a file that may have to be uploaded to the chunk, and
  * reports any other entry. Returns 1 after both, 0 if the scan has ended, or -errno if it cannot
  * continue, which was reported, or if the run has ended it (-ECANCELED). */
@@ -334,23 +349,12 @@ static int take_entry(struct feed *feed)
 		return got;
 	feed->has_found[entry.source] |= entry.kind != SCAN_EXCLUDED;
 	warn_of_times(feed, &entry);
-	/* The log that the caller writes during the run is skipped, and not counted. A problem with
-	 * its path is reported all the same. */
-	const char *log = run->options.log_file;
-	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
-		return 1;
 	if (entry.kind == SCAN_NOTICE) {
 		report_run(report, S3ONCE_EVENT_WARNING, &entry.problem);
 		return 1;
 	}
-	if (entry.kind == SCAN_FILE &&
-		own_files_contain(&run->files.own_files, entry.dev, entry.ino)) {
-		entry.kind = SCAN_PROBLEM;
-		problem_set(&entry.problem,
-			"contains the marks of this run; exclude it with --exclude '%s', or keep "
-			"them in another --marks",
-			quote(path_name(entry.path)).text);
-	}
+	if (entry.kind == SCAN_OWN && !feed->own_files++)
+		feed->own_path = strdup(entry.path);
 	if (entry.kind != SCAN_FILE) {
 		report_entry(report, &entry);
 		return 1;
@@ -423,7 +427,10 @@ void feed_run(struct run *run)
 		run_ensure_bucket_exists(run);
 	if (is_whole && !run->options.folders) /* with folders, only these were read */
 		warn_unmatched(run, feed->has_found);
+	if (is_whole && !run->options.folders)
+		report_own_files(feed);
 	if (feed) {
+		free(feed->own_path);
 		free(feed->has_found);
 		/* If the scan was not read to its end, the files of the last chunk are left. */
 		for (size_t i = 0; i < feed->n; i++)

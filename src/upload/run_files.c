@@ -2,6 +2,7 @@
  * folder that files are moved to. The thread of the scan and the workers use them. Nothing here
  * sends a request. */
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "lease/process.h"
 #include "scan/content/identity_cache.h"
@@ -103,6 +104,19 @@ static int open_log_rows(
 	return error;
 }
 
+/* Whether s3once keeps its state in this file, or writes it during the run. A file of marks that is
+ * open must not be opened to be read: see state_folder.h. */
+static bool is_own(void *arg, const char *path, dev_t dev, ino_t ino)
+{
+	const struct run *run = arg;
+	const char *log = run->options.log_file, *name = path_name(path);
+	struct stat st;
+	const bool is_log = log && strcmp(name, path_name(log)) == 0 && stat(log, &st) == 0 &&
+			    st.st_dev == dev && st.st_ino == ino;
+	return is_log || own_files_contain(&run->files.own_files, dev, ino) ||
+	       state_contains(name, dev, ino);
+}
+
 int run_files_open(struct run *run, struct problem *problem)
 {
 	struct run_files *files = &run->files;
@@ -137,6 +151,8 @@ int run_files_open(struct run *run, struct problem *problem)
 		.only_looks = o->dry_run != 0,
 		.now_wall_ns = clock_wall_ns(),
 		.max_bytes = o->max_bytes,
+		.is_own = is_own,
+		.is_own_arg = run,
 		.is_over = run_ends_scan,
 		.is_over_arg = run,
 	};

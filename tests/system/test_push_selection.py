@@ -402,21 +402,39 @@ def test_files_from_are_named_one_by_one(s3once, s3, bucket, tmp_path):
 
 
 def test_marks_that_lie_in_the_tree(s3once, s3, bucket, tmp_path):
-    """They are refused unopened: closing them would drop SQLite's locks, and another run would damage them."""
+    """They are skipped unopened: closing them would drop SQLite's locks, and another run would damage them."""
     tree = make_tree(tmp_path / "tree", {"a": 3, "state/other": 3})
     (tree / "state").chmod(0o700)
     place = f"--marks=sqlite:{tree}/state/m.db"
     for _ in range(2):
         run = s3once("push", place, tree, f"s3://{bucket}", "--json")
-        failed = told(run, "failed")
-        assert run.code == 1 and {event["key"] for event in failed} == {f"state/m.db{end}" for end in ("", "-wal", "-shm")}, run
-        assert all(f"contains the marks of this run; exclude it with --exclude '{os.path.basename(event['path'])}'" in event["text"] for event in failed)
+        assert run.code == 0 and counts(run)["special"] == 3, run
+        assert f"3 files of s3once itself are left out (marks, state, log), such as {tree}/state/m.db" in run.out, run
     os.link(tree / "state" / "m.db", tree / "b")
-    run = s3once("push", place, tree, f"s3://{bucket}", "--exclude", "m.db*", "--json")
-    assert run.code == 1 and [event["key"] for event in told(run, "failed")] == ["b"], run
-    (tree / "b").unlink()
-    assert s3once("push", place, tree, f"s3://{bucket}", "--exclude", "m.db*").code == 0
+    run = s3once("push", "-v", place, tree, f"s3://{bucket}", "--exclude", "m.db*")
+    assert run.code == 0 and f"1 file of s3once itself is left out (marks, state, log): {tree}/b" in run.err, run
+    run = s3once("push", place, tree / "state" / "m.db", f"s3://{bucket}")
+    assert run.code == 1 and f"{tree}/state/m.db: is a file of s3once itself; exclude it" in run.err, run
     assert set(s3.objects(bucket)) == {"a", "state/other"}
+
+
+@pytest.mark.parametrize("options", [(), ("--rotated",)], ids=["names", "rotated"])
+def test_a_home_with_the_state_of_s3once(s3once, s3, bucket, tmp_path, options):
+    """Nothing of the state is uploaded, and the home is proven to be in S3; a file that only has such a name is uploaded."""
+    home = make_tree(tmp_path / "home", {"a": 3, "mail/sessions": 3, "mail/marks.db": 3})
+    for path in ("a", "mail/sessions", "mail/marks.db"):
+        os.utime(home / path, (1_600_000_000, 1_600_000_000))
+    log = home / "s3once.log"
+    environment = {"HOME": str(home), "XDG_STATE_HOME": None}
+    command = (*options, "--bwlimit", "100M", home, f"s3://{bucket}/home")
+    for _ in range(2):
+        run = s3once("push", "--log-file", log, *command, env=environment)
+        assert run.code == 0 and " files of s3once itself are left out" in log.read_text(), run
+    assert len(s3.objects(bucket)) == (0 if options else 3) and not [key for key in s3.objects(bucket) if "state" in key or "log" in key]
+    if not options:
+        log.unlink()
+        run = s3once("proven", home, f"s3://{bucket}/home", env=environment)
+        assert run.code == 0 and f"warning: {home}/.local/state/s3once/marks.db is a file of s3once itself, and not in S3" in run.err, run
 
 
 @pytest.mark.smoke

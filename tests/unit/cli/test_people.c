@@ -281,8 +281,8 @@ static void test_summary(void)
 			 .scan_complete = 1},
 			0,
 			"1 1 file is in s3://b/p\n1 uploaded 1 (0 B) in 0.0 s; larger than "
-			"--max-size 1; symbolic links skipped 1; sockets, named pipes and devices "
-			"skipped 1\n"},
+			"--max-size 1; symbolic links skipped 1; sockets, named pipes, devices "
+			"and own files skipped 1\n"},
 		{{.scan_complete = 1}, 0,
 			"1 found no files for s3://b/p\n1 uploaded 0 (0 B) in 0.0 s\n"},
 		{{.found = 2, .waiting = 2, .scan_complete = 1}, 0,
