@@ -83,14 +83,18 @@ static void appoint_leader_locked(
 	batches->locked.under_way++;
 }
 
-/* Notes that a request has ended. If waiting writes may be sent now, the first of them leads the
- * next request, and its ticket is added to *woken, whose callers the caller of this function
- * wakes. */
+/* Notes that a request has ended. If waiting writes may be sent now, the first of them whose caller
+ * waits leads the next request, and its ticket is added to *woken, whose callers the caller of this
+ * function wakes. */
 static void end_request_locked(struct batches *batches, struct tickets *woken)
 {
+	struct ticket *first = batches->locked.waiting.first;
+
 	batches->locked.under_way--;
-	if (may_send_locked(batches))
-		appoint_leader_locked(batches, batches->locked.waiting.first, woken);
+	while (first && batch_ticket_of(first)->is_left)
+		first = first->next;
+	if (first && may_send_locked(batches))
+		appoint_leader_locked(batches, first, woken);
 }
 
 static void end_request(struct batches *batches)
@@ -354,6 +358,42 @@ static enum outcome await_outcome(struct batches *batches, struct batch_ticket *
 						: send_batch(batches, own);
 }
 
+/* Writes the ticket's statement. Returns false if it is too long, or out of memory. */
+static bool make_statement(struct batch_ticket *ticket, enum dynamodb_dialect dialect)
+{
+	const struct batch_write *write = ticket->write;
+	struct text *statement = &ticket->statement;
+
+	text_reset(statement);
+	if (write->what->item)
+		statement_insert(statement, write->db->table, write->key, write->what->item);
+	else
+		statement_update(statement, dialect, write->db->table, write->key, write->what);
+	return !statement->error;
+}
+
+static void queue_ticket(struct batches *batches, struct batch_ticket *own, bool is_left)
+{
+	own->ticket.since_ns = clock_boot_ns();
+	uv_mutex_lock(&batches->mutex);
+	own->is_left = is_left;
+	ticket_move(&own->ticket, &batches->locked.waiting, TICKET_WAITS);
+	uv_mutex_unlock(&batches->mutex);
+}
+
+/* Sends a batch if the ticket still waits and a request may be sent. Otherwise waits for the
+ * outcome. */
+static enum outcome lead_or_await(struct batches *batches, struct batch_ticket *own)
+{
+	uv_mutex_lock(&batches->mutex);
+	own->is_left = false;
+	const bool leads = own->ticket.state == TICKET_WAITS && may_send_locked(batches);
+	if (leads)
+		appoint_leader_locked(batches, &own->ticket, NULL);
+	uv_mutex_unlock(&batches->mutex);
+	return leads ? send_batch(batches, own) : await_outcome(batches, own);
+}
+
 enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const struct item_write *what, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
@@ -380,20 +420,38 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 		return outcome;
 	}
 	/* Otherwise the write waits as a statement, until one of the callers sends a batch. */
-	text_reset(&own->statement);
-	if (what->item)
-		statement_insert(&own->statement, db->table, key, what->item);
-	else
-		statement_update(
-			&own->statement, (enum dynamodb_dialect)dialect, db->table, key, what);
-	if (own->statement.error) /* too long, or out of memory */
+	if (!make_statement(own, (enum dynamodb_dialect)dialect))
 		return dynamodb_write_alone(&write);
-	own->ticket.since_ns = clock_boot_ns();
-	uv_mutex_lock(&batches->mutex);
-	ticket_move(&own->ticket, &batches->locked.waiting, TICKET_WAITS);
-	const bool leads = may_send_locked(batches);
-	if (leads)
-		appoint_leader_locked(batches, &own->ticket, NULL);
-	uv_mutex_unlock(&batches->mutex);
-	return leads ? send_batch(batches, own) : await_outcome(batches, own);
+	queue_ticket(batches, own, false);
+	return lead_or_await(batches, own);
+}
+
+void dynamodb_begin_write(struct store_conn *conn, struct item_key key,
+	const struct item_write *what, const struct call_limits *limits)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct batch_ticket *begun = &db->begun;
+	const int dialect = atomic_load(&db->db->batches.dialect);
+
+	db->begun_write = (struct batch_write){
+		.db = db, .key = key, .what = what, .limits = limits ? limits : &no_limits};
+	begun->write = &db->begun_write;
+	begun->is_queued = dialect != DIALECT_NONE && may_be_batched(begun->write) &&
+			   make_statement(begun, (enum dynamodb_dialect)dialect);
+	if (begun->is_queued)
+		queue_ticket(&db->db->batches, begun, true);
+}
+
+enum outcome dynamodb_end_write(
+	struct store_conn *conn, struct item *ret, struct problem *ret_problem)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct batch_write *write = &db->begun_write;
+
+	write->ret = ret;
+	write->ret_problem = ret_problem;
+	if (!db->begun.is_queued)
+		return dynamodb_write(
+			conn, write->key, write->what, write->limits, ret, ret_problem);
+	return lead_or_await(&db->db->batches, &db->begun);
 }

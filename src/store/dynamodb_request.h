@@ -83,6 +83,9 @@ struct batch_write {
 /* A caller's place in the queue. */
 struct batch_ticket {
 	struct ticket ticket;
+	/* It waits, but its caller does not yet (dynamodb_begin_write()), so it cannot lead. */
+	bool is_left;
+	bool is_queued; /* of a write that was begun: otherwise dynamodb_end_write() sends it */
 	const struct batch_write *write;
 	struct text statement; /* its memory is reused for the next write */
 	size_t number;         /* index of the statement in the request */
@@ -111,6 +114,13 @@ void dynamodb_use_batches(struct store *store, const char *how);
 enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const struct item_write *what, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem);
+
+/* Implement store_ops.begin_write() and end_write(). A write that may be batched waits from the
+ * beginning, and any request takes it along. Otherwise only the end sends it. */
+void dynamodb_begin_write(struct store_conn *conn, struct item_key key,
+	const struct item_write *what, const struct call_limits *limits);
+enum outcome dynamodb_end_write(
+	struct store_conn *conn, struct item *ret, struct problem *ret_problem);
 
 enum dynamodb_kind {
 	DYNAMODB_PUT,
@@ -145,7 +155,8 @@ struct dynamodb_conn {
 	 * placeholder. Both objects are added at the end of the body. */
 	struct text names, values;
 	unsigned n_placeholders;
-	struct batch_ticket ticket;
+	struct batch_ticket ticket, begun; /* `begun` is for dynamodb_begin_write() */
+	struct batch_write begun_write;
 };
 struct dynamodb_conn *dynamodb_conn_of(struct store_conn *conn);
 

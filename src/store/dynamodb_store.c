@@ -337,11 +337,13 @@ static int conn_new(struct store *store, struct store_conn **ret)
 	if (!db)
 		return -ENOMEM;
 	wakeup_init(&db->ticket.ticket.wakeup);
+	wakeup_init(&db->begun.ticket.wakeup);
 	db->conn.store = store;
 	db->db = (struct dynamodb *)store;
 	db->table = &db->db->table;
 	db->body = db->names = db->values = TEXT(BODY_MAX_BYTES);
 	db->ticket.statement = TEXT(BATCH_MAX_BYTES);
+	db->begun.statement = TEXT(BATCH_MAX_BYTES);
 	*ret = &db->conn;
 	return 0;
 }
@@ -354,7 +356,9 @@ static void conn_free(struct store_conn *conn)
 	text_clear(&db->names);
 	text_clear(&db->values);
 	wakeup_clear(&db->ticket.ticket.wakeup);
+	wakeup_clear(&db->begun.ticket.wakeup);
 	text_clear(&db->ticket.statement);
+	text_clear(&db->begun.statement);
 	free(conn);
 }
 
@@ -386,6 +390,8 @@ static const struct store_ops dynamodb_ops = {
 	.conn_new = conn_new,
 	.conn_free = conn_free,
 	.write = dynamodb_write,
+	.begin_write = dynamodb_begin_write,
+	.end_write = dynamodb_end_write,
 	.get = dynamodb_get,
 	.get_many = get_many,
 	.query = query,

@@ -63,10 +63,13 @@ struct sqlite_store {
 struct sqlite_ticket {
 	struct ticket ticket;
 	struct items_op op;
+	const struct call_limits *limits;
+	bool is_given_up; /* its limits were over before it was queued */
+	bool is_held;     /* it is queued together with the next one of the connection */
 };
 struct sqlite_conn {
 	struct store_conn conn;
-	struct sqlite_ticket ticket;
+	struct sqlite_ticket ticket, begun; /* `begun` is for begin_write() */
 };
 
 static struct sqlite_store *store_of(const struct store *store)
@@ -77,6 +80,11 @@ static struct sqlite_store *store_of(const struct store *store)
 static struct sqlite_ticket *ticket_of(struct store_conn *conn)
 {
 	return &((struct sqlite_conn *)conn)->ticket;
+}
+
+static struct sqlite_ticket *begun_of(struct store_conn *conn)
+{
+	return &((struct sqlite_conn *)conn)->begun;
 }
 
 static struct items_op *op_of(struct ticket *ticket)
@@ -253,19 +261,35 @@ static void run_thread(void *arg)
 	}
 }
 
-/* Queues a ticket and waits for its answer. Returns false if the limits ended before the thread had
- * begun with it. Then the ticket was withdrawn, and nothing was applied. */
+static void queue_locked(struct sqlite_store *store, struct ticket *ticket)
+{
+	ticket->since_ns = clock_boot_ns();
+	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
+}
+
+/* Queues a ticket of the connection, and before it the one that is held. Both come under one mutex,
+ * so that the thread performs them in one transaction. */
+static void queue_ticket(struct store_conn *conn, struct sqlite_ticket *ticket)
+{
+	struct sqlite_store *store = store_of(conn->store);
+	struct sqlite_ticket *begun = begun_of(conn);
+
+	uv_mutex_lock(&store->mutex);
+	if (!store->locked.waiting.n) /* otherwise the thread is awake, or being woken */
+		uv_cond_signal(&store->work);
+	if (begun->is_held)
+		queue_locked(store, &begun->ticket);
+	if (ticket != begun)
+		queue_locked(store, &ticket->ticket);
+	uv_mutex_unlock(&store->mutex);
+	begun->is_held = false;
+}
+
+/* Waits for the answer to a ticket in the queue. Returns false if the limits ended before the
+ * thread had begun with it. Then the ticket was withdrawn, and nothing was applied. */
 static bool await_answer(
 	struct sqlite_store *store, struct ticket *ticket, const struct call_limits *limits)
 {
-	if (limits_are_over(limits))
-		return false;
-	uv_mutex_lock(&store->mutex);
-	ticket->since_ns = clock_boot_ns();
-	if (!store->locked.waiting.n) /* otherwise the thread is awake, or being woken */
-		uv_cond_signal(&store->work);
-	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
-	uv_mutex_unlock(&store->mutex);
 	/* The body of the loop runs once the limits have ended. A ticket that the thread has taken
 	 * can be withdrawn only if the thread puts it back into the queue because another process
 	 * has locked the file. So withdrawing is tried every LOOK_NS until the ticket is
@@ -285,18 +309,24 @@ static bool await_answer(
 	return true;
 }
 
-/* Has the thread perform a copy of the op, in the connection's ticket. The copy gets the results;
- * the caller frees its rows. */
-static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
-	const struct call_limits *limits, struct problem *ret_problem)
+/* Prepares a ticket for a copy of the op. */
+static void prepare_ticket(struct sqlite_store *store, struct sqlite_ticket *ticket,
+	const struct items_op *wanted, const struct call_limits *limits)
 {
-	struct sqlite_store *store = store_of(conn->store);
-	struct items_op *op = &ticket_of(conn)->op;
+	ticket->op = *wanted;
+	ticket->op.rows = TEXT(ROWS_BYTES);
+	ticket->limits = limits ? limits : &no_limits;
+	ticket->is_given_up = limits_are_over(ticket->limits);
+	atomic_fetch_add_explicit(&store->counts[wanted->kind], 1, memory_order_relaxed);
+}
 
-	*op = *wanted;
-	op->rows = TEXT(ROWS_BYTES);
-	atomic_fetch_add_explicit(&store->counts[op->kind], 1, memory_order_relaxed);
-	if (!await_answer(store, &ticket_of(conn)->ticket, limits ? limits : &no_limits)) {
+/* Waits until the ticket's op was performed. The op has the results; the caller frees its rows. */
+static enum outcome await_ticket(
+	struct sqlite_store *store, struct sqlite_ticket *ticket, struct problem *ret_problem)
+{
+	struct items_op *op = &ticket->op;
+
+	if (ticket->is_given_up || !await_answer(store, &ticket->ticket, ticket->limits)) {
 		op->outcome = OUTCOME_ABANDONED;
 		problem_set(&op->problem, "%s: stopped before the mark store had answered",
 			store->name);
@@ -309,13 +339,26 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 	return op->outcome;
 }
 
-/* Performs an op that yields at most one item: the result of a get, the present item of a refused
- * write, or the new one of a write that `shows`. */
-static enum outcome perform_single(struct store_conn *conn, const struct items_op *wanted,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+/* Has the thread perform a copy of the op, in the connection's ticket. The copy gets the results;
+ * the caller frees its rows. */
+static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
+	const struct call_limits *limits, struct problem *ret_problem)
 {
-	enum outcome outcome = perform(conn, wanted, limits, ret_problem);
-	struct text *rows = &ticket_of(conn)->op.rows;
+	struct sqlite_ticket *ticket = ticket_of(conn);
+
+	prepare_ticket(store_of(conn->store), ticket, wanted, limits);
+	if (!ticket->is_given_up)
+		queue_ticket(conn, ticket);
+	return await_ticket(store_of(conn->store), ticket, ret_problem);
+}
+
+/* Moves the item of an op that yields at most one to *ret: the result of a get, the present item of
+ * a refused write, or the new one of a write that `shows`. Returns the outcome of the op, or that
+ * of reading the item. */
+static enum outcome take_single(
+	struct items_op *op, enum outcome outcome, struct item *ret, struct problem *ret_problem)
+{
+	struct text *rows = &op->rows;
 
 	if (rows->len && ret) {
 		const char *at = rows->data;
@@ -356,19 +399,47 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 }
 
 /* All four kinds of writes are performed alike, but counted apart. */
+static struct items_op op_of_write(struct item_key key, const struct item_write *write)
+{
+	const bool takes = write->or_absent || write->shows;
+
+	return (struct items_op){.kind = write->item      ? ITEMS_PUT
+					 : write->removes ? ITEMS_DELETE
+					 : takes          ? ITEMS_TAKE
+							  : ITEMS_UPDATE,
+		.key = key,
+		.write = write};
+}
+
+static void begin_write(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits)
+{
+	const struct items_op op = op_of_write(key, write);
+	struct sqlite_ticket *begun = begun_of(conn);
+
+	prepare_ticket(store_of(conn->store), begun, &op, limits);
+	begun->is_held = !begun->is_given_up;
+}
+
+static enum outcome end_write(
+	struct store_conn *conn, struct item *ret, struct problem *ret_problem)
+{
+	struct sqlite_ticket *begun = begun_of(conn);
+
+	if (begun->is_held)
+		queue_ticket(conn, begun);
+	return take_single(&begun->op, await_ticket(store_of(conn->store), begun, ret_problem), ret,
+		ret_problem);
+}
+
 static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
-	const bool takes = write->or_absent || write->shows;
-	const struct items_op op = {.kind = write->item      ? ITEMS_PUT
-					    : write->removes ? ITEMS_DELETE
-					    : takes          ? ITEMS_TAKE
-							     : ITEMS_UPDATE,
-		.key = key,
-		.write = write};
+	const struct items_op op = op_of_write(key, write);
+	const enum outcome outcome = perform(conn, &op, limits, ret_problem);
 
-	return perform_single(conn, &op, limits, ret, ret_problem);
+	return take_single(&ticket_of(conn)->op, outcome, ret, ret_problem);
 }
 
 /* Every read of an SQLite file is consistent, whether or not that is requested. */
@@ -377,7 +448,9 @@ static enum outcome get(struct store_conn *conn, struct item_key key, enum consi
 {
 	const struct items_op op = {.kind = ITEMS_GET, .key = key};
 
-	return perform_single(conn, &op, limits, ret, ret_problem);
+	const enum outcome outcome = perform(conn, &op, limits, ret_problem);
+
+	return take_single(&ticket_of(conn)->op, outcome, ret, ret_problem);
 }
 
 static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
@@ -428,6 +501,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 	if (!conn)
 		return -ENOMEM;
 	wakeup_init(&conn->ticket.ticket.wakeup);
+	wakeup_init(&conn->begun.ticket.wakeup);
 	conn->conn.store = store;
 	*ret = &conn->conn;
 	return 0;
@@ -436,6 +510,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 static void conn_free(struct store_conn *conn)
 {
 	wakeup_clear(&ticket_of(conn)->ticket.wakeup);
+	wakeup_clear(&begun_of(conn)->ticket.wakeup);
 	free(conn);
 }
 
@@ -472,6 +547,8 @@ static const struct store_ops sqlite_ops = {
 	.conn_new = conn_new,
 	.conn_free = conn_free,
 	.write = write_item,
+	.begin_write = begin_write,
+	.end_write = end_write,
 	.get = get,
 	.get_many = get_many,
 	.query = query,

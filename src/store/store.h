@@ -48,6 +48,14 @@ struct store_ops {
 	enum outcome (*write)(struct store_conn *conn, struct item_key key,
 		const struct item_write *write, const struct call_limits *limits, struct item *ret,
 		struct problem *ret_problem);
+	/* Two halves of `write`: begin_write() hands the write in, and end_write() waits for its
+	 * outcome. Between them all of it is borrowed, and the connection may do anything but begin
+	 * a second write. The next write of the connection takes it along, so that its caller waits
+	 * for two writes at once. NULL in a store without marks. */
+	void (*begin_write)(struct store_conn *conn, struct item_key key,
+		const struct item_write *write, const struct call_limits *limits);
+	enum outcome (*end_write)(
+		struct store_conn *conn, struct item *ret, struct problem *ret_problem);
 	/* ABSENT if there is no such item. */
 	enum outcome (*get)(struct store_conn *conn, struct item_key key,
 		enum consistency consistency, const struct call_limits *limits, struct item *ret,

@@ -123,7 +123,36 @@ static void *take_all(void *arg)
 	return NULL;
 }
 
-static void one_takes_over(struct scene *scene)
+/* As take_all(), but each write of an even key is begun before that of the next key, and ended
+ * after it. */
+static void *take_pairs(void *arg)
+{
+	struct part *part = arg;
+	const struct store_ops *ops = part->conn->store->ops;
+	const struct condition as_seen = {"claim", CONDITION_EQUALS, VALUE_STRING, "seen"};
+	const struct change change = {"claim", VALUE_STRING, part->id};
+	const struct item_write take = {
+		.changes = &change, .n_changes = 1, .conditions = &as_seen, .n_conditions = 1};
+	struct item present = {0};
+	struct problem problem;
+
+	for (size_t i = 0; i + 1 < KEYS; i += 2) {
+		char first[16], second[16];
+		snprintf(first, sizeof first, "%zu", i);
+		snprintf(second, sizeof second, "%zu", i + 1);
+		ops->begin_write(part->conn, key_of(part->scene, first), &take, &no_limits);
+		enum outcome o = ops->write(part->conn, key_of(part->scene, second), &take,
+			&no_limits, &present, &problem);
+		note(part, i + 1, o, &present);
+		item_clear(&present);
+		o = ops->end_write(part->conn, &present, &problem);
+		note(part, i, o, &present);
+		item_clear(&present);
+	}
+	return NULL;
+}
+
+static void takes_over(struct scene *scene, void *(*take)(void *arg))
 {
 	struct item item = item_of("claim", "seen"), present = {0};
 
@@ -132,10 +161,21 @@ static void one_takes_over(struct scene *scene)
 		snprintf(sk, sizeof sk, "%zu", i);
 		CHECK_OUTCOME(put_absent(scene, sk, &item, &present), OUTCOME_OK);
 	}
-	struct part *parts = run_parts(scene, take_all);
+	struct part *parts = run_parts(scene, take);
 	check_winners(parts);
 	free(parts);
 	item_clear(&item);
+}
+
+static void one_takes_over(struct scene *scene)
+{
+	takes_over(scene, take_all);
+}
+
+static void two_writes_and_one_wait(struct scene *scene)
+{
+	if (scene->store->ops->begin_write) /* a store with marks */
+		takes_over(scene, take_pairs);
 }
 
 /* Adds one to "count" when it is still what was read. */
@@ -223,6 +263,7 @@ static void settings_agree(struct scene *scene)
 const struct store_case thread_cases[] = {
 	{"one_winner", one_winner},
 	{"one_takes_over", one_takes_over},
+	{"two_writes_and_one_wait", two_writes_and_one_wait},
 	{"no_lost_update", no_lost_update},
 	{"settings_agree", settings_agree},
 	{0},

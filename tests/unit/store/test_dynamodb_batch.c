@@ -271,6 +271,61 @@ static void test_next_write(void)
 	end(&f);
 }
 
+/* A write that was begun leaves with the next one of its caller, and has an outcome of its own. If
+ * there is no next one, it is sent at its end. */
+static void test_begun(void)
+{
+	static const struct {
+		const char *dialect;
+		bool has_next;
+		const char *replies[4];
+		const char *sent;
+	} rows[] = {
+		{"lists", true, {ANSWERS(DONE "," REFUSED), ITEM}, "B G"},
+		{"lists", false, {ERROR("400", "ConditionalCheckFailedException"), ITEM}, "U G"},
+		{"none", true, {OK, ERROR("400", "ConditionalCheckFailedException"), ITEM},
+			"U U G"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct fixture f;
+		struct item item = {0};
+		if (!begin(&f, rows[i].replies))
+			return;
+		dynamodb_use_batches(f.store, rows[i].dialect);
+		dynamodb_begin_write(f.conn, (struct item_key){"p", "begun"}, &update, NULL);
+		if (rows[i].has_next)
+			CHECK_INT(write_own(&f, &update, NULL, NULL), OUTCOME_OK);
+		bool good = CHECK_INT(
+			dynamodb_end_write(f.conn, &item, &f.aws.problem), OUTCOME_REFUSED);
+		good &= CHECK_STRING(item_string(&item, "claim"), "x");
+		good &= check_sent(&f, rows[i].sent);
+		good &= CHECK_INT(batches_of(&f)->locked.under_way, 0);
+		if (!good)
+			fprintf(stderr, "\tbegun %zu: %s\n", i, f.aws.problem.text);
+		item_clear(&item);
+		end(&f);
+	}
+}
+
+/* A request that ends appoints no leader whose caller does not wait yet. */
+static void test_left_tickets_do_not_lead(void)
+{
+	for (int is_left = 0; is_left < 2; is_left++) {
+		static const char *const replies[] = {OK, NULL};
+		struct fixture f;
+		if (!begin(&f, replies))
+			return;
+		dynamodb_use_batches(f.store, "lists");
+		add_waiting(&f, 0, "a", BATCH_MAX_BYTES); /* it does not fit into the request */
+		f.others[0].is_left = is_left;
+		CHECK_INT(write_own(&f, &update, NULL, NULL), OUTCOME_OK);
+		check_sent(&f, "U");
+		CHECK_INT(f.others[0].ticket.state, is_left ? TICKET_WAITS : TICKET_LEADS);
+		CHECK_INT(batches_of(&f)->locked.under_way, is_left ? 0 : 1);
+		end(&f);
+	}
+}
+
 /* --- which writes a request takes along */
 
 /* No item is twice in one request, and no request is larger than a server takes. */
@@ -493,6 +548,8 @@ int main(void)
 	test_batches();
 	test_refused_without_an_item();
 	test_next_write();
+	test_begun();
+	test_left_tickets_do_not_lead();
 	test_what_fits();
 	test_how_many();
 	test_given_up();
