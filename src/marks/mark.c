@@ -320,6 +320,18 @@ static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 	return mark;
 }
 
+/* Reads the present mark of a write with this outcome, as write_mark() does. Clears the item. */
+static enum outcome read_present(
+	enum outcome o, struct item *present, struct mark *ret_seen, struct problem *ret_problem)
+{
+	if (ret_seen)
+		*ret_seen = (struct mark){0};
+	if (o == OUTCOME_REFUSED && ret_seen && mark_from_item(present, ret_seen))
+		o = outcome_no_memory(ret_problem);
+	item_clear(present);
+	return o;
+}
+
 /* Performs a write of a mark. If it is refused, *ret_seen is the present mark, the caller's to
  * clear. Otherwise *ret_seen is an absent mark. ret_seen may be NULL. */
 static enum outcome write_mark(const struct mark_ref *ref, const struct row_write *write,
@@ -327,14 +339,9 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 {
 	char partition[PARTITION_MAX];
 	struct item present = {0};
-	enum outcome o = row_perform(ref->conn, mark_key(ref->space, ref->key, partition), write,
-		&ref->limits, &present, ret_problem);
-	if (ret_seen)
-		*ret_seen = (struct mark){0};
-	if (o == OUTCOME_REFUSED && ret_seen && mark_from_item(&present, ret_seen))
-		o = outcome_no_memory(ret_problem);
-	item_clear(&present);
-	return o;
+	const enum outcome o = row_perform(ref->conn, mark_key(ref->space, ref->key, partition),
+		write, &ref->limits, &present, ret_problem);
+	return read_present(o, &present, ret_seen, ret_problem);
 }
 
 /* Whether a mark is the one that this claim has written. It is checked after a refusal, since any
@@ -354,45 +361,84 @@ static void take_seen(struct claim *claim, struct mark *seen)
 	*seen = (struct mark){0};
 }
 
-enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
-	struct mark *ret_seen, struct problem *ret_problem)
+/* Makes the write that claims the mark, and the claim and the mark that it is about. */
+static void make_claim(const struct mark_ref *ref, const struct mark *seen, struct claim *claim,
+	struct mark *mark, struct row_write *write)
 {
-	struct claim claim = {.taken_over = seen->state != MARK_ABSENT};
-	random_id(claim.id);
-	struct mark mark = own_mark(ref, claim.id);
-	mark.tries = seen->tries + 1;
-	mark.at_s = changed_at_s(ref);
-	mark.source = mark.claim_source = (char *)(uintptr_t)ref->source; /* borrowed */
-	memcpy(claim.suffix, mark.claim_suffix, sizeof claim.suffix);
-	struct row_write write = {.kind = claim.taken_over ? ROW_UPDATES : ROW_PUTS,
+	*claim = (struct claim){.taken_over = seen->state != MARK_ABSENT};
+	random_id(claim->id);
+	*mark = own_mark(ref, claim->id);
+	mark->tries = seen->tries + 1;
+	mark->at_s = changed_at_s(ref);
+	mark->source = mark->claim_source = (char *)(uintptr_t)ref->source; /* borrowed */
+	memcpy(claim->suffix, mark->claim_suffix, sizeof claim->suffix);
+	*write = (struct row_write){.kind = claim->taken_over ? ROW_UPDATES : ROW_PUTS,
 		.may_sync_later = ref->may_sync_later};
 	/* If the mark has a source, an object under its key may have come from there. */
 	const unsigned source = seen->source ? CLAIM_SOURCE : SOURCE;
 	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
-	const unsigned suffix = *mark.claim_suffix || *seen->claim_suffix ? CLAIM_SUFFIX : 0;
-	row_set(&write, &mark_table, STATE | OWNER | source | suffix | TRIES | AT, &mark);
-	if (claim.taken_over) {
+	const unsigned suffix = *mark->claim_suffix || *seen->claim_suffix ? CLAIM_SUFFIX : 0;
+	row_set(write, &mark_table, STATE | OWNER | source | suffix | TRIES | AT, mark);
+	if (claim->taken_over) {
 		/* Otherwise time to live would remove the claim by the expiry of a forgotten
 		 * mark. */
-		row_unset(&write, &mark_table,
+		row_unset(write, &mark_table,
 			seen->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
 		/* Session and claim alone do not show all that may have happened since *seen was
 		 * read. The mark may have become done, so the state is compared, too. Its session
 		 * may have recorded an upload, so the upload id is compared: without the id, this
 		 * run would neither resume nor abort that upload. */
-		row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, seen);
+		row_expect(write, &mark_table, STATE | OWNER | UPLOAD_ID, seen);
 	} else {
-		row_expect_test(&write, "pk", CONDITION_ABSENT);
+		row_expect_test(write, "pk", CONDITION_ABSENT);
 	}
-	enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);
-	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {
-		mark_clear(ret_seen);
-		o = OUTCOME_OK;
-	}
+}
+
+/* Returns the outcome of a claim by that of its write: a refusal by our own mark is none. */
+static enum outcome claimed(const struct mark_ref *ref, const struct claim *claim, enum outcome o,
+	struct mark *ret_seen)
+{
+	if (o != OUTCOME_REFUSED || !is_our_mark(ref, claim->id, ret_seen))
+		return o;
+	mark_clear(ret_seen);
+	return OUTCOME_OK;
+}
+
+enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
+	struct mark *ret_seen, struct problem *ret_problem)
+{
+	struct claim claim;
+	struct mark mark;
+	struct row_write write;
+	make_claim(ref, seen, &claim, &mark, &write);
+	const enum outcome o =
+		claimed(ref, &claim, write_mark(ref, &write, ret_seen, ret_problem), ret_seen);
 	if (o == OUTCOME_OK) {
 		take_seen(&claim, seen);
 		*ret = claim;
 	}
+	return o;
+}
+
+void mark_begin_claim(const struct mark_ref *ref, struct mark_claiming *ret)
+{
+	const struct mark absent = {0};
+	ret->ref = *ref;
+	make_claim(&ret->ref, &absent, &ret->claim, &ret->mark, &ret->write);
+	row_begin(ref->conn, mark_key(ref->space, ref->key, ret->partition), &ret->write,
+		&ret->ref.limits, &ret->request);
+}
+
+enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
+	struct mark *ret_seen, struct problem *ret_problem)
+{
+	struct store_conn *conn = claiming->ref.conn;
+	struct item present = {0};
+	const enum outcome written = conn->store->ops->end_write(conn, &present, ret_problem);
+	const enum outcome o = claimed(&claiming->ref, &claiming->claim,
+		read_present(written, &present, ret_seen, ret_problem), ret_seen);
+	if (o == OUTCOME_OK)
+		*ret = claiming->claim;
 	return o;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/random.h"
 #include "base/text.h"
+#include "marks/row.h"
 #include "marks/store_settings.h"
 #include "s3/s3.h"
 #include "store/store.h"
@@ -219,6 +220,19 @@ void claim_clear(struct claim *claim);
  * ours, and *seen was moved into ret->before and ret->upload. REFUSED: *ret_seen, which must be
  * another struct than *seen, is the present mark. */
 enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
+	struct mark *ret_seen, struct problem *ret_problem);
+/* Two halves of mark_claim() for a mark that is absent: the second one waits for the outcome. The
+ * claim under way must not be moved between them, and borrows what `ref` points to. */
+struct mark_claiming {
+	struct mark_ref ref;
+	struct claim claim;
+	struct mark mark;
+	char partition[PARTITION_MAX];
+	struct row_write write;
+	struct row_request request;
+};
+void mark_begin_claim(const struct mark_ref *ref, struct mark_claiming *ret);
+enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* As mark_claim() for a dry run: changes *seen and *ret, but writes nothing. */
 void mark_suppose_claim(struct mark *seen, struct claim *ret);

@@ -223,23 +223,23 @@ void row_expect_test(struct row_write *write, const char *attribute, enum condit
 
 /* A put has an item in place of changes. The item borrows the values of the changes. A change
  * without a value is skipped there. */
-enum outcome row_perform(struct store_conn *conn, struct item_key key,
-	const struct row_write *write, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem)
+static void make_request(const struct row_write *write, struct row_request *ret)
 {
 	const bool puts = write->kind == ROW_PUTS;
-	struct attribute attributes[sizeof write->changes / sizeof *write->changes];
-	struct item item = {.attributes = attributes};
+	_Static_assert(sizeof ret->attributes / sizeof *ret->attributes ==
+			       sizeof write->changes / sizeof *write->changes,
+		"a put has room for each change");
+	ret->item = (struct item){.attributes = ret->attributes};
 	for (size_t i = 0; puts && i < write->n_changes; i++) {
 		const struct change *change = &write->changes[i];
 		if (change->value)
-			attributes[item.count++] =
+			ret->attributes[ret->item.count++] =
 				(struct attribute){.name = (char *)(uintptr_t)change->name,
 					.value = (char *)(uintptr_t)change->value,
 					.n = change_bytes(change),
 					.type = change->type};
 	}
-	const struct item_write one = {.item = puts ? &item : NULL,
+	ret->write = (struct item_write){.item = puts ? &ret->item : NULL,
 		.changes = write->changes,
 		.n_changes = puts ? 0 : write->n_changes,
 		.conditions = write->conditions,
@@ -247,5 +247,20 @@ enum outcome row_perform(struct store_conn *conn, struct item_key key,
 		.removes = write->kind == ROW_REMOVES,
 		.or_absent = write->kind == ROW_MAKES,
 		.may_sync_later = write->may_sync_later};
-	return conn->store->ops->write(conn, key, &one, limits, ret, ret_problem);
+}
+
+enum outcome row_perform(struct store_conn *conn, struct item_key key,
+	const struct row_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	struct row_request request;
+	make_request(write, &request);
+	return conn->store->ops->write(conn, key, &request.write, limits, ret, ret_problem);
+}
+
+void row_begin(struct store_conn *conn, struct item_key key, const struct row_write *write,
+	const struct call_limits *limits, struct row_request *ret_request)
+{
+	make_request(write, ret_request);
+	conn->store->ops->begin_write(conn, key, &ret_request->write, limits);
 }

@@ -83,3 +83,12 @@ void row_expect_test(struct row_write *write, const char *attribute, enum condit
 enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	const struct row_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem);
+/* A write of a row in the terms of the store. It must not be copied. */
+struct row_request {
+	struct attribute attributes[32]; /* as many as row_write.changes */
+	struct item item;
+	struct item_write write;
+};
+/* Begins the write, as store_ops.begin_write() does. The request is borrowed until the end. */
+void row_begin(struct store_conn *conn, struct item_key key, const struct row_write *write,
+	const struct call_limits *limits, struct row_request *ret_request);

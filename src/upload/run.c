@@ -280,6 +280,16 @@ bool run_wait_for_lease(struct run *run)
 	return true;
 }
 
+static bool abandons_at_once(void *arg)
+{
+	return true;
+}
+
+bool run_has_lease(struct run *run)
+{
+	return session_wait_for_lease(run->session, abandons_at_once, NULL);
+}
+
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
 	const struct call_limits *limits, struct problem *problem)
 {

@@ -172,6 +172,8 @@ void run_ask_to_stop(struct run *run);
 /* Waits until enough of the lease is left to begin something new. Returns false if the run ends
  * before that. While it waits, nothing moves. */
 bool run_wait_for_lease(struct run *run);
+/* Whether run_wait_for_lease() would return true at once. */
+bool run_has_lease(struct run *run);
 
 /* Calls s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go
  * on. Outcomes other than these and OK say nothing about the bucket. */

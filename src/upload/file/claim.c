@@ -411,7 +411,11 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	 * would then be the earlier version again, and done according to the mark, although its
 	 * object was replaced. */
 	ref.may_sync_later = file->seen_mark.state != MARK_DONE;
-	const enum outcome o = mark_claim(&ref, &file->seen_mark, &file->claim, &present, &problem);
+	const enum outcome o =
+		file->claiming
+			? mark_end_claim(file->claiming, &file->claim, &present, &problem)
+			: mark_claim(&ref, &file->seen_mark, &file->claim, &present, &problem);
+	file->claiming = NULL;
 	if (o == OUTCOME_OK) {
 		if (file->candidate->opens_block) /* the other files of its block wait for this */
 			queue_release_block(worker->run->queue, file->candidate);

@@ -89,6 +89,7 @@ struct file {
 		       1];     /* checksum of those parts' checksums, as in struct version */
 	struct mark seen_mark; /* the mark as last seen while it was not ours */
 	struct claim claim;    /* claim of the mark, after CLAIM */
+	struct mark_claiming *claiming; /* its claim is handed in (ahead.h); NULL: it is not */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaced_etag[S3_ETAG_MAX + 1];

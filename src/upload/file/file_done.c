@@ -4,6 +4,7 @@
 #include "upload/file/file_done.h"
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/file/ahead.h"
 #include "upload/file/multipart.h"
 #include "upload/file/worker.h"
 #include "upload/run_manifest.h"
@@ -216,6 +217,8 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		step = check_first_object(worker, file);
 	if (step != STEP_NEXT)
 		return step;
+	if (!worker->run->dry)
+		take_ahead(worker);
 	/* was_marked_done is set before the mark is written. If the reply to that write is lost, a
 	 * later turn finds the mark done, and sees by was_marked_done that this run did it:
 	 * file_was_done_here(). */

@@ -53,6 +53,18 @@ static void set_step(struct file *file, enum step answer)
 		steps[from].others & MAY(file->step));
 }
 
+/* Waits for a claim that was handed in, and has become useless. If it is written, the mark stays
+ * claimed, as after every file that is under way when the run ends. */
+static void drop_claim(struct file *file)
+{
+	struct claim unused;
+	struct mark present;
+	struct problem problem;
+	mark_end_claim(file->claiming, &unused, &present, &problem);
+	mark_clear(&present);
+	file->claiming = NULL;
+}
+
 /* Goes on after this answer: performs the steps of the file until its turn ends. At the end of the
  * turn the file is removed if it is due, and freed. A file whose parts are in the queue, or that
  * was put aside, is not freed, since others own it then. */
@@ -67,6 +79,8 @@ static void run_turn(struct worker *worker, struct file *file, enum step step)
 		step = STEP_OVER;
 	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
+	if (file->claiming) /* the run has ended before CLAIM */
+		drop_claim(file);
 	const bool has_ended = step >= STEP_SETTLED && step <= STEP_PROVEN;
 	if ((step == STEP_IN_S3 || step == STEP_PROVEN) && worker->options->removes &&
 		!file->candidate->may_grow)
@@ -109,6 +123,17 @@ static enum step leave_block(struct worker *worker, struct file *file)
 	return file_later(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
 }
 
+/* Goes on with the file that was taken ahead. */
+static void go_on_with_next(struct worker *worker)
+{
+	struct file *file = worker->next.file;
+	worker->next.file = NULL;
+	worker->read_ns = worker->next.read_ns;
+	if (file->candidate) /* otherwise it is in the queue again */
+		worker_begin_turn(worker, file->candidate);
+	run_turn(worker, file, worker->next.answer);
+}
+
 /* Begins the turn of a file, and brings it to its end. Takes the candidate.
  *
  * If the scan's thread or came_back_check() has seen a mark, it is read again here, consistently,
@@ -148,18 +173,25 @@ void worker_run(struct worker *worker)
 	for (;;) {
 		if (run_is_stopping(run)) /* the main thread would do this a moment later */
 			queue_enter(run->queue, QUEUE_CLOSED);
-		queue_take(run->queue, &task);
+		if (worker->next.is_taken)
+			task = worker->next.task;
+		else
+			queue_take(run->queue, &task);
+		worker->next.is_taken = false;
 		if (task.kind == TASK_END || task.kind == TASK_RETIRE)
 			break;
 		worker->read_ns = 0;
 		/* The number of bytes that the task reads: a large one is lent a large buffer. */
-		const uint64_t bytes = task.kind == TASK_FILE   ? task.file->size
+		const uint64_t bytes = worker->next.file        ? worker->next.file->state.size
+				       : task.kind == TASK_FILE ? task.file->size
 				       : task.kind == TASK_PART ? run->options.part_bytes
 								: 0;
 		if (bytes > READER_OWN_BYTES)
 			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
 		liveness_sign(&run->liveness, 1);
-		if (task.kind == TASK_FILE) {
+		if (worker->next.file) {
+			go_on_with_next(worker);
+		} else if (task.kind == TASK_FILE) {
 			begin_turn(worker, task.file);
 		} else if (task.kind == TASK_PART) {
 			struct file *file = NULL;
@@ -175,6 +207,7 @@ void worker_run(struct worker *worker)
 			refusals_settle(worker, AFTER_A_TASK);
 		buffers_take_back(&run->bodies.buffers, &worker->reader);
 		task.read_ns = worker->read_ns;
+		task.has_follower = worker->next.is_taken;
 		queue_done(run->queue, &task);
 	}
 	if (task.kind == TASK_END) /* after TASK_RETIRE, other workers still exist */

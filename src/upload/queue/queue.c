@@ -53,7 +53,7 @@ struct queue {
 		struct turns turns; /* the tasks that may be begun */
 		struct idle_worker
 			*idle;        /* workers without a task; the last one that came is first */
-		unsigned busy;        /* tasks handed out and not done */
+		unsigned busy;        /* workers that have a task */
 		unsigned retiring;    /* workers that are to end */
 		bool has_seen_others; /* other uploaders were seen at work in the files of this run
 				       */
@@ -290,6 +290,16 @@ static void take_all_due(struct queue *queue, struct block *block, uint64_t now_
 	}
 }
 
+/* Notes that a worker has this task. */
+static void note_taken(struct queue *queue, struct task *task)
+{
+	if (task->kind == TASK_FILE) {
+		task->block = task->file->opens_block ? task->file->block : 0;
+		queue->locked.n_files--;
+	}
+	uv_cond_signal(&queue->room);
+}
+
 /* Opens blocks while few small files are ready, and takes the next task for a worker. A block that
  * came back becomes the task itself, so that the worker reads its marks again. Otherwise the task
  * is a file or a part. Returns false if there is no task. */
@@ -314,12 +324,9 @@ static bool take_task(struct queue *queue, struct task *ret)
 			queue->locked.n_files -= block->n;
 	} else if (!turns_take(&queue->locked.turns, ret)) {
 		return false;
-	} else if (ret->kind == TASK_FILE) {
-		ret->block = ret->file->opens_block ? ret->file->block : 0;
-		queue->locked.n_files--;
 	}
+	note_taken(queue, ret);
 	queue->locked.busy++;
-	uv_cond_signal(&queue->room);
 	return true;
 }
 
@@ -454,12 +461,28 @@ void queue_take(struct queue *queue, struct task *ret)
 	uv_cond_destroy(&self.woken);
 }
 
+bool queue_take_ahead(struct queue *queue, struct task *ret)
+{
+	uv_mutex_lock(&queue->mutex);
+	const struct candidate *next = turns_next_small(&queue->locked.turns);
+	const bool takes = next && next->mark_state == MARK_ABSENT && !next->may_be_taken &&
+			   queue->locked.phase != QUEUE_CLOSED && !queue->locked.retiring &&
+			   queue->locked.busy <= queue->locked.turns.workers &&
+			   !wants_block(queue, clock_boot_ns());
+	if (takes) {
+		turns_take(&queue->locked.turns, ret);
+		note_taken(queue, ret);
+	}
+	uv_mutex_unlock(&queue->mutex);
+	return takes;
+}
+
 void queue_done(struct queue *queue, const struct task *task)
 {
 	struct queue_seen *seen = &queue->locked.seen;
 	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->opens;
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.busy--;
+	queue->locked.busy -= !task->has_follower;
 	queue->locked.checking -= task->kind == TASK_CHECK;
 	turns_done(&queue->locked.turns, task);
 	if (is_small) {

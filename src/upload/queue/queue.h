@@ -122,8 +122,9 @@ struct task {
 	bool is_large;  /* it counts among the large bodies under way */
 	bool opens;     /* it begins a multipart upload */
 	unsigned block; /* if its file opens a block: the serial number of that block; else 0 */
-	/* The worker sets this for queue_done(). */
-	uint64_t read_ns; /* how long the file was read */
+	/* The worker sets these for queue_done(). */
+	uint64_t read_ns;  /* how long the file was read */
+	bool has_follower; /* the worker has a task from queue_take_ahead() */
 };
 
 /* Files in the order in which they came. */
@@ -172,6 +173,8 @@ void turns_open(struct turns *turns, struct parts *parts, unsigned n);
 void turns_give_up(struct turns *turns, struct parts *parts);
 /* Takes out the next file or part. Returns false if there is none whose turn has come. */
 bool turns_take(struct turns *turns, struct task *ret);
+/* The small file that turns_take() would find; NULL if that is another task or none. */
+const struct candidate *turns_next_small(const struct turns *turns);
 /* Whether turns_take() would find one. */
 bool turns_has(const struct turns *turns);
 /* Whether anything large is under way or waits. */
@@ -229,6 +232,10 @@ void queue_release_due(struct queue *queue, struct queue_seen *ret);
  * END and RETIRE has to be ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
+/* Takes a further task without waiting, for a worker that is about to end its present one. Returns
+ * false if the next task is not a small file without a mark, or if the worker might have to
+ * retire. */
+bool queue_take_ahead(struct queue *queue, struct task *ret);
 /* Takes back files of one block that may be begun now, since their marks were read again. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Takes back files that are to be begun again, but not before a given time (clock_boot_ns()). They

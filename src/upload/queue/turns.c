@@ -177,6 +177,11 @@ static size_t next_turn(const struct turns *turns)
 	return lines[LINE_SMALL].n ? LINE_SMALL : NEXT_NONE;
 }
 
+const struct candidate *turns_next_small(const struct turns *turns)
+{
+	return next_turn(turns) == LINE_SMALL ? turns->lines[LINE_SMALL].first : NULL;
+}
+
 bool turns_has(const struct turns *turns)
 {
 	return next_turn(turns) != NEXT_NONE;

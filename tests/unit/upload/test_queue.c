@@ -392,6 +392,62 @@ static void test_threads(void)
 	queue_free(queue);
 }
 
+/* Which tasks a worker gets while it has one. It gets no second one with a mark, and the queue has
+ * not ended before both are done. */
+static void test_ahead(void)
+{
+	static const struct {
+		const char *name;
+		bool is_marked, may_be_taken, is_large, is_closed, retires;
+		unsigned level;
+		bool is_taken;
+	} rows[] = {
+		{"the next one", .level = 8, .is_taken = true},
+		{"at the level", .level = 1, .is_taken = true},
+		{"above the level", .level = 0},
+		{"with a mark", .is_marked = true, .level = 8},
+		{"another uploader may have it", .may_be_taken = true, .level = 8},
+		{"a large one", .is_large = true, .level = 8},
+		{"the queue is closed", .is_closed = true, .level = 8},
+		{"a worker has to end", .retires = true, .level = 8},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct queue *queue;
+		struct task first, ahead = {0}, last;
+		struct candidate *files[2] = {candidate(1), candidate(2)};
+		CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+		if (rows[i].is_large)
+			files[1]->size = S3ONCE_SMALL_BYTES_MAX + 1;
+		if (rows[i].is_marked)
+			files[1]->mark_state = MARK_DONE;
+		CHECK(queue_add(queue, files, 2));
+		queue_enter(queue, QUEUE_COMPLETE);
+		queue_take(queue, &first);
+		queue_release_block(queue, first.file);
+		files[1]->may_be_taken = rows[i].may_be_taken;
+		queue_set_level(queue, rows[i].level, 0);
+		if (rows[i].is_closed)
+			queue_enter(queue, QUEUE_CLOSED);
+		if (rows[i].retires)
+			queue_retire(queue, 1);
+		bool good = CHECK(queue_take_ahead(queue, &ahead) == rows[i].is_taken);
+		first.has_follower = rows[i].is_taken;
+		end_file(queue, &first);
+		if (rows[i].is_taken) {
+			struct queue_seen seen;
+			good &= CHECK(ahead.file == files[1]);
+			queue_release_due(queue, &seen);
+			good &= CHECK(!seen.is_idle);
+			end_file(queue, &ahead);
+			queue_take(queue, &last);
+			good &= CHECK_INT(last.kind, TASK_END);
+		}
+		if (!good)
+			fprintf(stderr, "\t%s\n", rows[i].name);
+		queue_free(queue);
+	}
+}
+
 int main(void)
 {
 	test_files();
@@ -405,6 +461,7 @@ int main(void)
 	test_parts();
 	test_every_end_of_an_upload();
 	test_close_leaves_parts();
+	test_ahead();
 	test_threads();
 	return check_result();
 }

@@ -1,6 +1,7 @@
 /* One worker and the files that it takes one after the other: what one of them leaves behind is
  * nothing to the next one, and all is counted that was begun. */
 #include "base/clock.h"
+#include "base/text.h"
 #include "steps.h"
 
 #define FILES 3 /* a, b and k */
@@ -136,8 +137,105 @@ static void test_row(const struct row *row)
 	steps_end(&steps);
 }
 
+/* The writes to the marks of files: C claims, D says done, B begins a claim and E ends it. */
+static struct {
+	struct store_ops ops; /* of the store, with those that are seen here */
+	const struct store_ops *real;
+	struct run *ends; /* this run ends as soon as one file is done */
+	struct text said;
+} seen;
+
+static bool is_of_file(struct item_key key)
+{
+	return key.sk && strlen(key.sk) == 1 && key.sk[0] != '-';
+}
+
+static enum outcome see_write(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	const enum outcome o = seen.real->write(conn, key, write, limits, ret, ret_problem);
+	if (is_of_file(key))
+		text_addf(&seen.said, "%c%s ", write->item ? 'C' : 'D', key.sk);
+	if (is_of_file(key) && !write->item && seen.ends)
+		run_fail(seen.ends, PROBLEM("as the test wants"));
+	return o;
+}
+
+static void see_begin(struct store_conn *conn, struct item_key key, const struct item_write *write,
+	const struct call_limits *limits)
+{
+	seen.real->begin_write(conn, key, write, limits);
+	text_addf(&seen.said, "B%s ", key.sk);
+}
+
+static enum outcome see_end(struct store_conn *conn, struct item *ret, struct problem *ret_problem)
+{
+	text_add(&seen.said, "E ");
+	return seen.real->end_write(conn, ret, ret_problem);
+}
+
+/* The claim of the next file is handed in before a file is marked done. A run that ends meanwhile
+ * waits for it, too. */
+static void test_claims_ahead(void)
+{
+	static const struct {
+		const char *name;
+		bool removes, ends;
+		unsigned uploaded;
+		const char *said;
+	} cases[] = {
+		{"all are stored", .uploaded = 3, .said = "Ca Bb Da E Bk Db E Dk "},
+		{"files that are removed", .removes = true, .uploaded = 3,
+			.said = "Ca Da Cb Db Ck Dk "},
+		{"the run ends", .ends = true, .uploaded = 1, .said = "Ca Bb Da E "},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct script_step script[6];
+		struct steps steps;
+		const bool removes = cases[i].removes;
+		for (size_t n = 0; n < 6; n++)
+			script[n] = (struct script_step){
+				removes && n % 2 ? SHOWN : STORED, .close = true};
+		if (!steps_make(&steps, "123456789", 9))
+			return;
+		add_file(&steps, "a");
+		add_file(&steps, "b");
+		steps.options.removes = removes;
+		steps.options.remove_even = S3ONCE_REMOVE_FOREIGN;
+		if (!steps_begin_run(&steps, script, 6))
+			return;
+		struct run *run = steps.run;
+		s3_set_support(run->s3, S3_PUT_CONDITION, S3_YES);
+		feed_all_files(&steps);
+		seen.real = run->store->ops;
+		seen.ops = *seen.real;
+		seen.ops.write = see_write;
+		seen.ops.begin_write = see_begin;
+		seen.ops.end_write = see_end;
+		seen.ends = cases[i].ends ? run : NULL;
+		seen.said = TEXT(200);
+		run->store->ops = &seen.ops;
+		steps.worker = worker_new(run);
+		worker_run(steps.worker);
+		run->store->ops = seen.real;
+		const struct s3once_counts counts = report_get_counts(&run->report);
+		bool good = CHECK_STRING(text_string(&seen.said), cases[i].said);
+		good &= CHECK_INT(counts.uploaded, cases[i].uploaded);
+		good &= CHECK_INT(counts.in_flight, 0);
+		good &= CHECK_INT(atomic_load(&run->liveness.tasks), 0);
+		text_clear(&seen.said);
+		for (struct candidate *c; (c = queue_pop_file(run->queue)); free(c))
+			good &= CHECK(cases[i].ends);
+		if (!good)
+			fprintf(stderr, "\t%s\n", cases[i].name);
+		steps_end(&steps);
+	}
+}
+
 int main(void)
 {
+	test_claims_ahead();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		test_row(&rows[i]);
 	return check_result();
