@@ -13,13 +13,13 @@ BUGS = {
         "enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
     ),
     "take-over-without-state": (
-        "row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, seen);",
-        "row_expect(&write, &mark_table, OWNER | UPLOAD_ID, seen);",
+        "row_expect(write, &mark_table, STATE | OWNER | UPLOAD_ID, seen);",
+        "row_expect(write, &mark_table, OWNER | UPLOAD_ID, seen);",
     ),
     "take-over-keeps-the-claim": (  # a take-over draws no id of its own
-        "mark.tries = seen->tries + 1;",
-        "if (*seen->claim)\n\t\tmemcpy(claim.id, seen->claim, sizeof claim.id);\n\tmemcpy(mark.claim, claim.id, sizeof mark.claim);\n"
-        "\tmark.tries = seen->tries + 1;",
+        "mark->tries = seen->tries + 1;",
+        "if (*seen->claim)\n\t\tmemcpy(claim->id, seen->claim, sizeof claim->id);\n\tmemcpy(mark->claim, claim->id, sizeof mark->claim);\n"
+        "\tmark->tries = seen->tries + 1;",
     ),
     "take-over-at-once": (  # a claim counts as stale whatever its session does
         "if (over) return STEP_NEXT; const bool waits",
