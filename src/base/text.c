@@ -10,8 +10,8 @@
 
 #define CHANGES_MAX 2 /* names that differ by more changes than this are not alike */
 
-/* Returns the Levenshtein distance of two names if it is at most `most`, and otherwise any number
- * greater than `most`. */
+/* Returns the Levenshtein distance of two names if it is at most `max_distance`, and otherwise any
+ * number greater than `max_distance`. */
 static unsigned distance(const char *a, const char *b, unsigned max_distance)
 {
 	for (; *a && *a == *b; a++)

@@ -54,7 +54,7 @@ bool text_is_blank(char c);
  * white space. */
 char *text_trim(char *s);
 /* Reads a number that consists of decimal digits. Returns false, and leaves *ret as it is, if `s`
- * is NULL or not such a number, or if the number is more than `most`. */
+ * is NULL or not such a number, or if the number is more than `max`. */
 bool decimal_read(const char *s, uint64_t max, uint64_t *ret);
 
 /* Whether n bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */

@@ -89,7 +89,7 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 	const struct problem *problem)
 {
 	struct report_file about = file_about(file);
-	if (event == S3ONCE_EVENT_WAITING) { /* refuse_opened() in file_open.c has one reason */
+	if (event == S3ONCE_EVENT_WAITING) { /* check_opened() in file_open.c has one reason */
 		about.wait = S3ONCE_WAIT_YOUNG;
 		about.mtime_ns = file->mtime_ns;
 	}
