@@ -18,8 +18,9 @@
  * files of other uploaders. */
 #define IDLE_TICK_MS 100
 #define IDLE_TICKS   20
-/* Descriptors of a worker: a file, and connections to S3 and DynamoDB. */
-#define DESCRIPTORS_EACH   3
+/* Descriptors of a worker: its file and the next one, which it opens ahead, and connections to S3
+ * and DynamoDB. */
+#define DESCRIPTORS_EACH   4
 #define DESCRIPTORS_OTHERS 64 /* other descriptors: directories of the scan, marks, libraries */
 
 /* All workers, with their stacks and connections, may take this many times options.memory_bytes. */

@@ -168,7 +168,8 @@ static void test_options_reach_the_scan(void)
 	lists(&(struct s3once_options){.min_age_ms = 3600000}, "f:a f:big f:d/x l:ln w:young ");
 	lists(&(struct s3once_options){.min_age_ms = 3600000, .final = 1},
 		"f:a f:big f:d/x l:ln f:young ");
-	lists(&(struct s3once_options){.rules = no_a, .n_rules = 1}, "x:a f:big f:d/x l:ln f:young ");
+	lists(&(struct s3once_options){.rules = no_a, .n_rules = 1},
+		"x:a f:big f:d/x l:ln f:young ");
 	lists(&(struct s3once_options){.files_from = path_of("names", list)}, "f:d/x ");
 	lists(&(struct s3once_options){.folders = folders, .n_folders = 1}, "f:d/x ");
 	lists(&(struct s3once_options){.key_template = "t-{name}"},
