@@ -84,9 +84,9 @@ def test_what_fails_is_tried_again_at_the_end(stage, service):
     for number in range(10):
         stage.write(f"f{number}", 10)
     kind = {"s3": "PutObject", "dynamodb": "UpdateItem:done"}[service]
-    rule = {"s3": stage.s3, "dynamodb": stage.dynamodb}[service].add(faults.answer(500, "InternalError"), kind, times=12)
+    rule = {"s3": stage.s3, "dynamodb": stage.dynamodb}[service].add(faults.answer(500, "InternalError"), kind, times=6)
     result = stage.push("--give-up-after", "1m", "--json", concurrency=4, attempts=2)
-    assert result.code == 0 and rule.fired == 12, result
+    assert result.code == 0 and rule.fired == 6, result
     again = [event for event in result.events if event["event"] == "retry"]
     assert again and all("will be retried later" in event["text"] for event in again)
 
@@ -95,6 +95,6 @@ def test_giving_up(stage):
     stage.write("f", 10)
     rule = stage.s3.add(faults.answer(503, "SlowDown"), "PutObject", times=None)
     begun = time.monotonic()
-    result = stage.push("--give-up-after", "4s", attempts=1)
+    result = stage.push("--give-up-after", "4s", "--request-timeout", "4s", attempts=1)
     assert result.code == 3 and "slow down; nothing has moved for" in result.err and rule.fired >= 2, result
     assert time.monotonic() - begun > 4

@@ -79,7 +79,7 @@ static const char *const sql[STATEMENTS] = {
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[NOTE_ONCE] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
-	[ELSEWHERE] = ("SELECT directory || '/' || family, directory = ?2 FROM logs"
+	[ELSEWHERE] = ("SELECT directory || '/' || family FROM logs"
 		       " WHERE (directory, family) <> (?2, ?3) AND scope = ?1 AND file = ?4"),
 };
 /* clang-format on */
@@ -277,6 +277,18 @@ bool log_rows_note_once(
 	return change_row(rows, NOTE_ONCE, &ignored) == 0;
 }
 
+/* Whether the log at this path lies in the folder of the family, whose name may begin with folders
+ * of its directory. */
+static bool is_in_folder(const char *path, const struct log_family_name *family)
+{
+	struct text own = TEXT(8192);
+	text_addf(&own, "%s/%s", family->directory, family->family);
+	const size_t n = (size_t)(path_name(text_string(&own)) - text_string(&own));
+	const bool is_there = strncmp(path, text_string(&own), n) == 0 && !strchr(path + n, '/');
+	text_clear(&own);
+	return is_there;
+}
+
 bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
 	const struct file_identity *file, struct problem *ret_problem)
 {
@@ -285,18 +297,18 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 	sqlite3_bind_blob(s, 4, file->bytes, (int)file->n, SQLITE_STATIC);
 	/* An error counts as no row. log_rows_keep() then refuses a second row of the file. */
 	const bool is_elsewhere = sqlite3_step(s) == SQLITE_ROW;
-	if (is_elsewhere && sqlite3_column_int(s, 1))
+	const char *path = is_elsewhere ? column_string(s, 0) : "";
+	if (is_elsewhere && is_in_folder(path, family))
 		problem_set(ret_problem,
 			"is known as a log of %s: it is a hard link, or was renamed, and its name has "
 			"no form in which rotated logs are known (rotation-names.md): rename it, for "
 			"example to %s.1, or exclude it",
-			quote(column_string(s, 0)).text,
-			quote(path_name(column_string(s, 0))).text);
+			quote(path).text, quote(path_name(path)).text);
 	else if (is_elsewhere)
 		problem_set(ret_problem,
 			"is known as a log of %s: it was moved, or is a hard link; logs that grow "
 			"have to stay in their folder: move it back, or exclude it",
-			quote(column_string(s, 0)).text);
+			quote(path).text);
 	sqlite3_reset(s);
 	return is_elsewhere;
 }

@@ -160,6 +160,7 @@ static void test_order_and_edges(void)
 static void test_elsewhere(void)
 {
 	static const struct log_family_name other = {"/var/log/old", "app.log"},
+					    below = {"/var/log", "old/app.log"},
 					    renamed = {"/var/log", "app.log-night"};
 	struct log_rows *rows = open_as(SCOPE, 100, false), *elsewhere = open_as("b/q", 100, false);
 	struct log_row row = row_of("abc", 10), stranger = row_of("def", 10);
@@ -170,6 +171,8 @@ static void test_elsewhere(void)
 	CHECK(!log_rows_are_elsewhere(elsewhere, &other, &row.identity, &problem));
 	CHECK_STRING(problem.text, "");
 	CHECK(log_rows_are_elsewhere(rows, &other, &row.identity, &problem));
+	CHECK(strstr(problem.text, "is known as a log of /var/log/app.log: it was moved") != NULL);
+	CHECK(log_rows_are_elsewhere(rows, &below, &row.identity, &problem));
 	CHECK(strstr(problem.text, "is known as a log of /var/log/app.log: it was moved") != NULL);
 	CHECK(log_rows_are_elsewhere(rows, &renamed, &row.identity, &problem));
 	CHECK(strstr(problem.text, "is known as a log of /var/log/app.log: it is a hard link, or "
