@@ -262,7 +262,7 @@ BESIDE = [
     ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Doptimization=1", "-Db_ndebug=false")),
     ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS), simulation("check", 1, worlds=WORLDS // 10))),
     ("tests of the simulation", False, lambda: pytest("clang", ORDINARY, where=("tests/sim", "-n2"))),
-    ("source: shape", True, lambda: executables("shape")),
+    ("source: shape", True, lambda: executables("shape", but=() if FULL else ("gcc-analyzer",))),
     ("model of the protocol", False, models),
     *([("simulation: worlds by libFuzzer", False, fuzzed_worlds)] if FULL else []),
 ]
