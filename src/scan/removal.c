@@ -187,7 +187,7 @@ static bool still_has_name(int directory_fd, const char *name, const struct stat
 }
 
 /* Returns REMOVAL_DONE if the file may be removed: under its name is still the proven file, and no
- * rule keeps it. Otherwise it returns REMOVAL_KEPT or REMOVAL_FAILED with a sentence. */
+ * rule keeps it. Otherwise it returns REMOVAL_KEPT, NEVER or FAILED with a sentence. */
 static enum removal_end check_file(
 	const struct removal *removal, bool is_being_written, struct problem *ret)
 {
@@ -208,7 +208,7 @@ static enum removal_end check_file(
 		return problem_error(
 			ret, REMOVAL_KEPT, "its name is gone, or is another file's by now");
 	if (file.st_nlink > 1 && !removal->linked)
-		return problem_error(ret, REMOVAL_KEPT,
+		return problem_error(ret, REMOVAL_NEVER,
 			"it has other names (hard links); --remove-even linked removes this one");
 	if (removal->foreign)
 		return REMOVAL_DONE;
@@ -217,7 +217,7 @@ static enum removal_end check_file(
 			ret, REMOVAL_FAILED, "its folder cannot be looked at: %s", strerror(errno));
 	if (file.st_uid == folder.st_uid || file.st_uid == removal->owner)
 		return REMOVAL_DONE;
-	return problem_error(ret, REMOVAL_KEPT,
+	return problem_error(ret, REMOVAL_NEVER,
 		"it belongs to another user than its folder and the SOURCE do; "
 		"--remove-even foreign removes it all the same");
 }

@@ -33,15 +33,17 @@ struct removal {
 };
 
 enum removal_end {
-	REMOVAL_DONE, /* the file is removed or moved; from removal_check(): it would be */
-	REMOVAL_KEPT, /* it stays: it is no longer the proven file, `linked`, `open` or `foreign`
-			 would be needed, or another run puts files back there */
+	REMOVAL_DONE,  /* the file is removed or moved; from removal_check(): it would be */
+	REMOVAL_KEPT,  /* it stays for now: it is no longer the proven file, `open` would be needed,
+			  or another run puts files back there */
+	REMOVAL_NEVER, /* it stays, and later runs will not remove it either: `linked` or `foreign`
+			  would be needed */
 	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
 			   unless the sentence names another one */
 };
 
 /* Finds out whether removal_run() would remove the file, as far as that shows without changing
- * anything. KEPT and FAILED come with a sentence without the file's name. Thread-safe. */
+ * anything. KEPT, NEVER and FAILED come with a sentence without the file's name. Thread-safe. */
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem);
 /* Removes or moves the file. Sentences as in removal_check(). Thread-safe. */
 enum removal_end removal_run(const struct removal *removal, struct problem *ret_problem);

@@ -75,6 +75,7 @@ struct run {
 	 * before that. */
 	atomic_bool bucket_answers;
 	atomic_bool reported_sources; /* claim.c has reported that two sources replace each other */
+	atomic_bool reported_never;   /* remove.c has reported that a file is never removed */
 	atomic_bool reported_foreign; /* look.c has reported that objects of others are replaced */
 	atomic_bool reported_hidden;  /* look.c has reported that S3 does not show objects */
 	struct stored_seen {

@@ -220,6 +220,9 @@ def test_kept_by_a_rule_and_removed_by_its_option(s3once, target, marks, tmp_pat
     (event,) = told(run, "kept")
     assert run.code == 0 and words in event["text"] and f"--remove-even {kind} removes" in event["text"].replace(" all the same", " removes"), run
     assert files(tree) == {"a"}
+    # A file that is open for writing goes later by itself; the others never do, and are a warning.
+    run = s3once("push", tree, target, "--delete-after", "-q")
+    assert run.code == 0 and ("warning: " in run.err and "stays in this run and in later ones" in run.err and words in run.err) == (kind != "open"), run
     run = s3once("push", tree, target, "--delete-after", "--remove-even", kind, "--json")
     assert run.code == 0 and counts(run, "removed") == {"removed": 1} and files(tree) == set(), run
     if writer is not None:

@@ -20,12 +20,19 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	const struct done_object *object, const struct problem *problem)
 {
 	struct run *run = worker->run;
-	const enum s3once_event_type event = end == REMOVAL_KEPT          ? S3ONCE_EVENT_KEPT
+	const bool stays = end == REMOVAL_KEPT || end == REMOVAL_NEVER;
+	const enum s3once_event_type event = stays                        ? S3ONCE_EVENT_KEPT
 					     : end != REMOVAL_DONE        ? S3ONCE_EVENT_NOT_REMOVED
 					     : run->dry                   ? S3ONCE_EVENT_REMOVABLE
 					     : run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
 									  : S3ONCE_EVENT_REMOVED;
 	report_done_object(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
+	/* Without a warning, a disk would fill up with files that were to be removed. */
+	if (end == REMOVAL_NEVER && !atomic_exchange(&run->reported_never, true))
+		report_run(&run->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s is due for removal and stays in this run and in later ones, and "
+				"perhaps further files do: %s",
+				quote(file->candidate->path).text, problem->text));
 }
 
 /* Waits until the file's last change is QUIET_NS ago. Returns false if the run ends before that, or
@@ -70,7 +77,7 @@ static void remove_proven(struct worker *worker, struct file *file, const struct
 		if (done == PROOF_YES)
 			end = run->dry ? removal_check(removal, &problem)
 				       : removal_run(removal, &problem);
-		else if (removal_check(removal, &changed) == REMOVAL_KEPT)
+		else if (removal_check(removal, &changed) > REMOVAL_DONE)
 			end = REMOVAL_KEPT;
 		else {
 			end = REMOVAL_FAILED;
