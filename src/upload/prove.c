@@ -59,7 +59,7 @@ static enum proof prove_candidate(
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	enum proof done = prove_done_now(worker, file, CONTENT_UNREAD, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
-	if (done == PROOF_YES && body_unchanged(fd, &file->state) < 0) {
+	if (done == PROOF_YES && body_check_unchanged(fd, &file->state) < 0) {
 		problem_set(&problem, "it changed while it was read");
 		done = PROOF_UNKNOWN;
 	} else if (done == PROOF_NO && uploaded_as == UPLOADED_PERHAPS_IN_PIECES) {

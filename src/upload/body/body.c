@@ -34,7 +34,7 @@ int body_digest(
 	return error;
 }
 
-int body_unchanged(int fd, const struct file_state *state)
+int body_check_unchanged(int fd, const struct file_state *state)
 {
 	struct file_state now;
 	struct statx fresh;
@@ -63,7 +63,8 @@ long body_next(void *arg, void *buffer, size_t n)
 		return body->error = (int)got;
 	/* If these are the last bytes of the body, they are not handed over yet. Without them the
 	 * body cannot become an object, so now the file is checked for changes. */
-	const int error = (uint64_t)got == left ? body_unchanged(body->range.fd, &body->state) : 0;
+	const int error =
+		(uint64_t)got == left ? body_check_unchanged(body->range.fd, &body->state) : 0;
 	if (error)
 		return body->error = error;
 	body->at += (uint64_t)got;

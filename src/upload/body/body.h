@@ -49,7 +49,7 @@ int body_rewind(void *body, uint64_t offset);
 
 /* Returns 0 if an open file is still in this state, -ESTALE if it has changed, or the error of
  * fstat. */
-int body_unchanged(int fd, const struct file_state *state);
+int body_check_unchanged(int fd, const struct file_state *state);
 
 /* Each worker has a small buffer of its own. For a task it is lent a larger one, as long as all
  * larger buffers together fit into the allowed memory. Without a larger one the worker still works,

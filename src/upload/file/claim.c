@@ -252,7 +252,7 @@ static enum step handle_done(struct worker *worker, struct file *file)
 			return STEP_OVER;
 		/* If the file has changed, the bytes may come from two versions, and prove
 		 * nothing. */
-		const int error = body_unchanged(file->fd, &file->state);
+		const int error = body_check_unchanged(file->fd, &file->state);
 		if (error)
 			return file_read_error(worker, file, error);
 		if (done == PROOF_UNKNOWN)

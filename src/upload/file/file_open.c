@@ -221,7 +221,7 @@ static enum step check_opened(struct worker *worker, struct file *file)
 	/* Files of /proc and /sys have size 0 whatever they contain. A file that has grown since it
 	 * was opened is not refused here: the step that reads it notices that. */
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
-		body_unchanged(file->fd, &file->state) == 0)
+		body_check_unchanged(file->fd, &file->state) == 0)
 		return file_fail(worker, file,
 			PROBLEM("has size 0 but is not empty, as files of the kernel do (/proc, "
 				"/sys): copy it to a file, or exclude it"));
@@ -287,7 +287,7 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
 	const int error = range_digest(worker, NULL, kinds, range, ret);
-	return error ? error : body_unchanged(file->fd, &file->state);
+	return error ? error : body_check_unchanged(file->fd, &file->state);
 }
 
 enum step file_sum(

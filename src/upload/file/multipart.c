@@ -488,7 +488,7 @@ static int check_parts_unchanged(struct worker *worker, const struct multipart *
 	const struct file *file = multipart->file;
 	const struct sums *read =
 		multipart->input_sums ? multipart->input_sums : multipart->body_sums;
-	int error = body_unchanged(file->fd, &file->state);
+	int error = body_check_unchanged(file->fd, &file->state);
 	for (unsigned i = 0; file->must_reread && !error && i < file->plan.n_parts; i++) {
 		const struct range range = file_range(file, NULL, &file->plan, i);
 		error = payload_confirm(worker, file, &range, &read[i]);

@@ -94,7 +94,7 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	memcpy(buffer, bytes, n);
 	advance_body(payload, n);
 	if (body->at == payload->body_sums.bytes)
-		body->error = body_unchanged(body->range.fd, &body->state);
+		body->error = body_check_unchanged(body->range.fd, &body->state);
 	return body->error ? body->error : (long)n;
 }
 
@@ -215,7 +215,7 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	/* A body in memory that is sent again takes its bandwidth again. */
 	ret->http.may_send_again = ret->http.memory ? take_bandwidth : NULL;
 	/* The file must not have changed while it was read. */
-	return error ? error : body_unchanged(file->fd, &file->state);
+	return error ? error : body_check_unchanged(file->fd, &file->state);
 }
 
 int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
@@ -242,7 +242,7 @@ int payload_confirm(struct worker *worker, const struct file *file, const struct
 	reader->buffer_bytes = lent_bytes;
 	if (!error && !sums_equal(&again, first, (enum checksum)kind))
 		return -ESTALE;
-	return error ? error : body_unchanged(file->fd, &file->state);
+	return error ? error : body_check_unchanged(file->fd, &file->state);
 }
 
 int payload_find_error(struct worker *worker, const struct file *file,
