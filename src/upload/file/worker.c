@@ -42,10 +42,17 @@ static const struct {
 	[STEP_SEND] = {send_file, STEP_SEND, MAY(STEP_OPEN) | MAY(STEP_LOOK)},
 };
 
+/* Whether another worker may have the file after this answer, or have freed it. OVER counts as
+ * well: no step follows it. */
+static bool is_handed_on(enum step answer)
+{
+	return answer > STEP_PROVEN;
+}
+
 /* Sets the step that follows this answer of the present one. */
 static void set_step(struct file *file, enum step answer)
 {
-	if (answer > STEP_PROVEN) /* another worker may have freed the file */
+	if (is_handed_on(answer))
 		return;
 	const enum step from = file->step;
 	file->step = answer == STEP_NEXT ? steps[from].next : answer;
@@ -116,7 +123,8 @@ static bool was_taken(const struct worker *worker, const struct file *file)
 	       strcmp(seen->session, session_id(worker->run->session)) != 0;
 }
 
-/* Leaves the block of the file to the uploader that is at work there, and the file as well. */
+/* Another uploader is at work in the block of the file. Puts those files of the block that are not
+ * begun back into the queue, and this file as well, which comes back later. */
 static enum step leave_block(struct worker *worker, struct file *file)
 {
 	queue_put_back_block(worker->run->queue, file->candidate->block);
