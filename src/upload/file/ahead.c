@@ -5,11 +5,13 @@
 #include "base/clock.h"
 #include "upload/file/file_open.h"
 #include "upload/file/worker.h"
+#include <assert.h>
 
 void take_ahead(struct worker *worker)
 {
 	struct run *run = worker->run;
 	struct next_file *next = &worker->next;
+	assert(!next->is_taken); /* a task marks at most one file done */
 	if (worker->options->removes || run_is_stopping(run) || !run_has_lease(run) ||
 		!queue_take_ahead(run->queue, &next->task))
 		return;
