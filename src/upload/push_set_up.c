@@ -200,12 +200,14 @@ bool push_set_up(struct s3once_push *push)
 	push->is_set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
 			  run_files_open_move_to(&run->files, o, &problem) &&
 			  open_session(push, &problem) && run_manifest_open(run, &problem);
-	if (!push->is_set_up)
-		run_check_progress(run);
+	if (push->is_set_up)
+		return true;
+	/* If a request was given up since nothing has moved for too long, this reports that reason,
+	 * and the run is stopping. */
+	run_check_progress(run);
 	/* An end by a request to stop is no error. */
-	if (!push->is_set_up && !run_is_stopping(run))
+	if (!run_is_stopping(run))
 		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
-	if (!push->is_set_up)
-		atomic_store(&run->end.failed_setup, true);
-	return push->is_set_up;
+	atomic_store(&run->end.failed_setup, true);
+	return false;
 }
