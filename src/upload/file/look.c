@@ -50,8 +50,8 @@ static enum step mark_earlier(
 	 * the content can decide. */
 	if (version.size == file->state.size && version.mtime_ns == file->mtime_ns)
 		version.mtime_is_shared = true;
-	/* If a comparison gives another result in each round, the object may be judged so again and
-	 * again in this turn. */
+	/* If each comparison has another result, the object may be taken for an earlier version
+	 * again and again in this turn. So the number of restarts is limited. */
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
 			PROBLEM("the object in S3 is taken for an earlier version again and "
@@ -87,11 +87,14 @@ static enum step adopt_object(struct worker *worker, struct file *file, const st
 		is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }
 
+/* Fails a file whose object has the file's content according to its metadata, but was not proven to
+ * have it. So the object is neither adopted nor replaced. */
 static enum step fail_unproven(struct worker *worker, struct file *file, const char *key)
 {
 	return file_fail(worker, file,
 		PROBLEM("the object %s says that it has this content, and nothing shows that its "
-			"bytes are the ones that were sent; compare both, and remove one",
+			"bytes are the ones that were sent; compare it with the file, and remove "
+			"one of the two",
 			quote(key).text));
 }
 

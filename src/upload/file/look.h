@@ -19,9 +19,10 @@ enum look {
  * Returns SEND if the object is damaged, and OPEN if it is an earlier version. Returns NEXT if
  * the file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look why);
-/* Step 2, before a claim that is to replace the done version, whose etag is in file->replaced_etag.
- * Returns NEXT if that object is gone, is another one by now, or was uploaded by these marks.
- * Otherwise it stays: reports the file as changed, and returns SETTLED. */
+/* Step 2, before a claim that is to replace the object of the done version, whose etag is in
+ * file->replaced_etag. Returns NEXT if S3 holds no object under its key by now, or another one, or
+ * if these marks have uploaded the object. Otherwise the object stays: reports the file as changed,
+ * and returns SETTLED. */
 enum step look_whether_ours(struct worker *worker, struct file *file);
 /* Likewise right before a write whose condition the server may ignore, but does not read the file.
  * Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds another
