@@ -527,11 +527,13 @@ void run_job_end(
 		.waiting_since_s = counts.oldest_waiting_ns == INT64_MAX
 					   ? 0
 					   : counts.oldest_waiting_ns / (int64_t)NS_PER_S};
+	/* A key that only_updates, and has no row, is REFUSED: then the second key is tried, if
+	 * there is one. */
 	enum outcome o = OUTCOME_REFUSED;
 	const size_t n = make_job_keys(run, keys);
 	for (size_t i = 0; i < n && o == OUTCOME_REFUSED; i++)
 		o = job_row_end(conn, &keys[i], &end, &limits, &problem);
-	if (o == OUTCOME_REFUSED) /* make_job_keys() says why there is none */
+	if (o == OUTCOME_REFUSED) /* there is no row, and must not be: make_job_keys() */
 		o = OUTCOME_OK;
 	/* After SETUP this is only logged, since the reason was already reported. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {

@@ -117,7 +117,8 @@ bool run_grace_is_over(void *run);
  * call_limits.abandon. Each call counts as a sign of life of the worker. */
 bool run_poll_is_over(void *run);
 bool run_poll_is_stopping(void *run);
-/* As run_poll_is_over(), for calls after a read of a file. */
+/* As run_poll_is_over(), to be polled while a file is read. Each call also notes that this host is
+ * at work, so that the time of reading does not count as time without progress. */
 bool run_poll_while_reading(void *run);
 /* Whether tasks are under way and none has given a sign of life for give_up_after_ms, or for a
  * lease if that is longer. */

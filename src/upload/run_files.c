@@ -187,7 +187,7 @@ bool run_files_open_move_to(
 	if (!good)
 		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
 			quote(given).text, strerror(errno));
-	/* A failure of stat() is a problem that the scan reports. */
+	/* If the stat() of a SOURCE below fails, the scan reports that. */
 	for (size_t i = 0; good && i < o->n_sources; i++) {
 		const char *directory = scan_source_path(files->scan, i);
 		if (scan_source_is_directory(files->scan, i) && is_within(directory, path))

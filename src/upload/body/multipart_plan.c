@@ -5,7 +5,8 @@
 
 #define MIB (1ULL << 20)
 
-/* Returns the number of parts of this length, which has to fit an unsigned. */
+/* Returns the number of parts into which a file of this size is cut. The caller makes sure
+ * that it fits an unsigned. */
 static unsigned parts_of(uint64_t size, uint64_t part_bytes)
 {
 	return (unsigned)((size + part_bytes - 1) / part_bytes);

@@ -72,9 +72,11 @@ static int compare_wanted(const void *a, const void *b)
 	return compare_wanted_key(x, key);
 }
 
-/* Writes a key that is a little less than the given one: "ab/b~" for "ab/c", or else the key
- * without its last character. A listing that begins after it has the given key on its first page,
- * unless very many keys are in between. */
+/* Writes a key that sorts shortly before the given one. The last character becomes the one before
+ * it in ASCII, followed by '~': "ab/b~" for "ab/c". If the last character is '!' or less, DEL or
+ * not ASCII, or the result would be too long, the last character is dropped instead. A listing that
+ * begins after this key has the given key on its first page, unless very many keys are in
+ * between. */
 static void key_before(const char *key, char ret[static KEY_BYTES_MAX + 1])
 {
 	size_t n = strlen(key);

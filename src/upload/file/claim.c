@@ -243,7 +243,9 @@ static enum step handle_done(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
-	if (file_was_done_here(worker, file)) /* file_settle() reports what this run has done */
+	/* This run has uploaded or adopted the file in an earlier turn. file_settle() reports that
+	 * in place of SKIPPED. */
+	if (file_was_done_here(worker, file))
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (worker->options->compare_content) {
 		const enum proof done =

@@ -124,7 +124,9 @@ static enum proof check_object(struct worker *worker, const struct file *file,
 	if (is_same == PROOF_NO)
 		return not_done(
 			ret_problem, "S3 holds another object under its key than was uploaded");
-	/* For an object in parts, the reply to Complete may have had another etag. */
+	/* The mark of an object in parts may have the etag of the reply to Complete, and some
+	 * servers return another one later. If the latter is the MD5 of the file, the object is the
+	 * same. */
 	if (is_same == PROOF_YES ||
 		(proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object)))
 		return PROOF_YES;

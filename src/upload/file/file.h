@@ -75,8 +75,9 @@ struct file {
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;
 	struct plan plan; /* plan for the file itself, not for its compressed form */
-	/* The largest ranges of the file to try where compressed parts must have one length, since
-	 * larger ones did not fit into a part. 0: no limit. */
+	/* Some servers want all parts of an upload to have the same length. If the file is
+	 * compressed for such a server, and a range of it did not fit into a part of that length,
+	 * this is the largest range to try next. 0: no limit. */
 	uint64_t max_range_bytes;
 	/* checksums of the whole content of the open file; no kinds: not read yet */
 	struct sums content_sums;

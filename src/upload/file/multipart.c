@@ -486,12 +486,14 @@ static enum step handle_complete_outcome(struct worker *worker, struct multipart
 static int check_parts_unchanged(struct worker *worker, const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
-	const struct sums *read =
+	/* The checksums of the ranges of the file. If it is encoded, body_sums are those of the
+	 * encoded bytes. */
+	const struct sums *file_sums =
 		multipart->input_sums ? multipart->input_sums : multipart->body_sums;
 	int error = body_check_unchanged(file->fd, &file->state);
 	for (unsigned i = 0; file->must_reread && !error && i < file->plan.n_parts; i++) {
 		const struct range range = file_range(file, NULL, &file->plan, i);
-		error = payload_confirm(worker, file, &range, &read[i]);
+		error = payload_confirm(worker, file, &range, &file_sums[i]);
 	}
 	return error;
 }
