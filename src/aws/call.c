@@ -441,8 +441,9 @@ static struct verdict try_once(struct call_run *run)
 	struct service *service = run->conn->service;
 	const struct http_body *body = &run->call->body;
 	unsigned cuts; /* passed from pace_enter() to pace_leave() */
-	/* If some of the body may have left before, may_send_again() first waits until the body may
-	 * leave once more, as for bandwidth. false: that wait was given up. */
+	/* After an attempt that may have sent some of the body, may_send_again() waits until the
+	 * limit of bandwidth allows sending it once more. It returns false if that wait was given
+	 * up. */
 	if (run->has_sent && body->may_send_again && !body->may_send_again(body->arg))
 		return give_up(run);
 	if (must_end(run))

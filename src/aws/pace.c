@@ -38,9 +38,10 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 			uv_cond_signal(&pace->room); /* the higher limit has room for one more */
 		}
 	} else if (result == PACE_THROTTLED && cuts == atomic_load(&pace->cuts)) {
-		/* The limit was not lowered since this request began, so it is the first throttled
-		 * one of those that are under way together. A limit above their number would slow
-		 * nothing, so no more than that number is cut. */
+		/* The limit was not lowered since this request began. So this is the first
+		 * throttled reply among the requests that are under way together, and it alone
+		 * lowers the limit for all of them. A limit above their number slows nothing, so
+		 * the cut starts from the smaller of the two. */
 		const double under_way = pace->locked.in_flight + 1;
 		*limit = (*limit < under_way ? *limit : under_way) * CUT;
 		*limit = *limit > 1 ? *limit : 1;

@@ -70,6 +70,8 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 			sizeof set.secret - 1},
 		{"AWS_SESSION_TOKEN", "session token", session_token, true, SIZE_MAX},
 	};
+	/* The access key may be empty in a reply of STS, which is a flaw. The callers have refused
+	 * an empty secret, and the session token may be missing. */
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		const char *value = parts[i].value;
 		const char *flaw = i == 0 || (value && *value)
@@ -190,8 +192,9 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 	return error;
 }
 
-#define REPLY_MAX_BYTES   (256U << 10)
-#define ANSWERED_ATTEMPTS 3    /* the fewest attempts while the service answers with errors */
+#define REPLY_MAX_BYTES (256U << 10)
+/* If the service answers with errors, it gets at least this many attempts. */
+#define ANSWERED_ATTEMPTS 3
 #define PAUSE_MS          200U /* the longest first pause; each further one is twice as long */
 
 static bool is_stopped(void *arg)
