@@ -28,7 +28,7 @@ bool same_file(const char *a, const char *b);
 
 /* Temporary files without a name: their content is gone when they are closed.
  *
- * Makes such a file in this folder, which only this user may read and write. If the file system
+ * Makes such a file in this folder. Only this user may read and write the file. If the file system
  * cannot make a file without a name, the file has one for an instant. Returns its descriptor, which
  * the caller closes, or -errno. Thread-safe. */
 int unnamed_file(const char *folder);
