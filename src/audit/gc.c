@@ -65,7 +65,7 @@ static enum chore choose_chore(const struct collect_options *options, const stru
 }
 
 /* One upload that is aborted while gc holds the claim of its mark. */
-struct abortion {
+struct upload_abort {
 	struct subject *subject;
 	struct claim claim;
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the key of the upload */
@@ -92,7 +92,7 @@ enum abort_choice { ABORT_ALLOWED, ABORT_FORBIDDEN, ABORT_UNKNOWN };
  * have become this object, since on some servers the abort then damages the object. That is
  * possible if the object has the size of the file, and is not the done version of the mark. The
  * size of a compressed upload is unknown, so any size counts. */
-static enum abort_choice choose_abort(struct abortion *a)
+static enum abort_choice choose_abort(struct upload_abort *a)
 {
 	const struct s3_target target = {.key = a->object};
 	struct s3_object now = {0};
@@ -114,7 +114,7 @@ static int count_part(void *arg, const struct s3_part *part)
 }
 
 /* Counts the parts of the upload. OK: S3 has the upload. NO_UPLOAD: the upload is gone. */
-static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
+static enum outcome list_uploaded_parts(struct upload_abort *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
 	*ret_parts = 0;
@@ -124,7 +124,7 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 
 /* Aborts the upload, up to ABORTS_MAX times, until S3 lists no part of it. Returns whether the
  * upload is gone. If not, a->problem has a sentence. */
-static bool abort_until_gone(struct abortion *a)
+static bool abort_until_gone(struct upload_abort *a)
 {
 	const struct subject *subject = a->subject;
 	unsigned parts;
@@ -156,7 +156,7 @@ static bool abort_until_gone(struct abortion *a)
 /* Aborts the upload of a mark that gc has claimed, ends the claim, and reports the fate of the
  * upload. The mark then says failed. If the upload is gone, the mark no longer names it. Otherwise
  * the mark keeps the upload, and the time of its last change, so that the next gc retries it. */
-static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
+static enum outcome abort_claimed(struct upload_abort *a, struct problem *ret_problem)
 {
 	struct subject *subject = a->subject;
 	struct mark_ref ref = subject->ref;
@@ -192,7 +192,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 static enum outcome collect_upload(
 	const struct collect_options *options, struct subject *subject, struct problem *ret_problem)
 {
-	struct abortion a = {.subject = subject,
+	struct upload_abort a = {.subject = subject,
 		.limits = {
 			.abandon = request_has_to_end, .abandon_arg = (void *)(uintptr_t)options}};
 	const struct call_limits *limits = &options->clearing.place.limits;
