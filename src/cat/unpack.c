@@ -32,6 +32,7 @@ static int unpack_compressed(
 int unpack(struct unpack *u, const struct read_range *range, struct problem *ret_problem)
 {
 	if (!u->has_begun) {
+		/* The first bytes of the first range decide the format of the whole object. */
 		u->has_begun = true;
 		const enum format format = format_of(range->bytes, range->n);
 		if (format)
@@ -41,7 +42,8 @@ int unpack(struct unpack *u, const struct read_range *range, struct problem *ret
 	}
 	if (u->decompress.format)
 		return unpack_compressed(u, range, ret_problem);
-	/* In pieces, since the caller may hold the last one back. */
+	/* In pieces as small as those of a compressed object, since take() may keep a copy of the
+	 * last one: log_cat.c. */
 	for (size_t at = 0, n; at < range->n; at += n) {
 		n = range->n - at < OUT_BYTES ? range->n - at : OUT_BYTES;
 		const int stop = u->take(u->arg, range->bytes + at, n);

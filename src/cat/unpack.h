@@ -14,7 +14,7 @@ struct unpack {
 	struct decompress decompress;
 	unsigned char *out; /* owned */
 };
-/* Unpacks the next range of an object, or its end (n is 0). Returns 0, a value of `take`, or as
- * decompress() with a sentence. */
+/* Unpacks the next range of an object, or its end (n is 0). Returns 0, the value with which `take`
+ * has ended it, or an error of decompress() with a sentence. */
 int unpack(struct unpack *u, const struct read_range *range, struct problem *ret_problem);
 void unpack_clear(struct unpack *u);
