@@ -41,7 +41,7 @@ static void pending_add(
 		else
 			to = middle;
 	}
-	/* For a path that keeps its time, this may be too early. take_rested() sets it right. */
+	/* For a path that keeps its time, this may be too early. check_due() sets it right. */
 	if (due_ns < pending->due_ns)
 		pending->due_ns = due_ns;
 	if (at < pending->n && strcmp(pending->paths[at].path, copy) == 0) {
@@ -169,10 +169,11 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 	return is_due ? now_ns : due_at(watched, rests_at_ns);
 }
 
-/* Returns whether any waiting path is at rest now. Moves all paths at rest to *ret; if that is
- * NULL, they go on waiting. A path that is gone is dropped. A file that was written to meanwhile
- * goes on waiting, and is no longer new, like one that a pass has left as too young. */
-static bool take_rested(struct watched *watched, struct touched *ret)
+/* Checks the waiting paths that are due, and returns whether any is at rest now. Moves all paths at
+ * rest to *ret; if that is NULL, they go on waiting. A path that is gone is dropped. A file that
+ * was written to meanwhile goes on waiting, and is no longer new, like one that a pass has left as
+ * too young. */
+static bool check_due(struct watched *watched, struct touched *ret)
 {
 	struct pending_paths *pending = &watched->pending;
 	const uint64_t now_ns = clock_boot_ns();
@@ -200,6 +201,18 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 	}
 	pending->n = kept;
 	return rested > 0;
+}
+
+/* Moves all waiting paths that are at rest to *ret. */
+static void take_rested(struct watched *watched, struct touched *ret)
+{
+	check_due(watched, ret);
+}
+
+/* Whether any waiting path is at rest. */
+static bool has_rested(struct watched *watched)
+{
+	return check_due(watched, NULL);
 }
 
 /* Plans a pass over all files for this time, unless one is planned for an earlier time. */
@@ -231,16 +244,13 @@ uint64_t watched_due_ns(const struct watched *watched)
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
 }
 
-/* A job wants a turn if its last pass is unfinished, if the pass over all files is due, or if files
- * have come to rest. */
 bool watched_wants_turn(struct watched *watched)
 {
 	watched_read(watched);
 	/* With retry_ns, the next pass over all files repeats one that failed, and takes no turn
 	 * from other jobs. */
 	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= clock_boot_ns();
-	return watched->is_unfinished || wants_all ||
-	       (!is_held_up(watched) && take_rested(watched, NULL));
+	return watched->is_unfinished || wants_all || (!is_held_up(watched) && has_rested(watched));
 }
 
 /* Returns whether each pass has to be over all files. If keys are paths, a pass over some files is
@@ -297,10 +307,11 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 			     counts->skipped || counts->bytes_kept;
 	if (!counts->is_stuck) /* the watchdog shall end a service whose run hangs */
 		send_sign_of_life(watched);
+	/* Until note_stored() lets the run end, it goes on, whoever wants a turn. */
 	if (watched->job.options.run.final || !note_stored(watched, counts))
 		return false;
-	watched_read(watched);
-	return watched->is_unfinished || (!needs_all(watched) && take_rested(watched, NULL)) ||
+	watched_read(watched); /* so that has_rested() knows the files touched up to now */
+	return watched->is_unfinished || (!needs_all(watched) && has_rested(watched)) ||
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
@@ -438,18 +449,21 @@ static void pass_over_some(struct watched *watched, struct touched touched)
 }
 
 /* Makes the pass that is due: over all files, or over the files at rest. An earlier pass that gave
- * way is continued here: over all files, or over its remaining paths and the files at rest. */
+ * way is continued here: over all files, or over its remaining paths and the files at rest. If
+ * nothing is due, there is no pass. */
 static void pass_over_due(struct watched *watched)
 {
-	struct touched touched = watched->left;
+	struct touched paths = watched->left; /* those of a pass over some files that gave way */
 	watched->left = (struct touched){0};
 	watched->is_unfinished = false;
-	take_rested(watched, &touched);
-	if (watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched)))
+	take_rested(watched, &paths);
+	/* next_whole_ns is 0, and so it is due, if a pass over all files gave way. */
+	const bool all_are_due = watched->next_whole_ns <= clock_boot_ns();
+	if (all_are_due || (paths.n && needs_all(watched)))
 		pass_over_all(watched);
-	else if (touched.n)
-		pass_over_some(watched, touched);
-	touched_clear(&touched);
+	else if (paths.n)
+		pass_over_some(watched, paths);
+	touched_clear(&paths);
 }
 
 void watched_pass(struct watched *watched)

@@ -94,8 +94,9 @@ void watched_free(struct watched *watched);
 void watched_read(struct watched *watched);
 /* Returns the clock_boot_ns() at which the next pass is due. */
 uint64_t watched_due_ns(const struct watched *watched);
-/* Reads the events of the folders, and returns whether the job wants a pass now. A pass that only
- * repeats one that failed does not count. */
+/* Reads the events of the folders, and returns whether the job wants a pass now: its last pass is
+ * unfinished, the pass over all files is due, or files have come to rest. A pass that only repeats
+ * one that failed does not count. */
 bool watched_wants_turn(struct watched *watched);
 
 /* Makes the pass that is due now, if there is one, and plans the next pass. A failed pass is
