@@ -186,13 +186,27 @@ static struct option_variable name_as_given(const struct job *job, const char *o
 	return as;
 }
 
+/* Adds an error of the run's options. If the sentence begins with an option, as in "--min-size is
+ * more than …", the error is reported with the line that sets this option. */
+static void add_option_error(struct job *job, const char *sentence)
+{
+	char name[64] = ""; /* name of the option; "" is none */
+	sscanf(sentence, "--%63[a-z0-9-]", name);
+	const struct job_line *line = job_line_of(job, name);
+	/* An option without a line was set by a variable or on the command line. It is named as it
+	 * was given there, in place of the sentence's "--NAME". */
+	const bool is_from_outside = !line && *name;
+	add_error(job, line ? line->number : 0, "%s%s",
+		is_from_outside ? name_as_given(job, name).name : "",
+		sentence + (is_from_outside ? 2 + strlen(name) : 0));
+}
+
 /* Checks that the job is complete, fills in its options, and checks their combination, as a run
  * does when it begins. This reads the files that the options name, but not the list of
  * --files-from, which may be standard input. */
 static void check_whole(struct job *job)
 {
 	struct problem problem;
-	char name[64] = ""; /* name of an option; "" is none */
 	const struct option_conflict *c = job->command.conflicts;
 	for (; (c = options_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
@@ -222,17 +236,8 @@ static void check_whole(struct job *job)
 		else if (error != -EINVAL)
 			problem_set(&problem, "out of memory");
 	}
-	if (!error)
-		return;
-	/* If the sentence begins with an option, as in "--min-size is more than …", the error is
-	 * reported with the line that sets this option. */
-	sscanf(problem.text, "--%63[a-z0-9-]", name);
-	const struct job_line *line = job_line_of(job, name);
-	const bool was_given = !line && *name; /* set by a variable or on the command line */
-	/* If so, the option is named as the user gave it, instead of the sentence's "--NAME". */
-	add_error(job, line ? line->number : 0, "%s%s",
-		was_given ? name_as_given(job, name).name : "",
-		problem.text + (was_given ? 2 + strlen(name) : 0));
+	if (error)
+		add_option_error(job, problem.text);
 }
 
 /* Finds the file of the job, or the variables that stand in for one, and reads its lines. Returns
