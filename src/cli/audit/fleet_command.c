@@ -226,8 +226,9 @@ static void add_waiting(struct text *t, const struct fleet_job *job)
 			age(job, row->waiting_since_s).text);
 }
 
-/* Adds the name by which people know the job, and --forget: "web1/nginx", or the sources and the
- * target of a push, as in "web1 push /srv s3://my-bucket". A job's name has no slash. */
+/* Adds the name by which people and --forget know the job: "web1/nginx". For runs of push without a
+ * job, row->job has the sources and the target, which contain a slash, as no job's name does. Then
+ * it is "web1 push /srv s3://my-bucket". */
 static void add_name(struct text *t, const struct job_row *row)
 {
 	text_add_escaped_again(t, row->host);

@@ -1,6 +1,7 @@
 /* `s3once gc`: clears away the remains of ended runs. It makes a session, under which
  * src/audit/gc.c works through the marks. Then it returns the free space of an SQLite file to the
- * file system. At the end it prints the sums of that, real or planned. */
+ * file system. At the end it prints how many uploads were aborted and how many marks forgotten, or,
+ * with --dry-run, how many would be. */
 #include "audit/forget.h"
 #include "base/clock.h"
 #include "base/host_name.h"

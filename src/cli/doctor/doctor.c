@@ -11,9 +11,9 @@
 
 #define SOON_S        (15 * 60) /* also written in the finding about credentials */
 #define REQUESTS_MANY 256       /* a number of concurrent requests that a run may well reach */
-#define FILES_OF_REQUESTS                                                                          \
-	4 /* for each: connections to S3 and DynamoDB, the file and the next one */
-#define FILES_OF_PROGRAM 100 /* more than directories, marks and libraries need */
+/* For each request: connections to S3 and DynamoDB, the file and the next one. */
+#define FILES_OF_REQUESTS 4
+#define FILES_OF_PROGRAM  100 /* more than directories, marks and libraries need */
 
 static const struct command doctor_command = {
 	.name = "doctor",

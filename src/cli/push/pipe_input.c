@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define WAIT_MS    500 /* for input; s3once_read has to return within a second */
-#define LOOK_MS    20  /* between two looks whether the command has ended */
+#define LOOK_MS    20  /* between two checks whether the command has ended */
 #define PIPE_BYTES (1 << 20)
 
 /* Makes input->fd standard input, or the output of the command, which is started now. Returns 0, or

@@ -67,7 +67,8 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 		snprintf(figures[RATE], CHARS, "%s/s",
 			human_bytes((uint64_t)counts->bytes_per_second).text);
 		snprintf(figures[IN_FLIGHT], CHARS, "%u in flight", counts->in_flight);
-		/* Fewer than 59 seconds are rounded up, so that there never are "0 s left". */
+		/* Rounded up, so that the line never says "0 s left". From 59 on, that would be
+		 * "60 s left", so human_seconds() writes these times: "59 s", "1:00". */
 		if (left >= 59)
 			snprintf(figures[LEFT], CHARS, "%s left", human_seconds(left).text);
 		else if (left >= 0)

@@ -29,7 +29,7 @@ struct status_page {
 	unsigned n, left_out; /* number of lines on it, and of those without room */
 };
 
-/* Empties the page, and takes the size of the terminal. */
+/* Empties the page, and sets rows and columns to the size that the terminal has now. */
 void status_page_begin(struct status_page *page);
 /* Adds a line to the page, however full it is. Other lines leave room for the last ones, which are
  * added by this. */
