@@ -87,6 +87,8 @@ void http_shared_free(struct http_shared *shared)
 #define EXPECT_MIN_BYTES (1U << 20)
 #define HEADERS_BYTES    (8U << 10)  /* room for the headers in the send buffer */
 #define BUFFER_MIN_BYTES (16U << 10) /* the least size of curl's buffers */
+/* After a request with a body of this size or more, curl's send buffer is freed. */
+#define DROP_BUFFER_BYTES (1U << 20)
 
 /* Opens a socket as curl itself does, except that child processes do not inherit it. Notes the
  * error, for http_explain(). */
@@ -209,8 +211,8 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 	return 0;
 }
 
-/* Sends the request and receives the reply. Sets all options that differ from the request before.
- * Returns curl's verdict. */
+/* Sends the request and receives the reply. Sets all options that may differ from request to
+ * request; the others are set once for the handle. Returns curl's verdict. */
 static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_slist *headers)
 {
 	CURL *curl = http->curl;
@@ -226,7 +228,7 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 	const CURLcode code = curl_easy_perform(curl);
 	/* When this size is set, curl 7.88 frees its send buffer. It would keep a large one until
 	 * the next request otherwise. */
-	if (request->body.bytes >= EXPECT_MIN_BYTES)
+	if (request->body.bytes >= DROP_BUFFER_BYTES)
 		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_MIN_BYTES);
 	return code;
 }
