@@ -115,7 +115,8 @@ bool machine_ids(
 	return machine_id(ret_machine) && machine_board(ret_board);
 }
 
-/* Adds a hash of the address of each network card. Returns false if reading fails. */
+/* Adds a hash of the address of each network card. Cards without an address that we may read, and
+ * cards for which there is no more room, are left out. Returns false if reading fails. */
 static bool add_cards(struct known_machine *machine)
 {
 	struct dirent **cards;
@@ -129,7 +130,7 @@ static bool add_cards(struct known_machine *machine)
 		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
 		const ssize_t bytes = read_value(path, address);
 		text_add_bytes(&values, address, bytes > 0 ? (size_t)bytes : 0);
-		const bool is_hashed = make_id(&values, hash);
+		const bool is_hashed = make_id(&values, hash); /* frees the values */
 		good &= bytes >= 0 && is_hashed;
 		if (good && bytes > 0 && used + CARD_CHARS + 1 < sizeof machine->cards)
 			snprintf(machine->cards + used, sizeof machine->cards - used, "%.*s ",
