@@ -20,9 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DAY_S        (24 * 3600)
-#define OLD_S        (30 * DAY_S) /* long enough for a weekly job */
-#define SWEPT        "swept"      /* a file whose modification time is the time of the last sweep */
+#define DAY_S (24 * 3600)
+/* The file of an observation that is older is removed. The time is long enough for a weekly job. */
+#define OLD_S        (30 * DAY_S)
+#define SWEPT        "swept" /* a file whose modification time is the time of the last sweep */
 #define NAME_LETTERS "0123456789abcdef"
 #define PATH_CHARS   4200 /* length of the path of an observation's file */
 
@@ -191,21 +192,26 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->locks, a->error, -EIO, problem);
 }
 
-/* Implements call_limits.abandon: whether the client was closed. Reports a request that has waited
- * for ANSWER_SAY_NS, once for the acquisition, with the failure that it retries. It is called from
- * any thread, since a trial of a bucket has several. */
-static bool is_over(void *arg)
+/* Warns of a request that has waited for ANSWER_SAY_NS, once for the acquisition, with the failure
+ * that it retries. Any thread may call it. */
+static void say_answer_is_late(struct acquisition *a)
+{
+	struct problem why;
+	const bool is_late = clock_boot_ns() - a->sent_ns >= ANSWER_SAY_NS;
+	if (!is_late || !atomic_load(&a->progress.waiting) ||
+		atomic_flag_test_and_set(&a->has_said_answer))
+		return;
+	progress_still_ns(&a->progress, &why); /* only its description of the wait is used */
+	log_warning("lock %s: %s; trying again for up to %llu s", quote(a->request->key).text,
+		why.text, (unsigned long long)((a->give_up_ns - a->sent_ns) / NS_PER_S));
+}
+
+/* Implements call_limits.abandon: whether the client was closed. It is polled during each request,
+ * so a late answer is also noticed here. Several threads call it during the trial of a bucket. */
+static bool poll_is_closed(void *arg)
 {
 	struct acquisition *a = arg;
-	const bool is_late = clock_boot_ns() - a->sent_ns >= ANSWER_SAY_NS;
-	if (is_late && atomic_load(&a->progress.waiting) &&
-		!atomic_flag_test_and_set(&a->has_said_answer)) {
-		struct problem why;
-		progress_still_ns(&a->progress, &why);
-		log_warning("lock %s: %s; trying again for up to %llu s",
-			quote(a->request->key).text, why.text,
-			(unsigned long long)((a->give_up_ns - a->sent_ns) / NS_PER_S));
-	}
+	say_answer_is_late(a);
 	return atomic_load(&a->locks->closed);
 }
 
@@ -219,7 +225,7 @@ static struct call_limits acquire_limits(struct acquisition *a, uint64_t sent_ns
 	a->sent_ns = sent_ns;
 	a->give_up_ns = wait_ns < end_ns ? wait_ns : end_ns;
 	return (struct call_limits){.deadline_ns = a->give_up_ns,
-		.abandon = is_over,
+		.abandon = poll_is_closed,
 		.abandon_arg = a,
 		.attempts = UINT_MAX,
 		.progress = &a->progress};

@@ -122,7 +122,7 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
 	const struct problem *problem);
-/* As lock_error(), with a sentence about the owner who holds this row of the lock `key`. */
+/* As lock_error(), with a sentence that the lock `key` is held by the owner of this row. */
 int lock_error_held(
 	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row);
 
