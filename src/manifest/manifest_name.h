@@ -16,7 +16,8 @@ struct manifest_run {
 	const char *session; /* its session's id, which makes the name unique */
 	int64_t started_s;   /* beginning of the run, in seconds since 1970, UTC */
 };
-/* Adds the whole key. RUN is the name of the run, "20261122T135501Z-SESSION". */
+/* Adds the whole key:
+ * "PREFIX/_s3once/runs/dt=2026-11-22/host=HOST/20261122T135501Z-SESSION.jsonl.gz". */
 void manifest_add_key(struct text *key, const struct manifest_run *run);
 
 /* Whether this is the key of a manifest, or of its signature, below any prefix. */
