@@ -43,7 +43,8 @@ struct job_end {
 	bool repeats;         /* an earlier run has already uploaded the input of this run's pipe */
 	/* Numbers of uploaded and failed files, and the bytes of the former. */
 	uint64_t uploaded, failed, bytes;
-	/* Whether all files were found. If not, the record of waiting files stays. */
+	/* Whether all files were found. If not, the row keeps the two values below as an earlier
+	 * run has written them. */
 	bool has_seen_all;
 	/* The number of files that wait for a later run, and the modification time of the oldest
 	 * one that waits for longer than min_age_ms: in seconds since 1970, or 0. */

@@ -365,6 +365,7 @@ static void take_seen(struct claim *claim, struct mark *seen)
 static void make_claim(const struct mark_ref *ref, const struct mark *seen, struct claim *claim,
 	struct mark *mark, struct row_write *write)
 {
+	/* The claim of a forgotten mark is a take-over, too, since the mark is there. */
 	*claim = (struct claim){.taken_over = seen->state != MARK_ABSENT};
 	random_id(claim->id);
 	*mark = own_mark(ref, claim->id);
@@ -374,11 +375,14 @@ static void make_claim(const struct mark_ref *ref, const struct mark *seen, stru
 	memcpy(claim->suffix, mark->claim_suffix, sizeof claim->suffix);
 	*write = (struct row_write){.kind = claim->taken_over ? ROW_UPDATES : ROW_PUTS,
 		.may_sync_later = ref->may_sync_later};
-	/* If the mark has a source, an object under its key may have come from there. */
-	const unsigned source = seen->source ? CLAIM_SOURCE : SOURCE;
+	/* If the mark has a source, that stays, since an object under the key may have come from
+	 * there. The source of this claim is then written beside it. */
+	const unsigned source_columns = seen->source ? CLAIM_SOURCE : SOURCE;
 	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
-	const unsigned suffix = *mark->claim_suffix || *seen->claim_suffix ? CLAIM_SUFFIX : 0;
-	row_set(write, &mark_table, STATE | OWNER | source | suffix | TRIES | AT, mark);
+	const unsigned suffix_columns =
+		*mark->claim_suffix || *seen->claim_suffix ? CLAIM_SUFFIX : 0;
+	row_set(write, &mark_table, STATE | OWNER | source_columns | suffix_columns | TRIES | AT,
+		mark);
 	if (claim->taken_over) {
 		/* Otherwise time to live would remove the claim by the expiry of a forgotten
 		 * mark. */

@@ -1,5 +1,6 @@
-/* The settings of a mark store, which every run reads first, and making such a store for init. The
- * id and the number of shards are written once, and never changed. */
+/* The settings of a mark store. Every run reads them before it reads any mark. table_create() makes
+ * a table with settings, for init. The number of shards is written once, and never changed. The id
+ * changes only when a file of marks is found on another machine: settings_note_machine(). */
 #include "marks/store_settings.h"
 #include "base/log.h"
 #include "base/random.h"
