@@ -229,8 +229,9 @@ void s3_only_head_refused(const char *key, struct problem *ret_problem);
 struct s3_create {
 	struct s3_target target;
 	struct s3_meta meta;
-	/* The algorithm for the object and its parts; MD5: none is sent. The object's checksum is
-	 * of type FULL_OBJECT if those of the parts can be combined, otherwise COMPOSITE. */
+	/* The algorithm that the request names for the object and its parts. For CHECKSUM_MD5 it
+	 * names none, since the parts have Content-MD5 instead. The object's checksum is of type
+	 * FULL_OBJECT if those of the parts can be combined, otherwise COMPOSITE. */
 	enum checksum checksum;
 	struct call_limits limits;
 };

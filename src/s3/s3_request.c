@@ -66,10 +66,11 @@ int64_t s3_parse_mtime(const char *s)
 	int sign = *s == '-' ? -1 : 1;
 	s += sign < 0;
 	size_t digits = strspn(s, "0123456789");
+	/* In ns, an int64_t holds at most 9,223,372,036 s, which are 10 digits. */
 	if (digits == 0 || digits > 10 || (s[digits] && s[digits] != '.'))
 		return 0;
 	const int64_t whole_s = (int64_t)strtoull(s, NULL, 10);
-	if (whole_s >= INT64_MAX / NS) /* it would not fit as ns, nor would 11 digits */
+	if (whole_s >= INT64_MAX / NS)
 		return 0;
 	const char *fraction = s[digits] ? s + digits + 1 : "";
 	int64_t ns = 0;
