@@ -232,8 +232,8 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 }
 
 /* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
- * ancestor. filter_rule is filter_enter() for it. Returns 0, 1 and a PROBLEM, or -errno if the scan
- * cannot go on. */
+ * ancestor. filter_rule is the result of filter_enter() for it. Returns 0; or 1, with a PROBLEM or
+ * SPECIAL in *ret; or -errno if the scan cannot go on. */
 static int enter_directory(
 	struct walk *walk, size_t filter_rule, struct scan_entry *ret, struct problem *ret_problem)
 {

@@ -11,10 +11,11 @@
 #define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
 
 struct key_template_options {
-	const char *text;        /* the template */
-	const char *time_zone;   /* time zone of {mtime:…}; NULL: UTC */
-	bool zone_has_other_use; /* the zone is also used elsewhere, so it is no mistake without
-				    {mtime:…} */
+	const char *text;      /* the template */
+	const char *time_zone; /* time zone of {mtime:…}; NULL: UTC */
+	/* The caller also uses the time zone for something else. Otherwise a time zone is refused
+	 * if the template has no {mtime:…}. */
+	bool zone_has_other_use;
 	const struct family_rules *families; /* for {family}; borrowed until key_template_free */
 	/* {stem} and {ext} come from the family's name, not the file's */
 	bool names_families;

@@ -42,20 +42,21 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 	"-W?[0-5][0-9]|" DAY "[-_.]?" MONTH "[-_.]?" YEAR "|" MONTH "[-_.]?" DAY "[-_.]?" YEAR ")"
 #define TIME "([T_.-]?" HOUR "(" BREAK SIXTY "(" BREAK SIXTY ")?)?(Z|[+-][0-9]{4})?)"
 
-/* The rotation is the longest of these at the end of the name: DATED, a date that a time, the
- * seconds since 1970 and a counter may follow; EPOCH_ALONE, the seconds since 1970, perhaps with a
- * counter; COUNTED, a counter alone; SERIAL, a longer one that begins with a zero; HOURS, Zeek's
- * interval of two times; JOURNAL, journald's; WEEKDAY, as PostgreSQL may have it; OLD, as where
- * MySQL's administrators rename. */
-#define DATED       "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
+/* The rotation is the longest of the following at the end of the name. */
+
+/* A date, which a time, the seconds since 1970 and a counter may follow: "-20261130",
+ * ".2026-11-30T12.1" */
+#define DATED "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
+/* The seconds since 1970, perhaps with a counter: ".1796040000", "-1796040000.2" */
 #define EPOCH_ALONE "[._-]" EPOCH "([._-][0-9]{1,4})?"
-#define COUNTED     "[.][0-9]{1,4}"
-#define SERIAL      "[.]0[0-9]{4,9}"
+#define COUNTED     "[.][0-9]{1,4}"  /* a counter: ".1" */
+#define SERIAL      "[.]0[0-9]{4,9}" /* a long counter that begins with a zero: ".00042" */
 #define CLOCK       HOUR ":" SIXTY ":" SIXTY
-#define HOURS       "[.]" CLOCK "-" CLOCK
-#define JOURNAL     "@[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{16}"
-#define WEEKDAY     "[._-](Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-#define OLD         "[._-]old"
+#define HOURS       "[.]" CLOCK "-" CLOCK /* Zeek's interval: ".13:00:00-14:00:00" */
+/* journald's sequence id, sequence number and time, in hexadecimal: "@…-…-…" */
+#define JOURNAL "@[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{16}"
+#define WEEKDAY "[._-](Mon|Tue|Wed|Thu|Fri|Sat|Sun)" /* "-Mon", as PostgreSQL may have it */
+#define OLD     "[._-]old"                           /* "-old", as administrators of MySQL rename */
 #define ROTATION                                                                                   \
 	"(" DATED "|" EPOCH_ALONE "|" COUNTED "|" SERIAL "|" HOURS "|" JOURNAL "|" WEEKDAY "|" OLD \
 	")$"

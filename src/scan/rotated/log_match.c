@@ -184,20 +184,20 @@ static void note_name(
 	row->change = LOG_CHANGED;
 }
 
-/* Gives the file this log, after the file was measured. The bytes of the file behind the end of the
- * log become the next piece. A log that is empty has one empty piece. The row then describes the
- * present file. Returns 0 or -ENOMEM. */
+/* Makes the log in `row` the log of the file, which was measured and begins with the log's bytes.
+ * The log grows: the bytes of the file behind its end become its next piece. A log that is empty
+ * has one empty piece. The row then describes the present file. Returns 0 or -ENOMEM. */
 static int extend_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
 	if (found->bytes > row->end || !row->n_pieces) {
 		struct log_piece piece = {
 			.start = row->end, .end = found->bytes, .mtime_ns = file->state.mtime_ns};
-		memcpy(piece.id, found->rest, sizeof piece.id);
+		memcpy(piece.id, found->rest, sizeof piece.id); /* of the bytes behind the log */
 		if (log_row_add_piece(row, &piece))
 			return -ENOMEM;
 		row->end = found->bytes;
-		memcpy(row->until, found->id, sizeof row->until);
+		memcpy(row->until, found->id, sizeof row->until); /* of all bytes */
 	}
 	/* is_unchanged() must not rely on size and time of a file that was written a moment ago.
 	 * The beginning of a line that was left out becomes a piece once the file is finished. */
@@ -612,16 +612,17 @@ static int match_waiting(struct log_family *family, struct grown_file *file)
 /* If a file has no log yet, finds the log of another file with the same content, or begins a new
  * log.
  *
- * The file waits as long as the row of the log that it had before is needed. After it was emptied,
- * that log may be in a copy that has to wait itself, was missed or could not be read. The database
- * keeps one row for each file, so a new log would replace the row that this copy needs.
+ * logrotate's copytruncate copies a log and then empties the file, which goes on with a new log.
+ * The old log is then in the copy. If the copy has to wait itself, was missed or could not be read,
+ * the row of the old log is still needed to recognise the copy. The database keeps one row for each
+ * file, so a new log would replace that row. Therefore the file waits meanwhile.
  * Returns 0 or -errno. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!lacks_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	bool is_needed = false; /* the row of the log that the file had */
+	bool is_needed = false; /* the row of the log that the file had before */
 	for (size_t k = 0; k < family->n_rows; k++) {
 		const enum log_state state = family->rows[k].state;
 		is_needed |=

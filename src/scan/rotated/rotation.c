@@ -137,20 +137,21 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-/* Reads a file whose content is not known, and notes its id, or why it has none. A file that has
- * moved is left to the next listing. Returns 0, or -errno with a sentence. */
+/* Reads a file whose content is not known, and notes its id, or why it has none, in one of the
+ * forms of rotation_table_know(). A file that has moved is left to the next listing. Returns 0, or
+ * -errno with a sentence. */
 static int identify_entry(
 	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
 {
 	const struct source *source = &rotation->sources[entry->source];
 	struct problem why = {.text = ""};
 	char id[CONTENT_ID_CHARS + 1] = "";
-	const int waits = has_to_wait(rotation, source, entry, ret_problem);
-	if (waits < 0)
-		return waits;
-	if (waits) /* an empty sentence: it counts as the live log */
+	const int counts_as_live = has_to_wait(rotation, source, entry, ret_problem);
+	if (counts_as_live < 0)
+		return counts_as_live;
+	if (counts_as_live)
 		return rotation_table_know(rotation->table, entry, NULL, "", ret_problem);
-	/* The id of a file that is too large is not wanted, and stays "". */
+	/* The id of a file that is too large stays "", which means that none is wanted. */
 	const int r = entry_is_too_large(entry, rotation->options)
 			      ? 0
 			      : identify_found_file(source, entry, id, &why);
@@ -161,7 +162,7 @@ static int identify_entry(
 		if (error)
 			return error;
 	}
-	/* After -ESTALE there is neither an id nor a sentence: the file is being written to. */
+	/* After -ESTALE both are NULL: the file is being written to. */
 	return rotation_table_know(
 		rotation->table, entry, r ? NULL : id, *why.text ? why.text : NULL, ret_problem);
 }

@@ -20,9 +20,15 @@ int rotation_table_add(
  * files as the one before, whatever numbers their names have by now; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* Notes the result for exactly this version of a file. `id` is its content id, or "" if none is
- * wanted. If `id` is NULL, `sentence` says why there is none. A sentence of "" means that the file
- * is the live log, whatever its name says. Without a sentence, the file is being written to. */
+/* Notes the result for exactly this version of a file. That is one of:
+ *
+ *     id      sentence
+ *     an id   NULL      the id of its content
+ *     ""      NULL      no id is wanted
+ *     NULL    a text    there is no id, for this reason
+ *     NULL    ""        it counts as the live log, whatever its name says
+ *     NULL    NULL      it is being written to
+ */
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
