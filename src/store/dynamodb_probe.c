@@ -48,8 +48,9 @@ static const struct trial trials[] = {
 #define TRIALS  (sizeof trials / sizeof *trials)
 
 /* Sends one request of the probe. OK if the answers are those of a server that honours the
- * conditions, INVALID if they are not. Any other outcome is inconclusive. A statement that may be
- * applied may also be refused, since the request may have been sent twice. */
+ * conditions, INVALID if they are not. Any other outcome is inconclusive. A refusal of the last
+ * statement is never wrong, even with last_may_apply: if the request was sent twice, the first one
+ * was applied, and the second one was refused. */
 static enum outcome try_one(struct probe *probe, const struct trial *trial)
 {
 	/* Two attributes are set and two, which have no value here, are removed: the dialects

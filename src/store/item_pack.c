@@ -231,7 +231,8 @@ static size_t unpack_integer(const unsigned char *bytes, size_t n, char *ret)
 	return (size_t)(end - begin);
 }
 
-/* Reads the value of an attribute into the block. Returns whether there is one. */
+/* Reads the value of an attribute into the block, in which item_unpack() has reserved enough room
+ * for every value. Returns false if the packed item is damaged. */
 static bool take_value(struct unpacking *u, struct attribute *ret)
 {
 	uint64_t head;

@@ -38,8 +38,8 @@ struct trial {
 	char etag[S3_ETAG_MAX + 1]; /* etag of the object to be replaced */
 };
 
-/* Chooses the next object. */
-static enum outcome choose_object(struct trial *trial, struct problem *ret_problem)
+/* Makes the name of the next object of the trial: names[n - 1] from now on. */
+static enum outcome name_next_object(struct trial *trial, struct problem *ret_problem)
 {
 	char sk[ID_CHARS + 16];
 	snprintf(sk, sizeof sk, "%s-%u", trial->id, trial->n);
@@ -77,7 +77,7 @@ static enum outcome put_probe(const struct trial *trial, struct s3_store_conn *c
 static enum outcome prepare_round(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct trial *trial = arg;
-	enum outcome o = choose_object(trial, ret_problem);
+	enum outcome o = name_next_object(trial, ret_problem);
 	if (o == OUTCOME_OK && trial->replaces)
 		o = put_probe(trial, trial->conn, NULL, "round", round, trial->etag, ret_problem);
 	return o;
@@ -111,10 +111,10 @@ static enum outcome blame_server(
 		wrong);
 }
 
-/* Judges the outcome of a put whose condition is not met. OK if the put was refused, as it has to
- * be. Otherwise a sentence that the server does not honour the condition, if the outcome means
- * that. */
-static enum outcome judge_refusal(
+/* Judges the outcome of a put whose condition is not met. Returns OK if the put was refused, as it
+ * has to be. If it was applied, or if the server does not support the header, returns SETUP with a
+ * sentence that blames the server. Returns any other outcome as it is. */
+static enum outcome expect_refusal(
 	const struct trial *trial, enum outcome o, const char *header, struct problem *ret_problem)
 {
 	if (o == OUTCOME_REFUSED)
@@ -159,18 +159,21 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 	struct s3_store_conn *conn = trial->conn;
 	struct s3 *s3 = conn->of->s3;
 	char first[S3_ETAG_MAX + 1] = "";
-	enum outcome o = choose_object(trial, ret_problem);
+	/* The object does not exist, so it has to be made. */
+	enum outcome o = name_next_object(trial, ret_problem);
 	if (o == OUTCOME_OK)
 		o = put_probe(trial, conn, NULL, "put", 1, first, ret_problem);
 	if (o == OUTCOME_UNSUPPORTED) /* the server refuses the header itself */
-		return judge_refusal(trial, o, "If-None-Match", ret_problem);
-	if (o != OUTCOME_OK) /* no other client knows the name */
+		return expect_refusal(trial, o, "If-None-Match", ret_problem);
+	if (o != OUTCOME_OK) /* no other client knows the name, so REFUSED proves nothing */
 		return o == OUTCOME_REFUSED ? OUTCOME_TRANSIENT : o;
-	o = judge_refusal(trial, put_probe(trial, conn, NULL, "put", 2, NULL, ret_problem),
+	/* It exists now, so it must not be made once more. */
+	o = expect_refusal(trial, put_probe(trial, conn, NULL, "put", 2, NULL, ret_problem),
 		"If-None-Match", ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	/* The etag is the right one. A server that refuses it may want it without quotes. */
+	/* It has this etag, so it has to be replaced. A server that refuses that may want the etag
+	 * without quotes. */
 	o = put_probe(trial, conn, first, "put", 3, NULL, ret_problem);
 	if (o == OUTCOME_REFUSED) {
 		s3_set_support(s3, S3_IF_MATCH_QUOTES, S3_NO);
@@ -179,10 +182,10 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 	if (o == OUTCOME_REFUSED)
 		o = OUTCOME_UNSUPPORTED;
 	if (o == OUTCOME_UNSUPPORTED)
-		return judge_refusal(trial, o, "If-Match", ret_problem);
-	/* By now the object has another etag. */
+		return expect_refusal(trial, o, "If-Match", ret_problem);
+	/* By now it has another etag, so it must not be replaced. */
 	return o != OUTCOME_OK ? o
-			       : judge_refusal(trial,
+			       : expect_refusal(trial,
 					 put_probe(trial, conn, first, "put", 4, NULL, ret_problem),
 					 "If-Match", ret_problem);
 }

@@ -29,8 +29,8 @@
 /* The path of an SQLite file that was checked: a regular file of ours, not a link, on a local disk,
  * in a folder that only its owner (or root) can write to. */
 struct sqlite_path {
-	char *real;       /* without symlinks; the caller frees it */
-	bool is_anothers; /* the file of another user, which root may read and not write */
+	char *real;           /* without symlinks; the caller frees it */
+	bool has_other_owner; /* the file of another user, which root may read and not write */
 };
 
 /* The types of file systems of the network, and of clusters. FUSE is not here: it may be the
@@ -175,13 +175,13 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	/* Root may read the file of any user. In every other case the file has to be ours. */
 	if (owner == 0 && only_read && fstatat(fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		owner = st.st_uid;
-	ret->is_anothers = owner != geteuid();
+	ret->has_other_owner = owner != geteuid();
 	r = check_folder(fd, owner, name, ret_problem);
 	if (!r)
 		r = check_file(fd, base, owner, name, ret_problem);
 	/* SQLite gives the log and its index to the owner of the file if root runs it. So they must
 	 * not be hard links to other files. */
-	if (!r && ret->is_anothers &&
+	if (!r && ret->has_other_owner &&
 		!(is_safe_log(fd, base, "-wal", owner) && is_safe_log(fd, base, "-shm", owner)))
 		r = problem_error(ret_problem, -EPERM,
 			"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read "
@@ -352,7 +352,7 @@ static void roll_back(sqlite3 *db)
 /* A file that is being opened, and its identity according to its content. */
 struct preparation {
 	sqlite3 *db;
-	bool is_anothers; /* another user's: opened read only */
+	bool has_other_owner; /* it belongs to another user, and is opened read only */
 	int application, layout, tables;
 	bool is_ours; /* s3once has made its tables */
 	bool is_new;  /* it is blank */
@@ -405,13 +405,14 @@ static int prepare_file(void *arg)
 		return rc; /* open_path() refuses the file, according to *p */
 	/* auto_vacuum is set before anything is written: in a file that has a page already, it
 	 * takes effect only with the next VACUUM. */
-	if (!p->is_anothers && p->is_new)
+	if (!p->has_other_owner && p->is_new)
 		rc = sqlite3_exec(p->db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
-	if (!rc && !p->is_anothers)
+	if (!rc && !p->has_other_owner)
 		rc = sqlite3_exec(p->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-	if (!rc && !p->is_anothers && p->is_new) {
+	if (!rc && !p->has_other_owner && p->is_new) {
 		rc = sqlite3_exec(p->db, create_sql, NULL, NULL, NULL);
-		roll_back(p->db);
+		roll_back(p->db); /* after a failure, the transaction may be open */
+		/* open_path() needs the identity that the file has now. */
 		if (!rc)
 			rc = identify_database(p);
 	}
@@ -434,10 +435,10 @@ int sqlite_retry_busy(int (*attempt)(void *arg), void *arg)
 static int open_path(const struct sqlite_path *path, const char *name, sqlite3 **ret,
 	struct problem *ret_problem)
 {
-	const int flags = (path->is_anothers ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+	const int flags = (path->has_other_owner ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
 			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
 			  SQLITE_OPEN_EXRESCODE;
-	struct preparation file = {.is_anothers = path->is_anothers};
+	struct preparation file = {.has_other_owner = path->has_other_owner};
 	/* Errors below that only set a sentence return -EBADMSG. */
 	int r = -EBADMSG, rc = sqlite3_open_v2(path->real, &file.db, flags, NULL);
 
@@ -446,12 +447,12 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 	/* If this process may not write to the file, SQLite opens it read only, without an error.
 	 * That is an error here. A file of another program or of a newer s3once is refused below
 	 * instead, with a more precise sentence. */
-	if (!rc && !file.is_anothers && file.is_ours && file.layout <= LAYOUT &&
+	if (!rc && !file.has_other_owner && file.is_ours && file.layout <= LAYOUT &&
 		sqlite3_db_readonly(file.db, "main") == 1)
 		rc = SQLITE_READONLY;
 	if (rc)
 		r = sqlite_error(file.db, rc, name, ret_problem);
-	else if (file.is_anothers && file.is_new)
+	else if (file.has_other_owner && file.is_new)
 		r = problem_error(ret_problem, -ENOENT,
 			"%s: there are no marks in it yet: push makes them", name);
 	else if (!file.is_ours)
