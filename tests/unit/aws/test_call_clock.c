@@ -1,5 +1,6 @@
 /* How long a call goes on, by a clock that the test moves: with each reply, and with each wait
  * before the next attempt. */
+#include "../moved_clock.h"
 #include "../script_server.h"
 #include "aws/call.h"
 #include "aws/retry.h"
@@ -7,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "s3/s3_reply.h"
-#include <sys/syscall.h>
 
 #define REPLY(status, code)                                                                        \
 	"HTTP/1.1 " status " X\r\nConnection: close\r\n\r\n"                                       \
@@ -17,19 +17,6 @@
 #define SLOW       REPLY("503", "SlowDown")
 #define STALL_MS   30000
 #define PATIENCE_S 60
-
-static _Atomic int64_t shift_ns;
-
-/* In place of libc's. */
-int clock_gettime(clockid_t clock, struct timespec *ret)
-{
-	const int result = (int)syscall(SYS_clock_gettime, clock, ret);
-	if (clock == CLOCK_BOOTTIME) {
-		const int64_t ns = ret->tv_sec * 1000000000LL + ret->tv_nsec + shift_ns;
-		*ret = (struct timespec){ns / 1000000000, ns % 1000000000};
-	}
-	return result;
-}
 
 /* A service over a scripted server. */
 struct fixture {

@@ -1,26 +1,13 @@
 /* How long a table that leaves keys unprocessed is asked again, by a clock that the test moves with
  * each question whether to give up. */
+#include "../moved_clock.h"
 #include "../script_aws.h"
 #include "base/clock.h"
 #include "store/dynamodb_request.h"
 #include <stdlib.h>
-#include <sys/syscall.h>
 
 #define KEYS    4
 #define LONG_MS (1000 * 24 * 3600 * 1000ULL)
-
-static _Atomic int64_t shift_ns;
-
-/* In place of libc's. */
-int clock_gettime(clockid_t clock, struct timespec *ret)
-{
-	const int result = (int)syscall(SYS_clock_gettime, clock, ret);
-	if (clock == CLOCK_BOOTTIME) {
-		const int64_t ns = ret->tv_sec * 1000000000LL + ret->tv_nsec + shift_ns;
-		*ret = (struct timespec){ns / 1000000000, ns % 1000000000};
-	}
-	return result;
-}
 
 /* More than any wait takes. */
 static bool let_time_pass(void *arg)
