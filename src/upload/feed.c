@@ -4,6 +4,7 @@
 #include "upload/feed.h"
 #include "base/clock.h"
 #include "marks/known.h"
+#include "scan/mounts.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/bucket/listing.h"
 #include <errno.h>
@@ -260,6 +261,27 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		report_note_unshipped(report, entry->mtime_ns);
 }
 
+/* Reports a SOURCE directory without files: by a warning, since it may rightly be empty, or as a
+ * file that failed if its file system is not mounted. */
+static void report_empty_source(struct run *run, size_t source, bool has_left_out)
+{
+	const char *path = scan_source_path(run->files.scan, source);
+	const struct report_file about = {.path = run->options.sources[source]};
+	const size_t n = mount_missing_above("/etc/fstab", "/proc/self/mounts", path);
+	if (n) {
+		report_count_found(&run->report, 1, 0);
+		report_file(&run->report, S3ONCE_EVENT_FAILED, &about,
+			PROBLEM("there are no files in it, and %s of /etc/fstab is not mounted: "
+				"mount it",
+				quote_bytes(path, n).text));
+	} else {
+		report_run(&run->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("there are no files in %s%s", quote(about.path).text,
+				has_left_out ? " but those that --exclude and --include leave out"
+					     : ""));
+	}
+}
+
 /* Reports directories without files and, unless there are no files at all, patterns that match
  * nothing. With options.files_from, a directory may well have no file of the list. An --exclude
  * that matches nothing is not worth a warning, only a note. has_found has an element for each
@@ -282,14 +304,9 @@ static void warn_unmatched(struct run *run, const bool *has_found)
 				quote(o->rules[i].pattern).text,
 				kind == S3ONCE_RULE_EXCLUDE_FROM ? "s" : ""));
 	}
-	for (size_t i = 0; i < o->n_sources; i++) {
-		if (has_found[i] || o->files_from || !scan_source_is_directory(run->files.scan, i))
-			continue;
-		report_run(&run->report, S3ONCE_EVENT_WARNING,
-			PROBLEM("there are no files in %s%s", quote(o->sources[i]).text,
-				has_left_out ? " but those that --exclude and --include leave out"
-					     : ""));
-	}
+	for (size_t i = 0; i < o->n_sources && !o->files_from; i++)
+		if (!has_found[i] && scan_source_is_directory(run->files.scan, i))
+			report_empty_source(run, i, has_left_out);
 }
 
 /* Warns once a run of times that are in the future, and of times that are too far away for a mark,

@@ -203,6 +203,26 @@ def test_an_empty_source_is_a_warning(s3once, s3, bucket, tmp_path):
     assert (run.code, run.out, run.err) == (0, "", ""), run  # it is the list that is empty
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount another /etc/fstab")
+def test_an_empty_source_that_is_not_mounted_fails(s3once, s3, bucket, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (tmp_path / "fstab").write_text(f"tmpfs {disk} tmpfs noauto 0 0\n")
+    script = f'touch /etc/fstab && mount --bind {tmp_path}/fstab /etc/fstab && %s && exec "$@"'
+
+    def push(prepare="true"):
+        return s3once("push", disk, f"s3://{bucket}", wrap=("unshare", "--mount", "sh", "-c", script % prepare, "sh"))
+
+    run = push()
+    assert run.code == 1 and f"error: {disk}: there are no files in it, and {disk} of /etc/fstab is not mounted: mount it\n" in run.err, run
+    run = push(f"mount {disk}")
+    assert run.code == 0 and f"warning: there are no files in {disk}\n" in run.err, "it is mounted, and empty"
+    run = push(f"mount {disk} && touch {disk}/a")
+    assert run.code == 0 and set(s3.objects(bucket)) == {"a"}, run
+    make_tree(disk, {"b": 1})
+    assert push().code == 0 and set(s3.objects(bucket)) == {"a", "b"}, "its files are there, whatever fstab says"
+
+
 def test_written_to_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """A file waits for its turn, and is young again by then."""
     tree = make_tree(tmp_path / "tree", {"log": 100})
