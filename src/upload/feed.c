@@ -283,8 +283,8 @@ static void report_empty_source(struct run *run, size_t source, bool has_left_ou
 }
 
 /* Reports directories without files and, unless there are no files at all, patterns that match
- * nothing. With options.files_from, a directory may well have no file of the list. An --exclude
- * that matches nothing is not worth a warning, only a note. has_found has an element for each
+ * nothing. With options.files_from, a directory may well have no file of the list, and an empty
+ * list is worth a note. So is an --exclude that matches nothing. has_found has an element for each
  * source. */
 static void warn_unmatched(struct run *run, const bool *has_found)
 {
@@ -304,6 +304,9 @@ static void warn_unmatched(struct run *run, const bool *has_found)
 				quote(o->rules[i].pattern).text,
 				kind == S3ONCE_RULE_EXCLUDE_FROM ? "s" : ""));
 	}
+	if (o->files_from && !has_files)
+		report_run(&run->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("--files-from %s names no files", quote(o->files_from).text));
 	for (size_t i = 0; i < o->n_sources && !o->files_from; i++)
 		if (!has_found[i] && scan_source_is_directory(run->files.scan, i))
 			report_empty_source(run, i, has_left_out);

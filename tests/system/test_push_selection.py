@@ -199,8 +199,6 @@ def test_an_empty_source_is_a_warning(s3once, s3, bucket, tmp_path):
     assert f"warning: there are no files in {tree} but those that --exclude and --include leave out" in run.err, run
     run = s3once("push", "--exclude", "*.part", tmp_path / "empty", f"s3://{bucket}")
     assert f"warning: there are no files in {tmp_path}/empty\n" in run.err and "matches nothing" not in run.err, run  # a disk that is not mounted, perhaps
-    run = s3once("push", "-q", "--files-from", "-", tree, f"s3://{bucket}", stdin=b"")
-    assert (run.code, run.out, run.err) == (0, "", ""), run  # it is the list that is empty
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount another /etc/fstab")
@@ -221,6 +219,16 @@ def test_an_empty_source_that_is_not_mounted_fails(s3once, s3, bucket, tmp_path)
     assert run.code == 0 and set(s3.objects(bucket)) == {"a"}, run
     make_tree(disk, {"b": 1})
     assert push().code == 0 and set(s3.objects(bucket)) == {"a", "b"}, "its files are there, whatever fstab says"
+
+
+def test_an_empty_list_is_a_note(s3once, s3, bucket, tmp_path):
+    """The list is empty, not the SOURCE. That is so on each night without new files, so --quiet is silent."""
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    command = ("push", "--files-from", "-", tree, f"s3://{bucket}")
+    run = s3once(*command, stdin=b"\n")
+    assert run.code == 0 and "note: --files-from - names no files\n" in run.err and "no files in" not in run.err, run
+    run = s3once(*command, "--quiet", stdin=b"")
+    assert (run.code, run.out, run.err) == (0, "", ""), run
 
 
 def test_written_to_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path):

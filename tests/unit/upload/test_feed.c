@@ -439,7 +439,7 @@ static void test_empty_list(void)
 	f.steps.options.files_from = "/dev/null";
 	if (!steps_begin_run(&f.steps, &step, 1))
 		return;
-	feeds(&f, "", "");
+	feeds(&f, "", "note: --files-from /dev/null names no files\n");
 	script_stop(&f.steps.server);
 	end(&f);
 }
