@@ -41,8 +41,8 @@ struct job_end {
 	const char *failures; /* a line for each; "": none */
 	int exit;             /* an enum s3once_exit */
 	bool repeats;         /* an earlier run has already uploaded the input of this run's pipe */
-	/* Numbers of uploaded and failed files, and the bytes of the former. */
-	uint64_t uploaded, failed, bytes;
+	/* Numbers of found, uploaded and failed files, and the bytes of the uploaded ones. */
+	uint64_t found, uploaded, failed, bytes;
 	/* Whether all files were found. If not, the row keeps the two values below as an earlier
 	 * run has written them. */
 	bool has_seen_all;
@@ -70,7 +70,7 @@ struct job_row {
 	int64_t ended_s, succeeded_s; /* end of the last run, and of the last one with exit 0 */
 	int64_t shipped_s;            /* end of the last run that has uploaded something */
 	int exit;                     /* exit status of the last run that ended; -1: none has */
-	uint64_t uploaded, failed, bytes, waiting; /* as in struct job_end */
+	uint64_t found, uploaded, failed, bytes, waiting; /* as in struct job_end */
 	int64_t waiting_since_s;
 };
 

@@ -519,6 +519,7 @@ void run_job_end(
 		.failures = exit == S3ONCE_EXIT_OK ? "" : text_string(&failures),
 		.exit = (int)exit,
 		.repeats = counts.repeats_s != 0,
+		.found = counts.found,
 		.uploaded = counts.uploaded,
 		.failed = counts.failed + counts.changed + counts.not_removed,
 		.bytes = counts.bytes_uploaded,

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import re
+import shutil
 import signal
 import time
 
@@ -401,6 +402,20 @@ def test_an_idle_night_is_told_as_one(s3once, s3, bucket, tree, marks):
         assert s3once("push", tree, f"s3://{bucket}/web1").code == 0
     run = s3once("fleet")
     assert run.code == 0 and "nothing new " in run.out and "; last upload " in run.out and "succeeded" not in run.out, run
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_a_run_that_found_no_files_is_told_as_one(s3once, s3, bucket, tree, marks):
+    """Its folder had files the night before: perhaps it is on another disk by now."""
+    command = ("push", tree, f"s3://{bucket}/web1")
+    assert s3once(*command).code == 0
+    shutil.rmtree(tree)
+    tree.mkdir()
+    assert s3once(*command).code == 0
+    for shown in (s3once("fleet"), s3once("status", f"s3://{bucket}/web1")):
+        assert "found no files " in shown.out and "; last upload " in shown.out and "nothing new" not in shown.out, shown
+    (job,) = fleet(s3once)[0].values()
+    assert job["files_found"] == 0 and job["fine"] and job["last_upload"], job
 
 
 def test_a_full_disk_hides_no_failure(s3once, s3, bucket, tree, tmp_path):

@@ -97,9 +97,9 @@ static void print_job_as_json(struct fleet_view *view, const struct fleet_job *j
 		NODE("exit", row->exit < 0 ? json_null() : json_integer(row->exit)),
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), TIME("last_upload", row->shipped_s),
-		NUMBER("files_uploaded", row->uploaded), NUMBER("files_failed", row->failed),
-		NUMBER("bytes_uploaded", row->bytes), NUMBER("files_waiting", row->waiting),
-		TIME("waiting_since", row->waiting_since_s));
+		NUMBER("files_found", row->found), NUMBER("files_uploaded", row->uploaded),
+		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes),
+		NUMBER("files_waiting", row->waiting), TIME("waiting_since", row->waiting_since_s));
 	/* An element for each line. Before each step, `lines` is at the beginning of a line. The
 	 * last line need not end in a newline. */
 	if (view->failures) {
@@ -173,7 +173,9 @@ static void add_state(struct text *t, const struct fleet_job *job)
 	if (job->state == FLEET_IDLE) {
 		const bool is_idle = row->exit == S3ONCE_EXIT_OK && !row->uploaded;
 		if (row->exit == S3ONCE_EXIT_OK)
-			text_add(t, is_idle ? "nothing new " : "succeeded ");
+			text_add(t, !is_idle     ? "succeeded "
+				    : row->found ? "nothing new "
+						 : "found no files ");
 		else if (row->exit >= S3ONCE_EXIT_STOPPED)
 			text_add(t, "stopped before its end ");
 		else

@@ -54,6 +54,7 @@ static struct job_end end_of(int exit, const char *session)
 		.error = exit ? "a: it failed" : "",
 		.failures = exit ? "a: it failed\nb: so did it" : "",
 		.exit = exit,
+		.found = 4,
 		.uploaded = 2,
 		.failed = exit ? 1 : 0,
 		.bytes = 3};
@@ -89,7 +90,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(row.ended_session, first);
 	CHECK_STRING(row.target, "s3://b/p");
 	CHECK(row.exit == 0 && row.succeeded_s == row.ended_s && row.began_s > 0);
-	CHECK(row.uploaded == 2 && row.failed == 0 && row.bytes == 3);
+	CHECK(row.found == 4 && row.uploaded == 2 && row.failed == 0 && row.bytes == 3);
 	const struct job_row before = row;
 
 	/* A run without a session leaves those of others alone. */
