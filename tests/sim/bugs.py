@@ -63,12 +63,12 @@ BUGS = {
         "if (error && !call->is_write)\n\t\tret->headers[",
     ),
     "no-condition": (  # nothing keeps a PUT from replacing what is there
-        ".if_none_match = !replaces, .if_match = replaces ? file",
-        ".if_none_match = false, .if_match = replaces ? file",
+        "return (struct s3_condition){.if_none_match = true};",
+        "return (struct s3_condition){.if_none_match = false};",
     ),
     "no-if-match": (
-        ".if_match = replaces ? file->replaced_etag : NULL}",
-        ".if_match = NULL}",
+        "{.if_match = file->replaced_etag}",
+        "{.if_match = NULL}",
     ),
     "412-is-ours": (  # whatever is there is taken for the file
         "if (o != OUTCOME_OK) return look_after_write(worker, file, &put.condition,",
@@ -81,11 +81,11 @@ BUGS = {
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
         "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, judged->object);",
-        "case JUDGED_EARLIER:\n\t\treturn fail_conflicting(worker, file, judged);",
+        "case JUDGED_EARLIER:\n\t\treturn handle_conflict(worker, file, judged);",
     ),
     "foreign-is-replaced": (
-        "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn fail_conflicting(",
-        "case JUDGED_FOREIGN:\n\t\treturn replace_damaged(worker, file, judged->object);\n\t}\n\treturn fail_conflicting(",
+        "case JUDGED_FOREIGN:\n\t\tbreak;\n\t}\n\treturn handle_conflict(",
+        "case JUDGED_FOREIGN:\n\t\treturn replace_damaged(worker, file, judged->object);\n\t}\n\treturn handle_conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
         "file->fd < 0 : *c->content_id != '\\0';",
@@ -272,8 +272,8 @@ BUGS = {
         "if (file->seen_mark.upload.is_open",
     ),
     "a-replacement-under-another-suffix": (  # is resumed with the etag of what is under this one
-        "file->seen_mark.upload.is_open && strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0)",
-        "file->seen_mark.upload.is_open)",
+        "file->seen_mark.upload.is_open && has_same_key)",
+        "file->seen_mark.upload.is_open && (has_same_key || file))",
     ),
     "age-of-the-version-before": (  # for --delete-after=AGE
         "is_proven ? store_time_s(run->store) : file->seen_mark.at_s;",

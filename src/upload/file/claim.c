@@ -61,30 +61,36 @@ enum origin {
 	ORIGIN_OTHER_FOLDER, /* another source: it has another file with this key */
 };
 
+/* Whether a path lies in a folder, which may end in '/'. */
+static bool lies_in(const char *path, const char *folder)
+{
+	const size_t n = strlen(folder);
+	return strncmp(path, folder, n) == 0 && (folder[n - 1] == '/' || path[n] == '/');
+}
+
 /* The file has the source of the done version if it lies in that folder, so that a run may be given
- * a folder, a part of it, or a file alone. The host counts only if several hosts share the marks.
- * Marks in a file, whose rows are removed for good, belong to one machine, which may be renamed. */
+ * a folder, a part of it, or a file alone. A source is "HOST:FOLDER". */
 static enum origin origin_of_done(const struct worker *worker, const struct file *file)
 {
-	const struct run *run = worker->run;
 	const char *here = file_source(worker, file);
 	const char *there = file->seen_mark.source ? file->seen_mark.source : "";
-	const char *folder = strchr(there, ':');
+	const char *folder = strchr(there, ':'); /* with its ':', as in `path` */
 	if (!folder || strcmp(here, there) == 0)
 		return ORIGIN_THIS;
 	struct text path = TEXT(ESCAPED_PATH_MAX);
 	text_addf(&path, "%s/", strchr(here, ':'));
 	text_add_escaped_string(&path, file->candidate->relative);
-	const size_t n = strlen(folder);
-	const bool is_inside = strncmp(text_string(&path), folder, n) == 0 &&
-			       (folder[n - 1] == '/' || text_string(&path)[n] == '/');
+	const bool is_inside = lies_in(text_string(&path), folder);
 	text_clear(&path);
 	if (!is_inside)
 		return ORIGIN_OTHER_FOLDER;
-	const size_t host = (size_t)(folder - there);
-	return strncmp(here, there, host + 1) == 0 || run->store->ops->removes_for_good
-		       ? ORIGIN_THIS
-		       : ORIGIN_OTHER_HOST;
+	/* Marks in a file, whose rows are removed for good, belong to one machine. If its name
+	 * differs, it was renamed. */
+	if (worker->run->store->ops->removes_for_good)
+		return ORIGIN_THIS;
+	const size_t host_and_colon = (size_t)(folder - there) + 1;
+	const bool is_same_host = strncmp(here, there, host_and_colon) == 0;
+	return is_same_host ? ORIGIN_THIS : ORIGIN_OTHER_HOST;
 }
 
 /* Writes both sources, as in "it was uploaded from web1:/data, and this is web2:/data". */
@@ -144,14 +150,18 @@ static void warn_of_source(struct worker *worker, const struct file *file, enum 
 static enum step replace_done(struct worker *worker, struct file *file)
 {
 	const enum origin origin = origin_of_done(worker, file);
-	enum step step = STEP_NEXT;
+	/* With replace-any, the object is replaced whoever has uploaded it. */
+	const bool must_be_ours = worker->options->if_changed == S3ONCE_CHANGED_REPLACE;
 	memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
-	if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE)
-		step = origin == ORIGIN_OTHER_FOLDER ? refuse_source(worker, file)
-						     : look_whether_ours(worker, file);
-	if (step == STEP_NEXT) /* otherwise the file may be another thread's by now */
-		warn_of_source(worker, file, origin);
-	return step;
+	if (must_be_ours && origin == ORIGIN_OTHER_FOLDER)
+		return refuse_source(worker, file);
+	if (must_be_ours) {
+		const enum step step = look_whether_ours(worker, file);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	warn_of_source(worker, file, origin);
+	return STEP_NEXT;
 }
 
 /* Whether the name has the number of a rotated log, which is another log's after each rotation, and
@@ -192,6 +202,39 @@ static enum step refuse_changed(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
+/* Reports that the file cannot replace its earlier content, which is in an object under a different
+ * key: a replacement would leave that object behind. */
+static enum step refuse_other_suffix(struct worker *worker, struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	file_report(worker, file, S3ONCE_EVENT_CHANGED,
+		PROBLEM("changed since it was uploaded as %s%s; it cannot take that "
+			"object's place as %s: use the same --compress as before, put "
+			"{id} into the template of the keys, or remove the object and "
+			"its mark",
+			quote(c->key).text, file->seen_mark.done.suffix,
+			quote(c->object_key).text));
+	return STEP_SETTLED;
+}
+
+/* Reports that S3 keeps the earlier version, as --if-changed=skip asks. With --reupload, returns
+ * NEXT if the object of that version is gone, so that there is nothing to keep. */
+static enum step keep_earlier(struct worker *worker, struct file *file)
+{
+	if (worker->options->reupload) {
+		bool is_there;
+		const enum step step = find_done_object(worker, file, &is_there);
+		if (step != STEP_NEXT)
+			return step;
+		if (!is_there)
+			return STEP_NEXT;
+	}
+	note_newer(worker, file);
+	file_report(worker, file, S3ONCE_EVENT_OUTDATED,
+		PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));
+	return STEP_LEFT_OUT;
+}
+
 /* Handles a mark by which other content of this file is done, according to --if-changed. Returns
  * NEXT if the object is to be replaced, with its etag in file->replaced_etag. Also returns NEXT if
  * --reupload has found that the object which was to be kept is gone.
@@ -200,33 +243,14 @@ static enum step refuse_changed(struct worker *worker, struct file *file)
  * is LEFT_OUT. */
 static enum step handle_changed(struct worker *worker, struct file *file)
 {
-	const struct candidate *c = file->candidate;
-	bool keeps_object = true;
-	enum step step = STEP_NEXT;
+	const bool has_same_key = strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 	case S3ONCE_CHANGED_REPLACE_ANY:
-		if (strcmp(file->seen_mark.done.suffix, c->suffix) == 0)
-			return replace_done(worker, file);
-		/* The earlier content is in an object under a different key, which a replacement
-		 * would leave behind. */
-		file_report(worker, file, S3ONCE_EVENT_CHANGED,
-			PROBLEM("changed since it was uploaded as %s%s; it cannot take that "
-				"object's place as %s: use the same --compress as before, put "
-				"{id} into the template of the keys, or remove the object and "
-				"its mark",
-				quote(c->key).text, file->seen_mark.done.suffix,
-				quote(c->object_key).text));
-		return STEP_SETTLED;
+		return has_same_key ? replace_done(worker, file)
+				    : refuse_other_suffix(worker, file);
 	case S3ONCE_CHANGED_SKIP:
-		if (worker->options->reupload)
-			step = find_done_object(worker, file, &keeps_object);
-		if (step != STEP_NEXT || !keeps_object)
-			return step;
-		note_newer(worker, file);
-		file_report(worker, file, S3ONCE_EVENT_OUTDATED,
-			PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));
-		return STEP_LEFT_OUT;
+		return keep_earlier(worker, file);
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}
@@ -270,32 +294,41 @@ static enum step handle_done(struct worker *worker, struct file *file)
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
 
-/* Handles a mark by which a version of the same size is done, with another mtime, or with an mtime
- * that another content of the file has also had. The content decides.
- *
- * The content is compared with all values that the mark has of the version: the checksum and, if
- * the object was not compressed, also the checksum of the parts' checksums, and the etag if that is
- * an MD5. file_compare_content() compares with an object, so an object is made of these values. */
-static enum step handle_touched(struct worker *worker, struct file *file)
+/* Compares the content with all values that the mark has of the done version: the checksum and, if
+ * the object was not compressed, also the etag, if that is an MD5, and the checksum of the parts'
+ * checksums. file_compare_content() compares with an object, so an object is made of these values.
+ * Returns NEXT, or the step to take instead. */
+static enum step compare_with_mark(struct worker *worker, struct file *file, enum proof *ret)
 {
-	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct version *done = &file->seen_mark.done;
 	struct s3_object object = {.size = done->size,
 		.sum = mark_sum_parse(done->sum),
 		.etag_is_opaque = s3_supports(worker->server, S3_ETAG_IS_MD5) == S3_NO};
-	struct problem problem = {0};
-	enum proof proof;
-	if (!done->object_bytes)
-		object.meta.part_bytes = done->part_bytes;
+	/* The other values of a compressed object are of its bytes, and not of the content. */
+	const bool was_compressed = done->object_bytes != 0;
+	if (was_compressed)
+		return file_compare_content(worker, file, &object, ret);
+	object.meta.part_bytes = done->part_bytes;
 	/* Without a checksum, only the etag can be compared, even if it is not known to be an
 	 * MD5. */
-	if (!done->object_bytes && (done->etag_is_md5 || !*object.sum.text))
+	if (done->etag_is_md5 || !*object.sum.text)
 		memcpy(object.etag, done->etag, sizeof object.etag);
-	enum step step = file_compare_content(worker, file, &object, &proof);
-	if (step == STEP_NEXT && proof == PROOF_YES && !done->object_bytes && *done->parts_sum) {
-		object.sum = mark_sum_parse(done->parts_sum);
-		step = file_compare_content(worker, file, &object, &proof);
-	}
+	const enum step step = file_compare_content(worker, file, &object, ret);
+	if (step != STEP_NEXT || *ret != PROOF_YES || !*done->parts_sum)
+		return step;
+	/* An object has only one checksum, so the second one takes another comparison. */
+	object.sum = mark_sum_parse(done->parts_sum);
+	return file_compare_content(worker, file, &object, ret);
+}
+
+/* Handles a mark by which a version of the same size is done, with another mtime, or with an mtime
+ * that another content of the file has also had. The content decides. */
+static enum step handle_touched(struct worker *worker, struct file *file)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	struct problem problem = {0};
+	enum proof proof;
+	const enum step step = compare_with_mark(worker, file, &proof);
 	if (step != STEP_NEXT)
 		return step;
 	if (proof != PROOF_YES)
@@ -371,8 +404,10 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 	const bool waits = !worker->options->no_wait && !worker->run->dry;
 	/* A file that is waited for is reported once, and only if it is held for longer than a
 	 * moment. */
-	if (!waits || (!candidate_was_just_seen_held(c) && !c->held_was_reported))
+	const bool is_too_soon = candidate_was_just_seen_held(c);
+	if (!waits || (!is_too_soon && !c->held_was_reported))
 		report_held(worker, file, waits);
+	/* That uploader is probably at work on the other files of the block, too. */
 	queue_put_back_block(worker->run->queue, c->block);
 	return waits ? file_later(worker, file, again_ns) : STEP_SETTLED;
 }
@@ -446,9 +481,9 @@ enum step claim_file(struct worker *worker, struct file *file)
 	/* If the mark records an upload and has a done version, the upload was begun to replace
 	 * that version. This run resumes the upload if it may replace the version, too, and has the
 	 * same key for the object. */
+	const bool has_same_key = strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0;
 	file->replaced_etag[0] = '\0';
-	if (replaces_versions(worker) && file->seen_mark.upload.is_open &&
-		strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0)
+	if (replaces_versions(worker) && file->seen_mark.upload.is_open && has_same_key)
 		memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	const enum step step = judge_seen_mark(worker, file);
 	if (step != STEP_NEXT)

@@ -124,24 +124,31 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 	return meta;
 }
 
-struct s3_condition file_condition(
+/* Returns whether the server honours the condition of the file's write. `feature` is the condition
+ * of a write that makes a new object; one that replaces an object has If-Match. */
+static enum s3_support condition_support(
 	const struct worker *worker, const struct file *file, enum s3_feature feature)
 {
 	const bool replaces = *file->replaced_etag != 0;
+	if (file->is_unconditional)
+		return S3_NO;
+	return s3_supports(worker->server, replaces ? S3_IF_MATCH : feature);
+}
+
+struct s3_condition file_condition(
+	const struct worker *worker, const struct file *file, enum s3_feature feature)
+{
 	/* No condition is sent to a server that is known not to honour it. */
-	if (file->is_unconditional ||
-		s3_supports(worker->server, replaces ? S3_IF_MATCH : feature) == S3_NO)
+	if (condition_support(worker, file, feature) == S3_NO)
 		return (struct s3_condition){0};
-	return (struct s3_condition){
-		.if_none_match = !replaces, .if_match = replaces ? file->replaced_etag : NULL};
+	if (*file->replaced_etag)
+		return (struct s3_condition){.if_match = file->replaced_etag};
+	return (struct s3_condition){.if_none_match = true};
 }
 
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_feature feature)
 {
-	if (file->is_unconditional)
-		return true;
-	/* A write that replaces an object has If-Match as its condition. */
-	return s3_supports(worker->server, *file->replaced_etag ? S3_IF_MATCH : feature) != S3_YES;
+	return condition_support(worker, file, feature) != S3_YES;
 }
 
 bool file_was_done_here(const struct worker *worker, const struct file *file)
@@ -152,22 +159,24 @@ bool file_was_done_here(const struct worker *worker, const struct file *file)
 
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
-	struct version version = file->seen_mark.done;
-	if (event != S3ONCE_EVENT_REFRESHED && event != S3ONCE_EVENT_SKIPPED) {
+	const bool was_refreshed = event == S3ONCE_EVENT_REFRESHED;
+	const bool is_in_s3 = was_refreshed || event == S3ONCE_EVENT_SKIPPED;
+	if (!is_in_s3) {
 		file_report(worker, file, event, NULL);
 		return STEP_LEFT_OUT;
 	}
-	/* The mark was refreshed, and now has the present modification time of the file. The
-	 * content was read for that, so the file is proven. */
-	const enum step step = event == S3ONCE_EVENT_REFRESHED ? STEP_PROVEN : STEP_IN_S3;
-	if (event == S3ONCE_EVENT_REFRESHED)
+	struct version version = file->seen_mark.done;
+	/* A refreshed mark has the present modification time of the file; file->seen_mark is from
+	 * before that. */
+	if (was_refreshed)
 		version.mtime_ns = file->mtime_ns;
 	else if (file_was_done_here(worker, file))
 		event = file->candidate->was_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED;
 	run_report_in_s3(worker->run,
 		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
 		file_about(file).bytes);
-	return step;
+	/* The content was read before the mark was refreshed, so the file is proven. */
+	return was_refreshed ? STEP_PROVEN : STEP_IN_S3;
 }
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)

@@ -31,12 +31,9 @@ static struct judged judged_of(
 		.replaces_any = worker->options->if_changed == S3ONCE_CHANGED_REPLACE_ANY};
 }
 
-/* The object is an earlier version of the file: one that was sent for this mark and is not marked
- * yet, or the one that was done before the claim. Marks the object's version done, which ends the
- * claim. After that the file is judged like any file that has changed. Returns OPEN, or the step to
- * take instead. */
-static enum step mark_earlier(
-	struct worker *worker, struct file *file, const struct s3_object *object)
+/* Returns the version of an object that is an earlier version of the file. */
+static struct version earlier_version_of(
+	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
 	struct version version = file_version_of(worker, object);
 	/* Only the mark of a file that is known by its content has an id of the content. */
@@ -50,6 +47,32 @@ static enum step mark_earlier(
 	 * the content can decide. */
 	if (version.size == file->state.size && version.mtime_ns == file->mtime_ns)
 		version.mtime_is_shared = true;
+	return version;
+}
+
+/* Makes file->seen_mark the mark that file_mark_done() has just written with this version. The
+ * claim has ended with that. */
+static void set_seen_done(
+	const struct worker *worker, struct file *file, const struct version *version)
+{
+	mark_clear(&file->seen_mark);
+	file->seen_mark = (struct mark){.state = MARK_DONE, .has_done = true, .done = *version};
+	file->seen_mark.source = file->claim.before.source; /* moved, not copied */
+	file->claim.before.source = NULL;
+	snprintf(file->seen_mark.session, sizeof file->seen_mark.session, "%s",
+		session_id(worker->run->session));
+	memcpy(file->seen_mark.claim, file->claim.id, sizeof file->seen_mark.claim);
+	claim_clear(&file->claim);
+}
+
+/* The object is an earlier version of the file: one that was sent for this mark and is not marked
+ * yet, or the one that was done before the claim. Marks the object's version done, which ends the
+ * claim. After that the file is judged like any file that has changed. Returns OPEN, or the step to
+ * take instead. */
+static enum step mark_earlier(
+	struct worker *worker, struct file *file, const struct s3_object *object)
+{
+	const struct version version = earlier_version_of(worker, file, object);
 	/* If each comparison has another result, the object may be taken for an earlier version
 	 * again and again in this turn. So the number of restarts is limited. */
 	if (++file->restarts > FILE_RESTARTS_MAX)
@@ -61,14 +84,7 @@ static enum step mark_earlier(
 		step = file_mark_done(worker, file, &version, file->claim.before.source);
 	if (step != STEP_NEXT)
 		return step;
-	mark_clear(&file->seen_mark);
-	file->seen_mark = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
-	file->seen_mark.source = file->claim.before.source;
-	file->claim.before.source = NULL;
-	snprintf(file->seen_mark.session, sizeof file->seen_mark.session, "%s",
-		session_id(worker->run->session));
-	memcpy(file->seen_mark.claim, file->claim.id, sizeof file->seen_mark.claim);
-	claim_clear(&file->claim);
+	set_seen_done(worker, file, &version);
 	return STEP_OPEN;
 }
 
@@ -76,9 +92,8 @@ static enum step mark_earlier(
  * sent it and the reply was lost. */
 static enum step adopt_object(struct worker *worker, struct file *file, const struct judged *judged)
 {
-	const bool is_sent = judge_is_ours(judged) &&
-			     (file->candidate->was_sent ||
-				     strcmp(judged->object->meta.claim_id, file->claim.id) == 0);
+	const bool has_claim = strcmp(judged->object->meta.claim_id, file->claim.id) == 0;
+	const bool is_sent = judge_is_ours(judged) && (file->candidate->was_sent || has_claim);
 	const enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */
 		return step;
@@ -146,8 +161,9 @@ static enum step fail_overwritten(
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct mark *before = &file->claim.before;
 	struct problem second = {0};
-	if (before->state != MARK_DONE || mark_says(before, &now) == SAYS_CHANGED ||
-		*file->replaced_etag || worker->run->dry)
+	const bool was_done = before->state == MARK_DONE && mark_says(before, &now) != SAYS_CHANGED;
+	const bool was_to_be_replaced = *file->replaced_etag != 0;
+	if (!was_done || was_to_be_replaced || worker->run->dry)
 		return file_fail(worker, file, problem);
 	const enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT)
@@ -175,43 +191,54 @@ static enum step replace_foreign(
 	return STEP_SEND;
 }
 
-/* The key of the file has an object of another uploader. With --if-changed=replace-any, the file
- * takes its place if the contents are known to differ. Otherwise the file fails, and the sentence
- * explains why the object does not count as the file. */
-static enum step fail_conflicting(
-	struct worker *worker, struct file *file, const struct judged *judged)
+/* Explains why the object does not count as the file, and what to do. Either of the two may be the
+ * only copy, so the sentence does not advise to remove one. */
+static void explain_conflict(const struct worker *worker, const struct file *file,
+	const struct judged *judged, struct problem *ret)
 {
 	const struct s3_object *object = judged->object;
 	const bool is_unknown = judged->proof == PROOF_UNKNOWN;
+	const bool is_of_s3once = *object->meta.table_id != 0;
 	const bool is_of_these_marks =
 		strcmp(object->meta.table_id, worker->run->space.settings.table_id) == 0;
-	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
+	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
+	const char *how = is_unknown       ? "exists with this size"
+			  : is_unread_pipe ? "exists with unknown content"
+					   : "exists with other content";
 	const char *why = describe_owner(worker, object);
-	if (judged->replaces_any && judged->proof == PROOF_NO && *object->etag)
-		return replace_foreign(worker, file, object);
-	/* Either of the two may be the only copy, so the sentence does not advise to remove one. */
-	const char *do_what =
-		is_of_pipe ? "if it is to stay, choose another key"
-		: *object->meta.table_id && !is_of_these_marks
-			? "give each host its own prefix"
-			: "compare it with the file, and give one of them another key";
-	if (is_unknown && proof_etag_parts(object->etag) > 1)
+	const char *do_what = "compare it with the file, and give one of them another key";
+	if (is_unread_pipe)
+		do_what = "if it is to stay, choose another key";
+	else if (is_of_s3once && !is_of_these_marks)
+		do_what = "give each host its own prefix";
+	if (is_unknown && proof_etag_parts(object->etag) > 1) {
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
 		      "make sure that it is this file";
-	else if (is_unknown)
+	} else if (is_unknown) {
 		why = "the server returns nothing that shows whether its content is the same";
-	else if (file->claim.before.has_done && !*object->meta.table_id) {
+	} else if (file->claim.before.has_done && !is_of_s3once) {
 		why = "another client has overwritten what was uploaded";
 		do_what = "compare it with the file; --reupload --if-changed=replace-any uploads "
 			  "the file in its place";
 	}
-	return fail_overwritten(worker, file,
-		PROBLEM("the object %s %s: %s; %s", quote(file->candidate->object_key).text,
-			is_unknown   ? "exists with this size"
-			: is_of_pipe ? "exists with unknown content"
-				     : "exists with other content",
-			why, do_what));
+	problem_set(ret, "the object %s %s: %s; %s", quote(file->candidate->object_key).text, how,
+		why, do_what);
+}
+
+/* The key of the file has an object of another uploader. With --if-changed=replace-any, the file
+ * takes its place if the contents are known to differ. Otherwise the file fails. */
+static enum step handle_conflict(
+	struct worker *worker, struct file *file, const struct judged *judged)
+{
+	const struct s3_object *object = judged->object;
+	/* Without an etag, the write could not be limited to exactly this object. */
+	const bool may_replace = judged->replaces_any && judged->proof == PROOF_NO && *object->etag;
+	struct problem problem = {0};
+	if (may_replace)
+		return replace_foreign(worker, file, object);
+	explain_conflict(worker, file, judged, &problem);
+	return fail_overwritten(worker, file, &problem);
 }
 
 /* Acts on the object according to the table of docs/protocol.md. */
@@ -233,7 +260,7 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 	case JUDGED_FOREIGN:
 		break;
 	}
-	return fail_conflicting(worker, file, judged);
+	return handle_conflict(worker, file, judged);
 }
 
 /* Whether the file can be sent although S3 refuses a HEAD of its object. */
@@ -249,16 +276,19 @@ static enum step handle_refused_head(struct worker *worker, struct file *file,
 {
 	struct problem why = {0};
 	enum outcome o = s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
-	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
+	const bool has_reason = o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code;
+	if (has_reason)
 		*problem = why;
 	else
 		/* s3_ask_why() is true if the reason is not about this object. */
 		o = s3_ask_why(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
 								     : OUTCOME_INVALID;
-	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
+	if (o != OUTCOME_INVALID)
+		return file_outcome(worker, file, o, problem);
+	if (*s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
-	else if (o == OUTCOME_INVALID && refusal == REFUSAL_PASSED_OVER)
+	else if (refusal == REFUSAL_PASSED_OVER)
 		return STEP_NEXT;
 	return file_outcome(worker, file, o, problem);
 }
@@ -276,18 +306,19 @@ static enum step handle_no_object(struct worker *worker, struct file *file,
 		return handle_refused_head(worker, file, refusal, problem);
 	if (o == OUTCOME_DENIED && refusal == REFUSAL_PASSED_OVER)
 		return STEP_NEXT;
+	if (o != OUTCOME_DENIED)
+		return file_outcome(worker, file, o, problem);
 	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused, or
 	 * only HEAD is. */
 	struct problem why = {0};
 	const enum outcome get_outcome =
-		o == OUTCOME_DENIED
-			? s3_ask_object(worker->s3, &file->target, &worker->limits, &why)
-			: OUTCOME_LOST;
+		s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
 	if (get_outcome == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
 		return file_outcome(worker, file, o, &why);
+	/* A 404 with a code is S3's own, so that this GET was allowed. */
 	if (get_outcome == OUTCOME_OK || (get_outcome == OUTCOME_ABSENT && *why.code))
 		s3_only_head_refused(file->target.key, problem);
-	else if (o == OUTCOME_DENIED)
+	else
 		problem_prefix(problem,
 			"cannot find out whether the object exists already: allow s3:GetObject "
 			"and s3:ListBucket");
@@ -360,20 +391,21 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem)
 {
 	const bool is_match = condition->if_match != NULL;
+	const bool had_condition = is_match || condition->if_none_match;
+	/* The object that If-Match names may have been deleted meanwhile, which is ABSENT. With
+	 * REFUSED an object exists, perhaps from a request of this run whose reply was lost. */
+	const bool is_condition_refused =
+		outcome == OUTCOME_REFUSED || (outcome == OUTCOME_ABSENT && is_match);
 	struct problem explained = *problem;
 	if (outcome == OUTCOME_DENIED && is_match)
 		problem_prefix(&explained,
 			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
 			"compare its etag (If-Match), and a policy may let objects only be made");
-	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
-		!file->is_unconditional) {
+	if (outcome == OUTCOME_UNSUPPORTED && had_condition && !file->is_unconditional) {
 		file->is_unconditional = true; /* a HEAD right before the write replaces it */
 		return STEP_SEND;
 	}
-	/* The condition was refused if the outcome is REFUSED, or ABSENT with If-Match. Either an
-	 * object exists, perhaps from a request of this run whose reply was lost. Or the object
-	 * that If-Match names was deleted meanwhile. */
-	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
+	if (!is_condition_refused)
 		return file_outcome(worker, file, outcome, &explained);
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
@@ -484,22 +516,32 @@ static bool may_be_elsewhere(const struct file *file, bool was_begun)
 	return is_known && !*file->replaced_etag;
 }
 
+/* Whether S3 may hold an object under the key of the file, by the listing of the bucket. A dry run
+ * also asks where there is no listing, since it sends nothing by which S3 would show an object. */
+static bool may_be_in_bucket(const struct candidate *c, bool dry)
+{
+	unsigned suffix = FAMILY_SUFFIXES;
+	switch (c->in_bucket) {
+	case BUCKET_UNLISTED:
+		return true;
+	case BUCKET_LISTED: /* listed_suffixes has a bit for each suffix, in family_suffix() */
+		while (suffix && strcmp(family_suffix(suffix), c->suffix) != 0)
+			suffix--;
+		return (c->listed_suffixes >> suffix & 1) != 0;
+	default:
+		return dry;
+	}
+}
+
 /* Whether to send a HEAD before the file is read, since S3 may hold an object under its key
  * although nothing of it was sent. If the server may ignore conditions, a HEAD comes right before
- * the write anyway. A dry run has no write, so it sends a HEAD unless the listing has shown that
- * there is no object. */
+ * the write anyway. A dry run has no write. */
 static bool looks_ahead(struct worker *worker, const struct file *file)
 {
-	const struct candidate *c = file->candidate;
 	const bool dry = worker->run->dry;
-	unsigned suffix = FAMILY_SUFFIXES;
-	while (suffix && strcmp(family_suffix(suffix), c->suffix) != 0)
-		suffix--;
-	const bool may_be_there = c->in_bucket == BUCKET_LISTED
-					  ? (c->listed_suffixes >> suffix & 1) != 0
-					  : c->in_bucket == BUCKET_UNLISTED || dry;
-	return may_be_there && !*file->replaced_etag &&
-	       (dry || !file_needs_look(worker, file, S3_PUT_CONDITION));
+	const bool looks_later = !dry && file_needs_look(worker, file, S3_PUT_CONDITION);
+	const bool replaces = *file->replaced_etag != 0; /* the mark has named the object */
+	return !replaces && !looks_later && may_be_in_bucket(file->candidate, dry);
 }
 
 /* Without a mark that says done, S3 may hold the log under any suffix that it was compressed with
