@@ -86,7 +86,11 @@ static bool read_time(const char *s, int64_t day_s, int64_t *ret_s)
 	struct tm tm = {0};
 	const time_t day = (time_t)day_s;
 	int n = 0;
-	if (sscanf(s, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &n) == 3 && n == 10) {
+	/* A date has exactly ten characters, while sscanf() accepts "2026-1-2", too. */
+	const bool has_date =
+		sscanf(s, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &n) == 3 &&
+		n == 10;
+	if (has_date) {
 		tm.tm_year -= 1900;
 		tm.tm_mon--;
 		s += n;
@@ -98,36 +102,44 @@ static bool read_time(const char *s, int64_t day_s, int64_t *ret_s)
 			return false;
 		s = read_time_of_day(s, &tm);
 	}
-	const bool is_utc = s && *s == 'Z';
-	if (!s || s[is_utc])
+	if (!s)
+		return false;
+	const bool is_utc = *s == 'Z';
+	const char *rest = is_utc ? s + 1 : s;
+	if (*rest)
 		return false;
 	const struct tm asked = tm;
-	tm.tm_isdst = -1;
+	tm.tm_isdst = -1; /* mktime() finds out whether daylight saving time applies */
 	*ret_s = is_utc ? timegm(&tm) : mktime(&tm);
-	/* A day such as 2026-02-30 was parsed as another one. */
+	/* Both functions turn a day such as 2026-02-30 into another one. */
 	return tm.tm_mday == asked.tm_mday && tm.tm_mon == asked.tm_mon;
 }
 
-/* Reads --from and --to. False with a sentence. */
+/* Reads the value of an option as a TIME. Without a value, *ret_s stays as it is. False with a
+ * sentence. */
+static bool read_time_option(const char *option, const char *value, int64_t day_s, int64_t *ret_s,
+	struct problem *ret_problem)
+{
+	if (!value || read_time(value, day_s, ret_s))
+		return true;
+	return problem_error(ret_problem, false,
+		"--%s %s is not a time: write it as '2026-11-20 08:00', 2026-11-20, 12:00 "
+		"or 2026-11-20T08:00:00Z",
+		option, quote(value).text);
+}
+
+/* Reads --from and --to. A time of the day alone is one of today, or for --to one of the day of
+ * --from. False with a sentence. */
 static bool read_times(struct catting *catting, struct problem *ret_problem)
 {
-	const char *wrong = NULL;
-	const char *option = "from";
+	const int64_t now_s = clock_wall_s();
 	catting->from_s = INT64_MIN;
 	catting->to_s = INT64_MAX;
-	if (catting->from && !read_time(catting->from, clock_wall_s(), &catting->from_s))
-		wrong = catting->from;
-	if (!wrong && catting->to &&
-		!read_time(catting->to, catting->from ? catting->from_s : clock_wall_s(),
-			&catting->to_s)) {
-		wrong = catting->to;
-		option = "to";
-	}
-	if (wrong)
-		return problem_error(ret_problem, false,
-			"--%s %s is not a time: write it as '2026-11-20 08:00', 2026-11-20, 12:00 "
-			"or 2026-11-20T08:00:00Z",
-			option, quote(wrong).text);
+	if (!read_time_option("from", catting->from, now_s, &catting->from_s, ret_problem))
+		return false;
+	const int64_t day_of_to_s = catting->from ? catting->from_s : now_s;
+	if (!read_time_option("to", catting->to, day_of_to_s, &catting->to_s, ret_problem))
+		return false;
 	if (catting->from && catting->to && catting->to_s < catting->from_s)
 		return problem_error(ret_problem, false, "--to is before --from");
 	return true;
@@ -145,19 +157,36 @@ static int render(const struct key_template *template, const char *log, int64_t 
 	return error ? error : ret->error;
 }
 
+/* Sets *ret to the family of the object with this key. Returns whether log_key_read() knows the key
+ * as one of this family, and reads time_s from it. */
+static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
+{
+	struct log_name name = {.ext = ""};
+	struct log_key read;
+	const char *base = path_name(key);
+	text_reset(ret);
+	text_add_bytes(ret, key, (size_t)(base - key)); /* the folder */
+	const bool is_known = log_family_of_object(base, ret) &&
+			      log_name_set(&name, text_string(ret)) == 0 &&
+			      log_key_read(&name, key, &read);
+	log_name_clear(&name);
+	return is_known && read.time_s == time_s;
+}
+
 /* Finds the family of the objects that the job makes of the log, by making the keys of two versions
  * of it: these have to be keys that log_key_read() understands, below one folder. Returns 0, or
  * -errno with a sentence. */
 static int family_of_job(
 	const struct job *job, const char *log, struct text *family, struct problem *ret_problem)
 {
-	static const int64_t times_s[] = {
-		979541130, 1026728430}; /* a day in winter, and one in summer */
+	/* A day in winter, and one in summer of another year. If the template has a date in a
+	 * folder, the folders differ. If it has local time, one of the times is not UTC: London,
+	 * for example, has UTC only in winter. */
+	static const int64_t times_s[] = {979541130, 1026728430};
 	const struct s3once_options *o = &job->options.run;
 	struct family_rules *rules = NULL;
 	struct key_template *template = NULL;
 	struct text key = TEXT(2 * KEY_BYTES_MAX), found = TEXT(2 * KEY_BYTES_MAX);
-	struct log_key read;
 	int error = family_rules_new(&rules, ret_problem);
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
@@ -172,16 +201,10 @@ static int family_of_job(
 		error = render(template, log, times_s[i], &key, ret_problem);
 		if (error)
 			break;
-		const char *base = path_name(text_string(&key));
-		text_reset(&found);
-		text_add_bytes(&found, text_string(&key), (size_t)(base - text_string(&key)));
-		struct log_name name = {.ext = ""};
-		is_understood = log_family_of_object(base, &found) &&
-				log_name_set(&name, text_string(&found)) == 0 &&
-				log_key_read(&name, text_string(&key), &read) &&
-				read.time_s == times_s[i] &&
-				(i == 0 || strcmp(text_string(&found), text_string(family)) == 0);
-		log_name_clear(&name);
+		is_understood = family_of_key(text_string(&key), times_s[i], &found);
+		/* Both versions have to be of the same family. */
+		if (i > 0 && strcmp(text_string(&found), text_string(family)) != 0)
+			is_understood = false;
 		text_reset(family);
 		text_add(family, text_string(&found));
 	}
@@ -249,22 +272,45 @@ static bool choose_of_url(struct catting *catting, const char *url, struct probl
 	if (url_parse(url, &catting->url, ret_problem) < 0)
 		return false;
 	const char *base = path_name(catting->url.key);
-	bool is_log = *base != '\0';
-	if (!is_log)
-		problem_set(ret_problem,
+	if (!*base)
+		return problem_error(ret_problem, false,
 			"%s names no log: write s3://BUCKET/PATH/access.log; cat prints one log, and "
 			"docs/restore.md says how a whole tree comes back",
 			quote(url).text);
-	if (is_log && log_family_of_object(base, &family)) {
+	const bool is_object = log_family_of_object(base, &family);
+	if (is_object)
 		problem_set(ret_problem,
 			"%s is one object of a log: name the log, %s, and a time; docs/restore.md "
 			"says how one object comes back",
 			quote(base).text, quote(text_string(&family)).text);
-		is_log = false;
-	}
 	text_clear(&family);
 	text_add(&catting->family, catting->url.key);
-	return is_log;
+	return !is_object;
+}
+
+/* Determines the log and its name, from LOG and the job's target, or from a URL. False with a
+ * sentence. */
+static bool choose_log(struct catting *catting, struct command_frame *frame)
+{
+	const struct job_asked *asked = &frame->job;
+	const char *const *operands = (const char *const *)frame->operands;
+	struct problem *problem = &frame->problem;
+	/* With --job, the frame adds the job's target to the operands, unless one is a URL. */
+	const bool lacks_log = asked->name && operands[0] == asked->job.target;
+	bool is_chosen;
+	if (asked->name && frame->n == 2 && !url_is_s3(operands[0]))
+		is_chosen = choose_of_job(catting, asked, operands[0], operands[1], problem);
+	else if (frame->n == 1 && !lacks_log)
+		is_chosen = choose_of_url(catting, operands[0], problem);
+	else
+		is_chosen = problem_error(problem, false,
+			asked->name ? "name a log of the job, such as access.log"
+				    : "name one log, as s3://BUCKET/PATH/LOG");
+	if (!is_chosen)
+		return false;
+	if (log_name_set(&catting->name, text_string(&catting->family)) || catting->family.error)
+		return problem_error(problem, false, "out of memory");
+	return true;
 }
 
 static void report_sentence(void *arg, bool is_error, const char *sentence)
@@ -318,8 +364,9 @@ static int print_log(struct command_frame *frame, const struct catting *catting)
 		return S3ONCE_EXIT_FILES;
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
-	if (cat.is_closed)
+	if (cat.is_closed) /* the reader wanted no more, as `head` does */
 		return S3ONCE_EXIT_OK;
+	/* report_sentence() has reported the problems of single objects. */
 	*problem = (struct problem){0};
 	if (!cat.objects)
 		report_nothing(catting, &cat, problem);
@@ -332,25 +379,9 @@ int cat_main(int argc, char **argv)
 	/* The lines of the log do not go through `output`. */
 	struct command_frame frame = {
 		.command = &cat_command, .values = &catting, .speaks_itself = true};
-	const struct job_asked *asked = &frame.job;
-	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem)) {
-		const char *const *operands = (const char *const *)frame.operands;
-		bool is_chosen;
-		if (asked->name && frame.n == 2 && !url_is_s3(operands[0]))
-			is_chosen = choose_of_job(
-				&catting, asked, operands[0], operands[1], &frame.problem);
-		else if (frame.n == 1 && !(asked->name && operands[0] == asked->job.target))
-			is_chosen = choose_of_url(&catting, operands[0], &frame.problem);
-		else
-			is_chosen = problem_error(&frame.problem, false,
-				asked->name ? "name a log of the job, such as access.log"
-					    : "name one log, as s3://BUCKET/PATH/LOG");
-		if (is_chosen && (log_name_set(&catting.name, text_string(&catting.family)) ||
-					 catting.family.error))
-			is_chosen = problem_error(&frame.problem, false, "out of memory");
-		if (is_chosen)
-			frame.code = print_log(&frame, &catting);
-	}
+	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem) &&
+		choose_log(&catting, &frame))
+		frame.code = print_log(&frame, &catting);
 	log_name_clear(&catting.name);
 	text_clear(&catting.family);
 	return frame_end(&frame);
