@@ -108,6 +108,32 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 	return true;
 }
 
+/* Returns the words of `s3once lock child PARENT BEFORE NAME=value… -- COMMAND…`, ended by NULL, of
+ * which `parent` and `before` are two. The caller frees the list, which borrows the words. */
+static char **words_of_child(const struct child_options *options, char *parent, char *before)
+{
+	/* Arrays instead of literals, since argv is not const. */
+	static char program[] = "s3once", lock[] = "lock", child[] = "child", dashes[] = "--";
+	char *const first[] = {program, lock, child, parent, before};
+	const size_t n_first = sizeof first / sizeof *first;
+	size_t n_command = 0, n_variables = 0;
+	while (options->command[n_command])
+		n_command++;
+	while (options->variables && options->variables[n_variables])
+		n_variables++;
+	/* "--" and the NULL at the end are two more. */
+	char **words = must_have(calloc(n_first + n_variables + n_command + 2, sizeof *words));
+	char **at = words;
+	for (size_t i = 0; i < n_first; i++)
+		*at++ = first[i];
+	for (size_t i = 0; i < n_variables; i++)
+		*at++ = options->variables[i];
+	*at++ = dashes;
+	for (size_t i = 0; i < n_command; i++)
+		*at++ = options->command[i];
+	return words;
+}
+
 /* Starts s3once itself as `s3once lock child`, which child_main() turns into the command.
  *
  * uv_spawn() cannot do this, for two reasons. The command of a lock needs a process group of its
@@ -119,23 +145,10 @@ int child_start(const struct child_options *options, pid_t *ret)
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
 	char parent[16], before[64];
-	size_t n = 0, m = 0; /* words of the command, and variables */
-	while (options->command[n])
-		n++;
-	while (options->variables && options->variables[m])
-		m++;
-	/* s3once lock child PARENT BEFORE NAME=value… -- COMMAND…, and a NULL at the end: five
-	 * words come first, and "--" and the NULL make seven. */
-	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, before};
-	char **argv = must_have(calloc(n + m + 7, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
 	snprintf(before, sizeof before, "%llu:%llu:%d:%d", given.core, given.files,
 		given.ignored_pipe, given.ignored_xfsz);
-	memcpy(argv, first, sizeof first);
-	for (size_t i = 0; i < m; i++)
-		argv[5 + i] = options->variables[i];
-	argv[5 + m] = (char[]){"--"};
-	memcpy(argv + 6 + m, options->command, n * sizeof *argv);
+	char **argv = words_of_child(options, parent, before);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, (short)(group_flag | POSIX_SPAWN_SETSIGMASK));
 	posix_spawnattr_setpgroup(&attributes, 0); /* a group of its own */
@@ -156,15 +169,17 @@ int child_start(const struct child_options *options, pid_t *ret)
 bool child_end(pid_t child)
 {
 	const uint64_t kill_ns = clock_boot_ns() + KILL_AFTER_MS * NS_PER_MS;
-	bool has_ended = false, is_over = false;
+	const uint64_t give_up_ns = kill_ns + KILLED_AFTER_MS * NS_PER_MS;
+	bool has_ended = false;
 	kill(-child, SIGTERM);
 	kill(-child, SIGCONT); /* a stopped process takes no SIGTERM */
-	while (!is_over && !(has_ended = waitpid(child, NULL, WNOHANG) != 0)) {
-		poll(NULL, 0, LOOK_MS);
-		const uint64_t now_ns = clock_boot_ns();
+	for (uint64_t now_ns = 0; now_ns < give_up_ns; now_ns = clock_boot_ns()) {
 		if (now_ns >= kill_ns)
 			kill(-child, SIGKILL);
-		is_over = now_ns >= kill_ns + KILLED_AFTER_MS * NS_PER_MS;
+		has_ended = waitpid(child, NULL, WNOHANG) != 0;
+		if (has_ended)
+			break;
+		poll(NULL, 0, LOOK_MS);
 	}
 	kill(-child, SIGKILL); /* the processes of its group that are left */
 	return has_ended;
@@ -175,15 +190,18 @@ int child_main(int argc, char **argv)
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz;
 	/* argv is "child", PARENT, BEFORE, then variables up to "--", and then the command. */
-	char **command = argv + (argc < 3 ? argc : 3);
-	for (; *command && strcmp(*command, "--") != 0; command++)
-		must_have(putenv(*command) ? NULL : *command);
-	if (!*command || !command[1])
+	if (argc < 3)
 		return S3ONCE_EXIT_USAGE;
-	command++;
+	char **word = argv + 3;
+	for (; *word && strcmp(*word, "--") != 0; word++)
+		must_have(putenv(*word) ? NULL : *word);
+	const bool has_command = *word && word[1];
+	if (!has_command)
+		return S3ONCE_EXIT_USAGE;
+	char **command = word + 1;
 	const pid_t parent = (pid_t)atoi(argv[1]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* the parent ended before prctl() was called */
+	if (getppid() != parent) /* the parent ended before prctl(), which then sends no signal */
 		return S3ONCE_EXIT_FENCED;
 	/* A process group may read from the terminal only if it is in the foreground. */
 	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());
