@@ -89,13 +89,30 @@ struct view {
 	uint64_t links, specials;
 };
 
+/* Returns whether an event is printed for people. */
+static bool is_shown(const struct view *view, const struct s3once_event *event)
+{
+	switch (event->type) {
+	case S3ONCE_EVENT_UNPROVEN:
+	case S3ONCE_EVENT_FAILED:
+	case S3ONCE_EVENT_FATAL:
+	case S3ONCE_EVENT_WARNING:
+		return true;
+	case S3ONCE_EVENT_EXCLUDED:
+		return view->options->verbose;
+	case S3ONCE_EVENT_PROVEN:
+		return view->lists_proven;
+	default:
+		return false;
+	}
+}
+
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct view *view = arg;
-	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
 	if (view->options->json)
 		json_print(view->people.output, json_of_event(view->options, event));
-	view->proven += is_proven;
+	view->proven += event->type == S3ONCE_EVENT_PROVEN;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
 	view->excluded += event->type == S3ONCE_EVENT_EXCLUDED;
@@ -108,21 +125,69 @@ static void on_event(void *arg, const struct s3once_event *event)
 	if (event->type == S3ONCE_EVENT_SPECIAL)
 		output_message(view->people.output, "warning: %s %s, and not in S3",
 			escaped(event->path).text, event->text);
-	if (event->type == S3ONCE_EVENT_UNPROVEN || event->type == S3ONCE_EVENT_FAILED ||
-		event->type == S3ONCE_EVENT_FATAL || event->type == S3ONCE_EVENT_WARNING ||
-		(event->type == S3ONCE_EVENT_EXCLUDED && view->options->verbose) ||
-		(is_proven && view->lists_proven))
+	if (is_shown(view, event))
 		people_event(&view->people, event);
+}
+
+/* Returns whether one of n paths is a folder. */
+static bool has_folder_in(char *const *paths, int n)
+{
+	struct stat st;
+	for (int i = 0; i < n; i++)
+		if (stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode))
+			return true;
+	return false;
+}
+
+/* Prints the numbers of files as one sentence. */
+static void print_sums(const struct view *view)
+{
+	const bool are_all_proven = !(view->unproven || view->failed || view->excluded);
+	struct text others = TEXT(200);
+	if (view->unproven)
+		text_addf(&others, ", %s %s not", human_things(view->unproven, "file").text,
+			view->unproven == 1 ? "is" : "are");
+	if (view->failed)
+		text_addf(&others, ", %s could not be checked",
+			human_things(view->failed, "file").text);
+	if (view->excluded)
+		text_addf(&others, ", %s %s left out", human_things(view->excluded, "file").text,
+			view->excluded == 1 ? "was" : "were");
+	if (view->links)
+		text_addf(&others,
+			"; %s %s not in S3, since push skips %s unless --follow is given",
+			human_things(view->links, "symbolic link").text,
+			view->links == 1 ? "is" : "are", view->links == 1 ? "it" : "them");
+	if (view->specials)
+		text_addf(&others, "; %s %s no content",
+			human_things(view->specials, "special file").text,
+			view->specials == 1 ? "has" : "have");
+	output_resultf(view->people.output, "%s%s %s in S3%s",
+		are_all_proven && view->proven != 1 ? "all " : "",
+		human_things(view->proven, "file").text, view->proven == 1 ? "is" : "are",
+		text_string(&others));
+	text_clear(&others);
+}
+
+/* Returns whether the file of the marks does not exist; then the sentence says so. If the marks
+ * cannot be parsed, s3once_push_new() will report it. */
+static bool run_marks_are_missing(const struct s3once_options *options, struct problem *ret_problem)
+{
+	struct marks_place place;
+	const char *spec = options->marks ? options->marks : "local";
+	const bool are_missing = marks_place_parse(spec, &place, ret_problem) == 0 &&
+				 marks_are_missing(&place, ret_problem);
+	marks_place_clear(&place);
+	return are_missing;
 }
 
 /* Proves files with the options of a run, and prints the answers. Returns the exit code. */
 static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
-	struct stat st;
-	bool has_folder = false; /* if so, files that are in S3 are only counted, except with -v */
-	for (int i = 0; i < n && !has_folder; i++)
-		has_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
+	/* A folder may have too many files to list those that are in S3, so these are only counted,
+	 * except with -v. */
+	const bool has_folder = has_folder_in(files, n);
 	/* There is only one job, so lines do not name it. */
 	struct push_options nameless = *options;
 	nameless.job = NULL;
@@ -132,14 +197,7 @@ static int prove_files(
 		.lists_proven = !has_folder || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	struct marks_place place;
-	/* If they cannot be parsed, s3once_push_new() reports it. */
-	const bool has_no_marks =
-		!marks_place_parse(
-			options->run.marks ? options->run.marks : "local", &place, problem) &&
-		marks_are_missing(&place, problem);
-	marks_place_clear(&place);
-	if (has_no_marks)
+	if (run_marks_are_missing(&options->run, problem))
 		return S3ONCE_EXIT_SETUP;
 	/* These two are about uploading, and must have no effect here: a folder stands for all
 	 * files in it, listed or not. */
@@ -163,34 +221,9 @@ static int prove_files(
 			human_things(view.excluded, "file").text,
 			view.excluded == 1 ? "was" : "were",
 			options->verbose ? "" : " (-v names each)");
-	if (!has_folder || options->quiet || options->json ||
-		!(view.proven + view.unproven + view.failed + view.excluded))
-		return code;
-	/* A folder may have too many files to list them, so only their number is printed. */
-	struct text others = TEXT(200);
-	if (view.unproven)
-		text_addf(&others, ", %s %s not", human_things(view.unproven, "file").text,
-			view.unproven == 1 ? "is" : "are");
-	if (view.failed)
-		text_addf(&others, ", %s could not be checked",
-			human_things(view.failed, "file").text);
-	if (view.excluded)
-		text_addf(&others, ", %s %s left out", human_things(view.excluded, "file").text,
-			view.excluded == 1 ? "was" : "were");
-	if (view.links)
-		text_addf(&others,
-			"; %s %s not in S3, since push skips %s unless --follow is given",
-			human_things(view.links, "symbolic link").text,
-			view.links == 1 ? "is" : "are", view.links == 1 ? "it" : "them");
-	if (view.specials)
-		text_addf(&others, "; %s %s no content",
-			human_things(view.specials, "special file").text,
-			view.specials == 1 ? "has" : "have");
-	output_resultf(&frame->output, "%s%s %s in S3%s",
-		(view.unproven || view.failed || view.excluded || view.proven == 1) ? "" : "all ",
-		human_things(view.proven, "file").text, view.proven == 1 ? "is" : "are",
-		text_string(&others));
-	text_clear(&others);
+	const bool has_files = view.proven || view.unproven || view.failed || view.excluded;
+	if (has_folder && has_files && !options->quiet && !options->json)
+		print_sums(&view);
 	return code;
 }
 
