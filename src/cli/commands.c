@@ -147,15 +147,17 @@ bool frame_choose_marks(struct command_frame *frame, enum marks_use use)
 	const int error = marks_place_parse(spec, &frame->place, &frame->problem);
 	const char *path = frame->place.path;
 	frame->place.only_read = use == MARKS_READ;
-	if (error)
+	if (error) {
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
-	/* A run by root has made marks at this path, and the systemd units keep others elsewhere,
-	 * which root may have meant. */
-	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
-		 marks_of_units_are_there(path))
+		return false;
+	}
+	const bool is_roots_own =
+		strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0;
+	/* Root may have meant the marks of the units. */
+	if (is_roots_own && marks_of_units_are_there(path))
 		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
 			    "in sqlite:" MARKS_OF_UNITS ": --job NAME or --marks looks there");
-	return !error;
+	return true;
 }
 
 /* Returns whether the disk of the marks is full, and reports it: runs that met this could not
@@ -193,27 +195,35 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	const char *name = text_string(&frame->marks_name);
 	const enum outcome o = settings_load(frame->marks.conn, NULL, &ret->settings, problem);
-	if (o == OUTCOME_ABSENT)
+	if (o == OUTCOME_OK)
+		return true;
+	if (o == OUTCOME_ABSENT) {
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* The sentence begins with the name of the marks, unless it contains ":TABLE" or the path
-	 * already. The bare name of a table could be any word. */
-	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + !place->is_dynamodb))
+		return false;
+	}
+	/* The sentence gets the name of the marks, unless it contains the path or ":TABLE" already.
+	 * The name of a table without the colon could be any word. */
+	const char *colon = strchr(name, ':');
+	const bool is_named = strstr(problem->text, place->is_dynamodb ? colon : colon + 1);
+	if (!is_named)
 		problem_prefix(problem, "%s", name);
-	return o == OUTCOME_OK;
+	return false;
 }
 
 bool frame_open_s3(struct command_frame *frame, const char *bucket)
 {
 	struct problem *problem = &frame->problem;
+	struct services *services = &frame->services;
 	const char *key_file = frame->key_file;
 	if (key_file &&
 		(s3_headers_new(&frame->headers) ||
 			s3_headers_set(frame->headers, "sse-c-key-file", key_file, problem) ||
 			s3_headers_prepare(frame->headers, problem)))
 		return false;
-	if ((!frame->services.http &&
-		    services_open(&frame->access, &frame->services, problem) < 0) ||
-		s3_open(frame->services.aws, frame->services.http, bucket, &frame->s3, problem) < 0)
+	const bool are_services_open = services->http != NULL;
+	if (!are_services_open && services_open(&frame->access, services, problem) < 0)
+		return false;
+	if (s3_open(services->aws, services->http, bucket, &frame->s3, problem) < 0)
 		return false;
 	const bool is_open = s3_conn_new(frame->s3, &frame->s3_conn) == 0;
 	if (!is_open)

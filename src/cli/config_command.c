@@ -146,9 +146,11 @@ static void add_proxies(struct setting_rows *rows)
 		}
 		if (!value || !*value)
 			continue;
+		/* Stars replace the user and password between "://" and the last "@". */
 		const char *at = strrchr(value, '@'), *scheme = strstr(value, "://");
 		struct text shown = TEXT(4096);
-		text_add_bytes(&shown, value, (at && scheme) ? (size_t)(scheme + 3 - value) : 0);
+		if (at && scheme)
+			text_add_bytes(&shown, value, (size_t)(scheme - value) + strlen("://"));
 		text_addf(&shown, "%s%s", at ? "****" : "", at ? at : value);
 		add_row(rows, proxies[i].row, text_string(&shown), variable);
 		text_clear(&shown);
@@ -165,11 +167,11 @@ static int add_credentials(
 	const int error = credentials_get(chain, NULL, &credentials, &generation, ret_problem);
 	if (error < 0)
 		return error;
-	char key[32] = "****************", until[21];
+	char key[32], until[21];
 	const size_t n = strlen(credentials.access_key);
-	/* Behind the 16 stars, a key of more than eight characters shows its last four. The NUL is
-	 * copied, too. */
-	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
+	/* Behind the stars, a key of more than eight characters shows its last four. */
+	const char *shown = n > 8 ? credentials.access_key + n - 4 : "";
+	snprintf(key, sizeof key, "****************%s", shown);
 	add_row(rows, "access_key", key, credentials.from);
 	add_row(rows, "secret_key", "****************", credentials.from);
 	if (credentials.session_token)

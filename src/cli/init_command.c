@@ -20,6 +20,31 @@ static const struct option init_own_options[] = {
 	{NULL},
 };
 
+/* Prints the properties of a table that is ready, and warns of those that limit its use. */
+static void report_table(struct output *output, const char *table,
+	const struct store_settings *settings, const struct table_made *made)
+{
+	const char *replicas = made->shape.replicas; /* the other Regions; "": none */
+	const bool is_split = made->shape.is_split;
+	output_resultf(output, "table %s %s: %s%s", table,
+		made->created ? "was created and is ready" : "is ready",
+		human_things(settings->shards, "shard").text,
+		made->has_ttl ? ", time to live on 'expires'" : "");
+	if (*replicas && !is_split)
+		output_resultf(output, "its replicas (%s) are strongly consistent", replicas);
+	if (is_split)
+		log_warning(
+			"table %s has replicas (%s), and each Region judges claims by its own: "
+			"hosts of two Regions may send one file at once, and S3 stores one of both; "
+			"let all hosts use one Region (--region), or make the replicas strongly "
+			"consistent; locks in this table would exclude nobody in another Region",
+			table, replicas);
+	if (!made->has_ttl)
+		log_warning("%s: rows of ended sessions stay in the table",
+			*replicas && !is_split ? "strongly consistent replicas have no time to live"
+					       : "this server does not support time to live");
+}
+
 /* Sets up the marks that were chosen. Returns the exit code. */
 static int set_up(struct command_frame *frame, unsigned shards)
 {
@@ -53,25 +78,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 			quote(place->path).text);
 		return S3ONCE_EXIT_OK;
 	}
-	output_resultf(&frame->output, "table %s %s: %s%s", place->table,
-		made.created ? "was created and is ready" : "is ready",
-		human_things(settings.shards, "shard").text,
-		made.has_ttl ? ", time to live on 'expires'" : "");
-	if (*made.shape.replicas && !made.shape.is_split)
-		output_resultf(&frame->output, "its replicas (%s) are strongly consistent",
-			made.shape.replicas);
-	if (made.shape.is_split)
-		log_warning(
-			"table %s has replicas (%s), and each Region judges claims by its own: "
-			"hosts of two Regions may send one file at once, and S3 stores one of both; "
-			"let all hosts use one Region (--region), or make the replicas strongly "
-			"consistent; locks in this table would exclude nobody in another Region",
-			place->table, made.shape.replicas);
-	if (!made.has_ttl)
-		log_warning("%s: rows of ended sessions stay in the table",
-			*made.shape.replicas && !made.shape.is_split
-				? "strongly consistent replicas have no time to live"
-				: "this server does not support time to live");
+	report_table(&frame->output, place->table, &settings, &made);
 	return S3ONCE_EXIT_OK;
 }
 

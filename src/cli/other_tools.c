@@ -138,11 +138,15 @@ static bool add_push(struct text *t, enum other_kind kind, const char *source, c
 	const bool is_stdin = strcmp(source, "-") == 0;
 	const bool is_file = is_stdin || (stat(source, &st) == 0 && !S_ISDIR(st.st_mode));
 	const size_t n = strlen(url.key);
-	const bool is_key = n && url.key[n - 1] != '/' && is_file && kind == OTHER_TO;
+	const bool may_be_key = n && url.key[n - 1] != '/';
+	/* Whether the target is the key of the object. Otherwise it is a prefix. */
+	const bool is_key = may_be_key && is_file && kind == OTHER_TO;
+	if (is_stdin && !is_key) /* push needs a key for standard input */
+		return false;
 	text_add(t, "s3once push");
+	/* `push -` takes the key from the URL, while the key of a file is the value of --as. */
 	if (is_stdin || !is_key)
-		return (is_key || !is_stdin) && add_shell_word(t, source) &&
-		       add_shell_word(t, target);
+		return add_shell_word(t, source) && add_shell_word(t, target);
 	snprintf(bucket, sizeof bucket, "s3://%s", url.bucket);
 	text_add(t, " --as");
 	return add_shell_word(t, url.key) && add_shell_word(t, source) && add_shell_word(t, bucket);
@@ -170,14 +174,14 @@ bool other_tools_command(int argc, char *const *argv)
 	}
 	struct text line = TEXT(4096);
 	const bool copies = commands[i].kind != OTHER_ANSWERED && n == 2;
+	const char *answer = commands[i].answer;
+	if (copies && url_is_s3(operands[0]))
+		answer = url_is_s3(operands[1]) ? ONLY_UPLOADS : NO_DOWNLOADS;
 	if (copies && add_push(&line, commands[i].kind, operands[0], operands[1]))
 		log_error("there is no command %s: type %s%s", argv[0], text_string(&line),
 			has_options ? "; its options are in s3once push --help" : "");
 	else
-		log_error("there is no command %s: %s", argv[0],
-			!copies || !url_is_s3(operands[0]) ? commands[i].answer
-			: url_is_s3(operands[1])           ? ONLY_UPLOADS
-							   : NO_DOWNLOADS);
+		log_error("there is no command %s: %s", argv[0], answer);
 	text_clear(&line);
 	return true;
 }

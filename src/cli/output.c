@@ -88,11 +88,14 @@ struct output_writer {
 static int open_current(struct log_file *file)
 {
 	struct stat st;
-	const bool is_open = file->fd >= 0, is_there = is_open && stat(file->path, &st) == 0;
+	const bool is_open = file->fd >= 0;
 	/* Whether the path still names the open file. If stat() fails with an error other than
 	 * ENOENT, that is unknown, and the file stays in use. */
-	const bool is_current = is_there ? st.st_dev == file->dev && st.st_ino == file->ino
-					 : is_open && errno != ENOENT;
+	bool is_current = false;
+	if (is_open && stat(file->path, &st) == 0)
+		is_current = st.st_dev == file->dev && st.st_ino == file->ino;
+	else if (is_open)
+		is_current = errno != ENOENT;
 	if (is_current)
 		return 0;
 	const int fd = open(file->path,
@@ -134,14 +137,10 @@ static int append_to_log(struct log_file *file, const char *line, size_t n)
 	return error;
 }
 
-/* Writes a line, however long that takes. A line that cannot be appended to the log is printed.
- * Returns 0, or -errno of standard output. Errors of standard error are ignored, since they cannot
- * be reported anywhere. */
-static int write_line(struct output_writer *writer, const struct line *line)
+/* Prints a line, however long its reader takes. Returns 0 or -errno. */
+static int print_line(struct output_writer *writer, const struct line *line)
 {
-	const bool is_in_log =
-		line->is_logged && append_to_log(&writer->log, line->bytes, line->n) == 0;
-	for (size_t at = 0; !is_in_log && at < line->n;) {
+	for (size_t at = 0; at < line->n;) {
 		const size_t rest = line->n - at;
 		const ssize_t n =
 			write(line->fd, line->bytes + at, rest < WRITE_BYTES ? rest : WRITE_BYTES);
@@ -152,12 +151,24 @@ static int write_line(struct output_writer *writer, const struct line *line)
 			continue;
 		writer->taken_ns = clock_boot_ns();
 		if (error)
-			return line->fd == STDOUT_FILENO ? error : 0;
+			return error;
 		at += (size_t)n;
 	}
-	/* A line in the log counts as read at once, since the log has no slow reader. */
-	writer->taken_ns = clock_boot_ns();
 	return 0;
+}
+
+/* Appends a line to the log, or prints it if it is not for the log or cannot be appended. Returns
+ * 0, or -errno of standard output. Errors of standard error are ignored, since they cannot be
+ * reported anywhere. */
+static int write_line(struct output_writer *writer, const struct line *line)
+{
+	if (line->is_logged && append_to_log(&writer->log, line->bytes, line->n) == 0) {
+		/* The line counts as read at once, since the log has no slow reader. */
+		writer->taken_ns = clock_boot_ns();
+		return 0;
+	}
+	const int error = print_line(writer, line);
+	return line->fd == STDOUT_FILENO ? error : 0;
 }
 
 /* Removes the first line of the list and writes it. The mutex is released meanwhile. After a failed
@@ -417,10 +428,22 @@ bool output_has_failed(struct output *output)
 	return has_failed;
 }
 
+/* Reports lost lines on standard error, if that need not wait: it may have the reader that hangs.
+ */
+static void report_lost(uint64_t lost)
+{
+	char line[200];
+	snprintf(line, sizeof line,
+		"%ss3once: error: nobody read standard output or error for too long: %llu "
+		"lines were lost\n",
+		log_priority(LOG_ERROR), (unsigned long long)lost);
+	signals_print_if_room(line);
+}
+
 int output_finish(struct output *output)
 {
 	struct output_writer *writer = output->writer;
-	log_set_sink(NULL, NULL);
+	log_set_sink(NULL, NULL); /* from now on, messages of the log go to standard error */
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
 	const bool written = await_locked(writer, 0, writer->options.end_ms);
@@ -448,12 +471,7 @@ int output_finish(struct output *output)
 	if (!error && written && (fflush(stdout) || ferror(stdout)))
 		error = errno ? -errno : -EIO;
 	if (lost) {
-		char line[200];
-		snprintf(line, sizeof line,
-			"%ss3once: error: nobody read standard output or error for too long: %llu "
-			"lines were lost\n",
-			log_priority(LOG_ERROR), (unsigned long long)lost);
-		signals_print_if_room(line); /* standard error may have the reader that hangs */
+		report_lost(lost);
 		return error ? error : -ETIMEDOUT;
 	}
 	if (error)

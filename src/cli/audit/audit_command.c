@@ -84,7 +84,8 @@ void fates_print(void *arg, const struct mark_report *report)
 	struct fates *fates = arg;
 	const enum mark_fate fate = report->fate;
 	struct output *output = &fates->frame->output;
-	const char *why = fate == FATE_FAILED ? report->problem->text : report->why; /* may be "" */
+	const bool has_failed = fate == FATE_FAILED;
+	const char *why = has_failed ? report->problem->text : report->why; /* may be "" */
 	fates->counts[fate]++;
 	fates->all++;
 	if (fates->frame->json) {
@@ -98,16 +99,15 @@ void fates_print(void *arg, const struct mark_report *report)
 			json_set_bytes(object, "upload_id", report->upload_id);
 		if (fate == FATE_KEPT)
 			json_set_bytes(object, "text", report->why);
-		if (fate == FATE_FAILED)
+		if (has_failed)
 			json_set_problem(object, report->problem);
 		json_print(output, object);
 	}
 	/* With --json, failures are printed for people as well, on standard error. */
-	if (fates->frame->json && fate != FATE_FAILED)
+	if (fates->frame->json && !has_failed)
 		return;
-	output_print(output, fate == FATE_FAILED ? STDERR_FILENO : STDOUT_FILENO,
-		"%s: s3://%s/%s%s%s", names[fate].words, fates->bucket, escaped(report->key).text,
-		*why ? ": " : "", why);
+	output_print(output, has_failed ? STDERR_FILENO : STDOUT_FILENO, "%s: s3://%s/%s%s%s",
+		names[fate].words, fates->bucket, escaped(report->key).text, *why ? ": " : "", why);
 }
 
 json_t *fates_json(
