@@ -27,9 +27,12 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	bool over;
 	if (run->options.no_wait || run->dry) /* such a run does not wait */
 		return false;
+	/* Nobody else has claimed it. */
 	if (c->mark_state != MARK_CLAIMED || strcmp(c->mark_session, session_id(run->session)) == 0)
 		return false;
-	if (!candidate_was_just_seen_held(c) && !c->held_was_reported)
+	/* It takes a turn to report it: handle_claimed() in claim.c. */
+	const bool is_to_be_reported = !candidate_was_just_seen_held(c) && !c->held_was_reported;
+	if (is_to_be_reported)
 		return false;
 	return session_is_over(run->session, worker->marks, c->mark_session, &over, ret_again_ns,
 		       &problem) == OUTCOME_OK &&
@@ -103,37 +106,46 @@ static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
 	       (c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS);
 }
 
+/* Returns the pause for the files of a block that have to wait. The longer ago another uploader was
+ * met there, the longer is the pause. */
+static uint64_t pause_of(const struct block *block, uint64_t now_ns)
+{
+	uint64_t pause_ns = CAME_BACK_AGAIN_NS;
+	for (size_t i = 0; i < block->n; i++) {
+		const struct candidate *c = block->files[i];
+		const uint64_t since_met_ns = c && c->contested_ns ? now_ns - c->contested_ns : 0;
+		if (since_met_ns > pause_ns)
+			pause_ns = since_met_ns;
+	}
+	return pause_ns < LEFT_ALONE_NS ? pause_ns : LEFT_ALONE_NS;
+}
+
 /* Gives the files of a block back to the queue. Those that a running uploader holds have to wait.
- * So do the other small ones where that uploader is at work. The longer ago it was met, the longer
- * is the pause. Frees the block. */
+ * So do the other small ones where that uploader is at work. Frees the block. */
 static void give_back(struct worker *worker, struct block *block)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
 	size_t n_ready = 0, n_later = 0;
 	bool is_held[BLOCK_FILES] = {false}, leaves_small = false;
-	uint64_t pause_ns = CAME_BACK_AGAIN_NS;
-	uint64_t again_ns = 0; /* the latest time at which a holder of a file is checked again */
+	/* The end of the pause, or the latest time at which a holder of a file is checked again. */
+	uint64_t again_ns = now_ns + pause_of(block, now_ns);
 	for (size_t i = 0; i < block->n; i++) {
-		struct candidate *c = block->files[i];
+		struct candidate *c = block->files[i]; /* NULL: it is done */
 		uint64_t check_ns;
 		is_held[i] = c && may_wait(worker, c, &check_ns);
 		leaves_small |= is_shared(c, is_held[i], now_ns);
 		if (is_held[i] && check_ns > again_ns)
 			again_ns = check_ns;
-		const uint64_t since_met_ns = c && c->contested_ns ? now_ns - c->contested_ns : 0;
-		if (since_met_ns > pause_ns)
-			pause_ns = since_met_ns;
 	}
-	if (pause_ns > LEFT_ALONE_NS)
-		pause_ns = LEFT_ALONE_NS;
-	if (again_ns < now_ns + pause_ns)
-		again_ns = now_ns + pause_ns;
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i];
-		if (c && (is_held[i] || (leaves_small && c->size <= S3ONCE_SMALL_BYTES_MAX)))
+		if (!c)
+			continue;
+		const bool is_left = leaves_small && c->size <= S3ONCE_SMALL_BYTES_MAX;
+		if (is_held[i] || is_left)
 			later[n_later++] = c;
-		else if (c)
+		else
 			ready[n_ready++] = c;
 	}
 	queue_later(worker->run->queue, later, n_later, again_ns);

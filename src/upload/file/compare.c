@@ -74,14 +74,41 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	return STEP_NEXT;
 }
 
+/* The sizes of parts in which an object of n_parts parts may have been sent. */
+struct part_sizes {
+	uint64_t sizes[PLAN_GUESSES_MAX];
+	size_t n;
+	enum part_size kind; /* PART_SIZE_KNOWN: there is only one */
+};
+
+/* Finds the sizes of parts to try. An object of s3once has the size in its metadata. For others,
+ * some servers return the size of the first part. Otherwise the sizes are guessed. */
+static void find_part_sizes(struct worker *worker, const struct file *file,
+	const struct s3_object *object, unsigned n_parts, struct part_sizes *ret)
+{
+	struct plan plan;
+	uint64_t bytes = object->meta.part_bytes;
+	*ret = (struct part_sizes){.n = 1, .kind = PART_SIZE_KNOWN};
+	if (n_parts == 1) {
+		ret->sizes[0] = object->size;
+		return;
+	}
+	if (!bytes && s3_head_first_part(worker->s3, &file->target, &worker->limits, &bytes) !=
+			      OUTCOME_OK)
+		bytes = 0;
+	const bool is_known = !plan_resume(object->size, bytes, &plan) && plan.n_parts == n_parts;
+	if (is_known) {
+		ret->sizes[0] = bytes;
+		return;
+	}
+	ret->kind = PART_SIZE_GUESSED;
+	ret->n = plan_guesses(object->size, n_parts, worker->options->part_bytes, ret->sizes);
+}
+
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
-	/* The sizes of parts to try. An object of one part has a part of its own size. */
-	uint64_t sizes[PLAN_GUESSES_MAX] = {object->size};
 	unsigned n_parts;
-	bool is_guess = false;
-	struct plan known;
 	/* This only determines n_parts, which is 0 if the server shows checksums of the whole. */
 	digests_for(object, &n_parts);
 	*ret = PROOF_NO;
@@ -89,29 +116,15 @@ enum step file_compare_content(
 		return STEP_NEXT;
 	if (!n_parts)
 		return compare_whole(worker, file, NULL, object, ret);
-	if (n_parts > 1) {
-		/* Finds the size of the parts in which the object was sent. An object of s3once has
-		 * it in its metadata. For others, some servers return the size of the first
-		 * part. */
-		sizes[0] = object->meta.part_bytes;
-		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
-					 &sizes[0]) != OUTCOME_OK)
-			sizes[0] = 0;
-		/* If there is no such size, or it does not cut the object into n_parts parts, the
-		 * size is guessed. */
-		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
-	}
-	const size_t n =
-		is_guess ? plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes)
-			 : 1;
+	struct part_sizes part_sizes;
+	find_part_sizes(worker, file, object, n_parts, &part_sizes);
 	enum step step = STEP_NEXT;
 	*ret = PROOF_UNKNOWN;
 	/* Each size that another program may have used is tried, until one fits or the checksum of
-	 * the whole decides. A known size is the only one. */
-	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_UNKNOWN && i < n; i++) {
-		const struct plan plan = {sizes[i], n_parts};
-		step = compare_parts(worker, file, NULL, &plan,
-			is_guess ? PART_SIZE_GUESSED : PART_SIZE_KNOWN, object, ret);
+	 * the whole decides. */
+	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_UNKNOWN && i < part_sizes.n; i++) {
+		const struct plan plan = {part_sizes.sizes[i], n_parts};
+		step = compare_parts(worker, file, NULL, &plan, part_sizes.kind, object, ret);
 	}
 	/* The parts have proven nothing. Some servers show a checksum of the whole of an object in
 	 * parts, even SHA-1 or SHA-256, which cannot be combined from those of the parts. So the
@@ -180,8 +193,12 @@ static enum step compare_encoded(
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step == STEP_NEXT && encoding)
 		step = compare_compressed(worker, file, encoding, object, ret);
-	if (step != STEP_NEXT || *ret == PROOF_YES || !*meta->encoding || noted != PROOF_YES)
+	if (step != STEP_NEXT || *ret == PROOF_YES)
 		return step;
+	/* The bytes differ, or were not compared. */
+	const bool metadata_prove = *meta->encoding && noted == PROOF_YES;
+	if (!metadata_prove)
+		return STEP_NEXT;
 	/* The mark gets the values of the metadata. */
 	*ret = PROOF_YES;
 	file->parts_sum[0] = '\0';

@@ -121,18 +121,35 @@ static enum proof check_object(struct worker *worker, const struct file *file,
 	if (ret->object.lacks_encryption)
 		return not_done(ret_problem, "S3 does not confirm the encryption of its object");
 	const enum proof is_same = recorded_matches(&recorded, &ret->object);
+	if (is_same == PROOF_YES)
+		return PROOF_YES;
 	if (is_same == PROOF_NO)
 		return not_done(
 			ret_problem, "S3 holds another object under its key than was uploaded");
 	/* The mark of an object in parts may have the etag of the reply to Complete, and some
 	 * servers return another one later. If the latter is the MD5 of the file, the object is the
 	 * same. */
-	if (is_same == PROOF_YES ||
-		(proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object)))
+	if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object))
 		return PROOF_YES;
 	return not_done(ret_problem,
 		"S3 holds another object under its key than was uploaded, or shows "
 		"nothing that shows it is the same");
+}
+
+/* Compares the content with the mark. The mark may change while the content is read. So it is read
+ * once more after that, and has to have the same content. *mark is the mark before and after. */
+static enum proof compare_by_mark(
+	struct worker *worker, const struct file *file, struct mark *mark, struct problem *ret)
+{
+	const struct version compared = mark->done;
+	enum proof done = compare_done_content(worker, file, &compared, ret);
+	if (done == PROOF_YES)
+		done = check_mark(worker, file, CONTENT_UNREAD, mark, ret);
+	if (done != PROOF_YES)
+		return done;
+	const bool is_same = strcmp(compared.sum, mark->done.sum) == 0 &&
+			     strcmp(compared.content_id, mark->done.content_id) == 0;
+	return is_same ? PROOF_YES : not_done(ret, "its mark changed meanwhile");
 }
 
 enum proof prove_done_now(struct worker *worker, struct file *file, enum content_state content,
@@ -141,18 +158,8 @@ enum proof prove_done_now(struct worker *worker, struct file *file, enum content
 	struct mark mark = {0};
 	*ret = (struct done_object){0};
 	enum proof done = check_mark(worker, file, content, &mark, ret_problem);
-	if (done == PROOF_YES && content == CONTENT_UNREAD) {
-		/* The mark may have changed while the content was read. So the mark is read once
-		 * more, and has to have the same content. */
-		const struct version compared = mark.done;
-		done = compare_done_content(worker, file, &compared, ret_problem);
-		if (done == PROOF_YES)
-			done = check_mark(worker, file, content, &mark, ret_problem);
-		if (done == PROOF_YES &&
-			(strcmp(compared.sum, mark.done.sum) != 0 ||
-				strcmp(compared.content_id, mark.done.content_id) != 0))
-			done = not_done(ret_problem, "its mark changed meanwhile");
-	}
+	if (done == PROOF_YES && content == CONTENT_UNREAD)
+		done = compare_by_mark(worker, file, &mark, ret_problem);
 	if (done == PROOF_YES)
 		done = check_object(worker, file, &mark.done, ret, ret_problem);
 	mark_clear(&mark);

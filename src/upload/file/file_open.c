@@ -16,6 +16,36 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Duplicates the descriptor of the output of a pipe, so that each turn has one of its own. Returns
+ * a descriptor, or -errno. */
+static int open_piped(const struct run *run, struct file_state *ret)
+{
+	const int fd = fcntl(run->piped_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	const int error = file_state_of(fd, ret);
+	if (error)
+		close(fd);
+	return error ? error : fd;
+}
+
+/* Makes a copy of a piece of a log, since the log goes on growing. Returns a descriptor, or
+ * -errno. */
+static int open_piece(const struct scan *scan, const struct candidate *c, struct file_state *ret,
+	struct problem *ret_problem)
+{
+	struct scan_entry found = {.source = c->source,
+		.relative = c->relative,
+		.size = c->size,
+		.mtime_ns = c->mtime_ns,
+		.dev = c->dev,
+		.ino = c->ino,
+		.is_piece = true,
+		.offset = c->offset};
+	memcpy(found.content_id, c->content_id, sizeof found.content_id);
+	return scan_open_piece(scan, &found, ret, ret_problem);
+}
+
 /* Opens the file that now has the name of a candidate, and sets *ret to its state. A rotated file
  * is also searched under other names. Returns a descriptor, or -errno. For a piece of a log,
  * *ret_problem may have the reason. */
@@ -23,42 +53,28 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 	struct problem *ret_problem)
 {
 	const struct scan *scan = run->files.scan;
-	if (c->is_piped) { /* a descriptor of its own for each turn */
-		const int fd = fcntl(run->piped_fd, F_DUPFD_CLOEXEC, 0);
-		const int error = fd < 0 ? -errno : file_state_of(fd, ret);
-		if (error && fd >= 0)
-			close(fd);
-		return error ? error : fd;
-	}
-	if (c->is_piece) { /* a copy of the piece, since the log goes on growing */
-		struct scan_entry found = {.source = c->source,
-			.relative = c->relative,
-			.size = c->size,
-			.mtime_ns = c->mtime_ns,
-			.dev = c->dev,
-			.ino = c->ino,
-			.is_piece = true,
-			.offset = c->offset};
-		memcpy(found.content_id, c->content_id, sizeof found.content_id);
-		return scan_open_piece(scan, &found, ret, ret_problem);
-	}
-	int fd = scan_open_file(scan, c->source, c->relative, ret);
+	if (c->is_piped)
+		return open_piped(run, ret);
+	if (c->is_piece)
+		return open_piece(scan, c, ret, ret_problem);
+	const int fd = scan_open_file(scan, c->source, c->relative, ret);
+	if (!c->is_rotated)
+		return fd;
 	/* A rotated file may have been renamed since it was found, and another file may have the
 	 * name now. */
-	if (fd >= 0 && c->is_rotated && (ret->dev != c->dev || ret->ino != c->ino)) {
+	const bool is_another = fd >= 0 && (ret->dev != c->dev || ret->ino != c->ino);
+	if (is_another)
 		close(fd);
-		fd = -ENOENT;
-	}
+	else if (fd != -ENOENT)
+		return fd;
 	const struct file_state found = {
 		.size = c->size, .mtime_ns = c->mtime_ns, .dev = c->dev, .ino = c->ino};
-	return (fd == -ENOENT && c->is_rotated)
-		       ? scan_open_moved(scan, c->source, c->relative, &found, ret)
-		       : fd;
+	return scan_open_moved(scan, c->source, c->relative, &found, ret);
 }
 
-/* Handles a file that is missing. If its mark says done, another uploader has uploaded and
- * removed it since it was found, which is not an error. */
-static enum step handle_missing(struct worker *worker, struct file *file)
+/* Whether the mark of a file that is missing says done, so that another uploader has uploaded and
+ * removed it. Reads the mark. */
+static bool is_missing_as_done(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	/* The file is compared as it was found, since it was not opened. */
@@ -66,17 +82,27 @@ static enum step handle_missing(struct worker *worker, struct file *file)
 		.size = c->size, .mtime_ns = c->mtime_ns, .content_id = c->content_id};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
+	/* After the claim, the mark is ours and does not say done. */
+	if (file->step > STEP_CLAIM)
+		return false;
+	/* With --reupload, a file that is done would have to be sent all the same. */
+	if (worker->options->reupload || mark_get(&ref, &file->seen_mark, &problem) != OUTCOME_OK)
+		return false;
+	/* If the mark notes a newer version, the missing file may be that one, which was not
+	 * uploaded. */
+	return !file->seen_mark.has_newer && mark_says(&file->seen_mark, &found) == SAYS_DONE;
+}
+
+/* Handles a file that is missing. If its mark says done, another uploader has uploaded and
+ * removed it since it was found, which is not an error. */
+static enum step handle_missing(struct worker *worker, struct file *file)
+{
 	mark_clear(&file->seen_mark);
-	/* After the claim, the mark is ours and does not say done. With --reupload it may say so,
-	 * but the file would have to be sent all the same. If the mark notes a newer version, the
-	 * missing file may be that one, which was not uploaded. */
-	if (file->step <= STEP_CLAIM && !worker->options->reupload &&
-		mark_get(&ref, &file->seen_mark, &problem) == OUTCOME_OK &&
-		!file->seen_mark.has_newer && mark_says(&file->seen_mark, &found) == SAYS_DONE)
+	if (is_missing_as_done(worker, file))
 		return bucket_is_believed(worker->run, worker->marks)
 			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
 			       : STEP_OVER;
-	if (!c->is_rotated)
+	if (!file->candidate->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
 	return file_fail(worker, file,
 		PROBLEM("was compressed or deleted before it could be sent; the next run looks"));
@@ -119,9 +145,12 @@ static enum step check_neighbour(struct worker *worker, struct file *file, enum 
 	const size_t n_less = is_compressed ? n_suffix : 0; /* the neighbour of X.zst is X */
 	struct text name = TEXT(1024UL * 1024), path = TEXT(1024UL * 1024);
 	enum step step = STEP_NEXT;
-	if (run->files.key_template || worker->options->files_from ||
-		object_rules_name_encoding(run->bodies.rules) || (is_compressed && !has_suffix) ||
-		!scan_source_is_directory(run->files.scan, c->source))
+	const bool keys_are_paths =
+		!run->files.key_template && !object_rules_name_encoding(run->bodies.rules);
+	const bool was_walked = !worker->options->files_from &&
+				scan_source_is_directory(run->files.scan, c->source);
+	/* No file is compressed into the key of a compressed file that lacks the suffix. */
+	if (!keys_are_paths || !was_walked || (is_compressed && !has_suffix))
 		return STEP_NEXT;
 	text_add_bytes(&name, c->relative, n - n_less);
 	text_add_bytes(&path, c->path, strlen(c->path) - n_less);
@@ -191,6 +220,14 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	return check_neighbour(worker, file, PLAIN);
 }
 
+/* Whether the file has content although its size is 0, as files of /proc and /sys have. A file that
+ * has grown since it was opened is none: the step that reads it notices that. */
+static bool hides_size(const struct file *file)
+{
+	return !file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
+	       body_check_unchanged(file->fd, &file->state) == 0;
+}
+
 /* Checks whether the version that was opened may be sent, and sets file->plan by its size. Returns
  * NEXT, or the step to take instead. */
 static enum step check_opened(struct worker *worker, struct file *file)
@@ -210,18 +247,16 @@ static enum step check_opened(struct worker *worker, struct file *file)
 		return file_settle(worker, file, S3ONCE_EVENT_WAITING);
 	if (run_excludes_size(worker->run, file->state.size, &event))
 		return file_settle(worker, file, event);
-	if (is_of_version &&
-		(file->state.size != found->size || file->mtime_ns != found->mtime_ns)) {
+	const bool has_changed =
+		file->state.size != found->size || file->mtime_ns != found->mtime_ns;
+	if (is_of_version && has_changed) {
 		file_fail(worker, file,
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
 				"and --min-age leaves out files that were modified a moment ago"));
 		return STEP_STRANDED;
 	}
-	/* Files of /proc and /sys have size 0 whatever they contain. A file that has grown since it
-	 * was opened is not refused here: the step that reads it notices that. */
-	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
-		body_check_unchanged(file->fd, &file->state) == 0)
+	if (hides_size(file))
 		return file_fail(worker, file,
 			PROBLEM("has size 0 but is not empty, as files of the kernel do (/proc, "
 				"/sys): copy it to a file, or exclude it"));
@@ -229,6 +264,26 @@ static enum step check_opened(struct worker *worker, struct file *file)
 		return file_fail(worker, file,
 			PROBLEM("larger than the largest object S3 can hold; split or exclude it"));
 	return STEP_NEXT;
+}
+
+/* Makes this descriptor, whose state is file->state, the open file. Sets the members that say how a
+ * change of it is noticed. */
+static void take_descriptor(struct file *file, int fd)
+{
+	const struct candidate *c = file->candidate;
+	/* No other program can write to a copy of a piece, or to the input of a pipe. */
+	const bool may_be_written = !c->is_piece && !c->is_piped;
+	file->fd = fd;
+	file->opened_ctime_ns = file->state.ctime_ns;
+	file->must_reread =
+		file->stat_is_unsteady || (may_be_written && !file_times_show_changes(fd));
+	/* 0: the field does not count. A rename of a rotated file while it is sent changes its
+	 * ctime. */
+	if (file->stat_is_unsteady)
+		file->state.ino = 0;
+	if (file->stat_is_unsteady || c->is_rotated)
+		file->state.ctime_ns = 0;
+	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
 }
 
 enum step file_open(struct worker *worker, struct file *file)
@@ -248,18 +303,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (fd < 0)
 		return fd == -ENOENT ? handle_missing(worker, file)
 				     : file_read_error(worker, file, fd);
-	file->fd = fd;
-	file->opened_ctime_ns = file->state.ctime_ns;
-	/* No other program can write to a copy of a piece, or to the input of a pipe. */
-	file->must_reread = file->stat_is_unsteady ||
-			    (!c->is_piece && !c->is_piped && !file_times_show_changes(fd));
-	/* 0: the field does not count. A rename of a rotated file while it is sent changes its
-	 * ctime. */
-	if (file->stat_is_unsteady)
-		file->state.ino = 0;
-	if (file->stat_is_unsteady || c->is_rotated)
-		file->state.ctime_ns = 0;
-	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
+	take_descriptor(file, fd);
 	const enum step step = check_opened(worker, file);
 	/* Whether the file is sent as it is: without --compress, if it was compressed when it was
 	 * found, or if its object gets a Content-Encoding from the user. */
@@ -370,6 +414,7 @@ static enum step reopen_changed(struct worker *worker, struct file *file)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("its content changed while it was read, although its size and "
 				"modification time did not, starting again with what it is now"));
+	/* file_open() reads stat_is_unsteady, and sets must_reread. */
 	file->stat_is_unsteady |= change == UNSTEADY_STAT;
 	const enum step step = file_open(worker, file);
 	file->must_reread |= change == UNSTEADY_UNSEEN;

@@ -70,8 +70,10 @@ static bool is_vague(const struct problem *problem)
 static bool fails_with_run(
 	struct run *run, const struct candidate *c, const struct problem *problem)
 {
-	return !problem->status &&
-	       run->progress.limit_ns <= run->options.give_up_after_ms * NS_PER_MS &&
+	const bool has_answer = problem->status != 0;
+	const bool run_ends_first =
+		run->progress.limit_ns <= run->options.give_up_after_ms * NS_PER_MS;
+	return !has_answer && run_ends_first &&
 	       progress_still_ns(&run->progress, NULL) > c->failing_ns / 2;
 }
 
@@ -103,23 +105,31 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return file_later(worker, file, now + pause_ns);
 }
 
+/* Names the settings of the file's object that the error code is about in *problem. */
+static void name_settings(const struct file *file, struct problem *problem)
+{
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		const char *code = settings[i].code, *name = settings[i].setting;
+		const char *value = s3_headers_value(file->target.headers, name);
+		const size_t n = strlen(code);
+		const bool is_beginning = code[n - 1] == '.';
+		const bool is_about = is_beginning ? strncmp(problem->code, code, n) == 0
+						   : strcmp(problem->code, code) == 0;
+		if (value && is_about)
+			problem_prefix(problem, "--%s%s%s", name, *value ? " " : "", value);
+	}
+}
+
 /* Keeps a refused file until it is clear whether S3 refuses all files. If something was stored
- * before, the file fails by itself. The sentence names the settings that the error code is about.
- * Returns ASIDE or SETTLED. */
+ * before, the file fails by itself. The sentence names the settings that may be the reason. Returns
+ * ASIDE or SETTLED. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem explained = *problem;
 	if (is_vague(problem))
 		count_suspects(file, &explained);
-	for (size_t i = 0; !is_vague(problem) && i < sizeof settings / sizeof *settings; i++) {
-		const char *code = settings[i].code, *name = settings[i].setting;
-		const size_t n = strlen(code);
-		const char *value = s3_headers_value(file->target.headers, name);
-		/* Without the ".", the NUL is compared as well, so that the whole code has to be
-		 * the same. */
-		if (value && strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1) == 0)
-			problem_prefix(&explained, "--%s%s%s", name, *value ? " " : "", value);
-	}
+	else
+		name_settings(file, &explained);
 	return refusals_keep(worker, file, &explained) ? STEP_ASIDE
 						       : file_fail(worker, file, &explained);
 }

@@ -274,14 +274,17 @@ static bool has_fitting_length(const struct file *file, unsigned index, uint64_t
 	return !length || bytes == length || (is_last && bytes < length);
 }
 
-/* Whether part `index` may be read once, its checksum behind it. What the server may have already
- * is compared before it is sent. */
+/* Whether part `index` may be read only once, while it is sent, with its checksum behind it. */
 static bool may_trail(
 	const struct worker *worker, const struct multipart *multipart, unsigned index)
 {
 	const struct file *file = multipart->file;
-	return !file->encoding && !multipart->server_parts[index].part_number &&
-	       s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_YES &&
+	/* A part that the server has is read and compared before it is sent. The length of an
+	 * encoded part is known only once it was encoded. */
+	if (file->encoding || multipart->server_parts[index].part_number)
+		return false;
+	/* Without a checksum in the reply, the proof would need an MD5: part_digests(). */
+	return s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_YES &&
 	       s3_may_trail(worker->server, file->claim.upload.checksum);
 }
 
@@ -322,8 +325,23 @@ static unsigned part_digests(
 	return kinds;
 }
 
-/* Sends part `index`, unless the server has exactly these bytes already. Returns whether the server
- * has it now. If not, *ret_failure has the reason. */
+/* Sends a part that was read, unless the server has exactly these bytes already. Returns as
+ * send_part(). */
+static bool send_read_part(struct worker *worker, struct multipart *multipart, unsigned index,
+	struct payload *payload, struct part_failure *ret_failure)
+{
+	/* part_number 0: the server does not have the part */
+	const struct s3_part *stored = &multipart->server_parts[index];
+	const bool is_stored =
+		stored->part_number && proof_part(&payload->body_sums, stored) == PROOF_YES;
+	if (!is_stored)
+		return put_part(worker, multipart, index, payload, ret_failure);
+	file_progress_add(&multipart->file->progress, payload->body.range.bytes);
+	return true;
+}
+
+/* Reads part `index`, and sends it unless the server has exactly these bytes already. Returns
+ * whether the server has it now. If not, *ret_failure has the reason. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct part_failure *ret_failure)
 {
@@ -338,8 +356,6 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 		.input_kinds = DIGEST_OF(combining),
 		.trails = may_trail(worker, multipart, index),
 	};
-	/* part_number 0: the server does not have the part */
-	const struct s3_part *stored = &multipart->server_parts[index];
 	struct payload payload;
 	bool is_stored = false;
 	*ret_failure = (struct part_failure){.has_trailed = request.trails};
@@ -349,16 +365,28 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	if (!ret_failure->read_error) {
 		if (multipart->input_sums)
 			multipart->input_sums[index] = payload.input_sums;
-		is_stored =
-			stored->part_number && proof_part(&payload.body_sums, stored) == PROOF_YES;
-		if (is_stored)
-			file_progress_add(&file->progress, request.range.bytes);
-		else
-			is_stored = put_part(worker, multipart, index, &payload, ret_failure);
+		is_stored = send_read_part(worker, multipart, index, &payload, ret_failure);
+		/* Only now are the sums complete: those that trail are known once the part was
+		 * sent, and put_part() may add an MD5. */
 		multipart->body_sums[index] = payload.body_sums;
 	}
 	payload_end(worker, &payload);
 	return is_stored;
+}
+
+/* Sets the checksums of the file from those of the parts that were sent. */
+static void set_sums_of_parts(const struct multipart *multipart)
+{
+	struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	const struct sums sent = sums_combine(multipart->body_sums, n);
+	file->object_sums = file->encoding ? sent : (struct sums){0};
+	if (!file->encoding)
+		file->content_sums = sent;
+	else if (!file->content_sums.kinds) /* the content was not read as a whole before */
+		file->content_sums = sums_combine(multipart->input_sums, n);
+	file->sent_part_bytes = file->plan.part_bytes;
+	mark_parts_sum_of(multipart->body_sums, n, file->claim.upload.checksum, file->parts_sum);
 }
 
 /* Proves the object by the reply to Complete. If that is not enough, a HEAD is compared with the
@@ -384,14 +412,7 @@ static enum step prove_multipart(
 			proof = proof_parts(multipart->body_sums, n, &object, SIZE_KNOWN);
 		}
 	}
-	const struct sums sent = sums_combine(multipart->body_sums, n);
-	file->object_sums = file->encoding ? sent : (struct sums){0};
-	if (!file->encoding)
-		file->content_sums = sent;
-	else if (!file->content_sums.kinds) /* the content was not read as a whole before */
-		file->content_sums = sums_combine(multipart->input_sums, n);
-	file->sent_part_bytes = file->plan.part_bytes;
-	mark_parts_sum_of(multipart->body_sums, n, file->claim.upload.checksum, file->parts_sum);
+	set_sums_of_parts(multipart); /* for the mark */
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	return prove_by_head(worker, file);
@@ -491,7 +512,9 @@ static int check_parts_unchanged(struct worker *worker, const struct multipart *
 	const struct sums *file_sums =
 		multipart->input_sums ? multipart->input_sums : multipart->body_sums;
 	int error = body_check_unchanged(file->fd, &file->state);
-	for (unsigned i = 0; file->must_reread && !error && i < file->plan.n_parts; i++) {
+	if (!file->must_reread)
+		return error;
+	for (unsigned i = 0; !error && i < file->plan.n_parts; i++) {
 		const struct range range = file_range(file, NULL, &file->plan, i);
 		error = payload_confirm(worker, file, &range, &file_sums[i]);
 	}
@@ -502,8 +525,10 @@ static int check_parts_unchanged(struct worker *worker, const struct multipart *
  * attempt of it may have had an effect although its reply was lost. */
 static bool may_be_completing(enum outcome o, const struct problem *problem, bool maybe_applied)
 {
-	if (!outcome_is_ambiguous(o))
-		return maybe_applied && o != OUTCOME_OK;
+	if (o == OUTCOME_OK)
+		return false;
+	if (!outcome_is_ambiguous(o)) /* the last attempt was refused, but not an earlier one */
+		return maybe_applied;
 	/* If the request timed out, the server may still be at work, also behind a gateway. An
 	 * error of the server itself has ended the request: RGW answers 500 if the upload is
 	 * gone. */

@@ -97,37 +97,36 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	const struct open_upload ours = multipart_of_file(worker, file);
 	/* An upload that records no content fits only a file that is not known by its content. */
 	const char *content = *upload->content_id ? ours.content_id : file->candidate->content_id;
-	return upload->is_open &&
-	       upload->checksum != CHECKSUMS && /* `checksum` is an algorithm of ours */
-	       upload->size == ours.size && upload->mtime_ns == ours.mtime_ns &&
-	       /* With another key, the server refuses parts, or completes an object that the caller
-		* cannot read. With another algorithm, the object would not be encrypted as
-		* requested. */
-	       strcmp(upload->encryption, ours.encryption) == 0 &&
-	       /* Another encoding makes other parts, and another suffix another key. */
-	       strcmp(upload->suffix, ours.suffix) == 0 &&
-	       strcmp(upload->encoding, ours.encoding) == 0 &&
-	       /* The upload's metadata names its content. Parts of other content with this size
-		* and time would be compared and sent again, but the metadata would stay. */
-	       strcmp(upload->content_id, content) == 0 &&
-	       /* The metadata also names the table of the marks that began the upload. If these
-		* marks are a copy of another machine's, that machine would take the object for
-		* its own. */
-	       strcmp(upload->table_id, ours.table_id) == 0 &&
-	       server_may_take(worker, file->encoding) &&
+	if (!upload->is_open || upload->checksum == CHECKSUMS) /* an algorithm that is not ours */
+		return false;
+	if (upload->size != ours.size || upload->mtime_ns != ours.mtime_ns)
+		return false;
+	/* With another key, the server refuses parts, or completes an object that the caller cannot
+	 * read. With another algorithm, the object would not be encrypted as requested. */
+	if (strcmp(upload->encryption, ours.encryption) != 0)
+		return false;
+	/* Another encoding makes other parts, and another suffix another key. */
+	if (strcmp(upload->suffix, ours.suffix) != 0 ||
+		strcmp(upload->encoding, ours.encoding) != 0)
+		return false;
+	/* The upload's metadata names its content. Parts of other content with this size and time
+	 * would be compared and sent again, but the metadata would stay. */
+	if (strcmp(upload->content_id, content) != 0)
+		return false;
+	/* The metadata also names the table of the marks that began the upload. If these marks are
+	 * a copy of another machine's, that machine would take the object for its own. */
+	if (strcmp(upload->table_id, ours.table_id) != 0)
+		return false;
+	return server_may_take(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
-/* Plans the parts of a file that is compressed on its way: each range of the plan becomes a part.
- * Samples of the beginning, middle and end show how well the file can be compressed, and so how
- * large a range may be whose output an encoder can keep.
- *
- * If the server takes only parts of one length, file->encoding also pads each part to that length.
- * The plan has no parts if the whole file is one range: then it is sent whole, and not padded. */
-static enum step plan_by_sample(struct worker *worker, struct file *file)
+/* Compresses samples of the beginning, middle and end of a file. Sets *ret_in to their number of
+ * bytes, and *ret_out to that of their compressed form. Returns 0 or an error of file_digest(). */
+static int compress_samples(
+	struct worker *worker, const struct file *file, uint64_t *ret_in, uint64_t *ret_out)
 {
-	const uint64_t mib = 1ULL << 20, size = file->state.size;
-	uint64_t in = 0, out = 0;
+	*ret_in = *ret_out = 0;
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		struct range range = file_range(file, file->encoding, NULL, 0);
 		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
@@ -135,10 +134,26 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		struct sums sums;
 		const int error = file_digest(worker, file, 0, &range, &sums);
 		if (error)
-			return file_read_error(worker, file, error);
-		in += range.bytes;
-		out += sums.bytes;
+			return error;
+		*ret_in += range.bytes;
+		*ret_out += sums.bytes;
 	}
+	return 0;
+}
+
+/* Plans the parts of a file that is compressed on its way: each range of the plan becomes a part.
+ * Samples show how well the file can be compressed, and so how large a range may be whose output
+ * an encoder can keep.
+ *
+ * If the server takes only parts of one length, file->encoding also pads each part to that length.
+ * The plan has no parts if the whole file is one range: then it is sent whole, and not padded. */
+static enum step plan_by_sample(struct worker *worker, struct file *file)
+{
+	const uint64_t mib = 1ULL << 20, size = file->state.size;
+	uint64_t in, out;
+	const int error = compress_samples(worker, file, &in, &out);
+	if (error)
+		return file_read_error(worker, file, error);
 	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (server_may_take(worker, file->encoding)) {
 		plan_upload(size, bytes, &file->plan); /* it succeeds, as it did in file_open() */
@@ -204,11 +219,29 @@ static int note_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
+/* Aborts an upload whose parts the server cannot list, if the server can do that. It is unknown
+ * which parts the server has, so they are useless. Returns the step that follows, which begins
+ * another upload. */
+static enum step abort_unlisted(struct worker *worker, struct file *file, const struct problem *why)
+{
+	struct problem problem = {0};
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("%s: the server cannot list the parts that were uploaded before "
+			"(%.300s), so the upload starts again",
+			quote(file->candidate->path).text, why->text));
+	const enum outcome o = s3_abort_upload(worker->s3, file->candidate->object_key,
+		file->claim.upload.id, &worker->limits, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && o != OUTCOME_UNSUPPORTED &&
+		o != OUTCOME_INVALID)
+		return file_outcome(worker, file, o, &problem);
+	return multipart_handle_gone(worker, file);
+}
+
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done)
 {
 	struct recorded_parts recorded = {.done = ret_done, .n = file->plan.n_parts};
 	struct problem problem = {0};
-	enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
+	const enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
 		&worker->limits, note_part, &recorded, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
@@ -219,19 +252,6 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 	const bool cannot_list =
 		o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
 		((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem.status / 100 == 2);
-	if (!cannot_list)
-		return file_outcome(worker, file, o, &problem);
-	/* It is unknown which parts the server has, so they are useless. The recorded upload is
-	 * aborted, if the server can do that, and another one is begun. */
-	report_run(worker->report, S3ONCE_EVENT_WARNING,
-		PROBLEM("%s: the server cannot list the parts that were uploaded before "
-			"(%.300s), so the upload starts again",
-			quote(file->candidate->path).text, problem.text));
-	problem = (struct problem){0};
-	o = s3_abort_upload(worker->s3, file->candidate->object_key, file->claim.upload.id,
-		&worker->limits, &problem);
-	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && o != OUTCOME_UNSUPPORTED &&
-		o != OUTCOME_INVALID)
-		return file_outcome(worker, file, o, &problem);
-	return multipart_handle_gone(worker, file);
+	return cannot_list ? abort_unlisted(worker, file, &problem)
+			   : file_outcome(worker, file, o, &problem);
 }

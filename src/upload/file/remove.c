@@ -87,18 +87,53 @@ static void remove_proven(struct worker *worker, struct file *file, const struct
 	report_end(worker, file, end, &object, &problem);
 }
 
+/* Makes the name of the file in the folder of --move-to, which is that of its object without the
+ * prefix. The suffix of a run that compresses is not the file's own. */
+static void name_of_object(
+	const struct worker *worker, const struct file *file, char ret[static KEY_BYTES_MAX + 1])
+{
+	const struct candidate *c = file->candidate;
+	const char *below = c->object_key + strlen(worker->options->prefix);
+	const size_t n_suffix = file->encoding ? strlen(c->suffix) : 0;
+	below += *below == '/';
+	snprintf(ret, KEY_BYTES_MAX + 1, "%.*s", (int)(strlen(below) - n_suffix), below);
+}
+
+/* Whether this turn has read the content in such a way that it need not be read again: the file had
+ * not changed for QUIET_NS when it was opened, and its times show each change since. */
+static enum content_state content_of_turn(const struct file *file)
+{
+	const bool is_proven = file->step == STEP_PROVEN;
+	const bool was_quiet = file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
+	return is_proven && was_quiet && !file->must_reread ? CONTENT_PROVEN : CONTENT_UNREAD;
+}
+
+/* Whether the file is due for removal. Sets *ret_done_at_s to the time from which its age
+ * counts. */
+static bool is_due(const struct worker *worker, const struct file *file, int64_t *ret_done_at_s)
+{
+	struct run *run = worker->run;
+	const struct file_version opened = file_opened_version(file);
+	/* The age of a file counts from now if this turn has proven the file, and otherwise from
+	 * the time at which its mark was set. A dry run refreshes no mark. So if only the
+	 * modification time of a file has changed, its mark does not say done, and nothing is
+	 * reported. */
+	const bool is_proven = file->step == STEP_PROVEN;
+	const bool is_done = is_proven || mark_says(&file->seen_mark, &opened) == SAYS_DONE;
+	*ret_done_at_s = is_proven ? store_time_s(run->store) : file->seen_mark.at_s;
+	return is_done && run_removes_by_now(run, *ret_done_at_s);
+}
+
 void remove_file(struct worker *worker, struct file *file)
 {
 	struct run *run = worker->run;
 	const struct s3once_options *o = worker->options;
 	const struct candidate *c = file->candidate;
-	/* A rotated file is moved to the name of its object, since the numbers in the names of
-	 * rotated files are reused. The suffix of a run that compresses is not the file's own. */
-	const char *below = c->object_key + strlen(o->prefix);
-	const size_t others = file->encoding ? strlen(c->suffix) : 0;
+	int64_t done_at_s;
+	if (file->fd < 0 || !is_due(worker, file, &done_at_s) || run_is_stopping(run))
+		return;
 	char target[KEY_BYTES_MAX + 1];
-	below += *below == '/';
-	snprintf(target, sizeof target, "%.*s", (int)(strlen(below) - others), below);
+	name_of_object(worker, file, target);
 	struct removal removal = {.path = c->path,
 		.fd = file->fd,
 		.state = file->state,
@@ -106,22 +141,10 @@ void remove_file(struct worker *worker, struct file *file)
 		.open = (o->remove_even & S3ONCE_REMOVE_OPEN) != 0,
 		.foreign = (o->remove_even & S3ONCE_REMOVE_FOREIGN) != 0,
 		.target_fd = run->files.move_to_fd,
+		/* The numbers in the names of rotated files are reused, so such a file is moved to
+		 * the name of its object. */
 		.target = c->is_rotated ? target : c->relative};
-	/* The age of a file counts from now if this turn has proven the file, and otherwise from
-	 * the time at which its mark was set. A dry run refreshes no mark. So if only the
-	 * modification time of a file has changed, its mark does not say done, and nothing is
-	 * reported. */
-	const struct file_version opened = file_opened_version(file);
-	const bool is_proven = file->step == STEP_PROVEN;
-	const bool is_done = is_proven || mark_says(&file->seen_mark, &opened) == SAYS_DONE;
-	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen_mark.at_s;
-	if (!is_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) || run_is_stopping(run))
-		return;
-	/* The content read in this turn counts only if the file had not changed for QUIET_NS when
-	 * it was opened, and if its times show each change. */
-	const bool was_quiet = file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
-	enum content_state content =
-		is_proven && was_quiet && !file->must_reread ? CONTENT_PROVEN : CONTENT_UNREAD;
+	enum content_state content = content_of_turn(file);
 	struct file_state now;
 	/* The state of a rotated file has no ctime, since a rename changes that. The removal gets
 	 * the present one. If it has changed since the file was opened, by a rename or by a write,

@@ -72,25 +72,26 @@ static void drop_claim(struct file *file)
 	file->claiming = NULL;
 }
 
-/* Goes on after this answer: performs the steps of the file until its turn ends. At the end of the
- * turn the file is removed if it is due, and freed. A file whose parts are in the queue, or that
- * was put aside, is not freed, since others own it then. */
-static void run_turn(struct worker *worker, struct file *file, enum step step)
+/* Counts a large file that needed no sending toward the bytes that have moved, with those of at
+ * most one part. The level of large bodies follows these bytes, and more workers would finish such
+ * files sooner. */
+static void count_unsent(const struct worker *worker, const struct file *file)
 {
-	set_step(file, step);
-	while (step <= STEP_SEND && !run_is_over(worker->run)) {
-		step = steps[file->step].perform(worker, file);
-		set_step(file, step);
-	}
-	if (step <= STEP_SEND) /* the run has ended between two steps */
-		step = STEP_OVER;
-	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
-		return;
+	const uint64_t max_bytes = worker->options->part_bytes;
+	const uint64_t bytes = file->state.size < max_bytes ? file->state.size : max_bytes;
+	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->progress.bytes))
+		atomic_fetch_add(&worker->report->large_moved, bytes);
+}
+
+/* Ends the turn of a file with this step: removes the file if it is due, and frees it. A file that
+ * was put aside is not freed, since the run's refusals own it then. */
+static void end_turn(struct worker *worker, struct file *file, enum step step)
+{
 	if (file->claiming) /* the run has ended before CLAIM */
 		drop_claim(file);
 	const bool has_ended = step >= STEP_SETTLED && step <= STEP_PROVEN;
-	if ((step == STEP_IN_S3 || step == STEP_PROVEN) && worker->options->removes &&
-		!file->candidate->may_grow)
+	const bool is_in_s3 = step == STEP_IN_S3 || step == STEP_PROVEN;
+	if (is_in_s3 && worker->options->removes && !file->candidate->may_grow)
 		remove_file(worker, file);
 	if (step == STEP_STRANDED) /* no run will resume its upload */
 		multipart_abort(worker, file);
@@ -101,14 +102,22 @@ static void run_turn(struct worker *worker, struct file *file, enum step step)
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
-	/* The level of large bodies follows the bytes that have moved. A large file that needed no
-	 * sending also counts, with the bytes of at most one part: it has taken time, and more
-	 * workers would finish such files sooner. */
-	const uint64_t max_bytes = worker->options->part_bytes;
-	const uint64_t bytes = file->state.size < max_bytes ? file->state.size : max_bytes;
-	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->progress.bytes))
-		atomic_fetch_add(&worker->report->large_moved, bytes);
+	count_unsent(worker, file);
 	file_free(file);
+}
+
+/* Goes on after this answer: performs the steps of the file until its turn ends. */
+static void run_turn(struct worker *worker, struct file *file, enum step step)
+{
+	set_step(file, step);
+	while (step <= STEP_SEND && !run_is_over(worker->run)) {
+		step = steps[file->step].perform(worker, file);
+		set_step(file, step);
+	}
+	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
+		return;
+	const bool was_cut_off = step <= STEP_SEND; /* the run has ended between two steps */
+	end_turn(worker, file, was_cut_off ? STEP_OVER : step);
 }
 
 /* Whether another uploader has claimed the file or marked it done since its mark was read by the
@@ -174,6 +183,37 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 	run_turn(worker, file, step);
 }
 
+/* Returns the number of bytes that the next task reads. */
+static uint64_t bytes_of_task(const struct worker *worker, const struct task *task)
+{
+	if (worker->next.file) /* it was taken ahead, and is open */
+		return worker->next.file->state.size;
+	switch (task->kind) {
+	case TASK_FILE:
+		return task->file->size;
+	case TASK_PART:
+		return worker->options->part_bytes;
+	default:
+		return 0;
+	}
+}
+
+static void perform_task(struct worker *worker, const struct task *task)
+{
+	if (worker->next.file) {
+		go_on_with_next(worker);
+	} else if (task->kind == TASK_FILE) {
+		begin_turn(worker, task->file);
+	} else if (task->kind == TASK_PART) {
+		struct file *file; /* NULL: other parts of it are not sent yet */
+		const enum step step = multipart_send(worker, task->parts, task->index, &file);
+		if (file)
+			run_turn(worker, file, step);
+	} else {
+		came_back_check(worker, task->blocks);
+	}
+}
+
 void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -189,27 +229,11 @@ void worker_run(struct worker *worker)
 		if (task.kind == TASK_END || task.kind == TASK_RETIRE)
 			break;
 		worker->read_ns = 0;
-		/* The number of bytes that the task reads: a large one is lent a large buffer. */
-		const uint64_t bytes = worker->next.file        ? worker->next.file->state.size
-				       : task.kind == TASK_FILE ? task.file->size
-				       : task.kind == TASK_PART ? run->options.part_bytes
-								: 0;
-		if (bytes > READER_OWN_BYTES)
+		const uint64_t bytes = bytes_of_task(worker, &task);
+		if (bytes > READER_OWN_BYTES) /* the worker's own buffer is too small */
 			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
 		liveness_sign(&run->liveness, 1);
-		if (worker->next.file) {
-			go_on_with_next(worker);
-		} else if (task.kind == TASK_FILE) {
-			begin_turn(worker, task.file);
-		} else if (task.kind == TASK_PART) {
-			struct file *file = NULL;
-			const enum step step =
-				multipart_send(worker, task.parts, task.index, &file);
-			if (file)
-				run_turn(worker, file, step);
-		} else {
-			came_back_check(worker, task.blocks);
-		}
+		perform_task(worker, &task);
 		liveness_sign(&run->liveness, -1);
 		if (atomic_load(&run->refusals.n_refused))
 			refusals_settle(worker, AFTER_A_TASK);
