@@ -229,8 +229,10 @@ int mark_from_item(const struct item *item, struct mark *ret)
 	ret->upload.is_open = ret->upload.id != NULL;
 	/* A row that cannot be read, or that contradicts itself, is not understood: a later version
 	 * of this program may have written it. */
-	if (error || ret->state == MARK_ABSENT || (ret->state == MARK_DONE && !ret->has_done) ||
-		(ret->upload.id && !*ret->upload.id))
+	const bool is_row_of_none = ret->state == MARK_ABSENT;
+	const bool lacks_version = ret->state == MARK_DONE && !ret->has_done;
+	const bool has_empty_id = ret->upload.id && !*ret->upload.id;
+	if (error || is_row_of_none || lacks_version || has_empty_id)
 		ret->state = MARK_UNREADABLE;
 	return 0;
 }
@@ -465,8 +467,9 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	row_expect(&write, &mark_table, UPLOAD_ID, &before);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim->id, &present) && present.upload.id &&
-		strcmp(present.upload.id, upload->id) == 0)
+	/* The refusal may be due to our own write. Then the mark records this upload. */
+	const bool is_recorded = present.upload.id && strcmp(present.upload.id, upload->id) == 0;
+	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim->id, &present) && is_recorded)
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	if (o == OUTCOME_OK)
@@ -576,8 +579,9 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
 	 * is done, and has the same checksum. */
 	const struct file_version refreshed = {
 		.size = seen->done.size, .mtime_ns = mtime_ns, .content_id = ""};
-	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
-		strcmp(present.done.sum, seen->done.sum) == 0)
+	const bool is_refreshed = mark_says(&present, &refreshed) == SAYS_DONE &&
+				  strcmp(present.done.sum, seen->done.sum) == 0;
+	if (o == OUTCOME_REFUSED && is_refreshed)
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	return o;
@@ -606,9 +610,11 @@ enum outcome mark_forget(
 	row_expect(&write, &mark_table, NEWER_MTIME, seen->has_newer ? seen : NULL);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
-	if (o == OUTCOME_REFUSED &&
-		(present.state == MARK_ABSENT || (present.state == MARK_FORGOTTEN &&
-							 strcmp(present.claim, mark.claim) == 0)))
+	/* The refusal may be due to our own write, by which the row is gone or says forgotten. */
+	const bool is_gone = present.state == MARK_ABSENT;
+	const bool is_forgotten_here =
+		present.state == MARK_FORGOTTEN && strcmp(present.claim, mark.claim) == 0;
+	if (o == OUTCOME_REFUSED && (is_gone || is_forgotten_here))
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	return o;
