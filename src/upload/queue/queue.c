@@ -123,13 +123,15 @@ int queue_new(unsigned max_tasks, uint64_t part_bytes, bool is_ranked, struct qu
 /* All functions from here to queue_pop_file() are called with the mutex held, or by
  * queue_pop_file() when no other thread is left. */
 
-/* Whether no worker will get a task any more: the queue is closed, or the scan adds nothing more,
- * nothing is left, and no task is under way, whose files might come back. */
+/* Whether no worker will get a task any more. */
 static bool is_ended(const struct queue *queue)
 {
-	return queue->locked.phase == QUEUE_CLOSED ||
-	       (queue->locked.phase == QUEUE_COMPLETE && !queue->locked.n_files &&
-		       !queue->locked.turns.parts && !queue->locked.busy);
+	if (queue->locked.phase == QUEUE_CLOSED)
+		return true;
+	if (queue->locked.phase != QUEUE_COMPLETE) /* the scan may add files */
+		return false;
+	/* The files of a task that is under way may come back. */
+	return !queue->locked.n_files && !queue->locked.turns.parts && !queue->locked.busy;
 }
 
 /* Wakes the worker that came to wait last, if any waits. Its connections are the freshest, and
@@ -200,17 +202,25 @@ static void open_block(struct queue *queue, struct block *block)
 	struct candidate **files = block->files, *opener = NULL;
 	size_t n = 0; /* files of the rest */
 	for (size_t i = 0; i < block->n; i++) {
-		const bool opens = !opener && files[i]->size <= S3ONCE_SMALL_BYTES_MAX;
-		files[i]->may_be_taken = queue->locked.has_seen_others &&
-					 (opens || files[i]->size > S3ONCE_SMALL_BYTES_MAX);
+		const bool is_small = files[i]->size <= S3ONCE_SMALL_BYTES_MAX;
+		const bool opens = is_small && !opener;
+		/* The turn of the opener shows whether others are at work in the block, so the
+		 * other small files need no read of their marks. */
+		const bool claim_shows_others = is_small && !opens;
+		files[i]->may_be_taken = queue->locked.has_seen_others && !claim_shows_others;
 		if (opens)
 			opener = files[i];
 		else
 			files[n++] = files[i];
 	}
 	block->n = n;
-	if (!opener || !n) {
-		add_files(queue, opener ? &opener : files, opener ? 1 : n);
+	if (!opener) { /* all are large */
+		add_files(queue, files, n);
+		free(block);
+		return;
+	}
+	if (!n) {
+		add_files(queue, &opener, 1);
 		free(block);
 		return;
 	}
@@ -300,27 +310,33 @@ static void note_taken(struct queue *queue, struct task *task)
 	uv_cond_signal(&queue->room);
 }
 
-/* Opens blocks while few small files are ready, and takes the next task for a worker. A block that
- * came back becomes the task itself, so that the worker reads its marks again. Otherwise the task
- * is a file or a part. Returns false if there is no task. */
+/* Opens blocks that are due, while few small files are ready. Stops at one that came back, and
+ * returns it: its marks have to be read first. Otherwise returns NULL. */
+static struct block *open_due_blocks(struct queue *queue, uint64_t now_ns)
+{
+	while (wants_block(queue, now_ns)) {
+		struct block *block = blocks_take(&queue->locked.waiting, now_ns);
+		if (block->came_back)
+			return block;
+		open_block(queue, block);
+	}
+	return NULL;
+}
+
+/* Takes the next task for a worker. A block that came back becomes the task itself, so that the
+ * worker reads its marks again. Otherwise the task is a file or a part. Returns false if there is
+ * no task. */
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	struct block *to_check = NULL, *block;
 	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
-	while (!to_check && wants_block(queue, now_ns) &&
-		(block = blocks_take(&queue->locked.waiting, now_ns))) {
-		if (block->came_back)
-			to_check = block;
-		else
-			open_block(queue, block);
-	}
+	struct block *to_check = open_due_blocks(queue, now_ns);
 	if (to_check) {
 		take_all_due(queue, to_check, now_ns);
 		*ret = (struct task){.kind = TASK_CHECK, .blocks = to_check};
 		queue->locked.checking++;
-		for (block = to_check; block; block = block->next)
+		for (const struct block *block = to_check; block; block = block->next)
 			queue->locked.n_files -= block->n;
 	} else if (!turns_take(&queue->locked.turns, ret)) {
 		return false;
@@ -461,14 +477,25 @@ void queue_take(struct queue *queue, struct task *ret)
 	uv_cond_destroy(&self.woken);
 }
 
+/* Whether the next task is a small file that needs no read of its mark, and this worker would get
+ * it anyway once it has done its present task. */
+static bool may_take_ahead(const struct queue *queue)
+{
+	const struct candidate *next = turns_next_small(&queue->locked.turns);
+	if (!next || next->mark_state != MARK_ABSENT || next->may_be_taken)
+		return false;
+	/* One worker, which may be this one, is to end now. */
+	if (queue->locked.phase == QUEUE_CLOSED || queue->locked.retiring ||
+		queue->locked.busy > queue->locked.turns.workers)
+		return false;
+	/* The worker would open a block first. */
+	return !wants_block(queue, clock_boot_ns());
+}
+
 bool queue_take_ahead(struct queue *queue, struct task *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	const struct candidate *next = turns_next_small(&queue->locked.turns);
-	const bool takes = next && next->mark_state == MARK_ABSENT && !next->may_be_taken &&
-			   queue->locked.phase != QUEUE_CLOSED && !queue->locked.retiring &&
-			   queue->locked.busy <= queue->locked.turns.workers &&
-			   !wants_block(queue, clock_boot_ns());
+	const bool takes = may_take_ahead(queue);
 	if (takes) {
 		turns_take(&queue->locked.turns, ret);
 		note_taken(queue, ret);
