@@ -101,6 +101,11 @@ void progress_answered(struct progress_clock *clock, const char *what)
 	uv_mutex_unlock(&clock->locked.mutex);
 }
 
+void progress_give_up(struct progress_clock *clock)
+{
+	atomic_store(&clock->is_over, true);
+}
+
 /* Returns the description of the present wait, or of its failure. */
 static struct problem describe_wait_locked(const struct progress_clock *clock)
 {

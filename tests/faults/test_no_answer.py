@@ -100,6 +100,19 @@ def early_503(connection):
     connection.close()
 
 
+def answers(status):
+    def serve(connection):
+        while head := read_head(connection):
+            for line in head.lower().split(b"\r\n"):
+                if line.startswith(b"content-length:"):
+                    rest = int(line.split(b":")[1]) - len(head.split(b"\r\n\r\n", 1)[1])
+                    while rest > 0:
+                        rest -= len(connection.recv(rest))
+            connection.sendall(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\n\r\n" % status)
+
+    return serve
+
+
 def assert_given_up(run, *words):
     assert run.code == 3, run
     assert GIVE_UP <= run.seconds <= GIVE_UP + TIMEOUT + SLACK, run
@@ -162,6 +175,30 @@ def test_answers_that_are_none(s3once, tmp_path, serve, size):
         assert run.code == 3 and run.seconds < GIVE_UP + TIMEOUT + SLACK, run
     else:
         assert_given_up(run, "127.0.0.1")
+
+
+def assert_the_run_gave_up(run):
+    """And no file did, although the time of the run's own clock, which waits for a slow request more, was not over yet."""
+    assert run.code == 3 and run.seconds < 60, run
+    assert run.err.count("error: ") == 1, run
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_server_that_answers_everything_with_errors(s3once, tmp_path, status):
+    tree = make_tree(tmp_path / "tree", {f"f{number}": 10 for number in range(20)})
+    with Listener(answers(status)) as listener:
+        run = s3once("push", "--give-up-after", f"{TIMEOUT}s", tree, "s3://bucket/p", env=listener.where, attempts=1)
+    assert_the_run_gave_up(run)
+    assert f"S3 answers with status {status}; nothing has moved for" in run.err, run
+
+
+def test_a_server_that_refuses_everything(s3once, tmp_path):
+    tree = make_tree(tmp_path / "tree", {f"f{number}": 10 for number in range(20)})
+    with socket.create_server(("127.0.0.1", 0)) as unheard:
+        where = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:%d" % unheard.getsockname()[1]}
+    run = s3once("push", "--give-up-after", f"{TIMEOUT}s", tree, "s3://bucket/p", env=where, attempts=1)
+    assert_the_run_gave_up(run)
+    assert "cannot connect to 127.0.0.1" in run.err, run
 
 
 def test_marks_that_never_answer(s3once, tmp_path):

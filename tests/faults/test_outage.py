@@ -23,6 +23,16 @@ def test_store_that_never_comes_back(stage, how):
     assert result.code == 3 and "nothing has moved for" in result.err and "heartbeats fail: " in result.err, result
 
 
+def test_store_that_answers_with_errors_from_some_time_on(stage):
+    """Its lease is long, so that no heartbeat shows it before the files do."""
+    for number in range(20):
+        stage.write(f"f{number:02}", 10)
+    stage.dynamodb.add(faults.answer(500, "InternalServerError"), times=None, where=lambda record: record.number > 12)
+    result = stage.push("--lease", "1h", "--request-timeout", "60s", "--give-up-after", "3s", attempts=1)
+    assert result.code == 3 and "nothing has moved for" in result.err, result
+    stage.dynamodb.clear()
+
+
 @pytest.mark.parametrize(("kind", "size"), [("PutObject", 10), ("CreateMultipartUpload", LARGE)])
 def test_connections_are_reset_before_anything_was_stored(stage, kind, size):
     for number in range(3):

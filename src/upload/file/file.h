@@ -157,6 +157,6 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 /* Likewise for a request to the marks. DENIED or ABSENT concern all files, and the run ends. */
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* Handles an error that may pass. Reports it, and begins the file once more after a pause. Fails
- * the file if this has gone on for give_up_after_ms. Returns LATER or SETTLED. */
+/* Handles an error of the file itself that may pass. Reports it, and begins the file once more
+ * after a pause. Fails the file if this has gone on for give_up_after_ms. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);

@@ -64,22 +64,47 @@ static bool is_vague(const struct problem *problem)
 	       strcmp(problem->code, "NotImplemented") == 0;
 }
 
-/* Whether the run ends soon for the same reason for which this file fails: nothing is answered, and
- * nothing else has moved since the file began to fail. Then it is the run that fails, and not the
- * files that happened to be under way. A limit below that of the clock concerns the file alone. */
-static bool fails_with_run(
-	struct run *run, const struct candidate *c, const struct problem *problem)
+/* The cause of a failure that may pass: the file itself, or a request to one of the services. */
+enum failure_of { FAILURE_OF_FILE, FAILURE_OF_S3, FAILURE_OF_MARKS };
+
+/* Looks for the bucket, and ends the run if there is none. */
+static enum outcome look_for_bucket(struct worker *worker, const struct call_limits *limits)
+{
+	struct problem problem = {0};
+	const enum outcome o = run_look_for_bucket(worker->run, worker->s3, limits, &problem);
+	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP)
+		run_fail(worker->run, &problem);
+	return o;
+}
+
+/* Whether S3 answers a single request for the bucket. */
+static bool bucket_answers(struct worker *worker)
+{
+	struct call_limits once = worker->limits;
+	once.attempts = 1;
+	once.patience_ms = 0;
+	const enum outcome o = look_for_bucket(worker, &once);
+	return o != OUTCOME_THROTTLED && !outcome_is_ambiguous(o);
+}
+
+/* Whether the run gives up, and not this file alone: nothing has moved since the file began to
+ * fail, and every other file would fail as well. Without a reply, that is assumed. The marks of all
+ * files are alike. S3 may fail a single file, and is asked for the bucket. */
+static bool fails_with_run(struct worker *worker, const struct candidate *c,
+	const struct problem *problem, enum failure_of of)
 {
 	const bool has_answer = problem->status != 0;
-	const bool run_ends_first =
-		run->progress.limit_ns <= run->options.give_up_after_ms * NS_PER_MS;
-	return !has_answer && run_ends_first &&
-	       progress_still_ns(&run->progress, NULL) > c->failing_ns / 2;
+	const bool others_move =
+		progress_still_ns(&worker->run->progress, NULL) <= c->failing_ns / 2;
+	if (of == FAILURE_OF_FILE || others_move)
+		return false;
+	return !has_answer || of == FAILURE_OF_MARKS || !bucket_answers(worker);
 }
 
 /* The turns in which the file failed, and the pauses, count toward give_up_after_ms. Time in which
  * the file waits for its turn does not. The claim stays with this run. */
-enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
+static enum step retry_file(
+	struct worker *worker, struct file *file, const struct problem *problem, enum failure_of of)
 {
 	struct candidate *c = file->candidate;
 	const uint64_t now = clock_boot_ns();
@@ -87,8 +112,11 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	/* In the first turn, only the time in which the service failed counts, since the file may
 	 * be a large one. */
 	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
-	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms &&
-		!fails_with_run(worker->run, c, problem)) {
+	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
+		if (fails_with_run(worker, c, problem, of))
+			progress_give_up(&worker->run->progress);
+		if (run_is_over(worker->run))
+			return STEP_OVER;
 		file->has_given_up = true;
 		if (c->failures)
 			problem_prefix(&reported, "failed after %u attempts", c->failures + 1);
@@ -103,6 +131,11 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	problem_prefix(&reported, "will be retried later");
 	file_report(worker, file, S3ONCE_EVENT_RETRY, &reported);
 	return file_later(worker, file, now + pause_ns);
+}
+
+enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
+{
+	return retry_file(worker, file, problem, FAILURE_OF_FILE);
 }
 
 /* Names the settings of the file's object that the error code is about in *problem. */
@@ -140,13 +173,9 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
  * store. */
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	struct problem bucket_problem = {0};
-	const enum outcome o =
-		run_look_for_bucket(worker->run, worker->s3, &worker->limits, &bucket_problem);
-	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP) {
-		run_fail(worker->run, &bucket_problem);
+	const enum outcome o = look_for_bucket(worker, &worker->limits);
+	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP)
 		return STEP_OVER;
-	}
 	if (o != OUTCOME_OK)
 		return put_aside(worker, file, problem);
 	const bool is_retried = file->candidate->failures < NOT_FOUND_RETRIES_MAX;
@@ -161,8 +190,9 @@ static enum step not_found(struct worker *worker, struct file *file, const struc
 			  : put_aside(worker, file, &explained);
 }
 
-enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
-	const struct problem *problem)
+/* Handles an outcome as file_outcome() promises. */
+static enum step by_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem, enum failure_of of)
 {
 	if (run_is_over(worker->run))
 		return STEP_OVER;
@@ -194,7 +224,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_TRANSIENT:
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
-		return file_again(worker, file, problem);
+		return retry_file(worker, file, problem, of);
 	/* the lease ran out: the claim is judged again once it is renewed */
 	case OUTCOME_ABANDONED:
 		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
@@ -204,10 +234,16 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	return file_fail(worker, file, problem);
 }
 
+enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+	const struct problem *problem)
+{
+	return by_outcome(worker, file, outcome, problem, FAILURE_OF_S3);
+}
+
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem)
 {
 	if (outcome == OUTCOME_DENIED || outcome == OUTCOME_ABSENT)
 		outcome = OUTCOME_SETUP;
-	return file_outcome(worker, file, outcome, problem);
+	return by_outcome(worker, file, outcome, problem, FAILURE_OF_MARKS);
 }

@@ -252,18 +252,37 @@ static void test_late_lease(void)
 	steps_end(&steps);
 }
 
-/* When nothing is answered at all, it is the run that fails, and not the files that happened to be
- * under way. */
+/* Nothing has moved for this time. */
+static void stand_still(struct progress_clock *clock, uint64_t still_s)
+{
+	/* The progress so far was counted, so that it does not begin the time once more. */
+	clock->locked.steps = atomic_load(&clock->steps);
+	clock->locked.still_ns = still_s * NS_PER_S;
+}
+
+/* When every file fails, it is the run that gives up, and not the files that happened to be under
+ * way. */
 static void test_all_fail(void)
 {
 	static const struct {
 		int status;
-		bool is_low; /* the limit of files is lower than that of the run */
+		bool of_marks;
 		uint64_t still_s;
+		const char *bucket; /* the answer to a HEAD of the bucket; NULL: none is sent */
 		enum step step;
 	} rows_of_all[] = {
-		{0, false, 999, STEP_LATER}, {503, false, 999, STEP_SETTLED}, /* it answers */
-		{0, true, 999, STEP_SETTLED}, {0, false, 1, STEP_SETTLED},    /* other files move */
+		{0, false, 999, NULL, STEP_OVER},
+		{503, false, 999, STEPS_REPLY("502", "", ""), STEP_OVER},
+		{503, false, 999, STEPS_REPLY("503", "", ""), STEP_OVER},
+		{0, true, 999, NULL, STEP_OVER},
+		{500, true, 999, NULL, STEP_OVER},
+		/* S3 answers for the bucket. */
+		{503, false, 999, THERE, STEP_SETTLED},
+		{503, false, 999, HIDDEN, STEP_SETTLED},
+		/* Other files move. */
+		{0, false, 1, NULL, STEP_SETTLED},
+		{503, false, 1, NULL, STEP_SETTLED},
+		{500, true, 1, NULL, STEP_SETTLED},
 	};
 	for (size_t i = 0; i < sizeof rows_of_all / sizeof *rows_of_all; i++) {
 		struct steps steps;
@@ -271,17 +290,39 @@ static void test_all_fail(void)
 			return;
 		struct run *run = steps.run;
 		struct problem problem = {.text = "as told", .status = rows_of_all[i].status};
-		run->progress.limit_ns = run->options.give_up_after_ms * NS_PER_MS;
-		if (rows_of_all[i].is_low)
-			run->progress.limit_ns += NS_PER_S;
-		run->progress.locked.still_ns = rows_of_all[i].still_s * NS_PER_S;
+		stand_still(&run->progress, rows_of_all[i].still_s);
 		steps.file->candidate->failing_ns = run->options.give_up_after_ms * NS_PER_MS;
+		steps_answer(&steps, rows_of_all[i].bucket);
+		steps_answer(&steps, rows_of_all[i].bucket);
 		const enum step step =
-			file_outcome(steps.worker, steps.file, OUTCOME_TRANSIENT, &problem);
-		if (!CHECK_INT(step, rows_of_all[i].step))
+			(rows_of_all[i].of_marks ? file_marks_outcome : file_outcome)(
+				steps.worker, steps.file, OUTCOME_TRANSIENT, &problem);
+		bool good = CHECK_INT(step, rows_of_all[i].step);
+		good &= CHECK_INT(run_is_over(run), step == STEP_OVER);
+		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], step == STEP_SETTLED);
+		script_stop(&steps.server);
+		good &= CHECK_INT(steps.server.n_requests > 0, rows_of_all[i].bucket != NULL);
+		if (!good)
 			fprintf(stderr, "\trow %zu of all\n", i);
 		steps_end(&steps);
 	}
+}
+
+/* The file does not hide that the bucket was removed meanwhile. */
+static void test_the_bucket_goes(void)
+{
+	struct steps steps;
+	if (!begin(&steps, 0))
+		return;
+	struct problem problem = {.text = "as told", .status = 503};
+	stand_still(&steps.run->progress, 999);
+	steps.file->candidate->failing_ns = steps.run->options.give_up_after_ms * NS_PER_MS;
+	steps_answer(&steps, GONE);
+	steps_answer(&steps, GONE);
+	CHECK_INT(file_outcome(steps.worker, steps.file, OUTCOME_TRANSIENT, &problem), STEP_OVER);
+	CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], 1);
+	steps_say(&steps, "the bucket b does not exist");
+	steps_end(&steps);
 }
 
 /* Several files were refused, and nothing was stored: the run is set up wrongly. Until that is
@@ -344,6 +385,7 @@ static void test_refusals(void)
 int main(void)
 {
 	test_all_fail();
+	test_the_bucket_goes();
 	test_refusals();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		test_row(&rows[i]);
