@@ -222,7 +222,7 @@ static enum step refuse_other_suffix(struct worker *worker, struct file *file)
 static enum step keep_earlier(struct worker *worker, struct file *file)
 {
 	if (worker->options->reupload) {
-		bool is_there;
+		bool is_there = false;
 		const enum step step = find_done_object(worker, file, &is_there);
 		if (step != STEP_NEXT)
 			return step;
