@@ -41,6 +41,19 @@ struct order {
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
 
+/* Returns the remedy for two files of one key. */
+static const char *collision_remedy(const struct scan_options *options)
+{
+	/* The template that comes with --rotated cannot distinguish any more than it does. */
+	if (!options->key_template || options->template_is_of_rotated)
+		return "exclude one, or upload them below different prefixes";
+	/* {path} and {name} change with each rotation. */
+	if (options->rotated)
+		return "exclude one, or make --key distinguish them, for instance by {dir} or "
+		       "{id:8}";
+	return "exclude one, or make --key distinguish them, for instance by {path} or {mtime:…}";
+}
+
 /* Hands the entry out. A file becomes a PROBLEM if the file before it or the next file has the same
  * key. next_path is the path of the next file if it has the same key, otherwise NULL. Returns 1. */
 static int hand_out_entry(struct order *order, const struct scan_entry *entry,
@@ -59,10 +72,7 @@ static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 		ret->problem = order->collision;
 	if (has_next_key)
 		collision_explain(entry->key, entry->path, next_path,
-			order->db ? "exclude one, or make --key distinguish them, for instance by "
-				    "{path} or {mtime:…}"
-				  : "exclude one, or upload them below different prefixes",
-			&order->collision);
+			collision_remedy(order->options), &order->collision);
 	if (has_next_key && !has_previous_key)
 		ret->problem = order->collision;
 	order->repeats_key = has_next_key;

@@ -169,7 +169,7 @@ def test_dry_run_shows_the_keys(s3once, s3, bucket, marks, tmp_path):
         (["--key", "{mtime:%i}{name}"], "there is no %i; did you mean %I?"),
         (["--key", "{name"], "the { at character 1 of --key has no }"),
         (["--key", "{env:NOBODY}{name}"], "this variable is not set"),
-        (["--key", "{dir}/{name}"], "write {dir}{name}, not {dir}/{name}"),
+        (["--key", "{dir}/{name}"], "{dir} of --key ends in a slash already: leave out the one behind it"),
         (["--key", "same"], "all files would have one key"),
         (["--key", "{mtime:%Y}{name}", "--time-zone", "Europe/Berln"], 'there is no time zone "Europe/Berln"'),
         (["--key", "{name}", "--time-zone", "UTC"], "--time-zone is that of {mtime:…}, which --key does not have"),

@@ -109,6 +109,28 @@ NAMES = [
 ]
 
 
+@pytest.mark.parametrize(
+    "key, content, remedy",
+    [
+        ([], b"of both", "upload them below different prefixes"),
+        (["--key", "{family}/{mtime:%Y}"], None, "make --key distinguish them, for instance by {dir} or {id:8}"),
+    ],
+    ids=["default", "own"],
+)
+def test_two_logs_with_one_key(s3once, s3, bucket, tmp_path, key, content, remedy):
+    """No field is proposed whose value changes with the next rotation."""
+    for name in ("app.log.1", "app.log.2"):
+        path = tmp_path / "logs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content or name.encode())
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    run = push(s3once, tmp_path / "logs", bucket, *key)
+    assert run.code == 1 and counts(run) == {"failed": 2}, run
+    for event in told(run, "failed"):
+        assert event["text"].endswith(f"; exclude one, or {remedy}"), run
+    assert not s3.objects(bucket)
+
+
 @pytest.mark.parametrize("options", [[], ["--live"]], ids=["rotated", "live"])
 def test_what_rests_is_sent_whatever_it_is_called(s3once, s3, bucket, tmp_path, options):
     """Once, also if it is compressed later; but the live file waits, however long it rests."""

@@ -280,8 +280,8 @@ static int check_parts(const struct key_template *template, struct problem *ret_
 		is_of_file |= fields[part->field].is_of_file;
 		if (begins_with_slash && i && template->parts[i - 1].field == DIR)
 			return problem_error(ret_problem, -EINVAL,
-				"{dir} of --key ends in a slash already: write {dir}{name}, not "
-				"{dir}/{name}");
+				"{dir} of --key ends in a slash already: leave out the one behind "
+				"it");
 		if ((begins_with_slash && !i) ||
 			(part->field == LITERAL && strstr(part->text, "//")))
 			return problem_error(ret_problem, -EINVAL,
@@ -290,6 +290,11 @@ static int check_parts(const struct key_template *template, struct problem *ret_
 	}
 	if (is_of_file)
 		return 0;
+	/* {name} changes with each rotation, and --as is not for rotated logs. */
+	if (template->names_families)
+		return problem_error(ret_problem, -EINVAL,
+			"--key has no field of the file, such as {family} or {id:8}, so that all "
+			"files would have one key");
 	return problem_error(ret_problem, -EINVAL,
 		"--key has no field of the file, such as {name}, so that all files would have one "
 		"key; --as names the key of one file");

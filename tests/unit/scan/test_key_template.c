@@ -136,8 +136,7 @@ static void test_refused_templates(void)
 		{"{env:S3ONCE_NONE}/{name}", NULL,
 			"{env:S3ONCE_NONE} of --key: this variable is not set, or is empty"},
 		{"{dir}/{name}", NULL,
-			"{dir} of --key ends in a slash already: write {dir}{name}, not "
-			"{dir}/{name}"},
+			"{dir} of --key ends in a slash already: leave out the one behind it"},
 		{"/{name}", NULL,
 			"--key begins with a slash, or has two in a row: parts of keys are not "
 			"empty"},
@@ -285,6 +284,18 @@ static void test_halves_of_the_family(void)
 	key_template_free(template);
 }
 
+static void test_no_field_of_a_rotated_log(void)
+{
+	const struct key_template_options options = {
+		.text = "logs", .families = families, .names_families = true};
+	struct key_template *template = NULL;
+	struct problem problem;
+	CHECK_INT(key_template_new(&options, &template, &problem), -EINVAL);
+	CHECK_STRING(problem.text,
+		"--key has no field of the file, such as {family} or {id:8}, so that all files "
+		"would have one key");
+}
+
 int main(void)
 {
 	struct problem problem;
@@ -296,6 +307,7 @@ int main(void)
 	test_names_of_the_host();
 	test_what_a_key_depends_on();
 	test_halves_of_the_family();
+	test_no_field_of_a_rotated_log();
 	family_rules_free(families);
 	return check_result();
 }
