@@ -76,26 +76,31 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
 	lease->locked.is_listed = false;
 }
 
+/* Returns the time at which the next heartbeat of a lease is due, or its next event: SUSPECT at a
+ * margin before its end, and later EXPIRED at the end. UINT64_MAX: nothing will be due. */
+static uint64_t next_due_of_lease_locked(const struct lease *lease)
+{
+	const uint64_t ends = atomic_load(&lease->ends_ns), margin = lease->options.suspect_ns;
+	if (lease_is_lost(lease) || atomic_load(&lease->stopping))
+		return UINT64_MAX;
+	uint64_t next = UINT64_MAX;
+	if (lease->locked.has_heartbeats && !lease->locked.busy)
+		next = lease->locked.due_ns;
+	if (lease->locked.expired || !ends) /* both events were reported, or nothing has begun */
+		return next;
+	uint64_t alarm = ends;
+	if (!lease->locked.suspected)
+		alarm = ends > margin ? ends - margin : 0;
+	return alarm < next ? alarm : next;
+}
+
 /* Moves a lease to its place in the list, or out of the list if nothing will be due for it. The
  * search begins at the end: leases mostly have the same length, so the one that was renewed last
  * belongs there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
-	const uint64_t ends = atomic_load(&lease->ends_ns), margin = lease->options.suspect_ns;
-	uint64_t next = UINT64_MAX;
+	const uint64_t next = next_due_of_lease_locked(lease);
 	remove_locked(keeper, lease);
-	/* Either the heartbeat is due next, or an event: SUSPECT at the margin before the end, and
-	 * later EXPIRED at the end. Nothing is due for a lease that is lost or stopped. */
-	if (lease->locked.has_heartbeats && !lease->locked.busy)
-		next = lease->locked.due_ns;
-	if (!lease->locked.expired && ends) {
-		uint64_t alarm = ends;
-		if (!lease->locked.suspected)
-			alarm = ends > margin ? ends - margin : 0;
-		next = alarm < next ? alarm : next;
-	}
-	if (lease_is_lost(lease) || atomic_load(&lease->stopping))
-		next = UINT64_MAX;
 	lease->locked.next_ns = next;
 	if (next == UINT64_MAX)
 		return;
@@ -380,32 +385,39 @@ static void send_due_heartbeats(void *arg)
 	store_conn_free(conn);
 }
 
+/* Makes the lease busy, and hands its heartbeat to the workers. If no worker is idle for it,
+ * another worker starts. If that fails, the heartbeat waits for an existing worker. */
+static void queue_heartbeat_locked(struct lease_keeper *keeper, struct lease *lease)
+{
+	const unsigned n = keeper->locked.workers;
+	lease->locked.busy = lease->locked.waits = true;
+	TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
+	const bool needs_worker = ++keeper->locked.waiting > keeper->locked.idle;
+	if (needs_worker && n < keeper->max_workers &&
+		!thread_start(&keeper->locked.worker[n], send_due_heartbeats, keeper))
+		keeper->locked.workers++;
+	uv_cond_signal(&keeper->work);
+}
+
 /* Handles the first lease of the list, which is due: reports an event, queues the heartbeat, or
  * both. */
 static void handle_due_locked(struct lease_keeper *keeper, struct lease *lease, uint64_t now_ns)
 {
-	const uint64_t ends = atomic_load(&lease->ends_ns);
-	if (!lease->locked.suspected && ends && now_ns + lease->options.suspect_ns >= ends) {
+	const uint64_t ends = atomic_load(&lease->ends_ns); /* 0: no lease has begun */
+	const bool is_near_end = ends && now_ns + lease->options.suspect_ns >= ends;
+	const bool is_at_end = ends && now_ns >= ends;
+	if (is_near_end && !lease->locked.suspected) {
 		lease->locked.suspected = true;
 		report_event_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
-	} else if (!lease->locked.expired && ends && now_ns >= ends) {
+	} else if (is_at_end && !lease->locked.expired) {
 		/* If this thread is late, both SUSPECT and EXPIRED may be due. Then this call
 		 * reports SUSPECT alone, and the lease goes back into the list for EXPIRED. So the
 		 * events of all leases come in the order in which they were due. */
 		lease->locked.expired = true;
 		report_event_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
-	if (lease->locked.has_heartbeats && !lease->locked.busy && lease->locked.due_ns <= now_ns) {
-		/* If no worker is idle for this heartbeat, another worker starts. If that fails,
-		 * the heartbeat waits for an existing worker. */
-		const unsigned n = keeper->locked.workers;
-		lease->locked.busy = lease->locked.waits = true;
-		TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
-		if (++keeper->locked.waiting > keeper->locked.idle && n < keeper->max_workers &&
-			!thread_start(&keeper->locked.worker[n], send_due_heartbeats, keeper))
-			keeper->locked.workers++;
-		uv_cond_signal(&keeper->work);
-	}
+	if (lease->locked.has_heartbeats && !lease->locked.busy && lease->locked.due_ns <= now_ns)
+		queue_heartbeat_locked(keeper, lease);
 	place_locked(keeper, lease);
 }
 
@@ -460,10 +472,25 @@ const char *lease_row_version(const struct lease *lease, const char **ret_pendin
 	return lease->version;
 }
 
-int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
+/* Counts the lease, and lets its heartbeats begin. Many leases that start together should not send
+ * their heartbeats together. From SPREAD_FROM leases on, the first heartbeat comes at a random time
+ * of the period. If sent_ns is 0, no heartbeat comes before lease_renew(). */
+static void begin_heartbeats_locked(struct lease *lease, const char *version, uint64_t sent_ns)
 {
 	struct lease_keeper *keeper = lease->keeper;
 	const uint64_t period_ns = lease->options.heartbeat_ns;
+	const bool is_spread = ++keeper->locked.count >= SPREAD_FROM;
+	snprintf(lease->version, sizeof lease->version, "%s", version);
+	if (sent_ns)
+		atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
+	lease->locked.has_heartbeats = period_ns && sent_ns;
+	lease->locked.due_ns = sent_ns + (is_spread ? random_below(period_ns) : period_ns);
+	place_locked(keeper, lease);
+}
+
+int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
+{
+	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
 	int error = 0;
 	/* The first worker is started here, so that the caller learns of a failure. In
@@ -477,18 +504,8 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 		error = thread_start_patiently(&keeper->locked.thread, watch_leases, keeper);
 		keeper->locked.keeping = !error;
 	}
-	if (!error) {
-		/* Many leases that start together should not send their heartbeats together. From
-		 * SPREAD_FROM leases on, the first heartbeat comes at a random time of the period.
-		 * If sent_ns is 0, no heartbeat comes before lease_renew(). */
-		const bool is_spread = ++keeper->locked.count >= SPREAD_FROM;
-		snprintf(lease->version, sizeof lease->version, "%s", version);
-		if (sent_ns)
-			atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
-		lease->locked.has_heartbeats = period_ns && sent_ns;
-		lease->locked.due_ns = sent_ns + (is_spread ? random_below(period_ns) : period_ns);
-		place_locked(keeper, lease);
-	}
+	if (!error)
+		begin_heartbeats_locked(lease, version, sent_ns);
 	uv_mutex_unlock(&keeper->mutex);
 	return error;
 }

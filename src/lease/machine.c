@@ -173,7 +173,10 @@ bool machine_differs(const struct known_machine *a, const struct known_machine *
 {
 	if (!*a->id || !*b->id)
 		return false;
-	return strcmp(a->id, b->id) != 0 || strcmp(a->host, b->host) != 0 ||
-	       (*a->board && *b->board && strcmp(a->board, b->board) != 0) ||
-	       (*a->cards && *b->cards && !share_a_card(a->cards, b->cards));
+	if (strcmp(a->id, b->id) != 0 || strcmp(a->host, b->host) != 0)
+		return true;
+	/* A value that is unknown on one side shows no difference. */
+	if (*a->board && *b->board && strcmp(a->board, b->board) != 0)
+		return true;
+	return *a->cards && *b->cards && !share_a_card(a->cards, b->cards);
 }

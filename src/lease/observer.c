@@ -64,26 +64,39 @@ static void clock_identity(char ret[static 128])
 	snprintf(ret, 128, "%s %s", *boot ? boot : "?", *space ? space : "?");
 }
 
+/* Whether no other user has made the file. */
+static bool is_our_file(int fd)
+{
+	struct stat st;
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* Reads the first line of the file, which names a boot clock. Returns whether that is the clock of
+ * this process, so that the times in the file can be compared with it. */
+static bool begins_with_our_clock(FILE *file)
+{
+	char mine[128], line[256];
+	clock_identity(mine);
+	const size_t n = strlen(mine);
+	const bool is_known = *mine != '?';
+	return is_known && fgets(line, sizeof line, file) && strncmp(line, mine, n) == 0 &&
+	       line[n] == '\n';
+}
+
 void observer_load(struct observer *observer, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!file)
 		return;
-	struct stat st;
-	char mine[128], line[256];
-	clock_identity(mine);
+	char line[256];
 	const uint64_t now = clock_boot_ns();
-	/* The file counts only if it is ours, and its first line says that it is of our boot
-	 * clock. */
-	bool ours = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-		    *mine != '?' && fgets(line, sizeof line, file) &&
-		    strncmp(line, mine, strlen(mine)) == 0 && line[strlen(mine)] == '\n';
-	while (ours && observer->n < OBSERVATIONS_MAX && fgets(line, sizeof line, file)) {
+	const bool counts = is_our_file(fd) && begins_with_our_clock(file);
+	while (counts && observer->n < OBSERVATIONS_MAX && fgets(line, sizeof line, file)) {
 		struct observation o = {0};
-		if (sscanf(line, "%32[0-9a-f] %32[0-9a-f] %" SCNu64, o.row, o.version,
-			    &o.since_ns) == 3 &&
-			o.since_ns <= now)
+		const int n = sscanf(
+			line, "%32[0-9a-f] %32[0-9a-f] %" SCNu64, o.row, o.version, &o.since_ns);
+		if (n == 3 && o.since_ns <= now)
 			observer->list[observer->n++] = o;
 	}
 	fclose(file);
