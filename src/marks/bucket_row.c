@@ -119,9 +119,13 @@ static bool has_word(const char *words, const char *word)
 
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s)
 {
-	if (s3_is_aws(s3) || now_s < row->honours_at_s ||
-		now_s - row->honours_at_s >= HOLDS_FOR_S ||
-		strcmp(row->honours_server, s3_server(s3)) != 0)
+	if (s3_is_aws(s3)) /* it is known which ones AWS honours */
+		return;
+	/* A time in the future shows that the clock was set back. */
+	const bool is_recent =
+		now_s >= row->honours_at_s && now_s - row->honours_at_s < HOLDS_FOR_S;
+	const bool is_same_server = strcmp(row->honours_server, s3_server(s3)) == 0;
+	if (!is_recent || !is_same_server)
 		return;
 	for (size_t i = 0; i < CONDITIONS; i++)
 		if (has_word(row->honours, conditions[i].name))

@@ -20,7 +20,8 @@ static bool is_md5(const char *etag)
 static unsigned read_part_count(const char *s)
 {
 	const size_t digits = strspn(s, "0123456789");
-	const unsigned long n = digits && digits <= 5 && !s[digits] ? strtoul(s, NULL, 10) : 0;
+	const bool is_number = digits && digits <= 5 && !s[digits];
+	const unsigned long n = is_number ? strtoul(s, NULL, 10) : 0;
 	return n > 10000 ? 0 : (unsigned)n;
 }
 
@@ -55,9 +56,11 @@ static enum proof compare_md5(const struct sums *sums, const char *etag, bool is
 static bool decode_server_sum(const struct s3_sum *server_sum,
 	unsigned char ret[static CHECKSUM_BYTES_MAX], unsigned *ret_parts)
 {
+	/* It is "BASE64", or "BASE64-N" for one of N parts. */
 	const size_t n = strcspn(server_sum->text, "-");
-	const unsigned parts = server_sum->text[n] ? read_part_count(server_sum->text + n + 1) : 0;
-	if (server_sum->text[n] && !parts)
+	const bool is_of_parts = server_sum->text[n] == '-';
+	const unsigned parts = is_of_parts ? read_part_count(server_sum->text + n + 1) : 0;
+	if (is_of_parts && !parts)
 		return false;
 	*ret_parts = parts;
 	return !checksum_from_base64(server_sum->kind, server_sum->text, n, ret);
@@ -89,7 +92,9 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 /* Combines two comparisons: NO if one of them is NO, otherwise YES if one is YES. */
 static enum proof combine_proofs(enum proof a, enum proof b)
 {
-	return (a == PROOF_NO || b == PROOF_NO) ? PROOF_NO : (a == PROOF_UNKNOWN ? b : a);
+	if (a == PROOF_NO || b == PROOF_NO)
+		return PROOF_NO;
+	return a == PROOF_YES ? PROOF_YES : b;
 }
 
 /* Compares the server's checksum of the whole content with ours. */
@@ -97,13 +102,12 @@ static enum proof compare_sum(const struct sums *sums, const struct s3_sum *serv
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	unsigned parts;
-	if (!(sums->kinds & DIGEST_OF(server_sum->kind)) ||
-		!decode_server_sum(server_sum, bytes, &parts) || parts)
+	const bool has_ours = (sums->kinds & DIGEST_OF(server_sum->kind)) != 0;
+	if (!has_ours || !decode_server_sum(server_sum, bytes, &parts) || parts)
 		return PROOF_UNKNOWN;
-	return memcmp(bytes, sums_bytes(sums, server_sum->kind),
-		       checksum_kinds[server_sum->kind].bytes) != 0
-		       ? PROOF_NO
-		       : PROOF_YES;
+	const size_t n = checksum_kinds[server_sum->kind].bytes;
+	const bool is_same = memcmp(bytes, sums_bytes(sums, server_sum->kind), n) == 0;
+	return is_same ? PROOF_YES : PROOF_NO;
 }
 
 enum proof proof_whole(
@@ -129,10 +133,12 @@ static enum proof compare_composite_sum(
 	const struct sums *parts, size_t n, const struct s3_sum *server_sum)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
-	unsigned server_parts;
-	if (!decode_server_sum(server_sum, theirs, &server_parts) ||
-		(server_parts && server_parts != n) ||
-		sums_compose(parts, n, server_sum->kind, ours))
+	unsigned server_parts; /* 0: without "-N" */
+	if (!decode_server_sum(server_sum, theirs, &server_parts))
+		return PROOF_UNKNOWN;
+	if (server_parts && server_parts != n)
+		return PROOF_UNKNOWN;
+	if (sums_compose(parts, n, server_sum->kind, ours))
 		return PROOF_UNKNOWN;
 	if (memcmp(ours, theirs, checksum_kinds[server_sum->kind].bytes) == 0)
 		return PROOF_YES;
@@ -180,11 +186,10 @@ static enum proof proof_sent(const struct s3_object *object)
 			       ? proof
 			       : compare_md5(sent, object->etag, object->etag_is_opaque);
 	}
+	const bool was_sent_in_parts = *object->meta.table_id && object->meta.part_bytes;
 	const bool has_server_value =
 		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
-	return *object->meta.table_id && object->meta.part_bytes && has_server_value
-		       ? PROOF_YES
-		       : PROOF_UNKNOWN;
+	return was_sent_in_parts && has_server_value ? PROOF_YES : PROOF_UNKNOWN;
 }
 
 enum proof proof_encoded(
@@ -235,8 +240,9 @@ struct recorded recorded_content(const struct version *version)
  * whole content or both of parts. */
 static bool are_comparable(const struct s3_sum *a, const struct s3_sum *b)
 {
-	return *a->text && *b->text && a->kind == b->kind &&
-	       !strchr(a->text, '-') == !strchr(b->text, '-');
+	const bool a_is_of_parts = strchr(a->text, '-') != NULL;
+	const bool b_is_of_parts = strchr(b->text, '-') != NULL;
+	return *a->text && *b->text && a->kind == b->kind && a_is_of_parts == b_is_of_parts;
 }
 
 struct s3_sum recorded_sum_like(const struct recorded *recorded, const struct s3_sum *server_sum)
@@ -254,15 +260,18 @@ enum proof recorded_matches(const struct recorded *recorded, const struct s3_obj
 		return PROOF_NO;
 	if (*sum.text)
 		return strcmp(sum.text, object->sum.text) == 0 ? PROOF_YES : PROOF_NO;
-	return *recorded->etag && strcmp(recorded->etag, object->etag) == 0 ? PROOF_YES
-									    : PROOF_UNKNOWN;
+	/* Another etag proves nothing: a server may return another one later for the same bytes. */
+	const bool has_same_etag = *recorded->etag && strcmp(recorded->etag, object->etag) == 0;
+	return has_same_etag ? PROOF_YES : PROOF_UNKNOWN;
 }
 
 unsigned recorded_digests(const struct recorded *recorded)
 {
 	const struct s3_sum sum = mark_sum_parse(recorded->sum);
-	return (*sum.text ? DIGEST_OF(sum.kind) : 0U) |
-	       (recorded->etag_is_md5 && is_md5(recorded->etag) ? DIGEST_MD5 : 0U);
+	unsigned kinds = *sum.text ? DIGEST_OF(sum.kind) : 0U;
+	if (recorded->etag_is_md5 && is_md5(recorded->etag))
+		kinds |= DIGEST_MD5;
+	return kinds;
 }
 
 /* Makes an object of the recorded values, and compares the sums with it. An etag that is not known
@@ -282,7 +291,8 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 {
 	const struct version *done = &claim->before.done;
 	const struct recorded recorded = recorded_object(done);
-	return claim->before.has_done && *done->etag && strcmp(done->etag, object->etag) == 0 &&
+	const bool has_same_etag = *done->etag && strcmp(done->etag, object->etag) == 0;
+	return claim->before.has_done && has_same_etag &&
 	       recorded_matches(&recorded, object) == PROOF_YES;
 }
 
@@ -319,8 +329,10 @@ static bool was_sent_from_this_version(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
 	const uint64_t size = *meta->encoding ? meta->content_bytes : j->object->size;
-	return !meta->sums.kinds && strcmp(meta->claim_id, j->claim->id) == 0 &&
-	       meta->mtime_ns == j->file.mtime_ns && size == j->file.size;
+	const bool was_sent_in_parts = !meta->sums.kinds;
+	const bool has_our_claim = strcmp(meta->claim_id, j->claim->id) == 0;
+	const bool is_this_version = meta->mtime_ns == j->file.mtime_ns && size == j->file.size;
+	return was_sent_in_parts && has_our_claim && is_this_version;
 }
 
 /* Facts about an object and a file. */
@@ -343,9 +355,9 @@ static unsigned facts_of(const struct judged *j)
 	const enum proof sent = proof_sent(j->object);
 	/* An object that another client uploaded is replaced only if replaces_any, even if its
 	 * content was adopted once. */
-	const bool is_to_replace = *j->replaced_etag &&
-				   strcmp(j->replaced_etag, j->object->etag) == 0 &&
-				   (j->replaces_any || judge_is_ours(j));
+	const bool has_replaced_etag =
+		*j->replaced_etag && strcmp(j->replaced_etag, j->object->etag) == 0;
+	const bool is_to_replace = has_replaced_etag && (j->replaces_any || judge_is_ours(j));
 	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT
 				 : sent == PROOF_NO ? IS_NOT_AS_SENT
 						    : IS_UNKNOWN;

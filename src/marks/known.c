@@ -136,8 +136,9 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 	const bool is_first = !known->was_read;
 	const char *to = is_last ? keys[n - 1] : NULL;
 	known->was_read = true;
-	/* A first list that is also the last one is read in one batch if it is short. */
-	if (known->sparse || (is_last && n <= BATCH_KEYS_MAX && is_first))
+	/* A list that is the only one is read in one batch if it is short. */
+	const bool fits_a_batch = is_first && is_last && n <= BATCH_KEYS_MAX;
+	if (known->sparse || fits_a_batch)
 		return known_read_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
 	memset(ret, 0, n * sizeof(void *));
@@ -197,13 +198,14 @@ enum outcome known_read_again(struct store_conn *conn, const struct mark_space *
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
 	enum outcome o;
 	memset(ret, 0, n * sizeof(void *));
-	for (size_t i = 0; items && partitions && i < n; i++)
-		items[i] = mark_key(space, keys[i], partitions[i]);
-	if (items && partitions)
+	if (items && partitions) {
+		for (size_t i = 0; i < n; i++)
+			items[i] = mark_key(space, keys[i], partitions[i]);
 		o = conn->store->ops->get_many(
 			conn, items, n, limits, take_read_mark, &batch, ret_problem);
-	else
+	} else {
 		o = outcome_no_memory(ret_problem);
+	}
 	free(items);
 	free(partitions);
 	if (o != OUTCOME_OK)

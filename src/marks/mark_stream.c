@@ -212,7 +212,11 @@ static enum outcome next_by_key(
 {
 	const char *after = stream->range.after, *prefix = stream->range.prefix;
 	const char *from = strcmp(after, prefix) >= 0 ? after : prefix;
-	const unsigned shards = stream->has_ended ? 0 : stream->pages->of.space->settings.shards;
+	const unsigned shards = stream->pages->of.space->settings.shards;
+	if (stream->has_ended) {
+		*ret = NULL;
+		return OUTCOME_OK;
+	}
 	for (;;) {
 		const struct packed_mark *first = NULL, *row;
 		unsigned shard = 0;

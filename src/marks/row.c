@@ -104,6 +104,7 @@ static size_t value_bytes(const struct row_field *field, const char **at)
 	}
 	if (is_text(field))
 		return **at ? strlen(*at) + 1 : 0;
+	/* The other kinds are numbers, of one of three sizes. */
 	const void *number = *at;
 	const bool is_set = field->size == sizeof(int64_t) ? *(const int64_t *)number != 0
 			    : field->size == sizeof(int)   ? *(const int *)number != 0
@@ -119,11 +120,14 @@ size_t row_pack(const struct row_table *table, const void *from, char *ret, size
 	for (size_t i = 0; i < table->n; i++) {
 		const char *at = (const char *)from + table->fields[i].at;
 		const size_t bytes = value_bytes(&table->fields[i], &at);
-		if (bytes && n + 1 + bytes < room) {
+		if (!bytes)
+			continue;
+		/* Without room, the bytes are only counted: the caller packs again with more. */
+		if (n + 1 + bytes < room) {
 			ret[n] = (char)(i + 1);
 			memcpy(ret + n + 1, at, bytes);
 		}
-		n += bytes ? 1 + bytes : 0;
+		n += 1 + bytes;
 	}
 	if (n < room)
 		ret[n] = '\0';

@@ -280,9 +280,10 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	struct session_info ended = {.state = "ended"};
 	struct row_write write = {0};
 	struct item present = {0};
-	*ret_over = session->options.reads_only;
-	if (*ret_over)
+	if (session->options.reads_only) {
+		*ret_over = true;
 		return OUTCOME_OK;
+	}
 	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
 	row_set(&write, &session_table, STATE | ENDED_BY, &ended);
 	enum outcome o =
@@ -290,7 +291,8 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	/* After a refusal, the row may be ended, by another uploader or by this write if it was
 	 * sent twice, or it may be gone. */
 	const struct session_info now = read_session_row(&present, NULL);
-	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && strcmp(now.state, "open") != 0);
+	const bool is_still_open = strcmp(now.state, "open") == 0;
+	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && !is_still_open);
 	item_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
@@ -354,7 +356,8 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 	/* The mutex is held during the request, so that one request answers all workers. */
 	uv_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
-	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
+	const bool was_just_asked = seen->asked_ns && clock_boot_ns() - seen->asked_ns < pause_ns;
+	if (!seen->over && !was_just_asked) /* a session that is over stays over */
 		o = read_other_session(session, conn, seen, ret_problem);
 	*ret_over = seen->over;
 	*ret_again_ns = seen->asked_ns + pause_ns;
@@ -409,20 +412,39 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 		.infos = ret,
 		.known = ret_known};
 	struct item_key *keys = calloc(n + 1, sizeof *keys); /* + 1: never of 0 bytes */
-	enum outcome o = OUTCOME_OK;
+	enum outcome o;
 	if (described.pks && keys) {
 		process_self(&described.self);
 		for (size_t i = 0; i < n; i++) {
 			keys[i] = row_key(ids[i], described.pks[i]);
-			ret_known[i] = false;
+			ret_known[i] = false; /* until note_row() is called for its row */
 		}
 		o = conn->store->ops->get_many(
 			conn, keys, n, limits, note_row, &described, ret_problem);
-	} else
+	} else {
 		o = outcome_no_memory(ret_problem);
+	}
 	free(keys);
 	free(described.pks);
 	return o;
+}
+
+/* Ends the row of this session, so that our unfinished claims are free for the next run at once. If
+ * this fails, they are free when the lease has expired. */
+static void end_own_row(const struct session *session, struct store_conn *conn)
+{
+	const struct session_info ended = {.state = "ended"};
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
+	struct row_write write = {0};
+	struct item present = {0};
+	struct problem problem = {0};
+	row_set(&write, &session_table, STATE, &ended);
+	const enum outcome o =
+		write_open_row(conn, session->id, NULL, &write, &limits, &present, &problem);
+	/* A refusal with an item means that the row is ended already. */
+	if (o != OUTCOME_OK && item_is_empty(&present))
+		log_info("cannot end the session: %s", problem.text);
+	item_clear(&present);
 }
 
 void session_close(struct session *session, struct store_conn *conn)
@@ -431,22 +453,8 @@ void session_close(struct session *session, struct store_conn *conn)
 	lease_free(session->lease);
 	lease_keeper_free(session->keeper);
 	/* No other thread uses the session any more, so the mutex is not taken. */
-	if (session->locked.begun && !is_lost && conn) {
-		/* Ends the row, so that our unfinished claims are free for the next run at once. If
-		 * this fails, they are free when the lease has expired. */
-		const struct session_info ended = {.state = "ended"};
-		const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
-		struct row_write write = {0};
-		struct item present = {0};
-		struct problem problem = {0};
-		row_set(&write, &session_table, STATE, &ended);
-		const enum outcome o = write_open_row(
-			conn, session->id, NULL, &write, &limits, &present, &problem);
-		/* A refusal with an item means that the row is ended already. */
-		if (o != OUTCOME_OK && item_is_empty(&present))
-			log_info("cannot end the session: %s", problem.text);
-		item_clear(&present);
-	}
+	if (session->locked.begun && !is_lost && conn)
+		end_own_row(session, conn);
 	if (*session->observations && session->locked.begun)
 		observer_save(&session->locked.observer, session->observations);
 	uv_mutex_destroy(&session->locked.mutex);

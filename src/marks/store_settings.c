@@ -45,8 +45,9 @@ static enum outcome read_settings(
 			"the mark store has layout %d and this s3once supports layout %d: use the "
 			"version that created it, or another store",
 			stored.layout, LAYOUT_VERSION);
-	if (!stored.layout || strlen(stored.table_id) != ID_CHARS || stored.shards < 1 ||
-		stored.shards > SHARDS_MAX)
+	const bool has_id = strlen(stored.table_id) == ID_CHARS;
+	const bool has_shards = stored.shards >= 1 && stored.shards <= SHARDS_MAX;
+	if (!stored.layout || !has_id || !has_shards)
 		return outcome_error(ret_problem, OUTCOME_SETUP,
 			"the settings item of the mark store (pk \"settings\", sk \"-\") is "
 			"damaged: it needs a string id of %d characters, and the numbers layout and "
@@ -157,9 +158,10 @@ enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 		if (!*here.cards)
 			strcpy(here.cards, settings->machine.cards);
 		now.machine = here;
-		if (strcmp(here.id, settings->machine.id) == 0 &&
-			strcmp(here.board, settings->machine.board) == 0 &&
-			strcmp(here.cards, settings->machine.cards) == 0)
+		const bool is_noted = strcmp(here.id, settings->machine.id) == 0 &&
+				      strcmp(here.board, settings->machine.board) == 0 &&
+				      strcmp(here.cards, settings->machine.cards) == 0;
+		if (is_noted)
 			return OUTCOME_OK;
 	}
 	row_set(&write, &settings_table, MADE | MACHINE | (*ret_is_copied ? COPIED : 0U), &now);

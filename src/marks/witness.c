@@ -101,9 +101,11 @@ static bool is_wanted(const struct witness_asking *asking, const struct witness_
 		return *object->meta.claim_id && strcmp(object->meta.claim_id, wanted->id) == 0;
 	if (!wanted->etag)
 		return true;
-	return (*wanted->etag && strcmp(object->etag, wanted->etag) == 0) ||
-	       (settings_had_id(&asking->space->settings, object->meta.table_id) &&
-		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
+	const bool has_etag = *wanted->etag && strcmp(object->etag, wanted->etag) == 0;
+	const bool has_our_metadata =
+		settings_had_id(&asking->space->settings, object->meta.table_id) &&
+		object->meta.written_for == S3_WRITTEN_FOR_THIS;
+	return has_etag || has_our_metadata;
 }
 
 /* Sends a HEAD with each of the caller's keys, until one is not refused. INVALID or DENIED may mean
@@ -191,10 +193,10 @@ enum witness_look witness_look(const struct witness_asking *asking,
 		const enum witness_look look =
 			look_without_retry(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
-		/* Only temporary failures are retried. Wrong credentials, certificates and
-		 * redirects (SETUP) are not. */
-		if (look != LOOK_NO_ANSWER || o == OUTCOME_SETUP || o == OUTCOME_ABANDONED ||
-			o == OUTCOME_LOCAL || now_ns >= end_ns)
+		/* Wrong credentials, certificates and redirects are SETUP. */
+		const bool may_pass =
+			o != OUTCOME_SETUP && o != OUTCOME_ABANDONED && o != OUTCOME_LOCAL;
+		if (look != LOOK_NO_ANSWER || !may_pass || now_ns >= end_ns)
 			return look;
 		const uint64_t left_ms = (end_ns - now_ns) / NS_PER_MS + 1;
 		limits.patience_ms = left_ms;
@@ -263,6 +265,31 @@ static enum witness_answer check_samples(const struct witness_asking *asking,
 	return answer;
 }
 
+/* Explains that S3 has shown no object. Returns NO_ANSWER if an encrypted one may be there, GONE if
+ * objects are missing, and NOTHING if none is. */
+static enum witness_answer explain_nothing(const struct witness_asking *asking,
+	const struct missed *missed, struct problem *ret_problem)
+{
+	if (*missed->encrypted.text) {
+		*ret_problem = missed->encrypted;
+		problem_prefix(ret_problem,
+			"the object by which bucket %s is recognised cannot be read with the keys "
+			"that are given",
+			asking->space->bucket);
+		return WITNESS_NO_ANSWER;
+	}
+	if (!missed->n)
+		return WITNESS_NOTHING;
+	return (enum witness_answer)problem_error(ret_problem, WITNESS_GONE,
+		"bucket %s at %s is not the bucket that the marks are about, or was "
+		"emptied: check the endpoint and the credentials; if it is another bucket, "
+		"push once with --bucket new, which looks at each file anew; if it is the "
+		"same one, push once with --bucket same and --bucket-id-object KEY; what "
+		"was uploaded and is not there: %s",
+		asking->space->bucket, quote(asking->space->service).text,
+		text_string(&missed->keys));
+}
+
 enum witness_answer witness_ask(const struct witness_asking *asking, const struct bucket_row *row,
 	struct witness_shown *ret, struct problem *ret_problem)
 {
@@ -277,23 +304,8 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		answer = check_one(asking, &witness, &missed, ret, ret_problem);
 	if (answer == WITNESS_NOTHING && !has_id)
 		answer = check_samples(asking, &witness, &missed, ret, ret_problem);
-	if (answer == WITNESS_NOTHING && *missed.encrypted.text) {
-		*ret_problem = missed.encrypted;
-		answer = WITNESS_NO_ANSWER;
-		problem_prefix(ret_problem,
-			"the object by which bucket %s is recognised cannot be read with the keys "
-			"that are given",
-			asking->space->bucket);
-	}
-	if (answer == WITNESS_NOTHING && missed.n)
-		answer = (enum witness_answer)problem_error(ret_problem, WITNESS_GONE,
-			"bucket %s at %s is not the bucket that the marks are about, or was "
-			"emptied: check the endpoint and the credentials; if it is another bucket, "
-			"push once with --bucket new, which looks at each file anew; if it is the "
-			"same one, push once with --bucket same and --bucket-id-object KEY; what "
-			"was uploaded and is not there: %s",
-			asking->space->bucket, quote(asking->space->service).text,
-			text_string(&missed.keys));
+	if (answer == WITNESS_NOTHING)
+		answer = explain_nothing(asking, &missed, ret_problem);
 	text_clear(&missed.keys);
 	if (answer != WITNESS_SHOWN)
 		return answer;
