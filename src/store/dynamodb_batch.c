@@ -35,11 +35,15 @@ static bool may_be_batched(const struct batch_write *w)
 		return false;
 	if (what->item) /* the only put that INSERT can express */
 		return write_puts_if_absent(what, w->db->table->pk_name);
-	for (size_t i = 0; i < what->n_conditions; i++)
-		if (what->conditions[i].test != CONDITION_EQUALS &&
-			what->conditions[i].test != CONDITION_ABSENT)
+	/* An UPDATE sets values of an item that exists, under conditions of two kinds. */
+	if (!what->n_changes || what->or_absent || what->count)
+		return false;
+	for (size_t i = 0; i < what->n_conditions; i++) {
+		const enum condition_test test = what->conditions[i].test;
+		if (test != CONDITION_EQUALS && test != CONDITION_ABSENT)
 			return false;
-	return what->n_changes && !what->or_absent && !what->count;
+	}
+	return true;
 }
 
 /* Sets the sentence of a write whose caller has stopped waiting, and returns its outcome. */
@@ -343,17 +347,21 @@ static enum outcome await_outcome(struct batches *batches, struct batch_ticket *
 	const struct call_limits *limits = own->write->limits;
 	bool woken = await_wakeup(ticket, HOLD_NS, limits);
 
-	/* If HOLD_NS is not over, abandon() has ended the wait. Then the next wait ends at once. */
-	if (!woken && clock_boot_ns() >= ticket->since_ns + HOLD_NS && try_to_lead(batches, ticket))
-		return send_batch(batches, own);
-	if (!woken)
+	if (!woken) {
+		/* If HOLD_NS is not over, abandon() has ended the wait. Then the next wait ends at
+		 * once. */
+		const bool was_held_long = clock_boot_ns() >= ticket->since_ns + HOLD_NS;
+		if (was_held_long && try_to_lead(batches, ticket))
+			return send_batch(batches, own);
 		woken = await_wakeup(ticket, LEAVE_NS, limits);
-	if (!woken && try_to_leave(batches, ticket))
-		return limits_are_over(limits) ? abandon_write(own->write)
-					       : dynamodb_write_alone(own->write);
-	/* The ticket could not leave, since it is about to be woken. This wait is short. */
-	if (!woken)
+	}
+	if (!woken) {
+		if (try_to_leave(batches, ticket))
+			return limits_are_over(limits) ? abandon_write(own->write)
+						       : dynamodb_write_alone(own->write);
+		/* The ticket could not leave, since it is about to be woken. This wait is short. */
 		wakeup_await(&ticket->wakeup, 0, NULL, NULL);
+	}
 	return ticket->state == TICKET_ANSWERED ? final_outcome(batches, own)
 						: send_batch(batches, own);
 }

@@ -243,18 +243,18 @@ static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 		dynamodb_add_value(db, c->type, c->value, strlen(c->value));
 }
 
-/* Adds the conditions of a write as a ConditionExpression, where C AND D are the caller's
- * conditions: - of a put or a removal: C AND D - of an update: attribute_exists(pk) AND C AND D -
- * of an update that may create the item: attribute_not_exists(pk) OR (C AND D) - of an update that
- * can only create the item: attribute_not_exists(pk) */
+/* Adds the caller's conditions, C AND D, as a ConditionExpression. A put or a removal has these
+ * alone. An update of an existing item is "attribute_exists(pk) AND C AND D", and one that may make
+ * the item "attribute_not_exists(pk) OR (C AND D)". Without C and D, the latter can only make it.
+ */
 static void add_conditions(struct dynamodb_conn *db, const struct item_write *write)
 {
 	const bool is_update = !write->item && !write->removes;
 	const bool must_exist = is_update && !write->or_absent;
 	/* An update that only counts is applied whether or not the item exists, so it has no
 	 * condition. */
-	const bool may_be_absent =
-		is_update && write->or_absent && (write->n_conditions || write_only_creates(write));
+	const bool only_counts = !write->n_conditions && !write_only_creates(write);
+	const bool may_be_absent = is_update && write->or_absent && !only_counts;
 	const struct condition of_key = {
 		db->table->pk_name, must_exist ? CONDITION_PRESENT : CONDITION_ABSENT};
 	const char *before = "";
@@ -272,7 +272,10 @@ static void add_conditions(struct dynamodb_conn *db, const struct item_write *wr
 		add_condition(db, &write->conditions[i]);
 		before = " AND ";
 	}
-	text_add(&db->body, may_be_absent && write->n_conditions ? ")\"" : "\"");
+	if (may_be_absent && write->n_conditions) /* ends the " OR (" */
+		text_add_char(&db->body, ')');
+	text_add_char(&db->body, '"');
+	/* So a refusal shows the present item. */
 	json_add_text(&db->body, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
 }
 

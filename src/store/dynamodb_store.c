@@ -26,7 +26,8 @@ enum outcome dynamodb_visit(
 	const struct attribute *sort = table->sk_name ? item_find(item, table->sk_name) : NULL;
 	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
 	const char *sk = sort && sort->type == type ? sort->value : NULL;
-	if (error == 0 && (!pk || (table->sk_name && !sk)))
+	const bool lacks_key = !pk || (table->sk_name && !sk);
+	if (error == 0 && lacks_key)
 		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;
 	if (error < 0)
@@ -95,6 +96,20 @@ static enum outcome wait_for_keys(
 	return wait_within(limits, ms, ret_problem);
 }
 
+/* Adds the RequestItems of the first request: {"TABLE":{"Keys":[…]}}. */
+static void add_requested_keys(struct dynamodb_conn *db, const struct item_key *keys, size_t n)
+{
+	struct text *body = &db->body;
+	text_add_char(body, '{');
+	json_add_member(body, db->table->name);
+	text_add(body, "{\"Keys\":[");
+	for (size_t i = 0; i < n; i++) {
+		text_add(body, i ? "," : "");
+		dynamodb_add_key(body, db->table, keys[i], NULL);
+	}
+	text_add(body, "]}}");
+}
+
 /* Reads up to BATCH_KEYS_MAX items. It repeats the request until no keys are left unprocessed. */
 static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
 	const struct item_key *keys, size_t n, const struct call_limits *limits,
@@ -108,18 +123,10 @@ static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
 		json_t *reply;
 		struct text *body = dynamodb_begin_bare(db);
 		json_add_member(body, "RequestItems");
-		if (batch->unprocessed) {
+		if (batch->unprocessed)
 			text_add(body, batch->unprocessed);
-		} else {
-			text_add_char(body, '{');
-			json_add_member(body, db->table->name);
-			text_add(body, "{\"Keys\":[");
-			for (size_t i = 0; i < n; i++) {
-				text_add(body, i ? "," : "");
-				dynamodb_add_key(body, db->table, keys[i], NULL);
-			}
-			text_add(body, "]}}");
-		}
+		else
+			add_requested_keys(db, keys, n);
 		outcome = dynamodb_perform(db, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
 		if (outcome == OUTCOME_OK)
 			outcome = take_batch(batch, reply, ret_problem);
@@ -277,19 +284,25 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 		dynamodb_add_key(body, db->table, (struct item_key){range->pk, after}, NULL);
 }
 
+/* Whether no key can be in the range: it ends before its beginning or, if it begins after a key, at
+ * that key; or it ends at the empty key, which no item has. */
+static bool is_empty_range(const struct store_range *range)
+{
+	if (!range->to)
+		return false;
+	const int order = strcmp(range->from ? range->from : "", range->to);
+	return order > 0 || (order == 0 && (range->after || !*range->to));
+}
+
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct item_visit visit = {db->table, each, arg};
-	/* The beginning of the range compared with its end: -1 if there is no end. */
-	const int order = range->to ? strcmp(range->from ? range->from : "", range->to) : -1;
 	char *start = NULL;
 	enum outcome outcome;
-	/* A range whose end is before its beginning is empty, and so is one that ends at the empty
-	 * key. DynamoDB would refuse both. */
-	if (order > 0 || (order == 0 && (range->after || !*range->to))) {
+	if (is_empty_range(range)) { /* DynamoDB would refuse it */
 		*ret_more = false;
 		return OUTCOME_OK;
 	}

@@ -28,6 +28,19 @@ static struct s3_store_conn *conn_of(struct store_conn *conn)
 	return (struct s3_store_conn *)conn;
 }
 
+/* Returns the condition of the put: that the object is still the row that was read. A put or a
+ * removal without conditions has none: it replaces any object, even one that has changed since. */
+static struct s3_condition condition_of(
+	const struct item_write *write, const struct s3_store_row *row)
+{
+	const bool is_update = !write->item && !write->removes;
+	if (!is_update && !write->n_conditions)
+		return (struct s3_condition){0};
+	const bool was_there = *row->etag != 0;
+	return (struct s3_condition){
+		.if_none_match = !was_there, .if_match = was_there ? row->etag : NULL};
+}
+
 /* Puts the new state of the item, if the object is still the row that was read. `row` becomes the
  * new row. OK also if there is nothing to do. REFUSED if the object has changed. */
 static enum outcome put_new_state(struct s3_store_conn *conn, const char *name, struct item_key key,
@@ -35,12 +48,8 @@ static enum outcome put_new_state(struct s3_store_conn *conn, const char *name, 
 	struct problem *ret_problem)
 {
 	struct s3_object object;
-	/* Without conditions any object is replaced, even one that has changed since it was
-	 * read. */
-	const bool is_free = !write->n_conditions && (write->item || write->removes);
-	const struct s3_condition condition = {.if_none_match = !is_free && !*row->etag,
-		.if_match = !is_free && *row->etag ? row->etag : NULL};
 	const bool is_update = !write->item && !write->removes;
+	const struct s3_condition condition = condition_of(write, row);
 	int error = 0;
 	text_reset(&conn->body);
 	if (write->removes && !row->is_there)
@@ -90,6 +99,16 @@ static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 	return put_new_state(conn, name.text, key, write, limits, row, ret_problem);
 }
 
+/* Waits a random time, which is longer the more rounds there were, so that writers do not meet
+ * again and again. Returns false if there is to be no further round. */
+static bool pause_before_round(
+	unsigned round, const struct call_limits *limits, struct problem *ret_problem)
+{
+	const unsigned doublings = round < 5 ? round : 5;
+	return round < ROUNDS_MAX &&
+	       wait_within(limits, random_below(PAUSE_MS << doublings), ret_problem) == OUTCOME_OK;
+}
+
 /* store_ops.write: reads the row and replaces it by a conditional PutObject, again and again as
  * long as another client is faster and the caller's condition is still met. Pauses between the
  * rounds. */
@@ -104,10 +123,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 		return o;
 	o = OUTCOME_REFUSED;
 	for (unsigned round = 0; o == OUTCOME_REFUSED && condition_is_met; round++) {
-		const unsigned doublings = round < 5 ? round : 5;
-		if (round && (round == ROUNDS_MAX ||
-				     wait_within(limits, random_below(PAUSE_MS << doublings),
-					     ret_problem) != OUTCOME_OK)) {
+		if (round && !pause_before_round(round, limits, ret_problem)) {
 			problem_set(ret_problem,
 				"the row of %s was changed by others each time that it was to be "
 				"written",
@@ -203,22 +219,30 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static bool is_in_range(const char *key, const struct store_range *range)
+{
+	if (range->to && strcmp(key, range->to) > 0)
+		return false;
+	if (!range->from)
+		return true;
+	const int order = strcmp(key, range->from);
+	return range->after ? order > 0 : order >= 0;
+}
+
 /* Sorts the keys that are in the range. Escaped names have another order than the keys, so the
  * server cannot do it. */
 static enum outcome sort_keys_in_range(
 	struct sort_keys *keys, const struct store_range *range, struct problem *ret_problem)
 {
 	const char *end = keys->all.data + keys->all.len;
-	size_t n_all = 0;
+	size_t n_all = 0; /* keys, whether or not they are in the range */
 	for (const char *at = keys->all.data; at < end; at += strlen(at) + 1)
 		n_all++;
 	keys->list = calloc(n_all + 1, sizeof *keys->list);
 	if (!keys->list)
 		return outcome_no_memory(ret_problem);
 	for (const char *at = keys->all.data; at < end; at += strlen(at) + 1) {
-		const int order = range->from ? strcmp(at, range->from) : 1;
-		const bool is_late = range->to && strcmp(at, range->to) > 0;
-		if (!is_late && (order > 0 || (order == 0 && !range->after)))
+		if (is_in_range(at, range))
 			keys->list[keys->n++] = at;
 	}
 	qsort(keys->list, keys->n, sizeof *keys->list, by_bytes);

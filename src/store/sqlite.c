@@ -102,6 +102,13 @@ static bool is_write(struct ticket *ticket)
  * be locked. */
 enum choice { READS, WRITES, OVERDUE };
 
+static bool is_chosen(struct ticket *ticket, enum choice choice, uint64_t now_ns)
+{
+	if (choice == OVERDUE)
+		return now_ns >= ticket->since_ns + SQLITE_LOCKED_MAX_S * NS_PER_S;
+	return is_write(ticket) == (choice == WRITES);
+}
+
 /* Moves the chosen tickets from the queue to *ret, in order. */
 static void take_tickets(struct sqlite_store *store, enum choice choice, struct tickets *ret)
 {
@@ -110,8 +117,7 @@ static void take_tickets(struct sqlite_store *store, enum choice choice, struct 
 	uv_mutex_lock(&store->mutex);
 	for (struct ticket *next, *t = store->locked.waiting.first; t; t = next) {
 		next = t->next;
-		if (choice == OVERDUE ? now_ns >= t->since_ns + SQLITE_LOCKED_MAX_S * NS_PER_S
-				      : is_write(t) == (choice == WRITES))
+		if (is_chosen(t, choice, now_ns))
 			ticket_move(t, ret, TICKET_TAKEN);
 	}
 	uv_mutex_unlock(&store->mutex);

@@ -116,9 +116,10 @@ static int check_file(
 	struct stat st;
 	int r = 0;
 
-	if (owner == geteuid() && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
+	const bool is_to_be_ours = owner == geteuid();
+	if (is_to_be_ours && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
 		r = errno == EEXIST ? 0 : -errno;
-	else if (owner == geteuid() && fchmodat(folder, base, 0600, 0) < 0)
+	else if (is_to_be_ours && fchmodat(folder, base, 0600, 0) < 0)
 		r = -errno; /* the mode of a new file, which the umask may have changed */
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
@@ -157,6 +158,11 @@ static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t 
 	return S_ISREG(st.st_mode) && st.st_uid == owner && st.st_nlink == 1;
 }
 
+static bool has_safe_logs(int folder, const char *base, uid_t owner)
+{
+	return is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner);
+}
+
 /* Checks the folder, and the file `base` in it, which is made if it is missing. Messages call the
  * file `name`. Fills *ret. 0, or -errno with a sentence. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
@@ -181,8 +187,7 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 		r = check_file(fd, base, owner, name, ret_problem);
 	/* SQLite gives the log and its index to the owner of the file if root runs it. So they must
 	 * not be hard links to other files. */
-	if (!r && ret->has_other_owner &&
-		!(is_safe_log(fd, base, "-wal", owner) && is_safe_log(fd, base, "-shm", owner)))
+	if (!r && ret->has_other_owner && !has_safe_logs(fd, base, owner))
 		r = problem_error(ret_problem, -EPERM,
 			"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read "
 			"it as that user",
@@ -215,7 +220,8 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 		return -ENOMEM;
 	const bool is_own =
 		!state_path(base, FOLDER_NOT_MADE, own, sizeof own) && strcmp(path, own) == 0;
-	if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+	const bool names_folder = !*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0;
+	if (names_folder)
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
 	else if (is_own && (r = state_make_folders(path)))
 		problem_set(ret_problem,

@@ -320,10 +320,11 @@ static int query(struct items *items, struct items_op *op)
 			continue;
 		if (range->to && strcmp(sk, range->to) > 0)
 			break;
-		op->more = (range->max_items && count == range->max_items) ||
-			   op->rows.len >= ITEMS_PAGE;
-		if (op->more)
+		const bool has_max = range->max_items && count == range->max_items;
+		if (has_max || op->rows.len >= ITEMS_PAGE) {
+			op->more = true;
 			break;
+		}
 		rc = add_found_row(op, (struct item_key){range->pk, sk}, select, 1);
 		count++;
 	}
@@ -350,10 +351,13 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 		items_bound(items, ITEMS_SQL_DELETE, op->key);
 		return items_run(items, ITEMS_SQL_DELETE);
 	}
-	const int r = write->item ? 0 : write_update(write, item);
-	op->outcome =
-		r ? row_outcome(r, op->key, &op->problem)
-		  : items_row_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
+	const bool is_update = !write->item;
+	const int r = is_update ? write_update(write, item) : 0; /* changes `item` */
+	if (r)
+		op->outcome = row_outcome(r, op->key, &op->problem);
+	else
+		op->outcome = items_row_encode(
+			op->key, is_update ? item : write->item, &doc, &op->problem);
 	if (op->outcome != OUTCOME_OK)
 		return SQLITE_OK;
 	const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
@@ -362,7 +366,8 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 	sqlite3_bind_blob(
 		items_bound(items, which, op->key), 3, doc.data, (int)doc.len, SQLITE_STATIC);
 	int rc = items_run(items, which);
-	if (!rc && if_absent && !sqlite3_changes(items->db)) {
+	const bool is_refused = if_absent && !sqlite3_changes(items->db); /* the row exists */
+	if (!rc && is_refused) {
 		op->outcome = OUTCOME_REFUSED;
 		rc = find_row(items, op, op->key, &found);
 	} else if (!rc && write->shows) {
@@ -380,8 +385,8 @@ static int write_if(struct items *items, struct items_op *op)
 	/* The present row is needed only for updates and for conditions. For a put if absent,
 	 * INSERT itself tests the condition. */
 	const bool is_update = !write->item && !write->removes;
-	const bool has_to_look =
-		is_update || (write->n_conditions && !write_puts_if_absent(write, "pk"));
+	const bool insert_tests = write_puts_if_absent(write, "pk");
+	const bool has_to_look = is_update || (write->n_conditions && !insert_tests);
 	bool found = false;
 	int rc = has_to_look ? find_row(items, op, op->key, &found) : SQLITE_OK;
 	struct item item = {0};
