@@ -184,6 +184,43 @@ static void fail_id_object(struct run *run, struct candidate *file)
 	free(file);
 }
 
+/* The files of a chunk that are not done. */
+struct rest {
+	size_t n;               /* they are the first n of the chunk */
+	unsigned places[CHUNK]; /* the number of the block of each file in the chunk */
+	bool some_have_marks;   /* the marks knew some files of the chunk, done or not */
+};
+
+/* Drops those of the first n files of the chunk that are done, and the one with the key of the id
+ * object, and moves the others to the front. Frees their marks. Once *can_go_on is false, every
+ * file counts as not done. */
+static void drop_done(struct feed *feed, size_t n, bool *can_go_on, struct rest *ret)
+{
+	struct run *run = feed->run;
+	char id_object[KEY_BYTES_MAX + 1];
+	copy_id_object(run, id_object);
+	ret->n = 0;
+	ret->some_have_marks = false;
+	for (size_t i = 0; i < n; i++) {
+		struct candidate *file = feed->chunk[i];
+		const struct mark mark = mark_unpack(feed->marks[i]);
+		ret->some_have_marks |= mark.state != MARK_ABSENT;
+		if (strcmp(file->key, id_object) == 0) {
+			fail_id_object(run, file);
+		} else if (*can_go_on && run_note_mark(run, file, &mark)) {
+			if (file->is_piped)
+				note_repeat(run, &mark);
+			/* This frees the file. */
+			*can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
+		} else {
+			ret->places[ret->n] = (unsigned)(i / BLOCK_FILES);
+			feed->chunk[ret->n++] = file;
+		}
+		free(feed->marks[i]);
+		feed->marks[i] = NULL;
+	}
+}
+
 /* Reads the marks of the whole blocks in the chunk, hands the files that are not done to the queue,
  * and removes both from the chunk. Of the last chunk, the last block is whole, too. Returns false
  * if the run is over or the queue is closed; then the other files are left
@@ -192,43 +229,21 @@ static bool queue_chunk(struct feed *feed, enum chunk chunk)
 {
 	struct run *run = feed->run;
 	const size_t n_whole = chunk == LAST_CHUNK ? feed->n : feed->n - feed->n % BLOCK_FILES;
-	unsigned places[CHUNK];
-	char id_object[KEY_BYTES_MAX + 1];
-	/* Whether files can go on to the queue. Once this is false, every file counts as not done,
-	 * and is left. */
+	struct rest rest;
+	size_t taken = 0;
 	bool can_go_on = read_marks(feed, n_whole, chunk);
-	copy_id_object(run, id_object);
-	/* Drops the files that are done, and moves the others to the front of the chunk.
-	 * bucket_skip_done() frees a file that is dropped. */
-	size_t n = 0;
-	bool some_have_marks = false;
-	for (size_t i = 0; i < n_whole; i++) {
-		struct candidate *file = feed->chunk[i];
-		const struct mark mark = mark_unpack(feed->marks[i]);
-		some_have_marks |= mark.state != MARK_ABSENT;
-		if (strcmp(file->key, id_object) == 0) {
-			fail_id_object(run, file);
-		} else if (can_go_on && run_note_mark(run, file, &mark)) {
-			if (file->is_piped)
-				note_repeat(run, &mark);
-			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
-		} else {
-			places[n] = (unsigned)(i / BLOCK_FILES);
-			feed->chunk[n++] = file;
-		}
-		free(feed->marks[i]);
-		feed->marks[i] = NULL;
+	drop_done(feed, n_whole, &can_go_on, &rest);
+	if (can_go_on) {
+		look_in_listing(feed, rest.n, rest.some_have_marks);
+		if (run->options.final)
+			qsort(feed->chunk, rest.n, sizeof(struct candidate *), compare_ranks);
+		taken = add_blocks(feed, rest.places, rest.n);
 	}
-	if (can_go_on)
-		look_in_listing(feed, n, some_have_marks);
-	if (can_go_on && run->options.final)
-		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
-	const size_t taken = can_go_on ? add_blocks(feed, places, n) : 0;
-	for (size_t i = taken; i < n; i++)
+	for (size_t i = taken; i < rest.n; i++)
 		feed_drop_candidate(run, feed->chunk[i]);
 	feed->n -= n_whole;
 	memmove(feed->chunk, feed->chunk + n_whole, feed->n * sizeof(struct candidate *));
-	return can_go_on && taken == n;
+	return can_go_on && taken == rest.n;
 }
 
 /* Counts and reports an entry that is not uploaded: a problem, a link, a file that waits, a special
@@ -282,19 +297,13 @@ static void report_empty_source(struct run *run, size_t source, bool has_left_ou
 	}
 }
 
-/* Reports directories without files and, unless there are no files at all, patterns that match
- * nothing. With options.files_from, a directory may well have no file of the list, and an empty
- * list is worth a note. So is an --exclude that matches nothing. has_found has an element for each
- * source. */
-static void warn_unmatched(struct run *run, const bool *has_found)
+/* Reports patterns that match nothing. For an --exclude this is only a note, since what it excludes
+ * need not be there each time. */
+static void warn_unmatched_rules(struct run *run)
 {
-	const struct s3once_options *o = &run->options;
 	static const char *const names[] = {"exclude", "include", "exclude-from"};
-	const bool has_left_out = run->files.filter && filter_has_left_out(run->files.filter);
-	bool has_files = has_left_out;
-	for (size_t i = 0; i < o->n_sources; i++)
-		has_files |= has_found[i];
-	for (size_t i = 0; run->files.filter && has_files && i < o->n_rules; i++) {
+	const struct s3once_options *o = &run->options;
+	for (size_t i = 0; i < o->n_rules; i++) {
 		const enum s3once_rule_kind kind = o->rules[i].kind;
 		if (filter_has_matched(run->files.filter, i))
 			continue;
@@ -304,6 +313,20 @@ static void warn_unmatched(struct run *run, const bool *has_found)
 				quote(o->rules[i].pattern).text,
 				kind == S3ONCE_RULE_EXCLUDE_FROM ? "s" : ""));
 	}
+}
+
+/* Reports directories without files and, unless there are no files at all, patterns that match
+ * nothing. With options.files_from, a directory may well have no file of the list, and an empty
+ * list is worth a note. has_found has an element for each source. */
+static void warn_unmatched(struct run *run, const bool *has_found)
+{
+	const struct s3once_options *o = &run->options;
+	const bool has_left_out = run->files.filter && filter_has_left_out(run->files.filter);
+	bool has_files = has_left_out;
+	for (size_t i = 0; i < o->n_sources; i++)
+		has_files |= has_found[i];
+	if (run->files.filter && has_files)
+		warn_unmatched_rules(run);
 	if (o->files_from && !has_files)
 		report_run(&run->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("--files-from %s names no files", quote(o->files_from).text));
@@ -326,8 +349,10 @@ static void warn_of_times(struct feed *feed, const struct scan_entry *entry)
 				"counted from the last change of their inode (ctime)",
 				quote(entry->path).text, when));
 	}
-	if (entry->kind == SCAN_FILE && !feed->reported_far_time &&
-		(entry->mtime_ns == INT64_MAX || entry->mtime_ns == INT64_MIN)) {
+	/* The scan cuts times that do not fit as nanoseconds to these. */
+	const bool has_far_time = entry->kind == SCAN_FILE &&
+				  (entry->mtime_ns == INT64_MAX || entry->mtime_ns == INT64_MIN);
+	if (has_far_time && !feed->reported_far_time) {
 		feed->reported_far_time = true;
 		report_run(report, S3ONCE_EVENT_WARNING,
 			PROBLEM("%s was last modified %s; all such times count as one, so that a "

@@ -134,10 +134,37 @@ enum s3once_exit push_exit_status(struct s3once_push *push)
 	return c.held ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
 }
 
-enum s3once_exit s3once_push_run(struct s3once_push *push)
+/* Frees the uploads and files that no worker has taken. */
+static void drop_left_work(struct run *run)
+{
+	for (struct parts *parts; (parts = queue_pop_upload(run->queue));) {
+		struct file *file = multipart_give_up(parts);
+		run_report_unfinished(run, file->candidate);
+		file_free(file);
+	}
+	for (struct candidate *left; (left = queue_pop_file(run->queue));)
+		feed_drop_candidate(run, left);
+}
+
+/* Makes sure of the marks, before the exit status says that the files are in S3: all of them are
+ * synced to the disk, also those of other runs, and their file is still the one of this run. */
+static void secure_marks(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	struct problem problem;
+	if (!run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
+		run_fail(run, &problem);
+	if (!own_files_are_in_place(&run->files.own_files))
+		run_fail(run,
+			PROBLEM("%s: was removed or replaced while this run had it open, so that "
+				"marks may be lost: run again; files without a mark are compared "
+				"with what S3 holds",
+				quote(run->files.own_files.path).text));
+}
+
+enum s3once_exit s3once_push_run(struct s3once_push *push)
+{
+	struct run *run = &push->run;
 	/* A failure was reported and has set end.failed_setup, on which push_exit_status()
 	 * depends. */
 	if (push_set_up(push)) {
@@ -145,14 +172,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 			PROBLEM("%s", quote(run->options.marks).text));
 		if (!push_loop(push))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-		/* Frees the uploads and files that no worker has taken. */
-		for (struct parts *parts; (parts = queue_pop_upload(run->queue));) {
-			struct file *file = multipart_give_up(parts);
-			run_report_unfinished(run, file->candidate);
-			file_free(file);
-		}
-		for (struct candidate *left; (left = queue_pop_file(run->queue));)
-			feed_drop_candidate(run, left);
+		drop_left_work(run);
 		bucket_save_witness(run, push->conn);
 	}
 	/* The id is copied, since the row of the job names the session after it was closed. */
@@ -167,16 +187,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
-	/* Syncs all marks to the disk, also those of other runs, before the exit status says that
-	 * the files are in S3. */
-	if (push->is_set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
-		run_fail(run, &problem);
-	if (push->is_set_up && !own_files_are_in_place(&run->files.own_files))
-		run_fail(run,
-			PROBLEM("%s: was removed or replaced while this run had it open, so that "
-				"marks may be lost: run again; files without a mark are compared "
-				"with what S3 holds",
-				quote(run->files.own_files.path).text));
+	if (push->is_set_up)
+		secure_marks(push);
 	enum s3once_exit exit = push_exit_status(push);
 	/* A run that could not do its work stores no manifest. The manifest of the next run lists
 	 * what this run has marked done, too. */

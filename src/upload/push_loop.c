@@ -295,23 +295,37 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 	return true;
 }
 
+/* Ends the run if it has lasted for --max-duration. */
+static void check_duration(struct s3once_push *push)
+{
+	struct run *run = &push->run;
+	const uint64_t max_ns = run->options.max_duration_ms * NS_PER_MS; /* 0: no limit */
+	const bool is_at_end = max_ns && clock_boot_ns() - run->report.start_ns >= max_ns;
+	/* Without a thread at work the run has ended by itself. */
+	if (is_at_end && atomic_load(&push->pool.at_work) && !run_is_stopping(run))
+		run_reach_limit(run, "--max-duration is over: the next run goes on");
+}
+
+/* Reports a change by s3once_push_toggle_bandwidth(), which may be called in a signal handler. */
+static void check_bandwidth(struct s3once_push *push)
+{
+	const bool is_lifted = bandwidth_is_lifted(push->run.bodies.bandwidth);
+	if (is_lifted != push->reported_lifted)
+		report_run(&push->run.report, S3ONCE_EVENT_NOTE,
+			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
+					  : "the limit of bandwidth holds again"));
+	push->reported_lifted = is_lifted;
+}
+
 /* Checks the conditions that end the run, and sets the number of workers. */
 static void on_tick(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
 	struct run *run = &push->run;
-	const uint64_t max_ns = run->options.max_duration_ms * NS_PER_MS;
 	run_check_lease(run);
 	run_check_progress(run);
-	if (max_ns && clock_boot_ns() - run->report.start_ns >= max_ns &&
-		atomic_load(&push->pool.at_work) && !run_is_stopping(run))
-		run_reach_limit(run, "--max-duration is over: the next run goes on");
-	const bool is_lifted = bandwidth_is_lifted(run->bodies.bandwidth);
-	if (is_lifted != push->reported_lifted)
-		report_run(&run->report, S3ONCE_EVENT_NOTE,
-			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
-					  : "the limit of bandwidth holds again"));
-	push->reported_lifted = is_lifted;
+	check_duration(push);
+	check_bandwidth(push);
 	/* start_workers() does not fail here, since push_loop() has started a worker. */
 	if (run_is_stopping(run))
 		queue_enter(run->queue, QUEUE_CLOSED);

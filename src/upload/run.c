@@ -59,9 +59,10 @@ bool run_ends_scan(void *arg)
 	/* After a limit, a scan with --final goes on until the grace is over (run_is_over()),
 	 * unless the run was asked to stop. The queue takes none of its files then: they are only
 	 * reported. */
-	const bool only_reports = run->options.final && atomic_load(&run->end.limit) &&
-				  !atomic_load(&run->end.was_asked_to_stop);
-	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_reports);
+	const bool is_at_limit =
+		atomic_load(&run->end.limit) && !atomic_load(&run->end.was_asked_to_stop);
+	const bool only_reports = run->options.final && is_at_limit;
+	return only_reports ? run_is_over(run) : run_is_stopping(run);
 }
 
 bool run_poll_is_over(void *arg)
@@ -137,14 +138,18 @@ static bool counts_by_own_clock(const struct run *run)
 bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 {
 	const struct s3once_options *o = &run->options;
+	if (!o->removes)
+		return false;
+	if (!o->remove_after_s) /* the age does not matter */
+		return true;
 	/* Local marks have their times from the clock of this host. If that is wrong, so may be the
 	 * age. */
-	if (o->remove_after_s && counts_by_own_clock(run) && clock_ahead_s(run))
+	if (counts_by_own_clock(run) && clock_ahead_s(run))
 		return false;
-	/* Without remove_after_s the age does not matter. The age is negative if the store's clock
-	 * was set back since the file was done, and then the file is not due yet. */
-	const int64_t age_s = o->remove_after_s ? store_time_s(run->store) - done_at_s : 0;
-	return o->removes && age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
+	/* The age is negative if the store's clock was set back since the file was done, and then
+	 * the file is not due yet. */
+	const int64_t age_s = store_time_s(run->store) - done_at_s;
+	return age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
 }
 
 bool run_note_mark(const struct run *run, struct candidate *c, const struct mark *mark)
@@ -153,11 +158,12 @@ bool run_note_mark(const struct run *run, struct candidate *c, const struct mark
 	const struct file_version found = {c->size, c->mtime_ns, c->content_id, c->is_piped};
 	c->mark_state = mark->state;
 	memcpy(c->mark_session, mark->session, sizeof c->mark_session);
+	/* With these options, files that are done are sent again or read. */
+	if (o->reupload || o->compare_content || mark_says(mark, &found) != SAYS_DONE)
+		return false;
 	/* A file whose mark notes a newer version is not skipped, since the note may have to be
-	 * cleared. Nor is a file that is due for removal. o->removes is checked first, since the
-	 * store time takes a while, and there may be a million files. */
-	return !o->reupload && !o->compare_content && mark_says(mark, &found) == SAYS_DONE &&
-	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
+	 * cleared. Nor is a file that is due for removal. */
+	return !mark->has_newer && !run_removes_by_now(run, mark->at_s);
 }
 
 void run_report_unfinished(struct run *run, const struct candidate *candidate)
@@ -199,8 +205,8 @@ void run_reach_limit(struct run *run, const char *limit)
 bool run_count_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t max_bytes = run->options.max_transfer_bytes;
-	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < max_bytes &&
-		atomic_load(&run->report.sent) < max_bytes)
+	const uint64_t begun_before = atomic_fetch_add(&run->end.begun_bytes, bytes);
+	if (begun_before < max_bytes && atomic_load(&run->report.sent) < max_bytes)
 		return true;
 	run_reach_limit(
 		run, "--max-transfer is reached: nothing more is sent; the next run goes on");
@@ -343,30 +349,39 @@ static void add_source(struct text *t, const struct run *run, size_t i, enum unr
 	free(folder);
 }
 
+/* Adds the texts of all SOURCEs. Files of one folder, which come one after the other, have the same
+ * text: it is added only once. */
+static void add_sources_once(struct text *t, const struct run *run, enum unreached unreached)
+{
+	struct text source = TEXT(8192);
+	size_t last_at = 0; /* the start of the last text that was added */
+	for (size_t i = 0; i < run->options.n_sources; i++) {
+		text_reset(&source);
+		add_source(&source, run, i, unreached);
+		const bool is_first = !t->len;
+		if (is_first || strcmp(t->data + last_at, text_string(&source)) != 0) {
+			last_at = t->len;
+			text_add(t, text_string(&source));
+		}
+	}
+	text_clear(&source);
+}
+
 /* Makes the key of the job's row, from options.job or else from the sources and the target. A file
  * counts by its folder, since each night's files have other names. */
 static void make_job_key(const struct run *run, enum unreached unreached, struct job_key *ret)
 {
 	const struct s3once_options *o = &run->options;
 	struct process self;
-	struct text name = TEXT(32U << 10), source = TEXT(8192);
+	struct text name = TEXT(32U << 10);
 	process_self(&self);
-	if (o->job)
+	if (o->job) {
 		text_add(&name, o->job);
-	for (size_t i = 0, last_at = 0; !o->job && i < o->n_sources; i++) {
-		text_reset(&source);
-		add_source(&source, run, i, unreached);
-		/* Files of one folder come one after the other. Their text is added only once:
-		 * last_at is the start of the last source's text. */
-		if (!name.len || strcmp(name.data + last_at, text_string(&source)) != 0) {
-			last_at = name.len;
-			text_add(&name, text_string(&source));
-		}
-	}
-	if (!o->job)
+	} else {
+		add_sources_once(&name, run, unreached);
 		add_job_target(&name, run);
+	}
 	job_key_make(self.host, text_string(&name), ret);
-	text_clear(&source);
 	text_clear(&name);
 }
 
@@ -472,6 +487,20 @@ static void begin_job(struct run *run, struct store_conn *marks)
 	text_clear(&target);
 }
 
+/* Looks for the bucket, and begins the session, but none in a dry run. Returns false with a problem
+ * if the run cannot go on. The caller holds run->locked.mutex. */
+static bool begin_session(struct run *run, struct store_conn *marks, struct problem *problem)
+{
+	const bool good = look_for_bucket_once(run, problem);
+	/* The row of the bucket may say which conditions this server honours, as an earlier run has
+	 * found out. That is believed only of a server of the same name, which the reply to
+	 * HeadBucket contained. */
+	conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
+	if (!good || run->dry)
+		return good;
+	return session_begin(run->session, marks, problem) == OUTCOME_OK;
+}
+
 bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
@@ -479,16 +508,9 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	/* If the first call has failed, the run is over, and later calls do not try again. */
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		bool good = look_for_bucket_once(run, &problem);
-		/* The row of the bucket may say which conditions this server honours, as an earlier
-		 * run has found out. That is believed only of a server of the same name, which the
-		 * reply to HeadBucket contained. */
-		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
-		if (good && !run->dry)
-			good = session_begin(run->session, marks, &problem) == OUTCOME_OK;
-		if (!good && !run_is_over(run))
+		run->locked.begun = begin_session(run, marks, &problem);
+		if (!run->locked.begun && !run_is_over(run))
 			run_fail(run, &problem);
-		run->locked.begun = good;
 	}
 	const bool begun = run->locked.begun;
 	uv_mutex_unlock(&run->locked.mutex);
