@@ -84,7 +84,7 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	struct stat st;
 	const int found = scan_look(run->files.scan, path, &entry, &problem);
 	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS);
-	if (is_file && *entry.key) {
+	if (is_file && *entry.key) { /* only then can it be proven; below, `problem` says why not */
 		struct candidate *candidate = feed_new_candidate(&entry);
 		if (candidate)
 			return prove_candidate(worker, candidate,
@@ -138,16 +138,18 @@ static void worsen_exit(enum s3once_exit *exit, enum proof done)
 static bool note_if_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
-	bool is_below = false, is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_OWN &&
-					 entry->kind != SCAN_NOTICE && entry->kind != SCAN_LINK;
+	const bool is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_OWN &&
+			     entry->kind != SCAN_NOTICE && entry->kind != SCAN_LINK;
+	bool is_below = false;
 	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
-	for (size_t i = 0; i < folders->n; i++)
-		if (strncmp(text_string(&path), folders->list[i].real,
-			    strlen(folders->list[i].real)) == 0) {
-			is_below = true;
-			folders->list[i].has_found |= is_file;
-		}
+	for (size_t i = 0; i < folders->n; i++) {
+		struct folder *folder = &folders->list[i];
+		if (strncmp(text_string(&path), folder->real, strlen(folder->real)) != 0)
+			continue;
+		is_below = true;
+		folder->has_found |= is_file;
+	}
 	text_clear(&path);
 	return is_below;
 }
@@ -324,16 +326,18 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 	struct worker *worker = NULL;
 	struct problem problem = {0};
 	enum s3once_exit exit = S3ONCE_EXIT_SETUP;
-	if (push_set_up(push)) {
-		if (!bucket_check(
-			    run, push->conn, &problem)) /* the marks must belong to this bucket */
-			run_fail(run, &problem);
-		else if (!(worker = prover_new(run)))
-			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-		else {
-			scan_account_for_all(run->files.scan);
-			exit = prove_all(worker, files, n);
-		}
+	const bool is_set_up = push_set_up(push); /* or it has reported the reason */
+	/* The marks must belong to this bucket. */
+	const bool is_bucket = is_set_up && bucket_check(run, push->conn, &problem);
+	if (is_set_up && !is_bucket)
+		run_fail(run, &problem);
+	if (is_bucket)
+		worker = prover_new(run);
+	if (is_bucket && !worker)
+		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
+	if (worker) {
+		scan_account_for_all(run->files.scan);
+		exit = prove_all(worker, files, n);
 	}
 	worker_free(worker);
 	run_check_lease(run);

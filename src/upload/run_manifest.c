@@ -195,30 +195,37 @@ static bool put_signature(struct run *run, struct problem *ret_problem)
 	return good;
 }
 
+static void note_manifest_of_dry_run(struct run *run)
+{
+	struct text folder = TEXT(KEY_BYTES_MAX);
+	manifest_add_folder(&folder, run->options.prefix);
+	report_run(&run->report, S3ONCE_EVENT_NOTE,
+		PROBLEM("a manifest of the run would be written below s3://%s/%s",
+			run->options.bucket, quote(text_string(&folder)).text));
+	text_clear(&folder);
+}
+
+/* Returns the time for storing the manifest after a limit: the rest of the grace, and LIMITED_NS at
+ * least. The grace is measured by clock_monotonic_ns(), unlike the deadlines of requests. */
+static uint64_t time_after_limit_ns(struct run *run)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+	const uint64_t ends_ns = atomic_load(&run->end.grace_ends_ns);
+	return ends_ns > now_ns + LIMITED_NS ? ends_ns - now_ns : LIMITED_NS;
+}
+
 bool run_manifest_put(struct run *run)
 {
 	struct run_manifest *manifest = run->manifest;
 	struct problem problem = {0};
 	struct s3_object object = {0};
 	char checksum[S3_SUM_MAX + SUM_MAX] = "";
-	if (run->options.manifest && run->dry) {
-		struct text folder = TEXT(KEY_BYTES_MAX);
-		manifest_add_folder(&folder, run->options.prefix);
-		report_run(&run->report, S3ONCE_EVENT_NOTE,
-			PROBLEM("a manifest of the run would be written below s3://%s/%s",
-				run->options.bucket, quote(text_string(&folder)).text));
-		text_clear(&folder);
-	}
+	if (run->options.manifest && run->dry)
+		note_manifest_of_dry_run(run);
 	if (!manifest)
 		return true;
-	/* After a limit, the manifest has the rest of the grace, and LIMITED_NS at least. The grace
-	 * is measured by clock_monotonic_ns(), and deadlines of requests by clock_boot_ns(). */
-	const uint64_t now_ns = clock_monotonic_ns(),
-		       ends_ns = atomic_load(&run->end.grace_ends_ns);
 	if (atomic_load(&run->end.limit))
-		manifest->deadline_ns =
-			clock_boot_ns() +
-			(ends_ns > now_ns + LIMITED_NS ? ends_ns - now_ns : LIMITED_NS);
+		manifest->deadline_ns = clock_boot_ns() + time_after_limit_ns(run);
 	bool good = manifest_spool_finish(manifest->spool, &problem);
 	const struct sums *sums = manifest_spool_sums(manifest->spool);
 	if (good) {

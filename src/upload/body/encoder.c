@@ -82,19 +82,25 @@ static void set_name(struct encoding *encoding)
 static int read_level(const struct codec_info *codec, const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");
-	const long level = (digits && digits < 3 && !text[digits]) ? strtol(text, NULL, 10) : -1;
+	const bool is_number = digits && digits < 3 && !text[digits];
+	const long level = is_number ? strtol(text, NULL, 10) : -1;
 	return (level >= codec->min_level && level <= codec->max_level) ? (int)level : -1;
+}
+
+/* Returns the codec whose name these n bytes are, or CODECS. */
+static enum codec codec_named(const char *name, size_t n)
+{
+	enum codec codec = 0;
+	while (codec < CODECS &&
+		(strlen(codecs[codec].name) != n || strncmp(codecs[codec].name, name, n) != 0))
+		codec++;
+	return codec;
 }
 
 int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem)
 {
 	const size_t n = strcspn(text, ":");
-	struct encoding encoding = {0};
-	/* Finds the codec whose name comes before the colon. */
-	while (encoding.codec < CODECS &&
-		(strlen(codecs[encoding.codec].name) != n ||
-			strncmp(codecs[encoding.codec].name, text, n) != 0))
-		encoding.codec++;
+	struct encoding encoding = {.codec = codec_named(text, n)};
 	if (encoding.codec == CODECS)
 		return problem_error(ret_problem, -EINVAL,
 			"\"%s\" is neither zstd nor gzip, with or without :LEVEL",
@@ -358,9 +364,11 @@ const struct sums *encoder_input_sums(const struct encoder *encoder)
 
 void encoder_keep(struct encoder *e, const void *bytes, size_t n)
 {
-	if (e->is_kept && !e->buffer)
+	if (!e->is_kept) /* earlier output had no room */
+		return;
+	if (!e->buffer)
 		e->buffer = malloc(e->buffer_bytes);
-	e->is_kept = e->is_kept && e->buffer && n <= e->buffer_bytes - e->kept_bytes;
+	e->is_kept = e->buffer && n <= e->buffer_bytes - e->kept_bytes;
 	if (!e->is_kept)
 		return;
 	memcpy(e->buffer + e->kept_bytes, bytes, n);
@@ -424,10 +432,12 @@ int encoders_take(
 		encoders->locked.n_free || encoders->locked.n_made < encoders->max_encoders,
 		.cond = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
 		.abandon = is_over, .arg = arg);
-	int error = waited == WAIT_MET ? 0 : -ECANCELED;
-	if (!error && encoders->locked.n_free)
+	int error = 0;
+	if (waited != WAIT_MET) {
+		error = -ECANCELED;
+	} else if (encoders->locked.n_free) {
 		*ret = encoders->locked.free[--encoders->locked.n_free];
-	else if (!error) {
+	} else {
 		error = encoder_new(encoders->buffer_bytes, ret);
 		encoders->locked.n_made += !error;
 	}

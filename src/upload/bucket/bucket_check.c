@@ -137,7 +137,8 @@ static enum outcome record_id_object(struct checking *check)
 	const char *key = run->options.bucket_id_object;
 	struct bucket_row next = check->row;
 	char id[S3_ID_MAX + 1];
-	if (!key || run->dry || (*next.id && strcmp(next.id_key, key) == 0))
+	const bool is_recorded = key && *next.id && strcmp(next.id_key, key) == 0;
+	if (!key || run->dry || is_recorded)
 		return OUTCOME_OK;
 	if (!read_id(&check->asking, key, id, check->problem))
 		return OUTCOME_SETUP;
@@ -164,6 +165,19 @@ static enum outcome record_id_object(struct checking *check)
 	return write_row(check, &next);
 }
 
+/* Writes an id object that has grown old again. The age is -1 if the witness is another object. */
+static void refresh_id_object(struct checking *check)
+{
+	const struct bucket_row *row = &check->row;
+	const int64_t age_s = check->shown.id_age_s;
+	struct problem problem = {0};
+	if (age_s >= REFRESH_AFTER_S &&
+		put_id(check, row->id_key, row->id, ID_IS_THERE, &problem) != OUTCOME_OK)
+		log_warning("%s is %lld hours old and cannot be written again, so that a "
+			    "lifecycle rule may delete it: %s",
+			quote(row->id_key).text, (long long)age_s / 3600, problem.text);
+}
+
 /* Checks the witness, and acts on the answer. If the witness is gone, this begins a new generation
  * of marks (with may_begin_anew), goes on (with --bucket same), or fails. If S3 refuses to show
  * objects, this begins a new generation (with may_begin_anew) or goes on.
@@ -175,7 +189,6 @@ static enum outcome check_once(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
 	struct bucket_row *row = &check->row;
-	struct problem problem = {0};
 	const char *id_object = run->options.bucket_id_object;
 	/* An earlier version of this program has written rows that have the id of the id object,
 	 * but not its key. For such a row the key is the one that --bucket-id-object names. */
@@ -207,14 +220,8 @@ static enum outcome check_once(struct checking *check, bool may_begin_anew)
 			row->id[0] = '\0';
 		break;
 	case WITNESS_SHOWN:
-		/* An id object that has grown old is written again. The age is -1 if the witness is
-		 * another object. */
-		if (!run->dry && check->shown.id_age_s >= REFRESH_AFTER_S &&
-			put_id(check, row->id_key, row->id, ID_IS_THERE, &problem) != OUTCOME_OK)
-			log_warning("%s is %lld hours old and cannot be written again, so that a "
-				    "lifecycle rule may delete it: %s",
-				quote(row->id_key).text, (long long)check->shown.id_age_s / 3600,
-				problem.text);
+		if (!run->dry)
+			refresh_id_object(check);
 		break;
 	case WITNESS_NOTHING: /* no mark says done, so there is no object to check */
 		break;
@@ -386,7 +393,8 @@ void bucket_save_witness(struct run *run, struct store_conn *marks)
 	/* the object that was proven last in this run; "": there is none */
 	const char *key = run->locked.last_key, *etag = run->locked.last_etag;
 	const bool is_in_row = strcmp(row.last_key, key) == 0 && strcmp(row.last_etag, etag) == 0;
-	if (run_is_stopping(run) || run->dry || !*key || is_in_row)
+	const bool has_news = *key && !is_in_row;
+	if (run_is_stopping(run) || run->dry || !has_news)
 		return;
 	/* Without proof that this is the bucket, the row must not be written. If the row has the id
 	 * of an id object, that object stays the witness. */

@@ -80,8 +80,9 @@ static int compare_wanted(const void *a, const void *b)
 static void key_before(const char *key, char ret[static KEY_BYTES_MAX + 1])
 {
 	size_t n = strlen(key);
-	const unsigned char last = n ? (unsigned char)key[--n] : 0;
-	if (last > '!' && last < 0x7f && n + 2 <= KEY_BYTES_MAX) {
+	const unsigned char last = n ? (unsigned char)key[--n] : 0; /* n excludes it now */
+	const bool has_one_before = last > '!' && last < 0x7f;
+	if (has_one_before && n + 2 <= KEY_BYTES_MAX) {
 		snprintf(ret, KEY_BYTES_MAX + 1, "%.*s%c~", (int)n, key, last - 1);
 		return;
 	}
@@ -138,6 +139,8 @@ static bool find_listed(struct listing *listing, const struct wanted *wanted, si
 	if (listing->is_refused) /* its page shows nothing */
 		return false;
 	if (!advance_in_page(listing, wanted)) {
+		/* A further page is read once each page before it has settled LISTING_WORTH files.
+		 */
 		if (listing->pages > settled / LISTING_WORTH)
 			return false;
 		const enum outcome o = read_page(listing, wanted, &problem);
@@ -177,7 +180,7 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 	if (n_wanted && has_suffixes)
 		qsort(wanted, n_wanted, sizeof *wanted, compare_wanted);
 	for (; i < n_wanted && find_listed(listing, &wanted[i], settled); i++) {
-		settled += !wanted[i].suffix;
+		settled += !wanted[i].suffix; /* each file has one wanted key without a suffix */
 		wanted[i].file->in_bucket = BUCKET_LISTED;
 	}
 	/* The rest of the files, after the last key that was looked up: the answer is unknown. */

@@ -61,7 +61,9 @@ uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, u
 	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
 		return ahead_ns;
 	/* A time that is too far ahead does not count. Only the burst of the unused time counts. */
-	const uint64_t from_ns = (ahead_ns || *free_ns < earliest_ns) ? earliest_ns : *free_ns;
+	const bool is_too_far_ahead = ahead_ns != 0; /* a lesser one has returned above */
+	const bool was_long_unused = *free_ns < earliest_ns;
+	const uint64_t from_ns = is_too_far_ahead || was_long_unused ? earliest_ns : *free_ns;
 	*free_ns = from_ns + bytes * NS_PER_S / rate;
 	return 0;
 }
@@ -230,7 +232,7 @@ static size_t take_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_
 	const uint64_t chunk = token_bucket_chunk(rate);
 	const size_t bytes = n < chunk ? n : (size_t)chunk;
 	const uint64_t now_ns = clock_boot_ns() - bandwidth->shift_ns;
-	uint64_t free_ns = bandwidth->locked.free_ns;
+	uint64_t free_ns = bandwidth->locked.free_ns; /* kept only if both limits allow the bytes */
 	uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
 	if (!wait_ns)
 		wait_ns = take_shared(bandwidth, now_ns, bytes, rate);

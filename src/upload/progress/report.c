@@ -88,14 +88,16 @@ static const struct kind {
 static void keep_error_locked(
 	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
-	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
+	const enum s3once_event_type type = event->type;
+	const bool is_fatal = type == S3ONCE_EVENT_FATAL;
+	const bool is_error = is_fatal || type == S3ONCE_EVENT_FAILED ||
+			      type == S3ONCE_EVENT_CHANGED || type == S3ONCE_EVENT_NOT_REMOVED ||
+			      type == S3ONCE_EVENT_MANIFEST_FAILED;
 	const char *name = report->is_piped ? event->key : event->path;
 	char sentence[PROBLEM_SENTENCE_MAX];
 	struct text line = TEXT(32U << 10);
 	struct text *failures = &report->locked.failures;
-	if (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
-		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED &&
-		event->type != S3ONCE_EVENT_MANIFEST_FAILED)
+	if (!is_error)
 		return;
 	problem_format(problem, sentence, sizeof sentence);
 	if (name) {
@@ -137,6 +139,26 @@ static void note_waiting_locked(struct report *report, const struct report_file 
 		report->locked.counts.oldest_waiting_ns = waiting->oldest_ns;
 }
 
+/* Counts an event. A file that is waited for is not counted yet: it will have another event. The
+ * caller holds the mutex. */
+static void count_event_locked(
+	struct report *report, const struct kind *kind, const struct report_file *file)
+{
+	char *counts = (char *)&report->locked.counts; /* kinds[] has offsets in it */
+	const bool is_large = file->bytes > S3ONCE_SMALL_BYTES_MAX;
+	const bool has_ended = (kind->settles || kind->ends) && !file->is_waited_for;
+	if (kind->count && !file->is_waited_for)
+		++*(uint64_t *)(counts + kind->count);
+	if (kind->bytes)
+		*(uint64_t *)(counts + kind->bytes) += file->bytes;
+	if (kind->settles)
+		report->locked.counts.bytes_settled += file->bytes;
+	if (is_large && has_ended) {
+		report->locked.counts.large.ended++;
+		report->locked.counts.large.bytes_ended += file->bytes;
+	}
+}
+
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem)
 {
@@ -157,18 +179,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 	const char **texts[] = {&event.path, &event.key, &event.text, &event.version_id,
 		&event.etag, &event.checksum, &event.code, &event.request_id};
 	uv_mutex_lock(&report->locked.mutex);
-	char *counts = (char *)&report->locked.counts; /* kinds[] has offsets in it */
-	if (kind->count && !file->is_waited_for)
-		++*(uint64_t *)(counts + kind->count);
-	if (kind->bytes)
-		*(uint64_t *)(counts + kind->bytes) += file->bytes;
-	if (kind->settles)
-		report->locked.counts.bytes_settled += file->bytes;
-	if ((kind->settles || kind->ends) && !file->is_waited_for &&
-		file->bytes > S3ONCE_SMALL_BYTES_MAX) {
-		report->locked.counts.large.ended++;
-		report->locked.counts.large.bytes_ended += file->bytes;
-	}
+	count_event_locked(report, kind, file);
 	if (type == S3ONCE_EVENT_WAITING)
 		note_waiting_locked(report, file);
 	report->locked.has_waited |= file->is_waited_for;
@@ -359,6 +370,18 @@ static void note_moved(struct report *report, uint64_t moved)
 		}
 }
 
+/* Converts the sent bytes of the body, which may be compressed, into bytes of the content. A body
+ * that was sent completely counts as all of its content. */
+static uint64_t content_of_sent(const struct transfer *transfer)
+{
+	if (transfer->content_bytes == transfer->whole_bytes)
+		return transfer->bytes;
+	if (transfer->bytes >= transfer->whole_bytes)
+		return transfer->content_bytes;
+	return (uint64_t)((double)transfer->content_bytes * (double)transfer->bytes /
+			  (double)transfer->whole_bytes);
+}
+
 void transfer_moved(void *arg, uint64_t bytes)
 {
 	struct transfer *transfer = arg;
@@ -366,15 +389,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 	if (!progress)
 		return;
 	transfer->bytes += bytes;
-	/* Sent bytes of the body, which may be compressed, are converted into bytes of the content.
-	 * A body that was sent completely counts as all of its content. */
-	uint64_t content = transfer->bytes;
-	if (transfer->content_bytes != transfer->whole_bytes)
-		content = transfer->bytes >= transfer->whole_bytes
-				  ? transfer->content_bytes
-				  : (uint64_t)((double)transfer->content_bytes *
-					       (double)transfer->bytes /
-					       (double)transfer->whole_bytes);
+	const uint64_t content = content_of_sent(transfer);
 	/* counted_bytes was computed in the same way of fewer bytes, so it is not above `content`.
 	 */
 	const uint64_t more = content - transfer->counted_bytes;
