@@ -144,11 +144,17 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	copy_cut(end->error, row.error, JOB_ERROR_MAX);
 	snprintf(row.ended_session, sizeof row.ended_session, "%s",
 		end->session ? end->session : "");
-	row_set(&write, &job_table,
-		ENDED | (end->session ? ENDED_SESSION : 0) |
-			(end->exit == 0 && !end->repeats ? SUCCEEDED : 0) |
-			(end->uploaded ? SHIPPED : 0) | (end->has_seen_all ? WAITING : 0),
-		&row);
+	/* A group that does not apply keeps its values of an earlier run. */
+	unsigned groups = ENDED;
+	if (end->session)
+		groups |= ENDED_SESSION;
+	if (end->exit == 0 && !end->repeats)
+		groups |= SUCCEEDED;
+	if (end->uploaded)
+		groups |= SHIPPED;
+	if (end->has_seen_all)
+		groups |= WAITING;
+	row_set(&write, &job_table, groups, &row);
 	/* The lines about failures may be long, so struct job_row has no field for them. Without
 	 * failures, NULL removes those of an earlier run. */
 	write.changes[write.n_changes++] =
@@ -194,8 +200,8 @@ static int add_to_page(void *arg, const char *pk, const char *sk, const struct i
 		return -ENOMEM;
 	free(page->last);
 	page->last = last;
-	if (page->n == page->max_rows || host_bytes > JOB_HOST_MAX ||
-		(sk[host_bytes] && strlen(sk + host_bytes + 1) > JOB_NAME_MAX))
+	const bool has_long_job = sk[host_bytes] && strlen(sk + host_bytes + 1) > JOB_NAME_MAX;
+	if (page->n == page->max_rows || host_bytes > JOB_HOST_MAX || has_long_job)
 		return 0;
 	return read_row(sk, item, &page->rows[page->n++]);
 }

@@ -194,8 +194,9 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 	const char sk_type = !table->sk_name ? '\0' : table->sk_is_number ? 'N' : 'S';
 	char hash[160], range[160], needed_range[160];
 
-	if (strcmp(shape->pk_name, table->pk_name) == 0 && shape->pk_type == 'S' &&
-		strcmp(shape->sk_name, sk_name) == 0 && shape->sk_type == sk_type)
+	const bool has_pk = strcmp(shape->pk_name, table->pk_name) == 0 && shape->pk_type == 'S';
+	const bool has_sk = strcmp(shape->sk_name, sk_name) == 0 && shape->sk_type == sk_type;
+	if (has_pk && has_sk)
 		return OUTCOME_OK;
 	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
 	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
@@ -251,9 +252,9 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 		if (!is_leaving)
 			outcome =
 				table_check_shape(&making->table, making->what, shape, ret_problem);
-		/* A table that is UPDATING can be used, too. */
-		if (outcome != OUTCOME_OK || strcmp(shape->status, "ACTIVE") == 0 ||
-			strcmp(shape->status, "UPDATING") == 0)
+		const bool is_usable = strcmp(shape->status, "ACTIVE") == 0 ||
+				       strcmp(shape->status, "UPDATING") == 0;
+		if (outcome != OUTCOME_OK || is_usable)
 			return outcome;
 		if (is_leaving || strcmp(shape->status, "CREATING") == 0)
 			outcome = wait_while(creation, shape->status, ret_problem);

@@ -115,8 +115,9 @@ static size_t json_read_some(void *buffer, size_t n, void *arg)
 	for (size_t i = 0; i < n; i++)
 		source->n_values += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{';
 	/* JSON has no NUL, and jansson would overlook one. */
-	if (source->n_values > JSON_VALUES_MAX || memchr(bytes, '\0', n) ||
-		(limits && limits->abandon && limits->abandon(limits->abandon_arg)))
+	if (source->n_values > JSON_VALUES_MAX || memchr(bytes, '\0', n))
+		return (size_t)-1;
+	if (limits && limits->abandon && limits->abandon(limits->abandon_arg))
 		return (size_t)-1;
 	memcpy(buffer, bytes, n);
 	source->bytes += n;

@@ -282,7 +282,10 @@ static bool take_attributes(struct unpacking *u, size_t n, struct item *item)
 		const char *name = take_name(u, &number);
 		if (!name || !take_value(u, &one))
 			return false;
-		if (number ? seen >> number & 1 : item_find(item, name) != NULL)
+		/* Bit 0 stands for the names without a number, which are compared. */
+		const bool came_before =
+			number ? (seen >> number & 1) != 0 : item_find(item, name) != NULL;
+		if (came_before)
 			return false;
 		seen |= 1U << number;
 		one.name = (char *)(uintptr_t)name;

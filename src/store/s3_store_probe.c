@@ -183,11 +183,11 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 		o = OUTCOME_UNSUPPORTED;
 	if (o == OUTCOME_UNSUPPORTED)
 		return expect_refusal(trial, o, "If-Match", ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
 	/* By now it has another etag, so it must not be replaced. */
-	return o != OUTCOME_OK ? o
-			       : expect_refusal(trial,
-					 put_probe(trial, conn, first, "put", 4, NULL, ret_problem),
-					 "If-Match", ret_problem);
+	return expect_refusal(trial, put_probe(trial, conn, first, "put", 4, NULL, ret_problem),
+		"If-Match", ret_problem);
 }
 
 /* Tries out the bucket, and removes the objects, whatever the result. The trial has its own time,
@@ -218,8 +218,10 @@ static bool load_result(struct s3 *s3, const struct item *item)
 	const char *server = item_string(item, "server"), *etags = item_string(item, "etags");
 	const int64_t now_s = service_time_s(s3_service(s3));
 	int64_t at_s = 0;
-	if (!server || !etags || item_number(item, "at", &at_s) || now_s < at_s ||
-		now_s - at_s >= HOLDS_FOR_S || strcmp(server, s3_server(s3)) != 0)
+	const bool is_whole = server && etags && !item_number(item, "at", &at_s);
+	if (!is_whole || strcmp(server, s3_server(s3)) != 0)
+		return false;
+	if (now_s < at_s || now_s - at_s >= HOLDS_FOR_S)
 		return false;
 	s3_set_support(s3, S3_IF_MATCH_QUOTES, strcmp(etags, "bare") != 0 ? S3_YES : S3_NO);
 	return true;

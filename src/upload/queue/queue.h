@@ -49,7 +49,7 @@ struct candidate {
 	unsigned block;                  /* serial number of the block it came in */
 	unsigned failures;               /* failures to send it, for reasons that may pass */
 	unsigned parts_done;             /* the highest number of its parts that S3 ever had; see
-					    note_progress() */
+					    note_parts_done() */
 	enum in_bucket in_bucket;
 	unsigned char listed_suffixes; /* bit N: the listing has its key with family_suffix(N) */
 	bool opens_block;              /* the other files of its block wait until it is claimed */
