@@ -65,6 +65,30 @@ static int make_place_dry(struct marks_place *place)
 	return place->path ? 0 : -ENOMEM;
 }
 
+/* Reads the settings of the store into run->space, and acts on them. A file that is new is set up
+ * here. A table is set up only by s3once init; if it is not, returns ABSENT. */
+static enum outcome load_settings(
+	struct s3once_push *push, const struct marks_place *place, struct problem *problem)
+{
+	struct run *run = &push->run;
+	struct store_settings *settings = &run->space.settings;
+	/* A request to stop ends these requests at once, since no upload is under way yet that
+	 * would have to finish first. */
+	const struct call_limits limits = {.abandon = run_is_stopping,
+		.abandon_arg = run,
+		.patience_ms = run->options.give_up_after_ms,
+		.progress = &run->progress,
+		.is_progress = true};
+	enum outcome o = place->is_dynamodb ? settings_load(push->conn, &limits, settings, problem)
+					    : settings_load_or_make(push->conn, SHARDS_OF_FILE,
+						      &limits, settings, problem);
+	if (o == OUTCOME_OK && !place->is_dynamodb)
+		o = note_machine(push, place, &limits, problem);
+	if (o == OUTCOME_OK && !run->dry)
+		settings_use_batches(push->conn, &limits, settings);
+	return o;
+}
+
 /* Opens the store of the marks and the connection to it, and reads its settings. Returns false with
  * a sentence. */
 static bool open_marks(struct s3once_push *push, struct problem *problem)
@@ -83,22 +107,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
-	/* A request to stop ends these requests at once, since no upload is under way yet that
-	 * would have to finish first. */
-	const struct call_limits limits = {.abandon = run_is_stopping,
-		.abandon_arg = run,
-		.patience_ms = run->options.give_up_after_ms,
-		.progress = &run->progress,
-		.is_progress = true};
-	/* A file that is new is set up here. A table is set up only by s3once init. */
-	struct store_settings *settings = &run->space.settings;
-	enum outcome o = place.is_dynamodb ? settings_load(push->conn, &limits, settings, problem)
-					   : settings_load_or_make(push->conn, SHARDS_OF_FILE,
-						     &limits, settings, problem);
-	if (o == OUTCOME_OK && !place.is_dynamodb)
-		o = note_machine(push, &place, &limits, problem);
-	if (o == OUTCOME_OK && !run->dry)
-		settings_use_batches(push->conn, &limits, settings);
+	const enum outcome o = load_settings(push, &place, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
 			quote(marks).text, quote(marks).text);

@@ -111,8 +111,10 @@ static bool is_own(void *arg, const char *path, dev_t dev, ino_t ino)
 	const struct run *run = arg;
 	const char *log = run->options.log_file, *name = path_name(path);
 	struct stat st;
-	const bool is_log = log && strcmp(name, path_name(log)) == 0 && stat(log, &st) == 0 &&
-			    st.st_dev == dev && st.st_ino == ino;
+	/* The names are compared first, which saves the stat() of nearly all files. */
+	const bool may_be_log = log && strcmp(name, path_name(log)) == 0;
+	const bool is_log =
+		may_be_log && stat(log, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 	return is_log || own_files_contain(&run->files.own_files, dev, ino) ||
 	       state_contains(name, dev, ino);
 }
@@ -122,8 +124,8 @@ int run_files_open(struct run *run, struct problem *problem)
 	struct run_files *files = &run->files;
 	const struct s3once_options *o = &run->options;
 	int error = read_template(files, o, problem);
-	if (!error &&
-		(o->rotated || (files->key_template && key_template_has_id(files->key_template))))
+	const bool keys_have_ids = files->key_template && key_template_has_id(files->key_template);
+	if (!error && (o->rotated || keys_have_ids))
 		open_identities(files, o);
 	if (!error)
 		error = open_log_rows(files, o, problem);

@@ -62,6 +62,35 @@ enum step file_fail_missing(struct worker *worker, struct file *file)
 			quote(file->target.key).text));
 }
 
+/* Sets a bit for each character of the key that a URL has to encode. */
+static void find_encoded_characters(const char *key, uint64_t ret[static 2])
+{
+	ret[0] = ret[1] = 0;
+	for (const char *at = key; *at; at++) {
+		/* 0, which no key has, stands for all bytes that are not ASCII. strchr() would find
+		 * it at the end of any string. */
+		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
+		const bool stays = isalnum((int)c) || (c && strchr("-._~/", (int)c));
+		if (!stays)
+			ret[c / 64] |= UINT64_C(1) << c % 64;
+	}
+}
+
+/* Warns of each setting that the server has ignored, once in a run. `problem` is the reason why a
+ * setting is unknown. */
+static void report_settings(struct worker *worker, const struct file *file,
+	const struct s3_kept_look *look, const struct problem *problem)
+{
+	const unsigned reported = atomic_fetch_or(&worker->run->stored.lacks, look->lacks);
+	for (unsigned i = 0; i < S3_SETTINGS; i++) {
+		if (look->lacks & ~reported & (1U << i))
+			warn_of_ignored(worker, file, s3_setting_name(i), look);
+		else if (look->unknown & (1U << i))
+			log_info("whether the server keeps --%s could not be looked at: %s",
+				s3_setting_name(i), problem->text);
+	}
+}
+
 /* Checks the key and the settings of an object that was uploaded to a server other than AWS, if
  * they are new to this run. All characters of the key that are not ASCII count as one. If S3
  * refuses to show the object (no s3:GetObject), this is only reported, and the reply to the upload
@@ -69,17 +98,11 @@ enum step file_fail_missing(struct worker *worker, struct file *file)
 static enum step check_first_object(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
-	uint64_t encoded[2] = {0}; /* bits of the characters of the key that a URL has to encode */
+	uint64_t encoded[2];
 	struct call_limits limits = worker->limits;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	for (const char *at = file->target.key; *at; at++) {
-		/* 0, which no key has, stands for all bytes that are not ASCII. strchr() would find
-		 * it at the end of any string. */
-		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
-		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
-			encoded[c / 64] |= UINT64_C(1) << c % 64;
-	}
+	find_encoded_characters(file->target.key, encoded);
 	unsigned asked = s3_headers_asked(file->target.headers);
 	/* Leaves only the settings that were not checked yet. They are noted separately of objects
 	 * sent whole, [0], and of objects sent in parts, [1]. */
@@ -97,21 +120,14 @@ static enum step check_first_object(struct worker *worker, struct file *file)
 	s3_look_at_kept(worker->s3, &file->target, asked, &limits, &look, &problem);
 	if (look.head == OUTCOME_ABSENT)
 		return file_fail_missing(worker, file);
-	const unsigned reported = atomic_fetch_or(&seen->lacks, look.lacks);
-	for (unsigned i = 0; i < S3_SETTINGS; i++) {
-		if (look.lacks & ~reported & (1U << i))
-			warn_of_ignored(worker, file, s3_setting_name(i), &look);
-		else if (look.unknown & (1U << i))
-			log_info("whether the server keeps --%s could not be looked at: %s",
-				s3_setting_name(i), problem.text);
-	}
+	report_settings(worker, file, &look, &problem);
 	/* After DENIED, the other objects of these characters would not be shown either. */
 	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
 		atomic_fetch_or(&seen->characters[0], encoded[0]);
 		atomic_fetch_or(&seen->characters[1], encoded[1]);
 	}
-	/* A check of settings alone may fail, since the object is proven. The loop above has logged
-	 * it. */
+	/* A check of settings alone may fail, since the object is proven. report_settings() has
+	 * logged it. */
 	if (!is_new_key || look.head == OUTCOME_OK)
 		return STEP_NEXT;
 	if (look.head != OUTCOME_DENIED)

@@ -218,31 +218,40 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	return error ? error : body_check_unchanged(file->fd, &file->state);
 }
 
+/* As body_digest(), but leaves the reader's buffer alone, which may hold the body that is about to
+ * be sent. */
+static int digest_aside(
+	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret)
+{
+	unsigned char buffer[READER_OWN_BYTES];
+	void *const lent = reader->buffer;
+	const size_t lent_bytes = reader->buffer_bytes;
+	reader->buffer = buffer;
+	reader->buffer_bytes = sizeof buffer;
+	const int error = body_digest(reader, kinds, range, ret);
+	reader->buffer = lent;
+	reader->buffer_bytes = lent_bytes;
+	return error;
+}
+
 int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
 	const struct sums *first)
 {
-	/* The worker's buffer may hold the body that is about to be sent. */
-	unsigned char buffer[READER_OWN_BYTES];
-	struct reader *reader = &worker->reader;
 	const struct range plain = {
 		.fd = range->fd, .offset = range->offset, .bytes = range->bytes};
-	void *const lent = reader->buffer;
-	const size_t lent_bytes = reader->buffer_bytes;
 	struct sums again;
-	unsigned kind = 0;
+	unsigned kind = 0; /* one kind is enough: the first that `first` has */
 	while (kind < CHECKSUMS && !(first->kinds & DIGEST_OF(kind)))
 		kind++;
 	assert(kind < CHECKSUMS);
 	/* Cached pages of a file on a network file system are read from the server again. */
 	posix_fadvise(plain.fd, (off_t)plain.offset, (off_t)plain.bytes, POSIX_FADV_DONTNEED);
-	reader->buffer = buffer;
-	reader->buffer_bytes = sizeof buffer;
-	const int error = body_digest(reader, DIGEST_OF(kind), &plain, &again);
-	reader->buffer = lent;
-	reader->buffer_bytes = lent_bytes;
-	if (!error && !sums_equal(&again, first, (enum checksum)kind))
+	const int error = digest_aside(&worker->reader, DIGEST_OF(kind), &plain, &again);
+	if (error)
+		return error;
+	if (!sums_equal(&again, first, (enum checksum)kind))
 		return -ESTALE;
-	return error ? error : body_check_unchanged(file->fd, &file->state);
+	return body_check_unchanged(file->fd, &file->state);
 }
 
 int payload_find_error(struct worker *worker, const struct file *file,

@@ -53,6 +53,17 @@ static enum step fail_unkept_output(
 				: ""));
 }
 
+/* Reports that the producer has been silent for the time limit of a request, after so many bytes.
+ */
+static void report_silence(struct worker *worker, const struct file *file, uint64_t bytes)
+{
+	report_run(worker->report, S3ONCE_EVENT_NOTE,
+		PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
+			" bytes; it is waited for, unless --max-duration ends that",
+			quote(file->candidate->path).text,
+			worker->options->request_timeout_ms / 1000, bytes));
+}
+
 /* Reads all output into the descriptor. Returns NEXT once it is whole, or the step to take instead.
  * Sets *ret_ended if the producer has ended. If it has not, a last call still has to end it. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
@@ -67,14 +78,10 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 			o->read_arg, reader->buffer, reader->buffer_bytes, failure, sizeof failure);
 		if (n == -EAGAIN) { /* nothing came within a second */
 			const uint64_t silent_ms = (clock_boot_ns() - moved_ns) / NS_PER_MS;
-			if (reported_silence || silent_ms < o->request_timeout_ms)
-				continue;
-			report_run(worker->report, S3ONCE_EVENT_NOTE,
-				PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
-					" bytes; it is waited for, unless --max-duration ends that",
-					quote(file->candidate->path).text,
-					o->request_timeout_ms / 1000, bytes));
-			reported_silence = true;
+			if (!reported_silence && silent_ms >= o->request_timeout_ms) {
+				report_silence(worker, file, bytes);
+				reported_silence = true;
+			}
 			continue;
 		}
 		*ret_ended = n <= 0;
