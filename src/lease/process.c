@@ -87,11 +87,17 @@ static bool is_same(const char *a, const char *b)
 
 bool process_is_local(const struct process *self, const struct process *other)
 {
-	return is_same(self->boot, other->boot) && is_same(self->machine, other->machine) &&
-	       (!*self->board || !*other->board || strcmp(self->board, other->board) == 0) &&
-	       is_same(self->host, other->host) && is_same(self->pid_space, other->pid_space) &&
-	       strcmp(self->time_space, other->time_space) ==
-		       0; /* both are "" without time namespaces */
+	/* Only root knows the board, so it counts only if both know it. */
+	const bool is_other_board =
+		*self->board && *other->board && strcmp(self->board, other->board) != 0;
+	const bool is_this_machine = is_same(self->boot, other->boot) &&
+				     is_same(self->machine, other->machine) && !is_other_board;
+	/* In another container, the same pid is another process. Both time spaces are "" without
+	 * time namespaces. */
+	const bool is_this_container = is_same(self->host, other->host) &&
+				       is_same(self->pid_space, other->pid_space) &&
+				       strcmp(self->time_space, other->time_space) == 0;
+	return is_this_machine && is_this_container;
 }
 
 bool process_is_gone(const struct process *self, const struct process *other)
@@ -99,6 +105,7 @@ bool process_is_gone(const struct process *self, const struct process *other)
 	if (!process_is_local(self, other) || other->pid <= 0)
 		return false;
 	const uint64_t start = start_of(other->pid);
-	return (kill(other->pid, 0) && errno == ESRCH) || has_ended(other->pid) ||
-	       (start && other->start && start != other->start);
+	const bool is_absent = kill(other->pid, 0) && errno == ESRCH;
+	const bool is_another = start && other->start && start != other->start; /* with its pid */
+	return is_absent || is_another || has_ended(other->pid);
 }
