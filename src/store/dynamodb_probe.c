@@ -114,9 +114,9 @@ static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect diale
 	if (outcome == OUTCOME_OK)
 		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], READ_CONSISTENT,
 			&probe->limits, &item, probe->problem);
-	if (outcome == OUTCOME_ABSENT ||
-		(outcome == OUTCOME_OK &&
-			!item_satisfies(&item, changed, sizeof changed / sizeof *changed)))
+	const size_t n = sizeof changed / sizeof *changed;
+	const bool is_wrong = outcome == OUTCOME_OK && !item_satisfies(&item, changed, n);
+	if (is_wrong || outcome == OUTCOME_ABSENT)
 		outcome = OUTCOME_INVALID;
 	item_clear(&item);
 	return outcome;

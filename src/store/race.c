@@ -67,7 +67,8 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 		if (racer->outcome != OUTCOME_OK && racer->outcome != OUTCOME_REFUSED)
 			unanswered = racer;
 	}
-	if (winners > 1 || (winners && !unanswered))
+	/* Two winners are too many, whatever the others would have been answered. */
+	if (winners > 1 || (winners == 1 && !unanswered))
 		return winners;
 	if (unanswered)
 		*ret_problem = unanswered->problem;
@@ -96,8 +97,10 @@ unsigned race_run(const struct race *race, struct problem *ret_problem)
 	for (unsigned i = 0; i < RACE_WRITERS; i++) {
 		struct racer *racer = &contest->racers[i];
 		*racer = (struct racer){.number = i, .contest = contest};
-		is_open = is_open && (!race->s3 || !s3_conn_new(race->s3, &racer->s3)) &&
-			  (!race->store || !store_conn_new(race->store, &racer->store));
+		if (race->s3 && s3_conn_new(race->s3, &racer->s3))
+			is_open = false;
+		if (race->store && store_conn_new(race->store, &racer->store))
+			is_open = false;
 	}
 	if (!is_open) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);

@@ -140,7 +140,8 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 		if (round && o == OUTCOME_THROTTLED)
 			o = OUTCOME_TRANSIENT;
 	}
-	if (ret && (o == OUTCOME_REFUSED || (o == OUTCOME_OK && write->shows))) {
+	const bool returns_item = o == OUTCOME_REFUSED || (o == OUTCOME_OK && write->shows);
+	if (ret && returns_item) {
 		*ret = row.item;
 		row.item = (struct item){0};
 	}

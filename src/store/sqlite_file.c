@@ -407,7 +407,8 @@ static int prepare_file(void *arg)
 	struct preparation *p = arg;
 	int rc = identify_database(p);
 
-	if (rc || (!p->is_ours && !p->is_new) || p->layout > LAYOUT)
+	const bool is_refused = (!p->is_ours && !p->is_new) || p->layout > LAYOUT;
+	if (rc || is_refused)
 		return rc; /* open_path() refuses the file, according to *p */
 	/* auto_vacuum is set before anything is written: in a file that has a page already, it
 	 * takes effect only with the next VACUUM. */
@@ -453,8 +454,9 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 	/* If this process may not write to the file, SQLite opens it read only, without an error.
 	 * That is an error here. A file of another program or of a newer s3once is refused below
 	 * instead, with a more precise sentence. */
-	if (!rc && !file.has_other_owner && file.is_ours && file.layout <= LAYOUT &&
-		sqlite3_db_readonly(file.db, "main") == 1)
+	const bool is_usable = file.is_ours && file.layout <= LAYOUT;
+	const bool is_read_only = !rc && sqlite3_db_readonly(file.db, "main") == 1;
+	if (is_read_only && is_usable && !file.has_other_owner)
 		rc = SQLITE_READONLY;
 	if (rc)
 		r = sqlite_error(file.db, rc, name, ret_problem);
