@@ -453,16 +453,24 @@ static bool feed_all(struct feed *feed)
 	}
 }
 
+/* Opens what the feed needs. Returns false if there is no memory or descriptor for it; feed_run()
+ * frees what was opened in any case. */
+static bool prepare_feed(struct feed *feed, struct run *run)
+{
+	struct call_limits limits = run_limits(run);
+	limits.is_progress = true; /* reading a page of marks is progress */
+	feed->run = run;
+	feed->has_found = calloc(run->options.n_sources, sizeof(bool));
+	if (!feed->has_found || store_conn_new(run->store, &feed->conn))
+		return false;
+	return !known_new(feed->conn, &run->space, &limits, 0, &feed->known);
+}
+
 void feed_run(struct run *run)
 {
 	struct feed *feed = calloc(1, sizeof *feed);
 	bool is_whole = false; /* the scan was read to its end */
-	struct call_limits limits = run_limits(run);
-	limits.is_progress = true; /* reading a page of marks is progress */
-	if (feed && !store_conn_new(run->store, &feed->conn) &&
-		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
-		!known_new(feed->conn, &run->space, &limits, 0, &feed->known)) {
-		feed->run = run;
+	if (feed && prepare_feed(feed, run)) {
 		feed->begun_ns = clock_boot_ns();
 		is_whole = feed_all(feed);
 	} else {

@@ -172,8 +172,10 @@ int run_files_open(struct run *run, struct problem *problem)
 static bool is_within(const char *directory, const char *path)
 {
 	const size_t n = strlen(directory);
-	return strncmp(directory, path, n) == 0 &&
-	       (path[n] == '/' || !path[n] || (n && directory[n - 1] == '/'));
+	const bool ends_with_slash = n && directory[n - 1] == '/';
+	if (strncmp(directory, path, n) != 0)
+		return false;
+	return ends_with_slash || path[n] == '/' || !path[n];
 }
 
 bool run_files_open_move_to(

@@ -20,8 +20,11 @@ static bool rates_make_sense(const struct s3once_options *o)
 {
 	for (size_t i = 0; i < o->n_rates; i++) {
 		const struct s3once_rate *rate = &o->rates[i];
-		if (rate->minute >= 24 * 60 || (i && rate->minute <= rate[-1].minute) ||
-			(rate->bytes_per_second && rate->bytes_per_second < S3ONCE_RATE_MIN))
+		const bool is_in_order = !i || rate->minute > rate[-1].minute;
+		/* 0: there is no limit from this time on. */
+		const bool is_too_low =
+			rate->bytes_per_second && rate->bytes_per_second < S3ONCE_RATE_MIN;
+		if (rate->minute >= 24 * 60 || !is_in_order || is_too_low)
 			return false;
 	}
 	return true;
@@ -67,9 +70,11 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 			       : NULL;
 	if (!o->as || o->n_sources != 1)
 		return "what comes through a pipe has no name: give its key";
-	if (o->rotated || o->key_template || o->files_from || o->follow || o->min_age_ms ||
-		o->max_bytes || o->min_bytes || o->final || o->removes || o->compare_content ||
-		o->if_changed || o->n_rules)
+	const bool chooses_files = o->rotated || o->files_from || o->follow || o->min_age_ms ||
+				   o->max_bytes || o->min_bytes || o->final || o->n_rules;
+	const bool makes_keys = o->key_template != NULL;
+	const bool handles_files = o->removes || o->compare_content || o->if_changed;
+	if (chooses_files || makes_keys || handles_files)
 		return "what comes through a pipe is no file: the options that choose files or make "
 		       "keys, and --if-changed, --compare-content, --delete-after and --move-to, do not go "
 		       "with it";

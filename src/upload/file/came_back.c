@@ -98,12 +98,15 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 }
 
 /* Whether another uploader is at work in the block of this file that came back, so that it is about
- * to claim the other small files there. It was met there a moment ago. Or it holds this file, which
- * was not reported yet. Or the file was dropped as done since the block came back (NULL). */
+ * to claim the other small files there. `c` is NULL for a file that was dropped as done since the
+ * block came back. */
 static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
 {
-	return !c || (is_held && !c->held_was_reported) ||
-	       (c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS);
+	if (!c)
+		return true;
+	if (is_held && !c->held_was_reported) /* that uploader has claimed it only recently */
+		return true;
+	return c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS;
 }
 
 /* Returns the pause for the files of a block that have to wait. The longer ago another uploader was

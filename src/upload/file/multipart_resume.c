@@ -189,10 +189,11 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	if (file->encoding) {
 		/* If the recorded upload was begun with parts of one length, it can only be resumed
 		 * with such parts, even if this run does not know of the server's limit. */
-		const bool is_in_equal_parts =
-			upload->is_open && !encoding_named(upload->encoding, &recorded) &&
-			recorded.part_bytes && recorded.codec == of_run->codec &&
-			recorded.level == of_run->level;
+		const bool is_known =
+			upload->is_open && !encoding_named(upload->encoding, &recorded);
+		const bool is_in_equal_parts = is_known && recorded.part_bytes &&
+					       recorded.codec == of_run->codec &&
+					       recorded.level == of_run->level;
 		file->own_encoding = is_in_equal_parts ? recorded : *of_run;
 		file->encoding = &file->own_encoding;
 	}
@@ -249,9 +250,9 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 		return multipart_handle_gone(worker, file);
 	/* A server that cannot list parts refuses the request, or answers with a 2xx status and
 	 * something other than S3's document. It would do so the next time, too. */
-	const bool cannot_list =
-		o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
-		((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem.status / 100 == 2);
-	return cannot_list ? abort_unlisted(worker, file, &problem)
-			   : file_outcome(worker, file, o, &problem);
+	const bool is_refused = o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID;
+	const bool is_other_document =
+		(o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem.status / 100 == 2;
+	return is_refused || is_other_document ? abort_unlisted(worker, file, &problem)
+					       : file_outcome(worker, file, o, &problem);
 }

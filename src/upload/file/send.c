@@ -50,6 +50,14 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 			      : look_at_object(worker, file, LOOK_AND_JUDGE);
 }
 
+/* Whether the body may have been stored after this outcome. After a refusal, the claim in the
+ * object's metadata shows whether this run has stored it. */
+static bool may_be_stored(enum outcome o)
+{
+	return o == OUTCOME_OK || o == OUTCOME_LOST || o == OUTCOME_TRANSIENT ||
+	       o == OUTCOME_THROTTLED || o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
+}
+
 /* Sends the body, and proves the object by the reply or by a HEAD. */
 static enum step put_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
@@ -67,11 +75,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&payload->body.transfer);
-	/* After these outcomes the body may have been stored. After a refusal, the claim in the
-	 * object's metadata shows whether this run has stored it. */
-	file->candidate->was_sent |= o == OUTCOME_OK || o == OUTCOME_LOST ||
-				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
-				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
+	file->candidate->was_sent |= may_be_stored(o);
 	payload_end(worker, payload); /* others may use its encoder while this proves the upload */
 	const int error = payload_find_error(worker, file, payload, o);
 	if (error)

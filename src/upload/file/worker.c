@@ -128,8 +128,9 @@ static bool was_taken(const struct worker *worker, const struct file *file)
 	const struct mark *seen = &file->seen_mark;
 	const bool is_new =
 		seen->state != c->mark_state || strcmp(seen->session, c->mark_session) != 0;
-	return is_new && (seen->state == MARK_CLAIMED || seen->state == MARK_DONE) &&
-	       strcmp(seen->session, session_id(worker->run->session)) != 0;
+	const bool is_taken = seen->state == MARK_CLAIMED || seen->state == MARK_DONE;
+	const bool is_ours = strcmp(seen->session, session_id(worker->run->session)) == 0;
+	return is_new && is_taken && !is_ours;
 }
 
 /* Another uploader is at work in the block of the file. Puts those files of the block that are not

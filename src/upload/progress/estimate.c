@@ -74,10 +74,11 @@ double estimate_seconds_left(const struct estimate *e, const struct s3once_count
 	const uint64_t settled = s3once_counts_settled(counts);
 	const uint64_t bytes_done = counts->bytes_settled + counts->bytes_under_way;
 	const uint64_t large_done = counts->large.bytes_ended + counts->bytes_under_way;
-	/* There is no estimate while nothing moves, before all files are found, in the first
-	 * second, or if more is done than was found, since files have grown. */
-	if (counts->still_seconds >= S3ONCE_STILL_S || !counts->scan_complete ||
-		counts->seconds < 1 || counts->found < settled || counts->bytes_found < bytes_done)
+	const bool moves = counts->still_seconds < S3ONCE_STILL_S;
+	if (!moves || !counts->scan_complete || counts->seconds < 1)
+		return -1;
+	/* More is done than was found, since files have grown. */
+	if (counts->found < settled || counts->bytes_found < bytes_done)
 		return -1;
 	const uint64_t large_bytes =
 		counts->large.bytes_found > large_done ? counts->large.bytes_found - large_done : 0;
@@ -86,9 +87,9 @@ double estimate_seconds_left(const struct estimate *e, const struct s3once_count
 	const uint64_t small = files > large_files ? files - large_files : 0;
 	const unsigned small_in_flight = counts->in_flight - counts->large.in_flight;
 	const uint64_t to_begin = small > small_in_flight ? small - small_in_flight : 0;
-	/* There is no rate yet. */
-	if ((large_bytes && (e->large <= 0 || e->large_s < LARGE_MIN_S)) ||
-		(to_begin && e->max_small <= 0))
+	const bool has_large_rate = e->large > 0 && e->large_s >= LARGE_MIN_S;
+	const bool has_small_rate = e->max_small > 0;
+	if ((large_bytes && !has_large_rate) || (to_begin && !has_small_rate))
 		return -1;
 	const double of_large = large_bytes ? (double)large_bytes / e->large : 0;
 	const double of_small = to_begin ? (double)to_begin / e->max_small : 0;
