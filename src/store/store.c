@@ -72,27 +72,32 @@ static const char *table_name_fault(const char *name)
 		       : NULL;
 }
 
+/* As store_sqlite_default_path(), and explains an error. */
+static int find_local_path(char **ret, struct problem *ret_problem)
+{
+	const int r = store_sqlite_default_path(ret);
+	if (r == -ENOENT)
+		problem_set(ret_problem,
+			"there is no place for local marks: set HOME, XDG_STATE_HOME or "
+			"STATE_DIRECTORY to an absolute path, or name a file with --marks "
+			"sqlite:PATH");
+	else if (r < 0)
+		problem_set(ret_problem,
+			"the folder for local marks cannot be made (%s): look at HOME, "
+			"XDG_STATE_HOME and STATE_DIRECTORY, or name a file with --marks "
+			"sqlite:PATH",
+			strerror(-r));
+	return r;
+}
+
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem)
 {
 	const char *table = rest_after_prefix(spec, "dynamodb:"),
 		   *path = rest_after_prefix(spec, "sqlite:");
 	const char *fault = table ? table_name_fault(table) : NULL;
 	*ret = (struct marks_place){.is_dynamodb = table != NULL, .table = table};
-	if (strcmp(spec, "local") == 0) {
-		int r = store_sqlite_default_path(&ret->path);
-		if (r == -ENOENT)
-			problem_set(ret_problem,
-				"there is no place for local marks: set HOME, XDG_STATE_HOME or "
-				"STATE_DIRECTORY to an absolute path, or name a file with --marks "
-				"sqlite:PATH");
-		else if (r < 0)
-			problem_set(ret_problem,
-				"the folder for local marks cannot be made (%s): look at HOME, "
-				"XDG_STATE_HOME and STATE_DIRECTORY, or name a file with --marks "
-				"sqlite:PATH",
-				strerror(-r));
-		return r;
-	}
+	if (strcmp(spec, "local") == 0)
+		return find_local_path(&ret->path, ret_problem);
 	if (path && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
 		fault = "marks in memory are lost at once: name a file";
 	else if (!table && (!path || !*path))
