@@ -2,6 +2,7 @@
  * it. Pure. */
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
+#include <stdbool.h>
 
 #define MIB (1ULL << 20)
 
@@ -44,9 +45,11 @@ void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, stru
 
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 {
+	const bool is_part_size = part_bytes && part_bytes <= PART_BYTES_MAX;
+	if (!is_part_size || size <= part_bytes) /* a file of one part is sent whole */
+		return -EINVAL;
 	/* The number of parts is compared before parts_of() cuts it to an unsigned. */
-	if (!part_bytes || part_bytes > PART_BYTES_MAX || size <= part_bytes ||
-		(size + part_bytes - 1) / part_bytes > PARTS_MAX)
+	if ((size + part_bytes - 1) / part_bytes > PARTS_MAX)
 		return -EINVAL;
 	*ret = (struct plan){.part_bytes = part_bytes, .n_parts = parts_of(size, part_bytes)};
 	return 0;

@@ -143,7 +143,9 @@ static int open_kept(const char *path)
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int error = (fd < 0 || fstat(fd, &st)) ? -errno : 0;
 	/* A process that knows another hard link could still write to the file. */
-	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1))
+	const bool is_ours_alone =
+		S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+	if (!error && !is_ours_alone)
 		error = -EPERM;
 	if (error && fd >= 0)
 		close(fd);

@@ -153,9 +153,10 @@ static bool is_turn_of_large(const struct turns *turns)
 static bool may_open(const struct turns *turns)
 {
 	const unsigned open = turns->being_opened + turns->open;
-	const bool others_first = turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened;
-	return turns->lines[LINE_SPLIT].n && !(turns->is_ranked && others_first) &&
-	       (open < OPEN_UPLOADS_MIN || open < turns->max_large);
+	const bool has_smaller = turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened;
+	if (!turns->lines[LINE_SPLIT].n || (turns->is_ranked && has_smaller))
+		return false;
+	return open < OPEN_UPLOADS_MIN || open < turns->max_large;
 }
 
 /* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. If it is the turn of large
