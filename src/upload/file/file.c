@@ -157,11 +157,35 @@ bool file_was_done_here(const struct worker *worker, const struct file *file)
 	       strcmp(file->seen_mark.session, session_id(worker->run->session)) == 0;
 }
 
+/* Sets the mark of a file that is not sent to failed if this run holds its claim, from this turn or
+ * from an earlier one. Otherwise the file would be held as long as the run lives, and two runs that
+ * wait for each other's files would never end. */
+static void end_claim(struct worker *worker, struct file *file, const char *error)
+{
+	const struct mark *seen = &file->seen_mark;
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	const bool has_claimed = file->step > STEP_CLAIM;
+	const bool had_claimed = !has_claimed && seen->state == MARK_CLAIMED &&
+				 strcmp(seen->session, session_id(worker->run->session)) == 0;
+	struct claim earlier = {0};
+	struct problem second = {0};
+	if (worker->run->dry || (!has_claimed && !had_claimed))
+		return;
+	if (had_claimed)
+		memcpy(earlier.id, seen->claim, sizeof earlier.id);
+	/* The upload stays recorded, so that the next run can resume it. */
+	if (mark_fail(&ref, has_claimed ? &file->claim : &earlier, error, KEEP_UPLOAD, &second) !=
+		OUTCOME_OK)
+		log_info("the mark could not be set to failed: %s", second.text);
+}
+
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
 	const bool was_refreshed = event == S3ONCE_EVENT_REFRESHED;
 	const bool is_in_s3 = was_refreshed || event == S3ONCE_EVENT_SKIPPED;
 	if (!is_in_s3) {
+		end_claim(worker, file,
+			"has changed since an earlier try, and is not to be sent as it is now");
 		file_report(worker, file, event, NULL);
 		return STEP_LEFT_OUT;
 	}
@@ -181,14 +205,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	if (file->step > STEP_CLAIM && !worker->run->dry) {
-		struct mark_ref ref = file_mark_ref(worker, file);
-		struct problem second = {0};
-		/* The upload stays recorded, so that the next run can resume it. */
-		if (mark_fail(&ref, &file->claim, problem->text, KEEP_UPLOAD, &second) !=
-			OUTCOME_OK)
-			log_info("the mark could not be set to failed: %s", second.text);
-	}
+	end_claim(worker, file, problem->text);
 	file_report(worker, file, S3ONCE_EVENT_FAILED, problem);
 	return STEP_SETTLED;
 }

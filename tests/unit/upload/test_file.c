@@ -127,6 +127,37 @@ static void test_failed(void)
 	}
 }
 
+/* A file that an earlier turn has claimed may end before it is claimed again: it is missing, or is
+ * not to be sent any more. Its mark ends with it, but never the claim of another run. */
+static void test_earlier_claim(void)
+{
+	for (unsigned k = 0; k < 8; k++) {
+		const bool is_ours = k & 1, is_left_out = k & 2, is_dry = k & 4;
+		struct steps steps;
+		if (!begin(&steps))
+			return;
+		struct file *file = steps.file;
+		mark_clear(&file->seen_mark);
+		file->seen_mark = steps_mark(&steps);
+		if (!is_ours)
+			memset(file->seen_mark.session, 'e', ID_CHARS);
+		claim_clear(&file->claim);
+		file->step = STEP_OPEN;
+		steps.run->dry = is_dry;
+		if (is_left_out)
+			CHECK_INT(file_settle(steps.worker, file, S3ONCE_EVENT_WAITING),
+				STEP_LEFT_OUT);
+		else
+			CHECK_INT(file_fail(steps.worker, file, PROBLEM("gone")), STEP_SETTLED);
+		steps.run->dry = false;
+		struct mark mark = steps_mark(&steps);
+		if (!CHECK_INT(mark.state, is_ours && !is_dry ? MARK_FAILED : MARK_CLAIMED))
+			fprintf(stderr, "\tcase %u\n", k);
+		mark_clear(&mark);
+		steps_end(&steps);
+	}
+}
+
 /* The condition of a write, and whether a HEAD has to come before it: by what is known of the very
  * condition that the write has. */
 static void test_conditions(void)
@@ -224,6 +255,7 @@ int main(void)
 	test_not_in_s3();
 	test_put_back();
 	test_failed();
+	test_earlier_claim();
 	test_conditions();
 	test_metadata();
 	return check_result();
