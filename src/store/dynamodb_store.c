@@ -111,31 +111,28 @@ static void add_requested_keys(struct dynamodb_conn *db, const struct item_key *
 }
 
 /* Reads up to BATCH_KEYS_MAX items. It repeats the request until no keys are left unprocessed. */
-static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
+static enum outcome get_batch(struct dynamodb_conn *db, const struct item_visit *visit,
 	const struct item_key *keys, size_t n, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
+	struct batch batch = {.visit = *visit, .left = n, .answered_ns = clock_boot_ns()};
 	enum outcome outcome;
-	batch->left = n;
-	batch->idle_rounds = 0;
-	batch->answered_ns = clock_boot_ns();
 	do {
 		json_t *reply;
 		struct text *body = dynamodb_begin_bare(db);
 		json_add_member(body, "RequestItems");
-		if (batch->unprocessed)
-			text_add(body, batch->unprocessed);
+		if (batch.unprocessed)
+			text_add(body, batch.unprocessed);
 		else
 			add_requested_keys(db, keys, n);
 		outcome = dynamodb_perform(db, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
 		if (outcome == OUTCOME_OK)
-			outcome = take_batch(batch, reply, ret_problem);
+			outcome = take_batch(&batch, reply, ret_problem);
 		json_decref(reply);
-		if (outcome == OUTCOME_OK && batch->unprocessed)
-			outcome = wait_for_keys(batch, limits, ret_problem);
-	} while (outcome == OUTCOME_OK && batch->unprocessed);
-	free(batch->unprocessed);
-	batch->unprocessed = NULL;
+		if (outcome == OUTCOME_OK && batch.unprocessed)
+			outcome = wait_for_keys(&batch, limits, ret_problem);
+	} while (outcome == OUTCOME_OK && batch.unprocessed);
+	free(batch.unprocessed);
 	return outcome;
 }
 
@@ -144,11 +141,11 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 	struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
-	struct batch batch = {.visit = {db->table, each, arg}};
+	const struct item_visit visit = {db->table, each, arg};
 	enum outcome outcome = OUTCOME_OK;
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i += BATCH_KEYS_MAX) {
 		size_t count = n - i < BATCH_KEYS_MAX ? n - i : BATCH_KEYS_MAX;
-		outcome = get_batch(db, &batch, keys + i, count, limits, ret_problem);
+		outcome = get_batch(db, &visit, keys + i, count, limits, ret_problem);
 	}
 	return outcome;
 }

@@ -3,6 +3,7 @@
 #include "../moved_clock.h"
 #include "../script_server.h"
 #include "aws/call.h"
+#include "aws/progress_clock.h"
 #include "aws/retry.h"
 #include "aws/service.h"
 #include "base/clock.h"
@@ -194,6 +195,38 @@ static void test_throttled(void)
 	}
 }
 
+/* For the clock of the run, only an answer of the service to the request itself is one: a server
+ * that throttles everything for ever is as useless as one that fails. */
+static void test_clock_of_the_run(void)
+{
+	static const struct {
+		const char *reply;
+		bool is_answer;
+	} rows[] = {
+		{OK_REPLY, true},
+		{REPLY("404", "NoSuchKey"), true},
+		{REPLY("403", "AccessDenied"), true},
+		{FAILS, false},
+		{SLOW, false},
+		{REPLY("400", "RequestTimeout"), false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct problem problem = {0};
+		struct progress_clock clock;
+		struct fixture f;
+		if (!begin(&f, &rows[i].reply, 1))
+			return;
+		progress_init(&clock);
+		progress_set_limit(&clock, PATIENCE_S * 1000, 1000);
+		perform(&f, (struct call_limits){.attempts = 1, .progress = &clock}, &problem);
+		if (!CHECK_INT(atomic_load(&clock.has_failed), !rows[i].is_answer))
+			fprintf(stderr, "\trow %zu\n", i);
+		progress_clear(&clock);
+		script_stop(&f.server);
+		end(&f);
+	}
+}
+
 /* Each wait makes the next one longer, but for those of a throttled request while the service
  * accepts others. The waits are random, so that only the longest of many shows it. */
 static void test_waits(void)
@@ -319,6 +352,7 @@ int main(void)
 	CHECK_INT(http_global_init(), 0);
 	test_failing();
 	test_throttled();
+	test_clock_of_the_run();
 	test_waits();
 	test_deadline();
 	test_rest_of_patience();

@@ -3,6 +3,7 @@
 #include "../store/sqlite_scratch.h"
 #include "base/clock.h"
 #include "lease/observer.h"
+#include "lock/lock_client.h"
 #include "s3once/lock.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -461,6 +462,43 @@ static void test_refused(void)
 	}
 }
 
+/* The operations of a store whose reads are counted. */
+static const struct store_ops *uncounted_ops;
+static unsigned n_reads;
+
+static enum outcome counted_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	n_reads++;
+	return uncounted_ops->get(conn, key, consistency, limits, ret, ret_problem);
+}
+
+/* A wait for a living holder reads the row at the interval asked for, also once it has lasted for
+ * longer than a lease. */
+static void test_long_wait_for_a_living_holder(void)
+{
+	enum { LEASE_MS = 1000, WAIT_MS = 2500, POLL_MS = 100 };
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){.lease_ms = LEASE_MS});
+	struct s3once_locks *b = open_locks(&(struct s3once_locks_options){.poll_ms = POLL_MS});
+	struct s3once_lock *lock = NULL, *other = NULL;
+	struct s3once_lock_error error = {0};
+	struct store_ops ops = *b->store->ops;
+	CHECK_INT(acquire(a, "waited for", 0, &lock, &error), 0);
+	uncounted_ops = b->store->ops;
+	ops.get = counted_get;
+	b->store->ops = &ops;
+	n_reads = 0;
+	/* On a host so busy that a heartbeat is late, b may get the lock. Then there is nothing to
+	 * check. */
+	if (acquire(b, "waited for", WAIT_MS, &other, &error) == -EBUSY)
+		/* A pause takes a quarter of the interval or more, but for the first ones. */
+		CHECK(n_reads > 0 && n_reads <= WAIT_MS / (POLL_MS / 4) + 10);
+	b->store->ops = uncounted_ops;
+	s3once_locks_free(b);
+	s3once_locks_free(a);
+}
+
 static void *wait_for_ever(void *arg)
 {
 	struct s3once_lock *lock;
@@ -505,6 +543,7 @@ int main(void)
 	test_look_and_break();
 	test_release_of_anothers();
 	test_refused();
+	test_long_wait_for_a_living_holder();
 	test_close_ends_waits();
 	scratch_remove();
 	return check_result();
