@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.base import die_with_parent
+from tests.servers.base import dying_with_parent
 
 LIMIT = 3600  # seconds; a run that takes longer hangs
 
@@ -48,14 +48,13 @@ def run(argv, environment, log):
     theirs, ours = os.pipe()
     with open(log, "wb") as out, os.fdopen(theirs) as report:
         starter = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", STARTER, str(ours), *[os.fspath(arg) for arg in argv]],
+            dying_with_parent([sys.executable, "-I", "-S", "-c", STARTER, str(ours), *[os.fspath(arg) for arg in argv]]),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             env=environment,
             pass_fds=[ours],
             start_new_session=True,
-            preexec_fn=die_with_parent,
         )
         os.close(ours)
         signal.alarm(LIMIT)

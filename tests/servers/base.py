@@ -1,6 +1,5 @@
 """What all servers have in common: ports, processes that die with us, readiness, TLS."""
 
-import ctypes
 import http.client
 import os
 import random
@@ -16,17 +15,15 @@ import urllib.request
 import uuid
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
-
 
 class ServerError(Exception):
     """The server did not start or did not get ready; the text carries the end of its logs."""
 
 
-def die_with_parent(death=signal.SIGKILL):
-    """Makes the calling process end when the thread that started it ends."""
-    _libc.prctl(PR_SET_PDEATHSIG, death, 0, 0, 0)
+def dying_with_parent(argv, death=signal.SIGKILL):
+    """The command that runs argv and gets this signal when the thread that started it ends. A preexec_fn could say the
+    same, but it makes Popen fork all memory of pytest for each start."""
+    return ["/usr/bin/setpriv", "--pdeathsig", death.name, "--", *argv]
 
 
 def free_ports(count):
@@ -138,23 +135,15 @@ class Server:
 
     def spawn(self, name, argv, death=signal.SIGKILL, **env):
         """Starts a process whose output goes to folder/NAME.log and that ends with us."""
-        starter = os.getpid()
-
-        def prepare():
-            die_with_parent(death)
-            if os.getppid() != starter:
-                os._exit(1)
-
         with open(self.folder / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(arg) for arg in argv],
+                dying_with_parent([str(arg) for arg in argv], death),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
                 env={**os.environ, **env},
                 start_new_session=True,
-                preexec_fn=prepare,
             )
 
     def run(self, argv, seconds=60):

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.servers.base import ServerError, die_with_parent, npm_package  # noqa: E402
+from tests.servers.base import ServerError, dying_with_parent, npm_package  # noqa: E402
 from tests.servers.dynalite import Dynalite  # noqa: E402
 from tests.servers.dynoxide import Dynoxide  # noqa: E402
 from tests.servers.rgw import Rgw  # noqa: E402
@@ -68,12 +68,11 @@ class Demonstration:
     def start(self, *args, output=None, label=""):
         print(f"   {label}$ s3once {shlex.join(map(str, args))}", flush=True)
         return subprocess.Popen(
-            [self.program, *args],
+            dying_with_parent([self.program, *args]),
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT if output else None,
-            preexec_fn=die_with_parent,
         )
 
     def run(self, *args):

@@ -28,7 +28,7 @@ import botocore.credentials
 from boto3.dynamodb.types import TypeDeserializer
 from botocore.exceptions import ClientError
 
-from tests.servers.base import die_with_parent
+from tests.servers.base import dying_with_parent
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 BUILD = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build")
@@ -178,20 +178,22 @@ class Program:
         if after:
             argv = ["/bin/sh", "-c", ': <"$0" && exec "$@"', str(after), *argv]
         environment = {**self.environment, **({"AWS_MAX_ATTEMPTS": str(attempts)} if attempts else {}), **(env or {})}
+        preload = environment.pop("LD_PRELOAD", None)
+        if preload:  # not into setpriv, which runs first
+            argv = ["/usr/bin/env", f"LD_PRELOAD={preload}", *argv]
         self.runs += 1
         out, err = self.folder / f"run{self.runs}.out", self.folder / f"run{self.runs}.err"
         given = self.folder / f"run{self.runs}.in"
         given.write_bytes(stdin)
         with open(given, "rb") as reads, open(out, "wb") as writes, open(err, "wb") as errors:
             popen = subprocess.Popen(
-                argv,
+                dying_with_parent(argv),
                 stdin=reads,
                 stdout=writes,
                 stderr=errors,
                 cwd=cwd or self.folder,
                 env={name: value for name, value in environment.items() if value is not None},
                 start_new_session=True,
-                preexec_fn=die_with_parent,
             )
         running = Running([os.fsdecode(arg) for arg in argv], popen, out, err)
         self.running.append(running)
