@@ -198,6 +198,33 @@ def test_another_folder_of_the_same_prefix_is_not_replaced(s3once, s3, bucket, m
     assert run.code == 0 and "another source" not in run.err, run
 
 
+def test_a_link_that_moves_is_another_source(s3once, s3, bucket, marks, tmp_path):
+    """Each release takes the place of the earlier one only if the job says so."""
+    current = tmp_path / "current"
+    push = ("push", current, f"s3://{bucket}/site")
+
+    def deploy(release, **files):
+        folder = make_tree(tmp_path / "releases" / release, {"same": b"same", **files})
+        current.unlink(missing_ok=True)
+        current.symlink_to(f"releases/{release}")
+        return folder
+
+    first = deploy("17", x=b"first", only17=b"1")
+    assert s3once(*push).code == 0
+    second = deploy("18", x=b"second!")
+    for options in ((), ("--if-changed=replace",)):
+        run = s3once(*push, *options, "--json")
+        assert run.code == 1 and s3.get(bucket, "site/x") == b"first", run
+        assert f":{first}, and this is " in told(run, "refused")[0]["text"] and f":{second}; " in told(run, "refused")[0]["text"], run
+    for release, content_of_x in (("18", b"second!"), ("19", b"the third")):
+        deploy(release, x=content_of_x)
+        run = s3once(*push, "--if-changed=replace-any")
+        assert run.code == 0 and "replaces another source's version" in run.err and s3.get(bucket, "site/x") == content_of_x, run
+    assert set(s3.objects(bucket)) == {"site/same", "site/x", "site/only17"}
+    assert s3once("push", tmp_path / "releases", f"s3://{bucket}/releases").code == 0
+    assert s3.get(bucket, "releases/18/x") == b"second!" and s3.get(bucket, "releases/17/x") == b"first"
+
+
 def test_a_version_that_was_not_marked_yet_stays_the_other_folders(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """Neither who marks it done is its source, nor who claims it and is killed, too."""
     first, second = (make_tree(tmp_path / name, {"x": content(name, 1000 + at)}) for at, name in enumerate(("q1", "q2")))
