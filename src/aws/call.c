@@ -101,9 +101,9 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	if (!is_throttled || !accepts_others)
 		run->waits++;
 	run->wait_began_ns = now_ns;
-	/* retry_backoff_ms() counts from 0. */
-	uint64_t ms =
-		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
+	const unsigned waits_before = run->waits ? run->waits - 1 : 0;
+	uint64_t ms = retry_backoff_ms(
+		retry, service->options.is_s3 ? RETRY_OF_S3 : RETRY_OF_DYNAMODB, waits_before);
 	ms = ms > asked_ms ? ms : asked_ms;
 	/* Throttling takes no tokens. If the quota has too few for any other retry, this one waits
 	 * 10 to 20 s longer, so that many failing calls do not flood the service. */

@@ -268,9 +268,11 @@ struct verdict classify(const struct attempt *attempt)
 	return verdict;
 }
 
-uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt)
+uint64_t retry_backoff_ms(enum retry_class retry, enum retry_service service, unsigned attempt)
 {
-	uint64_t base = retry == RETRY_THROTTLE ? 1000 : is_s3 ? 50 : 25;
+	uint64_t base = service == RETRY_OF_S3 ? 50 : 25;
+	if (retry == RETRY_THROTTLE)
+		base = 1000;
 	/* From the 16th doubling on, any base is above the cap. */
 	uint64_t max_ms = attempt < 16 ? base << attempt : RETRY_CAP_MS;
 	return random_below((max_ms < RETRY_CAP_MS ? max_ms : RETRY_CAP_MS) + 1);

@@ -51,10 +51,11 @@ const char *code_sentence(const char *code);
 const char *status_sentence(int status);
 
 /* Returns the wait in ms, with full jitter: a uniform value in [0, min(cap, base * 2^attempt)],
- * where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after throttling.
- * The cap is 20 s. */
+ * where `attempt` counts from 0. The base is 50 ms for S3, 25 ms for DynamoDB, and 1 s for both
+ * after throttling. The cap is 20 s. */
 #define RETRY_CAP_MS 20000
-uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
+enum retry_service { RETRY_OF_S3, RETRY_OF_DYNAMODB };
+uint64_t retry_backoff_ms(enum retry_class retry, enum retry_service service, unsigned attempt);
 
 /* The quota of retries of a service, shared by all threads. It has RETRY_TOKENS tokens, of which a
  * transient (or digest) retry takes RETRY_COST. A success gives 1 back, and a successful retry also

@@ -32,24 +32,26 @@ struct printing {
 	bool is_cut; /* the last printed bytes do not end a line */
 };
 
+enum report_kind { REPORT_NOTE, REPORT_ERROR };
+
 /* Reports a sentence about an object. */
 static void report_object(
-	const struct log_cat *cat, bool is_error, const char *key, const char *sentence)
+	const struct log_cat *cat, enum report_kind kind, const char *key, const char *sentence)
 {
 	struct text t = TEXT(4096);
 	text_addf(&t, "s3://%s/%s: %s", cat->bucket, quote(key).text, sentence);
-	cat->tell(cat->arg, is_error, text_string(&t));
+	cat->tell(cat->arg, kind == REPORT_ERROR, text_string(&t));
 	text_clear(&t);
 }
 
 static void report_missing(struct log_cat *cat, const char *key, const char *sentence)
 {
 	cat->missing++;
-	report_object(cat, true, key, sentence);
+	report_object(cat, REPORT_ERROR, key, sentence);
 }
 
-/* Whether an outcome concerns this one object, so that the others are still printed. Sets the
- * sentence. */
+/* Whether an outcome concerns this one object, so that the others are still printed. Replaces the
+ * sentence where it would not say enough about an object of a log. */
 static bool concerns_one_object(
 	const struct log_cat *cat, const char *key, enum outcome outcome, struct problem *problem)
 {
@@ -172,9 +174,9 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 	int *ret_error, struct problem *ret_problem)
 {
 	const struct proving proving = choose_proof(&object->head);
-	const unsigned kinds = proving.proof == PROOF_CONTENT || proving.proof == PROOF_NONE
-				       ? 0
-				       : DIGEST_OF(proving.kind);
+	/* PROOF_CONTENT is about the decompressed bytes, and has a digest of its own. */
+	const bool needs_raw_bytes = proving.proof != PROOF_CONTENT && proving.proof != PROOF_NONE;
+	const unsigned kinds = needs_raw_bytes ? DIGEST_OF(proving.kind) : 0;
 	struct unpack u = {.take = print_content, .arg = p};
 	struct digest bytes = {0};
 	struct sums sums_of_bytes = {0}, sums_of_content = {0};
@@ -244,7 +246,7 @@ static enum outcome print_object(
 				: "its first %" PRIu64
 				  " bytes are in objects before it, and are not repeated",
 			object->skipped);
-		report_object(cat, false, object->key, ret_problem->text);
+		report_object(cat, REPORT_NOTE, object->key, ret_problem->text);
 	}
 	if (o != OUTCOME_OK)
 		*ret_problem = object->problem;
@@ -354,7 +356,7 @@ static enum outcome select_objects(
 			continue;
 		const int64_t time_s = selected.by_name.time_s;
 		cat->last_s = time_s;
-		if (time_s > end_s)
+		if (time_s > end_s) /* comes after the last object, but may be of its second */
 			break;
 		if (time_s < cat->from_s) {
 			keep_before(&before, selected.listed);

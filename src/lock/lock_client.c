@@ -204,7 +204,7 @@ static int open_store(
 			problem_set(problem,
 				"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
 		else
-			error = store_sqlite_open(path, false, &locks->store, problem);
+			error = store_sqlite_open(path, STORE_WRITTEN, &locks->store, problem);
 		/* If realpath() fails, the removal or replacement of the file goes unnoticed. */
 		char *real = error ? NULL : realpath(path, NULL);
 		if (real)

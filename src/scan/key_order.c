@@ -216,7 +216,9 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 {
 	const int rc = sqlite3_step(order->sorted);
 	order->has_row = rc == SQLITE_ROW;
-	return order->has_row || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
+	if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+		return 0;
+	return sorting_failed(order, rc, ret_problem);
 }
 
 /* Reads the sources to the end, and inserts every file that has a key. A file that WAITS is
@@ -293,9 +295,13 @@ static bool repeats_empty_log(const struct order *order, const char *key, const 
 {
 	static const char empty[] = SHA256_OF_NOTHING;
 	const size_t at = offsetof(struct scan_entry, content_id), n = sizeof empty - 1;
-	return order->has_row && strcmp(before, empty) == 0 &&
-	       strcmp(column_string(order->sorted, KEY), key) == 0 &&
-	       (size_t)sqlite3_column_bytes(order->sorted, FACTS) == at + n &&
+	if (!order->has_row || strcmp(before, empty) != 0 ||
+		strcmp(column_string(order->sorted, KEY), key) != 0)
+		return false;
+	/* The content id is the end of the facts, without a NUL. */
+	const bool has_id_of_this_length =
+		(size_t)sqlite3_column_bytes(order->sorted, FACTS) == at + n;
+	return has_id_of_this_length &&
 	       memcmp((const char *)sqlite3_column_blob(order->sorted, FACTS) + at, empty, n) == 0;
 }
 

@@ -97,9 +97,11 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);
 	if (fd >= 0)
 		return (int)fd;
-	/* After these errors, the path is opened by components. An old kernel returns ENOSYS, and
-	 * an old sandbox EPERM. EAGAIN is a race with a rename, and ENOTDIR may hide a symlink. */
-	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN && errno != ENOTDIR)
+	/* An old kernel returns ENOSYS, and an old sandbox EPERM. EAGAIN is a race with a rename,
+	 * and ENOTDIR may hide a symlink. */
+	const bool components_may_do =
+		errno == ENOSYS || errno == EPERM || errno == EAGAIN || errno == ENOTDIR;
+	if (!components_may_do)
 		return -errno;
 #endif
 	return open_beneath_by_components(directory_fd, relative, flags);

@@ -96,6 +96,23 @@ static int take_to_folder(int directory_fd, const char *name)
 	return -EWOULDBLOCK;
 }
 
+/* Renames a file that an interrupted removal has left in our folder back to its name. Returns 0,
+ * also if another process has taken the file out meanwhile, or -errno with a sentence. */
+static int put_back_left(
+	int directory_fd, int folder_fd, const char *name, struct problem *ret_problem)
+{
+	const int error = rename_to_free(folder_fd, name, directory_fd, name);
+	if (!error || error == -ENOENT)
+		return 0;
+	return problem_error(ret_problem, error,
+		"holds the file %s, which a run that was cut short was about to remove, and %s%s",
+		quote(name).text,
+		error == -EEXIST
+			? "another file has its name by now: rename or remove one of the two"
+			: "it cannot be put back under its name: ",
+		error == -EEXIST ? "" : strerror(-error));
+}
+
 enum recovery { PUT_BACK, ONLY_REPORT };
 
 /* Puts back all files in our folder, on which the caller has the lock. With ONLY_REPORT there is no
@@ -105,32 +122,26 @@ static int recover_files(
 	int directory_fd, int folder_fd, enum recovery recovery, struct problem *ret_problem)
 {
 	struct names names = {0};
-	int result = names_read(folder_fd, false, &names);
+	const bool follows_links = false; /* a link is reported as what no removal put there */
+	int result = names_read(folder_fd, follows_links, &names);
 	if (result < 0)
 		problem_set(ret_problem, "cannot be listed: %s", strerror(-result));
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names_get(&names, i);
 		int r = 0;
 		if (names_tag(&names, i) != NAMES_OTHER) /* not put there by a removal */
-			result = problem_error(ret_problem, -EINVAL,
+			r = problem_error(ret_problem, -EINVAL,
 				"holds %s, which is not a file: remove it", quote(name).text);
 		else if (recovery == ONLY_REPORT)
-			result = problem_error(ret_problem, -EROFS,
+			r = problem_error(ret_problem, -EROFS,
 				"holds the file %s, which a run that was cut short was about to "
 				"remove, and the next run puts it back, unless another run is just "
 				"at work on it: run push once",
 				quote(name).text);
 		else
-			r = rename_to_free(folder_fd, name, directory_fd, name);
-		if (r < 0 && r != -ENOENT) /* -ENOENT: another process has taken the file out */
-			result = problem_error(ret_problem, r,
-				"holds the file %s, which a run that was cut short was about to "
-				"remove, and %s%s",
-				quote(name).text,
-				r == -EEXIST ? "another file has its name by now: rename or remove "
-					       "one of the two"
-					     : "it cannot be put back under its name: ",
-				r == -EEXIST ? "" : strerror(-r));
+			r = put_back_left(directory_fd, folder_fd, name, ret_problem);
+		if (r < 0)
+			result = r;
 	}
 	names_clear(&names);
 	return result;
@@ -238,9 +249,14 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 		return false;
 	file_state_from(&file, &now);
 	now.ctime_ns = removal->state.ctime_ns;
-	return file_state_equal(&now, &removal->state) && (file.st_nlink == 1 || removal->linked) &&
-	       still_has_name(folder_fd, removal->name, &file) &&
-	       (lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK);
+	if (!file_state_equal(&now, &removal->state))
+		return false;
+	if (file.st_nlink > 1 && !removal->linked)
+		return false;
+	if (!still_has_name(folder_fd, removal->name, &file))
+		return false;
+	/* The last check, so that it also notices an open during the others. */
+	return lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK;
 }
 
 /* Renames the file from our folder back to its name. Returns `end`, the reason why it stays, or

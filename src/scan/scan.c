@@ -49,7 +49,8 @@ static int check_options(const struct scan_options *options, struct problem *ret
 			return problem_error(ret_problem, -EINVAL, "%s", rules[i].sentence);
 	/* The prefix may be empty, but the key that --as names may not. */
 	const char *given = options->as ? options->as : options->prefix;
-	if ((!options->as && *given == '\0') || key_valid(given, strlen(given), ret_problem))
+	const bool has_no_prefix = !options->as && *given == '\0';
+	if (has_no_prefix || key_valid(given, strlen(given), ret_problem))
 		return 0;
 	problem_prefix(ret_problem, options->as ? "--as" : "the prefix");
 	return -EINVAL;

@@ -30,26 +30,38 @@ const char *source_name(const struct source *source)
 
 enum links { LINKS_REFUSED, LINKS_FOLLOWED };
 
+/* Checks that the name still points to this file, which is open. If the file was renamed after it
+ * was opened, another file may have the name by now, and the bytes that are written to the open
+ * file after that were never under this name. A later rename shows in the ctime. Returns 0,
+ * -ESTALE, or another -errno. */
+static int check_name(int folder_fd, const char *name, enum links links, const struct stat *file)
+{
+	struct stat named;
+	if (fstatat(folder_fd, name, &named, links == LINKS_FOLLOWED ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	/* Another inode number alone does not count, since some file systems give a file another
+	 * number at each look. */
+	const bool has_other_content =
+		named.st_size != file->st_size || named.st_mtime != file->st_mtime;
+	return named.st_ino != file->st_ino && has_other_content ? -ESTALE : 0;
+}
+
 /* Opens the regular file `name`, a path relative to the folder. Returns as scan_open_file(). */
 static int open_regular(
 	int folder_fd, const char *name, enum links links, struct file_state *ret_state)
 {
 	const bool follows = links == LINKS_FOLLOWED;
 	const int fd = open_below(folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, follows);
-	struct stat st, named;
+	struct stat st;
 	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
-	int error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	/* If the file was renamed after it was opened, another file may have the name by now. The
-	 * bytes that are written to the open file after that were never under this name. So the
-	 * name still has to point to the open file. Another inode number alone does not count,
-	 * since some file systems give a file another number at each look. A later rename shows in
-	 * the ctime. */
-	if (!error && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+	int error = 0;
+	if (fstat(fd, &st) < 0)
 		error = -errno;
-	else if (!error && named.st_ino != st.st_ino &&
-		 (named.st_size != st.st_size || named.st_mtime != st.st_mtime))
-		error = -ESTALE;
+	else if (!S_ISREG(st.st_mode))
+		error = -EINVAL;
+	else
+		error = check_name(folder_fd, name, links, &st);
 	if (error) {
 		close(fd);
 		return error;
@@ -123,8 +135,9 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	struct file_state *ret_state)
 {
 	int fd = source_open_file(source, relative, ret_state);
-	/* Either the file, or an error that another name would not avoid. */
-	if (fd < 0 ? !error_means_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
+	if (fd >= 0 && ret_state->dev == dev && ret_state->ino == ino)
+		return fd;
+	if (fd < 0 && !error_means_moved(fd)) /* another name would not avoid this error */
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -153,11 +166,24 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	return walk_open(source->directory_fd, options, source->directory, &source->walk);
 }
 
+/* Puts back the files of an interrupted removal in the folder of this path, which may be one of
+ * them. Errors are ignored: if the path stays missing, that is the error. */
+static void recover_beside(const char *path)
+{
+	struct problem ignored;
+	char *folder = path_folder(path);
+	const int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		removal_recover(fd, &ignored);
+		close(fd);
+	}
+	free(folder);
+}
+
 /* Finds out whether the SOURCE is a directory, a file or a pipe, and sets directory and file.
  * Returns 0, also for a SOURCE that cannot be reached, or -errno. */
 static int open_kind(struct source *source, struct problem *ret_problem)
 {
-	struct problem ignored;
 	struct stat st;
 	if (source->options->is_piped) { /* there is no file, only the given name */
 		source->directory = strdup(source_given(source));
@@ -166,14 +192,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	}
 	source->directory = realpath(source_given(source), NULL);
 	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
-		/* The SOURCE may be in the folder of an interrupted removal. It is put back. */
-		char *folder = path_folder(source_given(source));
-		const int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-		if (fd >= 0) {
-			removal_recover(fd, &ignored);
-			close(fd);
-		}
-		free(folder);
+		recover_beside(source_given(source));
 		source->directory = realpath(source_given(source), NULL);
 	}
 	if (!source->directory) {
@@ -188,8 +207,9 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	/* The path of the file is cut at its last slash into folder and name. If the folder is the
 	 * root, its path is this slash, which stays. */
 	char *slash = strrchr(source->directory, '/');
+	const bool is_in_root = slash == source->directory;
 	source->file = strdup(slash + 1);
-	slash[slash == source->directory] = '\0';
+	slash[is_in_root ? 1 : 0] = '\0';
 	return source->file ? 0 : -ENOMEM;
 }
 

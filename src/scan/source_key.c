@@ -140,9 +140,11 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	struct scan_entry *head = &source->head;
 	const bool needs_id = key_template_has_id(source->options->key_template);
 	int error = scan_check_cancelled(source->options, ret_problem);
-	/* A rotated file was read when the files were listed. */
-	if (!error && needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
-		!entry_is_too_large(head, source->options))
+	/* A rotated file was read when the files were listed, and one that is too large is not
+	 * sent, so that it needs no key. */
+	const bool lacks_content = head->kind == SCAN_FILE && !head->is_rotated &&
+				   !entry_is_too_large(head, source->options);
+	if (!error && needs_id && lacks_content)
 		error = read_content(source, ret_problem);
 	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_WAITS);
 	if (error || lacks_id || !entry_is_file(head))

@@ -178,8 +178,8 @@ static enum outcome repeat_alone(
 		turn_batches_off(batches, write, before);
 	if (is_throttled || before == OUTCOME_TRANSIENT) {
 		const enum retry_class class = is_throttled ? RETRY_THROTTLE : RETRY_TRANSIENT;
-		enum outcome waited = wait_within(
-			write->limits, retry_backoff_ms(class, false, 0), write->ret_problem);
+		enum outcome waited = wait_within(write->limits,
+			retry_backoff_ms(class, RETRY_OF_DYNAMODB, 0), write->ret_problem);
 		if (waited != OUTCOME_OK)
 			return waited;
 	}

@@ -92,7 +92,7 @@ static enum outcome wait_for_keys(
 		clock_boot_ns() - batch->answered_ns >= patience_ns)
 		return outcome_error(ret_problem, OUTCOME_THROTTLED,
 			"the table is throttled: it leaves keys unprocessed");
-	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, batch->idle_rounds - 1);
+	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, RETRY_OF_DYNAMODB, batch->idle_rounds - 1);
 	return wait_within(limits, ms, ret_problem);
 }
 

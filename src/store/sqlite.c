@@ -578,8 +578,9 @@ static int prepare_store(void *arg)
 }
 
 int store_sqlite_open(
-	const char *path, bool only_read, struct store **ret, struct problem *ret_problem)
+	const char *path, enum store_use use, struct store **ret, struct problem *ret_problem)
 {
+	const bool only_read = use == STORE_ONLY_READ;
 	struct sqlite_store *store = calloc(1, sizeof *store);
 
 	if (!store)

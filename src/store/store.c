@@ -121,5 +121,6 @@ int marks_place_open(const struct marks_place *place, const struct aws_settings 
 {
 	if (place->is_dynamodb)
 		return store_dynamodb_open(aws, http, place->table, ret, ret_problem);
-	return store_sqlite_open(place->path, place->only_read, ret, ret_problem);
+	return store_sqlite_open(
+		place->path, place->only_read ? STORE_ONLY_READ : STORE_WRITTEN, ret, ret_problem);
 }

@@ -149,14 +149,15 @@ int store_s3_open(const struct aws_settings *settings, struct http_shared *http,
  * may write, one on a network file system, one that is not a store, has a newer layout, is damaged,
  * or is locked for longer than 30 s.
  *
- * `only_read` is for a command that writes nothing. Root may then read a file of another user if
- * its directory is that user's or root's. Such a file is opened read only, and its owner may write
- * meanwhile. A file of this user is opened as without `only_read`.
+ * STORE_ONLY_READ is for a command that writes nothing. Root may then read a file of another user
+ * if its directory is that user's or root's. Such a file is opened read only, and its owner may
+ * write meanwhile. A file of this user is opened as with STORE_WRITTEN.
  *
  * STORE_SQLITE_NOWHERE is an empty store that is gone when it is closed, for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"
+enum store_use { STORE_WRITTEN, STORE_ONLY_READ };
 int store_sqlite_open(
-	const char *path, bool only_read, struct store **ret, struct problem *ret_problem);
+	const char *path, enum store_use use, struct store **ret, struct problem *ret_problem);
 
 /* The path of marks.db in the folder of state_folder.h. The caller frees it. 0, -ENOENT if the
  * environment names no place for the folder, or another -errno. */

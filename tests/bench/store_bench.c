@@ -127,7 +127,8 @@ int main(int argc, char **argv)
 	pthread_t *threads = calloc(n ? n : 1, sizeof *threads);
 	struct problem problem = {0};
 
-	if (argc < 2 || !threads || store_sqlite_open(argv[1], false, &store, &problem) < 0) {
+	if (argc < 2 || !threads ||
+		store_sqlite_open(argv[1], STORE_WRITTEN, &store, &problem) < 0) {
 		fprintf(stderr, "store_bench PATH [CONNECTIONS [SECONDS]]: %s\n", problem.text);
 		return 2;
 	}

@@ -104,9 +104,12 @@ struct retry {
 	bool whole_components; /* the star is "**" between slashes: it takes whole components */
 };
 
-/* Lets the star take one more character or component. `crosses` says whether it may take a slash.
- * Returns false if it cannot take more, or if there is no star yet. */
-static bool retry_take_more(struct retry *retry, bool crosses)
+/* '*', which stops at a slash, and '**', which crosses it. */
+enum star { SINGLE_STAR, DOUBLE_STAR, STARS };
+
+/* Lets the star take one more character or component. Returns false if it cannot take more, or if
+ * there is no star yet. */
+static bool retry_take_more(struct retry *retry, enum star star)
 {
 	if (!retry->pattern || *retry->path == '\0')
 		return false;
@@ -115,7 +118,7 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 		retry->path = slash ? slash + 1 : retry->path;
 		return slash != NULL;
 	}
-	if (*retry->path == '/' && !crosses)
+	if (*retry->path == '/' && star == SINGLE_STAR)
 		return false;
 	next_character(&retry->path);
 	return true;
@@ -128,23 +131,24 @@ enum match_of { WHOLE_PATH, PREFIX_OF_PATH };
  * later star can take whatever an earlier one of its kind could have taken. */
 static bool match(const char *pattern, const char *path, enum match_of match_of)
 {
-	/* stars[false] is the last '*', and stars[true] the last '**', which crosses slashes. */
-	struct retry stars[2] = {0};
+	struct retry last[STARS] = {
+		0}; /* the last star of each kind; without one, pattern is NULL */
 	const char *p = pattern, *s = path;
 	for (;;) {
 		if (match_of == PREFIX_OF_PATH &&
 			*s == '\0') /* the rest may match a continuation of the path */
 			return true;
 		if (*p == '*') {
-			const bool crosses = p[1] == '*';
+			const enum star star = p[1] == '*' ? DOUBLE_STAR : SINGLE_STAR;
 			const bool begins_component = p == pattern || p[-1] == '/';
 			p += strspn(p, "*");
-			const bool whole = crosses && begins_component && *p == '/';
+			const bool whole = star == DOUBLE_STAR && begins_component && *p == '/';
 			/* "**" and the slash after it together may also match nothing */
-			p += whole;
+			if (whole)
+				p++;
 			/* A '*' before a '**' need not be tried again. */
-			stars[false] = (struct retry){0};
-			stars[crosses] = (struct retry){p, s, whole};
+			last[SINGLE_STAR] = (struct retry){0};
+			last[star] = (struct retry){p, s, whole};
 			continue;
 		}
 		if (*p == '\0' && *s == '\0')
@@ -152,13 +156,15 @@ static bool match(const char *pattern, const char *path, enum match_of match_of)
 		if (*p != '\0' && *s != '\0' && match_one(&p, &s))
 			continue;
 		/* The '*' takes more. If it cannot, the '**' does, and the '*' is forgotten. */
-		const bool by_double = !retry_take_more(&stars[false], false);
-		if (by_double && !retry_take_more(&stars[true], true))
-			return false;
-		if (by_double)
-			stars[false] = (struct retry){0};
-		p = stars[by_double].pattern;
-		s = stars[by_double].path;
+		enum star star = SINGLE_STAR;
+		if (!retry_take_more(&last[SINGLE_STAR], SINGLE_STAR)) {
+			if (!retry_take_more(&last[DOUBLE_STAR], DOUBLE_STAR))
+				return false;
+			last[SINGLE_STAR] = (struct retry){0};
+			star = DOUBLE_STAR;
+		}
+		p = last[star].pattern;
+		s = last[star].path;
 	}
 }
 
@@ -263,8 +269,9 @@ static const char *add_line(struct filter *filter, char *line, int *ret_error)
 		line[--n] = '\0';
 	if (!n || *line == '#' || *line == ';')
 		return NULL;
-	/* an include rule of rsync or git */
-	if (*line == '!' || ((*line == '+' || *line == '-') && strchr(blank, line[1])))
+	const bool is_of_git = *line == '!';
+	const bool is_of_rsync = (*line == '+' || *line == '-') && strchr(blank, line[1]);
+	if (is_of_git || is_of_rsync)
 		return "a line has a pattern alone, without ! or + or - before it: what is "
 		       "included has --include";
 	const int error = add_pattern(filter, FILTER_EXCLUDE, line);
@@ -285,10 +292,11 @@ static int add_file(struct filter *filter, const char *path, struct problem *ret
 	/* strsep() takes a NUL byte for the end of the last line, and would skip the rest. */
 	const char *end = text_string(&text) + text.len;
 	for (char *line, *rest = text.data; !error && !wrong && (line = strsep(&rest, "\n"));
-		number++)
-		wrong = line + strlen(line) != (rest ? rest - 1 : end)
-				? "there is a NUL byte in it"
-				: add_line(filter, line, &error);
+		number++) {
+		const char *end_of_line = rest ? rest - 1 : end;
+		const bool has_nul = line + strlen(line) != end_of_line;
+		wrong = has_nul ? "there is a NUL byte in it" : add_line(filter, line, &error);
+	}
 	if (wrong)
 		error = problem_error(
 			ret_problem, -EINVAL, "%s:%u: %s", quote(path).text, number, wrong);
@@ -313,17 +321,21 @@ int filter_add_rule(
 	return error;
 }
 
+enum path_kind { PATH_OF_FILE, PATH_OF_FOLDER };
+
 /* Returns the number of the last rule that matches the path itself, or `above` if no later rule
  * does. The rules before it are still tried until each has matched once, for filter_has_matched().
  */
-static size_t last_match(struct filter *filter, const char *path, bool is_folder, size_t above)
+static size_t last_match(struct filter *filter, const char *path, enum path_kind kind, size_t above)
 {
 	const char *name = path_name(path);
 	size_t last = above;
 	for (size_t i = filter->n; i > 0; i--) {
 		struct rule *rule = &filter->rules[i - 1];
-		if ((rule->has_matched && i <= last) || (rule->folders_only && !is_folder) ||
-			!glob_matches(rule->pattern, rule->base_name ? name : path))
+		const bool changes_nothing = rule->has_matched && i <= last;
+		if (changes_nothing || (rule->folders_only && kind == PATH_OF_FILE))
+			continue;
+		if (!glob_matches(rule->pattern, rule->base_name ? name : path))
 			continue;
 		rule->has_matched = true;
 		last = i > last ? i : last;
@@ -333,7 +345,7 @@ static size_t last_match(struct filter *filter, const char *path, bool is_folder
 
 size_t filter_enter(struct filter *filter, const char *folder, size_t above)
 {
-	return filter ? last_match(filter, folder, true, above) : 0;
+	return filter ? last_match(filter, folder, PATH_OF_FOLDER, above) : 0;
 }
 
 /* Returns filter_enter() for the folder that a path is in, beginning at the top. */
@@ -366,7 +378,8 @@ bool filter_wants_file_in(struct filter *filter, const char *relative, size_t fo
 {
 	if (!filter || filter->n == 0)
 		return true;
-	const bool wants = includes(filter, last_match(filter, relative, false, folder_rule));
+	const size_t rule = last_match(filter, relative, PATH_OF_FILE, folder_rule);
+	const bool wants = includes(filter, rule);
 	filter->has_left_out |= !wants;
 	return wants;
 }

@@ -67,7 +67,8 @@ static inline bool audit_begin(struct audit *audit, const struct script_step *st
 		audit->aws.server.steps[i].close = true;
 	if (!CHECK_INT(s3_open(&audit->aws.settings, audit->aws.http, "b", &audit->s3, NULL), 0) ||
 		!CHECK_INT(
-			store_sqlite_open(STORE_SQLITE_NOWHERE, false, &audit->store, NULL), 0) ||
+			store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &audit->store, NULL),
+			0) ||
 		!CHECK_INT(store_conn_new(audit->store, &audit->conn), 0) ||
 		!CHECK_INT(s3_conn_new(audit->s3, &audit->s3_conn), 0))
 		return false;

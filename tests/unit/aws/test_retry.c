@@ -266,22 +266,22 @@ static void test_backoff(void)
 {
 	static const struct {
 		enum retry_class retry;
-		bool is_s3;
+		enum retry_service service;
 		unsigned attempt;
 		uint64_t most;
 	} cases[] = {
-		{RETRY_TRANSIENT, true, 0, 50},
-		{RETRY_TRANSIENT, false, 0, 25},
-		{RETRY_TRANSIENT, true, 3, 400},
-		{RETRY_TRANSIENT, true, 1000, 20000},
-		{RETRY_THROTTLE, true, 0, 1000},
-		{RETRY_THROTTLE, false, 5, 20000},
+		{RETRY_TRANSIENT, RETRY_OF_S3, 0, 50},
+		{RETRY_TRANSIENT, RETRY_OF_DYNAMODB, 0, 25},
+		{RETRY_TRANSIENT, RETRY_OF_S3, 3, 400},
+		{RETRY_TRANSIENT, RETRY_OF_S3, 1000, 20000},
+		{RETRY_THROTTLE, RETRY_OF_S3, 0, 1000},
+		{RETRY_THROTTLE, RETRY_OF_DYNAMODB, 5, 20000},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t least = UINT64_MAX, most = 0;
 		for (int n = 0; n < 1000; n++) {
-			uint64_t ms =
-				retry_backoff_ms(cases[i].retry, cases[i].is_s3, cases[i].attempt);
+			uint64_t ms = retry_backoff_ms(
+				cases[i].retry, cases[i].service, cases[i].attempt);
 			least = ms < least ? ms : least;
 			most = ms > most ? ms : most;
 		}

@@ -451,7 +451,7 @@ static void test_heartbeats_that_fail(void)
 	struct lease *lease;
 	struct problem problem;
 	const uint64_t sent_ns = clock_boot_ns() - PERIOD_S * NS_PER_S; /* the first one is due */
-	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
 		lease_keeper_new(store, 1, &beating) || lease_new(beating, &options, &lease) ||
 		lease_start(lease, "first", sent_ns))
 		abort();
@@ -525,7 +525,7 @@ static void test_outages(void)
 		struct problem problem;
 		memset(&turns, 0, sizeof turns);
 		turns.answers = rows[i].answers;
-		if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+		if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
 			lease_keeper_new(store, 1, &beating) ||
 			lease_new(beating, &options, &lease) ||
 			lease_start(lease, "first", clock_boot_ns()))
@@ -588,7 +588,7 @@ static void test_heartbeats_of_unknown_age(void)
 	struct problem problem;
 	memset(&turns, 0, sizeof turns);
 	turns.answers = "";
-	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
 		lease_keeper_new(store, 1, &beating) || lease_new(beating, &options, &lease) ||
 		lease_start(lease, "first", 0))
 		abort();

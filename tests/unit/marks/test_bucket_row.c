@@ -172,7 +172,7 @@ static void test_conditions(void)
 int main(void)
 {
 	struct problem problem = {.text = ""};
-	CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem), 0);
+	CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem), 0);
 	CHECK_INT(store_conn_new(store, &conn), 0);
 	CHECK_INT(read_again(OUTCOME_OK).version[0], 0);
 	test_row_is_read_again();

@@ -286,7 +286,7 @@ static void on_fresh_store(void (*test)(struct store_conn *conn))
 	struct store *store;
 	struct store_conn *conn;
 	struct problem problem;
-	if (!CHECK(store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) == 0))
+	if (!CHECK(store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) == 0))
 		return;
 	if (CHECK(store_conn_new(store, &conn) == 0))
 		test(conn);

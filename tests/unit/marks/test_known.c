@@ -199,7 +199,7 @@ int main(void)
 {
 	struct store_conn *conn;
 	struct problem problem = {0};
-	if (!CHECK(!store_sqlite_open(":memory:", false, &counted.inner, &problem)))
+	if (!CHECK(!store_sqlite_open(":memory:", STORE_WRITTEN, &counted.inner, &problem)))
 		return check_result();
 	CHECK_INT(store_conn_new(&counted.store, &conn), 0);
 	put_marks(((struct counting_conn *)conn)->inner);

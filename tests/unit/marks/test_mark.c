@@ -955,7 +955,7 @@ static void on_store(bool echo)
 	struct store *store;
 	struct store_conn *conn;
 	struct problem problem = {0};
-	if (!CHECK(!store_sqlite_open(":memory:", false, &store, &problem))) {
+	if (!CHECK(!store_sqlite_open(":memory:", STORE_WRITTEN, &store, &problem))) {
 		fprintf(stderr, "%s\n", problem.text);
 		return;
 	}

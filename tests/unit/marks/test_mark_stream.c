@@ -105,7 +105,7 @@ int main(void)
 	struct store_conn *conn = NULL;
 	struct problem problem;
 	char key[32], first[32] = "", last[32] = "", hundredth[32] = "", next[32] = "";
-	CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem), 0);
+	CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem), 0);
 	CHECK_INT(store_conn_new(store, &conn), 0);
 	for (unsigned i = 0, n = 0; n < MARKS; i++) {
 		snprintf(key, sizeof key, "k/%06u", i);

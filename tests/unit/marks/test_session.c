@@ -649,7 +649,7 @@ static void test_a_look_that_is_not_answered(struct store_ops *hooked)
 int main(void)
 {
 	struct problem problem = {0};
-	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &inner, &problem) < 0)
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &inner, &problem) < 0)
 		return 1;
 	test_counted_from_before_it_is_sent();
 	real = inner->ops;

@@ -31,7 +31,7 @@ static enum outcome write_after(struct store_conn *of, struct item_key at,
 
 static void begin(void)
 {
-	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &store, &problem) ||
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
 		store_conn_new(store, &conn))
 		abort();
 	real = store->ops;

@@ -47,8 +47,8 @@ static bool begin(struct fixture *f, const char *const *replies)
 	if (!script_aws_start(&f->aws, steps, n) ||
 		!CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) ||
 		!CHECK_INT(s3_conn_new(f->s3, &f->conn), 0) ||
-		!CHECK_INT(
-			store_sqlite_open(STORE_SQLITE_NOWHERE, false, &f->store, &f->aws.problem),
+		!CHECK_INT(store_sqlite_open(
+				   STORE_SQLITE_NOWHERE, STORE_WRITTEN, &f->store, &f->aws.problem),
 			0) ||
 		!CHECK_INT(store_conn_new(f->store, &f->asking.marks), 0))
 		return false;

@@ -57,7 +57,7 @@ struct opened {
 __attribute__((unused)) static int open_at(const char *path, struct opened *ret)
 {
 	*ret = (struct opened){0};
-	int r = store_sqlite_open(path, false, &ret->store, &ret->problem);
+	int r = store_sqlite_open(path, STORE_WRITTEN, &ret->store, &ret->problem);
 
 	return r ? r : store_conn_new(ret->store, &ret->conn);
 }

@@ -214,7 +214,7 @@ static int run_sqlite(const char *path, char **wanted)
 	struct store *store;
 	struct problem problem = {0};
 
-	if (store_sqlite_open(path, false, &store, &problem) < 0) {
+	if (store_sqlite_open(path, STORE_WRITTEN, &store, &problem) < 0) {
 		fprintf(stderr, "%s\n", problem.text);
 		return 1;
 	}

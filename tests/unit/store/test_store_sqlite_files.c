@@ -338,7 +338,7 @@ static void check_default(const char *state, const char *xdg, const char *home, 
 		struct store *store = NULL;
 		struct problem problem;
 		CHECK(access(path, F_OK) < 0);
-		CHECK_INT(store_sqlite_open(path, false, &store, &problem), 0);
+		CHECK_INT(store_sqlite_open(path, STORE_WRITTEN, &store, &problem), 0);
 		store_close(store);
 		*strrchr(path, '/') = '\0';
 		CHECK_INT(mode_of(path), 0700);
