@@ -69,16 +69,16 @@ static inline bool scan_takes_live(const struct scan_options *options)
 }
 
 enum scan_kind {
-	SCAN_FILE,    /* to be uploaded */
-	SCAN_PROBLEM, /* requested, but cannot be uploaded, so that the run exits 1 */
-	SCAN_LINK,    /* a symlink that is not followed */
-	SCAN_WAITS,   /* left to a later run, for the reason `wait` */
-	SCAN_NOTICE,  /* no file: a remark about other files, in `problem` */
-	SCAN_SPECIAL, /* a socket, named pipe or device that was found and not named, or a directory
-			 where another file system is mounted: skipped */
+	SCAN_FILE,     /* to be uploaded */
+	SCAN_PROBLEM,  /* requested, but cannot be uploaded, so that the run exits 1 */
+	SCAN_LINK,     /* a symlink that is not followed */
+	SCAN_WAITS,    /* left to a later run, for the reason `wait` */
+	SCAN_NOTICE,   /* no file: a remark about other files, in `problem` */
+	SCAN_SPECIAL,  /* found and not named, and skipped: a socket, named pipe or device, a
+			  directory  where another file system is mounted, or a file of options.is_own
+			*/
 	SCAN_EXCLUDED, /* the filter leaves this file out, or this folder with all that is in it;
 			  the path of a folder ends in '/' */
-	SCAN_OWN,      /* a file of options.is_own that was found and not named: skipped */
 };
 
 /* Valid until the next scan_next() of the same scan. */
@@ -107,6 +107,7 @@ struct scan_entry {
 	uint64_t offset; /* offset of a piece */
 	bool is_new;     /* a piece that this scan has cut behind an earlier piece of the same log,
 			    so that no earlier run has sent it */
+	bool is_own;     /* for SPECIAL: a file of options.is_own */
 	bool is_from_future; /* for FILE and WAITS: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 	bool collides;       /* another file, named in `problem`, has the same key */

@@ -44,7 +44,7 @@ void entry_set_version(struct scan_entry *entry, const struct file_state *state)
 void entry_refuse_special(struct scan_entry *entry)
 {
 	const struct problem found = entry->problem;
-	if (entry->kind != SCAN_SPECIAL && entry->kind != SCAN_OWN)
+	if (entry->kind != SCAN_SPECIAL)
 		return;
 	entry->kind = SCAN_PROBLEM;
 	problem_set(&entry->problem, "%s; exclude it", found.text);
@@ -87,7 +87,8 @@ void entry_judge(const char *name, const struct stat *st, const struct scan_opti
 		const char *what = other_types[(st->st_mode & S_IFMT) >> 12];
 		problem_set(&ret->problem, "%s", what ? what : "is not a regular file");
 	} else if (is_own(name, st, options)) {
-		ret->kind = SCAN_OWN;
+		ret->kind = SCAN_SPECIAL;
+		ret->is_own = true;
 		problem_set(&ret->problem, "is a file of s3once itself");
 	} else {
 		ret->kind = SCAN_FILE;

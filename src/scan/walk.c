@@ -363,7 +363,7 @@ static int visit_name(
 		return left < 0;
 	}
 	entry_look(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
-	if (is_excluded && ret->kind != SCAN_SPECIAL && ret->kind != SCAN_OWN)
+	if (is_excluded && ret->kind != SCAN_SPECIAL)
 		ret->kind = SCAN_EXCLUDED;
 	return 1;
 }

@@ -257,7 +257,6 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		[SCAN_WAITS] = S3ONCE_EVENT_WAITING,
 		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
 		[SCAN_EXCLUDED] = S3ONCE_EVENT_EXCLUDED,
-		[SCAN_OWN] = S3ONCE_EVENT_SPECIAL,
 	};
 	const bool waits = entry->kind == SCAN_WAITS;
 	const uint64_t bytes = waits ? entry->size : 0;
@@ -266,8 +265,7 @@ static void report_entry(struct report *report, const struct scan_entry *entry)
 		.bytes = bytes,
 		.wait = entry->wait,
 		.mtime_ns = waits ? entry->mtime_ns : 0};
-	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL ||
-				 entry->kind == SCAN_OWN;
+	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
 	if (entry->kind != SCAN_EXCLUDED)
 		report_count_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
@@ -398,7 +396,7 @@ static int take_entry(struct feed *feed)
 		report_run(report, S3ONCE_EVENT_WARNING, &entry.problem);
 		return 1;
 	}
-	if (entry.kind == SCAN_OWN && !feed->own_files++)
+	if (entry.is_own && !feed->own_files++)
 		feed->own_path = strdup(entry.path);
 	if (entry.kind != SCAN_FILE) {
 		report_entry(report, &entry);

@@ -138,8 +138,8 @@ static void worsen_exit(enum s3once_exit *exit, enum proof done)
 static bool note_if_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
-	const bool is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_OWN &&
-			     entry->kind != SCAN_NOTICE && entry->kind != SCAN_LINK;
+	const bool is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE &&
+			     entry->kind != SCAN_LINK;
 	bool is_below = false;
 	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
@@ -169,7 +169,6 @@ static void report_uncompared(struct folders *folders, const struct scan_entry *
 		report_file(report, S3ONCE_EVENT_LINK, &about, NULL);
 		break;
 	case SCAN_SPECIAL:
-	case SCAN_OWN:
 		report_file(report, S3ONCE_EVENT_SPECIAL, &about, &entry->problem);
 		break;
 	case SCAN_EXCLUDED:
