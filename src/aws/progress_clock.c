@@ -114,6 +114,19 @@ static struct problem describe_wait_locked(const struct progress_clock *clock)
 	return problem_of("there is no answer to %s yet", clock->locked.what);
 }
 
+/* Whether the last request was answered, or none has failed: then one that is under way is not cut
+ * off, and has the time of a request more. */
+static bool has_more_time_locked(const struct progress_clock *clock)
+{
+	return clock->locked.n_failing == 0 || describe_wait_locked(clock).status;
+}
+
+/* Returns the time without progress after which the clock is over. */
+static uint64_t limit_locked(const struct progress_clock *clock)
+{
+	return clock->limit_ns + (has_more_time_locked(clock) ? clock->request_ns : 0);
+}
+
 /* Counts the time since the last call, unless there was progress, or this host was at work itself.
  * Returns whether the wait has to be logged now, with *ret_why as its description. */
 static bool count_locked(
@@ -132,8 +145,7 @@ static bool count_locked(
 	if ((!has_failed && !atomic_load(&clock->waiting)) || is_at_work)
 		return false;
 	clock->locked.still_ns += passed_ns;
-	const bool was_answered = !has_failed || describe_wait_locked(clock).status;
-	if (clock->locked.still_ns >= clock->limit_ns + (was_answered ? clock->request_ns : 0))
+	if (clock->locked.still_ns >= limit_locked(clock))
 		atomic_store(&clock->is_over, true);
 	if (clock->locked.has_warned || clock->locked.still_ns < PROGRESS_SAY_NS ||
 		atomic_load(&clock->is_over))
@@ -157,13 +169,15 @@ bool progress_is_over(struct progress_clock *clock)
 	const uint64_t was_still_ns = clock->locked.has_warned ? clock->locked.still_ns : 0;
 	const bool warns =
 		count_locked(clock, passed_ns, atomic_load(&clock->local_ns) >= last_ns, &why);
+	const unsigned long long limit_s = limit_locked(clock) / NS_PER_S;
+	const bool has_more_time = has_more_time_locked(clock);
 	const bool has_resumed = was_still_ns >= PROGRESS_SAY_NS && !clock->locked.has_warned;
 	uv_mutex_unlock(&clock->locked.mutex);
 	if (warns)
 		log_urgent("%s; nothing has moved for %llu s, waiting for up to %llu s "
-			   "(--give-up-after)",
-			why.text, PROGRESS_SAY_NS / NS_PER_S,
-			(unsigned long long)(clock->limit_ns / NS_PER_S));
+			   "(--give-up-after%s)",
+			why.text, PROGRESS_SAY_NS / NS_PER_S, limit_s,
+			has_more_time ? " and one --request-timeout" : "");
 	if (has_resumed)
 		log_urgent("the run goes on, after %llu s in which nothing has moved",
 			(unsigned long long)(was_still_ns / NS_PER_S));

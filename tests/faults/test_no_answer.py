@@ -138,6 +138,15 @@ def test_a_quiet_run_says_what_it_waits_for(s3once, tmp_path):
         run = s3once("push", "-q", *OPTIONS, tree, "s3://bucket/p", env=listener.where)
     assert_given_up(run, "127.0.0.1")
     assert run.out == "" and run.err.startswith("s3once: warning: 127.0.0.1:"), run
+    assert f"waiting for up to {GIVE_UP} s (--give-up-after)" in run.err, run
+
+
+def test_the_time_announced_is_longer_while_the_server_answers(s3once, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    with Listener(answers(500)) as listener:
+        run = s3once("push", "-q", *OPTIONS, tree, "s3://bucket/p", env=listener.where)
+    assert run.code == 3 and run.seconds < GIVE_UP + TIMEOUT + SLACK, run
+    assert f"waiting for up to {GIVE_UP + TIMEOUT} s (--give-up-after and one --request-timeout)" in run.err, run
 
 
 def test_no_time_is_left_while_nothing_moves(s3once, s3, s3_wire, bucket, tmp_path):
