@@ -6,6 +6,7 @@
 #pragma once
 #include <dirent.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -102,6 +103,9 @@ int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, u
 ssize_t __wrap_readlink(const char *path, char *ret, size_t size);
 char *__wrap_realpath(const char *path, char *ret);
 DIR *__wrap_opendir(const char *path);
+FILE *__wrap_setmntent(const char *table, const char *mode);
+struct mntent *__wrap_getmntent_r(FILE *file, struct mntent *ret, char *buffer, int n);
+int __wrap_endmntent(FILE *file);
 DIR *__wrap_fdopendir(int fd);
 struct dirent *__wrap_readdir64(DIR *dir);
 int __wrap_closedir(DIR *dir);

@@ -237,6 +237,23 @@ DIR *__wrap_opendir(const char *path)
 	return fd < 0 ? NULL : __wrap_fdopendir(fd);
 }
 
+/* A simulated host has no tables of file systems, and so no mount point that is missing. */
+FILE *__wrap_setmntent(const char *table, const char *mode)
+{
+	kernel_fail(ENOENT);
+	return NULL;
+}
+
+struct mntent *__wrap_getmntent_r(FILE *file, struct mntent *ret, char *buffer, int n)
+{
+	abort();
+}
+
+int __wrap_endmntent(FILE *file)
+{
+	abort();
+}
+
 static unsigned char type_of(const struct node *node)
 {
 	return S_ISDIR(node->mode) ? DT_DIR : S_ISLNK(node->mode) ? DT_LNK : DT_REG;
