@@ -119,10 +119,16 @@ static void put_job(struct audit *audit, const char *host, const char *job, cons
 		.error = "",
 		.failures = "",
 		.exit = exit};
+	/* The end of another run comes first, so that it never is a second later than the beginning
+	 * of this one. */
+	const bool ended_before = ended_session && strcmp(session, ended_session) != 0;
+	if (exit >= 0 && ended_before)
+		CHECK_INT(job_row_end(audit->conn, &key, &result, &no_limits, &audit->problem),
+			OUTCOME_OK);
 	if (*session)
 		CHECK_INT(job_row_begin(audit->conn, &key, &begun, &no_limits, &audit->problem),
 			OUTCOME_OK);
-	if (exit >= 0)
+	if (exit >= 0 && !ended_before)
 		CHECK_INT(job_row_end(audit->conn, &key, &result, &no_limits, &audit->problem),
 			OUTCOME_OK);
 }
