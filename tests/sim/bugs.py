@@ -156,8 +156,8 @@ BUGS = {
         "is_same = removal->fd >= 0 || is_still_the_file(removal, folder_fd, lease);",
     ),
     "removed-while-it-is-opened": (  # nobody asks whether the lease was asked back
-        "(lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK)",
-        "true",
+        "return lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK;",
+        "return true;",
     ),
     # Sessions
     "heartbeat-without-version": (
