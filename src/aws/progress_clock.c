@@ -118,7 +118,8 @@ static struct problem describe_wait_locked(const struct progress_clock *clock)
  * off, and has the time of a request more. */
 static bool has_more_time_locked(const struct progress_clock *clock)
 {
-	return clock->locked.n_failing == 0 || describe_wait_locked(clock).status;
+	const unsigned n = clock->locked.n_failing;
+	return n == 0 || clock->locked.failing[n - 1].why.status;
 }
 
 /* Returns the time without progress after which the clock is over. */
