@@ -134,7 +134,8 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 /* The file's turn ends. */
 
 /* Ends the turn of a file for which nothing is left to do: reports the event, and returns the
- * corresponding answer, LEFT_OUT, IN_S3 or PROVEN.
+ * corresponding answer, LEFT_OUT, IN_S3 or PROVEN. With LEFT_OUT, a mark that this run has claimed
+ * is set to failed.
  *
  * SKIPPED means that this very version is done according to file->seen_mark. This run may have
  * written that mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is
@@ -143,7 +144,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 /* Whether file->seen_mark says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
 /* Step 7: the file cannot be uploaded. Reports the reason, and writes it into the mark if that is
- * ours. Returns SETTLED. */
+ * ours, by a claim of this turn or of an earlier one. Returns SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
 /* Puts the file's candidate back into the queue, to be taken at not_before_ns at the earliest.
  * Returns LATER. */
