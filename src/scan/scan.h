@@ -75,7 +75,8 @@ enum scan_kind {
 	SCAN_WAITS,    /* left to a later run, for the reason `wait` */
 	SCAN_NOTICE,   /* no file: a remark about other files, in `problem` */
 	SCAN_SPECIAL,  /* found and not named, and skipped: a socket, named pipe or device, a
-			  directory  where another file system is mounted, or a file of options.is_own
+			  directory  where another file system is mounted, or a file of
+			  options.is_own
 			*/
 	SCAN_EXCLUDED, /* the filter leaves this file out, or this folder with all that is in it;
 			  the path of a folder ends in '/' */

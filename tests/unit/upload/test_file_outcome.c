@@ -252,6 +252,10 @@ static void test_late_lease(void)
 	steps_end(&steps);
 }
 
+/* Long enough for a file to give up, and not yet for the clock of the run, which would end the
+ * request for the bucket. */
+#define STILL_S 200
+
 /* Nothing has moved for this time. */
 static void stand_still(struct progress_clock *clock, uint64_t still_s)
 {
@@ -271,14 +275,14 @@ static void test_all_fail(void)
 		const char *bucket; /* the answer to a HEAD of the bucket; NULL: none is sent */
 		enum step step;
 	} rows_of_all[] = {
-		{0, false, 999, NULL, STEP_OVER},
-		{503, false, 999, STEPS_REPLY("502", "", ""), STEP_OVER},
-		{503, false, 999, STEPS_REPLY("503", "", ""), STEP_OVER},
-		{0, true, 999, NULL, STEP_OVER},
-		{500, true, 999, NULL, STEP_OVER},
+		{0, false, STILL_S, NULL, STEP_OVER},
+		{503, false, STILL_S, STEPS_REPLY("502", "", ""), STEP_OVER},
+		{503, false, STILL_S, STEPS_REPLY("503", "", ""), STEP_OVER},
+		{0, true, STILL_S, NULL, STEP_OVER},
+		{500, true, STILL_S, NULL, STEP_OVER},
 		/* S3 answers for the bucket. */
-		{503, false, 999, THERE, STEP_SETTLED},
-		{503, false, 999, HIDDEN, STEP_SETTLED},
+		{503, false, STILL_S, THERE, STEP_SETTLED},
+		{503, false, STILL_S, HIDDEN, STEP_SETTLED},
 		/* Other files move. */
 		{0, false, 1, NULL, STEP_SETTLED},
 		{503, false, 1, NULL, STEP_SETTLED},
@@ -315,7 +319,7 @@ static void test_the_bucket_goes(void)
 	if (!begin(&steps, 0))
 		return;
 	struct problem problem = {.text = "as told", .status = 503};
-	stand_still(&steps.run->progress, 999);
+	stand_still(&steps.run->progress, STILL_S);
 	steps.file->candidate->failing_ns = steps.run->options.give_up_after_ms * NS_PER_MS;
 	steps_answer(&steps, GONE);
 	steps_answer(&steps, GONE);
