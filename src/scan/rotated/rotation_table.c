@@ -40,7 +40,7 @@ struct rotation_table {
 /* clang-format off */
 static const char create_sql[] =
 	"CREATE TABLE names(listing INT, source INT, kind INT, size INT, mtime INT, dev INT, ino INT,"
-	" future INT, form INT, live INT, rested INT, wait INT, relative TEXT, problem TEXT,"
+	" future INT, own INT, form INT, live INT, rested INT, wait INT, relative TEXT, problem TEXT,"
 	" family TEXT, bare TEXT, suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
 	"CREATE INDEX by_family ON names(listing, source, family);"
@@ -69,8 +69,8 @@ enum log_liveness { FINISHED, IS_LIVE, UNFINISHED };
 	" AND known.mtime = names.mtime"
 #define ENTRIES                                                                                    \
 	"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind, future,"    \
-	" coalesce(known.problem, names.problem), live, suffix, id, family, wait, form, rested"    \
-	" FROM names LEFT JOIN known ON NOT live AND kind = 0 AND " IS_KNOWN                       \
+	" coalesce(known.problem, names.problem), live, suffix, id, family, wait, form, rested,"   \
+	" own FROM names LEFT JOIN known ON NOT live AND kind = 0 AND " IS_KNOWN                   \
 	" WHERE listing = ?1"
 #define WAIT_LIVE   "2"
 #define COMPRESSING "4"
@@ -79,7 +79,7 @@ _Static_assert(S3ONCE_WAIT_LIVE == 2 && S3ONCE_WAIT_COMPRESSING == 4 && S3ONCE_W
 	"as the statements have it");
 static const char *const sql[STATEMENTS] = {
 	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
-	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	/* The live file of a family is the one that has its name, unless another one was written to
 	 * later (?2): these names may be a ring, see has_to_wait() in rotation.c. If none has its
 	 * name, the newest one is live, unless it has a number behind a dot, which rotation gives
@@ -128,7 +128,7 @@ static const char *const sql[STATEMENTS] = {
 };
 /* The columns of ENTRIES. */
 enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, LIVENESS, SUFFIX, ID, FAMILY };
-enum { REASON = FAMILY + 1, FORM, RESTED };
+enum { REASON = FAMILY + 1, FORM, RESTED, OWN };
 /* clang-format on */
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_WAITS == 3, "as the statements have it");
 _Static_assert(FAMILY_PLAIN == 0 && FAMILY_DATED == 1 && FAMILY_COUNTED == 2 && FAMILY_INDEXED == 3,
@@ -219,7 +219,7 @@ int rotation_table_add(
 	/* In the order of the columns: from listing to wait, and then from relative to suffix. */
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, judged.kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
-		entry->is_from_future, family.form, live, rested, judged.wait};
+		entry->is_from_future, entry->is_own, family.form, live, rested, judged.wait};
 	const char *const texts[] = {entry->relative, is_file ? "" : entry->problem.text,
 		text_string(&table->family), text_string(&table->bare),
 		is_file ? family.suffix : ""};
@@ -307,6 +307,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		.ino = (ino_t)sqlite3_column_int64(s, INO),
 		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
 		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
+		.is_own = sqlite3_column_int(s, OWN) != 0,
 		.wait = (enum s3once_wait)sqlite3_column_int(s, REASON),
 		.suffix = column_string(s, SUFFIX)};
 	ret->is_rotated = entry_is_file(ret) && sqlite3_column_int(s, LIVENESS) == FINISHED;
