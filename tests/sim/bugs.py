@@ -135,7 +135,7 @@ BUGS = {
         "strcmp(id, id)",
     ),
     "an-equal-log-is-a-copy": (  # of one that was uploaded on another day
-        "if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) || (family_moment_is_unique(file->moment) && file->moment == row->moment))"
+        "if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) || (has_same_moment && family_moment_is_unique(file->moment)))"
         " return true;",
         "if (row)\n\t\treturn true;",
     ),
@@ -144,8 +144,8 @@ BUGS = {
         "day = %lld, clock = %lld;",
     ),
     "a-copy-of-what-waits-is-another-log": (  # of a log that was emptied, and whose file could not be read
-        "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN &&",
-        "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN && family->rows[k].state != LOG_WAITS &&",
+        "const bool is_free = row->end && row->state != LOG_TAKEN;",
+        "const bool is_free = row->end && row->state != LOG_TAKEN && row->state != LOG_WAITS;",
     ),
     "removed-without-proof": (
         "done = check_object(worker, file, &mark.done, ret, ret_problem);",
@@ -217,8 +217,8 @@ BUGS = {
         '[ALL] = ENTRIES " AND NOT (live AND kind = 3) ORDER BY',
     ),
     "what-waits-has-every-log": (  # of a file that was emptied
-        "if (packed > 0 || known[i].is_there)",
-        "if (logs[i])",
+        "if (is_packed || known[i].is_there)",
+        "if (emptied[i])",
     ),
     "a-ring-has-a-live-log": (  # the one that has the family's name
         "memcmp(bytes[0], bytes[1], n) != 0;",
@@ -229,7 +229,7 @@ BUGS = {
         "if (options->rotated && !options->takes_written && file_is_being_written(fd) && fd < 0)",
     ),
     "a-new-time-is-a-new-log": (  # of a compressor that does not keep it
-        "return file->is_packed && !row->was_packed && file->has_own_time && file->moment == row->moment;",
+        "return is_newly_packed && file->has_own_time && has_same_moment;",
         "return found->bytes != row->end;",
     ),
     # Copies of marks
@@ -296,8 +296,8 @@ BUGS = {
         "if (!rc)",
     ),
     "a-piece-of-half-a-line": (
-        "if (r == 0 && ends_at_last_line(file) && content.size > from)",
-        "if (r == 0 && ends_at_last_line(file) && content.size > from && content.fd < 0)",
+        "if (r == 0 && grown_file_may_end_in_line(file) && content.size > from)",
+        "if (r == 0 && grown_file_may_end_in_line(file) && content.size > from && content.fd < 0)",
     ),
     "kept-output-goes-at-a-limit": (  # before it is in S3
         "if (exit == S3ONCE_EXIT_OK && !run->dry) spool_forget(run);",

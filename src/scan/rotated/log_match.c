@@ -1,64 +1,45 @@
-/* For growing logs: finds the log of each file of a family. (Other rotated logs are known by the id
- * of their content, see source_key.c. rotated_name.c finds the family of a name.)
+/* For growing logs: finds the log of each file of a family. growing_logs.c calls log_match() for
+ * one family after the other, and keeps the rows. (Other rotated logs are known by the id of their
+ * content, see source_key.c. rotated_name.c finds the family of a name.)
  *
- * Three rules are tried in turn. First, the log that this very file had in an earlier run, by its
- * inode and generation (struct file_identity), if the file still begins with that log's bytes.
- * Second, a log that was copied or compressed to the file, if the file's content begins with that
- * log's bytes. Third, a new log. Each rule is tried on all files before the next rule is tried on
- * any, so that two logs that begin alike stay two.
+ * A file has one of three logs. The first is the log that this very file had in an earlier run, by
+ * its inode and generation (struct file_identity), if the file still begins with that log's bytes.
+ * The second is a log that was copied or compressed to the file, if the file's content begins with
+ * that log's bytes. The third is a new log. Each of them is tried on all files before the next is
+ * tried on any, so that two logs that begin alike stay two.
  *
- * New bytes of a log are cut into pieces here as well: a piece of a live log ends where its last
- * line does. growing_logs.c calls log_match() for one family after the other, and keeps the rows.
- * Files are only read here. */
+ * log_growth.c measures a file, and cuts the new bytes of its log. Files are only read here. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "scan/open.h"
-#include "scan/rotated/growing_logs.h"
+#include "scan/rotated/log_growth.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES 65536
-/* A file system may count modification times in steps of two seconds. */
-#define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 /* If it is unknown whether a file is open for writing, it counts as being written for this long
  * after its last write: a program that copies or compresses a log pauses for less. */
 #define WRITING_NS ((int64_t)(60 * NS_PER_S))
 
-/* Whether the file has the family's own name, and so is the one that is renamed, copied and
- * emptied. Any other file may be a copy of it, even if it is live. */
-static bool has_family_name(const struct log_family *family, const struct grown_file *file)
-{
-	return strcmp(file->entry.relative, family->name.family) == 0;
-}
-
 /* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
- * may have set a sentence already. The family is unsure from then on, since this file may have any
- * log. Returns 0, or the error with a sentence if the scan cannot go on. */
+ * may have set a sentence already. The family is unsure from then on, since any of its logs may be
+ * in this file. Returns 0, or the error with a sentence if the scan cannot go on. */
 static int report_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
 	if (open_error_is_fatal(error, ret_problem))
 		return error;
 	family->is_unsure = true;
-	if (error == -ESTALE || error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
-		/* it was renamed, removed or emptied just now */
+	const bool was_renamed = error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
+	const bool has_changed = error == -ESTALE; /* it was emptied, for example */
+	if (was_renamed || has_changed) {
 		entry_let_wait(&file->entry, S3ONCE_WAIT_CHANGED);
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
 	return open_report_unread(error, &file->entry.problem, ret_problem);
-}
-
-/* Whether two times are in the same second. Compressing a file keeps its time, but not the fraction
- * of the second. */
-static bool is_same_second(int64_t a_ns, int64_t b_ns)
-{
-	return a_ns / (int64_t)NS_PER_S == b_ns / (int64_t)NS_PER_S;
 }
 
 /* Whether the file is to be uploaded, and is not known to have a log yet. */
@@ -73,157 +54,23 @@ bool log_row_is_of(const struct log_row *row, const struct grown_file *file)
 	       memcmp(file->identity.bytes, row->identity.bytes, row->identity.n) == 0;
 }
 
-/* Opens the file, whatever its name is now. Returns the descriptor or -errno. */
-static int open_file(const struct log_family *family, const struct grown_file *file,
-	struct file_state *ret_state)
-{
-	const struct scan_entry *entry = &file->entry;
-	return source_open_inode(
-		family->source, entry->relative, entry->dev, entry->ino, ret_state);
-}
-
-/* Sets *ret_end to the end of the last line that ends between the offsets from and to, or to from
- * if none does. Returns 0 or -errno. */
-static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
-{
-	char bytes[CHUNK_BYTES];
-	for (uint64_t at = to; at > from;) {
-		const size_t want = at - from < sizeof bytes ? (size_t)(at - from) : sizeof bytes;
-		at -= want;
-		const long n = read_at(fd, bytes, want, at);
-		if (n < 0)
-			return (int)n;
-		const char *end = memrchr(bytes, '\n', want);
-		if (end) {
-			*ret_end = at + (size_t)(end - bytes) + 1;
-			return 0;
-		}
-	}
-	*ret_end = from;
-	return 0;
-}
-
-/* Whether the log may go on in the middle of its last line: it is live, or is being written. */
-static bool ends_at_last_line(const struct grown_file *file)
-{
-	return file->is_live || file->is_being_written;
-}
-
-/* Sets *ret to whether the file still begins with the log that is in `row`, judging by the first
- * and the last bytes of that log. Returns 0 or -errno. */
-static int still_begins_with(const struct content *content, const struct log_row *row, bool *ret)
-{
-	char edges[CONTENT_ID_CHARS + 1];
-	const int r = content->size < row->end ? -ESTALE : content_edges(content, row->end, edges);
-	*ret = r == 0 && strcmp(edges, row->edges) == 0;
-	return r == -ESTALE ? 0 : r;
-}
-
-/* Measures the bytes behind the log in its own file, if the file still begins with it. */
-static int measure_grown(const struct content *content, const struct log_row *row,
-	struct content_prefix *prefix, struct content_measured *ret)
-{
-	const int r = still_begins_with(content, row, &prefix->is_there);
-	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret) : r;
-}
-
-/* Measures the part of the file that may be uploaded: all of it or, for a file that is being
- * written, its lines up to the end of the last whole one. If no line ends behind the first prefix,
- * such a file is measured up to the end of that prefix. `own` is the log that this very file had
- * before, whose bytes are the only prefix, or NULL. Sets has_rest of the file. Returns 0, or
- * -errno, and then the file may have a sentence. */
-static int measure_uploadable(const struct log_family *family, struct grown_file *file,
-	const struct log_row *own, struct content_prefix *prefixes, size_t n,
-	struct content_measured *ret)
-{
-	const struct scan_options *options = family->options;
-	const uint64_t from = n ? prefixes[0].bytes : 0;
-	struct file_state ignored;
-	const int fd = open_file(family, file, &ignored);
-	/* Lines written since match_by_identity() are left to the next run. */
-	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
-	int r = fd < 0 ? fd : 0;
-	if (r == 0 && ends_at_last_line(file) && content.size > from)
-		r = find_line_end(fd, from, content.size, &content.size);
-	file->has_rest = content.size < file->state.size;
-	/* The edges have to be those of the measured bytes, beside which they are kept. */
-	char edges[CONTENT_ID_CHARS + 1];
-	if (r == 0)
-		r = content_edges(&content, content.size, edges);
-	if (r == 0 && own && *own->edges)
-		r = measure_grown(&content, own, prefixes, ret);
-	else if (r == 0)
-		r = content_measure(&content, prefixes, n, ret, &file->entry.problem);
-	if (r == 0 && *ret->edges && strcmp(ret->edges, edges) != 0)
-		r = -ESTALE;
-	if (fd >= 0)
-		close(fd);
-	return r;
-}
-
-/* Gives the file this log, whose state becomes LOG_TAKEN. Sets is_whole if the log's only piece is
- * the file's whole content. Then the file is uploaded as it is, and not as a piece. For this its
- * time has to be that of the piece, since the template may use it in the key. */
-static void set_log(struct grown_file *file, struct log_row *row)
-{
-	file->row = row;
-	file->is_whole = !file->is_live && !file->has_rest && row->n_pieces == 1 &&
-			 is_same_second(file->state.mtime_ns, row->pieces[0].mtime_ns);
-	row->state = LOG_TAKEN;
-}
-
-/* Updates the columns about the file's name, which is_copy() uses. */
-static void note_name(
-	const struct log_family *family, const struct grown_file *file, struct log_row *row)
-{
-	const bool is_live = has_family_name(family, file);
-	if (row->was_live == is_live && row->moment == file->moment)
-		return;
-	row->was_live = is_live;
-	row->moment = file->moment;
-	row->change = LOG_CHANGED;
-}
-
-/* Makes the log in `row` the log of the file, which was measured and begins with the log's bytes.
- * The log grows: the bytes of the file behind its end become its next piece. A log that is empty
- * has one empty piece. The row then describes the present file. Returns 0 or -ENOMEM. */
-static int extend_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
-	const struct content_measured *found)
-{
-	if (found->bytes > row->end || !row->n_pieces) {
-		struct log_piece piece = {
-			.start = row->end, .end = found->bytes, .mtime_ns = file->state.mtime_ns};
-		memcpy(piece.id, found->rest, sizeof piece.id); /* of the bytes behind the log */
-		if (log_row_add_piece(row, &piece))
-			return -ENOMEM;
-		row->end = found->bytes;
-		memcpy(row->until, found->id, sizeof row->until); /* of all bytes */
-	}
-	/* is_unchanged() must not rely on size and time of a file that was written a moment ago.
-	 * The beginning of a line that was left out becomes a piece once the file is finished. */
-	const bool is_settled = !file->has_rest && !file->is_being_written &&
-				file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
-	row->identity = file->identity;
-	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
-	row->file_mtime_ns = file->state.mtime_ns;
-	row->was_packed = file->is_packed;
-	memcpy(row->edges, found->edges, sizeof row->edges);
-	row->sha256 = found->sha256;
-	note_name(family, file, row);
-	row->change = LOG_CHANGED;
-	set_log(file, row);
-	return 0;
-}
-
 /* Whether all of the file was compared with this log, and the file has not changed since. */
 static bool is_unchanged(const struct grown_file *file, const struct log_row *row)
 {
 	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size;
 }
 
-/* Finds out whether the file still begins with the log that it had in an earlier run, and takes
- * this log if it does. `row` is this log: it has the identity of the file. If the file begins with
- * something else, the log becomes LOG_TRUNCATED. Returns 0 or -errno. */
+/* Finds the log that this very file had in an earlier run. Returns NULL if there is none. */
+static struct log_row *find_own_log(const struct log_family *family, const struct grown_file *file)
+{
+	for (size_t k = 0; k < family->n_rows; k++)
+		if (log_row_is_of(&family->rows[k], file))
+			return &family->rows[k];
+	return NULL;
+}
+
+/* Finds out whether the file still begins with its own log of an earlier run, which is in `row`,
+ * and takes this log if it does. If not, the log becomes LOG_TRUNCATED. Returns 0 or -errno. */
 static int match_own(struct log_family *family, struct grown_file *file, struct log_row *row)
 {
 	struct content_prefix known = {.bytes = row->end, .id = row->until};
@@ -237,18 +84,18 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	if (file->entry.kind == SCAN_WAITS)
 		return 0;
 	if (is_unchanged(file, row)) {
-		note_name(family, file, row);
-		set_log(file, row);
+		log_row_note_name(family, file, row);
+		grown_file_take_log(file, row);
 		return 0;
 	}
-	const int r = measure_uploadable(family, file, row, &known, 1, &found);
+	const int r = grown_file_measure(family, file, row, &known, 1, &found);
 	if (r < 0)
 		return r;
 	if (known.is_there)
-		return extend_log(family, file, row, &found);
+		return log_row_extend(family, file, row, &found);
 	row->state = LOG_TRUNCATED;
-	/* If the file was emptied after it was listed, the folders may have a copy of it that was
-	 * made after they were listed. */
+	/* A file that was emptied after the listing may have been copied after it, too. The listing
+	 * lacks that copy. */
 	family->is_unsure |= file->state.size < file->entry.size;
 	return 0;
 }
@@ -262,53 +109,67 @@ static bool may_be_written(int fd, const struct grown_file *file)
 	       (lease == LEASE_UNKNOWN && file->state.mtime_ns > clock_wall_ns() - WRITING_NS);
 }
 
-/* Finds the identity of the file, and matches the file with the log that had this identity, if
- * there is one. An unchanged file is not read. A file whose log cannot be determined becomes a
- * PROBLEM. Returns 0 or -errno. */
+/* Makes the file a PROBLEM if its logs cannot be followed: it has no identity, or its log belongs
+ * to another family. `own` is its log of an earlier run, or NULL. */
+static void refuse_unknown(
+	const struct log_family *family, struct grown_file *file, const struct log_row *own)
+{
+	struct scan_entry *entry = &file->entry;
+	if (own || entry->kind != SCAN_FILE)
+		return;
+	if (!file->identity.n)
+		problem_set(&entry->problem,
+			"is on a file system without lasting file handles, by which --live knows "
+			"a log that grew; run without this option");
+	else if (!log_rows_are_elsewhere(family->options->log_rows, &family->name, &file->identity,
+			 &entry->problem))
+		return;
+	entry->kind = SCAN_PROBLEM;
+}
+
+/* Sets the fields of the open file that the rules need, beside its identity. `own` is its log of an
+ * earlier run, or NULL. An unchanged file is not read. Returns 0 or -errno. */
+static int inspect_file(
+	const struct log_family *family, struct grown_file *file, int fd, const struct log_row *own)
+{
+	const bool has_to_be_read =
+		file->entry.kind == SCAN_FILE && !(own && is_unchanged(file, own));
+	const int packed = has_to_be_read ? content_seems_compressed(fd) : 0;
+	const int64_t made_ns = file_made_ns(fd);
+	file->has_own_time = made_ns && file->state.mtime_ns >= made_ns;
+	file->is_packed = packed == 1;
+	file->is_being_written =
+		!packed && family->options->takes_written && may_be_written(fd, file);
+	return packed < 0 ? packed : 0;
+}
+
+/* Finds the identity of the file, and matches the file with its own log of an earlier run, if it
+ * had one. Returns 0 or -errno. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
 	if (!entry_is_file(&file->entry)) { /* for example a PROBLEM, which may have any log */
 		family->is_unsure = true;
 		return 0;
 	}
-	const int fd = open_file(family, file, &file->state);
+	const int fd = grown_file_open(family, file, &file->state);
 	if (fd < 0)
 		return fd;
-	const bool has_identity = file_identity_of(fd, &file->identity) == 0;
-	struct log_row *own = NULL; /* the log that this file had in an earlier run */
-	for (size_t k = 0; k < family->n_rows && !own; k++)
-		if (log_row_is_of(&family->rows[k], file)) /* false without an identity */
-			own = &family->rows[k];
-	int packed = 0; /* 1 if the file begins as a compressed one does; or the error of reading */
-	if (has_identity && !own && file->entry.kind == SCAN_FILE &&
-		log_rows_are_elsewhere(family->options->log_rows, &family->name, &file->identity,
-			&file->entry.problem))
-		file->entry.kind = SCAN_PROBLEM;
-	if (file->entry.kind == SCAN_FILE && !(own && is_unchanged(file, own)))
-		packed = content_seems_compressed(fd);
-	const bool is_being_written = family->options->takes_written && may_be_written(fd, file);
-	const int64_t made_ns = file_made_ns(fd);
+	if (file_identity_of(fd, &file->identity) < 0)
+		family->is_unsure = true; /* any log may be in this file */
+	struct log_row *own = find_own_log(family, file);
+	refuse_unknown(family, file, own);
+	const int r = inspect_file(family, file, fd, own);
 	close(fd);
-	file->has_own_time = made_ns && file->state.mtime_ns >= made_ns;
-	file->is_packed = packed == 1;
-	file->is_being_written = is_being_written && !packed;
-	family->is_unsure |= !has_identity; /* it may have any log */
-	if (!has_identity && file->entry.kind == SCAN_FILE) {
-		file->entry.kind = SCAN_PROBLEM;
-		problem_set(&file->entry.problem,
-			"is on a file system without lasting file handles, by which --live knows "
-			"a log that grew; run without this option");
-	}
-	/* The file cannot be read now, so its log waits for it. */
-	if (packed < 0) {
+	if (r < 0) {
+		/* The log may be in this file, which cannot be read now. */
 		if (own && own->state != LOG_TAKEN)
 			own->state = LOG_WAITS;
-		return packed;
+		return r;
 	}
-	/* A rotated file has to wait if it has changed since the listing. */
-	if (file->entry.kind == SCAN_FILE && !file->is_live &&
-		(file->state.size != file->entry.size ||
-			file->state.mtime_ns != file->entry.mtime_ns))
+	const bool has_changed = file->state.size != file->entry.size ||
+				 file->state.mtime_ns != file->entry.mtime_ns;
+	/* A rotated file that has changed since the listing is not finished. */
+	if (file->entry.kind == SCAN_FILE && !file->is_live && has_changed)
 		entry_let_wait(&file->entry, S3ONCE_WAIT_CHANGED);
 	return own ? match_own(family, file, own) : 0;
 }
@@ -318,24 +179,26 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
-	/* A log whose file was emptied, or had the family's name when it was last seen, has to be
-	 * in another file now. */
+	const bool has_same_moment = file->moment == row->moment;
+	const bool has_more_bytes = found->bytes != row->end;
+	/* The log's own file was emptied, or was the live file when it was last seen. No log stays
+	 * there, so it has to be in another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
 	/* A rotated log may get more lines, and then be compressed, but the date in its name stays.
 	 * A plain file that is longer than the log, and is not the log's own file, is taken for
 	 * another log. */
-	if (found->bytes != row->end)
-		return file->is_packed && file->moment == row->moment;
+	if (has_more_bytes)
+		return file->is_packed && has_same_moment;
 	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
 	 * the kubelet does it, the date and time in the name. */
 	if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) ||
-		(family_moment_is_unique(file->moment) && file->moment == row->moment))
+		(has_same_moment && family_moment_is_unique(file->moment)))
 		return true;
 	/* Docker keeps neither. But then the time is that of the compression, which has nothing to
 	 * do with the log, and the plain file is gone. */
-	return file->is_packed && !row->was_packed && file->has_own_time &&
-	       file->moment == row->moment;
+	const bool is_newly_packed = file->is_packed && !row->was_packed;
+	return is_newly_packed && file->has_own_time && has_same_moment;
 }
 
 /* Whether the file may be this log, compressed by logrotate: that gives it the time at which the
@@ -360,20 +223,20 @@ typedef bool has_log(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found);
 
 /* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
- * rising order of their ends. Sets *ret to the longest of them that the file begins with, and of
- * which `has` says so, or to NULL. *ret_found is the file as it was measured beside this log.
+ * rising order of their ends. Sets *ret to the longest of them that the file begins with, and for
+ * which `has` returns true, or to NULL. *ret_found is the file as it was measured beside this log.
  * `known` has room for n. Returns 0 or -errno. */
 static int find_copied_log(const struct log_family *family, struct grown_file *file,
 	struct log_row **logs, struct content_prefix *known, size_t n, has_log *has,
 	struct log_row **ret, struct content_measured *ret_found)
 {
-	/* If the file begins with a log, but does not have it, the file is measured again without
-	 * this log and those behind it: found.rest has to be that of the log that is chosen. */
+	/* Each turn drops the longest log that is left, since the file does not have it, and
+	 * measures the file again: found.rest has to be that of the log that is chosen. */
 	for (; n; n--) {
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
 				.bytes = logs[k]->end, .id = logs[k]->until};
-		const int r = measure_uploadable(family, file, NULL, known, n, ret_found);
+		const int r = grown_file_measure(family, file, NULL, known, n, ret_found);
 		if (r < 0)
 			return r;
 		while (n && !known[n - 1].is_there)
@@ -397,7 +260,9 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 	if (r < 0 || !row)
 		return r;
 	/* Another file may have this log: one that waits, was not found or could not be read. */
-	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE)) {
+	const bool may_be_elsewhere =
+		row->state == LOG_WAITS || (row->state == LOG_LOOSE && family->is_unsure);
+	if (may_be_elsewhere) {
 		entry_let_wait(&file->entry, S3ONCE_WAIT_FAMILY);
 		return -ESTALE;
 	}
@@ -408,45 +273,50 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 			"the two is lost, whoever uploads the copy; logrotate's create loses "
 			"nothing",
 			quote(family->name.family).text, quote(file->relative).text);
-	return extend_log(family, file, row, &found);
+	return log_row_extend(family, file, row, &found);
 }
 
 /* Finds the log that was copied or compressed to the file, among those that `may_be` accepts (NULL:
- * all). Only files that are to be uploaded, have no log yet and do not have the family's own name
- * are examined. Returns as match_copy(). */
+ * all). Only files that are to be uploaded and have no log yet are examined. The file with the
+ * family's own name is not: it is the one that is copied. Returns as match_copy(). */
 static int match_content(struct log_family *family, struct grown_file *file,
 	bool (*may_be)(const struct grown_file *file, const struct log_row *row), has_log *has)
 {
 	size_t n = 0;
-	if (!lacks_log(file) || has_family_name(family, file))
+	if (!lacks_log(file) || grown_file_has_family_name(family, file))
 		return 0;
 	/* calloc() may return NULL for no elements, which is no lack of memory. */
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
 	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
-	for (size_t k = 0; logs && k < family->n_rows; k++)
-		if (family->rows[k].end && family->rows[k].state != LOG_TAKEN &&
-			(!may_be || may_be(file, &family->rows[k])))
-			logs[n++] = &family->rows[k];
+	for (size_t k = 0; logs && k < family->n_rows; k++) {
+		struct log_row *row = &family->rows[k];
+		/* Every file begins with a log of no bytes. */
+		const bool is_free = row->end && row->state != LOG_TAKEN;
+		if (is_free && (!may_be || may_be(file, row)))
+			logs[n++] = row;
+	}
 	const int r = logs && known ? match_copy(family, file, logs, known, n, has) : -ENOMEM;
 	free(known);
 	free(logs);
 	return r;
 }
 
+/* Looks for a copy by its content and its time or date. */
 static int match_by_content(struct log_family *family, struct grown_file *file)
 {
 	return match_content(family, file, NULL, is_copy);
 }
 
-/* Of the logs that are left. So a file of the same time, if there is one, has its log already. */
+/* Looks for a log that logrotate compressed, whose file has an earlier time. By now, a file with
+ * the time of the log itself has taken it. */
 static int match_compressed(struct log_family *family, struct grown_file *file)
 {
 	return match_content(family, file, may_be_compressed, is_equal);
 }
 
-/* Sets *ret to whether its first bytes already show that the live file begins with its own log, if
- * it has one, but not with this content. Almost all logs differ in their first bytes. Returns 0 or
- * -errno. */
+/* Sets *ret to whether the first bytes of the live file rule out a copy: the file begins with its
+ * own log, if it has one, but not with this content. Almost all logs differ in their first bytes.
+ * Returns 0 or -errno. */
 static int begins_otherwise(const struct content *in_live, const struct grown_file *live,
 	const struct content_measured *content, bool *ret)
 {
@@ -455,11 +325,51 @@ static int begins_otherwise(const struct content *in_live, const struct grown_fi
 	*ret = false;
 	if (live->is_packed) /* its first bytes are not those of its content */
 		return 0;
-	int r = live->row ? still_begins_with(in_live, live->row, &has_own) : 0;
+	int r = live->row ? log_still_begins(in_live, live->row, &has_own) : 0;
 	if (r == 0 && has_own)
 		r = content_first(in_live, content->bytes, first);
 	*ret = r == 0 && has_own && strcmp(first, content->first) != 0;
-	return r == -ESTALE ? 0 : r;
+	return r == -ESTALE ? 0 : r; /* the live file is shorter: it was emptied */
+}
+
+/* Finds out by reading all of the live file, if need be, whether a file with this content may be a
+ * copy of it: see may_be_copy(). Returns 0 or -errno. */
+static int compare_with_live(const struct content *in_live, const struct grown_file *live,
+	const struct content_measured *content, struct problem *ret_problem, bool *ret)
+{
+	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
+	bool is_no_copy;
+	int r = begins_otherwise(in_live, live, content, &is_no_copy);
+	if (r < 0 || is_no_copy)
+		return r;
+	struct content_measured ignored;
+	if (!live->row) {
+		struct content_prefix known = whole;
+		r = content_measure(in_live, &known, 1, &ignored, ret_problem);
+		*ret = r == 0 && known.is_there;
+		return r;
+	}
+	/* content_measure() takes the shorter prefix first. */
+	const size_t own = live->row->end > content->bytes, copy = !own;
+	struct content_prefix known[2];
+	known[copy] = whole;
+	known[own] = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
+	r = content_measure(in_live, known, 2, &ignored, ret_problem);
+	const bool begins_with_copy = known[copy].is_there, was_emptied = !known[own].is_there;
+	*ret = r == 0 && (begins_with_copy || was_emptied);
+	return r;
+}
+
+/* Finds the live file, if it has a log or will get one. */
+static const struct grown_file *find_live(const struct log_family *family)
+{
+	for (size_t i = 0; i < family->n_files; i++) {
+		const struct grown_file *file = &family->files[i];
+		if (file->is_live && grown_file_has_family_name(family, file) &&
+			(file->row || lacks_log(file)))
+			return file;
+	}
+	return NULL;
 }
 
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
@@ -468,41 +378,25 @@ static int begins_otherwise(const struct content *in_live, const struct grown_fi
  * file.
  *
  * The file may be a copy in two cases. Either the live file begins with all of it. Or the live file
- * no longer begins with its own log, and so was emptied a moment ago. One reading of the live file
- * shows both. A file that was last written before the live file was made is no copy of it. Returns
- * 0 or -errno. */
+ * no longer begins with its own log, and so was emptied a moment ago. A file that was last written
+ * before the live file was made is no copy of it. Returns 0 or -errno. */
 static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const struct content_measured *content, bool *ret)
 {
 	const struct scan_options *options = family->options;
-	const struct grown_file *live = NULL; /* the live file, if it has a log or will get one */
-	for (size_t i = 0; i < family->n_files && !live; i++)
-		if (family->files[i].is_live && has_family_name(family, &family->files[i]) &&
-			(family->files[i].row || lacks_log(&family->files[i])))
-			live = &family->files[i];
+	const struct grown_file *live = find_live(family);
 	*ret = false;
 	if (!live || live == file || !content->bytes || options->takes_written)
 		return 0;
-	/* known[copy] is the whole file. known[own] is the live file's log if it has one, and
-	 * otherwise also the whole file. content_measure() takes the shorter prefix first. */
-	const size_t own = (live->row && live->row->end > content->bytes), copy = !own;
-	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
-	struct content_prefix known[2] = {whole, whole};
-	if (live->row)
-		known[own] =
-			(struct content_prefix){.bytes = live->row->end, .id = live->row->until};
 	struct file_state now = {0};
-	const int fd = open_file(family, live, &now);
+	const int fd = grown_file_open(family, live, &now);
 	if (fd < 0)
 		return fd;
 	const struct content in_live = {fd, now.size, options->is_over, options->is_over_arg};
-	struct content_measured found;
-	bool is_no_copy = file->state.mtime_ns < file_made_ns(fd);
-	int r = is_no_copy ? 0 : begins_otherwise(&in_live, live, content, &is_no_copy);
-	if (r == 0 && !is_no_copy) {
-		r = content_measure(&in_live, known, 2, &found, &file->entry.problem);
-		*ret = r == 0 && (known[copy].is_there || (live->row && !known[own].is_there));
-	}
+	const bool is_older = file->state.mtime_ns < file_made_ns(fd);
+	const int r =
+		is_older ? 0
+			 : compare_with_live(&in_live, live, content, &file->entry.problem, ret);
 	close(fd);
 	return r;
 }
@@ -512,11 +406,12 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
  * time is compared as well, since the logs of two days may have the same content. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
-	if (has_family_name(family, file))
+	if (grown_file_has_family_name(family, file))
 		return NULL;
 	for (size_t k = 0; k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
-		if (row->state == LOG_TAKEN && !row->was_live && row->end && *row->until &&
+		const bool is_rotated = row->state == LOG_TAKEN && !row->was_live;
+		if (is_rotated && row->end && *row->until &&
 			strcmp(file->entry.content_id, row->until) == 0 &&
 			is_same_second(file->state.mtime_ns, row->file_mtime_ns))
 			return row;
@@ -530,7 +425,7 @@ static int first_bytes_id(const struct log_family *family, const struct grown_fi
 	char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	struct file_state ignored;
-	const int fd = open_file(family, file, &ignored);
+	const int fd = grown_file_open(family, file, &ignored);
 	const struct content content = {.fd = fd, .size = file->state.size};
 	const int r = fd < 0 ? fd : content_first(&content, content.size, ret_id);
 	if (fd >= 0)
@@ -538,101 +433,124 @@ static int first_bytes_id(const struct log_family *family, const struct grown_fi
 	return r;
 }
 
-/* Begins a new log with the file. The file is left to a later run if it may be a copy of the live
- * file, or if it is itself live and has no whole line yet or is compressed. Returns 0 or -errno. */
+/* Returns the reason for which a later run begins the log of this file, or S3ONCE_WAIT_NONE.
+ * `found` is the part of the file that may be uploaded. */
+static enum s3once_wait reason_to_wait(
+	const struct grown_file *file, const struct content_measured *found, bool is_copy_of_live)
+{
+	const bool has_no_line = grown_file_may_end_in_line(file) && !found->bytes;
+	if (is_copy_of_live)
+		return S3ONCE_WAIT_COPY;
+	if (file->is_live && file->is_packed) /* no log: lines are not appended to such a file */
+		return S3ONCE_WAIT_LIVE;
+	return has_no_line ? S3ONCE_WAIT_NO_LINE : S3ONCE_WAIT_NONE;
+}
+
+/* Begins a new log with the file, or lets it wait. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	const bool must_be_read = ends_at_last_line(file) || file->is_packed;
+	/* The scan has made the content id of a rotated file, all of which is new. So only the
+	 * first bytes of such a file are read here, unless it is compressed. */
+	const bool has_to_be_read = grown_file_may_end_in_line(file) || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live = false;
-	/* Of a rotated file that is not compressed only the first bytes are read here: the id of
-	 * its content is known, and all of it is new. */
 	memcpy(found.id, file->entry.content_id, sizeof found.id);
 	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
-	int r = must_be_read ? measure_uploadable(family, file, NULL, NULL, 0, &found)
-			     : first_bytes_id(family, file, found.first);
+	int r = has_to_be_read ? grown_file_measure(family, file, NULL, NULL, 0, &found)
+			       : first_bytes_id(family, file, found.first);
 	if (r == 0)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)
 		return r;
-	/* A file that is being written may have no whole line yet. A live file that is compressed
-	 * is no log. */
-	if (is_copy_of_live || (ends_at_last_line(file) && !found.bytes) ||
-		(file->is_live && file->is_packed)) {
-		entry_let_wait(&file->entry, is_copy_of_live   ? S3ONCE_WAIT_COPY
-					     : file->is_packed ? S3ONCE_WAIT_LIVE
-							       : S3ONCE_WAIT_NO_LINE);
+	const enum s3once_wait why = reason_to_wait(file, &found, is_copy_of_live);
+	if (why != S3ONCE_WAIT_NONE) {
+		entry_let_wait(&file->entry, why);
 		return 0;
 	}
 	struct log_row *row = &family->rows[family->n_rows++]; /* load_rows() has made the room */
 	*row = (struct log_row){0};
-	return extend_log(family, file, row, &found);
+	return log_row_extend(family, file, row, &found);
+}
+
+/* Finds out which of n prefixes the file begins with. Returns 1 if the file is compressed: it is
+ * not read then, since it may not be whole yet. Otherwise 0 or -errno. */
+static int measure_waiting(const struct log_family *family, struct grown_file *file,
+	struct content_prefix *known, size_t n)
+{
+	const struct scan_options *options = family->options;
+	const uint64_t max_bytes = known[n - 1].bytes; /* they are in rising order */
+	struct content_measured ignored;
+	struct file_state now = {0};
+	const int fd = grown_file_open(family, file, &now);
+	if (fd < 0)
+		return fd;
+	const struct content content = {fd, now.size < max_bytes ? now.size : max_bytes,
+		options->is_over, options->is_over_arg};
+	const int packed = content_seems_compressed(fd);
+	const int r = packed ? packed
+			     : content_measure(&content, known, n, &ignored, &file->entry.problem);
+	close(fd);
+	return r;
 }
 
 /* If this file has to wait, finds the logs of emptied files that may be in it: those whose bytes it
- * begins with, or all of them if it is compressed, since it may not be whole yet. These become
- * LOG_WAITS. A copy of any other log would be whole, since a log is emptied after it was copied.
- * Returns 0 or -errno. */
+ * begins with, or all of them if it is compressed. These become LOG_WAITS. A copy of any other log
+ * would be whole, since a log is emptied after it was copied. Returns 0 or -errno. */
 static int match_waiting(struct log_family *family, struct grown_file *file)
 {
 	if (file->entry.kind != SCAN_WAITS)
 		return 0;
 	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
-	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
+	struct log_row **emptied = calloc(family->n_rows + 1, sizeof(struct log_row *));
 	size_t n = 0;
-	int r = known && logs ? 0 : -ENOMEM, packed = 0;
-	for (size_t k = 0; r == 0 && k < family->n_rows; k++)
-		if (family->rows[k].state == LOG_TRUNCATED) {
-			known[n] = (struct content_prefix){
-				.bytes = family->rows[k].end, .id = family->rows[k].until};
-			logs[n++] = &family->rows[k];
-		}
-	if (n) {
-		const struct scan_options *options = family->options;
-		struct content_measured found;
-		struct file_state now = {0};
-		const int fd = open_file(family, file, &now);
-		r = packed = fd < 0 ? fd : content_seems_compressed(fd);
-		const uint64_t max_bytes = known[n - 1].bytes;
-		const struct content content = {fd, now.size < max_bytes ? now.size : max_bytes,
-			options->is_over, options->is_over_arg};
-		if (r == 0)
-			r = content_measure(&content, known, n, &found, &file->entry.problem);
-		if (fd >= 0)
-			close(fd);
+	for (size_t k = 0; known && emptied && k < family->n_rows; k++) {
+		struct log_row *row = &family->rows[k];
+		if (row->state != LOG_TRUNCATED)
+			continue;
+		known[n] = (struct content_prefix){.bytes = row->end, .id = row->until};
+		emptied[n++] = row;
 	}
+	int r = known && emptied ? 0 : -ENOMEM;
+	if (n)
+		r = measure_waiting(family, file, known, n);
+	const bool is_packed = r > 0;
 	for (size_t i = 0; i < n; i++)
-		if (packed > 0 || known[i].is_there)
-			logs[i]->state = LOG_WAITS;
+		if (is_packed || known[i].is_there)
+			emptied[i]->state = LOG_WAITS;
 	free(known);
-	free(logs);
+	free(emptied);
 	return r < 0 ? r : 0;
 }
 
-/* If a file has no log yet, finds the log of another file with the same content, or begins a new
- * log.
+/* Whether the row of the log that this file had before it was emptied has to stay for now.
  *
  * logrotate's copytruncate copies a log and then empties the file, which goes on with a new log.
  * The old log is then in the copy. If the copy has to wait itself, was missed or could not be read,
- * the row of the old log is still needed to recognise the copy. The database keeps one row for each
- * file, so a new log would replace that row. Therefore the file waits meanwhile.
- * Returns 0 or -errno. */
+ * a later run recognises it by the row of the old log. */
+static bool needs_old_row(const struct log_family *family, const struct grown_file *file)
+{
+	for (size_t k = 0; k < family->n_rows; k++) {
+		const struct log_row *row = &family->rows[k];
+		const bool is_needed = row->state == LOG_WAITS ||
+				       (row->state == LOG_TRUNCATED && family->is_unsure);
+		if (is_needed && log_row_is_of(row, file))
+			return true;
+	}
+	return false;
+}
+
+/* If a file has no log yet, finds the log of another file with the same content, or begins a new
+ * log. Returns 0 or -errno. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!lacks_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	bool is_needed = false; /* the row of the log that the file had before */
-	for (size_t k = 0; k < family->n_rows; k++) {
-		const enum log_state state = family->rows[k].state;
-		is_needed |=
-			(state == LOG_WAITS || (state == LOG_TRUNCATED && family->is_unsure)) &&
-			log_row_is_of(&family->rows[k], file);
-	}
-	if (is_needed)
+	/* The database keeps one row for each file, so a new log would replace the old row. */
+	if (needs_old_row(family, file))
 		entry_let_wait(&file->entry, S3ONCE_WAIT_FAMILY);
 	else if (same)
-		set_log(file, same);
+		grown_file_take_log(file, same);
 	else
 		return begin_log(family, file);
 	return 0;
@@ -641,7 +559,12 @@ static int match_new(struct log_family *family, struct grown_file *file)
 int log_match(struct log_family *family, struct problem *ret_problem)
 {
 	static int (*const passes[])(struct log_family *, struct grown_file *) = {
-		match_by_identity, match_by_content, match_compressed, match_waiting, match_new};
+		match_by_identity, /* first, since no other file can have that log then */
+		match_by_content,  /* copies that are certain by their time or date */
+		match_compressed,  /* those of logrotate, which are less certain */
+		match_waiting,     /* logs that may be in files that wait */
+		match_new,         /* last, since a new log may replace the row of an old one */
+	};
 	for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
 		for (size_t i = 0; i < family->n_files; i++) {
 			struct grown_file *file = &family->files[i];
