@@ -127,8 +127,8 @@ BUGS = {
         "int body_check_unchanged(int fd, const struct file_state *state)\n{\n\tif (fd >= 0)\n\t\treturn 0;",
     ),
     "listed-once": (  # a log that is renamed while its folder is listed is missed
-        "if (r > 0 && n == 0)\n\t\t\treturn 0;",
-        "if (n >= 0)\n\t\t\treturn 0;",
+        "if (is_same && n_read == 0)\n\t\t\treturn 0;",
+        "if (n_read >= 0)\n\t\t\treturn 0;",
     ),
     "piece-is-not-compared": (  # what is copied of a log that grows may be another log's
         "strcmp(id, found->content_id)",
@@ -221,8 +221,8 @@ BUGS = {
         "if (emptied[i])",
     ),
     "a-ring-has-a-live-log": (  # the one that has the family's name
-        "memcmp(bytes[0], bytes[1], n) != 0;",
-        "memcmp(bytes[0], bytes[1], n) == 0;",
+        "const bool begin_alike = memcmp(own.bytes, next.bytes, n) == 0;",
+        "const bool begin_alike = memcmp(own.bytes, next.bytes, n) != 0;",
     ),
     "an-open-file-is-finished": (  # of a ring
         "if (options->rotated && !options->takes_written && file_is_being_written(fd))",

@@ -12,6 +12,30 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Sets the sentence for a piece whose copy failed with this error. `why` is the sentence of the
+ * reading, or "". Other errors stay without a sentence. */
+static void explain_failed_copy(const struct scan_entry *found, int error, bool was_made,
+	const struct problem *why, struct problem *ret_problem)
+{
+	/* Whether the folder of the copy is to blame: no file can be created in it, or it is full.
+	 * If the process is out of descriptors, no folder helps. */
+	const bool is_of_folder = was_made ? error == -ENOSPC || error == -EDQUOT || error == -EFBIG
+					   : error != -EMFILE && error != -ENFILE;
+	if (error == -ESTALE)
+		problem_set(ret_problem,
+			"no longer contains the %llu bytes from byte %llu on that were to be "
+			"uploaded; the next run takes what is there then",
+			(unsigned long long)found->size, (unsigned long long)found->offset);
+	else if (*why->text)
+		*ret_problem = *why;
+	else if (is_of_folder)
+		problem_set(ret_problem,
+			"no copy of %llu bytes of it could be made in %s (%s); name another folder "
+			"in SQLITE_TMPDIR, which has room and lets this user write",
+			(unsigned long long)found->size, quote(temporary_folder()).text,
+			strerror(-error));
+}
+
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem)
 {
@@ -28,30 +52,14 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		.from = found->offset, .to = found->offset + found->size, .copy_fd = copy_fd};
 	int r = copy_fd < 0 ? copy_fd : content_copy(&content, &range, id, &why);
 	close(fd);
+	/* The file may have been emptied and written anew since the piece was cut. */
 	if (r == 0 && strcmp(id, found->content_id) != 0)
 		r = -ESTALE;
 	if (r == 0)
 		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
-	/* Whether the error is due to this folder, because no file can be created in it or it is
-	 * full. Then a copy may be possible in another one. If the process is out of descriptors,
-	 * no folder helps. */
-	const bool is_of_folder = copy_fd < 0 ? (r != -EMFILE && r != -ENFILE)
-					      : (r == -ENOSPC || r == -EDQUOT || r == -EFBIG);
-	if (r == -ESTALE)
-		problem_set(ret_problem,
-			"no longer contains the %llu bytes from byte %llu on that were to be "
-			"uploaded; the next run takes what is there then",
-			(unsigned long long)found->size, (unsigned long long)found->offset);
-	else if (*why.text)
-		*ret_problem = why;
-	else if (is_of_folder)
-		problem_set(ret_problem,
-			"no copy of %llu bytes of it could be made in %s (%s); name another folder "
-			"in SQLITE_TMPDIR, which has room and lets this user write",
-			(unsigned long long)found->size, quote(temporary_folder()).text,
-			strerror(-r));
+	explain_failed_copy(found, r, copy_fd >= 0, &why, ret_problem);
 	if (copy_fd >= 0)
 		close(copy_fd);
 	return r;
@@ -87,27 +95,36 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 	return rows ? 0 : scan_no_memory(ret_problem);
 }
 
-/* Updates the days on which the file of this log was there, and finds out whether the log is lost.
- * It is lost if its file was missing for MISSING_DAYS. It is also lost if its file was emptied and
- * no other file has the log, unless a file of the family may have it that was missed, could not be
+/* Reports that a live log is lost, unless the family has a notice already. `is_emptied`: its file
+ * was emptied; otherwise the file is gone. */
+static void notice_loss(struct log_family *family, const struct log_row *row, bool is_emptied)
+{
+	if (*family->notice.text)
+		return;
+	problem_set(&family->notice,
+		is_emptied ? "%s was emptied after %llu bytes of it were taken, and no "
+			     "file here is known as their copy; a copy that was made "
+			     "before the last of them were written, or in another folder "
+			     "(logrotate's olddir), is uploaded as a whole"
+			   : "%s is gone since %llu bytes of it were taken, and no file "
+			     "here is known to have them; if it was moved to another "
+			     "folder (logrotate's olddir), it is uploaded there as a whole",
+		quote(family->name.family).text, (unsigned long long)row->end);
+}
+
+/* Updates the days on which the file of this log was there, and drops the row of a log that is
+ * lost, in two cases. Either its file was missing for MISSING_DAYS. Or its file was emptied and no
+ * other file has the log, unless a file of the family may have it that was missed, could not be
  * judged or has to wait. If the row of an emptied log stayed, new lines equal to its first lines
- * would be taken for the old ones. A notice reports the loss of a live log. */
+ * would be taken for the old ones. */
 static void update_days(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_emptied = row->state == LOG_TRUNCATED && !family->is_unsure;
 	const bool is_missing =
 		row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
-	if ((is_emptied || is_missing) && row->was_live && !*family->notice.text)
-		problem_set(&family->notice,
-			is_emptied ? "%s was emptied after %llu bytes of it were taken, and no "
-				     "file here is known as their copy; a copy that was made "
-				     "before the last of them were written, or in another folder "
-				     "(logrotate's olddir), is uploaded as a whole"
-				   : "%s is gone since %llu bytes of it were taken, and no file "
-				     "here is known to have them; if it was moved to another "
-				     "folder (logrotate's olddir), it is uploaded there as a whole",
-			quote(family->name.family).text, (unsigned long long)row->end);
 	if (is_emptied || is_missing) {
+		if (row->was_live)
+			notice_loss(family, row, is_emptied);
 		row->change = LOG_LOST;
 	} else if (row->state == LOG_TAKEN && (row->seen != today || row->missing)) {
 		row->seen = today;
@@ -130,9 +147,9 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 		update_days(family, &family->rows[k], log_rows_today(rows));
 		has_changes |= family->rows[k].change != LOG_UNCHANGED;
 	}
-	return has_changes ? log_rows_keep(
-				     rows, &family->name, family->rows, family->n_rows, ret_problem)
-			   : 0;
+	if (!has_changes)
+		return 0;
+	return log_rows_keep(rows, &family->name, family->rows, family->n_rows, ret_problem);
 }
 
 /* Reads the next entry of the listing, which belongs to the present family or begins the next one.
@@ -221,39 +238,42 @@ static size_t begin_attempt(struct log_family *family)
 	return n;
 }
 
-/* Finds the log of each file, cuts new pieces, and keeps the rows. If another run has changed the
- * rows meanwhile, all of this begins again. A family without files to upload stays as the listing
- * found it. Returns 0, or -errno with a sentence. */
-static int match_family_rows(struct growing_logs *logs, struct problem *ret_problem)
+/* Makes each file that was to be uploaded a PROBLEM with this sentence. */
+static void refuse_family(struct log_family *family, const char *sentence)
 {
-	struct log_family *family = &logs->family;
-	const bool is_tree = family->source->directory_fd >= 0;
-	/* The result of the last attempt. If the SOURCE is a file, no attempt is made, and this
-	 * stays -EAGAIN. */
-	int r = -EAGAIN;
-	for (unsigned i = 0; is_tree && r == -EAGAIN && i < ATTEMPTS; i++) {
-		if (!begin_attempt(family))
-			return 0;
-		family->is_unsure = !logs->is_complete;
-		r = load_rows(family, ret_problem);
-		if (r == 0)
-			r = log_match(family, ret_problem);
-		if (r == 0)
-			r = keep_rows(family, ret_problem);
-	}
-	if (r != -EAGAIN)
-		return r;
-	/* The SOURCE is a single file, or every attempt has failed. */
 	begin_attempt(family);
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct scan_entry *entry = &family->files[i].entry;
 		if (entry->kind != SCAN_FILE)
 			continue;
 		entry->kind = SCAN_PROBLEM;
-		problem_set(&entry->problem, "%s",
-			is_tree ? "is left for the next run: another run is at work on its logs"
-				: "is a single file: with --live, name its folder");
+		problem_set(&entry->problem, "%s", sentence);
 	}
+}
+
+/* Finds the log of each file, cuts new pieces, and keeps the rows. If another run has changed the
+ * rows meanwhile, all of this begins again. A family without files to upload stays as the listing
+ * found it. Returns 0, or -errno with a sentence. */
+static int match_family_rows(struct growing_logs *logs, struct problem *ret_problem)
+{
+	struct log_family *family = &logs->family;
+	if (family->source->directory_fd < 0) {
+		refuse_family(family, "is a single file: with --live, name its folder");
+		return 0;
+	}
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		if (!begin_attempt(family))
+			return 0;
+		family->is_unsure = !logs->is_complete;
+		int r = load_rows(family, ret_problem);
+		if (r == 0)
+			r = log_match(family, ret_problem);
+		if (r == 0)
+			r = keep_rows(family, ret_problem);
+		if (r != -EAGAIN)
+			return r;
+	}
+	refuse_family(family, "is left for the next run: another run is at work on its logs");
 	return 0;
 }
 

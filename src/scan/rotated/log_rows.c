@@ -32,6 +32,9 @@ struct log_rows {
 	bool only_looks;
 };
 
+/* The columns of logs and log_pieces are fields of struct log_row and struct log_piece: file is the
+ * identity, size and mtime are those of the file, live and packed are was_live and was_packed. A
+ * row of logs_told is a message that log_rows_note_once() has noted. */
 /* clang-format off */
 static const char create_sql[] =
 	"CREATE TABLE IF NOT EXISTS logs(log INTEGER PRIMARY KEY, scope TEXT NOT NULL, directory BLOB"
@@ -200,8 +203,25 @@ static int drop_row(struct log_rows *rows, const struct log_row *row, struct pro
 	return change_row(rows, DROP_PIECES, ret_problem);
 }
 
-/* Writes a row, which becomes known if it is new, and those of its pieces that are not kept yet.
- * Returns as change_row(). */
+/* Writes the pieces of a known row that are not in the database yet. Returns as change_row(). */
+static int put_pieces(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[ADD_PIECE];
+	int error = 0;
+	for (size_t i = row->n_kept; !error && i < row->n_pieces; i++) {
+		const struct log_piece *piece = &row->pieces[i];
+		sqlite3_bind_int64(s, 1, row->number);
+		sqlite3_bind_int64(s, 2, (int64_t)piece->start);
+		sqlite3_bind_int64(s, 3, (int64_t)piece->end);
+		sqlite3_bind_int64(s, 4, piece->mtime_ns);
+		sqlite3_bind_text(s, 5, piece->id, -1, SQLITE_STATIC);
+		error = change_row(rows, ADD_PIECE, ret_problem);
+	}
+	return error;
+}
+
+/* Writes a row, which becomes known if it is new, and its new pieces. ADD and CHANGE have the same
+ * parameters but for the first three and the last. Returns as change_row(). */
 static int put_row(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
 	struct problem *ret_problem)
 {
@@ -222,37 +242,35 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	sqlite3_bind_text(s, 13, row->until, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 14, row->edges, -1, SQLITE_STATIC);
 	sqlite3_bind_blob(s, 15, row->sha256.state, sizeof row->sha256.state, SQLITE_STATIC);
-	int error = change_row(rows, which, ret_problem);
-	if (!error && !row->number)
+	const int error = change_row(rows, which, ret_problem);
+	if (error)
+		return error;
+	if (!row->number)
 		row->number = sqlite3_last_insert_rowid(rows->db);
-	s = rows->statements[ADD_PIECE];
-	for (size_t i = row->n_kept; !error && i < row->n_pieces; i++) {
-		const struct log_piece *piece = &row->pieces[i];
-		sqlite3_bind_int64(s, 1, row->number);
-		sqlite3_bind_int64(s, 2, (int64_t)piece->start);
-		sqlite3_bind_int64(s, 3, (int64_t)piece->end);
-		sqlite3_bind_int64(s, 4, piece->mtime_ns);
-		sqlite3_bind_text(s, 5, piece->id, -1, SQLITE_STATIC);
-		error = change_row(rows, ADD_PIECE, ret_problem);
-	}
-	return error;
+	return put_pieces(rows, row, ret_problem);
 }
 
 /* The passes of log_rows_keep(), in their order. */
-enum { DROPS, KNOWN, NEW, PASSES };
+enum pass { DROPS, KNOWN, NEW, PASSES };
+
+static enum pass pass_of(const struct log_row *row)
+{
+	if (row->change == LOG_LOST)
+		return DROPS;
+	return row->number ? KNOWN : NEW;
+}
 
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
 	size_t n, struct problem *ret_problem)
 {
 	int error = 0, rc = sqlite3_exec(rows->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-	for (int pass = DROPS; !rc && !error && pass < PASSES; pass++)
+	for (enum pass pass = DROPS; !rc && !error && pass < PASSES; pass++)
 		for (size_t i = 0; !error && i < n; i++) {
 			struct log_row *row = &all[i];
-			const int known_or_new = row->number ? KNOWN : NEW;
-			const int its_pass = row->change == LOG_LOST ? DROPS : known_or_new;
-			if (row->change != LOG_UNCHANGED && pass == its_pass)
-				error = pass == DROPS ? drop_row(rows, row, ret_problem)
-						      : put_row(rows, family, row, ret_problem);
+			if (row->change == LOG_UNCHANGED || pass_of(row) != pass)
+				continue;
+			error = pass == DROPS ? drop_row(rows, row, ret_problem)
+					      : put_row(rows, family, row, ret_problem);
 		}
 	if (!rc && !error)
 		rc = sqlite3_exec(rows->db, "COMMIT", NULL, NULL, NULL);
@@ -376,11 +394,26 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 		ret->identity.n = n;
 	}
 	copy_id(s, UNTIL, ret->until);
+	/* The edges are of no use without the state. Then the log is read from its first byte. */
 	if (sqlite3_column_bytes(s, SHA256_STATE) != sizeof ret->sha256.state)
 		return;
 	copy_id(s, EDGES, ret->edges);
 	memcpy(ret->sha256.state, sqlite3_column_blob(s, SHA256_STATE), sizeof ret->sha256.state);
 	ret->sha256.bytes = ret->end / SHA256_STEP * SHA256_STEP;
+}
+
+/* Adds the piece in these columns to the row, if there is one. Returns 0 or -ENOMEM. */
+static int read_piece(sqlite3_stmt *s, struct log_row *row)
+{
+	if (sqlite3_column_type(s, PIECE_END) == SQLITE_NULL)
+		return 0;
+	struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, PIECE_START),
+		.end = (uint64_t)sqlite3_column_int64(s, PIECE_END),
+		.mtime_ns = sqlite3_column_int64(s, PIECE_MTIME)};
+	copy_id(s, PIECE_ID, piece.id);
+	const int error = log_row_add_piece(row, &piece);
+	row->n_kept = row->n_pieces;
+	return error;
 }
 
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
@@ -394,7 +427,9 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 	/* The query returns each piece of a log, and each log without pieces. A log_row begins
 	 * where the number of the log changes. */
 	while (!error && sqlite3_step(s) == SQLITE_ROW) {
-		if (!n || (*ret)[n - 1].number != sqlite3_column_int64(s, LOG)) {
+		const bool is_new_log =
+			n == 0 || (*ret)[n - 1].number != sqlite3_column_int64(s, LOG);
+		if (is_new_log) {
 			struct log_row *more = reallocarray(*ret, n + 1, sizeof *more);
 			if (!more) {
 				error = -ENOMEM;
@@ -403,15 +438,7 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 			*ret = more;
 			read_row(s, &more[n++]);
 		}
-		if (sqlite3_column_type(s, PIECE_END) == SQLITE_NULL)
-			continue;
-		struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, PIECE_START),
-			.end = (uint64_t)sqlite3_column_int64(s, PIECE_END),
-			.mtime_ns = sqlite3_column_int64(s, PIECE_MTIME)};
-		copy_id(s, PIECE_ID, piece.id);
-		struct log_row *row = &(*ret)[n - 1];
-		error = log_row_add_piece(row, &piece);
-		row->n_kept = row->n_pieces;
+		error = read_piece(s, &(*ret)[n - 1]);
 	}
 	*ret_n = n;
 	const int rc = sqlite3_reset(s);

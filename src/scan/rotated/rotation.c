@@ -18,6 +18,7 @@
 #define HAS_MOVED 1
 /* The number of first bytes by which two files are compared. */
 #define BEGINNING_BYTES 4096
+#define PAUSE_FIRST_NS  (250 * NS_PER_MS) /* after listings that differ; doubles each time */
 
 /* Finds the content id of a file that was found. Returns as source_identify(), or HAS_MOVED.
  * -ESTALE mostly means that the file is being written to. */
@@ -37,34 +38,46 @@ static int identify_found_file(const struct source *source, const struct scan_en
 	return r;
 }
 
-/* Whether `later` shows that a file with the family's own name is finished: a program has `later`
- * open for writing, as the next file of a ring (rotatelogs -n). So `later` is no log that was
- * renamed before this file was made, and that a program has not closed yet. And it is no copy of
- * this file (copytruncate), which would begin alike. Times alone show nothing, since clocks jump.
+/* Facts about a file of a family, by which is_in_ring() compares two of them. */
+struct beginning {
+	char bytes[BEGINNING_BYTES];
+	size_t n; /* 0 to BEGINNING_BYTES */
+	int64_t made_ns;
+	bool is_written; /* a program has the file open for writing */
+};
+/* Returns 0 or -errno. */
+static int read_beginning(const struct source *source, const char *name, struct beginning *ret)
+{
+	struct file_state state;
+	const int fd = source_open_file(source, name, &state);
+	if (fd < 0)
+		return fd;
+	ret->n = state.size < sizeof ret->bytes ? (size_t)state.size : sizeof ret->bytes;
+	const long n = read_at(fd, ret->bytes, ret->n, 0);
+	ret->made_ns = file_made_ns(fd);
+	ret->is_written = file_is_being_written(fd);
+	close(fd);
+	return n < 0 ? (int)n : 0;
+}
+
+/* Whether the file `found`, which has the family's own name, is finished: a program writes to
+ * another file, `later`, as the next one of a ring (rotatelogs -n).
+ *
+ * `later` may be no such file in two cases. It may be a log that was renamed before `found` was
+ * made, and that a program has not closed yet; then it is older. Or it may be a copy of `found`
+ * (copytruncate); then both begin alike. Modification times alone show nothing, since clocks jump.
  * An error counts as no: the next run will see. */
 static bool is_in_ring(
 	const struct source *source, const struct scan_entry *found, const char *later)
 {
-	char bytes[2][BEGINNING_BYTES];
-	const char *const names[2] = {found->relative, later};
-	int64_t made_ns[2] = {0};
-	size_t n = sizeof bytes[0];
-	bool is_written = false;
-	for (unsigned i = 0; i < 2; i++) {
-		struct file_state state;
-		const int fd = source_open_file(source, names[i], &state);
-		if (fd >= 0 && state.size < n)
-			n = (size_t)state.size;
-		const long r = fd < 0 ? fd : read_at(fd, bytes[i], n, 0);
-		made_ns[i] = fd < 0 ? 0 : file_made_ns(fd);
-		is_written = fd >= 0 && file_is_being_written(fd);
-		if (fd >= 0)
-			close(fd);
-		if (r < 0)
-			return false;
-	}
-	return is_written && made_ns[0] && made_ns[1] >= made_ns[0] &&
-	       memcmp(bytes[0], bytes[1], n) != 0;
+	struct beginning own, next;
+	if (read_beginning(source, found->relative, &own) < 0 ||
+		read_beginning(source, later, &next) < 0)
+		return false;
+	const size_t n = own.n < next.n ? own.n : next.n;
+	const bool was_made_later = own.made_ns && next.made_ns >= own.made_ns;
+	const bool begin_alike = memcmp(own.bytes, next.bytes, n) == 0;
+	return next.is_written && was_made_later && !begin_alike;
 }
 
 /* Whether a file that counts as finished has to wait all the same: because it is not known to be in
@@ -73,11 +86,14 @@ static bool is_in_ring(
 static int has_to_wait(const struct rotation *rotation, const struct source *source,
 	const struct scan_entry *found, struct problem *ret_problem)
 {
+	if (!found->may_grow)
+		return 0;
 	struct text later = TEXT(SOURCE_PATH_BYTES_MAX);
-	int r = found->may_grow ? rotation_table_later(rotation->table, &later, ret_problem) : 0;
-	if (r > 0)
+	const int has_later = rotation_table_later(rotation->table, &later, ret_problem);
+	int r = has_later; /* 0, or the error */
+	if (has_later > 0)
 		r = !is_in_ring(source, found, text_string(&later));
-	else if (r == 0 && found->may_grow && !rotation->options->log_rows)
+	else if (has_later == 0 && !rotation->options->log_rows)
 		r = source_has_grown(source, found);
 	text_clear(&later);
 	return r;
@@ -110,8 +126,6 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 	head->kind = SCAN_FILE;
 	return 0;
 }
-
-#define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
 
 void rotation_clear(struct rotation *rotation)
 {
@@ -185,6 +199,17 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : n;
 }
 
+/* Waits after two listings that differ, the longer the more rounds there were. Returns 0, or
+ * -ECANCELED with a sentence if the run is over. */
+static int pause_listing(
+	const struct rotation *rotation, unsigned round, struct problem *ret_problem)
+{
+	int r;
+	wait_until((r = scan_check_cancelled(rotation->options, ret_problem)) < 0,
+		.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));
+	return r;
+}
+
 /* Lists the sources until two listings agree and nothing is left to be read, or for ROTATION_ROUNDS
  * more listings. A listing goes through names in order, so that a file may be renamed from a name
  * that comes later to one that was passed. Two listings with the same files have missed none, and
@@ -194,26 +219,22 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 {
 	const struct scan_options *options = rotation->options;
 	int r = rotation->table ? 0 : rotation_table_new(options, &rotation->table, ret_problem);
-	if (r == 0)
-		r = list_sources(rotation, ret_problem);
-	/* r is 1 if the last two listings agree, and n is 0 if nothing was left to be read. */
-	for (unsigned round = 0; r >= 0; round++) {
-		const long n = identify_all(rotation, ret_problem);
-		if (n < 0)
-			return (int)n;
-		if (r > 0 && n == 0)
+	for (unsigned round = 0; r == 0; round++) {
+		const int is_same = list_sources(rotation, ret_problem);
+		if (is_same < 0)
+			return is_same;
+		const long n_read = identify_all(rotation, ret_problem);
+		if (n_read < 0)
+			return (int)n_read;
+		if (is_same && n_read == 0)
 			return 0;
 		if (round == ROTATION_ROUNDS) {
 			rotation->keeps_changing = true;
 			return 0;
 		}
-		/* A pause follows two listings that differ, and so not the first listing alone. If
-		 * the run is over meanwhile, r becomes -ECANCELED. */
-		if (round && r == 0)
-			wait_until((r = scan_check_cancelled(rotation->options, ret_problem)) < 0,
-				.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));
-		if (r >= 0)
-			r = list_sources(rotation, ret_problem);
+		/* The first listing has none before it that it could agree with. */
+		if (round > 0 && !is_same)
+			r = pause_listing(rotation, round, ret_problem);
 	}
 	return r;
 }
@@ -276,6 +297,20 @@ static bool report_packed_twice(struct rotation *rotation, struct scan_entry *re
 	return true;
 }
 
+/* Makes the entry a problem if no two listings agreed. Returns whether it does so, once. */
+static bool report_changing(struct rotation *rotation, struct scan_entry *ret)
+{
+	if (!rotation->keeps_changing)
+		return false;
+	rotation->keeps_changing = false;
+	*ret = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
+	problem_set(&ret->problem,
+		"the rotated files kept changing their names while they were listed %d "
+		"times; the next run takes what this one has missed",
+		ROTATION_ROUNDS + 1);
+	return true;
+}
+
 /* Makes the next entry of the listings, which may be one of a log that grows. Returns as
  * rotation_next(). */
 static int next_listed(
@@ -284,10 +319,10 @@ static int next_listed(
 	if (rotation->options->log_rows)
 		return growing_logs_next(&rotation->logs, ret, ret_problem);
 	const int r = rotation_table_next(rotation->table, ROTATION_ALL, ret, ret_problem);
-	int error = 0;
-	if (r > 0 && ret->kind == SCAN_FILE && !ret->is_rotated &&
-		!entry_is_too_large(ret, rotation->options))
-		error = take_live_log(rotation, ret, ret_problem);
+	const bool is_live = r > 0 && ret->kind == SCAN_FILE && !ret->is_rotated;
+	if (!is_live || entry_is_too_large(ret, rotation->options))
+		return r;
+	const int error = take_live_log(rotation, ret, ret_problem);
 	return error ? error : r;
 }
 
@@ -304,18 +339,10 @@ int rotation_next(
 			.sources = rotation->sources,
 			.is_complete = !rotation->keeps_changing};
 	}
-	if (rotation->keeps_changing) { /* reported first, and once */
-		rotation->keeps_changing = false;
-		entry = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
-		r = problem_error(&entry.problem, 1,
-			"the rotated files kept changing their names while they were listed %d "
-			"times; the next run takes what this one has missed",
-			ROTATION_ROUNDS + 1);
-	} else if (report_packed_twice(rotation, &entry)) {
+	if (report_changing(rotation, &entry) || report_packed_twice(rotation, &entry))
 		r = 1;
-	} else if (!rotation->is_listed_again) {
+	else if (!rotation->is_listed_again)
 		r = next_listed(rotation, &entry, ret_problem);
-	}
 	/* After all entries, one more listing finds the rotated files that have appeared since. */
 	if (r == 0 && scan_takes_live(rotation->options))
 		r = next_new(rotation, &entry, ret_problem);

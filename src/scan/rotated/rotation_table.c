@@ -19,6 +19,8 @@
  * with the family's name is finished: programs that still write to the renamed log for a moment
  * take less. */
 #define LATER_MIN_NS ((int64_t)NS_PER_S)
+/* A compressed file that was not written to for this long is not being made any more. */
+#define COMPRESSING_NS (3600 * (int64_t)NS_PER_S)
 
 enum statement { FORGET, ADD, LIVE, REST, WAIT, SAME, KNOW, LATER, UNKNOWN, ALL, NEW, STATEMENTS };
 
@@ -231,26 +233,35 @@ int rotation_table_add(
 	return run_statement(table, ADD, ret_problem);
 }
 
-/* Finds out which files are live, and which ones wait. Returns 0, or -errno with a sentence. */
+/* Returns the least time by which another file has to be written later than the one with the
+ * family's name. */
+static int64_t later_ns(const struct scan_options *options)
+{
+	/* The limit keeps the sum of this and a time within 64 bits. */
+	const uint64_t max_ms = INT64_MAX / 4 / NS_PER_MS;
+	const uint64_t age_ms = options->min_age_ms < max_ms ? options->min_age_ms : max_ms;
+	const int64_t age_ns = (int64_t)(age_ms * NS_PER_MS);
+	return age_ns > LATER_MIN_NS ? age_ns : LATER_MIN_NS;
+}
+
+/* Finds out which files are live, which of these are at rest, and which files wait: in this order,
+ * since a live file waits. Returns 0, or -errno with a sentence. */
 static int judge_listing(struct rotation_table *table, struct problem *ret_problem)
 {
 	const struct scan_options *options = table->options;
 	const int64_t now_ns = clock_wall_ns();
-	const uint64_t max_ms = INT64_MAX / 4 / NS_PER_MS;
-	const uint64_t age_ms = options->min_age_ms < max_ms ? options->min_age_ms : max_ms;
-	const int64_t age_ns = (int64_t)(age_ms * NS_PER_MS);
 	for (enum statement which = LIVE; which <= WAIT; which++)
 		sqlite3_bind_int(table->statements[which], 1, table->listing);
-	sqlite3_bind_int64(
-		table->statements[LIVE], 2, age_ns > LATER_MIN_NS ? age_ns : LATER_MIN_NS);
+	sqlite3_bind_int64(table->statements[LIVE], 2, later_ns(options));
 	sqlite3_bind_int(table->statements[LIVE], 3, scan_takes_live(options));
 	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
 	sqlite3_bind_int(table->statements[WAIT], 2, scan_takes_live(options));
-	/* A compressed file that was not written to for an hour is not being made any more. */
-	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - 3600 * (int64_t)NS_PER_S);
+	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - COMPRESSING_NS);
+	/* A log at rest may get more lines later. A run that takes files that are being written
+	 * keeps such a log live, unless rows of its pieces show where the new lines begin. */
+	const bool takes_rest = !options->takes_written || options->log_rows;
 	int r = run_statement(table, LIVE, ret_problem);
-	/* Without rows about the uploaded part of a live log, all of it is uploaded each time. */
-	if (r == 0 && (!options->takes_written || options->log_rows))
+	if (r == 0 && takes_rest)
 		r = run_statement(table, REST, ret_problem);
 	return r < 0 ? r : run_statement(table, WAIT, ret_problem);
 }
@@ -263,6 +274,7 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int(s, 2, table->listing);
+	/* Whether this listing agrees with the one before it. */
 	const bool is_same = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0);
 	const int rc = sqlite3_reset(s);
 	if (rc)
@@ -287,6 +299,42 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 	return run_statement(table, KNOW, ret_problem);
 }
 
+/* Makes an entry of a row of ENTRIES, without its content_id and its problem. */
+static void read_entry(sqlite3_stmt *s, struct scan_entry *ret)
+{
+	*ret = (struct scan_entry){.source = (size_t)sqlite3_column_int64(s, SOURCE),
+		.relative = column_string(s, RELATIVE),
+		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
+		.mtime_ns = sqlite3_column_int64(s, MTIME),
+		.dev = (dev_t)sqlite3_column_int64(s, DEV),
+		.ino = (ino_t)sqlite3_column_int64(s, INO),
+		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
+		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
+		.is_own = sqlite3_column_int(s, OWN) != 0,
+		.wait = (enum s3once_wait)sqlite3_column_int(s, REASON),
+		.suffix = column_string(s, SUFFIX)};
+	const bool has_family_name = sqlite3_column_int(s, FORM) == FAMILY_PLAIN && !*ret->suffix;
+	ret->is_rotated = entry_is_file(ret) && sqlite3_column_int(s, LIVENESS) == FINISHED;
+	ret->may_grow = sqlite3_column_int(s, RESTED) || has_family_name;
+}
+
+/* Adds what is known of the content of the entry: its id, or the reason why there is none. */
+static void read_known(sqlite3_stmt *s, struct scan_entry *entry)
+{
+	const char *id = column_string(s, ID), *why = column_string(s, WHY);
+	if (strlen(id) == CONTENT_ID_CHARS)
+		memcpy(entry->content_id, id, CONTENT_ID_CHARS + 1);
+	if (*why)
+		problem_set(&entry->problem, "%s", why);
+	/* The id is "" if none is wanted, and NULL if there is none. */
+	const bool lacks_id = entry->kind == SCAN_FILE && entry->is_rotated &&
+			      sqlite3_column_type(s, ID) == SQLITE_NULL;
+	if (lacks_id && *why)
+		entry->kind = SCAN_PROBLEM;
+	else if (lacks_id)
+		entry_let_wait(entry, S3ONCE_WAIT_CHANGED);
+}
+
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -299,33 +347,10 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		const int rc = sqlite3_reset(s);
 		return rc ? table_failed(table, rc, ret_problem) : 0;
 	}
-	*ret = (struct scan_entry){.source = (size_t)sqlite3_column_int64(s, SOURCE),
-		.relative = column_string(s, RELATIVE),
-		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
-		.mtime_ns = sqlite3_column_int64(s, MTIME),
-		.dev = (dev_t)sqlite3_column_int64(s, DEV),
-		.ino = (ino_t)sqlite3_column_int64(s, INO),
-		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
-		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
-		.is_own = sqlite3_column_int(s, OWN) != 0,
-		.wait = (enum s3once_wait)sqlite3_column_int(s, REASON),
-		.suffix = column_string(s, SUFFIX)};
-	ret->is_rotated = entry_is_file(ret) && sqlite3_column_int(s, LIVENESS) == FINISHED;
-	ret->may_grow = sqlite3_column_int(s, RESTED) ||
-			(sqlite3_column_int(s, FORM) == FAMILY_PLAIN && !*ret->suffix);
-	const char *id = column_string(s, ID), *why = column_string(s, WHY);
+	read_entry(s, ret);
 	if (!*ret->relative || !*column_string(s, FAMILY)) /* only if memory ran out */
 		return scan_no_memory(ret_problem);
-	if (strlen(id) == CONTENT_ID_CHARS)
-		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);
-	if (*why)
-		problem_set(&ret->problem, "%s", why);
-	const bool lacks_id = ret->kind == SCAN_FILE && ret->is_rotated &&
-			      sqlite3_column_type(s, ID) == SQLITE_NULL;
-	if (lacks_id && *why)
-		ret->kind = SCAN_PROBLEM;
-	else if (lacks_id)
-		entry_let_wait(ret, S3ONCE_WAIT_CHANGED);
+	read_known(s, ret);
 	return 1;
 }
 
@@ -334,8 +359,9 @@ int rotation_table_later(
 {
 	sqlite3_stmt *all = table->statements[UNKNOWN], *s = table->statements[LATER];
 	text_reset(ret_relative);
-	if (sqlite3_column_int(all, FORM) != FAMILY_PLAIN || sqlite3_column_int(all, RESTED) ||
-		*column_string(all, SUFFIX))
+	const bool has_family_name =
+		sqlite3_column_int(all, FORM) == FAMILY_PLAIN && !*column_string(all, SUFFIX);
+	if (!has_family_name || sqlite3_column_int(all, RESTED))
 		return 0;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int64(s, 2, sqlite3_column_int64(all, SOURCE));
