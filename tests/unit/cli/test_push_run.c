@@ -3,6 +3,7 @@
  * metrics and the notifier are fakes. Each row has a process of its own, since signals are counted
  * for good. */
 #include "../check.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/push/notifier.h"
 #include "cli/push/push_command.h"
@@ -88,6 +89,15 @@ static const struct row {
 };
 static const struct row *now;
 
+/* The lines, and how the output was begun, of a run that test_view() begins. */
+static struct {
+	bool is_wanted;
+	bool can_draw;
+	struct output_options options;
+	struct text results, messages, drawn;
+	const struct metrics *metrics; /* those that metrics_write() got */
+} seen = {.results = {.max = 1 << 14}, .messages = {.max = 1 << 12}, .drawn = {.max = 1 << 12}};
+
 static struct text told = {.max = 1 << 12};
 static struct s3once_push *the_push;
 static const struct s3once_options *the_options;
@@ -105,13 +115,34 @@ int s3once_push_new(
 	return 0;
 }
 
+/* Reports an event of each kind that is not printed in every run, after one second of it. */
+static void report_events(struct s3once_counts *counts)
+{
+	static const enum s3once_event_type types[] = {S3ONCE_EVENT_START, S3ONCE_EVENT_WARNING,
+		S3ONCE_EVENT_FAILED, S3ONCE_EVENT_LINK, S3ONCE_EVENT_HELD};
+	static const char *const texts[] = {"sqlite:/marks.db", "late", "why", "", "held"};
+	counts->seconds = 1;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		const struct s3once_event event = {.type = types[i],
+			.path = types[i] >= S3ONCE_EVENT_UPLOADED ? "f" : "",
+			.key = "",
+			.text = texts[i],
+			.code = "",
+			.request_id = ""};
+		the_options->callback(the_options->callback_arg, &event);
+	}
+}
+
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct s3once_counts *counts = &push->counts;
 	const struct s3once_event event = {
 		.type = S3ONCE_EVENT_PROGRESS, .path = "", .key = "", .text = "", .counts = counts};
 	CHECK(push == the_push);
+	if (seen.is_wanted)
+		report_events(counts);
 	the_options->callback(the_options->callback_arg, &event);
+	counts->seconds += seen.is_wanted ? 0.2 : 0;
 	the_options->callback(the_options->callback_arg, &event);
 	if (now->signal)
 		raise(now->signal);
@@ -174,7 +205,8 @@ const char *s3once_version(void)
 
 void output_init(struct output *output, const struct output_options *options)
 {
-	(void)output, (void)options;
+	(void)output;
+	seen.options = *options;
 }
 
 void output_print(struct output *output, int fd, const char *format, ...)
@@ -185,18 +217,21 @@ void output_print(struct output *output, int fd, const char *format, ...)
 	vsnprintf(line, sizeof line, format, ap);
 	va_end(ap);
 	(void)output, (void)fd;
+	text_addf(&seen.messages, "%s\n", line);
 	if (strstr(line, " is in S3 already, since "))
 		text_add(&told, "say ");
 }
 
 void output_result(struct output *output, const char *line)
 {
-	(void)output, (void)line;
+	(void)output;
+	text_addf(&seen.results, "%s\n", line);
 }
 
 void output_draw(struct output *output, const char *line)
 {
-	(void)output, (void)line;
+	(void)output;
+	text_addf(&seen.drawn, "%s\n", line);
 }
 
 bool output_has_failed(struct output *output)
@@ -221,7 +256,7 @@ struct escaped escaped(const char *s)
 bool terminal_can_draw(int fd)
 {
 	(void)fd;
-	return false;
+	return seen.can_draw;
 }
 
 struct terminal_size terminal_size(int fd)
@@ -239,7 +274,7 @@ void notifier_begin(struct notifier *notifier)
 void notifier_event(struct notifier *notifier, const struct s3once_event *event)
 {
 	(void)notifier;
-	CHECK_INT(event->type, S3ONCE_EVENT_FATAL);
+	CHECK(seen.is_wanted || event->type == S3ONCE_EVENT_FATAL);
 	text_add(&told, "event ");
 }
 
@@ -259,8 +294,9 @@ void notifier_clear(struct notifier *notifier)
 int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const struct s3once_push *push, int exit_code, struct problem *ret_problem)
 {
-	(void)options, (void)metrics;
+	(void)options;
 	CHECK(push == the_push);
+	seen.metrics = metrics;
 	text_addf(&told, "m%d ", exit_code);
 	return now->is_metrics_lost ? problem_error(ret_problem, -EIO, "lost") : 0;
 }
@@ -315,6 +351,113 @@ static bool check_row(void)
 	return good;
 }
 
+static unsigned count_of(const struct text *t, const char *part)
+{
+	unsigned n = 0;
+	for (const char *at = text_string(t); (at = strstr(at, part)); at++)
+		n++;
+	return n;
+}
+
+static void note_level(void *arg, enum log_level level, const char *line)
+{
+	(void)line;
+	*(enum log_level *)arg = level;
+}
+
+/* The last level whose messages are printed. */
+static enum log_level level_now(void)
+{
+	enum log_level last = LOG_ERROR;
+	log_set_sink(note_level, &last);
+	for (enum log_level level = LOG_ERROR; level <= LOG_DEBUG; level++)
+		log_message(level, "a line");
+	log_set_sink(NULL, NULL);
+	return last;
+}
+
+/* How a run is shown, by its options: d is a dry run, j --json, l --log-file, m metrics by OTLP, p
+ * a pass, s --marks, t a terminal, and v -v. */
+static void test_view(void)
+{
+	static const struct {
+		const char *options;
+		unsigned interval_ms;
+		unsigned progress, links; /* events of JSON */
+		const char *draws;        /* part of a drawn line; NULL: none is drawn */
+		bool says_marks;          /* where the marks are that this run makes */
+		enum log_level level;
+		const char *log_file;
+	} views[] = {
+		{"", 0, 0, 0, NULL, true, LOG_WARNING, NULL},
+		{"s", 0, 0, 0, NULL, false, LOG_WARNING, NULL},
+		{"l", 0, 0, 0, NULL, true, LOG_WARNING, "/log"},
+		{"ld", 0, 0, 0, NULL, true, LOG_WARNING, NULL},
+		{"m", 0, 0, 0, NULL, true, LOG_WARNING, NULL},
+		{"j", 1000, 1, 1, NULL, true, LOG_WARNING, NULL},
+		{"t", 200, 0, 0, "waiting for another uploader", true, LOG_WARNING, NULL},
+		{"td", 200, 0, 0, "in flight", true, LOG_WARNING, NULL},
+		{"p", 200, 0, 0, NULL, true, LOG_WARNING, NULL},
+		{"pj", 200, 1, 0, NULL, true, LOG_WARNING, NULL},
+		{"pjv", 200, 1, 1, NULL, true, LOG_NOTE, NULL},
+		{"vv", 0, 0, 0, NULL, true, LOG_INFO, NULL},
+		{"vvv", 0, 0, 0, NULL, true, LOG_DEBUG, NULL},
+		{"vvvv", 0, 0, 0, NULL, true, LOG_DEBUG, NULL},
+	};
+	static const struct row plain_run = {.name = "shown"};
+	now = &plain_run;
+	seen.is_wanted = true;
+	setenv("XDG_STATE_HOME", "/nowhere", 1);
+	for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+		const char *with = views[i].options;
+		struct push_options options;
+		struct push_pass pass = {.waits = on_waiting,
+			.gives_way = gives_way,
+			.printed_warnings = TEXT(1000),
+			.printed_errors = TEXT(1000)};
+		struct push_pass *is_pass = strchr(with, 'p') ? &pass : NULL;
+		push_options_init(&options);
+		options.run.bucket = "b";
+		options.run.prefix = "";
+		options.run.dry_run = strchr(with, 'd') != NULL;
+		options.run.marks = strchr(with, 's') ? "sqlite:/marks.db" : NULL;
+		options.run.log_file = strchr(with, 'l') ? "/log" : NULL;
+		options.json = strchr(with, 'j') != NULL;
+		options.metrics_otlp = strchr(with, 'm') ? "http://h/" : NULL;
+		for (const char *c = with; *c; c++)
+			options.verbose += *c == 'v';
+		seen.can_draw = strchr(with, 't') != NULL;
+		seen.metrics = NULL;
+		bool good = CHECK_INT(push_run(&options, is_pass), 0);
+		good &= CHECK_INT(options.run.progress_interval_ms, views[i].interval_ms);
+		good &= CHECK_STRING(seen.options.log_file, views[i].log_file);
+		good &= CHECK(seen.options.logs_results_alone == (strchr(with, 'j') != NULL));
+		good &= CHECK_INT(
+			count_of(&seen.results, "\"event\":\"progress\""), views[i].progress);
+		good &= CHECK_INT(count_of(&seen.results, "\"event\":\"link\""), views[i].links);
+		good &= CHECK(count_of(&seen.drawn, views[i].draws ? views[i].draws : "\n") ==
+			      (views[i].draws ? 2 : count_of(&seen.drawn, "\n")));
+		good &= CHECK((count_of(&seen.messages, "this host remembers") != 0) ==
+			      views[i].says_marks);
+		good &= CHECK_INT(level_now(), views[i].level);
+		good &= CHECK((seen.metrics != NULL) == (is_pass || strchr(with, 'm')));
+		if (is_pass) {
+			good &= CHECK(seen.metrics == &pass.metrics);
+			good &= CHECK(strstr(text_string(&pass.printed_warnings), "late"));
+			good &= CHECK(strstr(text_string(&pass.printed_errors), "why"));
+			good &= CHECK(!strstr(text_string(&pass.printed_warnings), "why"));
+		}
+		if (!good)
+			fprintf(stderr, "\tview \"%s\"\n", with);
+		text_clear(&pass.printed_warnings);
+		text_clear(&pass.printed_errors);
+		text_clear(&seen.results);
+		text_clear(&seen.messages);
+		text_clear(&seen.drawn);
+		text_clear(&told);
+	}
+}
+
 int main(void)
 {
 	unsetenv("NOTIFY_SOCKET");
@@ -328,5 +471,6 @@ int main(void)
 		if (!CHECK_INT(status, 0))
 			fprintf(stderr, "\trow %zu: %s\n", i, now->name);
 	}
+	test_view();
 	return check_result();
 }
