@@ -55,6 +55,27 @@ static void check_translated(void)
 	CHECK_STRING(o.run.marks, "sqlite:m");
 	CHECK(o.run.dry_run && o.run.no_wait && o.run.report_skipped);
 	push_options_clear(&o);
+	CHECK_INT(
+		parse("--endpoint-url http://e --region r --profile p --ca-bundle c "
+		      "--checksum sha256 --request-timeout 5s --bwlimit 1M --storage-class GLACIER "
+		      "--metrics HTTP://h/m a s3://bucket",
+			&o, &problem),
+		0);
+	CHECK_STRING(o.run.endpoint_url, "http://e");
+	CHECK_STRING(o.run.region, "r");
+	CHECK_STRING(o.run.profile, "p");
+	CHECK_STRING(o.run.ca_bundle, "c");
+	CHECK_STRING(o.run.checksum, "sha256");
+	CHECK_INT(o.run.request_timeout_ms, 5000);
+	CHECK_INT(o.run.n_rates, 1);
+	CHECK(o.run.rates == o.rates && o.rates->bytes_per_second == 1 << 20);
+	CHECK(o.run.n_settings == 1 && strcmp(o.run.settings->value, "GLACIER") == 0);
+	CHECK(!o.metrics_file);
+	CHECK_STRING(o.metrics_otlp, "HTTP://h/m");
+	push_options_clear(&o);
+	/* A dry run writes neither file, so that neither has to be one. */
+	CHECK_INT(parse("-n --log-file / --metrics /. a s3://bucket", &o, &problem), 0);
+	push_options_clear(&o);
 }
 
 static void check_refused(void)
@@ -70,6 +91,12 @@ static void check_refused(void)
 		{" s3://bucket", "a SOURCE is empty"},
 		{"--log-file f --metrics f a s3://bucket", "name the same file"},
 		{"--remove-even held a s3://bucket", "--remove-even"},
+		{"-n --log-file f --metrics f a s3://bucket", "name the same file"},
+		{"--log-file / a s3://bucket", "--log-file: / is a directory"},
+		{"--metrics / a s3://bucket", "--metrics: / is a directory"},
+		{"--ping-url https:///p a s3://bucket", "--ping-url: this is not a URL"},
+		{"--ping-url ftp://h/p a s3://bucket", "--ping-url: this is not a URL"},
+		{"--metrics http:// a s3://bucket", "--metrics: this is not a URL"},
 		{"--as k a b s3://bucket", "--as names the key of one file"},
 		{"--as k a s3://bucket/p", "without PREFIX"},
 		{"--as \xFF a s3://bucket", "--as: the name is not UTF-8"},
@@ -134,6 +161,7 @@ static void check_aim(void)
 		{"a.txt s3://bkt/p/k.TXT", "p/k.TXT", "", "is taken as the key"},
 		{"a.txt s3://bkt/k.txt/", NULL, "k.txt/", NULL},
 		{"a.txt s3://bkt/k", NULL, "k", NULL},
+		{"a.txt s3://bkt/.txt", NULL, ".txt", NULL},
 		{"a.txt s3://bkt/logs-1.2", NULL, "logs-1.2", NULL},
 		{"a.txt s3://bkt/k.gz", NULL, "k.gz", "the key is k.gz/a.txt: end the URL with /"},
 		{"b s3://bkt/wal/b", "wal/b", "", "wal/b is taken as the key, not as a folder"},
