@@ -22,6 +22,7 @@ static void check_lines(void)
 		{"a = b = c", "a", "b = c", NULL},
 		{"a =", "a", "", NULL},
 		{"a = b;c # d", "a", "", "a comment has its own line"},
+		{"a =# d", "a", "", "a comment has its own line"},
 		{"a = # d", "a", "", "a comment has its own line"},
 		{"a = b#c; d", "a", "b#c; d", NULL},
 		{"a = \" b # c \"", "a", " b # c ", NULL},

@@ -157,6 +157,8 @@ static void test_errors(void)
 	} rows[] = {
 		{"min-age = 1s\nmin-age = 2s\n", "", 1,
 			"j.conf:2: min-age: line 1 says it already"},
+		{"min-age = 1s\nmin-age = 2s\n", "--min-age 3s", 1,
+			"j.conf:2: min-age: line 1 says it already"},
 		{"exclude = a\nexclude = a\n", "", 0, ""},
 		{"min-age = soon\n", "", 1, "j.conf:1: min-age: 'soon' is not a duration"},
 		/* A value is checked also where another one takes its place. */
@@ -230,6 +232,11 @@ static void test_variables(void)
 	CHECK_INT(job_open(path, JOB_RUN, 1, argv, &job), 0);
 	CHECK_STRING(job.name, "j");
 	CHECK_INT(job.variables.n, 0);
+	job_close(&job);
+	/* The name of the file is that of the job, which has one. */
+	CHECK_INT(job_open("j.conf", JOB_RUN, 1, argv, &job), 0);
+	CHECK_STRING(job.name, "j");
+	CHECK_INT(job.variables.n, 1);
 	job_close(&job);
 	write_file("j.env", NULL);
 	write_file("j.credentials", NULL);
