@@ -31,6 +31,7 @@ void uv_sleep(unsigned ms)
 static struct {
 	int error, status, signal;
 	bool hangs; /* until a signal comes for us */
+	bool naps;  /* for longer than the first look whether it has ended */
 } child;
 static struct {
 	unsigned n;
@@ -65,6 +66,8 @@ int child_start(const struct child_options *options, pid_t *ret)
 			kill(getpid(), child.signal);
 		if (child.hangs)
 			sleep(20);
+		if (child.naps)
+			poll(NULL, 0, 100);
 		_exit(child.status);
 	}
 	if (child.hangs)
@@ -422,6 +425,31 @@ static void test_signal(void)
 		NULL);
 }
 
+/* After a first signal, the end of the run is reported all the same, and a command has its time. */
+static void test_after_signal(void)
+{
+	const struct script_step ok = ANSWER("200");
+	struct script_server server;
+	if (!script_start(&server, &ok, 1))
+		return;
+	const struct push_options options = {
+		.ping_url = server.url, .on_success = "good", .run = {.bucket = "b", .prefix = ""}};
+	struct output output = begin_output();
+	struct notifier notifier = {.options = &options, .output = &output};
+	memset(&started, 0, sizeof started);
+	memset(&child, 0, sizeof child);
+	child.naps = true;
+	CHECK_INT(signals_came(), 1);
+	notifier_end(&notifier, NULL, NULL, 0);
+	notifier_clear(&notifier);
+	end_output(&output);
+	script_stop(&server);
+	CHECK_INT(server.n_requests, 1);
+	CHECK_INT(started.n, 1);
+	CHECK_STRING(printed, "");
+	script_clear(&server);
+}
+
 int main(void)
 {
 	const int fd = mkstemp(log_path);
@@ -434,6 +462,7 @@ int main(void)
 	test_failures();
 	test_metrics();
 	test_signal();
+	test_after_signal();
 	unlink(log_path);
 	return check_result();
 }
