@@ -21,9 +21,9 @@ bool audit_open_marks(struct command_frame *frame, const char *bucket, struct au
 {
 	struct mark_space *space = &ret->space;
 	struct bucket_row row;
-	if (!frame_open_marks(frame, bucket, space) ||
-		bucket_row_read(frame->marks.conn, space, NULL, &row, &frame->problem) !=
-			OUTCOME_OK)
+	if (!frame_open_marks(frame, bucket, space))
+		return false;
+	if (bucket_row_read(frame->marks.conn, space, NULL, &row, &frame->problem) != OUTCOME_OK)
 		return false;
 	space->generation = row.generation;
 	ret->place.store = frame->marks.store;

@@ -85,6 +85,37 @@ static const struct command fleet_command = {
 		"silent, or nothing was forgotten; 2 usage; 3 it cannot be known.\n",
 };
 
+/* Returns an array with an element for each line. The last line need not end in a newline. */
+static json_t *lines_as_json(const char *lines)
+{
+	json_t *list = json_array();
+	/* Before each step, `lines` is at the beginning of a line of n bytes. */
+	for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+		n = strcspn(lines, "\n");
+		json_array_append_new(list, json_stringn(lines, n));
+	}
+	return list;
+}
+
+/* Returns the session of the job's last run, or null. */
+static json_t *session_as_json(const struct fleet_job *job)
+{
+	const struct session_info *session = &job->session;
+	const struct session_so_far *far = &session->so_far;
+	const int64_t silent_s = job->now_s - session->heard_s;
+	if (!job->has_session)
+		return json_null();
+	return json_set(json_object(), BYTES("session", job->row.session),
+		BYTES("owner", session->owner), TIME("started", session->started_s),
+		BOOLEAN("open", session->is_open), BOOLEAN("gone", session->is_gone),
+		NUMBER("silent_seconds", silent_s > 0 ? silent_s : 0),
+		NUMBER("lease_ms", session->lease_ns / NS_PER_MS), NUMBER("files", far->files),
+		NUMBER("files_done", far->files_done), NUMBER("files_found", far->files_found),
+		NUMBER("bytes_done", far->bytes_done), NUMBER("bytes_found", far->bytes_found),
+		BOOLEAN("found_all", far->is_whole), NUMBER("bytes_per_second", far->rate),
+		NODE("seconds_left", far->left_s > 0 ? json_integer(far->left_s) : json_null()));
+}
+
 /* Prints a job with all its details as an event. */
 static void print_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
@@ -100,36 +131,10 @@ static void print_job_as_json(struct fleet_view *view, const struct fleet_job *j
 		NUMBER("files_found", row->found), NUMBER("files_uploaded", row->uploaded),
 		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes),
 		NUMBER("files_waiting", row->waiting), TIME("waiting_since", row->waiting_since_s));
-	/* An element for each line. Before each step, `lines` is at the beginning of a line. The
-	 * last line need not end in a newline. */
-	if (view->failures) {
-		json_t *list = json_array();
-		const char *lines = view->failures;
-		for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
-			n = strcspn(lines, "\n");
-			json_array_append_new(list, json_stringn(lines, n));
-		}
-		json_object_set_new(object, "failures", list);
-	}
-	const struct session_info *session = &job->session;
-	const struct session_so_far *far = &session->so_far;
-	const int64_t silent_s = job->now_s - session->heard_s;
-	json_t *run = json_null();
-	if (job->has_session)
-		run = json_set(json_object(), BYTES("session", row->session),
-			BYTES("owner", session->owner), TIME("started", session->started_s),
-			BOOLEAN("open", session->is_open), BOOLEAN("gone", session->is_gone),
-			NUMBER("silent_seconds", silent_s > 0 ? silent_s : 0),
-			NUMBER("lease_ms", session->lease_ns / NS_PER_MS),
-			NUMBER("files", far->files), NUMBER("files_done", far->files_done),
-			NUMBER("files_found", far->files_found),
-			NUMBER("bytes_done", far->bytes_done),
-			NUMBER("bytes_found", far->bytes_found),
-			BOOLEAN("found_all", far->is_whole), NUMBER("bytes_per_second", far->rate),
-			NODE("seconds_left",
-				far->left_s > 0 ? json_integer(far->left_s) : json_null()));
-	json_print(&view->frame->output,
-		json_set(object, TIME("began", row->began_s), NODE("session", run)));
+	if (view->failures)
+		json_object_set_new(object, "failures", lines_as_json(view->failures));
+	json_print(&view->frame->output, json_set(object, TIME("began", row->began_s),
+						 NODE("session", session_as_json(job))));
 }
 
 /* Returns the age of this time at the moment when the job was judged. */
@@ -161,6 +166,32 @@ static void add_so_far(struct text *t, const struct fleet_job *job)
 		text_addf(t, " %s ago", age(job, job->session.heard_s).text);
 }
 
+/* Adds the result of the last run of an idle job, which has ended. */
+static void add_last_run(struct text *t, const struct fleet_job *job)
+{
+	const struct job_row *row = &job->row;
+	const bool has_succeeded = row->exit == S3ONCE_EXIT_OK;
+	const bool had_no_work = has_succeeded && !row->uploaded;
+	if (has_succeeded)
+		text_add(t, !had_no_work ? "succeeded "
+			    : row->found ? "nothing new "
+					 : "found no files ");
+	else if (row->exit >= S3ONCE_EXIT_STOPPED)
+		text_add(t, "stopped before its end ");
+	else
+		text_addf(t, "exit status %d, ", row->exit);
+	text_addf(t, "%s ago", age(job, row->ended_s).text);
+	if (row->uploaded)
+		text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
+			human_bytes(row->bytes).text);
+	if (row->failed)
+		text_addf(t, ", %" PRIu64 " failed", row->failed);
+	if (had_no_work && row->shipped_s)
+		text_addf(t, "; last upload %s ago", age(job, row->shipped_s).text);
+	else if (had_no_work)
+		text_add(t, "; no upload yet");
+}
+
 /* Adds the result of the last run for an idle or lost job, or the state of the session for a
  * running or silent job. After that comes the last success, unless it is that same run. Adds
  * nothing for an idle job of which no run has ended yet (exit < 0). */
@@ -171,25 +202,7 @@ static void add_state(struct text *t, const struct fleet_job *job)
 	if (job->state == FLEET_IDLE && row->exit < 0)
 		return;
 	if (job->state == FLEET_IDLE) {
-		const bool is_idle = row->exit == S3ONCE_EXIT_OK && !row->uploaded;
-		if (row->exit == S3ONCE_EXIT_OK)
-			text_add(t, !is_idle     ? "succeeded "
-				    : row->found ? "nothing new "
-						 : "found no files ");
-		else if (row->exit >= S3ONCE_EXIT_STOPPED)
-			text_add(t, "stopped before its end ");
-		else
-			text_addf(t, "exit status %d, ", row->exit);
-		text_addf(t, "%s ago", age(job, row->ended_s).text);
-		if (row->uploaded)
-			text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
-				human_bytes(row->bytes).text);
-		if (row->failed)
-			text_addf(t, ", %" PRIu64 " failed", row->failed);
-		if (is_idle && row->shipped_s)
-			text_addf(t, "; last upload %s ago", age(job, row->shipped_s).text);
-		else if (is_idle)
-			text_add(t, "; no upload yet");
+		add_last_run(t, job);
 		if (row->exit == S3ONCE_EXIT_OK)
 			return;
 	} else if (job->state == FLEET_LOST) {
@@ -246,6 +259,23 @@ static void put(const struct fleet_view *view, const struct text *line)
 		output_result(&view->frame->output, text_string(line));
 }
 
+/* Prints lines below a job. They come from another host, so they are escaped here, even if that
+ * host has done so already. */
+static void print_below(const struct fleet_view *view, const char *lines)
+{
+	struct text t = TEXT(LINE_MAX_BYTES);
+	for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+		n = strcspn(lines, "\n");
+		char *line = must_have(strndup(lines, n));
+		text_reset(&t);
+		text_add(&t, "         ");
+		text_add_escaped_again(&t, line);
+		put(view, &t);
+		free(line);
+	}
+	text_clear(&t);
+}
+
 /* Prints a job as one line and, if its last run has failed, the reasons below it, line by line. */
 static void print_job_for_people(struct fleet_view *view, const struct fleet_job *job)
 {
@@ -262,20 +292,11 @@ static void print_job_for_people(struct fleet_view *view, const struct fleet_job
 	add_state(&t, job);
 	add_waiting(&t, job);
 	put(view, &t);
-	/* `lines` has one line or more. They come from another host, so they are escaped here, even
-	 * if that host has done so already. */
-	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
-	for (size_t n; job->has_failed && !job->is_replaced && *lines;
-		lines += n + (lines[n] == '\n')) {
-		n = strcspn(lines, "\n");
-		char *line = must_have(strndup(lines, n));
-		text_reset(&t);
-		text_add(&t, "         ");
-		text_add_escaped_again(&t, line);
-		put(view, &t);
-		free(line);
-	}
 	text_clear(&t);
+	const bool has_failures = view->failures && *view->failures;
+	/* A job that another one has replaced needs no more attention. */
+	if (job->has_failed && !job->is_replaced)
+		print_below(view, has_failures ? view->failures : job->row.error);
 }
 
 void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
@@ -302,16 +323,11 @@ static bool is_named(const char *name, const struct job_row *row)
 	return is_one;
 }
 
-/* Shows the job. With --forget it shows no job, but forgets the job if --forget names it, and
- * reports the result. Any outcome but OK ends the walk. */
-static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+/* Forgets the job unless a run of it is at work, and reports the result. */
+static enum outcome forget_job(
+	struct fleet *fleet, const struct fleet_job *job, struct problem *ret_problem)
 {
-	struct fleet *fleet = arg;
 	const char *kept = ""; /* the reason for keeping the job; "": it is forgotten */
-	if (!fleet->forget)
-		fleet_print_job(&fleet->view, job);
-	if (!fleet->forget || !is_named(fleet->forget, &job->row))
-		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {
 		kept = "a run of it is at work";
 	} else { /* the row is removed only if it has not changed since it was read */
@@ -333,6 +349,38 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 		"%s: %s%s%s", fate, text_string(&t), *kept ? ": " : "", kept);
 	text_clear(&t);
 	return OUTCOME_OK;
+}
+
+/* Shows the job, or forgets it if --forget names it. Any outcome but OK ends the walk. */
+static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+{
+	struct fleet *fleet = arg;
+	if (!fleet->forget)
+		fleet_print_job(&fleet->view, job);
+	else if (is_named(fleet->forget, &job->row))
+		return forget_job(fleet, job, ret_problem);
+	return OUTCOME_OK;
+}
+
+/* Prints the sums over all jobs. */
+static void print_sums(const struct fleet_view *view, int code)
+{
+	if (view->frame->json) {
+		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
+		for (int i = 0; i < FLEET_SUMS; i++)
+			json_set(object, NUMBER(sums[i], view->sums[i]));
+		json_print(&view->frame->output, json_set(object, NUMBER("exit", code)));
+		return;
+	}
+	struct text t = TEXT(1000);
+	text_add(&t, human_things(view->jobs, "job").text);
+	/* FLEET_SUM_FINE is printed in any case, other sums only if they are not 0. */
+	for (int i = 0; i < FLEET_SUMS; i++)
+		if (view->sums[i] || i == FLEET_SUM_FINE)
+			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
+				sums[i]);
+	output_result(&view->frame->output, text_string(&t));
+	text_clear(&t);
 }
 
 /* Shows the jobs and their sums, or forgets jobs. Returns the exit code. If that is 3, the frame
@@ -358,22 +406,7 @@ static int look_at_jobs(struct fleet *fleet)
 	const bool all_fine =
 		view->sums[FLEET_SUM_FINE] == view->jobs && !fleet->frame->disk_is_full;
 	const int code = all_fine ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
-	if (fleet->frame->json) {
-		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
-		for (int i = 0; i < FLEET_SUMS; i++)
-			json_set(object, NUMBER(sums[i], view->sums[i]));
-		json_print(&fleet->frame->output, json_set(object, NUMBER("exit", code)));
-		return code;
-	}
-	struct text t = TEXT(1000);
-	text_add(&t, human_things(view->jobs, "job").text);
-	/* FLEET_SUM_FINE is printed in any case, other sums only if they are not 0. */
-	for (int i = 0; i < FLEET_SUMS; i++)
-		if (view->sums[i] || i == FLEET_SUM_FINE)
-			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
-				sums[i]);
-	output_result(&fleet->frame->output, text_string(&t));
-	text_clear(&t);
+	print_sums(view, code);
 	return code;
 }
 

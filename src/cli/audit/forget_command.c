@@ -65,20 +65,25 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 		.only_missing = f->only_missing,
 		.older_than_s = f->older_than_ms / 1000,
 	};
+	/* The counts are over all operands, so that this one's are their increase. */
 	const uint64_t kept_before = fates->counts[FATE_KEPT], all_before = fates->all;
+	const bool may_be_mark = *key && key[strlen(key) - 1] != '/';
 	enum outcome o = OUTCOME_ABSENT;
-	if (*key && key[strlen(key) - 1] != '/')
+	if (may_be_mark)
 		o = forget_key(&options, &f->bucket.place.own, key, problem);
 	f->has_missed |= fates->counts[FATE_KEPT] > kept_before;
 	if (o != OUTCOME_ABSENT)
 		return o;
 	options.clearing.only_show = !f->yes; /* also with --dry-run, which excludes --yes */
 	o = forget_prefix(&options, url_prefix(key).text, problem);
-	/* Without --yes, no mark was to be forgotten. With --missing or --older-than it is no error
-	 * if none is. */
+	/* With --missing or --older-than, it is no error if all marks are kept, or if there are
+	 * none. */
 	const bool selects = options.only_missing || options.older_than_s;
-	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept_before;
-	if (o == OUTCOME_OK && fates->all == all_before && !selects) {
+	if (selects)
+		return o;
+	/* Without --yes, the marks are only shown, so that those that are kept do not count. */
+	f->has_missed |= f->yes && fates->counts[FATE_KEPT] > kept_before;
+	if (o == OUTCOME_OK && fates->all == all_before) {
 		output_message(&f->frame->output,
 			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
 			quote(key).text);

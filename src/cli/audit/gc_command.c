@@ -133,6 +133,19 @@ static void print_end(struct gc *gc)
 	text_clear(&t);
 }
 
+/* Returns the free space of an SQLite file to the file system, a piece at a time, so that no
+ * uploader waits long. A dry run and a table have nothing to do here. False with a sentence. */
+static bool compact_marks(struct gc *gc, struct store_conn *conn)
+{
+	const struct store_ops *ops = conn->store->ops;
+	bool has_more = ops->compact && !gc->dry_run;
+	while (has_more)
+		if (ops->compact(conn, &gc->bucket.place.limits, &has_more, &gc->frame->problem) !=
+			OUTCOME_OK)
+			return false;
+	return true;
+}
+
 /* Performs the whole gc, prints the sums, and returns the exit code. */
 static int collect_garbage(struct gc *gc, const struct s3_url *url)
 {
@@ -142,12 +155,8 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 	gc->bytes_before = file_bytes(&frame->place);
 	bool ok = audit_open(frame, url->bucket, &gc->bucket) &&
 		  collect_all(gc, url_prefix(url->key).text);
-	/* compact() returns the free space a piece at a time, so that no uploader waits long. */
 	struct store_conn *conn = frame->marks.conn;
-	bool more = ok && conn->store->ops->compact && !gc->dry_run;
-	while (more && ok)
-		ok = conn->store->ops->compact(
-			     conn, &gc->bucket.place.limits, &more, &frame->problem) == OUTCOME_OK;
+	ok = ok && compact_marks(gc, conn);
 	gc->bytes_after = file_bytes(&frame->place);
 	if (gc->session)
 		session_close(gc->session, conn);

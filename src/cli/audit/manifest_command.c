@@ -154,7 +154,8 @@ static int print_all(struct printing *printing, const char *run)
 			"note: no such manifest is below s3://%s/%s: give the prefix of the runs, "
 			"which store manifests if push has --manifest",
 			place->bucket, quote(place->prefix).text);
-	if (printing->lacking > 1) /* print_entry() has reported the first one */
+	/* print_entry() has reported the first one. */
+	if (printing->lacking > 1)
 		output_message(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
@@ -181,15 +182,16 @@ static bool is_date(const char *s)
 /* Checks the combination of options and operands. False with a sentence. */
 static bool check_usage(const struct printing *printing)
 {
-	const int n = printing->frame->n;
+	const bool has_run = printing->frame->n == 2; /* RUN and the URL */
+	const bool lists_keys = !has_run && !printing->since;
+	const bool needs_entries = printing->format || printing->uploaded || printing->public_key;
 	struct problem *problem = &printing->frame->problem;
-	if (n == 2 && printing->since)
+	if (has_run && printing->since)
 		problem_set(problem, "--since stands for several runs: leave RUN out");
 	else if (printing->since && !is_date(printing->since))
 		problem_set(problem, "--since %s is not a date, such as 2026-11-22",
 			quote(printing->since).text);
-	else if (n == 1 && !printing->since && /* only keys are printed */
-		 (printing->format || printing->uploaded || printing->public_key))
+	else if (lists_keys && needs_entries)
 		problem_set(problem, "say of which runs: name one RUN, or give --since DATE");
 	else
 		return true;

@@ -113,12 +113,17 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 	const char *rest = given + n; /* the rest after the number: "%" or "/T"; "" for a SIZE */
 	snprintf(digits, sizeof digits, "%.*s", (int)n, given);
 	const bool is_number = n < sizeof digits && value_number(digits, &number, NULL) == 0;
-	if (!*rest && value_size(given, &size, NULL) == 0 && size) {
+	const bool is_size = !*rest && value_size(given, &size, NULL) == 0 && size;
+	const bool is_percentage =
+		is_number && strcmp(rest, "%") == 0 && number >= 1 && number <= 100;
+	const bool is_part = is_number && *rest == '/' &&
+			     value_number(rest + 1, &parts, NULL) == 0 && number >= 1 &&
+			     number <= parts && parts <= 1000000;
+	if (is_size) {
 		*ret = (struct verify_subset){.bytes = size};
-	} else if (is_number && strcmp(rest, "%") == 0 && number >= 1 && number <= 100) {
+	} else if (is_percentage) {
 		*ret = (struct verify_subset){.to = number, .of = 100};
-	} else if (is_number && *rest == '/' && value_number(rest + 1, &parts, NULL) == 0 &&
-		   number >= 1 && number <= parts && parts <= 1000000) {
+	} else if (is_part) {
 		*ret = (struct verify_subset){.from = number - 1, .to = number, .of = parts};
 	} else {
 		problem_set(ret_problem,
@@ -136,15 +141,15 @@ static bool read_operand(struct verification *v)
 	if (url_parse(v->frame->operands[0], &v->url, problem) < 0)
 		return false;
 	v->prefix = url_prefix(v->url.key);
-	const char *prefix = v->prefix.text;
+	const char *prefix = v->prefix.text, *after = v->verify.range.after;
+	const bool looks_at_objects = v->head || v->download || v->manifest;
 	if (v->public_key && !v->manifest)
 		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
-	else if (v->subset && !v->head && !v->download && !v->manifest)
+	else if (v->subset && !looks_at_objects)
 		problem_set(problem, "--subset goes with --head or --download");
-	else if (v->verify.range.after &&
-		 strncmp(v->verify.range.after, prefix, strlen(prefix)) != 0)
-		problem_set(problem, "--after '%s' is not a key below %s",
-			quote(v->verify.range.after).text, quote(v->frame->operands[0]).text);
+	else if (after && strncmp(after, prefix, strlen(prefix)) != 0)
+		problem_set(problem, "--after '%s' is not a key below %s", quote(after).text,
+			quote(v->frame->operands[0]).text);
 	else
 		return !v->subset || read_subset(v->subset, &v->verify.subset, problem);
 	return false;
@@ -233,6 +238,20 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
+/* Prints where an incomplete comparison goes on. A key that would need quoting in a shell is
+ * printed by --json only. */
+static void print_rest(struct output *output, const char *after)
+{
+	const bool is_word = !strchr(after, '\'') && strcmp(escaped(after).text, after) == 0;
+	if (!*after)
+		output_message(output, "not all was looked at");
+	else
+		output_message(output,
+			"not all was looked at; the same command goes on with --after %s%s%s",
+			is_word ? "'" : "and the key that --json tells", is_word ? after : "",
+			is_word ? "'" : "");
+}
+
 /* Prints the result of the comparison for people. */
 static void print_end_for_people(const struct verification *v)
 {
@@ -265,16 +284,8 @@ static void print_end_for_people(const struct verification *v)
 			"push with --reupload uploads missing objects again, if their "
 			"files are still there");
 	text_clear(&t);
-	/* A key that would need quoting in a shell is printed by --json only. */
-	const bool is_word =
-		!strchr(end->after, '\'') && strcmp(escaped(end->after).text, end->after) == 0;
-	if (!end->is_complete && *end->after)
-		output_message(output,
-			"not all was looked at; the same command goes on with --after %s%s%s",
-			is_word ? "'" : "and the key that --json tells", is_word ? end->after : "",
-			is_word ? "'" : "");
-	else if (!end->is_complete)
-		output_message(output, "not all was looked at");
+	if (!end->is_complete)
+		print_rest(output, end->after);
 }
 
 /* Prints events: the problem that has ended the comparison, if there is one, and the result. */
@@ -316,19 +327,21 @@ static int print_end(struct verification *v, int failure, const struct problem *
 	struct problem *problem = &v->frame->problem;
 	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
-	uint64_t all = end->counts.listed; /* and all findings; 0: nothing is there */
+	uint64_t all = end->counts.listed; /* listed objects and findings; 0: there is nothing */
 	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
 	/* If there are several reasons for a code, the last one here counts. */
-	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
-		of[FINDING_ERROR] || of[FINDING_UNSENT])
+	const bool has_difference = of[FINDING_MISSING] || of[FINDING_DIFFERS] ||
+				    of[FINDING_UNKNOWN] || of[FINDING_ERROR] || of[FINDING_UNSENT];
+	if (has_difference)
 		code = S3ONCE_EXIT_FILES;
+	/* Behind --after there may be nothing, and a manifest may be empty. */
+	const bool may_be_empty = v->verify.range.after || v->manifest;
 	*problem = failure ? *why : (struct problem){0};
 	if (failure) {
 		code = failure;
-	} else if (end->is_complete && !all && !v->verify.range.after && !v->manifest) {
-		/* Behind --after there may be nothing, and a manifest may be empty. */
+	} else if (end->is_complete && !all && !may_be_empty) {
 		problem_set(problem,
 			"there is no mark of %s, and no mark or object below: check it and --marks",
 			quote(v->frame->operands[0]).text);
@@ -338,7 +351,7 @@ static int print_end(struct verification *v, int failure, const struct problem *
 		code = S3ONCE_EXIT_STOPPED + signal;
 	const bool has_problem = *problem->text != '\0';
 	if (v->draws)
-		output_draw(&v->frame->output, "");
+		output_draw(&v->frame->output, ""); /* removes the progress line */
 	if (v->frame->json)
 		print_end_as_json(v, has_problem ? problem : NULL, code);
 	else if (!has_problem || end->counts.listed) /* otherwise the problem is enough */
@@ -358,27 +371,25 @@ static int verify_marks(struct verification *v)
 	struct verify *verify = &v->verify;
 	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
-	int code = S3ONCE_EXIT_SETUP;
-	if (audit_open(v->frame, v->url.bucket, &bucket)) {
-		bucket.place.limits = verify->place.limits;
-		verify->place = bucket.place;
-		verify->headers = v->frame->headers;
-		signals_count("s3once: stopping\n");
-		enum outcome o = audit_check_bucket(&bucket.place, &bucket.place.own, &problem);
-		enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
-		/* A key that is "" or ends in a '/' is the prefix itself, and names no one mark. */
-		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
-			of_one = verify_one(
-				verify, &bucket.place.own, v->url.key, &v->end, &problem);
-		if (of_one != OUTCOME_ABSENT) {
-			v->named = v->url.key;
-			o = of_one;
-		} else if (o == OUTCOME_OK || o == OUTCOME_ABANDONED) {
-			o = verify_run(verify, &v->end, &problem);
-		}
-		code = print_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
+	if (!audit_open(v->frame, v->url.bucket, &bucket))
+		return S3ONCE_EXIT_SETUP;
+	bucket.place.limits = verify->place.limits;
+	verify->place = bucket.place;
+	verify->headers = v->frame->headers;
+	signals_count("s3once: stopping\n");
+	enum outcome o = audit_check_bucket(&bucket.place, &bucket.place.own, &problem);
+	enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
+	/* A key that is "" or ends in a '/' is the prefix itself, and names no one mark. */
+	const bool may_be_mark = strcmp(verify->range.prefix, v->url.key) != 0;
+	if (o == OUTCOME_OK && may_be_mark)
+		of_one = verify_one(verify, &bucket.place.own, v->url.key, &v->end, &problem);
+	if (of_one != OUTCOME_ABSENT) {
+		v->named = v->url.key;
+		o = of_one;
+	} else if (o == OUTCOME_OK || o == OUTCOME_ABANDONED) {
+		o = verify_run(verify, &v->end, &problem);
 	}
-	return code;
+	return print_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 }
 
 /* Fetches the manifest, checks its signature if a key was given, and compares the bucket with it.
@@ -388,35 +399,33 @@ static int verify_by_manifest(struct verification *v)
 	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
 	struct text key = TEXT(2048);
-	bool is_wrong = false;
-	int fd = -1, code = S3ONCE_EXIT_SETUP;
+	bool is_wrong = false; /* the manifest is damaged, or not signed by the key */
+	int fd = -1;
 	signals_count("s3once: stopping\n");
-	if (audit_open_manifests(v->frame, &v->url, v->public_key, &bucket)) {
-		bucket.manifests.limits = v->verify.place.limits;
-		v->verify.place.s3 = bucket.place.s3;
-		v->verify.place.own = bucket.place.own;
-		v->verify.headers = v->frame->headers;
-		enum outcome o = manifest_find(&bucket.manifests, v->manifest, &key, &problem);
-		if (o == OUTCOME_OK)
-			o = manifest_open(&bucket.manifests, text_string(&key), bucket.public_key,
-				&fd, &is_wrong, &problem);
-		if (o == OUTCOME_OK) {
-			o = verify_manifest(
-				&v->verify, v->url.bucket, fd, &v->end, &is_wrong, &problem);
-			close(fd);
-			if (is_wrong)
-				problem_prefix(
-					&problem, "the manifest %s", quote(text_string(&key)).text);
-		}
-		/* After a stop, print_end() makes the code. ABANDONED: it came before the first
-		 * object was compared. */
-		code = o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
-		       : is_wrong                                ? S3ONCE_EXIT_FILES
-								 : S3ONCE_EXIT_SETUP;
-		code = print_end(v, code, &problem);
-	} else {
+	if (!audit_open_manifests(v->frame, &v->url, v->public_key, &bucket)) {
 		signals_restore();
+		EVP_PKEY_free(bucket.public_key);
+		return S3ONCE_EXIT_SETUP;
 	}
+	bucket.manifests.limits = v->verify.place.limits;
+	v->verify.place.s3 = bucket.place.s3;
+	v->verify.place.own = bucket.place.own;
+	v->verify.headers = v->frame->headers;
+	enum outcome o = manifest_find(&bucket.manifests, v->manifest, &key, &problem);
+	if (o == OUTCOME_OK)
+		o = manifest_open(&bucket.manifests, text_string(&key), bucket.public_key, &fd,
+			&is_wrong, &problem);
+	if (o == OUTCOME_OK) {
+		o = verify_manifest(&v->verify, v->url.bucket, fd, &v->end, &is_wrong, &problem);
+		close(fd);
+		if (is_wrong)
+			problem_prefix(&problem, "the manifest %s", quote(text_string(&key)).text);
+	}
+	/* The outcome is ABANDONED if a stop came before the first object was compared. After a
+	 * stop, print_end() makes the code. */
+	const bool has_failed = o != OUTCOME_OK && o != OUTCOME_ABANDONED;
+	const int failure = is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
+	const int code = print_end(v, has_failed ? failure : 0, &problem);
 	text_clear(&key);
 	EVP_PKEY_free(bucket.public_key);
 	return code;
