@@ -28,6 +28,15 @@ static int refuse_choice(
 	return -EINVAL;
 }
 
+/* Returns the index of the choice that is the word of n bytes, or -1. */
+static int find_choice(const struct option *option, const char *word, size_t n)
+{
+	for (int i = 0; option->choices[i]; i++)
+		if (strlen(option->choices[i]) == n && memcmp(option->choices[i], word, n) == 0)
+			return i;
+	return -1;
+}
+
 /* Reads a list of choices with commas between them. */
 static int set_choices(const struct option *option, unsigned *field, const char *value,
 	struct problem *ret_problem)
@@ -35,11 +44,8 @@ static int set_choices(const struct option *option, unsigned *field, const char 
 	unsigned set = 0;
 	for (const char *word = value;; word++) {
 		const size_t n = strcspn(word, ",");
-		int choice = 0;
-		while (option->choices[choice] && (strncmp(option->choices[choice], word, n) != 0 ||
-							  option->choices[choice][n]))
-			choice++;
-		if (!option->choices[choice])
+		const int choice = find_choice(option, word, n);
+		if (choice < 0)
 			return refuse_choice(option, word, n, ret_problem);
 		set |= 1U << choice;
 		word += n;
@@ -48,6 +54,29 @@ static int set_choices(const struct option *option, unsigned *field, const char 
 	}
 	*field = set;
 	return 0;
+}
+
+/* The bound of an option that a value exceeds. */
+enum exceeded { TOO_SMALL, TOO_LARGE };
+
+/* Refuses a value that is outside of the bounds of an option. Returns -EINVAL. */
+static int refuse_quantity(const struct option *option, const char *value, enum exceeded exceeded,
+	struct problem *ret_problem)
+{
+	const bool is_too_small = exceeded == TOO_SMALL;
+	const uint64_t bound = is_too_small ? option->min : option->max;
+	struct text shown = TEXT(60);
+	if (option->type == OPTION_NUMBER)
+		text_addf(&shown, "%" PRIu64, bound);
+	else if (option->type == OPTION_SIZE)
+		value_show_size(&shown, bound);
+	else
+		value_show_duration(&shown, bound);
+	problem_set(ret_problem, "'%s' is too %s: at %s %s", value,
+		is_too_small ? "small" : "large", is_too_small ? "least" : "most",
+		text_string(&shown));
+	text_clear(&shown);
+	return -EINVAL;
 }
 
 /* Reads a value in the units of values.h, and checks it against the bounds of the option. */
@@ -61,22 +90,10 @@ static int set_quantity(
 					    : value_duration(value, &n, ret_problem);
 	if (r < 0)
 		return r;
-	const bool too_small = n < option->min, too_large = option->max && n > option->max;
-	if (too_small || too_large) {
-		struct text bound = TEXT(60);
-		const uint64_t n_bound = too_small ? option->min : option->max;
-		if (type == OPTION_NUMBER)
-			text_addf(&bound, "%" PRIu64, n_bound);
-		else if (type == OPTION_SIZE)
-			value_show_size(&bound, n_bound);
-		else
-			value_show_duration(&bound, n_bound);
-		problem_set(ret_problem, "'%s' is too %s: at %s %s", value,
-			too_small ? "small" : "large", too_small ? "least" : "most",
-			text_string(&bound));
-		text_clear(&bound);
-		return -EINVAL;
-	}
+	if (n < option->min)
+		return refuse_quantity(option, value, TOO_SMALL, ret_problem);
+	if (option->max && n > option->max)
+		return refuse_quantity(option, value, TOO_LARGE, ret_problem);
 	if (type == OPTION_NUMBER)
 		*(unsigned *)field = (unsigned)n;
 	else
@@ -110,6 +127,34 @@ static int set_count(unsigned *field, const char *value, struct problem *ret_pro
 	return 0;
 }
 
+/* Reads an age. Without a value it is 0, as for "yes"; for "no" it is UINT64_MAX. */
+static int set_age(const struct option *option, uint64_t *field, const char *value,
+	struct problem *ret_problem)
+{
+	int yes = 1;
+	if (value && set_flag(&yes, value, NULL) < 0)
+		return set_quantity(option, field, value, ret_problem);
+	*field = yes ? 0 : UINT64_MAX;
+	return 0;
+}
+
+static void add_rule(struct option_rules *list, enum option_type type, const char *pattern)
+{
+	list->rules = must_have(reallocarray(list->rules, list->n + 1, sizeof *list->rules));
+	list->rules[list->n++] = (struct s3once_rule){
+		.kind = type == OPTION_INCLUDE        ? S3ONCE_RULE_INCLUDE
+			: type == OPTION_EXCLUDE_FROM ? S3ONCE_RULE_EXCLUDE_FROM
+						      : S3ONCE_RULE_EXCLUDE,
+		.pattern = pattern};
+}
+
+static void add_setting(struct option_settings *list, const char *name, const char *value)
+{
+	list->settings =
+		must_have(reallocarray(list->settings, list->n + 1, sizeof *list->settings));
+	list->settings[list->n++] = (struct s3once_setting){.name = name, .value = value};
+}
+
 /* Whether the option is written with a value on a command line. */
 static bool takes_value(const struct option *option)
 {
@@ -121,9 +166,7 @@ int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
 	const enum option_type type = option->type;
-	struct option_rules *rules = field;
-	struct option_settings *list = field;
-	int yes = 1, choice = 0;
+	int choice = 0;
 	/* parse_long() has seen to it that there is a value if the option needs one. */
 	assert(value || type == OPTION_AGE || !takes_value(option));
 	assert(value || !option->choices);
@@ -132,11 +175,11 @@ int option_set(
 		return problem_error(ret_problem, -EINVAL, "the value is empty");
 	if (type == OPTION_SET)
 		return set_choices(option, field, value, ret_problem);
-	while (option->choices && option->choices[choice] &&
-		strcmp(option->choices[choice], value) != 0)
-		choice++;
-	if (option->choices && !option->choices[choice])
-		return refuse_choice(option, value, strlen(value), ret_problem);
+	if (option->choices) {
+		choice = find_choice(option, value, strlen(value));
+		if (choice < 0)
+			return refuse_choice(option, value, strlen(value), ret_problem);
+	}
 	switch (type) {
 	case OPTION_FLAG:
 		return set_flag(field, value, ret_problem);
@@ -149,12 +192,7 @@ int option_set(
 		*(int *)field = choice;
 		return 0;
 	case OPTION_AGE:
-		/* Without a value, the age is 0, as for "yes": `yes` is 1 from the start. */
-		if (!value || set_flag(&yes, value, NULL) == 0) {
-			*(uint64_t *)field = yes ? 0 : UINT64_MAX;
-			return 0;
-		}
-		return set_quantity(option, field, value, ret_problem);
+		return set_age(option, field, value, ret_problem);
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
 	case OPTION_DURATION:
@@ -162,19 +200,10 @@ int option_set(
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
 	case OPTION_EXCLUDE_FROM:
-		rules->rules =
-			must_have(reallocarray(rules->rules, rules->n + 1, sizeof *rules->rules));
-		rules->rules[rules->n++] = (struct s3once_rule){
-			.kind = type == OPTION_INCLUDE        ? S3ONCE_RULE_INCLUDE
-				: type == OPTION_EXCLUDE_FROM ? S3ONCE_RULE_EXCLUDE_FROM
-							      : S3ONCE_RULE_EXCLUDE,
-			.pattern = value};
+		add_rule(field, type, value);
 		return 0;
 	case OPTION_SETTING:
-		list->settings = must_have(
-			reallocarray(list->settings, list->n + 1, sizeof *list->settings));
-		list->settings[list->n++] =
-			(struct s3once_setting){.name = option->name, .value = value};
+		add_setting(field, option->name, value);
 		return 0;
 	case OPTION_SET: /* was read above */
 	case OPTION_HELP:
@@ -505,7 +534,8 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	bool only_operands = false;
 	for (int at = 1; r >= 0 && at < argc; at++) {
 		char *word = argv[at];
-		if (only_operands || word[0] != '-' || !word[1]) { /* "-" alone is an operand */
+		const bool is_operand = word[0] != '-' || !word[1]; /* "-" is standard input */
+		if (is_operand || only_operands) {
 			argv[operands++] = word;
 		} else if (strcmp(word, "--") == 0) {
 			only_operands = true;
@@ -518,8 +548,9 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 			r = parse_long(command, word, next, ret_problem);
 			at += r > 0; /* `next` was the value */
 		}
-		/* The word after --help or -h is the topic. */
-		if (r == -ECANCELED && command->ret_topic && at + 1 < argc && *argv[at + 1] != '-')
+		const bool is_help = r == -ECANCELED, has_next = at + 1 < argc;
+		/* The word after --help or -h is the topic, unless it is an option. */
+		if (is_help && command->ret_topic && has_next && *argv[at + 1] != '-')
 			*command->ret_topic = argv[at + 1];
 	}
 	if (r >= 0)

@@ -120,6 +120,18 @@ static void add_topics(const struct command *command, struct text *text)
 		}
 }
 
+/* Prints words, with line breaks at blanks in front of column 80. */
+static void print_wrapped(const char *words, FILE *stream)
+{
+	while (*words) {
+		size_t n = strlen(words); /* length of the next line */
+		while (n > 79 || (words[n] && words[n] != ' '))
+			n--;
+		fprintf(stream, "%.*s\n", (int)n, words);
+		words += n + (words[n] == ' ');
+	}
+}
+
 /* Prints the first screen of help. */
 static void print_brief(const struct command *command, FILE *stream)
 {
@@ -136,34 +148,13 @@ static void print_brief(const struct command *command, FILE *stream)
 	add_topics(command, &topics);
 	fprintf(stream, "\nAll options: s3once %s --help all, or by topic --help TOPIC, which is\n",
 		command->name);
-	for (const char *line = text_string(&topics); *line;) {
-		size_t n = strlen(line);
-		while (n > 79 || (line[n] && line[n] != ' '))
-			n--;
-		fprintf(stream, "%.*s\n", (int)n, line);
-		line += n + (line[n] == ' ');
-	}
+	print_wrapped(text_string(&topics), stream);
 	text_clear(&topics);
 }
 
-int options_help(
-	const struct command *command, const char *topic, FILE *stream, struct problem *ret_problem)
+/* Prints all options, how the environment sets them, and the examples. */
+static void print_all(const struct command *command, FILE *stream)
 {
-	const bool is_all = topic && strcmp(topic, "all") == 0;
-	if (topic && !is_all && !print_groups(command, topic, stream)) {
-		struct text topics = TEXT(400);
-		add_topics(command, &topics);
-		problem_set(ret_problem, "there is no help on '%s', but on: all, %s",
-			quote(topic).text, text_string(&topics));
-		text_clear(&topics);
-		return -EINVAL;
-	}
-	if (topic && !is_all)
-		return 0;
-	if (!is_all && command->has_first_screen) {
-		print_brief(command, stream);
-		return 0;
-	}
 	print_usage(command, stream);
 	print_groups(command, NULL, stream);
 	print_option(help_options, HELP_WHOLE, stream);
@@ -171,5 +162,25 @@ int options_help(
 	/* "lock run" is in the manual page of "lock". */
 	fprintf(stream, "\nExamples:\n%s\nMore: man s3once-%.*s\n", command->examples,
 		(int)strcspn(command->name, " "), command->name);
-	return 0;
+}
+
+int options_help(
+	const struct command *command, const char *topic, FILE *stream, struct problem *ret_problem)
+{
+	if (!topic && command->has_first_screen) {
+		print_brief(command, stream);
+		return 0;
+	}
+	if (!topic || strcmp(topic, "all") == 0) {
+		print_all(command, stream);
+		return 0;
+	}
+	if (print_groups(command, topic, stream))
+		return 0;
+	struct text topics = TEXT(400);
+	add_topics(command, &topics);
+	problem_set(ret_problem, "there is no help on '%s', but on: all, %s", quote(topic).text,
+		text_string(&topics));
+	text_clear(&topics);
+	return -EINVAL;
 }

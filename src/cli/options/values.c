@@ -55,10 +55,21 @@ static const struct unit size_units[] = {
 	{NULL, 0},
 };
 
+/* Finds the unit whose name is the n bytes of `name`. "" names the unit of a number alone. The
+ * units of a duration have to be in lower case; those of a size may be in either case. NULL: there
+ * is none. */
+static const struct unit *find_unit(const struct unit *units, const char *name, size_t n)
+{
+	const bool is_duration = units == duration_units;
+	for (const struct unit *unit = units; unit->name; unit++)
+		if (strlen(unit->name) == n &&
+			(is_duration ? strncmp : strncasecmp)(unit->name, name, n) == 0)
+			return unit;
+	return NULL;
+}
+
 /* Adds up numbers with units, each unit once and the largest first. Only a duration may have
- * several units. Its units have to be in lower case; those of a size may be in either case. A unit
- * whose name is "" is that of a number alone. Returns 0, -ERANGE if the sum is too large, or
- * -EINVAL. */
+ * several units. Returns 0, -ERANGE if the sum is too large, or -EINVAL. */
 static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 {
 	const bool is_duration = units == duration_units;
@@ -73,13 +84,9 @@ static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 		if (errno)
 			return -ERANGE;
 		const size_t len = strcspn(name, "0123456789");
-		const struct unit *unit = units;
-		while (unit->name &&
-			(strlen(unit->name) != len ||
-				(is_duration ? strncmp : strncasecmp)(unit->name, name, len)))
-			unit++;
-		name += len;
-		if (!unit->name || unit->factor >= below || (*name && !is_duration))
+		const struct unit *unit = find_unit(units, name, len);
+		name += len; /* to the next number */
+		if (!unit || unit->factor >= below || (*name && !is_duration))
 			return -EINVAL;
 		if (__builtin_mul_overflow(n, unit->factor, &product) ||
 			__builtin_add_overflow(*ret, product, ret))
@@ -172,12 +179,13 @@ static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
 /* Reads "08:00,2M". */
 static int read_timed(const char *word, struct s3once_rate *ret, struct problem *problem)
 {
-	unsigned hour = 24, minute = 0;
-	int n = 0;
-	/* The time is HH:MM, which has exactly five characters before the comma. */
-	if (strspn(word, "0123456789:") != 5 ||
-		sscanf(word, "%2u:%2u,%n", &hour, &minute, &n) != 2 || n != 6 || hour > 23 ||
-		minute > 59)
+	unsigned hour = 0, minute = 0;
+	int n = 0; /* characters of "HH:MM,"; 0: there is no comma */
+	/* sscanf() also accepts fewer digits, but the time has exactly five characters. */
+	const bool is_time = strspn(word, "0123456789:") == 5 &&
+			     sscanf(word, "%2u:%2u,%n", &hour, &minute, &n) == 2 && n == 6 &&
+			     hour <= 23 && minute <= 59;
+	if (!is_time)
 		return refuse_rate(problem, word,
 			"is not a time of day and a rate: write them as in 08:00,2M 19:00,off");
 	ret->minute = 60 * hour + minute;
@@ -290,7 +298,7 @@ bool url_is_s3(const char *s)
 	return strncasecmp(s, "s3:", 3) == 0;
 }
 
-/* What is wrong with a bucket's name, or NULL. */
+/* Returns the rule that a bucket's name of n bytes breaks, as a clause, or NULL. */
 static const char *bucket_fault(const char *name, size_t n)
 {
 	struct in_addr address;
@@ -312,7 +320,7 @@ static const char *bucket_fault(const char *name, size_t n)
 
 /* Returns the length of the ARN at the beginning of s. An ARN has five fields that end with ':',
  * the type of a resource with ':' or '/', and the name of the resource, which ends before a '/'.
- * Of an s that is no ARN, any length is returned; endpoint_arn_parse() refuses it. */
+ * If s is no ARN, the length has no meaning, and endpoint_arn_parse() refuses the text. */
 static size_t arn_length(const char *s)
 {
 	size_t n = 0;
