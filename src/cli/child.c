@@ -75,21 +75,29 @@ static void hide_descriptor(int fd)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-void startup_prepare(void)
+/* Opens closed standard descriptors as /dev/null, so that no file that is opened later becomes
+ * standard output. Standard input is opened for writing only: reading it then fails, and is not
+ * taken for an empty list of files. */
+static void open_standard_descriptors(void)
 {
-	/* Opens closed standard descriptors as /dev/null, so that no file that is opened later
-	 * becomes standard output. open() returns the lowest free descriptor, which is this one.
-	 * Standard input is opened for writing only: reading it then fails, and is not taken for an
-	 * empty list of files. */
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
-			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
+	for (int fd = 0; fd <= 2; fd++) {
+		const bool is_closed = fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+		if (!is_closed)
+			continue;
+		/* open() returns the lowest free descriptor, which is this one. */
+		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
 			dprintf(STDERR_FILENO,
 				"s3once: error: standard input, output or error is closed, and "
 				"/dev/null cannot stand for it: %s\n",
 				strerror(errno));
 			_exit(S3ONCE_EXIT_SETUP);
 		}
+	}
+}
+
+void startup_prepare(void)
+{
+	open_standard_descriptors();
 	visit_descriptors(note_descriptor);
 	given.core = set_soft_limit(RLIMIT_CORE, 0);
 	given.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
@@ -173,13 +181,12 @@ bool child_end(pid_t child)
 	bool has_ended = false;
 	kill(-child, SIGTERM);
 	kill(-child, SIGCONT); /* a stopped process takes no SIGTERM */
-	for (uint64_t now_ns = 0; now_ns < give_up_ns; now_ns = clock_boot_ns()) {
-		if (now_ns >= kill_ns)
+	while (!has_ended && clock_boot_ns() < give_up_ns) {
+		if (clock_boot_ns() >= kill_ns)
 			kill(-child, SIGKILL);
 		has_ended = waitpid(child, NULL, WNOHANG) != 0;
-		if (has_ended)
-			break;
-		poll(NULL, 0, LOOK_MS);
+		if (!has_ended)
+			poll(NULL, 0, LOOK_MS);
 	}
 	kill(-child, SIGKILL); /* the processes of its group that are left */
 	return has_ended;

@@ -32,20 +32,20 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 	return n;
 }
 
-/* Checks the number of operands, including the target that a job has added. Returns 0, or -EINVAL
+/* Checks the number n of operands, including the target that a job has added. Returns 0, or -EINVAL
  * with a sentence. */
-static int check_operand_count(struct command_frame *frame)
+static int check_operand_count(struct command_frame *frame, int n)
 {
 	const struct command *command = frame->command;
 	const int max = command->takes.max;
 	const bool takes_some = *command->operands;
 	/* A command that takes operands, and for which `max` is 0, takes any number. */
 	const bool takes_any_number = takes_some && !max;
-	if (frame->n < command->takes.min)
+	if (n < command->takes.min)
 		return problem_error(&frame->problem, -EINVAL,
 			"something is missing: give %s; see s3once %s --help", command->operands,
 			command->name);
-	if (frame->n > max && !takes_any_number)
+	if (n > max && !takes_any_number)
 		return problem_error(&frame->problem, -EINVAL,
 			"'%s' is too much: it takes %s; see s3once %s --help",
 			quote(frame->operands[max]).text,
@@ -85,7 +85,7 @@ static void add_shared_groups(struct command_frame *frame)
 	};
 	const struct command *command = frame->command;
 	const struct option_group *own = command->groups;
-	const char *title = NULL; /* of the groups that come one after the other */
+	const char *title = NULL; /* the title that --help prints above the last group so far */
 	size_t n = 0;
 	for (; own && own->options; own++) {
 		title = own->title ? own->title : title;
@@ -94,9 +94,10 @@ static void add_shared_groups(struct command_frame *frame)
 	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
 		if (shared[i].shares && !(shared[i].shares & command->shares))
 			continue;
-		const char *own_title = shared[i].title;
-		const bool goes_on = !own_title || (title && strcmp(title, own_title) == 0);
-		title = goes_on ? title : own_title;
+		/* A group that has the title above it, or none, goes on under that title. */
+		const char *wanted = shared[i].title;
+		const bool goes_on = !wanted || (title && strcmp(title, wanted) == 0);
+		title = goes_on ? title : wanted;
 		frame->groups[n++] = (struct option_group){.title = goes_on ? NULL : title,
 			.options = shared[i].options,
 			.has_variables = shared[i].has_variables,
@@ -106,6 +107,22 @@ static void add_shared_groups(struct command_frame *frame)
 		frame->groups[n++] = (struct option_group){.options = command->output_options};
 	assert(n < FRAME_GROUPS);
 	frame->read.groups = frame->groups;
+}
+
+/* Reads the command line and the job of --job, and checks the number of operands, which is
+ * returned, or an error as options_parse() does. */
+static int read_words(struct command_frame *frame, int argc, char **argv)
+{
+	const unsigned shares = frame->command->shares;
+	int n = read_options(frame, argc, argv);
+	/* A job may add its target to the operands. Without --job, the number stays. */
+	if (n >= 0 && shares & SHARES_JOB)
+		n = job_asked_open(&frame->job, &frame->access, n, argv);
+	if (n < 0)
+		return n;
+	if (shares & SHARES_KEY_FILE && !frame->key_file)
+		frame->key_file = job_asked_setting(&frame->job, "sse-c-key-file");
+	return check_operand_count(frame, n) < 0 ? -EINVAL : n;
 }
 
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
@@ -121,36 +138,29 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->read.ret_before_dashes = &frame->before_dashes;
 	if (frame->command->shares)
 		add_shared_groups(frame);
-	frame->n = read_options(frame, argc, argv);
-	if (frame->n == -ECANCELED) { /* --help was given */
-		if (options_help(&frame->read, frame->topic, stdout, &frame->problem) == 0)
-			frame->code = S3ONCE_EXIT_OK;
-	}
-	/* A job may add its target to the operands. Without --job, the number stays. */
-	if (frame->n >= 0 && frame->command->shares & SHARES_JOB)
-		frame->n = job_asked_open(&frame->job, &frame->access, frame->n, argv);
-	if (frame->n >= 0 && frame->command->shares & SHARES_KEY_FILE && !frame->key_file)
-		frame->key_file = job_asked_setting(&frame->job, "sse-c-key-file");
-	if (frame->n >= 0 && check_operand_count(frame) < 0)
-		frame->n = -EINVAL;
+	frame->n = read_words(frame, argc, argv);
+	const bool asks_for_help = frame->n == -ECANCELED, goes_on = frame->n >= 0;
+	if (asks_for_help && options_help(&frame->read, frame->topic, stdout, &frame->problem) == 0)
+		frame->code = S3ONCE_EXIT_OK;
 	/* If the command does not go on, `output` is not begun. `speaks_itself` keeps frame_end()
 	 * from finishing it. */
-	frame->speaks_itself |= frame->n < 0;
+	if (!goes_on)
+		frame->speaks_itself = true;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});
-	return frame->n >= 0;
+	return goes_on;
 }
 
 bool frame_choose_marks(struct command_frame *frame, enum marks_use use)
 {
 	const char *spec = frame->access.marks ? frame->access.marks : "local";
 	const int error = marks_place_parse(spec, &frame->place, &frame->problem);
-	const char *path = frame->place.path;
 	frame->place.only_read = use == MARKS_READ;
 	if (error) {
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 		return false;
 	}
+	const char *path = frame->place.path;
 	const bool is_roots_own =
 		strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0;
 	/* Root may have meant the marks of the units. */
@@ -171,6 +181,17 @@ static bool report_full_disk(const char *path)
 		    "ended: free some of it, and run again",
 		quote(path).text);
 	return true;
+}
+
+/* Puts the name of the marks before the sentence, unless it contains the path or ":TABLE" already.
+ * The name of a table without the colon could be any word. */
+static void name_marks_in_problem(struct command_frame *frame)
+{
+	const char *name = text_string(&frame->marks_name); /* "dynamodb:TABLE", "sqlite:PATH" */
+	const char *colon = strchr(name, ':');
+	const char *contained = frame->place.is_dynamodb ? colon : colon + 1;
+	if (!strstr(frame->problem.text, contained))
+		problem_prefix(&frame->problem, "%s", name);
 }
 
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret)
@@ -197,28 +218,27 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	const enum outcome o = settings_load(frame->marks.conn, NULL, &ret->settings, problem);
 	if (o == OUTCOME_OK)
 		return true;
-	if (o == OUTCOME_ABSENT) {
+	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-		return false;
-	}
-	/* The sentence gets the name of the marks, unless it contains the path or ":TABLE" already.
-	 * The name of a table without the colon could be any word. */
-	const char *colon = strchr(name, ':');
-	const bool is_named = strstr(problem->text, place->is_dynamodb ? colon : colon + 1);
-	if (!is_named)
-		problem_prefix(problem, "%s", name);
+	else
+		name_marks_in_problem(frame);
 	return false;
+}
+
+/* Reads the key of --sse-c-key-file into frame->headers. False with a sentence. */
+static bool read_key_file(struct command_frame *frame)
+{
+	struct problem *problem = &frame->problem;
+	return s3_headers_new(&frame->headers) == 0 &&
+	       s3_headers_set(frame->headers, "sse-c-key-file", frame->key_file, problem) == 0 &&
+	       s3_headers_prepare(frame->headers, problem) == 0;
 }
 
 bool frame_open_s3(struct command_frame *frame, const char *bucket)
 {
 	struct problem *problem = &frame->problem;
 	struct services *services = &frame->services;
-	const char *key_file = frame->key_file;
-	if (key_file &&
-		(s3_headers_new(&frame->headers) ||
-			s3_headers_set(frame->headers, "sse-c-key-file", key_file, problem) ||
-			s3_headers_prepare(frame->headers, problem)))
+	if (frame->key_file && !read_key_file(frame))
 		return false;
 	const bool are_services_open = services->http != NULL;
 	if (!are_services_open && services_open(&frame->access, services, problem) < 0)

@@ -61,7 +61,7 @@ static int run_command(int argc, char **argv)
 		if (!commands[i].removes)
 			names[n++] = commands[i].name;
 	}
-	if (other_tools_command(argc, argv))
+	if (other_tools_command(argc, argv)) /* it has reported what to use instead */
 		return S3ONCE_EXIT_USAGE;
 	return command_unknown("", argv[0], names, n);
 }
@@ -74,42 +74,58 @@ static int help_main(int argc, char **argv)
 		print_usage(stdout);
 		return S3ONCE_EXIT_OK;
 	}
-	const int names = (argc > 2 && strcmp(argv[1], "lock") == 0) ? 2 : 1;
-	memmove(argv, argv + 1, (size_t)names * sizeof *argv);
-	argv[names] = option;
+	/* "--help" takes the place behind the words of the command's name: one, or "lock run". */
+	const int name_words = (argc > 2 && strcmp(argv[1], "lock") == 0) ? 2 : 1;
+	memmove(argv, argv + 1, (size_t)name_words * sizeof *argv);
+	argv[name_words] = option;
 	return run_command(argc, argv);
+}
+
+/* Runs the command of the command line, or prints the help or the version. Returns the exit code.
+ */
+static int run_command_line(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return S3ONCE_EXIT_USAGE;
+	}
+	const char *first = argv[1];
+	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+		print_usage(stdout);
+		return S3ONCE_EXIT_OK;
+	}
+	if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
+		printf("s3once %s\n", s3once_version());
+		return S3ONCE_EXIT_OK;
+	}
+	return run_command(argc - 1, argv + 1);
+}
+
+/* Flushes standard output, and returns the final exit code. Lost output turns a success into
+ * S3ONCE_EXIT_FILES, with a message. S3ONCE_EXIT_HELD is an answer and no failure: it gets the
+ * message, too, but stays. A command that has failed has reported the reason, and nothing is added.
+ */
+static int finish_stdout(int code)
+{
+	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
+	const bool is_lost = error || ferror(stdout);
+	if (!is_lost || (code != S3ONCE_EXIT_OK && code != S3ONCE_EXIT_HELD))
+		return code;
+	fprintf(stderr, "s3once: error: cannot write to standard output%s%s\n", error ? ": " : "",
+		error ? strerror(error) : "");
+	return code == S3ONCE_EXIT_OK ? S3ONCE_EXIT_FILES : code;
 }
 
 int main(int argc, char **argv)
 {
-	/* The buffer holds the largest output, such as help. So the fflush() below writes it, and
+	/* The buffer holds the largest output, such as help. So finish_stdout() writes it, and
 	 * errno is the reason of a failure. */
 	static char buffer[64 << 10];
 	startup_prepare();
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-	int code = S3ONCE_EXIT_OK;
-	if (argc < 2) {
-		print_usage(stderr);
-		code = S3ONCE_EXIT_USAGE;
-	} else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		print_usage(stdout);
-	} else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-		printf("s3once %s\n", s3once_version());
-	} else {
-		code = run_command(argc - 1, argv + 1);
-	}
+	const int code = run_command_line(argc, argv);
 	/* Ends the threads of libuv's pool, which keep memory of OpenSSL and libxml2 as long as
 	 * they run. */
 	uv_library_shutdown();
-	/* Lost output turns a success into S3ONCE_EXIT_FILES, with a message. S3ONCE_EXIT_HELD is
-	 * an answer and no failure: it gets the message, too, but stays. A command that has failed
-	 * has reported the reason, and nothing is added. */
-	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
-	const bool is_lost = error || ferror(stdout);
-	if (is_lost && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {
-		fprintf(stderr, "s3once: error: cannot write to standard output%s%s\n",
-			error ? ": " : "", error ? strerror(error) : "");
-		code = code ? code : S3ONCE_EXIT_FILES;
-	}
-	return code;
+	return finish_stdout(code);
 }
