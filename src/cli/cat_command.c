@@ -173,20 +173,39 @@ static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
 	return is_known && read.time_s == time_s;
 }
 
-/* Finds the family of the objects that the job makes of the log, by making the keys of two versions
- * of it: these have to be keys that log_key_read() understands, below one folder. Returns 0, or
- * -errno with a sentence. */
-static int family_of_job(
-	const struct job *job, const char *log, struct text *family, struct problem *ret_problem)
+/* Finds the family of the objects whose keys the template makes of the log, by making the keys of
+ * two versions of it. *ret_is_understood becomes whether both are keys that log_key_read()
+ * understands, of one family; otherwise `family` has no meaning. Returns 0, or -errno with a
+ * sentence. */
+static int family_of_template(const struct key_template *template, const char *log,
+	struct text *family, bool *ret_is_understood, struct problem *ret_problem)
 {
 	/* A day in winter, and one in summer of another year. If the template has a date in a
 	 * folder, the folders differ. If it has local time, one of the times is not UTC: London,
 	 * for example, has UTC only in winter. */
 	static const int64_t times_s[] = {979541130, 1026728430};
+	struct text key = TEXT(2 * KEY_BYTES_MAX), other = TEXT(2 * KEY_BYTES_MAX);
+	int error = render(template, log, times_s[0], &key, ret_problem);
+	bool is_understood = !error && family_of_key(text_string(&key), times_s[0], family);
+	if (is_understood)
+		error = render(template, log, times_s[1], &key, ret_problem);
+	if (!error)
+		*ret_is_understood = is_understood &&
+				     family_of_key(text_string(&key), times_s[1], &other) &&
+				     strcmp(text_string(&other), text_string(family)) == 0;
+	text_clear(&key);
+	text_clear(&other);
+	return error;
+}
+
+/* Finds the family of the objects that the job makes of the log, below one folder. Returns 0, or
+ * -errno with a sentence. */
+static int family_of_job(
+	const struct job *job, const char *log, struct text *family, struct problem *ret_problem)
+{
 	const struct s3once_options *o = &job->options.run;
 	struct family_rules *rules = NULL;
 	struct key_template *template = NULL;
-	struct text key = TEXT(2 * KEY_BYTES_MAX), found = TEXT(2 * KEY_BYTES_MAX);
 	int error = family_rules_new(&rules, ret_problem);
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
@@ -196,18 +215,9 @@ static int family_of_job(
 		.names_families = true};
 	if (!error)
 		error = key_template_new(&options, &template, ret_problem);
-	bool is_understood = true;
-	for (size_t i = 0; !error && is_understood && i < 2; i++) {
-		error = render(template, log, times_s[i], &key, ret_problem);
-		if (error)
-			break;
-		is_understood = family_of_key(text_string(&key), times_s[i], &found);
-		/* Both versions have to be of the same family. */
-		if (i > 0 && strcmp(text_string(&found), text_string(family)) != 0)
-			is_understood = false;
-		text_reset(family);
-		text_add(family, text_string(&found));
-	}
+	bool is_understood = false;
+	if (!error)
+		error = family_of_template(template, log, family, &is_understood, ret_problem);
 	if (!error && !is_understood)
 		error = problem_error(ret_problem, -EINVAL,
 			"its key %s does not end in {stem}-{mtime:%%Y%%m%%dT%%H%%M%%SZ}-{id:8}{ext} "
@@ -216,12 +226,11 @@ static int family_of_job(
 			quote(options.text).text);
 	key_template_free(template);
 	family_rules_free(rules);
-	text_clear(&key);
-	text_clear(&found);
 	return error;
 }
 
-/* Cuts off the job's source if the user has given the whole path of the log. */
+/* Returns the path of the log below its source, which the user may have given as a whole path. A
+ * path that is below no source is returned as it is. */
 static const char *relative_log(const struct job *job, const char *log)
 {
 	for (size_t i = 0; i < job->n_sources; i++) {
@@ -368,9 +377,11 @@ static int print_log(struct command_frame *frame, const struct catting *catting)
 		return S3ONCE_EXIT_OK;
 	/* report_sentence() has reported the problems of single objects. */
 	*problem = (struct problem){0};
-	if (!cat.objects)
+	if (!cat.objects) {
 		report_nothing(catting, &cat, problem);
-	return cat.missing || !cat.objects ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
+		return S3ONCE_EXIT_FILES;
+	}
+	return cat.missing ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
 int cat_main(int argc, char **argv)

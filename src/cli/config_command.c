@@ -83,22 +83,27 @@ static void print_job(const struct config_view *view, const struct setting_rows 
 	const struct job *job = view->job;
 	struct option_variable from;
 	const char *value;
+	/* The environment. An option that may be repeated has several variables. */
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
-		if (!(view->command->given[at.index] & SET_IN_ENVIRONMENT) ||
-			has_row(rows, at.option->name))
+		const bool is_set = view->command->given[at.index] & SET_IN_ENVIRONMENT;
+		if (!is_set || has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
 			print_row(view, at.option->name, value, NULL, from.name);
 	}
+	/* The lines of the job's file. */
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		if (!job_is_overridden(job, line->name) && !has_row(rows, line->name))
 			print_row(view, line->name, line->value, line, NULL);
 	}
-	for (struct option_match at = {0}; options_next(view->command, &at);)
-		if (at.option->standard && !option_is_overridden(view->command, &at,
-						   SET_IN_ENVIRONMENT | SET_IN_FILE | SET_IN_WORDS))
+	/* The defaults. */
+	const unsigned anywhere = SET_IN_ENVIRONMENT | SET_IN_FILE | SET_IN_WORDS;
+	for (struct option_match at = {0}; options_next(view->command, &at);) {
+		const bool is_set = option_is_overridden(view->command, &at, anywhere);
+		if (at.option->standard && !is_set)
 			print_row(view, at.option->name, at.option->standard, NULL, "default");
+	}
 }
 
 /* Prints each row, and with a job also the settings that have no row. If the value of a row comes
@@ -127,10 +132,24 @@ static void add_row(
 	must_have(setting_rows_add(rows, name, value, from) ? NULL : rows);
 }
 
+/* Adds the URL of a proxy. Stars replace the user and password between "://" and the last "@". */
+static void add_masked_url(struct text *t, const char *url)
+{
+	const char *at = strrchr(url, '@'), *scheme = strstr(url, "://");
+	if (!at) {
+		text_add(t, url);
+		return;
+	}
+	if (scheme)
+		text_add_bytes(t, url, (size_t)(scheme - url) + strlen("://"));
+	text_addf(t, "****%s", at);
+}
+
 /* Adds the proxies. Variables are looked for in the order of libcurl, and the first one that is set
- * counts. A user and password in the URL of a proxy are masked. */
+ * counts. */
 static void add_proxies(struct setting_rows *rows)
 {
+	/* The name of each row, and its variables. NULL: there are no more. */
 	static const struct {
 		const char *row, *variables[4];
 	} proxies[] = {
@@ -146,12 +165,8 @@ static void add_proxies(struct setting_rows *rows)
 		}
 		if (!value || !*value)
 			continue;
-		/* Stars replace the user and password between "://" and the last "@". */
-		const char *at = strrchr(value, '@'), *scheme = strstr(value, "://");
 		struct text shown = TEXT(4096);
-		if (at && scheme)
-			text_add_bytes(&shown, value, (size_t)(scheme - value) + strlen("://"));
-		text_addf(&shown, "%s%s", at ? "****" : "", at ? at : value);
+		add_masked_url(&shown, value);
 		add_row(rows, proxies[i].row, text_string(&shown), variable);
 		text_clear(&shown);
 	}

@@ -152,11 +152,33 @@ static bool add_push(struct text *t, enum other_kind kind, const char *source, c
 	return add_shell_word(t, url.key) && add_shell_word(t, source) && add_shell_word(t, bucket);
 }
 
+/* The words behind another tool's command. An option is known by its dash alone, so that the value
+ * of one counts as an operand. */
+struct other_words {
+	const char *operands[2]; /* the first two */
+	int n;                   /* all operands */
+	bool has_options;
+};
+
+static struct other_words sort_words(int argc, char *const *argv)
+{
+	struct other_words words = {.n = 0};
+	for (int i = 1; i < argc; i++) {
+		const bool is_option = argv[i][0] == '-' && argv[i][1]; /* "-" is standard input */
+		if (is_option) {
+			words.has_options = true;
+			continue;
+		}
+		if (words.n < 2)
+			words.operands[words.n] = argv[i];
+		words.n++;
+	}
+	return words;
+}
+
 bool other_tools_command(int argc, char *const *argv)
 {
-	const char *operands[2] = {NULL};
-	int i = 0, n = 0;
-	bool has_options = false;
+	int i = 0;
 	if (argc > 1 && strcmp(argv[0], "s3") == 0) { /* aws s3 cp */
 		argc--;
 		argv++;
@@ -165,21 +187,16 @@ bool other_tools_command(int argc, char *const *argv)
 		i++;
 	if (i == COMMANDS)
 		return false;
-	for (int j = 1; j < argc; j++) {
-		const bool is_option = argv[j][0] == '-' && argv[j][1];
-		has_options |= is_option;
-		if (!is_option && n < 2)
-			operands[n] = argv[j];
-		n += !is_option;
-	}
+	const struct other_words words = sort_words(argc, argv);
+	const char *source = words.operands[0], *target = words.operands[1];
 	struct text line = TEXT(4096);
-	const bool copies = commands[i].kind != OTHER_ANSWERED && n == 2;
+	const bool copies = commands[i].kind != OTHER_ANSWERED && words.n == 2;
 	const char *answer = commands[i].answer;
-	if (copies && url_is_s3(operands[0]))
-		answer = url_is_s3(operands[1]) ? ONLY_UPLOADS : NO_DOWNLOADS;
-	if (copies && add_push(&line, commands[i].kind, operands[0], operands[1]))
+	if (copies && url_is_s3(source))
+		answer = url_is_s3(target) ? ONLY_UPLOADS : NO_DOWNLOADS;
+	if (copies && add_push(&line, commands[i].kind, source, target))
 		log_error("there is no command %s: type %s%s", argv[0], text_string(&line),
-			has_options ? "; its options are in s3once push --help" : "");
+			words.has_options ? "; its options are in s3once push --help" : "");
 	else
 		log_error("there is no command %s: %s", argv[0], answer);
 	text_clear(&line);

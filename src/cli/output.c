@@ -145,7 +145,7 @@ static int print_line(struct output_writer *writer, const struct line *line)
 		const ssize_t n =
 			write(line->fd, line->bytes + at, rest < WRITE_BYTES ? rest : WRITE_BYTES);
 		const int error = n < 0 ? -errno : 0;
-		if (error == -EAGAIN)
+		if (error == -EAGAIN) /* another process may have made it nonblocking */
 			poll(&(struct pollfd){.fd = line->fd, .events = POLLOUT}, 1, -1);
 		if (error == -EAGAIN || error == -EINTR)
 			continue;
@@ -257,7 +257,8 @@ static bool has_room_locked(struct output_writer *writer, size_t n, enum without
 	const size_t others = n < QUEUE_BYTES ? QUEUE_BYTES - n : 0;
 	if (writer->locked.bytes <= others)
 		return true;
-	if (without_room == LINE_IS_LOST || writer->locked.stalled_ns == writer->taken_ns)
+	const bool still_stalls = writer->locked.stalled_ns == writer->taken_ns;
+	if (without_room == LINE_IS_LOST || still_stalls)
 		return false;
 	if (await_locked(writer, others, writer->options.stall_ms))
 		return true;
@@ -440,35 +441,43 @@ static void report_lost(uint64_t lost)
 	signals_print_if_room(line);
 }
 
+/* Returns the number of lines that were lost, or are lost now since the reader takes nothing. Then
+ * those are all lines of the list, and the one that is being written, which is no longer in it. */
+static uint64_t count_lost_locked(const struct output_writer *writer, bool is_written)
+{
+	uint64_t lost = writer->locked.lost;
+	if (is_written)
+		return lost;
+	for (const struct line *line = writer->locked.first; line; line = line->next)
+		lost++;
+	return lost + 1;
+}
+
 int output_finish(struct output *output)
 {
 	struct output_writer *writer = output->writer;
 	log_set_sink(NULL, NULL); /* from now on, messages of the log go to standard error */
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
-	const bool written = await_locked(writer, 0, writer->options.end_ms);
-	/* If the reader takes nothing, all lines of the list are lost, and so is the line that is
-	 * being written, which is no longer in the list. */
-	uint64_t lost = writer->locked.lost + (written ? 0 : 1);
-	for (struct line *line = writer->locked.first; line; line = line->next)
-		lost++;
+	const bool is_written = await_locked(writer, 0, writer->options.end_ms);
+	const uint64_t lost = count_lost_locked(writer, is_written);
 	int error = writer->locked.error;
 	const int log_error = writer->locked.log_error;
 	uv_thread_t thread = writer->thread;
 	/* If the writer is abandoned, its thread may free it as soon as the mutex is released. */
 	writer->locked.finishes = true;
-	writer->locked.is_abandoned = !written;
-	if (!written && writer->has_thread)
+	writer->locked.is_abandoned = !is_written;
+	if (!is_written && writer->has_thread)
 		thread_abandon(thread);
 	uv_cond_signal(&writer->added);
 	uv_mutex_unlock(&writer->mutex);
-	if (written) {
+	if (is_written) {
 		if (writer->has_thread)
 			uv_thread_join(&thread);
 		free_writer(writer);
 	}
 	output->writer = NULL;
-	if (!error && written && (fflush(stdout) || ferror(stdout)))
+	if (!error && is_written && (fflush(stdout) || ferror(stdout)))
 		error = errno ? -errno : -EIO;
 	if (lost) {
 		report_lost(lost);

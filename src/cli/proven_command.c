@@ -107,18 +107,25 @@ static bool is_shown(const struct view *view, const struct s3once_event *event)
 	}
 }
 
-static void on_event(void *arg, const struct s3once_event *event)
+/* Counts the file of an event by its answer. */
+static void count_event(struct view *view, const struct s3once_event *event)
 {
-	struct view *view = arg;
-	if (view->options->json)
-		json_print(view->people.output, json_of_event(view->options, event));
 	view->proven += event->type == S3ONCE_EVENT_PROVEN;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
 	view->excluded += event->type == S3ONCE_EVENT_EXCLUDED;
 	view->links += event->type == S3ONCE_EVENT_LINK;
 	view->specials += event->type == S3ONCE_EVENT_SPECIAL;
-	/* Printed even with --quiet, since the exit status does not show it. */
+}
+
+static void on_event(void *arg, const struct s3once_event *event)
+{
+	struct view *view = arg;
+	count_event(view, event);
+	if (view->options->json)
+		json_print(view->people.output, json_of_event(view->options, event));
+	/* Links and special files are printed even with --quiet, since the exit status does not
+	 * show them. */
 	if (event->type == S3ONCE_EVENT_LINK)
 		output_message(view->people.output, "warning: %s is a symbolic link, and not in S3",
 			escaped(event->path).text);
@@ -222,9 +229,16 @@ static int prove_files(
 			view.excluded == 1 ? "was" : "were",
 			options->verbose ? "" : " (-v names each)");
 	const bool has_files = view.proven || view.unproven || view.failed || view.excluded;
-	if (has_folder && has_files && !options->quiet && !options->json)
+	const bool wants_sums = has_folder && !options->quiet && !options->json;
+	if (has_files && wants_sums)
 		print_sums(&view);
 	return code;
+}
+
+/* Whether the command line sets an option that was set in these places (enum set_in). */
+static bool is_in_words(unsigned places)
+{
+	return (places & SET_IN_WORDS) != 0;
 }
 
 /* Proves files of a job. A job's file has all options. The command line adds only those about the
@@ -247,17 +261,18 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 		{"profile", &access.aws.profile, given->access.aws.profile},
 		{"ca-bundle", &access.aws.ca_bundle, given->access.aws.ca_bundle},
 	};
-	unsigned others = 0; /* options of the command line that cannot be combined with --job */
+	/* Options of the command line: all, and those of them that can be combined with --job. */
+	unsigned n_given = 0, n_allowed = 0;
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		others += (frame->given[i] & SET_IN_WORDS) != 0;
+		n_given += is_in_words(frame->given[i]);
 	for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)
-		others -= (options_set_in(&frame->read, printing[i]) & SET_IN_WORDS) != 0;
+		n_allowed += is_in_words(options_set_in(&frame->read, printing[i]));
 	for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
-		if (options_set_in(&frame->read, chosen[i].option) & SET_IN_WORDS) {
-			others--;
+		if (is_in_words(options_set_in(&frame->read, chosen[i].option))) {
+			n_allowed++;
 			*chosen[i].to = chosen[i].value;
 		}
-	if (others)
+	if (n_given > n_allowed)
 		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
 			"the job says which files are meant and how they were uploaded: beside "
 			"--job, only options about marks, services and output go");
