@@ -97,6 +97,14 @@ static void forget_observation(struct s3once_locks *locks, struct item_key key)
 		unlink(path);
 }
 
+/* Whether a file in the folder of observations is one of ours: "NAME", or "NAME.XXXXXX", which is
+ * the unfinished file of a process that was killed. */
+static bool is_observation_name(const char *name)
+{
+	const size_t n = strspn(name, NAME_LETTERS);
+	return n == ID_CHARS && (name[n] == '\0' || name[n] == '.');
+}
+
 void lock_observe_sweep(const struct s3once_locks *locks)
 {
 	struct stat st;
@@ -117,11 +125,9 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	 * removed too early, and its next reader only waits for a whole lease again. */
 	while (may_sweep && (entry = readdir(folder))) {
 		const char *name = entry->d_name;
-		const size_t n = strspn(name, NAME_LETTERS);
-		/* "NAME.XXXXXX" is the unfinished file of a process that was killed. */
-		if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
-			!fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-			now - st.st_mtime > OLD_S)
+		if (!is_observation_name(name) || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (S_ISREG(st.st_mode) && now - st.st_mtime > OLD_S)
 			unlinkat(fd, name, 0);
 	}
 	if (noted >= 0)
@@ -340,6 +346,24 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	return o;
 }
 
+/* Releases a row with this version that may be ours, so that no client has to wait until its lease
+ * expires. If that fails, the lease expires by itself, so the caller waits only briefly. */
+static void release_row(
+	const struct acquisition *a, const struct s3once_lock *lock, const char *version)
+{
+	struct item present = {0};
+	struct problem ignored;
+	const struct lock_release_target target = {.locks = a->locks,
+		.key = lock->row_key.key,
+		.version = version,
+		.or_version = "",
+		.id = lock->id};
+	const struct call_limits soon = {
+		.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
+	lock_row_release(a->conn, &target, &soon, &present, &ignored);
+	item_clear(&present);
+}
+
 /* Tries to acquire a slot by one write. If `seen` is not NULL, the row must still have that
  * version. If it is NULL, the row must be absent or free. Returns 0 if the row is ours, and sets
  * a->lock. Returns -EBUSY if the write was refused, and *ret_item is then the present row, or
@@ -364,31 +388,20 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	const struct call_limits limits = acquire_limits(a, sent_ns);
 	item_clear(ret_item);
 	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
-	/* complete_lock() takes over the item. */
-	int r = o == OUTCOME_OK        ? complete_lock(a, lock, version, sent_ns, ret_item)
-		: o == OUTCOME_REFUSED ? -EBUSY
-				       : fail_acquisition(a, &problem);
-	if (r)
-		lease_stop(lock->lease);
-	if (r && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
-		/* The row may be ours. It is released, so that no client has to wait until its
-		 * lease expires. If that fails, the lease expires by itself, so the caller waits
-		 * only briefly. */
-		struct item present = {0};
-		const struct lock_release_target target = {.locks = a->locks,
-			.key = lock->row_key.key,
-			.version = version,
-			.or_version = "",
-			.id = lock->id};
-		const struct call_limits soon = {
-			.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
-		lock_row_release(a->conn, &target, &soon, &present, &problem);
-		item_clear(&present);
-	}
-	if (r)
-		s3once_lock_free(lock);
+	int r;
+	if (o == OUTCOME_OK)
+		r = complete_lock(a, lock, version, sent_ns, ret_item); /* takes over the item */
 	else
+		r = o == OUTCOME_REFUSED ? -EBUSY : fail_acquisition(a, &problem);
+	if (!r) {
 		a->lock = lock;
+		return 0;
+	}
+	lease_stop(lock->lease);
+	const bool may_be_ours = o == OUTCOME_OK || outcome_is_ambiguous(o);
+	if (may_be_ours)
+		release_row(a, lock, version);
+	s3once_lock_free(lock);
 	return r;
 }
 
@@ -473,6 +486,14 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
+/* Whether this lock of the client is the requested one, and is still held. */
+static bool holds_requested(const struct acquisition *a, struct s3once_lock *lock)
+{
+	const bool is_same =
+		strcmp(lock->key, a->request->key) == 0 && strcmp(lock->sort, a->sort) == 0;
+	return is_same && !atomic_load(&lock->release_begun) && s3once_lock_remaining_ms(lock);
+}
+
 /* If the request is reentrant and this client holds the lock already, counts one more acquisition
  * and returns its handle. Otherwise returns NULL. */
 static struct s3once_lock *acquire_again(const struct acquisition *a)
@@ -482,9 +503,7 @@ static struct s3once_lock *acquire_again(const struct acquisition *a)
 		return NULL;
 	uv_mutex_lock(&locks->mutex);
 	struct s3once_lock *lock = locks->locked.first;
-	while (lock &&
-		(strcmp(lock->key, a->request->key) != 0 || strcmp(lock->sort, a->sort) != 0 ||
-			atomic_load(&lock->release_begun) || !s3once_lock_remaining_ms(lock)))
+	while (lock && !holds_requested(a, lock))
 		lock = lock->next;
 	if (lock)
 		lock->count++;
@@ -505,8 +524,10 @@ static int check_request(const struct s3once_locks *locks,
 	 * the rows of no slot. */
 	const char *slot = strrchr(request->key, '#');
 	uint64_t number = 0;
-	if (!locks->dialect->sk_is_slot && slot && slot[1] != '0' &&
-		decimal_read(slot + 1, SLOTS_MAX - 1, &number))
+	const bool names_slot =
+		slot && slot[1] != '0' && decimal_read(slot + 1, SLOTS_MAX - 1, &number);
+	/* Where the slot is the sort key, no key of a lock can be that of a slot. */
+	if (names_slot && !locks->dialect->sk_is_slot)
 		return lock_error(ret, -EINVAL,
 			"'%s': this is the row of a slot of a semaphore; give the lock a name that does "
 			"not end with # and a number from 1 to %d",
@@ -573,9 +594,10 @@ static int check_place(struct acquisition *a)
 	const struct call_limits limits = acquire_limits(a, clock_boot_ns());
 	while (o != OUTCOME_OK) {
 		o = ops->prepare(a->conn, &limits, &problem);
+		if (o == OUTCOME_OK)
+			break;
 		const bool may_repeat = outcome_is_ambiguous(o) || o == OUTCOME_THROTTLED;
-		if (o != OUTCOME_OK && (!may_repeat || wait_within(&limits, a->locks->poll_ms,
-							       NULL) != OUTCOME_OK))
+		if (!may_repeat || wait_within(&limits, a->locks->poll_ms, NULL) != OUTCOME_OK)
 			return fail_acquisition(a, &problem);
 	}
 	return check_replicas(a);
