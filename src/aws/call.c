@@ -199,9 +199,11 @@ static bool may_retry(struct call_run *run, enum retry_class retry)
 	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
 		return true;
 	run->attempts++;
+	if (run->attempts >= max)
+		return false;
 	/* If the service is down, the excused attempts count once the patience is over: one for
 	 * each wait, and this one. So the call ends soon after the patience. */
-	return run->attempts < max && (!run->is_down || run->waits + 1 < max);
+	return !run->is_down || run->waits + 1 < max;
 }
 
 /* Whether this call has failed for as long as the patience lasts, with or without replies, counted
@@ -290,8 +292,9 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	 * shared line. */
 	const uint64_t timeout_ns =
 		clock_boot_ns() + service->options.settings->request_timeout_ms * NS_PER_MS;
-	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
-		(!request.deadline_ns || request.deadline_ns > timeout_ns))
+	const bool is_small = call->body.bytes <= HTTP_SMALL_BODY_BYTES;
+	const bool ends_later = !request.deadline_ns || request.deadline_ns > timeout_ns;
+	if (is_small && ends_later)
 		request.deadline_ns = timeout_ns;
 	/* An attempt before this one may have read some of the body. */
 	if (call->body.rewind && call->body.rewind(call->body.arg, 0))
@@ -470,10 +473,13 @@ static void report_progress(const struct call_run *run, struct verdict verdict)
 {
 	const struct call_limits *limits = &run->call->limits;
 	const char *kind = run->conn->service->options.kinds[run->call->kind];
+	/* These two say nothing about the service. */
 	if (verdict.outcome == OUTCOME_ABANDONED || verdict.outcome == OUTCOME_LOCAL)
 		return;
-	if (verdict.retry == RETRY_TRANSIENT || verdict.retry == RETRY_THROTTLE ||
-		outcome_is_ambiguous(verdict.outcome)) {
+	const bool is_failure = verdict.retry == RETRY_TRANSIENT ||
+				verdict.retry == RETRY_THROTTLE ||
+				outcome_is_ambiguous(verdict.outcome);
+	if (is_failure) {
 		progress_failed(limits->progress, kind, &run->problem);
 		return;
 	}
