@@ -208,6 +208,7 @@ def test_run_passes_the_exit_code_on_and_tells_the_command(s3once, place):
         run = s3once("lock", "run", "k", "--", "sh", "-c", script)
         assert (run.code, run.out) == (7, f"k {token}\n"), run
     assert s3once("lock", "run", "k", "--", "/no/such/program").code == 127
+    assert s3once("lock", "run", "k", "--", "/etc/passwd").code == 126
     assert s3once("lock", "run", "k", "--", "sh", "-c", "exec 2>/dev/full; exec $s3once lock run other -- /no/such/program",
                   env={"s3once": str(s3once.binary())}).code == 127
     assert s3once("lock", "run", "k", "--", "sh", "-c", "kill -9 $$").code == 128 + 9
@@ -232,6 +233,10 @@ def test_usage(s3once, local, tmp_path):
     s3once("lock", "init", "--locks", f"sqlite:{tmp_path}/other.db", "tag")
     assert not (tmp_path / "other.db").exists()
     assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k", env={"AWS_MAX_ATTEMPTS": "1"}).code == 3
+    run = s3once("lock", "status", "--locks", "dynamodb:nowhere", "--profile", "nobody", "k")
+    assert run.code == 3 and "nobody" in run.err, run
+    run = s3once("lock", "status", "k", env={"S3ONCE_LOCKS": ""})
+    assert run.code == 0 and "locks are kept in a file of this user" in run.err, run
 
 
 def test_one_command_at_a_time(s3once, place, tmp_path):
@@ -540,13 +545,13 @@ def test_what_cannot_be_printed_is_said(s3once, local):
 def test_the_command_is_as_it_would_be_without_the_lock(s3once, local):
     """Its limits, and the signals that it is killed by: pipes that end must end it."""
     command = shlex.join([str(s3once.binary()), "lock", "run", "k", "--"])
-    look = "ulimit -n; ulimit -H -c; (yes 2>&1; echo ended by $? >&2) | head -1"
+    look = "ulimit -n; ulimit -H -c; (ulimit -f 0; echo x >$HOME/f); echo full $?; (yes 2>&1; echo ended by $? >&2) | head -1"
     seen = []
     for lock in (command, ""):
         script = f"ulimit -S -n 200; exec {lock} sh -c {shlex.quote(look)}"
         done = subprocess.run(["sh", "-c", script], env=s3once.environment, capture_output=True, text=True, timeout=60)
         seen.append((done.returncode, done.stdout, done.stderr))
-    assert seen[0] == seen[1] and "ended by 141" in seen[0][2], seen
+    assert seen[0] == seen[1] and "full 153" in seen[0][1] and "ended by 141" in seen[0][2], seen
 
 
 def test_too_few_descriptors_are_told(s3once, local):
