@@ -25,7 +25,7 @@ struct printing {
 	size_t n, room;
 	/* State of the object that is being printed: */
 	uint64_t skip;         /* bytes that are still to be skipped */
-	struct digest content; /* digest of all bytes, if `proof` is PROOF_CONTENT */
+	struct digest content; /* digest of all bytes, if wants_content */
 	bool wants_content;
 	unsigned char *held; /* the last bytes, which are printed once the object is verified */
 	size_t n_held, held_room;
@@ -133,6 +133,21 @@ static struct proving choose_proof(const struct s3_object *head)
 	return (struct proving){PROOF_NONE, CHECKSUM_SHA256};
 }
 
+/* Whether the metadata has the id of the content that the name was made for. Otherwise the content
+ * is compared with the name: another client may have written this object, and its checksums would
+ * only show that it is whole. */
+static bool has_id_of_name(const struct log_object *object)
+{
+	return strncmp(object->head.meta.content_id, object->by_name.id, LOG_ID_CHARS) == 0;
+}
+
+static bool is_of_name(const struct log_object *object, const struct sums *content)
+{
+	char hex[65];
+	hex_encode(content->sha256, sizeof content->sha256, hex);
+	return strncmp(hex, object->by_name.id, LOG_ID_CHARS) == 0;
+}
+
 /* Whether the checksums of the bytes, and of the content, are those of the object. */
 static bool is_proven(const struct s3_object *head, struct proving proving,
 	const struct sums *bytes, const struct sums *content)
@@ -184,7 +199,7 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 	enum outcome o = OUTCOME_OK;
 	int r = digest_restart(&bytes, kinds);
 	p->skip = object->skipped;
-	p->wants_content = proving.proof == PROOF_CONTENT;
+	p->wants_content = proving.proof == PROOF_CONTENT || !has_id_of_name(object);
 	if (r == 0)
 		r = digest_restart(&p->content, DIGEST_SHA256);
 	do {
@@ -199,7 +214,11 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 	if (r == 0 && o == OUTCOME_OK) {
 		digest_finish(&bytes, &sums_of_bytes);
 		digest_finish(&p->content, &sums_of_content);
-		if (!is_proven(&object->head, proving, &sums_of_bytes, &sums_of_content))
+		if (!has_id_of_name(object) && !is_of_name(object, &sums_of_content))
+			o = outcome_error(ret_problem, OUTCOME_REFUSED,
+				"another client has replaced it: the SHA-256 in its name is not "
+				"that of its content; its last lines are not printed");
+		else if (!is_proven(&object->head, proving, &sums_of_bytes, &sums_of_content))
 			o = outcome_error(ret_problem, OUTCOME_REFUSED,
 				"it is damaged: its checksum is not that which it was uploaded "
 				"with; its last lines are not printed");

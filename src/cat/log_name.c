@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define TIME_CHARS strlen("20261120T075959Z")
-#define ID_CHARS   8
 
 int log_name_set(struct log_name *ret, const char *family)
 {
@@ -28,7 +27,7 @@ void log_name_clear(struct log_name *name)
 }
 
 /* Reads "20261120T075959Z-0f3c9a61". Returns the rest, or NULL if s does not begin like that. */
-static const char *read_time_and_id(const char *s, int64_t *ret_s)
+static const char *read_time_and_id(const char *s, struct log_key *ret)
 {
 	static const char form[] = "00000000T000000Z-xxxxxxxx";
 	char iso[32];
@@ -40,8 +39,9 @@ static const char *read_time_and_id(const char *s, int64_t *ret_s)
 	}
 	snprintf(iso, sizeof iso, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", s, s + 4, s + 6, s + 9, s + 11,
 		s + 13);
-	*ret_s = clock_parse_iso(iso);
-	return *ret_s < 0 ? NULL : s + strlen(form);
+	ret->time_s = clock_parse_iso(iso);
+	snprintf(ret->id, sizeof ret->id, "%s", s + TIME_CHARS + 1);
+	return ret->time_s < 0 ? NULL : s + strlen(form);
 }
 
 /* Reads the part after the extension: "~6000" and a suffix of compression, each of which may be
@@ -71,7 +71,7 @@ bool log_key_read(const struct log_name *name, const char *key, struct log_key *
 	const size_t ext_bytes = strlen(name->ext);
 	if (strncmp(key, text_string(&name->prefix), name->prefix.len) != 0)
 		return false;
-	const char *end = read_time_and_id(key + name->prefix.len, &ret->time_s);
+	const char *end = read_time_and_id(key + name->prefix.len, ret);
 	return end && strncmp(end, name->ext, ext_bytes) == 0 && read_end(end + ext_bytes, ret);
 }
 
@@ -81,7 +81,7 @@ bool log_family_of_object(const char *base_name, struct text *family)
 	struct log_key read;
 	bool is_object = false;
 	for (const char *dash = base_name; !is_object && (dash = strchr(dash, '-')); dash++) {
-		const char *end = read_time_and_id(dash + 1, &read.time_s);
+		const char *end = read_time_and_id(dash + 1, &read);
 		if (!end)
 			continue;
 		/* The extension ends where the rest of the name is an offset or a suffix, or at the

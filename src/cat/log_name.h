@@ -19,11 +19,13 @@ struct log_name {
 int log_name_set(struct log_name *ret, const char *family);
 void log_name_clear(struct log_name *name);
 
+#define LOG_ID_CHARS 8
 /* The parts of an object's key. */
 struct log_key {
-	int64_t time_s;     /* since 1970 */
-	uint64_t offset;    /* bytes of the log before those of the object */
-	const char *suffix; /* suffix of compression, or ""; borrowed from the key */
+	int64_t time_s;            /* since 1970 */
+	char id[LOG_ID_CHARS + 1]; /* the first hex digits of the SHA-256 of the content */
+	uint64_t offset;           /* bytes of the log before those of the object */
+	const char *suffix;        /* suffix of compression, or ""; borrowed from the key */
 };
 /* Reads a key. Returns false if it is not that of an object of this log. */
 bool log_key_read(const struct log_name *name, const char *key, struct log_key *ret);

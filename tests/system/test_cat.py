@@ -222,6 +222,20 @@ def test_a_damaged_object_is_not_printed_to_its_end(nginx, s3, bucket):
     assert "it cannot be decompressed" in nginx.cat(code=1).err
 
 
+def test_an_object_that_another_client_has_replaced(nginx, s3, bucket):
+    """Its name has the checksum of the content. Without the metadata of s3once, that alone decides."""
+    texts = pieces(nginx)
+    keys = sorted(s3.objects(bucket))
+    s3.client.put_object(Bucket=bucket, Key=keys[0], Body=texts[0].encode())
+    assert nginx.cat().out == "".join(texts)
+    other = s3.client.head_object(Bucket=bucket, Key=keys[2])["Metadata"]
+    for body, metadata in ((b"other\n", {}), (texts[2].encode(), {}), (texts[2].encode(), other)):
+        s3.client.put_object(Bucket=bucket, Key=keys[1], Body=body, Metadata=metadata)
+        run = nginx.cat(code=1)
+        assert f"error: s3://{bucket}/{keys[1]}: another client has replaced it: the SHA-256" in run.err, run
+        assert run.out == "".join([texts[0], *texts[2:]]), run
+
+
 def test_a_reader_that_goes_away(nginx, s3once, s3, bucket):
     nginx.write(datetime(2026, 11, 1, tzinfo=UTC), lines=100_000)
     nginx.push()

@@ -17,7 +17,9 @@
 
 struct object {
 	const char *key, *content;
-	size_t n;            /* bytes of the content; 0: it is a text */
+	size_t n; /* bytes of the content; 0: it is a text */
+	const char
+		*id; /* SHA-256 of what is compressed in the content; NULL: it is not compressed */
 	const char *headers; /* of HEAD and GET, each with its line's end; may be NULL */
 	/* Replies instead of those with the object: "404 Not Found" and so on. May be NULL. */
 	const char *head_status, *get_status, *get_body;
@@ -25,7 +27,7 @@ struct object {
 };
 
 struct objects {
-	const struct object *list; /* in the order of their keys; NULL behind the last key */
+	const struct object *list; /* NULL behind the last key */
 	const char *list_status;   /* the reply to a listing instead of it; may be NULL */
 	int listener, stop[2];
 	unsigned heads, gets;
@@ -42,17 +44,61 @@ static inline size_t object_bytes(const struct object *object)
 	return object->n ? object->n : strlen(object->content);
 }
 
+#define OBJECT_ID_CHARS 8
+
+/* Returns the place of the id in a key: "0f3c9a61" in "a-20260101T000001Z-0f3c9a61.log". */
+static inline char *object_id_in(const char *key)
+{
+	char *z = strstr(key, "Z-");
+	return z ? z + 2 : NULL;
+}
+
+/* Adds the key under which the object is in the bucket: in place of the id that the test wrote, it
+ * has that of the content. */
+static inline void objects_add_key(struct text *t, const struct object *object)
+{
+	unsigned char sha256[SHA256_DIGEST_LENGTH];
+	char hex[2 * sizeof sha256 + 1];
+	const char *id = object_id_in(object->key);
+	SHA256((const unsigned char *)object->content, object_bytes(object), sha256);
+	hex_encode(sha256, sizeof sha256, hex);
+	text_add_bytes(t, object->key, (size_t)(id - object->key));
+	text_add_bytes(t, object->id ? object->id : hex, OBJECT_ID_CHARS);
+	text_add(t, id + OBJECT_ID_CHARS);
+}
+
+struct listed_object {
+	char key[80];
+	size_t bytes;
+};
+
+static inline int listed_compare(const void *one, const void *other)
+{
+	const struct listed_object *a = one, *b = other;
+	return strcmp(a->key, b->key);
+}
+
 static inline void objects_list(const struct objects *objects, struct text *reply)
 {
+	struct listed_object listed[400];
+	size_t n = 0;
 	if (objects->list_status) {
 		text_addf(reply, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n", objects->list_status);
 		return;
 	}
+	for (const struct object *object = objects->list; object->key; object++) {
+		struct text key = TEXT(200);
+		objects_add_key(&key, object);
+		snprintf(listed[n].key, sizeof listed->key, "%s", text_string(&key));
+		listed[n++].bytes = object_bytes(object);
+		text_clear(&key);
+	}
+	qsort(listed, n, sizeof *listed, listed_compare);
 	text_add(reply, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<ListBucketResult>"
 			"<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>");
-	for (const struct object *object = objects->list; object->key; object++)
-		text_addf(reply, "<Contents><Key>%s</Key><Size>%zu</Size></Contents>", object->key,
-			object_bytes(object));
+	for (size_t i = 0; i < n; i++)
+		text_addf(reply, "<Contents><Key>%s</Key><Size>%zu</Size></Contents>",
+			listed[i].key, listed[i].bytes);
 	text_add(reply, "</ListBucketResult>");
 }
 
@@ -80,6 +126,18 @@ static inline void objects_show(
 		text_add_bytes(reply, object->content + from, to - from + 1);
 }
 
+/* Whether this is the path of the object, before the query or the end of the path. */
+static inline bool objects_is_path(const struct object *object, const char *path)
+{
+	struct text key = TEXT(200);
+	text_add(&key, "/b/");
+	objects_add_key(&key, object);
+	const bool is_path = path && strncmp(path, text_string(&key), key.len) == 0 &&
+			     strchr("? ", path[key.len]);
+	text_clear(&key);
+	return is_path;
+}
+
 /* Answers the request that was read. */
 static inline void objects_answer(struct objects *objects, int fd, const char *head)
 {
@@ -87,9 +145,7 @@ static inline void objects_answer(struct objects *objects, int fd, const char *h
 	const bool is_head = strncmp(head, "HEAD ", 5) == 0;
 	const char *path = strchr(head, '/');
 	const struct object *object = objects->list;
-	while (object->key && (!path || strncmp(path, "/b/", 3) != 0 ||
-				      strncmp(path + 3, object->key, strlen(object->key)) != 0 ||
-				      !strchr("? ", path[3 + strlen(object->key)])))
+	while (object->key && !objects_is_path(object, path))
 		object++;
 	if (object->key) {
 		objects->heads += is_head;

@@ -32,6 +32,18 @@ struct how {
 	int fd; /* 0: a file whose content is compared */
 };
 
+/* Puts the ids that the test wrote into the keys in place of those in the bucket. */
+static void write_as_in_test(const struct object *list, char *said)
+{
+	for (const struct object *object = list; object->key; object++) {
+		struct text key = TEXT(200);
+		objects_add_key(&key, object);
+		for (char *at = said; (at = strstr(at, text_string(&key))); at++)
+			memcpy(object_id_in(at), object_id_in(object->key), OBJECT_ID_CHARS);
+		text_clear(&key);
+	}
+}
+
 static void print_log(const struct object *list, const struct how *how, struct printed *ret)
 {
 	struct objects objects;
@@ -60,6 +72,9 @@ static void print_log(const struct object *list, const struct how *how, struct p
 		*c = '$';
 	close(file);
 	objects_end(&objects);
+	write_as_in_test(list, ret->lines);
+	write_as_in_test(list, ret->said);
+	write_as_in_test(list, ret->problem.text);
 	ret->heads = objects.heads;
 	ret->gets = objects.gets;
 	log_name_clear(&name);
@@ -195,7 +210,7 @@ static void test_repetitions(void)
 		"one$one$", "");
 	prints((const struct object[]){{AT("01") LOG, "one\ntwo\n",
 					       .headers = OF_TABLE("t") CONTENT(SHA256_BOTH)},
-		       {AT("03") LOG ".gz", (const char *)packed, sizeof packed,
+		       {AT("03") LOG ".gz", (const char *)packed, sizeof packed, SHA256_BOTH,
 			       .headers = OF_TABLE("u")},
 		       {NULL}},
 		"one$two$one$two$", "");
@@ -215,11 +230,13 @@ static void test_repetitions(void)
 static void test_compressed(void)
 {
 	/* Its length is unknown, so the next piece may continue it. */
-	prints((const struct object[]){{AT("01") LOG ".gz", (const char *)packed, sizeof packed},
+	prints((const struct object[]){{AT("01") LOG ".gz", (const char *)packed, sizeof packed,
+					       SHA256_BOTH},
 		       {AT("02") LOG "~8", "three\n"}, {NULL}},
 		"one$two$three$", "");
 	/* s3once has compressed it, and says how long it is. */
 	prints((const struct object[]){{AT("01") LOG ".gz", (const char *)packed, sizeof packed,
+					       SHA256_BOTH,
 					       .headers = "x-amz-meta-s3once-encoding: gzip\r\n"
 							  "x-amz-meta-s3once-size: 8\r\n"},
 		       {AT("02") LOG "~9", "three\n"}, {NULL}},
@@ -273,6 +290,36 @@ static void test_proofs(void)
 					    : S3(AT("01") LOG) "it is damaged: its checksum is not "
 							       "that which it was uploaded with; "
 							       "its last lines are not printed\n");
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+	}
+}
+
+/* An object that another client has written under the name: its checksums are right, and its
+ * content is not that of the name. */
+static void test_another_content(void)
+{
+	static const struct {
+		const char *headers;
+		bool is_right;
+	} rows[] = {
+		{"", false},
+		{"x-amz-checksum-crc32c: ojecDQ==\r\n", false},
+		{CONTENT(SHA256_ONE), false},
+		{CONTENT(SHA256_TWO) "x-amz-checksum-crc32c: ojecDQ==\r\n", true},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct object list[] = {
+			{AT("01") LOG, "one\n", 4, SHA256_TWO, .headers = rows[i].headers}, {NULL}};
+		struct printed printed;
+		print_log(list, &all_of_it, &printed);
+		bool good = CHECK_STRING(printed.lines, rows[i].is_right ? "one$" : "");
+		good &= CHECK_STRING(printed.said,
+			rows[i].is_right
+				? ""
+				: S3(AT("01") LOG) "another client has replaced it: the SHA-256 in "
+						   "its name is not that of its content; its last "
+						   "lines are not printed\n");
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
 	}
@@ -526,7 +573,7 @@ static void test_large_objects(void)
 	hex_encode(sha256, sizeof sha256, hex);
 	snprintf(headers, sizeof headers, "x-amz-meta-s3once-content: %s\r\n", hex);
 	const struct object list[] = {{AT("01") LOG, (const char *)content, N, .headers = headers},
-		{AT("02") LOG ".gz", (const char *)stored, n, .headers = headers}, {NULL}};
+		{AT("02") LOG ".gz", (const char *)stored, n, hex, .headers = headers}, {NULL}};
 	print_log(list, &all_of_it, &printed);
 	CHECK_INT(printed.outcome, OUTCOME_OK);
 	CHECK_STRING(printed.said, "");
@@ -556,6 +603,7 @@ int main(void)
 	test_repetitions();
 	test_compressed();
 	test_proofs();
+	test_another_content();
 	test_objects_that_cannot_be_read();
 	test_damage_behind_a_whole_piece();
 	test_selection();
