@@ -87,16 +87,10 @@ static void note_refusal_locked(struct credentials_chain *chain)
 	chain->locked.next_ns = next_retry_ns(chain);
 }
 
-/* Notes that a load has failed, and when to load again. The credentials in force stay as they are.
- * As long as they can be used, the first failure gives a warning. */
-static void note_failure_locked(struct credentials_chain *chain)
+/* Warns once that the credentials in force, which can still be used, cannot be renewed. */
+static void warn_late_locked(struct credentials_chain *chain)
 {
-	chain->locked.failures++;
-	/* Before the first credentials there is no automatic retry: only credentials_get() asks
-	 * again. */
-	chain->locked.next_ns = chain->locked.loaded ? next_retry_ns(chain) : UINT64_MAX;
-	/* Once the credentials cannot be used, is_patience_over_locked() warns instead. */
-	if (!is_usable_locked(chain) || chain->locked.has_warned_late)
+	if (chain->locked.has_warned_late)
 		return;
 	char until[21];
 	clock_format_iso(chain->locked.current.expires_s, until);
@@ -104,6 +98,19 @@ static void note_failure_locked(struct credentials_chain *chain)
 		chain->locked.problem.text, chain->locked.current.expires_s ? "until " : "for now",
 		chain->locked.current.expires_s ? until : "");
 	chain->locked.has_warned_late = true;
+}
+
+/* Notes that a load has failed, and when to load again. The credentials in force stay as they
+ * are. */
+static void note_failure_locked(struct credentials_chain *chain)
+{
+	chain->locked.failures++;
+	/* Before the first credentials there is no automatic retry: only credentials_get() asks
+	 * again. */
+	chain->locked.next_ns = chain->locked.loaded ? next_retry_ns(chain) : UINT64_MAX;
+	/* Once the credentials cannot be used, is_patience_over_locked() warns instead. */
+	if (is_usable_locked(chain))
+		warn_late_locked(chain);
 }
 
 /* Puts loaded credentials in force, and takes over their memory. If they are the keys that a server
@@ -165,9 +172,9 @@ static void keep_credentials(void *arg)
 	while (!chain->locked.stopping) {
 		uint64_t now_ns = clock_boot_ns();
 		stamp_files(chain, now); /* a stamp has no padding, so memcmp() compares them */
-		bool is_due = chain->locked.wanted || now_ns >= chain->locked.next_ns ||
-			      (chain->locked.loaded && memcmp(now, chain->stamps, sizeof now) != 0);
-		if (is_due) {
+		const bool has_new_files = memcmp(now, chain->stamps, sizeof now) != 0;
+		if (chain->locked.wanted || now_ns >= chain->locked.next_ns ||
+			(chain->locked.loaded && has_new_files)) {
 			load_locked(chain);
 			continue;
 		}
@@ -233,22 +240,27 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
+/* Warns once that calls wait since there are no usable credentials. */
+static void warn_paused_locked(struct credentials_chain *chain)
+{
+	if (chain->locked.has_warned_paused)
+		return;
+	log_warning("paused: the credentials are no longer valid and cannot be renewed: %s; "
+		    "waiting up to %llu s for others",
+		chain->locked.error ? chain->locked.problem.text
+				    : "the server refuses them, and there are no others yet",
+		(unsigned long long)(chain->patience_ns / NS_PER_S));
+	chain->locked.has_warned_paused = true;
+}
+
 /* Whether the pause, which is the time without usable credentials, has used up the patience. The
  * patience cannot be used up before a load has failed, or has brought only keys that a server had
- * refused. After such a load, the first call warns of the pause. */
+ * refused. After such a load, a warning reports the pause. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
 		return false;
-	if (!chain->locked.has_warned_paused)
-		log_warning(
-			"paused: the credentials are no longer valid and cannot be renewed: %s; "
-			"waiting up to %llu s for others",
-			chain->locked.error
-				? chain->locked.problem.text
-				: "the server refuses them, and there are no others yet",
-			(unsigned long long)(chain->patience_ns / NS_PER_S));
-	chain->locked.has_warned_paused = true;
+	warn_paused_locked(chain);
 	return clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns;
 }
 
@@ -259,10 +271,9 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 {
 	if (!chain->locked.paused_ns)
 		chain->locked.paused_ns = clock_boot_ns();
-	/* Requests a load if none is requested or under way, and none has failed. After a failure
-	 * the keeper loads by itself, at next_ns. */
-	if (!chain->locked.wanted && chain->locked.begun == chain->locked.ended &&
-		!chain->locked.failures)
+	/* After a failure the keeper loads by itself, at next_ns. */
+	const bool is_under_way = chain->locked.begun != chain->locked.ended;
+	if (!chain->locked.wanted && !is_under_way && !chain->locked.failures)
 		want_load_locked(chain);
 	/* Any deadline, even UINT64_MAX, makes wait_until() test the condition every 200 ms, which
 	 * the end of the patience needs. */
@@ -290,13 +301,25 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 static int await_first_locked(struct credentials_chain *chain, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
-	unsigned number = chain->locked.begun > chain->locked.ended ? chain->locked.begun
-								    : want_load_locked(chain);
+	const bool is_under_way = chain->locked.begun > chain->locked.ended;
+	const unsigned number = is_under_way ? chain->locked.begun : want_load_locked(chain);
 	if (!await_load_locked(chain, number, limits))
 		return problem_error(
 			ret_problem, -ECANCELED, "it was given up before there were credentials");
 	*ret_problem = chain->locked.problem;
 	return chain->locked.error;
+}
+
+/* Starts the keeper if it does not run yet. Returns 0, or -errno with a sentence. */
+static int start_keeper_locked(struct credentials_chain *chain, struct problem *ret_problem)
+{
+	if (chain->locked.keeper_runs)
+		return 0;
+	const int error = thread_start_patiently(&chain->keeper, keep_credentials, chain);
+	if (error)
+		problem_set(ret_problem, PROBLEM_NO_THREAD);
+	chain->locked.keeper_runs = error == 0;
+	return error;
 }
 
 int credentials_get(struct credentials_chain *chain, const struct call_limits *limits,
@@ -305,19 +328,14 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	struct problem problem = {0};
 	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
-	int error = 0;
-	if (!chain->locked.keeper_runs)
-		error = thread_start_patiently(&chain->keeper, keep_credentials, chain);
-	chain->locked.keeper_runs = error == 0;
+	int error = start_keeper_locked(chain, &problem);
 	/* Before a server has accepted any credentials, a load that fails shows a wrong setup. So
 	 * await_first_locked() returns the first failure, while await_usable_locked() waits for
 	 * later loads. */
-	if (error)
-		problem_set(&problem, PROBLEM_NO_THREAD);
-	else if (!is_usable_locked(chain))
-		error = chain->locked.loaded && atomic_load(&chain->accepted)
-				? await_usable_locked(chain, limits, &problem)
-				: await_first_locked(chain, limits, &problem);
+	const bool were_good = chain->locked.loaded && atomic_load(&chain->accepted);
+	if (error == 0 && !is_usable_locked(chain))
+		error = were_good ? await_usable_locked(chain, limits, &problem)
+				  : await_first_locked(chain, limits, &problem);
 	if (error == 0) {
 		error = credentials_copy(&chain->locked.current, ret);
 		*ret_generation = atomic_load(&chain->generation);

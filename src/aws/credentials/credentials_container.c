@@ -32,9 +32,9 @@ static bool may_get_token(const char *url)
 		curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
 		curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
 		const bool is_http = strcmp(scheme, "http") == 0;
-		allowed = strcmp(scheme, "https") == 0 ||
-			  (is_http && inet_pton(AF_INET, host, &v4) == 1 &&
-				  ntohl(v4.s_addr) >> 24 == 127); /* 127.0.0.0/8 */
+		const bool is_loopback = inet_pton(AF_INET, host, &v4) == 1 &&
+					 ntohl(v4.s_addr) >> 24 == 127; /* 127.0.0.0/8 */
+		allowed = strcmp(scheme, "https") == 0 || (is_http && is_loopback);
 		for (size_t i = 0; is_http && i < sizeof agents / sizeof *agents; i++)
 			allowed |= strcasecmp(host, agents[i]) == 0;
 	}

@@ -43,6 +43,32 @@ static unsigned number_setting(const struct profile *profile, const char *variab
 	return (unsigned)(n < 1 ? 1 : n > max ? max : n);
 }
 
+/* Writes the service's URL, without a slash at its end, as the environment or the profile names it.
+ * Returns 0, or -EINVAL with a sentence. */
+static int choose_url(
+	const struct profile *profile, struct imds *service, struct problem *ret_problem)
+{
+	const char *url = metadata_setting(
+		profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
+	const char *mode = metadata_setting(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+		"ec2_metadata_service_endpoint_mode");
+	const bool is_v6 = mode && strcasecmp(mode, "ipv6") == 0;
+	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0)
+		return problem_error(ret_problem, -EINVAL,
+			"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is %s: it must be IPv4 or IPv6",
+			quote(mode).text);
+	if (!url)
+		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+	size_t n = strlen(url);
+	if (n >= sizeof service->url)
+		return problem_error(
+			ret_problem, -EINVAL, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
+	while (n && url[n - 1] == '/')
+		n--;
+	snprintf(service->url, sizeof service->url, "%.*s", (int)n, url);
+	return 0;
+}
+
 /* Fills the fields of *service that the environment and the profile decide. Returns 0, or -errno
  * with a sentence. */
 static int configure_service(struct imds *service, struct problem *ret_problem)
@@ -60,24 +86,7 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 					     "metadata_service_timeout", 60);
 	service->attempts = number_setting(
 		&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS", "metadata_service_num_attempts", 10);
-	const char *url = metadata_setting(
-		&profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
-	const char *mode = metadata_setting(&profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
-		"ec2_metadata_service_endpoint_mode");
-	const bool is_v6 = mode && strcasecmp(mode, "ipv6") == 0;
-	if (!url)
-		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
-	size_t n = strlen(url);
-	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0)
-		error = problem_error(ret_problem, -EINVAL,
-			"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is %s: it must be IPv4 or IPv6",
-			quote(mode).text);
-	else if (n >= sizeof service->url)
-		error = problem_error(
-			ret_problem, -EINVAL, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
-	while (n && url[n - 1] == '/')
-		n--;
-	snprintf(service->url, sizeof service->url, "%.*s", (int)n, url);
+	error = choose_url(&profile, service, ret_problem);
 	profile_clear(&profile);
 	return error;
 }
@@ -118,9 +127,9 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 		return error;
 	/* At this address other clouds have other services, whose answer is no error: -ENODATA
 	 * makes the next provider be tried. */
+	const bool may_have_one_later = reply->status == 429 || reply->status >= 500;
 	if (reply->status != 200 || !is_visible_word(&reply->body, 1024))
-		return problem_error(ret_problem,
-			(reply->status == 429 || reply->status >= 500) ? -EACCES : -ENODATA,
+		return problem_error(ret_problem, may_have_one_later ? -EACCES : -ENODATA,
 			"it returned no token (status %d)", reply->status);
 	text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
 	return 0;
@@ -185,8 +194,9 @@ int credentials_imds(
 	/* Without an answer this provider does not apply: the host is not on EC2. A timeout may
 	 * also mean that a container is one network hop too far away for the reply with the token.
 	 */
-	if (error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
-		error == -ECONNRESET)
+	const bool is_silent = error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
+			       error == -ECONNRESET;
+	if (is_silent)
 		error = problem_error(ret_problem, -ENODATA, "nobody answers%s",
 			error == -ETIMEDOUT ? " (in a container its hop limit must be 2)" : "");
 	if (error)

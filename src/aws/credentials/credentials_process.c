@@ -71,6 +71,10 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 	return 0;
 }
 
+/* The pipes of a program: its standard output and error, and the errno with which it could not be
+ * started. The first two are the indices of process_run.pipes, too. */
+enum { PIPE_OUT, PIPE_ERR, PIPE_FAILURE, PIPES };
+
 #define SLICE_MS 50 /* the longest time between two checks whether the program has ended */
 
 struct process_run {
@@ -135,39 +139,36 @@ static int start_process(char *const *argv, struct process_run *run)
 {
 	/* 1,024 is the most that select(2) can take. */
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
-	/* Pipes for the program's standard output, for its standard error, and for the errno with
-	 * which it could not be started. */
-	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0;
+	int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0; /* reading end first */
 	sigset_t all, before;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FD_SETSIZE)
 		files.rlim_cur = FD_SETSIZE;
-	for (int i = 0; i < 3 && !error; i++)
+	for (int i = 0; i < PIPES && !error; i++)
 		error = pipe2(pipes[i], O_CLOEXEC) < 0 ? errno : 0;
 	if (!error) {
 		sigfillset(&all); /* no handler of ours may run in the child */
 		thread_mask_signals(SIG_SETMASK, &all, &before);
 		run->pid = fork();
 		if (run->pid == 0)
-			exec_program(argv, (int[2]){pipes[0][1], pipes[1][1]}, &files, pipes[2][1]);
+			exec_program(argv, (int[2]){pipes[PIPE_OUT][1], pipes[PIPE_ERR][1]}, &files,
+				pipes[PIPE_FAILURE][1]);
 		error = run->pid < 0 ? errno : 0;
 		thread_mask_signals(SIG_SETMASK, &before, NULL);
 	}
 	/* A pipe that could not be made has -1, which close() and fcntl() refuse. */
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < PIPES; i++)
 		close(pipes[i][1]);
-	/* The third pipe ends without a byte when the program begins, since exec closes it. With
+	/* PIPE_FAILURE ends without a byte when the program begins, since exec closes it. With
 	 * bytes, the child could not become the program, and has ended. */
-	if (!error && read(pipes[2][0], &error, sizeof error) > 0)
+	if (!error && read(pipes[PIPE_FAILURE][0], &error, sizeof error) > 0)
 		waitpid(run->pid, NULL, 0);
-	close(pipes[2][0]);
+	close(pipes[PIPE_FAILURE][0]);
 	for (int i = 0; i < 2; i++) {
 		fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
 		run->pipes[i] = (struct pollfd){.fd = pipes[i][0], .events = POLLIN};
 	}
 	return -error;
 }
-
-enum { PIPE_OUT, PIPE_ERR }; /* the indices of process_run.pipes */
 
 /* Reads the bytes that are now in a pipe into its text, and closes the pipe at its end. Returns 0,
  * or -EMSGSIZE or -ENOMEM if the text of standard output is too small. Excess standard error is
@@ -179,7 +180,8 @@ static int drain_pipe(struct process_run *run, int i)
 	ssize_t n = 0;
 	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof buf)) > 0)
 		text_add_bytes(text, buf, (size_t)n);
-	if (run->pipes[i].fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
+	const bool is_at_end = n == 0 || (errno != EAGAIN && errno != EINTR);
+	if (run->pipes[i].fd >= 0 && is_at_end) {
 		close(run->pipes[i].fd);
 		run->pipes[i].fd = -1;
 	}

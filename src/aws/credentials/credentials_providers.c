@@ -87,6 +87,19 @@ static int from_source(const struct profile_source *source, const char *name,
 		quote(name).text);
 }
 
+/* Takes the keys of a profile that names itself as its source_profile. Returns -ENODATA with a
+ * sentence if it has none. */
+static int take_own_keys(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	int error = take_keys(source, CREDENTIALS_FILE, ret, ret_problem);
+	if (error == -ENODATA)
+		error = take_keys(source, CONFIG_FILE, ret, ret_problem);
+	if (error == -ENODATA)
+		problem_set(ret_problem, "it is its own source_profile and has no keys");
+	return error;
+}
+
 /* Loads the credentials that may assume the profile's role. A profile may name itself as
  * source_profile, which means its own keys. Any other cycle is -ELOOP. */
 static int load_source(
@@ -94,26 +107,19 @@ static int load_source(
 {
 	const char *name = profile_get(&source->profile, "source_profile");
 	const char *kind = profile_get(&source->profile, "credential_source");
-	int error;
 	if (!name == !kind) /* there are both, or neither */
 		return problem_error(ret_problem, -EINVAL,
 			"role_arn needs one of source_profile and credential_source, not %s",
 			kind ? "both" : "neither");
 	if (kind)
 		return from_source(source, kind, ret, ret_problem);
-	if (strcmp(name, source->profile.name) == 0) {
-		error = take_keys(source, CREDENTIALS_FILE, ret, ret_problem);
-		if (error == -ENODATA)
-			error = take_keys(source, CONFIG_FILE, ret, ret_problem);
-		if (error == -ENODATA)
-			problem_set(ret_problem, "it is its own source_profile and has no keys");
-		return error;
-	}
+	if (strcmp(name, source->profile.name) == 0)
+		return take_own_keys(source, ret, ret_problem);
 	for (const struct profile_source *up = source; up; up = up->parent)
 		if (strcmp(up->profile.name, name) == 0)
 			return problem_error(ret_problem, -ELOOP,
 				"source_profile %s leads back to itself", quote(name).text);
-	error = load_profile(source->loader, name, source, ret, ret_problem);
+	const int error = load_profile(source->loader, name, source, ret, ret_problem);
 	if (error == -ENODATA)
 		problem_prefix(ret_problem, "source_profile");
 	return error;
@@ -130,9 +136,11 @@ static int assume_role(
 	/* If another profile names this one as its source_profile, the keys of this one come before
 	 * its role. */
 	const bool has_keys = source->parent && profile_get(profile, "aws_access_key_id");
+	/* The role of a web identity is assumed by credentials_web_identity(). */
+	const bool is_of_web = profile_get(profile, "web_identity_token_file") != NULL;
 	struct credentials by = {0};
 	int error = -EINVAL;
-	if (!arn || profile_get(profile, "web_identity_token_file") || has_keys)
+	if (!arn || is_of_web || has_keys)
 		return -ENODATA;
 	if (profile_get(profile, "mfa_serial"))
 		problem_set(ret_problem,
@@ -249,27 +257,51 @@ static int credentials_profile(
 	return load_profile(loader, loader->options.profile, NULL, ret, ret_problem);
 }
 
+/* Loads from the first provider that has credentials, or only from the one that had some before,
+ * and sets *ret_provider to its index. *ret_looked gets the sentences of the others. Returns as
+ * credentials_load(). */
+static int try_providers(struct credentials_providers *loader, struct credentials *ret,
+	int *ret_provider, struct text *ret_looked, struct problem *ret_problem)
+{
+	const int first = loader->has_provider ? loader->provider : 0;
+	const int end = loader->has_provider ? first + 1 : PROVIDERS;
+	for (int i = first; i < end; i++) {
+		/* A profile that was named explicitly counts more than the environment. */
+		if (providers[i].load == credentials_env && loader->options.profile_is_explicit)
+			continue;
+		*ret_problem = (struct problem){0}; /* a provider may set none with -ENODATA */
+		*ret_provider = i;
+		const int error = providers[i].load(loader, ret, ret_problem);
+		if (error != -ENODATA)
+			return error;
+		if (ret_problem->text[0])
+			text_addf(
+				ret_looked, "%s%s", ret_looked->len ? "; " : "", ret_problem->text);
+	}
+	return -ENODATA;
+}
+
+/* Refuses and wipes credentials that have expired already. Returns 0, or -ESTALE with a sentence.
+ */
+static int refuse_expired(struct credentials *found, struct problem *ret_problem)
+{
+	char until[21];
+	if (!found->expires_s || clock_wall_s() < found->expires_s)
+		return 0;
+	clock_format_iso(found->expires_s, until);
+	credentials_wipe(found);
+	return problem_error(ret_problem, -ESTALE,
+		"the credentials found expired at %s: renew them, or set the clock", until);
+}
+
 int credentials_providers_load(
 	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text looked = TEXT(1024);
-	int error = -ENODATA, i = loader->has_provider ? loader->provider : 0;
-	const int end = loader->has_provider ? i + 1 : PROVIDERS;
-	for (; i < end && error == -ENODATA; i++) {
-		if (providers[i].load == credentials_env && loader->options.profile_is_explicit)
-			continue;
-		*ret_problem = (struct problem){0}; /* a provider may set none with -ENODATA */
-		error = providers[i].load(loader, ret, ret_problem);
-		if (error == -ENODATA && ret_problem->text[0])
-			text_addf(&looked, "%s%s", looked.len ? "; " : "", ret_problem->text);
-	}
-	if (error == 0 && ret->expires_s && clock_wall_s() >= ret->expires_s) {
-		char until[21];
-		clock_format_iso(ret->expires_s, until);
-		error = problem_error(ret_problem, -ESTALE,
-			"the credentials found expired at %s: renew them, or set the clock", until);
-		credentials_wipe(ret);
-	}
+	int used = 0; /* the index of the provider that had them */
+	int error = try_providers(loader, ret, &used, &looked, ret_problem);
+	if (error == 0)
+		error = refuse_expired(ret, ret_problem);
 	if (error == -ENODATA)
 		problem_set(ret_problem,
 			"no credentials: %s; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
@@ -280,12 +312,11 @@ int credentials_providers_load(
 	text_clear(&looked);
 	if (error < 0)
 		return error;
-	/* The loop has stopped behind the provider that had the credentials, which is i - 1. The
-	 * profile has set ret->from to the way in which it is configured. */
+	/* The profile has set ret->from to the way in which it is configured. */
 	if (!ret->from)
-		ret->from = providers[i - 1].name;
+		ret->from = providers[used].name;
 	loader->has_provider = true;
-	loader->provider = i - 1;
-	loader->is_fixed = providers[i - 1].load == credentials_env;
+	loader->provider = used;
+	loader->is_fixed = providers[used].load == credentials_env;
 	return 0;
 }

@@ -224,21 +224,38 @@ static bool may_end_otherwise(int error, const struct http_reply *reply)
 	return is_throttled(reply) || reply->status >= 500;
 }
 
-int credentials_http(struct credentials_providers *loader, struct http_request request,
-	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret, struct problem *ret_problem)
+/* Makes the loader's connection, if it has none. Returns 0, or -ENOMEM with a sentence. */
+static int make_http(struct credentials_providers *loader, struct problem *ret_problem)
 {
 	const struct http_options options = {.ca_bundle = loader->options.ca_bundle};
 	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
 	if (error == 0 && !loader->http)
 		error = http_new(loader->shared, &loader->http);
+	return error ? problem_error(ret_problem, -ENOMEM, "out of memory") : 0;
+}
+
+/* Waits before another attempt; `failed` attempts have failed, at least one. A stop ends the wait,
+ * and then the attempt with -ECANCELED. */
+static void pause_before_retry(struct credentials_providers *loader, unsigned failed)
+{
+	const unsigned max_ms = PAUSE_MS << (failed - 1);
+	const uint64_t pause_ms = max_ms / 2 + random_below(max_ms / 2);
+	wait_until(atomic_load(&loader->stopped),
+		.deadline_ns = clock_boot_ns() + pause_ms * NS_PER_MS);
+}
+
+int credentials_http(struct credentials_providers *loader, struct http_request request,
+	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret, struct problem *ret_problem)
+{
+	int error = make_http(loader, ret_problem);
 	if (error)
-		return problem_error(ret_problem, -ENOMEM, "out of memory");
+		return error;
 	request.abandon = is_stopped;
 	request.abandon_arg = &loader->stopped;
 	request.reply_max_bytes = REPLY_MAX_BYTES;
-	for (unsigned i = 0;; i++) {
+	for (unsigned attempt = 1;; attempt++) {
 		request.deadline_ns = clock_boot_ns() + timeout_ms * NS_PER_MS;
-		request.new_connection = i > 0;
+		request.new_connection = attempt > 1;
 		error = http_perform(loader->http, &request, ret, ret_problem);
 		/* -ECANCELED without a stop means that the deadline of this attempt has passed. */
 		if (error == -ECANCELED && !is_stopped(&loader->stopped))
@@ -246,15 +263,12 @@ int credentials_http(struct credentials_providers *loader, struct http_request r
 		/* A service that is silent may not exist, as the metadata service outside EC2, so
 		 * the caller may want only one attempt. A service that answers with an error does
 		 * exist, and gets at least ANSWERED_ATTEMPTS. */
+		const bool has_answered = error == 0;
 		const unsigned max_attempts =
-			(!error && attempts < ANSWERED_ATTEMPTS) ? ANSWERED_ATTEMPTS : attempts;
-		if (i + 1 >= max_attempts || !may_end_otherwise(error, ret))
+			has_answered && attempts < ANSWERED_ATTEMPTS ? ANSWERED_ATTEMPTS : attempts;
+		if (attempt >= max_attempts || !may_end_otherwise(error, ret))
 			return error;
-		const unsigned max_ms = PAUSE_MS << i;
-		const uint64_t pause_ms = max_ms / 2 + random_below(max_ms / 2);
-		/* A stop ends the pause, and then the next attempt with -ECANCELED. */
-		wait_until(atomic_load(&loader->stopped),
-			.deadline_ns = clock_boot_ns() + pause_ms * NS_PER_MS);
+		pause_before_retry(loader, attempt);
 	}
 }
 

@@ -75,49 +75,65 @@ static int write_file(const char *path, const json_t *object)
 	return error;
 }
 
-/* Exchanges the refresh token for a new access token, with which `token` and the file at `path` are
- * updated. Failures are only logged, since the present access token may still be good. */
-static void renew_token(struct credentials_providers *loader, const struct sso_session *session,
-	const char *path, json_t *token)
+/* Sends the refresh token, and asks for a new access token. Returns 0 if there is a reply of any
+ * status. Otherwise nothing was sent, or no reply came; the problem may be empty then. */
+static int request_token(struct credentials_providers *loader, const struct sso_session *session,
+	const json_t *token, struct http_reply *ret, struct problem *ret_problem)
 {
-	const int64_t now_s = clock_wall_s();
 	struct text url = TEXT(1024);
-	struct http_reply reply = {0};
-	struct problem problem = {0};
 	json_t *asked = json_pack("{ssssssss}", "grantType", "refresh_token", "clientId",
 		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
 		"refreshToken", json_word(token, "refreshToken"));
+	/* `asked` or `body` is NULL if there is no memory. */
 	char *body = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
-	/* `asked` or `body` is NULL if there is no memory, and nothing is sent then. */
-	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
-		"/token", &url, &problem);
 	const size_t n = body ? strlen(body) : 0;
-	if (!error && body) {
+	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
+		"/token", &url, ret_problem);
+	if (!error && !body)
+		error = -ENOMEM;
+	if (!error) {
 		const struct http_request request = {.method = "POST",
 			.url = text_string(&url),
 			.headers = (const char *const[]){"Content-Type: application/json"},
 			.n_headers = 1,
 			.body = {.bytes = n, .memory = body}};
-		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, &reply, &problem);
+		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, ret, ret_problem);
 	}
 	if (body)
 		OPENSSL_cleanse(body, n);
 	free(body);
 	json_free_secret(asked);
 	text_clear(&url);
-	json_t *made = (!error && reply.status == 200) ? json_load_secret(&reply.body) : NULL;
-	const char *access = json_word(made, "accessToken");
-	const char *refresh = json_word(made, "refreshToken");
-	const json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
+	return error;
+}
+
+/* Puts the tokens of a reply, which was requested at now_s, into `token`. Returns whether the reply
+ * has an access token, and memory sufficed. */
+static bool update_token(json_t *token, const json_t *reply, int64_t now_s)
+{
+	const char *access = json_word(reply, "accessToken");
+	const char *refresh = json_word(reply, "refreshToken");
+	const json_int_t seconds = json_integer_value(json_object_get(reply, "expiresIn"));
 	char until[21];
-	bool is_renewed = access && seconds > 0 && seconds <= LIFE_MAX_S;
-	if (is_renewed) {
-		clock_format_iso(now_s + seconds, until);
-		is_renewed = !json_object_set_new(token, "accessToken", json_string(access)) &&
-			     !json_object_set_new(token, "expiresAt", json_string(until));
-	}
-	if (is_renewed && refresh)
-		is_renewed = !json_object_set_new(token, "refreshToken", json_string(refresh));
+	if (!access || seconds <= 0 || seconds > LIFE_MAX_S)
+		return false;
+	clock_format_iso(now_s + seconds, until);
+	return !json_object_set_new(token, "accessToken", json_string(access)) &&
+	       !json_object_set_new(token, "expiresAt", json_string(until)) &&
+	       (!refresh || !json_object_set_new(token, "refreshToken", json_string(refresh)));
+}
+
+/* Exchanges the refresh token for a new access token, with which `token` and the file at `path` are
+ * updated. Failures are only logged, since the present access token may still be good. */
+static void renew_token(struct credentials_providers *loader, const struct sso_session *session,
+	const char *path, json_t *token)
+{
+	const int64_t now_s = clock_wall_s();
+	struct http_reply reply = {0};
+	struct problem problem = {0};
+	const int error = request_token(loader, session, token, &reply, &problem);
+	json_t *made = (!error && reply.status == 200) ? json_load_secret(&reply.body) : NULL;
+	const bool is_renewed = update_token(token, made, now_s);
 	json_free_secret(made);
 	if (!is_renewed)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
@@ -129,6 +145,19 @@ static void renew_token(struct credentials_providers *loader, const struct sso_s
 	http_reply_clear(&reply);
 }
 
+/* Adds to ret the path of the file in which `aws sso login` keeps the token of this session. AWS's
+ * tools name it after the SHA-1 of the session's name. */
+static void add_token_path(struct text *ret, const struct sso_session *session)
+{
+	const char *home = lookup_variable("HOME");
+	const char *name = session->name ? session->name : session->start_url;
+	unsigned char digest[SHA_DIGEST_LENGTH];
+	char hex[2 * SHA_DIGEST_LENGTH + 1];
+	SHA1((const unsigned char *)name, strlen(name), digest);
+	hex_encode(digest, sizeof digest, hex);
+	text_addf(ret, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
+}
+
 /* Adds to ret (wipe it) the access token that `aws sso login` has left in a file. Returns 0, or
  * -errno with a sentence that says how to log in.
  *
@@ -138,22 +167,15 @@ static int sso_token_get(struct credentials_providers *loader, const struct sso_
 	struct text *ret, struct problem *ret_problem)
 {
 	const int64_t now_s = clock_wall_s();
-	const char *home = lookup_variable("HOME");
-	const char *name = session->name ? session->name : session->start_url;
 	struct text path = TEXT(4096), text = TEXT(FILE_MAX_BYTES);
-	unsigned char digest[SHA_DIGEST_LENGTH];
-	char hex[2 * SHA_DIGEST_LENGTH + 1];
-	/* AWS's tools name the file after the SHA-1 of the session's name. */
-	SHA1((const unsigned char *)name, strlen(name), digest);
-	hex_encode(digest, sizeof digest, hex);
-	text_addf(&path, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
 	json_t *token = NULL;
+	add_token_path(&path, session);
 	if (!path.error && secret_file_read(path.data, &text, NULL) == 0)
 		token = json_load_secret(&text);
 	text_wipe(&text);
-	const bool is_renewable = session->name && json_word(token, "refreshToken") &&
-				  json_word(token, "clientId") &&
-				  json_word(token, "clientSecret") &&
+	const bool has_secrets = json_word(token, "refreshToken") && json_word(token, "clientId") &&
+				 json_word(token, "clientSecret");
+	const bool is_renewable = session->name && has_secrets &&
 				  time_of(json_word(token, "registrationExpiresAt")) > now_s;
 	/* A time that is missing is negative, so such a token is renewed, or has expired. */
 	if (is_renewable && time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)

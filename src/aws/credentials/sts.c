@@ -69,6 +69,21 @@ static const char *find_text(const xmlNode *node, const char *name)
 	return found;
 }
 
+/* Sets the problem of a reply with an error, whose document has this root. */
+static void describe_refusal(
+	const struct http_reply *reply, const xmlNode *root, struct problem *ret)
+{
+	const char *message = find_text(root, "Message");
+	if (*message)
+		problem_set(ret, "STS says: %s", quote(message).text);
+	else
+		problem_set(ret, "STS answers with status %d", reply->status);
+	ret->status = reply->status;
+	snprintf(ret->code, sizeof ret->code, "%.63s", quote(find_text(root, "Code")).text);
+	snprintf(ret->request_id, sizeof ret->request_id, "%.95s",
+		quote(find_text(root, "RequestId")).text);
+}
+
 /* Reads the credentials, or the error, out of the reply. Returns 0, or -errno with a sentence; the
  * sentence may be empty on -ENOMEM. */
 static int read_reply(
@@ -85,18 +100,9 @@ static int read_reply(
 	const xmlNode *root = xmlDocGetRootElement(document);
 	const char *secret = find_text(root, "SecretAccessKey");
 	const char *token = find_text(root, "SessionToken");
-	const char *message = find_text(root, "Message");
 	const int64_t expires_s = clock_parse_iso(find_text(root, "Expiration"));
 	if (reply->status != 200) {
-		if (*message)
-			problem_set(ret_problem, "STS says: %s", quote(message).text);
-		else
-			problem_set(ret_problem, "STS answers with status %d", reply->status);
-		ret_problem->status = reply->status;
-		snprintf(ret_problem->code, sizeof ret_problem->code, "%.63s",
-			quote(find_text(root, "Code")).text);
-		snprintf(ret_problem->request_id, sizeof ret_problem->request_id, "%.95s",
-			quote(find_text(root, "RequestId")).text);
+		describe_refusal(reply, root, ret_problem);
 		error = -EACCES;
 	} else if (!*secret || !*token || expires_s < 0) {
 		error = problem_error(ret_problem, -EBADMSG, "the reply has no credentials");
@@ -112,22 +118,28 @@ static int read_reply(
 	return error;
 }
 
+/* Writes the form of the request. */
+static void write_form(const struct sts_request *request, struct text *ret)
+{
+	const bool is_signed = request->signed_by != NULL;
+	char made_up[32];
+	snprintf(made_up, sizeof made_up, "s3once-%lld", (long long)clock_wall_s());
+	add_parameter(ret, "Action", is_signed ? "AssumeRole" : "AssumeRoleWithWebIdentity");
+	add_parameter(ret, "Version", "2011-06-15");
+	add_parameter(ret, "RoleArn", request->role);
+	add_parameter(
+		ret, "RoleSessionName", request->session_name ? request->session_name : made_up);
+	add_parameter(ret, "ExternalId", request->external_id);
+	add_parameter(ret, "WebIdentityToken", request->web_identity_token);
+	add_parameter(ret, "DurationSeconds", request->duration_seconds);
+}
+
 int sts_assume(struct credentials_providers *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem)
 {
 	struct text body = TEXT(BODY_MAX_BYTES);
 	struct http_reply reply = {0};
-	char made_up[32];
-	snprintf(made_up, sizeof made_up, "s3once-%lld", (long long)clock_wall_s());
-	add_parameter(
-		&body, "Action", request->signed_by ? "AssumeRole" : "AssumeRoleWithWebIdentity");
-	add_parameter(&body, "Version", "2011-06-15");
-	add_parameter(&body, "RoleArn", request->role);
-	add_parameter(
-		&body, "RoleSessionName", request->session_name ? request->session_name : made_up);
-	add_parameter(&body, "ExternalId", request->external_id);
-	add_parameter(&body, "WebIdentityToken", request->web_identity_token);
-	add_parameter(&body, "DurationSeconds", request->duration_seconds);
+	write_form(request, &body);
 	int error = body.error;
 	if (error)
 		problem_set(ret_problem, "the request to STS cannot be written");
