@@ -264,6 +264,9 @@ static const struct row {
 		.event = S3ONCE_EVENT_CHANGED, .writes = "M",
 		.said = "two sources have this key, and the object stays: it was uploaded from "
 			"elsewhere:/y, and this is "},
+	{"uploaded from the root, when this host had another name", .done = EARLIER,
+		.source = "elsewhere:/", .step = STEP_SETTLED, .event = S3ONCE_EVENT_CHANGED,
+		.writes = "M", .said = "changed since it was uploaded; --if-changed=replace "},
 	{"skipped", {.if_changed = SKIP}, EARLIER, .step = STEP_LEFT_OUT,
 		.event = S3ONCE_EVENT_OUTDATED, .writes = "M"},
 	{"skipped, and its object is there", {.if_changed = SKIP, .reupload = true}, EARLIER,
