@@ -92,6 +92,19 @@ static void test_not_in_s3(void)
 	}
 }
 
+/* The time for which a file has failed counts for all requests of its turn. */
+static void test_time_of_failing(void)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	steps.file->candidate->failing_ns = 7 * NS_PER_MS;
+	worker_begin_turn(steps.worker, steps.file->candidate);
+	CHECK_INT(steps.worker->limits.failed_ms, 7);
+	CHECK_INT(steps.worker->visible_limits.failed_ms, 7);
+	steps_end(&steps);
+}
+
 /* A file that is put back is judged by its mark as it will be then. */
 static void test_put_back(void)
 {
@@ -253,6 +266,7 @@ int main(void)
 {
 	test_settled();
 	test_not_in_s3();
+	test_time_of_failing();
 	test_put_back();
 	test_failed();
 	test_earlier_claim();
