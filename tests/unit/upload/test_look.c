@@ -18,6 +18,7 @@ enum whose {
 	OF_THIS_CLAIM, /* of these marks, sent under the claim of the file */
 	OF_THESE_MARKS,
 	OF_A_COPY, /* of these marks, but written for another key */
+	OF_THE_GZ, /* of these marks, written for the key with this suffix */
 	OF_OTHER_MARKS,
 };
 
@@ -51,7 +52,9 @@ static const char *reply_of(const struct steps *steps, const struct shown *shown
 			"%sx-amz-meta-mtime: %d\r\n",
 			shown->whose == OF_OTHER_MARKS ? "another" : table,
 			shown->whose == OF_THIS_CLAIM ? claim : "another",
-			steps_written_for(shown->whose == OF_A_COPY ? "other" : "k"),
+			steps_written_for(shown->whose == OF_A_COPY   ? "other"
+					  : shown->whose == OF_THE_GZ ? "k.gz"
+								      : "k"),
 			shown->is_of_another_time ? 7 : 1000);
 	if (shown->sent)
 		text_addf(&t, "x-amz-meta-s3once-sums: crc32c:%s\r\n", shown->sent);
@@ -103,9 +106,14 @@ static const struct {
 	enum mark_state state;        /* of its mark afterwards */
 	enum s3once_event_type event; /* that was reported; START: none */
 	const char *replaces_next;
+	bool was_sent; /* a request of this run may have stored it */
 } looks[] = {
 	{"the same content, of another program", {NOBODYS, SAME}, "", STEP_PROVEN, MARK_DONE,
 		S3ONCE_EVENT_ADOPTED, ""},
+	{"the same content, of another program, after a request of this run", {NOBODYS, SAME}, "",
+		STEP_PROVEN, MARK_DONE, S3ONCE_EVENT_ADOPTED, "", .was_sent = true},
+	{"sent by this run in an earlier turn", {OF_THESE_MARKS, SAME, SAME}, "", STEP_PROVEN,
+		MARK_DONE, S3ONCE_EVENT_UPLOADED, "", .was_sent = true},
 	{"sent by this very claim", {OF_THIS_CLAIM, SAME, SAME}, "", STEP_PROVEN, MARK_DONE,
 		S3ONCE_EVENT_UPLOADED, ""},
 	{"sent by an earlier run", {OF_THESE_MARKS, SAME, SAME}, "", STEP_PROVEN, MARK_DONE,
@@ -147,6 +155,7 @@ static void test_look(size_t i)
 		return;
 	steps_answer(&steps, reply_of(&steps, &looks[i].shown));
 	set_replaces(&steps, looks[i].replaces);
+	steps.file->candidate->was_sent = looks[i].was_sent;
 	bool good =
 		CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), looks[i].step);
 	struct mark mark = steps_mark(&steps);
@@ -166,6 +175,9 @@ static void test_look(size_t i)
 	if (looks[i].step == STEP_PROVEN) {
 		good &= CHECK_STRING(mark.done.sum, "crc32c:" SAME);
 		good &= CHECK_INT(mark.done.size, 9);
+		/* The mark of an adopted object is synced at once. */
+		good &= CHECK_INT(
+			steps.file->candidate->was_sent, looks[i].event == S3ONCE_EVENT_UPLOADED);
 	}
 	mark_clear(&mark);
 	steps_asked(&steps, HEAD_K);
@@ -239,6 +251,20 @@ static void test_object_of_another_uploader(enum s3once_if_changed if_changed, u
 	CHECK_STRING(steps.file->replaced_etag, replaces ? "e" : "");
 	CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], replaces);
 	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], !replaces);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
+/* But not of one whose content may be that of the file. */
+static void test_object_of_unknown_content(void)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	steps.run->options.if_changed = S3ONCE_CHANGED_REPLACE_ANY;
+	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS}));
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_SETTLED);
+	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
 	steps_asked(&steps, HEAD_K);
 	steps_end(&steps);
 }
@@ -319,6 +345,8 @@ static void test_version_that_was_done(void)
 	struct mark *before = &steps.file->claim.before;
 	before->state = MARK_DONE;
 	before->has_done = true;
+	before->source = strdup("elsewhere:/y");
+	steps.file->claim.taken_over = true;
 	before->done = (struct version){.size = 9,
 		.mtime_ns = 5,
 		.sum = "crc32c:" OTHER,
@@ -332,8 +360,72 @@ static void test_version_that_was_done(void)
 	CHECK_INT(mark.done.part_bytes, 4);
 	CHECK_STRING(mark.done.suffix, ""); /* of the key under which it was found */
 	CHECK(!mark.done.mtime_is_shared);
+	CHECK_STRING(mark.source, "elsewhere:/y");
+	CHECK_STRING(steps.file->seen_mark.source, "elsewhere:/y");
 	mark_clear(&mark);
 	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
+/* An object that another client has overwritten: with --reupload the mark says done again, but not
+ * if the run was to replace the version that was done. */
+static void test_overwritten(const char *replaces, enum mark_state state)
+{
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	struct file *file = steps.file;
+	const struct mark_ref ref = file_mark_ref(steps.worker, file);
+	const struct version done = {
+		.size = 9, .mtime_ns = file->mtime_ns, .sum = "crc32c:" SAME, .etag = "e2"};
+	struct mark mark = {0};
+	CHECK_INT(mark_done(&ref, &file->claim, &done, "x:/y", &mark, &steps.problem), OUTCOME_OK);
+	claim_clear(&file->claim);
+	struct mark seen = steps_mark(&steps);
+	CHECK_INT(mark_claim(&ref, &seen, &file->claim, &mark, &steps.problem), OUTCOME_OK);
+	set_replaces(&steps, replaces);
+	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
+	CHECK_INT(look_at_object(steps.worker, file, LOOK_AND_JUDGE), STEP_SETTLED);
+	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
+	mark = steps_mark(&steps);
+	CHECK_INT(mark.state, state);
+	mark_clear(&mark);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+}
+
+/* The output of an earlier run is known by its key and its suffix alone, before the pipe is read.
+ */
+static void test_output_of_an_earlier_run(void)
+{
+	static char gz[] = ".gz";
+	struct shown output = {
+		OF_THESE_MARKS, SAME, SAME, .more = "x-amz-meta-s3once-suffix: .gz\r\n"};
+	struct steps steps;
+	if (!begin(&steps))
+		return;
+	close(steps.file->fd);
+	steps.file->fd = -1;
+	steps.file->candidate->is_piped = true;
+	steps.file->candidate->suffix = gz;
+	steps_answer(&steps, reply_of(&steps, &output));
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_IN_S3);
+	CHECK_INT(steps.events[S3ONCE_EVENT_ADOPTED], 1);
+	steps_asked(&steps, HEAD_K);
+	steps_end(&steps);
+	/* Under the key of a suffix that this run does not use. */
+	if (!begin(&steps))
+		return;
+	close(steps.file->fd);
+	steps.file->fd = -1;
+	steps.file->step = STEP_ELSEWHERE;
+	steps.file->candidate->is_piped = true;
+	steps.file->claim.taken_over = true;
+	steps.file->claim.before.state = MARK_FAILED;
+	output.whose = OF_THE_GZ;
+	steps_answer(&steps, reply_of(&steps, &output));
+	CHECK_INT(look_elsewhere(steps.worker, steps.file), STEP_IN_S3);
+	steps_asked(&steps, "HEAD /b/k.gz\n");
 	steps_end(&steps);
 }
 
@@ -367,6 +459,7 @@ static void test_nothing_is_shown(void)
 		bool honours; /* the server is known to honour conditions */
 		enum step step;
 		const char *replaces, *asked;
+		bool is_new; /* nothing is to be replaced */
 	} rows[] = {
 		{{NOT_FOUND}, LOOK_AND_JUDGE, true, STEP_NEXT, "", HEAD_K},
 		{{NOT_FOUND}, LOOK_AHEAD, false, STEP_NEXT, "", HEAD_K},
@@ -375,13 +468,18 @@ static void test_nothing_is_shown(void)
 		{{REFUSED, REFUSED}, LOOK_AND_JUDGE, true, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
 		{{FAILS}, LOOK_AHEAD, true, STEP_LATER, NULL, HEAD_K},
 		{{FAILS}, LOOK_AND_JUDGE, true, STEP_LATER, NULL, HEAD_K},
+		{{REFUSED}, LOOK_AHEAD, true, STEP_NEXT, "", HEAD_K, .is_new = true},
+		{{REFUSED, REFUSED}, LOOK_AHEAD, false, STEP_ASIDE, "", HEAD_K "GET /b/k\n",
+			.is_new = true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
 		if (!begin(&steps))
 			return;
-		set_replaces(&steps, "e");
-		s3_set_support(steps.run->s3, S3_IF_MATCH, rows[i].honours ? S3_YES : S3_NO);
+		/* The look ahead is for an upload, which is completed under the condition. */
+		set_replaces(&steps, rows[i].is_new ? "" : "e");
+		s3_set_support(steps.run->s3, rows[i].is_new ? S3_COMPLETE_CONDITION : S3_IF_MATCH,
+			rows[i].honours ? S3_YES : S3_NO);
 		steps_answer(&steps, rows[i].replies[0]);
 		steps_answer(&steps, rows[i].replies[1]);
 		const enum step step = look_at_object(steps.worker, steps.file, rows[i].why);
@@ -575,7 +673,8 @@ static void test_elsewhere(void)
 		bool is_new;
 		const char *replaces;
 		enum step step;
-		bool goes_on; /* the other suffixes are looked at as well */
+		bool goes_on;  /* the other suffixes are looked at as well */
+		bool is_known; /* none is looked at */
 	} rows[] = {
 		{"its content", {OF_THESE_MARKS, SAME, SAME, .more = SAYS}, .replaces = "",
 			.step = STEP_IN_S3},
@@ -599,6 +698,8 @@ static void test_elsewhere(void)
 		{"a new piece that was taken over", .shown.reply = NOT_FOUND, .taken_over = true,
 			.before = MARK_CLAIMED, .is_new = true, .replaces = "", .step = STEP_LOOK,
 			.goes_on = true},
+		{"a done version is to be replaced", .shown.reply = NOT_FOUND, .taken_over = true,
+			.before = MARK_DONE, .replaces = "e", .step = STEP_NEXT, .is_known = true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct steps steps;
@@ -624,7 +725,7 @@ static void test_elsewhere(void)
 		}
 		if (!good)
 			fprintf(stderr, "\t%s\n", rows[i].name);
-		steps_asked(&steps, rows[i].goes_on ? GZ OTHERS : GZ);
+		steps_asked(&steps, rows[i].is_known ? "" : rows[i].goes_on ? GZ OTHERS : GZ);
 		steps_end(&steps);
 	}
 }
@@ -696,6 +797,9 @@ int main(void)
 	test_upload_in_a_dry_run(&(struct shown){NOBODYS, SAME}, STEP_LEFT_OUT);
 	test_upload_in_a_dry_run(&(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}, STEP_OPEN);
 	test_version_that_was_done();
+	test_overwritten("", MARK_DONE);
+	test_overwritten("e2", MARK_FAILED);
+	test_output_of_an_earlier_run();
 	test_damage_has_an_end();
 	test_nothing_is_shown();
 	test_once_more();
@@ -709,6 +813,7 @@ int main(void)
 	test_object_of_another_uploader(S3ONCE_CHANGED_REPLACE, 0);
 	test_object_of_another_uploader(S3ONCE_CHANGED_REPLACE_ANY, 0);
 	test_object_of_another_uploader(S3ONCE_CHANGED_REPLACE_ANY, FILE_RESTARTS_MAX);
+	test_object_of_unknown_content();
 	test_earlier_and_no_reply(0);
 	return check_result();
 }
