@@ -1,5 +1,6 @@
 /* A file that is sent in parts: which recorded upload is resumed, which parts are sent again, and
  * what follows from each answer. */
+#include "base/clock.h"
 #include "steps.h"
 #include "upload/file/multipart.h"
 #include "upload/file/steps.h"
@@ -701,24 +702,58 @@ static void test_hidden_stores(void)
 }
 
 /* A turn in which S3 has got more parts than ever before begins a new count of failures. */
-static void test_progress(void)
+static void test_progress(unsigned parts_before)
 {
+	const bool is_progress = parts_before < 2;
 	struct steps steps;
 	if (!begin(&steps))
 		return;
 	struct candidate *c = steps.file->candidate;
 	c->failures = 3;
 	c->failing_ns = 7;
-	c->parts_done = 1;
+	c->parts_done = parts_before;
 	record(&steps, fitting(&steps));
 	steps_answer(&steps,
 		list_of((struct listed[]){{1, 5, sum_of(1), "x"}, {2, 5, sum_of(2), "x"}, {0}}, 3));
 	steps_answer(&steps, GONE);
 	CHECK_INT(send_all(&steps), STEP_LOOK);
 	CHECK_INT(c->parts_done, 2);
-	CHECK_INT(c->failures, 0);
-	CHECK_INT(c->failing_ns, 0);
+	CHECK_INT(c->failures, is_progress ? 0 : 3);
+	CHECK_INT(c->failing_ns, is_progress ? 0 : 7);
 	steps_asked(&steps, LIST PUT(3));
+	steps_end(&steps);
+}
+
+/* Of two parts under way that fail, the first one decides. None of their bytes count as sent. */
+static void test_first_failure(void)
+{
+	struct steps steps;
+	struct task tasks[2];
+	struct file *file;
+	if (!begin(&steps))
+		return;
+	struct queue *queue = steps.run->queue;
+	record(&steps, fitting(&steps));
+	steps_answer(&steps, list_of(NULL, 0));
+	steps_answer(&steps, FAILS);
+	steps_answer(&steps, GONE);
+	steps.file->candidate->failing_ns = 7 * NS_PER_MS;
+	CHECK_INT(multipart_begin(steps.worker, steps.file), STEP_PARTS);
+	queue_take(queue, &tasks[0]);
+	queue_take(queue, &tasks[1]);
+	if (!CHECK_INT(tasks[0].kind, TASK_PART) || !CHECK_INT(tasks[1].kind, TASK_PART))
+		return;
+	CHECK_INT(multipart_send(steps.worker, tasks[0].parts, 0, &file), STEP_PARTS);
+	CHECK(!file);
+	/* The time for which the file has failed counts for each part. */
+	CHECK_INT(steps.worker->limits.failed_ms, 7);
+	CHECK_INT(multipart_send(steps.worker, tasks[1].parts, 1, &file), STEP_LATER);
+	CHECK(file == steps.file);
+	queue_done(queue, &tasks[0]);
+	queue_done(queue, &tasks[1]);
+	CHECK_INT(atomic_load(&steps.run->report.moved), 0);
+	CHECK_INT(atomic_load(&steps.run->report.under_way), 0);
+	steps_asked(&steps, LIST PUT(1) PUT(2));
 	steps_end(&steps);
 }
 
@@ -741,6 +776,8 @@ int main(void)
 	test_proof();
 	test_before_complete();
 	test_hidden_stores();
-	test_progress();
+	for (unsigned parts = 0; parts < N; parts++)
+		test_progress(parts);
+	test_first_failure();
 	return check_result();
 }
