@@ -12,7 +12,7 @@
 #define PUT         "PUT /b/k\n"
 #define HEAD        "HEAD /b/k\n"
 
-enum trouble { NONE, MAY_IGNORE, EXPIRED, CHANGED, UPLOAD, RESTARTED };
+enum trouble { NONE, MAY_IGNORE, EXPIRED, CHANGED, UPLOAD, RESTARTED, SENT_BEFORE };
 
 static bool always(void *arg)
 {
@@ -43,6 +43,8 @@ static const struct {
 	{"no answer", NONE, {NULL}, STEP_LATER, PUT, true, MARK_CLAIMED},
 	{"refused, and nothing is there", NONE, {STEPS_REPLY("412", "", ""), NOT_FOUND}, STEP_SEND,
 		PUT HEAD, false, MARK_CLAIMED},
+	{"refused, after a request without a reply", SENT_BEFORE,
+		{STEPS_REPLY("412", "", ""), NOT_FOUND}, STEP_SEND, PUT HEAD, true, MARK_CLAIMED},
 	{"refused, and it is there", NONE, {STEPS_REPLY("412", "", ""), SHOWN(SAME)}, STEP_PROVEN,
 		PUT HEAD, false, MARK_DONE},
 	{"conditions may be ignored, and nothing is there", MAY_IGNORE, {NOT_FOUND, STORED(SAME)},
@@ -82,6 +84,10 @@ static void test_row(size_t i)
 		steps_append(steps.path);
 	if (trouble == RESTARTED)
 		file->restarts = FILE_RESTARTS_MAX;
+	c->was_sent = trouble == SENT_BEFORE;
+	/* An earlier version of the file was sent in parts. */
+	file->sent_part_bytes = 7;
+	snprintf(file->parts_sum, sizeof file->parts_sum, "sha256:x-2");
 	struct open_upload upload = {.id = strdup("up"), .is_open = true, .part_bytes = 5};
 	if (trouble == UPLOAD)
 		CHECK_INT(mark_record_upload(&ref, &file->claim, &upload, &steps.problem),
@@ -102,11 +108,15 @@ static void test_row(size_t i)
 	if (trouble == NONE)
 		good &= CHECK_INT(atomic_load(&steps.run->refusals.has_stored),
 			first && (strstr(first, " 200 ") || strstr(first, " 412 ")));
+	/* A body that was not taken does not count as sent. */
+	if (trouble == NONE && rows[i].step == STEP_LATER)
+		good &= CHECK_INT(atomic_load(&steps.run->report.moved), 0);
 	if (mark.state == MARK_DONE) {
 		good &= CHECK_STRING(mark.done.sum, "crc32c:4waSgw==");
 		good &= CHECK_STRING(mark.done.etag, "e");
 		good &= CHECK(!mark.upload.id);
 		good &= CHECK_INT(mark.done.part_bytes, 0);
+		good &= CHECK_STRING(mark.done.parts_sum, "");
 	}
 	mark_clear(&mark);
 	steps_asked(&steps, rows[i].asked);
