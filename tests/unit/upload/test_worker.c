@@ -22,7 +22,7 @@ static const struct row {
 	const char *replies[7];
 	const char *asked;
 	unsigned n_files;
-	bool removes, is_dry, stops_before, final;
+	bool removes, is_dry, stops_before, final, may_grow;
 	uint64_t most_bytes;
 	/* afterwards */
 	unsigned uploaded, failed, planned, removed, left;
@@ -45,6 +45,8 @@ static const struct row {
 	{"what has failed is not removed", {STORED, SHOWN, TOO_LONG, STORED, SHOWN},
 		PUT("a") HEAD("a") PUT("b") PUT("k") HEAD("k"), 3, .removes = true, .uploaded = 2,
 		.failed = 1, .removed = 2, .turns = 3},
+	{"logs that may grow are not removed", {STORED, STORED, STORED}, ALL_PUT, 3,
+		.removes = true, .may_grow = true, .uploaded = 3, .turns = 3},
 	{"a dry run", {ABSENT, ABSENT, ABSENT}, HEAD("a") HEAD("b") HEAD("k"), 3, .is_dry = true,
 		.removes = true, .planned = 3, .turns = 3},
 	{"a limit", {STORED}, PUT("a"), 3, .most_bytes = 9, .uploaded = 1, .reaches_limit = true,
@@ -66,8 +68,8 @@ static void add_file(struct steps *steps, const char *name)
 	close(fd);
 }
 
-/* Puts all files of the folder into the queue, as one block. */
-static void feed_all_files(struct steps *steps)
+/* Puts all files of the folder into the queue, as one block. The first one has failed for 7 ms. */
+static void feed_all_files(struct steps *steps, bool may_grow)
 {
 	struct candidate *files[FILES];
 	struct scan_entry entry;
@@ -75,6 +77,9 @@ static void feed_all_files(struct steps *steps)
 	while (scan_next(steps->run->files.scan, &entry, &steps->problem) > 0 && n < FILES)
 		if (entry.kind == SCAN_FILE)
 			files[n++] = feed_new_candidate(&entry);
+	for (size_t i = 0; i < n; i++)
+		files[i]->may_grow = may_grow;
+	files[0]->failing_ns = 7 * NS_PER_MS;
 	CHECK(queue_add(steps->run->queue, files, n));
 	queue_enter(steps->run->queue, QUEUE_COMPLETE);
 }
@@ -101,7 +106,7 @@ static void test_row(const struct row *row)
 	struct run *run = steps.run;
 	run->dry = row->is_dry;
 	s3_set_support(run->s3, S3_PUT_CONDITION, S3_YES);
-	feed_all_files(&steps);
+	feed_all_files(&steps, row->may_grow);
 	if (row->stops_before)
 		run_ask_to_stop(run);
 	steps.worker = worker_new(run);
@@ -207,7 +212,7 @@ static void test_claims_ahead(void)
 			return;
 		struct run *run = steps.run;
 		s3_set_support(run->s3, S3_PUT_CONDITION, S3_YES);
-		feed_all_files(&steps);
+		feed_all_files(&steps, false);
 		seen.real = run->store->ops;
 		seen.ops = *seen.real;
 		seen.ops.write = see_write;
@@ -222,6 +227,9 @@ static void test_claims_ahead(void)
 		const struct s3once_counts counts = report_get_counts(&run->report);
 		bool good = CHECK_STRING(text_string(&seen.said), cases[i].said);
 		good &= CHECK_INT(counts.uploaded, cases[i].uploaded);
+		/* The last file has not failed. */
+		if (!cases[i].ends)
+			good &= CHECK_INT(steps.worker->limits.failed_ms, 0);
 		good &= CHECK_INT(counts.in_flight, 0);
 		good &= CHECK_INT(atomic_load(&run->liveness.tasks), 0);
 		text_clear(&seen.said);
