@@ -38,6 +38,9 @@ enum trouble {
 	MARK_OF_LATER,  /* by a clock that was ahead */
 	HARD_LINK,
 	SYNC_FAILS, /* of the marks */
+	/* The same mark as MARKED_OTHERWISE, but the content is read again. */
+	HIDES_CHANGES, /* times need not show a change of the file */
+	RENAMED,       /* a rotated file, since it was opened */
 };
 
 static const struct {
@@ -72,6 +75,8 @@ static const struct {
 	{MARK_OF_LATER, SHOWN("9", "e", SAME), -1, ""},
 	{HARD_LINK, SHOWN("9", "e", SAME), S3ONCE_EVENT_KEPT, ""},
 	{SYNC_FAILS, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, HEAD},
+	{HIDES_CHANGES, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{RENAMED, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
 };
 
 /* The syncs of the marks that were asked for, and the operations of the store without them. Each
@@ -101,7 +106,8 @@ static void mark(struct steps *steps, enum trouble trouble)
 	const struct mark_ref ref = file_mark_ref(steps->worker, file);
 	struct mark seen;
 	struct version version = {.size = 9, .mtime_ns = MTIME_NS, .etag = "e"};
-	if (trouble == TOUCHED_MARK || trouble == MARKED_OTHERWISE)
+	if (trouble == TOUCHED_MARK || trouble == MARKED_OTHERWISE || trouble == HIDES_CHANGES ||
+		trouble == RENAMED)
 		version.mtime_ns++;
 	if (trouble != NO_SUM)
 		snprintf(version.sum, sizeof version.sum, "crc32c:%s",
@@ -135,6 +141,11 @@ static void make_trouble(struct steps *steps, enum trouble trouble)
 	if (trouble == STOPPING)
 		run_ask_to_stop(run);
 	run->dry = trouble == DRY;
+	file->must_reread = trouble == HIDES_CHANGES;
+	if (trouble == RENAMED) { /* its ctime does not count */
+		file->candidate->is_rotated = true;
+		file->state.ctime_ns = 0;
+	}
 	if (trouble == TOO_YOUNG || trouble == OLD_MARK || trouble == OLD_OTHER_MARK ||
 		trouble == FRESH_MARK || trouble == MARK_OF_LATER)
 		run->options.remove_after_s = 3600;
@@ -199,6 +210,11 @@ static void test_row(size_t i)
 		good &= CHECK_INT(syncs.n, 0);
 	for (size_t k = 0; k < sizeof events / sizeof *events; k++)
 		good &= CHECK_INT(steps.events[events[k]], (int)events[k] == rows[i].event);
+	/* Each file that stays has a reason, and those that are not proven are counted. */
+	if (rows[i].event == S3ONCE_EVENT_KEPT || rows[i].event == S3ONCE_EVENT_NOT_REMOVED)
+		good &= CHECK(*steps.said);
+	good &= CHECK_INT(report_get_counts(&steps.run->report).unproven,
+		rows[i].event == S3ONCE_EVENT_NOT_REMOVED);
 	if (!good)
 		fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
 	steps_asked(&steps, rows[i].asked);
