@@ -2,6 +2,8 @@
  * in which sum each one counts. */
 #include "../check.h"
 #include "cli/audit/audit_command.h"
+#include <stdlib.h>
+#include <unistd.h>
 
 #define NOW_S  1700000000
 #define AGO(s) (NOW_S - (s))
@@ -172,9 +174,105 @@ static void test_lines(void)
 	}
 }
 
+static char results_path[] = "/tmp/test_fleet_lines.XXXXXX";
+
+/* Begins an output whose results go to a file, with which end_results() compares them. */
+static void begin_results(struct output *output)
+{
+	CHECK_INT(truncate(results_path, 0), 0);
+	output_init(output,
+		&(struct output_options){.log_file = results_path, .logs_results_alone = true});
+}
+
+/* Checks that the results are one event for each of these texts, which is the event without its
+ * time and the members before. */
+static void end_results(struct output *output, const char *const *want, size_t n)
+{
+	char line[4000] = "";
+	CHECK_INT(output_finish(output), 0);
+	FILE *file = fopen(results_path, "r");
+	for (size_t i = 0; file && i < n; i++) {
+		const char *event = fgets(line, sizeof line, file) ? strstr(line, "Z\",") : NULL;
+		line[strcspn(line, "\n")] = 0;
+		CHECK_STRING(event ? event + 3 : line, want[i]);
+	}
+	CHECK(file && !fgets(line, sizeof line, file));
+	if (file)
+		fclose(file);
+}
+
+/* All members of an event, each from its own field: of a job with a run under way, of one whose
+ * first run has not ended, and of one whose last run is over. */
+static void test_json(void)
+{
+	static const char *const want[] = {
+		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
+		"\"state\":\"running\",\"fine\":false,\"failed\":true,\"overdue\":false,"
+		"\"replaced\":false,\"exit\":1,\"error\":\"why\","
+		"\"ended\":\"1970-01-01T00:16:40Z\",\"succeeded\":\"1970-01-01T00:33:20Z\","
+		"\"last_upload\":\"1970-01-01T00:50:00Z\",\"files_found\":11,"
+		"\"files_uploaded\":12,\"files_failed\":13,\"bytes_uploaded\":14,"
+		"\"files_waiting\":15,\"waiting_since\":\"1970-01-01T01:06:40Z\","
+		"\"failures\":[\"a: why\",\"b: why\"],\"began\":\"2023-11-14T22:08:20Z\","
+		"\"session\":{\"session\":\"s2\",\"owner\":\"web1 pid 7\","
+		"\"started\":\"1970-01-01T01:23:20Z\",\"open\":true,\"gone\":false,"
+		"\"silent_seconds\":5,\"lease_ms\":20000,\"files\":2,\"files_done\":30,"
+		"\"files_found\":40,\"bytes_done\":1024,\"bytes_found\":4096,"
+		"\"found_all\":true,\"bytes_per_second\":2048,\"seconds_left\":90}}",
+		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
+		"\"state\":\"idle\",\"fine\":true,\"failed\":false,\"overdue\":false,"
+		"\"replaced\":false,\"exit\":null,\"error\":\"\",\"ended\":null,"
+		"\"succeeded\":null,\"last_upload\":null,\"files_found\":0,"
+		"\"files_uploaded\":0,\"files_failed\":0,\"bytes_uploaded\":0,"
+		"\"files_waiting\":0,\"waiting_since\":null,\"began\":null,"
+		"\"session\":null}",
+		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
+		"\"state\":\"idle\",\"fine\":true,\"failed\":false,\"overdue\":false,"
+		"\"replaced\":false,\"exit\":0,\"error\":\"\","
+		"\"ended\":\"1970-01-01T00:16:40Z\",\"succeeded\":\"1970-01-01T00:16:40Z\","
+		"\"last_upload\":null,\"files_found\":0,\"files_uploaded\":0,"
+		"\"files_failed\":0,\"bytes_uploaded\":0,\"files_waiting\":0,"
+		"\"waiting_since\":null,\"began\":null,\"session\":{\"session\":\"\","
+		"\"owner\":\"\",\"started\":null,\"open\":false,\"gone\":false,"
+		"\"silent_seconds\":1700000000,\"lease_ms\":0,\"files\":0,\"files_done\":0,"
+		"\"files_found\":0,\"bytes_done\":0,\"bytes_found\":0,\"found_all\":false,"
+		"\"bytes_per_second\":0,\"seconds_left\":null}}",
+	};
+	struct command_frame frame = {.json = 1};
+	struct fleet_view view = {.frame = &frame, .failures = "a: why\nb: why"};
+	struct fleet_job job = {
+		.row = {JOB, OF_RUN, .exit = 1, .error = "why", .ended_s = 1000,
+			.succeeded_s = 2000, .shipped_s = 3000, .found = 11, .uploaded = 12,
+			.failed = 13, .bytes = 14, .waiting = 15, .waiting_since_s = 4000},
+		.has_session = true,
+		SESSION};
+	begin_results(&frame.output);
+	job.now_s = NOW_S;
+	snprintf(job.session.owner, sizeof job.session.owner, "web1 pid 7");
+	job.session.started_s = 5000;
+	fleet_judge(0, &job);
+	fleet_print_job(&view, &job);
+	struct fleet_job none = {.row = {JOB, .exit = -1}, .now_s = NOW_S};
+	view.failures = NULL;
+	fleet_judge(0, &none);
+	fleet_print_job(&view, &none);
+	struct fleet_job over = {.row = {JOB, .exit = 0, .ended_s = 1000, .succeeded_s = 1000},
+		.has_session = true,
+		.now_s = NOW_S};
+	fleet_judge(0, &over);
+	fleet_print_job(&view, &over);
+	end_results(&frame.output, want, 3);
+}
+
 int main(void)
 {
+	const int fd = mkstemp(results_path);
+	if (!CHECK(fd >= 0))
+		return check_result();
+	close(fd);
 	test_lines();
+	test_json();
+	unlink(results_path);
 	text_clear(&printed);
 	return check_result();
 }

@@ -1,6 +1,8 @@
 /* The lines of `s3once status` for people, and the outlook of a mark. */
 #include "../check.h"
 #include "cli/status/status_print.h"
+#include <stdlib.h>
+#include <unistd.h>
 
 static struct mark_space space = {.service = "s3", .bucket = "b", .settings.shards = 4};
 
@@ -168,8 +170,97 @@ static void check_outlook(
 		fprintf(stderr, "\t%s\n", outlook);
 }
 
+static char results_path[] = "/tmp/test_status_print.XXXXXX";
+
+/* Begins an output whose results go to a file, with which end_results() compares them. */
+static void begin_results(struct output *output)
+{
+	CHECK_INT(truncate(results_path, 0), 0);
+	output_init(output,
+		&(struct output_options){.log_file = results_path, .logs_results_alone = true});
+}
+
+/* Checks that the results are one event for each of these texts, which is the event without its
+ * time and the members before. */
+static void end_results(struct output *output, const char *const *want, size_t n)
+{
+	char line[4000] = "";
+	CHECK_INT(output_finish(output), 0);
+	FILE *file = fopen(results_path, "r");
+	for (size_t i = 0; file && i < n; i++) {
+		const char *event = fgets(line, sizeof line, file) ? strstr(line, "Z\",") : NULL;
+		line[strcspn(line, "\n")] = 0;
+		CHECK_STRING(event ? event + 3 : line, want[i]);
+	}
+	CHECK(file && !fgets(line, sizeof line, file));
+	if (file)
+		fclose(file);
+}
+
+/* All members of the events, each from its own field. */
+static void test_json(void)
+{
+	static const char *const want[] = {
+		"\"bucket\":\"b\",\"key\":\"k\",\"state\":\"done\",\"session\":\"s1\","
+		"\"claim\":\"c1\",\"source\":\"web1:/srv\",\"tries\":3,\"error\":\"why\","
+		"\"since\":\"1970-01-01T00:16:40Z\",\"upload_id\":\"u1\","
+		"\"last_done\":{\"bytes\":5,\"mtime_ns\":6000000007,\"sum\":\"crc32c:x\","
+		"\"etag\":\"e1\",\"source\":\"web1:/srv\"},\"newer\":{\"bytes\":8,"
+		"\"mtime_ns\":9000000001},"
+		"\"outlook\":\"the file has changed since: see --if-changed\"}",
+		"\"bucket\":\"b\",\"key\":\"k\",\"state\":\"claimed\",\"session\":\"s1\","
+		"\"claim\":\"c1\",\"source\":\"web2:/srv\",\"tries\":3,\"error\":\"why\","
+		"\"since\":\"1970-01-01T00:16:40Z\",\"upload_id\":\"u1\","
+		"\"last_done\":{\"bytes\":5,\"mtime_ns\":6000000007,\"sum\":\"crc32c:x\","
+		"\"etag\":\"e1\",\"source\":\"web1:/srv\"},\"newer\":null}",
+		"\"session\":\"s1\",\"claims\":4,\"known\":true,\"owner\":\"web1 pid 7\","
+		"\"open\":true,\"gone\":true,\"started\":\"1970-01-01T00:33:20Z\","
+		"\"expires\":\"1970-01-01T00:50:00Z\",\"lease_ms\":20000}",
+		"\"session\":\"s1\",\"claims\":4,\"known\":false,\"owner\":null,"
+		"\"open\":false,\"gone\":false,\"started\":null,\"expires\":null,"
+		"\"lease_ms\":0}",
+	};
+	struct fixture f;
+	const struct mark mark = {.state = MARK_DONE,
+		.session = "s1",
+		.claim = "c1",
+		.has_done = true,
+		.done = {.size = 5, .mtime_ns = 6000000007, .sum = "crc32c:x", .etag = "e1"},
+		.source = (char[]){"web1:/srv"},
+		.claim_source = (char[]){"web2:/srv"},
+		.has_newer = true,
+		.newer_size = 8,
+		.newer_mtime_ns = 9000000001,
+		.upload.id = (char[]){"u1"},
+		.tries = 3,
+		.error = (char[]){"why"},
+		.at_s = 1000};
+	struct mark claimed = mark;
+	const struct session_info session = {.owner = "web1 pid 7",
+		.started_s = 2000,
+		.expires_s = 3000,
+		.is_open = true,
+		.is_gone = true,
+		.lease_ns = 20 * 1000000000ULL};
+	claimed.state = MARK_CLAIMED;
+	claimed.has_newer = false;
+	begin(&f);
+	f.frame.json = 1;
+	begin_results(&f.frame.output);
+	status_print_mark(&f.view, "k", &mark, NULL);
+	status_print_unfinished(&f.view, "k", &claimed);
+	status_print_session(&f.view, "s1", 4, &session);
+	status_print_session(&f.view, "s1", 4, NULL);
+	end_results(&f.frame.output, want, 4);
+	check_lines(&f, "");
+}
+
 int main(void)
 {
+	const int fd = mkstemp(results_path);
+	if (!CHECK(fd >= 0))
+		return check_result();
+	close(fd);
 	const struct session_info open = {.is_open = true}, ended = {.is_open = false},
 				  gone = {.is_open = true, .is_gone = true};
 	check_outlook(&(struct mark){.state = MARK_ABSENT}, NULL, "uploads it");
@@ -187,5 +278,7 @@ int main(void)
 	test_counts();
 	test_unfinished();
 	test_claims();
+	test_json();
+	unlink(results_path);
 	return check_result();
 }
