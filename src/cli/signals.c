@@ -74,7 +74,7 @@ static void on_signal(int number)
 		stop_push();
 		if (run.came == 2)
 			alarm(LAST_S);
-		if (run.came > 3)
+		if (run.came > 2)
 			on_end(number);
 	}
 	errno = saved;
