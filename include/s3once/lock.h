@@ -366,7 +366,7 @@ S3ONCE_PUBLIC int s3once_lock_get(struct s3once_locks *locks, const char *key, c
 S3ONCE_PUBLIC int s3once_lock_list(struct s3once_locks *locks, const char *prefix,
 	s3once_lock_visitor *visitor, void *arg, struct s3once_lock_error *ret);
 /* Releases the lock of another owner, provided that its row still has this version. -EAGAIN means
- * that it has another version. */
+ * that it has another version, and -ENOENT that nobody holds the lock, so that nothing was done. */
 S3ONCE_PUBLIC int s3once_lock_break(struct s3once_locks *locks, const char *key,
 	const char *sort_key, const char *if_version, struct s3once_lock_error *ret);
 

@@ -4,6 +4,7 @@
 #include "lease/observer.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ void observer_load(struct observer *observer, const char *path)
 	fclose(file);
 }
 
-void observer_save(const struct observer *observer, const char *path)
+int observer_save(const struct observer *observer, const char *path)
 {
 	char mine[128];
 	struct text lines = TEXT(FILE_MAX_BYTES);
@@ -113,7 +114,10 @@ void observer_save(const struct observer *observer, const char *path)
 		if (!o->over && *o->version)
 			text_addf(&lines, "%s %s %" PRIu64 "\n", o->row, o->version, o->since_ns);
 	}
-	if (!lines.error) /* the file need not outlive this boot, so it is not synced */
-		replace_file(path, lines.data, lines.len, 0600, REPLACE_UNSYNCED);
+	/* The file need not outlive this boot, so it is not synced. */
+	const int error =
+		lines.error ? -ENOMEM
+			    : replace_file(path, lines.data, lines.len, 0600, REPLACE_UNSYNCED);
 	text_clear(&lines);
+	return error;
 }

@@ -35,5 +35,6 @@ uint64_t observer_note(struct observation *observation, const char *version, uin
 /* Reads the observations of an earlier run of this boot (and time namespace); others in the file
  * are ignored. */
 void observer_load(struct observer *observer, const char *path);
-/* Replaces the file (0600). Best effort: without it the next run only waits longer. */
-void observer_save(const struct observer *observer, const char *path);
+/* Replaces the file (0600). Returns 0 or -errno. Without the file, the next run only waits
+ * longer. */
+int observer_save(const struct observer *observer, const char *path);

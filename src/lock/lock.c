@@ -35,6 +35,11 @@ int lock_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret,
 			quote(locks->table_name).text, problem->text, quote(locks->pk_name).text,
 			has_sort ? "the sort key " : "no sort key",
 			has_sort ? quote(locks->sk_name).text : "");
+	else if (strcmp(problem->code, "ResourceNotFoundException") == 0)
+		lock_error(ret, r,
+			"the table %s does not exist: make it with `s3once lock init --locks "
+			"dynamodb:%s`, or check its name and the region",
+			quote(locks->table_name).text, quote(locks->table_name).text);
 	else
 		lock_error(ret, r, "%s", problem->text);
 	if (ret) {
@@ -48,7 +53,8 @@ int lock_error_held(
 	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row)
 {
 	const char *owner = *row->owner ? row->owner : "someone who gives no name";
-	lock_error(ret, r, "%s: held by %s%s%s", quote(key).text, quote(owner).text,
+	lock_error(ret, r, "%s: %sheld by %s%s%s", quote(key).text, r == -ESTALE ? "lost: " : "",
+		quote(owner).text,
 		row->state == ROW_UNREADABLE ? "; its row cannot be understood: " : "", row->why);
 	if (ret)
 		snprintf(ret->holder, sizeof ret->holder, "%s", owner);
@@ -80,7 +86,8 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	/* In a table a sort key is never "". If it is not given (NULL), the dialect's default is
 	 * taken. A lock elsewhere may have none. */
 	if (!has_sort && takes_sort && !locks->is_private && (sort || !*locks->dialect->sk_default))
-		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
+		return lock_error(
+			ret, -EINVAL, "a lock of this table needs a sort key (--sort-key)");
 	return 0;
 }
 

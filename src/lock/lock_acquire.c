@@ -78,7 +78,8 @@ uint64_t lock_observe(
 	if (is_new && *locks->observations) {
 		kept.n = 1;
 		kept.list[0] = *seen;
-		observer_save(&kept, path);
+		if (observer_save(&kept, path))
+			atomic_store(&locks->loses_observations, true);
 	}
 	uv_mutex_unlock(&locks->mutex);
 	return unchanged_ns;
@@ -405,6 +406,25 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	return r;
 }
 
+/* Reports that another owner holds the row. If this wait is too short to find out whether the owner
+ * is dead, and the next one would have to begin anew, says so. Returns -EBUSY. */
+static int fail_busy(struct acquisition *a, const struct lock_row *row)
+{
+	const bool is_known_by_time = a->locks->dialect->by_wall_clock;
+	const bool is_short = a->request->wait_ms <= row->lease_ms;
+	lock_error_held(a->error, -EBUSY, a->request->key, row);
+	if (!a->error || row->state != ROW_HELD || is_known_by_time || !is_short ||
+		!atomic_load(&a->locks->loses_observations))
+		return -EBUSY;
+	const size_t n = strlen(a->error->text);
+	snprintf(a->error->text + n, sizeof a->error->text - n,
+		"; whether it is alive cannot be remembered until the next try, since the state "
+		"folder cannot be written (HOME, XDG_STATE_HOME): only a wait of more than "
+		"%llu s notices a dead holder",
+		(unsigned long long)(row->lease_ms / 1000));
+	return -EBUSY;
+}
+
 /* The first request for a slot: a read of its row, or a write as if the row were free. */
 enum first { FIRST_READ, FIRST_WRITE };
 
@@ -439,7 +459,7 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 			next = judge_lock_row(a, key.key, &item, &row);
 	}
 	if (r == -EBUSY)
-		lock_error_held(a->error, r, a->request->key, &row);
+		fail_busy(a, &row);
 	else if (!r)
 		forget_observation(a->locks, key.key);
 	item_clear(&item);

@@ -172,7 +172,7 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 
 /* Sets the folder for observations, and makes it if it is missing. NULL: observations are not kept.
  * "": the default folder. 0, or -ENAMETOOLONG. A folder that cannot be made is no error:
- * observations are not kept then, and the next run only waits longer. */
+ * observations are lost then, and the next run only waits longer. */
 static int make_observations_folder(struct s3once_locks *locks, const char *observations)
 {
 	if (!observations)
@@ -185,6 +185,7 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 		return -ENAMETOOLONG;
 	if (*path && mkdir(path, 0700) && errno != EEXIST)
 		*path = 0;
+	atomic_store(&locks->loses_observations, !*path);
 	if (*path)
 		lock_observe_sweep(locks);
 	return 0;

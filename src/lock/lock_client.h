@@ -63,7 +63,10 @@ struct s3once_locks {
 	bool is_s3; /* it is a bucket */
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* the folder for observations; "": they are not kept */
-	struct own_files files;  /* the SQLite file, by its real path; empty for a service */
+	/* They were to be kept, and cannot be: only a wait that is longer than the lease of a dead
+	 * holder notices it. */
+	_Atomic(bool) loses_observations;
+	struct own_files files; /* the SQLite file, by its real path; empty for a service */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;

@@ -297,6 +297,20 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
 }
 
+/* Returns 0 if the row is held, or cannot be understood, -ENOENT if it is free or absent, or
+ * another -errno. */
+static int check_held(struct s3once_locks *locks, const char *key, struct item_key row_key,
+	struct s3once_lock_error *ret)
+{
+	struct item item = {0};
+	int r = read_row(locks, row_key, row_timeout_ns(locks), &item, ret);
+	if (r == -ENOENT || (!r && dialect_read(locks->dialect, &item).state == ROW_FREE))
+		r = lock_error(
+			ret, -ENOENT, "%s: nobody holds it: nothing was broken", quote(key).text);
+	item_clear(&item);
+	return r;
+}
+
 int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *sort_key,
 	const char *if_version, struct s3once_lock_error *ret)
 {
@@ -305,6 +319,9 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	struct problem problem = {0};
 	int r = find_key(locks, key, sort_key, &row_key, ret);
 	struct store_conn *conn;
+	/* A released row may still have the version, and would be released again. */
+	if (!r)
+		r = check_held(locks, key, row_key.key, ret);
 	if (r)
 		return r;
 	if (store_conn_new(locks->store, &conn))

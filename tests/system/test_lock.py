@@ -174,12 +174,22 @@ def test_a_setting_that_is_wrong(s3once, local):
     assert s3once("doctor", "--marks", "bogus").code == 2
 
 
+def test_observations_that_cannot_be_kept(s3once, local):
+    """Without a state folder, each short wait begins to observe the holder anew: it says so, and what notices a dead one."""
+    assert s3once("lock", "acquire", "--lease", "1m", "k").code == 0
+    run = s3once("lock", "acquire", "--lease", "1m", "--wait", "0", "k", env={"HOME": "/dev/null", "XDG_STATE_HOME": None})
+    assert run.code == 4 and "only a wait of more than 60 s notices a dead holder" in run.err, run
+    assert "notices a dead holder" not in s3once("lock", "acquire", "--lease", "1m", "--wait", "0", "k").err
+
+
 def test_break_only_the_holder_that_is_meant(s3once, place):
     handle = s3once("lock", "acquire", "--lease", "1m", "k").out.strip()
     (event,) = s3once("lock", "status", "--json", "k").events
     assert s3once("lock", "break", "--if-version", "another", "k").code == 4
     assert s3once("lock", "break", "k").code == 2
     assert s3once("lock", "break", "--if-version", event["version"], "k").code == 0
+    run = s3once("lock", "break", "--if-version", event["version"], "mistyped")
+    assert run.code == 0 and "warning: lock break: mistyped: nobody holds it: nothing was broken" in run.err, run
     assert s3once("lock", "renew", handle).code == 5
     assert s3once("lock", "acquire", "--lease", "1m", "--wait", "0", "k").code == 0
 

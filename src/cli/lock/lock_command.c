@@ -252,9 +252,13 @@ static int break_lock(struct lock_use *use)
 	const char *key = use->operands[0];
 	const int r = s3once_lock_break(
 		use->locks, key, use->request.sort_key, use->if_version, &use->error);
-	if (!r)
-		print_event(use, "broken", key);
-	return r;
+	if (r && r != -ENOENT)
+		return r;
+	/* A lock that its holder has released meanwhile is as free as a broken one. */
+	if (r)
+		log_warning("lock break: %s", use->error.text);
+	print_event(use, r ? "free" : "broken", key);
+	return 0;
 }
 
 static const struct option status_options[] = {

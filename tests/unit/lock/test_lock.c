@@ -401,6 +401,8 @@ static void test_look_and_break(void)
 	CHECK_INT(found.lease_ms, 20000); /* unless one is asked for */
 	CHECK_INT(s3once_lock_break(a, "list/2", NULL, "other", &error), -EAGAIN);
 	CHECK_INT(s3once_lock_break(a, "list/2", NULL, found.version, &error), 0);
+	CHECK_INT(s3once_lock_break(a, "list/2", NULL, found.version, &error), -ENOENT);
+	CHECK_INT(s3once_lock_break(a, "list/none", NULL, "1", &error), -ENOENT);
 	CHECK_INT(s3once_lock_get(a, "list/2", NULL, note, &found, &error), 0);
 	CHECK(!found.held);
 	CHECK_INT(s3once_lock_heartbeat(lock, &error), -ESTALE);
