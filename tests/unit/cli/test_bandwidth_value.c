@@ -51,6 +51,8 @@ int main(void)
 		"--bwlimit: '8:00,2M' is not a time of day and a rate: write them as in "
 		"08:00,2M 19:00,off");
 	check_refused("08:00,2M 08:00,3M", "--bwlimit: '08:00,2M 08:00,3M' has a time twice");
+	check_refused("07:00,1M 08:00,2M 08:00,3M",
+		"--bwlimit: '07:00,1M 08:00,2M 08:00,3M' has a time twice");
 	CHECK(read_value("08:60,2M") && read_value("08:00,2M 19:00") && read_value("fast"));
 	return check_result();
 }

@@ -98,6 +98,14 @@ static void check_accepted(void)
 	CHECK_INT(p.values.choice, 1);
 	CHECK_INT(p.values.count, 3);
 	CHECK_STRING(p.operands, "-");
+	/* The bounds themselves are allowed. */
+	p = PARSE("--number=10", "--size=5MiB", "--duration=1m");
+	CHECK_INT(p.values.number, 10);
+	CHECK_INT(p.values.size, 5 << 20);
+	CHECK_INT(p.values.duration, 60000);
+	p = PARSE("--number=1", "--duration=100ms");
+	CHECK_INT(p.values.number, 1);
+	CHECK_INT(p.values.duration, 100);
 	p = PARSE("--set", "red,green");
 	CHECK_INT(p.values.set, 3);
 	p = PARSE("--set=red,green", "--set=green");

@@ -73,6 +73,8 @@ static void check_translated(void)
 	CHECK(!o.metrics_file);
 	CHECK_STRING(o.metrics_otlp, "HTTP://h/m");
 	push_options_clear(&o);
+	CHECK_INT(parse("--log-file /dev/null a s3://bucket", &o, &problem), 0);
+	push_options_clear(&o);
 	/* A dry run writes neither file, so that neither has to be one. */
 	CHECK_INT(parse("-n --log-file / --metrics /. a s3://bucket", &o, &problem), 0);
 	push_options_clear(&o);
@@ -93,6 +95,7 @@ static void check_refused(void)
 		{"--remove-even held a s3://bucket", "--remove-even"},
 		{"-n --log-file f --metrics f a s3://bucket", "name the same file"},
 		{"--log-file / a s3://bucket", "--log-file: / is a directory"},
+		{"--metrics /dev/null a s3://bucket", "--metrics: /dev/null is no regular file"},
 		{"--metrics / a s3://bucket", "--metrics: / is a directory"},
 		{"--ping-url https:///p a s3://bucket", "--ping-url: this is not a URL"},
 		{"--ping-url ftp://h/p a s3://bucket", "--ping-url: this is not a URL"},

@@ -233,12 +233,14 @@ static void test_giving_way(void)
 {
 	struct watched *watched = open_job("");
 	answer.files = 1;
+	answer.bytes = 10;
 	text_add(&watched->pass.printed_errors, "told");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "all");
 	CHECK_INT(watched->code, 0);
 	CHECK_INT(watched->sums.whole, 0);
 	CHECK_INT(watched->sums.failed, 0);
 	CHECK_INT(watched->sums.files, 1);
+	CHECK_INT(watched->sums.bytes, 10);
 	CHECK(!watched->is_ready);
 	CHECK_INT(watched_due_ns(watched), 0);
 	CHECK(watched_waits(watched) && watched_wants_turn(watched));
