@@ -373,52 +373,70 @@ static void report_own_files(struct feed *feed)
 				quote(feed->own_path ? feed->own_path : "").text));
 }
 
-/* Takes the next entry of the scan. Adds a file that may have to be uploaded to the chunk, and
- * reports any other entry. Returns 1 after both, 0 if the scan has ended, or -errno if it cannot
- * continue, which was reported, or if the run has ended it (-ECANCELED). */
-static int take_entry(struct feed *feed)
+/* Adds an entry of the scan to the chunk if it is a file that may have to be uploaded, and reports
+ * any other entry. Returns 1 after both, or -ENOMEM, which was reported. */
+static int take_entry(struct feed *feed, const struct scan_entry *entry)
 {
 	struct run *run = feed->run;
 	struct report *report = &run->report;
-	struct scan_entry entry;
-	struct problem problem = {0};
 	enum s3once_event_type event;
-	liveness_sign(&run->scanning, 1);
-	int got = scan_next(run->files.scan, &entry, &problem);
-	liveness_sign(&run->scanning, -1);
-	if (got < 0 && got != -ECANCELED)
-		run_fail(run, &problem);
-	if (got <= 0)
-		return got;
-	feed->has_found[entry.source] |= entry.kind != SCAN_EXCLUDED;
-	warn_of_times(feed, &entry);
-	if (entry.kind == SCAN_NOTICE) {
-		report_run(report, S3ONCE_EVENT_WARNING, &entry.problem);
+	feed->has_found[entry->source] |= entry->kind != SCAN_EXCLUDED;
+	warn_of_times(feed, entry);
+	if (entry->kind == SCAN_NOTICE) {
+		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
 		return 1;
 	}
-	if (entry.is_own && !feed->own_files++)
-		feed->own_path = strdup(entry.path);
-	if (entry.kind != SCAN_FILE) {
-		report_entry(report, &entry);
+	if (entry->is_own && !feed->own_files++)
+		feed->own_path = strdup(entry->path);
+	if (entry->kind != SCAN_FILE) {
+		report_entry(report, entry);
 		return 1;
 	}
-	if (run_excludes_size(run, entry.size, &event)) {
+	if (run_excludes_size(run, entry->size, &event)) {
 		const struct report_file about = {
-			.path = entry.path, .key = entry.key, .bytes = entry.size};
+			.path = entry->path, .key = entry->key, .bytes = entry->size};
 		report_count_found(
 			report, 1, 0); /* its bytes do not count (bytes_found in push.h) */
 		report_file(report, event, &about, NULL);
 		return 1;
 	}
-	struct candidate *file = feed_new_candidate(&entry);
+	struct candidate *file = feed_new_candidate(entry);
 	if (!file) {
 		run_fail(run, PROBLEM("out of memory while reading the tree"));
 		return -ENOMEM;
 	}
 	file->is_piped = run->options.read != NULL;
-	report_count_found(report, 1, entry.size);
+	report_count_found(report, 1, entry->size);
 	feed->chunk[feed->n++] = file;
 	return 1;
+}
+
+/* Reads the scan until the chunk is full. If the file system is slow, a whole block is enough, so
+ * that there are blocks in the queue when the workers begin. Returns 1 after both, 0 if the scan
+ * has ended, or -errno if it cannot continue, which was reported, or if the run has ended it
+ * (-ECANCELED). */
+static int fill_chunk(struct feed *feed)
+{
+	struct run *run = feed->run;
+	struct scan_entry entry;
+	struct problem problem = {0};
+	const uint64_t late_ns = clock_boot_ns() + FLOW_AFTER_NS / 2;
+	size_t enough = CHUNK;
+	int got = 1;
+	liveness_sign(&run->scanning, 1);
+	while (got > 0 && feed->n < enough) {
+		got = run_ends_scan(run) ? -ECANCELED
+					 : scan_next(run->files.scan, &entry, &problem);
+		if (got < 0 && got != -ECANCELED)
+			run_fail(run, &problem);
+		if (got > 0)
+			got = take_entry(feed, &entry);
+		/* This is when run_ends_scan() was called. */
+		if (atomic_load(&run->scanning.seen_ns) >= late_ns)
+			enough = BLOCK_FILES;
+	}
+	liveness_sign(&run->scanning, -1);
+	return got;
 }
 
 /* Feeds the queue from the scan. Returns whether the scan was read to its end.
@@ -427,27 +445,18 @@ static int take_entry(struct feed *feed)
  * on all the same until run_ends_scan(), so that queue_chunk() reports the files that are left. */
 static bool feed_all(struct feed *feed)
 {
-	uint64_t chunk_begun_ns = clock_boot_ns();
 	for (;;) {
-		if (run_ends_scan(feed->run))
-			return false;
-		const int got = take_entry(feed);
+		const int got = fill_chunk(feed);
 		if (got < 0)
 			return false;
 		if (got == 0) /* the scan has ended */
 			return queue_chunk(feed, LAST_CHUNK) || !run_ends_scan(feed->run);
-		/* If the file system is slow, an incomplete chunk is handed on as well, and so
-		 * early that there are blocks in the queue when the workers begin. */
-		const bool is_late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
-		if (feed->n < (is_late ? BLOCK_FILES : CHUNK))
-			continue;
 		if (!queue_chunk(feed, CHUNK_WITH_SUCCESSOR) && run_ends_scan(feed->run))
 			return false;
 		/* The workers begin once FLOW_AFTER_NS have passed. The queue lets them begin
 		 * sooner if it is full. */
 		if (clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS)
 			queue_enter(feed->run->queue, QUEUE_FLOWS);
-		chunk_begun_ns = clock_boot_ns();
 	}
 }
 

@@ -254,8 +254,8 @@ static void on_ended(uv_async_t *async)
 static void on_progress(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
-	/* The run is stuck if the workers, or a call of scan_next(), have given no sign of life for
-	 * long, as where a file system does not answer. */
+	/* The run is stuck if the workers, or the scan, have given no sign of life for long, as
+	 * where a file system does not answer. */
 	atomic_store(&push->run.report.is_stuck,
 		run_is_stuck(&push->run) || run_is_hung(&push->run, &push->run.scanning));
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);

@@ -67,7 +67,7 @@ struct run {
 	struct refusals refusals;
 	struct progress_clock progress; /* see run_is_over() */
 	struct liveness liveness;
-	struct liveness scanning; /* its only task is a call of scan_next() */
+	struct liveness scanning; /* its only task is filling a chunk of files (feed.c) */
 	/* The bucket was shown by a witness, so that marks that say done may be believed and
 	 * written: see bucket_check.h. */
 	atomic_bool has_witness;
