@@ -65,10 +65,15 @@ void text_wipe(struct text *t)
 
 void text_reset(struct text *t)
 {
-	t->len = 0;
+	text_cut(t, 0);
 	t->error = 0;
+}
+
+void text_cut(struct text *t, size_t len)
+{
+	t->len = len;
 	if (t->data)
-		t->data[0] = 0;
+		t->data[len] = 0;
 }
 
 /* Allocates and copies instead of using realloc(), which would leave copies of secrets behind that

@@ -26,6 +26,8 @@ void text_clear(struct text *t);
 void text_wipe(struct text *t);
 /* Empties the text, keeps its memory, forgets the error. */
 void text_reset(struct text *t);
+/* Cuts the text to its first len bytes, which it has. Keeps the error. */
+void text_cut(struct text *t, size_t len);
 
 /* Makes room for n more bytes at once, so that adding them need not grow the text step by step.
  * Returns whether there is room; if not, the error is set. */

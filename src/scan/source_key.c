@@ -170,7 +170,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	const struct scan_options *options = source->options;
 	const bool has_template =
 		options->key_template && (head->is_rotated || !options->template_is_of_rotated);
-	source->key.len = source->key_base_bytes;
+	text_cut(&source->key, source->key_base_bytes);
 	source_set_path(source, head->relative, &source->path);
 	const char *below = strcmp(head->relative, ".") == 0 ? "" : head->relative;
 	const int error = has_template ? make_key(source, ret_problem) : 0;
@@ -181,19 +181,20 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	if (source->key.error || source->path.error)
 		return scan_no_memory(ret_problem);
 	/* If the template has made no key, source->key holds only the prefix. */
-	const bool has_key = !has_template || source->key.len > source->key_base_bytes;
+	const size_t key_bytes = source->key.len;
+	const bool has_key = !has_template || key_bytes > source->key_base_bytes;
+	if (has_key && entry_is_file(head)) {
+		/* The object's own key is this one with the suffix of compression behind it. */
+		text_add(&source->key, head->suffix);
+		if (source->key.error)
+			return scan_no_memory(ret_problem);
+		if (!key_valid(text_string(&source->key), source->key.len, &head->problem))
+			head->kind = SCAN_PROBLEM;
+		text_cut(&source->key, key_bytes);
+	}
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);
 	head->source = source->index;
-	if (!has_key || !entry_is_file(head))
-		return 1;
-	/* The object's own key is this one with the suffix of compression behind it. */
-	struct text object = TEXT(SOURCE_PATH_BYTES_MAX + KEY_BYTES_MAX);
-	text_add(&object, head->key);
-	text_add(&object, head->suffix);
-	if (object.error || !key_valid(text_string(&object), object.len, &head->problem))
-		head->kind = SCAN_PROBLEM;
-	text_clear(&object);
 	return 1;
 }
 
