@@ -108,15 +108,6 @@ static void look_in_listing(struct feed *feed, size_t n, bool some_have_marks)
 		listing_look(feed->listing, unmarked, n_unmarked);
 }
 
-/* Notes the time at which an earlier run has uploaded the input of this run's pipe. */
-static void note_repeat(struct run *run, const struct mark *mark)
-{
-	const int64_t now_s = store_time_s(run->store);
-	atomic_store(&run->report.repeats_s, mark->at_s);
-	atomic_store(&run->report.repeats_age_s,
-		now_s > mark->at_s ? (uint64_t)(now_s - mark->at_s) : 0);
-}
-
 /* Adds the n files to the queue, which are left of the chunk, in blocks. Each 50 files of the scan
  * are a block, whichever of them are left, and however the scan was cut into chunks. So the blocks
  * of all uploaders over one tree are the same, and only one goes on with each. places[i] is the
@@ -209,7 +200,8 @@ static void drop_done(struct feed *feed, size_t n, bool *can_go_on, struct rest 
 			fail_id_object(run, file);
 		} else if (*can_go_on && run_note_mark(run, file, &mark)) {
 			if (file->is_piped)
-				note_repeat(run, &mark);
+				report_note_repeat(
+					&run->report, mark.at_s, store_time_s(run->store));
 			/* This frees the file. */
 			*can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
 		} else {

@@ -36,7 +36,7 @@ def from_stdin(bucket, *options, key="db.dump"):
 
 @pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
 def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
-    """Once it is done its key needs no command, and says so."""
+    """Once it is done its key needs no command, and says so, also if only the object shows it."""
     first = s3once(*pushed(bucket), *producer("printf whole"))
     assert first.code == 0 and s3.get(bucket, "db.dump") == b"whole", first
     mark = marks_of(marks)["db.dump"]
@@ -44,6 +44,9 @@ def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
     again = s3once(*pushed(bucket), *producer("printf other"))
     assert again.code == 0 and "note: db.dump is in S3 already, since " in again.err, again
     assert "ago): the command was not started\n" in again.err, again
+    assert s3once("forget", f"s3://{bucket}/db.dump").code == 0
+    again = s3once(*pushed(bucket), *producer("printf other"))
+    assert again.code == 0 and "ago): the command was not started\n" in again.err, again
     assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"whole"
 
 

@@ -282,5 +282,12 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	if (!file->candidate->is_piped)
 		version.mtime_ns = file->mtime_ns;
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
-	return done_with(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
+	const enum step done =
+		done_with(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
+	const int64_t now_s = store_time_s(worker->run->store);
+	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
+	if (done == STEP_IN_S3 && is_unread_pipe)
+		report_note_repeat(
+			worker->report, object->age_s < 0 ? now_s : now_s - object->age_s, now_s);
+	return done;
 }

@@ -89,7 +89,8 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 			return file_fail(worker, file, PROBLEM("%s", failure));
 		if (n == 0 && !bytes)
 			return file_fail(worker, file,
-				PROBLEM("ended without any output: no empty object is made of it"));
+				PROBLEM("ended without any output: no empty object is made of it; "
+					"if that is no failure, let it write a first line"));
 		if (n == 0)
 			return STEP_NEXT;
 		const int error = write_all(fd, reader->buffer, (size_t)n);

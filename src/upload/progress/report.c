@@ -201,6 +201,13 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
 	report_file(report, type, &(struct report_file){0}, problem);
 }
 
+void report_note_repeat(struct report *report, int64_t uploaded_s, int64_t now_s)
+{
+	atomic_store(&report->repeats_s, uploaded_s);
+	atomic_store(
+		&report->repeats_age_s, now_s > uploaded_s ? (uint64_t)(now_s - uploaded_s) : 0);
+}
+
 /* Sets the name and the progress of the largest file under way. Returns its path, which the caller
  * frees after `ret`; NULL, with `ret` untouched, if no large file is under way. */
 static char *largest_under_way(struct report *report, struct report_file *ret)

@@ -71,6 +71,9 @@ struct report_file {
 /* Counts and reports an event of a file. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem);
+/* Notes the time at which an earlier run has uploaded the input of this run's pipe, by the clock
+ * that now_s is of. */
+void report_note_repeat(struct report *report, int64_t uploaded_s, int64_t now_s);
 /* Reports an event about the run: START, NOTE, WARNING or FATAL. */
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem);
 /* Reports PROGRESS or SUMMARY, with all counts. PROGRESS names the largest file under way. */
