@@ -98,6 +98,10 @@ static const struct {
 		{.version = "v", .last_key = "w", .last_etag = "e", .generation = 2},
 		.steps = {THERE("e")}, .asked = HEAD_W, .has_witness = true, .is_shown = true,
 		.generation = 2, .last_key = "w"},
+	/* Only an id object is written again once it is old. */
+	{"shown, and uploaded long ago", W_ROW,
+		.steps = {REPLY("200", "Content-Length: 1\r\nETag: \"e\"\r\n" WRITTEN("00"), "")},
+		.asked = HEAD_W, .has_witness = true, .is_shown = true, .last_key = "w"},
 	{"refused, with an id object", W_ROW, {I}, {DENIED, DENIED, DENIED, DENIED},
 		HEAD_W GET_W HEAD_I GET_I, .problem = "--bucket-id-object i cannot be looked at"},
 	{"the id object is refused", I_ROW, {I}, {DENIED, DENIED, DENIED, DENIED},
