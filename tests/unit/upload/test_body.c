@@ -79,8 +79,32 @@ static void test_replaced_and_cut(void)
 	close(fd);
 }
 
+/* A buffer that was lent comes back with its bytes, and the reader has its own one again. If too
+ * few bytes are left, nothing is lent, and none of them are lost. */
+static void test_buffers(void)
+{
+	struct buffers buffers;
+	struct reader reader;
+	buffers_init(&buffers, 4 * READER_OWN_BYTES, 1);
+	const int64_t all = atomic_load(&buffers.left_bytes);
+	CHECK_INT(reader_init(&reader), 0);
+	buffers_lend(&buffers, &reader, UINT64_MAX);
+	CHECK(reader.buffer != reader.own_buffer && reader.buffer_bytes > READER_OWN_BYTES);
+	CHECK_INT(atomic_load(&buffers.left_bytes), all - (int64_t)reader.buffer_bytes);
+	buffers_take_back(&buffers, &reader);
+	CHECK(reader.buffer == reader.own_buffer);
+	CHECK_INT(reader.buffer_bytes, READER_OWN_BYTES);
+	CHECK_INT(atomic_load(&buffers.left_bytes), all);
+	atomic_store(&buffers.left_bytes, 5);
+	buffers_lend(&buffers, &reader, UINT64_MAX);
+	CHECK(reader.buffer == reader.own_buffer);
+	CHECK_INT(atomic_load(&buffers.left_bytes), 5);
+	reader_clear(&reader);
+}
+
 int main(void)
 {
+	test_buffers();
 	test_unchanged();
 	test_changed();
 	test_replaced_and_cut();
