@@ -189,6 +189,9 @@ static void test_contested(void)
 	CHECK_INT((int64_t)take_check(queue), 9);
 	CHECK(clock_boot_ns() - contested_ns > NS_PER_S / 2);
 	looker_end(&looker);
+	queue_enter(queue, QUEUE_COMPLETE);
+	queue_take(queue, &task);
+	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
 }
 
