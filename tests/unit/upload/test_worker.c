@@ -146,7 +146,8 @@ static void test_row(const struct row *row)
 static struct {
 	struct store_ops ops; /* of the store, with those that are seen here */
 	const struct store_ops *real;
-	struct run *ends; /* this run ends as soon as one file is done */
+	struct run *ends;           /* this run ends as soon as one file is done */
+	struct call_limits visible; /* those of the worker for what becomes visible */
 	struct text said;
 } seen;
 
@@ -170,6 +171,11 @@ static enum outcome see_write(struct store_conn *conn, struct item_key key,
 static void see_begin(struct store_conn *conn, struct item_key key, const struct item_write *write,
 	const struct call_limits *limits)
 {
+	/* The file has not failed before, and its claim ends with the lease. A power failure may
+	 * undo it. */
+	CHECK_INT(limits->failed_ms, 0);
+	CHECK(limits->abandon == seen.visible.abandon);
+	CHECK(write->may_sync_later);
 	seen.real->begin_write(conn, key, write, limits);
 	text_addf(&seen.said, "B%s ", key.sk);
 }
@@ -222,6 +228,7 @@ static void test_claims_ahead(void)
 		seen.said = TEXT(200);
 		run->store->ops = &seen.ops;
 		steps.worker = worker_new(run);
+		seen.visible = steps.worker->visible_limits;
 		worker_run(steps.worker);
 		run->store->ops = seen.real;
 		const struct s3once_counts counts = report_get_counts(&run->report);
