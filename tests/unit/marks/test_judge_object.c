@@ -227,6 +227,10 @@ static void test_bytes(void)
 	CHECK_INT(of_bytes(&md5, false, true), PROOF_YES);
 	CHECK_INT(of_bytes(&md5, true, false), PROOF_NO);
 	CHECK_INT(of_bytes(&none, true, true), PROOF_UNKNOWN);
+	/* An etag that only looks like an MD5 proves nothing. */
+	struct recorded other = both;
+	other.etag_is_md5 = false;
+	CHECK_INT(of_bytes(&other, true, false), PROOF_YES);
 }
 
 /* The bytes that this program would make of the file are others, so that the metadata decide. */
