@@ -396,6 +396,16 @@ static void test_the_row(void)
 	CHECK(later.so_far.files > first.so_far.files);
 	CHECK_INT(later.so_far.left_s, 7);
 	CHECK(later.expires_s >= first.expires_s);
+	/* Each heartbeat gives the row more time, so that no store removes it while it lives. */
+	char pk[80];
+	snprintf(pk, sizeof pk, "session#%s", id);
+	const struct change soon = {"expires", VALUE_NUMBER, "1"};
+	const struct item_write shortens = {.changes = &soon, .n_changes = 1};
+	CHECK_INT(
+		inner->ops->write(own, (struct item_key){pk, "-"}, &shortens, NULL, NULL, &problem),
+		OUTCOME_OK);
+	CHECK(beats_on(id, row_of(id).version));
+	CHECK(row_of(id).expires_s >= first.expires_s);
 	CHECK_INT(later.started_s, first.started_s);
 	/* While no file makes progress, nobody is told that this run is at work. */
 	is_stuck = true;
