@@ -217,6 +217,34 @@ static void edited_row(void)
 	close_it(&opened);
 }
 
+/* A write that was begun is performed once, by the operation after it. One whose limits are over is
+ * not performed at all. */
+static void begun_writes(void)
+{
+	static const struct item_write removal = {.removes = true};
+	const struct item_key key = {"p", "begun"};
+	const struct call_limits over = {.deadline_ns = 1};
+	struct item item = {0};
+	struct opened opened;
+
+	CHECK_INT(open_at("begun.db", &opened), 0);
+	const struct store_ops *ops = opened.store->ops;
+	CHECK_INT(item_set_string(&item, "name", "begun"), 0);
+	const struct item_write put = {.item = &item};
+	ops->begin_write(opened.conn, key, &put, NULL);
+	CHECK_INT(ops->end_write(opened.conn, NULL, &opened.problem), OUTCOME_OK);
+	CHECK_INT(get_one(&opened, "p", "begun"), OUTCOME_OK);
+	CHECK_INT(ops->write(opened.conn, key, &removal, NULL, NULL, &opened.problem), OUTCOME_OK);
+	for (unsigned i = 0; i < 2; i++) /* a read comes before the writes that wait with it */
+		CHECK_INT(get_one(&opened, "p", "begun"), OUTCOME_ABSENT);
+	ops->begin_write(opened.conn, key, &put, &over);
+	CHECK_INT(ops->end_write(opened.conn, NULL, &opened.problem), OUTCOME_ABANDONED);
+	CHECK_INT(put_one(&opened, "p", "other"), OUTCOME_OK);
+	CHECK_INT(get_one(&opened, "p", "begun"), OUTCOME_ABSENT);
+	item_clear(&item);
+	close_it(&opened);
+}
+
 /* What no row can hold is refused with a sentence, and the write that it was in changes nothing. */
 static void item_that_no_row_can_hold(const struct item *item, const char *word)
 {
@@ -374,6 +402,7 @@ int main(void)
 	strangers();
 	damaged();
 	edited_row();
+	begun_writes();
 	unfit_items();
 	old_sessions_are_swept();
 	remote_file_systems();
