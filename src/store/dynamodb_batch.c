@@ -145,17 +145,17 @@ static size_t collect_statements_locked(
 	return ret->n + 1;
 }
 
-/* Answers a ticket. `whole` is the outcome of the request. If it is OK, each statement has an
- * outcome of its own in `answers`, which is final if it is OK or REFUSED.
+/* Answers a ticket. `whole` is the outcome of the request. If it is OK, the ticket's statement has
+ * an outcome of its own, *answer, which is final if it is OK or REFUSED.
  *
  * SETUP, THROTTLED and TRANSIENT are final for each statement of the request, since the statement
  * alone would have failed in the same way, after as many attempts. Any other failure may have a
  * cause outside of the statements: the leader has stopped waiting, batches are denied, or the
  * answer was lost. The caller of a ticket without a final outcome repeats its write alone. */
 static void set_outcome_locked(struct batch_ticket *ticket, enum outcome whole,
-	const enum outcome *answers, const struct problem *problem)
+	const enum outcome *answer, const struct problem *problem)
 {
-	const enum outcome own = whole == OUTCOME_OK ? answers[ticket->number] : whole;
+	const enum outcome own = whole == OUTCOME_OK ? *answer : whole;
 	ticket->outcome = own;
 	if (whole == OUTCOME_OK) {
 		ticket->is_final = own == OUTCOME_OK || own == OUTCOME_REFUSED;
@@ -289,12 +289,13 @@ static enum outcome send_batch(struct batches *batches, struct batch_ticket *lea
 	}
 	outcome = dynamodb_batch_execute(write->db, n, write->limits, answers, &problem);
 	/* The leader's ticket is in no list, so that only this thread uses it, without the mutex.
-	 */
-	leader->number = 0;
-	set_outcome_locked(leader, outcome, answers, &problem);
+	 * Its statement is the first one. */
+	set_outcome_locked(leader, outcome, &answers[0], &problem);
 	uv_mutex_lock(&batches->mutex);
-	for (struct ticket *t = others.first; t; t = t->next)
-		set_outcome_locked(batch_ticket_of(t), outcome, answers, &problem);
+	for (struct ticket *t = others.first; t; t = t->next) {
+		struct batch_ticket *other = batch_ticket_of(t);
+		set_outcome_locked(other, outcome, &answers[other->number], &problem);
+	}
 	end_request_locked(batches, &others); /* adds the next leader to the tickets to be woken */
 	uv_mutex_unlock(&batches->mutex);
 	tickets_wake(&others);
