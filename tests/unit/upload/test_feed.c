@@ -566,10 +566,13 @@ static void test_candidate(void)
 	}
 }
 
-/* Marks, reports and the id object go by the key of a file, which is not its path. */
+/* Marks, reports and the id object go by the key of a file, which is not its path. The id object is
+ * that of the option or, without it, the one that an earlier run has made. */
 static void test_prefix(void)
 {
-	for (int has_id = 0; has_id < 2; has_id++) {
+	for (int has_id = 0; has_id < 3; has_id++) {
+		struct bucket_row row = {.id_key = "p/k", .id = "0123456789abcdef0123456789abcdef"};
+		struct bucket_row seen;
 		const struct script_step id[] = {
 			{STEPS_REPLY("200",
 				 "Content-Length: 76\r\nETag: \"e\"\r\n"
@@ -583,13 +586,17 @@ static void test_prefix(void)
 			       "touch -d @1000 $i; done; printf 12 >young"))
 			return;
 		f.steps.options.prefix = "p";
-		f.steps.options.bucket_id_object = has_id ? "p/k" : NULL;
+		f.steps.options.bucket_id_object = has_id == 1 ? "p/k" : NULL;
 		f.steps.options.max_bytes = 6;
 		f.steps.options.min_age_ms = 3600 * 1000;
 		if (!steps_begin_run(&f.steps, has_id ? id : known, has_id ? 3 : 2))
 			return;
 		if (!has_id)
 			put_mark(&f, "p/k", "done");
+		if (has_id == 2)
+			CHECK_INT(bucket_row_write(f.steps.push->conn, &f.steps.run->space, &row,
+					  &no_limits, &seen, &f.steps.problem),
+				OUTCOME_OK);
 		feeds(&f, "", NULL);
 		CHECK_STRING(f.key[S3ONCE_EVENT_OVERSIZED], "p/large");
 		CHECK_INT(f.bytes[S3ONCE_EVENT_OVERSIZED], 7);
@@ -598,7 +605,7 @@ static void test_prefix(void)
 		CHECK(f.mtime_ns[S3ONCE_EVENT_WAITING] > 2000 * (int64_t)NS_PER_S);
 		CHECK_STRING(f.key[S3ONCE_EVENT_SKIPPED], has_id ? "" : "p/k");
 		CHECK_STRING(f.key[S3ONCE_EVENT_FAILED], has_id ? "p/k" : "");
-		CHECK_INT(f.bytes[S3ONCE_EVENT_FAILED], has_id);
+		CHECK_INT(f.bytes[S3ONCE_EVENT_FAILED], has_id != 0);
 		script_stop(&f.steps.server);
 		end(&f);
 	}
