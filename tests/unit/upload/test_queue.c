@@ -251,7 +251,8 @@ static void take_and_end_part(
 {
 	struct task task;
 	queue_take(queue, &task);
-	CHECK_INT(task.kind, TASK_PART);
+	if (!CHECK_INT(task.kind, TASK_PART))
+		return;
 	CHECK(task.parts == want);
 	CHECK(queue_part_ended(queue, task.parts, result) == is_last);
 	queue_done(queue, &task);
@@ -267,12 +268,12 @@ static void test_parts(void)
 	queue_enter(queue, QUEUE_FLOWS);
 	queue_open_parts(queue, &one, 2);
 	queue_open_parts(queue, &two, 3);
+	queue_enter(queue, QUEUE_COMPLETE); /* which does not end a queue that has parts */
 	take_and_end_part(queue, &one, PART_STORED, false);
 	take_and_end_part(queue, &two, PART_STORED, false);
 	take_and_end_part(queue, &one, PART_STORED, true);
 	take_and_end_part(
 		queue, &two, PART_FAILED, true); /* given up: its last part is not handed out */
-	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
