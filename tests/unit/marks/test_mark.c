@@ -876,6 +876,31 @@ static void test_newer_goes(struct store_conn *conn)
 	}
 }
 
+/* A mark is refreshed at the time of that, from which the age of its file counts. One that is given
+ * back has the time that it had before. */
+static void test_time_of_refresh(struct store_conn *conn)
+{
+	struct mark_ref a = ref_of(conn, ours);
+	struct problem problem;
+	struct mark seen;
+	a.key = "refreshed";
+	struct claim claim = claim_of(&a);
+	CHECK_INT(mark_done(&a, &claim, &version, a.source, &seen, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	claim = claim_of(&a);
+	claim.before.at_s = 5;
+	CHECK_INT(mark_give_back(&a, &claim, &problem), OUTCOME_OK);
+	claim_clear(&claim);
+	seen = present(&a);
+	CHECK_INT(seen.at_s, 5);
+	CHECK_INT(mark_refresh(&a, &seen, 9, &problem), OUTCOME_OK);
+	mark_clear(&seen);
+	seen = present(&a);
+	CHECK(seen.at_s > 5);
+	CHECK_INT(seen.done.mtime_ns, 9);
+	mark_clear(&seen);
+}
+
 /* Done by another uploader is done only if that one has sent the same content. */
 static void test_other_content_of_one_time(struct store_conn *conn)
 {
@@ -977,6 +1002,7 @@ static void on_store(bool echo)
 	test_newer_of_a_changed_mark(used);
 	test_upload_of_a_mark(used);
 	test_newer_goes(used);
+	test_time_of_refresh(used);
 	test_other_content_of_one_time(used);
 	test_a_claim_of_another_session(used);
 	test_time_of_the_last_change(used);
