@@ -303,7 +303,11 @@ static void check_duration(struct s3once_push *push)
 	const bool is_at_end = max_ns && clock_boot_ns() - run->report.start_ns >= max_ns;
 	/* Without a thread at work the run has ended by itself. */
 	if (is_at_end && atomic_load(&push->pool.at_work) && !run_is_stopping(run))
-		run_reach_limit(run, "--max-duration is over: the next run goes on");
+		run_reach_limit(run,
+			run->options.read
+				? "--max-duration is over: output that is not whole is dropped, "
+				  "and the next run begins again"
+				: "--max-duration is over: the next run goes on");
 }
 
 /* Reports a change by s3once_push_toggle_bandwidth(), which may be called in a signal handler. */

@@ -357,6 +357,7 @@ def test_a_producer_that_stalls(s3once, s3, bucket, producer):
     options = ("--request-timeout", "1s", "--max-duration", "3s")
     run = s3once(*pushed(bucket, *options), *producer("printf half; sleep 600"))
     assert run.code == 6 and "nothing came for 1 s, after 4 bytes" in run.err, run
+    assert "--max-duration is over: output that is not whole is dropped, and the next run begins again\n" in run.err, run
     assert not s3.objects(bucket)
 
 

@@ -328,8 +328,9 @@ static void print_early_end(struct people *people, const struct s3once_push *pus
 	struct text t = TEXT(LINE_BYTES_MAX);
 	add_job(&t, people);
 	if (name)
-		output_message(people->output, "note: %sstopped by %s; the next run goes on",
-			text_string(&t), name);
+		output_message(people->output, "note: %sstopped by %s; the next run %s",
+			text_string(&t), name,
+			people->options->run.read ? "begins again" : "goes on");
 	else if (*limit)
 		output_message(people->output, "note: %s%s", text_string(&t), limit);
 	text_clear(&t);

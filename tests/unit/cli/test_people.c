@@ -439,11 +439,14 @@ static void test_early_end(void)
 	static const struct {
 		int exit, quiet;
 		const char *limit, *begins;
+		bool is_piped;
 	} rows[] = {
 		{6, 1, "the limit", "2 note: j: the limit\n2 j: 0 of 1 "},
 		{1, 1, "the limit", "2 note: j: the limit\n2 j: 0 of 1 "},
 		{143, 1, "the limit", "2 note: j: stopped by SIGTERM; the next run goes on\n2 j: "},
 		{130, 1, "", "2 note: j: stopped by SIGINT; the next run goes on\n2 j: "},
+		{130, 1, "",
+			"2 note: j: stopped by SIGINT; the next run begins again\n2 j: ", true},
 		{129, 1, "", "2 note: j: stopped by SIGHUP; the next run goes on\n2 j: "},
 		{1, 1, "", "2 j: "},
 		{6, 0, "the limit", "1 j: "},
@@ -456,6 +459,7 @@ static void test_early_end(void)
 		struct people people = {.options = &options};
 		options.job = "j";
 		options.quiet = rows[i].quiet;
+		options.run.read = rows[i].is_piped ? (s3once_read *)(uintptr_t)abort : NULL;
 		atomic_store(&push->run.end.limit, rows[i].limit);
 		people_summary(&people, push, rows[i].exit);
 		const char *got = text_string(&printed), *want = rows[i].begins;
