@@ -352,6 +352,10 @@ static void test_new_upload(void)
 		{false, {NOT_FOUND, FAILS}, STEP_LATER, HEAD CREATE, ""},
 		{false, {NOT_FOUND, NULL}, STEP_SEND, HEAD CREATE, ""},
 		{false, {NOT_FOUND, NULL}, STEP_LATER, HEAD CREATE, "", 1},
+		/* A reply that cannot be read would be the same later. */
+		{false, {NOT_FOUND, STEPS_REPLY("200", "", "no XML")}, STEP_SEND, HEAD CREATE, ""},
+		{false, {NOT_FOUND, STEPS_REPLY("200", "", "no XML")}, STEP_SETTLED, HEAD CREATE,
+			"", 1},
 		{true, {ABORTED, NOT_FOUND, CREATED, FAILS}, STEP_LATER,
 			"DELETE /b/k.gz?uploadId=old\n" HEAD CREATE PUT(1), "up"},
 		{true, {GONE, NOT_FOUND, CREATED, FAILS}, STEP_LATER,
@@ -366,6 +370,7 @@ static void test_new_upload(void)
 		const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
 		struct open_upload other = fitting(&steps);
 		steps.file->restarts = rows[i].restarts;
+		atomic_store(&steps.run->refusals.has_stored, true);
 		snprintf(other.suffix, sizeof other.suffix, ".gz");
 		free(other.id);
 		other.id = strdup("old");
@@ -380,7 +385,8 @@ static void test_new_upload(void)
 		if (rows[i].step == STEP_SEND)
 			good &= CHECK_INT(steps.file->restarts, rows[i].restarts + 1);
 		CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
-		good &= CHECK_INT(mark.state, MARK_CLAIMED);
+		good &= CHECK_INT(
+			mark.state, rows[i].step == STEP_SETTLED ? MARK_FAILED : MARK_CLAIMED);
 		good &= CHECK_STRING(mark.upload.id ? mark.upload.id : "", rows[i].recorded);
 		if (*rows[i].recorded && strcmp(rows[i].recorded, "old") != 0) {
 			good &= CHECK_STRING(
