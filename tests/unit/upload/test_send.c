@@ -12,11 +12,21 @@
 #define PUT         "PUT /b/k\n"
 #define HEAD        "HEAD /b/k\n"
 
-enum trouble { NONE, MAY_IGNORE, EXPIRED, CHANGED, UPLOAD, RESTARTED, SENT_BEFORE };
+enum trouble { NONE, MAY_IGNORE, EXPIRED, CHANGED, UPLOAD, RESTARTED, SENT_BEFORE, HIDDEN };
 
 static bool always(void *arg)
 {
 	return true;
+}
+
+/* reader.abandon: a store into the file right after it was read, which leaves its times. */
+static bool store_hidden(void *arg)
+{
+	const int fd = open(arg, O_WRONLY | O_CLOEXEC);
+	CHECK_INT(pwrite(fd, "x", 1, 0), 1);
+	CHECK_INT(futimens(fd, (struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}), 0);
+	close(fd);
+	return false;
 }
 
 static const struct {
@@ -54,6 +64,8 @@ static const struct {
 	{"and nobody knows", MAY_IGNORE, {FAILS}, STEP_LATER, HEAD, false, MARK_CLAIMED},
 	{"the lease has run out", EXPIRED, {STORED(SAME)}, STEP_LATER, "", true, MARK_CLAIMED},
 	{"it has changed", CHANGED, {STORED(SAME)}, STEP_SEND, "", false, MARK_CLAIMED},
+	{"it has changed, which its times do not show", HIDDEN, {STORED(SAME)}, STEP_SEND, "",
+		false, MARK_CLAIMED},
 	{"an upload of it was begun", UPLOAD, {STEPS_REPLY("204", "", ""), STORED(SAME)},
 		STEP_PROVEN, "DELETE /b/k?uploadId=up\n" PUT, true, MARK_DONE},
 	{"which is not aborted", UPLOAD, {FAILS}, STEP_LATER, "DELETE /b/k?uploadId=up\n", false,
@@ -85,6 +97,12 @@ static void test_row(size_t i)
 	if (trouble == RESTARTED)
 		file->restarts = FILE_RESTARTS_MAX;
 	c->was_sent = trouble == SENT_BEFORE;
+	if (trouble == HIDDEN) {
+		file->must_reread = true;
+		file->state.ctime_ns = 0; /* its ctime does not count */
+		steps.worker->reader.abandon = store_hidden;
+		steps.worker->reader.arg = steps.path;
+	}
 	/* An earlier version of the file was sent in parts. */
 	file->sent_part_bytes = 7;
 	snprintf(file->parts_sum, sizeof file->parts_sum, "sha256:x-2");
