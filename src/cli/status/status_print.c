@@ -65,6 +65,16 @@ __attribute__((format(printf, 2, 3))) static void print_line(
 	text_clear(&t);
 }
 
+/* Prints the sentence that a mark keeps, in which names are escaped already. */
+static void print_reason(struct status_view *view, const char *indent, const char *reason)
+{
+	struct text t = TEXT(LINE_BYTES_MAX);
+	text_add(&t, indent);
+	text_add_escaped_again(&t, reason);
+	status_put(view, text_string(&t));
+	text_clear(&t);
+}
+
 /* A time for people, which moment() returns by value, for use within a call. */
 struct moment {
 	char text[24];
@@ -208,7 +218,7 @@ void status_print_mark(struct status_view *view, const char *key, const struct m
 	print_line(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
 		moment(mark->at_s).text, mark->tries);
 	if (mark->error)
-		print_line(view, "  why       %s", escaped(mark->error).text);
+		print_reason(view, "  why       ", mark->error);
 	if (session)
 		print_line(view, "  by        %s, %s, begun %s", quote(session->owner).text,
 			session_words(session), moment(session->started_s).text);
@@ -263,8 +273,7 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 			moment(mark->newer_mtime_ns / (int64_t)NS_PER_S).text,
 			moment(mark->done.mtime_ns / (int64_t)NS_PER_S).text);
 	else
-		print_line(view, "        %s",
-			mark->error ? escaped(mark->error).text : "no reason kept");
+		print_reason(view, "        ", mark->error ? mark->error : "no reason kept");
 }
 
 void status_print_session(struct status_view *view, const char *id, uint64_t claims,

@@ -79,7 +79,8 @@ static void test_counts(void)
 /* Ten failed files and ten changed ones are listed, and with -v all. The rest is counted. */
 static void test_unfinished(void)
 {
-	const struct mark failed = {.state = MARK_FAILED, .error = (char[]){"why"}},
+	/* In a sentence, names are escaped already. */
+	const struct mark failed = {.state = MARK_FAILED, .error = (char[]){"a\\tb: \033"}},
 			  changed = {.state = MARK_DONE,
 				  .has_newer = true,
 				  .newer_mtime_ns = 1700000000LL * 1000000000,
@@ -96,7 +97,7 @@ static void test_unfinished(void)
 		for (unsigned i = 0; i < 12; i++) {
 			status_print_unfinished(&f.view, "f", &failed);
 			if (i < 10 || verbose)
-				text_add(&want, "failed: f\n        why\n");
+				text_add(&want, "failed: f\n        a\\tb: \\x1b\n");
 		}
 		for (unsigned i = 0; i < 11; i++) {
 			status_print_unfinished(&f.view, "g", &changed);
