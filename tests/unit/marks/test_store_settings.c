@@ -146,6 +146,23 @@ static void test_machines(void)
 	CHECK_INT(settings_note_machine(conn, false, NULL, &settings, &is_copied, &problem),
 		OUTCOME_OK);
 	CHECK_INT(writes, *here.id ? 1 : 0);
+	/* The board and the cards that only root or an earlier run has seen stay noted. */
+	if (*here.id && (!*here.board || !*here.cards)) {
+		if (!*here.board)
+			set("board", VALUE_STRING, "1111111111111111");
+		if (!*here.cards)
+			set("cards", VALUE_STRING, "2222222222222222");
+		CHECK_INT(load(&read), OUTCOME_OK);
+		settings = read;
+		writes = 0;
+		CHECK_INT(settings_note_machine(conn, false, NULL, &settings, &is_copied, &problem),
+			OUTCOME_OK);
+		CHECK(!is_copied);
+		CHECK_INT(writes, 0);
+		CHECK_INT(load(&settings), OUTCOME_OK);
+		CHECK_STRING(settings.machine.board, read.machine.board);
+		CHECK_STRING(settings.machine.cards, read.machine.cards);
+	}
 	if (*here.id) {
 		set("host", VALUE_STRING, "elsewhere");
 		set("machine", VALUE_STRING, "0000000000000000");
