@@ -250,7 +250,6 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	const struct http_body *body = &exchange->request->body;
 	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > body->bytes)
 		return CURL_SEEKFUNC_FAIL;
-	exchange->is_resent = true;
 	if (body->rewind(body->arg, (uint64_t)offset)) {
 		/* Not -EIO, since the request was sent before and may have been applied. */
 		exchange->error = -ECONNRESET;

@@ -208,12 +208,15 @@ static void test_endless_headers(void)
 {
 	static const struct {
 		int lines, bytes;
-	} replies[] = {{20000, 1}, {200, 4000}, {1, 300000}};
+		const char *between; /* what ends each line */
+	} replies[] = {{20000, 1, "\r\n"}, {200, 4000, "\r\n"}, {1, 300000, "\r\n"},
+		{70, 4000, "\r\n\r\nHTTP/1.1 103 Early Hints\r\n"}};
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
 		struct text text = TEXT(2U << 20);
-		text_add(&text, "HTTP/1.1 200 OK\r\n");
+		text_addf(&text, "HTTP/1.1 %s\r\n", i < 3 ? "200 OK" : "103 Early Hints");
 		for (int n = 0; n < replies[i].lines; n++)
-			text_addf(&text, "x-amz-meta-endless: %0*d\r\n", replies[i].bytes, 0);
+			text_addf(&text, "x-amz-meta-endless: %0*d%s", replies[i].bytes, 0,
+				replies[i].between);
 		struct script_step step = {text_string(&text), .close = true};
 		struct script_server server;
 		struct http_reply reply = {0};
@@ -332,6 +335,37 @@ static void test_resend_without_server(void)
 	script_clear(&server);
 }
 
+/* A new connection is for one request. When curl finds that the server has closed the one before
+ * it, and closes its socket, the handle keeps the socket of the other one. */
+static void test_two_connections(void)
+{
+	struct script_step steps[] = {{OK_REPLY}, {OK_REPLY}, {OK_REPLY}};
+	struct script_server server;
+	struct http_reply reply = {0};
+	if (!script_start(&server, steps, 3))
+		return;
+	for (size_t i = 0; i < 3; i++)
+		CHECK_INT(
+			perform((struct http_request){.url = server.url, .new_connection = i == 1},
+				&reply, NULL),
+			0);
+	struct sockaddr_in peer = {0};
+	socklen_t size = sizeof peer;
+	CHECK_INT(getpeername(http->socket, (struct sockaddr *)&peer, &size), 0);
+	CHECK_INT(ntohs(peer.sin_port), strtol(strrchr(server.url, ':') + 1, NULL, 10));
+	http_reply_clear(&reply);
+	script_stop(&server);
+	CHECK_INT(server.connections, 2);
+	CHECK_INT(server.requests[2].connection, 2);
+	script_clear(&server);
+}
+
+static void add_moved(void *arg, uint64_t n)
+{
+	*(uint64_t *)arg += n;
+}
+
+/* Whatever the reply, the bytes of a small body have left. */
 static void test_broken_replies(void)
 {
 	static const struct {
@@ -344,6 +378,8 @@ static void test_broken_replies(void)
 			"the connection to 127.0.0.1:"},
 		{{"HTTP/1.1 200 OK\r\nContent-", .close = true}, -ECONNRESET,
 			"the connection to 127.0.0.1:"},
+		{{"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-", .close = true},
+			-ECONNRESET, "the connection to 127.0.0.1:"},
 		{{"garbage garbage\r\n\r\n", .close = true}, -ECONNRESET,
 			"the connection to 127.0.0.1:"},
 		{{"HTTP/1.1 20x what\r\n\r\n", .close = true}, -ECONNRESET,
@@ -362,9 +398,15 @@ static void test_broken_replies(void)
 			return;
 		struct http_reply reply = {0};
 		struct problem p = {0};
-		int error = perform((struct http_request){.url = server.url, .reply_max_bytes = 11},
+		uint64_t moved = 0;
+		const struct http_body body = {
+			.bytes = 5, .memory = "data\n", .moved = add_moved, .moved_arg = &moved};
+		int error = perform((struct http_request){.method = "PUT",
+					    .url = server.url,
+					    .body = body,
+					    .reply_max_bytes = 11},
 			&reply, &p);
-		if (!CHECK_INT(error, rows[i].want) ||
+		if (!CHECK_INT(error, rows[i].want) || !CHECK_INT(moved, 5) ||
 			!CHECK(strncmp(p.text, rows[i].text, strlen(rows[i].text)) == 0))
 			fprintf(stderr, "\trow %zu: %s\n", i, p.text);
 		http_reply_clear(&reply);
@@ -602,8 +644,10 @@ static void test_without_proxy(void)
 	CHECK_INT(perform((struct http_request){.url = server.url}, &reply, &p), -ECONNREFUSED);
 	CHECK_INT(
 		perform((struct http_request){.url = server.url, .no_proxy = true}, &reply, &p), 0);
-	unsetenv("http_proxy");
 	CHECK_INT(reply.status, 200);
+	/* The next request asks the proxy again. */
+	CHECK_INT(perform((struct http_request){.url = server.url}, &reply, &p), -ECONNREFUSED);
+	unsetenv("http_proxy");
 	http_reply_clear(&reply);
 	script_stop(&server);
 	CHECK_INT(server.n_requests, 1);
@@ -631,6 +675,7 @@ int main(void)
 	test_silent_resend();
 	test_resend_unreadable();
 	test_resend_without_server();
+	test_two_connections();
 	test_body_errors();
 	test_limits();
 	test_unreachable();
