@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/wait_until.h"
 #include "lease/lease.h"
+#include <dirent.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -471,7 +473,89 @@ static void test_heartbeats_that_fail(void)
 	store_close(store);
 }
 
-/* The answers to heartbeats in turn, O for OK and T for an error, and the events of their lease. */
+#define SLOW_PERIOD_NS (200 * NS_PER_MS)
+#define SLOW_ANSWER_NS (100 * NS_PER_MS)
+
+static struct {
+	atomic_uint n;
+	uint64_t at_ns[6];
+} slow;
+
+static enum outcome answer_slowly(void *arg, struct store_conn *conn, const struct lease_try *try,
+	struct item *ret_row, struct problem *ret_problem)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	wait_until(false, .deadline_ns = now_ns + SLOW_ANSWER_NS);
+	if (slow.n < 6)
+		slow.at_ns[slow.n++] = now_ns;
+	return OUTCOME_OK;
+}
+
+/* The time of an answer is no part of the period: the next heartbeat is due a period after the last
+ * one was sent. */
+static void test_heartbeats_with_slow_answers(void)
+{
+	static const struct lease_ops slowly = {
+		.renew = answer_slowly, .row_version = own_row_version};
+	const struct lease_options options = {
+		.ops = &slowly, .lease_ns = LEASE_NS, .heartbeat_ns = SLOW_PERIOD_NS};
+	struct store *store;
+	struct lease_keeper *beating;
+	struct lease *lease;
+	struct problem problem;
+	uint64_t least_ns = UINT64_MAX;
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
+		lease_keeper_new(store, 1, &beating) || lease_new(beating, &options, &lease) ||
+		lease_start(lease, "first", clock_boot_ns()))
+		abort();
+	wait_until(slow.n == 6, .deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+	lease_free(lease);
+	for (size_t i = 1; i < slow.n; i++)
+		if (slow.at_ns[i] - slow.at_ns[i - 1] < least_ns)
+			least_ns = slow.at_ns[i] - slow.at_ns[i - 1];
+	CHECK(least_ns < SLOW_PERIOD_NS + SLOW_ANSWER_NS);
+	lease_keeper_free(beating);
+	store_close(store);
+}
+
+static struct {
+	atomic_uint n;
+	uint64_t at_ns[2];
+} refusals;
+
+static int refuse_conn(struct store *store, struct store_conn **ret)
+{
+	const unsigned n = atomic_load(&refusals.n);
+	if (n < 2)
+		refusals.at_ns[n] = clock_boot_ns();
+	atomic_fetch_add(&refusals.n, 1);
+	return -ENOMEM;
+}
+
+/* A heartbeat for which there is no connection has failed like any other. */
+static void test_heartbeats_without_connection(void)
+{
+	static const struct store_ops ops_without = {.conn_new = refuse_conn};
+	static const struct lease_ops counting = {
+		.renew = renew, .row_version = own_row_version, .on_event = count_outages};
+	const struct lease_options options = {
+		.ops = &counting, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_S};
+	struct store without = {.ops = &ops_without};
+	struct lease_keeper *beating;
+	struct lease *lease;
+	beats.outages = 0;
+	if (lease_keeper_new(&without, 1, &beating) || lease_new(beating, &options, &lease) ||
+		lease_start(lease, "first", clock_boot_ns() - NS_PER_S)) /* one is due */
+		abort();
+	wait_until(beats.outages, .deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+	lease_free(lease);
+	CHECK(refusals.at_ns[1] - refusals.at_ns[0] >= NS_PER_S / 8);
+	CHECK_INT(beats.outages, 1);
+	lease_keeper_free(beating);
+}
+
+/* The answers to heartbeats in turn, O for OK, T for an error and R for a row that is another's,
+ * and the events of their leases. */
 static struct {
 	const char *answers;
 	atomic_uint n, n_events;
@@ -482,9 +566,16 @@ static enum outcome answer_in_turn(void *arg, struct store_conn *conn, const str
 	struct item *ret_row, struct problem *ret_problem)
 {
 	const unsigned n = atomic_fetch_add(&turns.n, 1);
+	const char answer = n < strlen(turns.answers) ? turns.answers[n] : 'O';
 	problem_set(ret_problem, "no answer");
-	return n < strlen(turns.answers) && turns.answers[n] == 'T' ? OUTCOME_TRANSIENT
-								    : OUTCOME_OK;
+	return answer == 'T' ? OUTCOME_TRANSIENT : answer == 'R' ? OUTCOME_REFUSED : OUTCOME_OK;
+}
+
+static const char *other_row_version(void *arg, const struct item *seen,
+	char ret_why[static LEASE_TEXT_MAX], char ret_owner[static LEASE_TEXT_MAX])
+{
+	snprintf(ret_why, LEASE_TEXT_MAX, "another has it");
+	return NULL;
 }
 
 static void note_event(void *arg, enum lease_event event, const char *text, const char *owner)
@@ -502,10 +593,10 @@ static void note_event(void *arg, enum lease_event event, const char *text, cons
 }
 
 static const struct lease_ops in_turn = {
-	.renew = answer_in_turn, .row_version = own_row_version, .on_event = note_event};
+	.renew = answer_in_turn, .row_version = other_row_version, .on_event = note_event};
 
-/* Two failures in a row are an outage, which is reported once, and again only after a heartbeat has
- * got through. */
+/* Two failures in a row, of any leases of the keeper, are an outage. It is reported once, and again
+ * only after a heartbeat has got through. One that is refused has got through as well. */
 static void test_outages(void)
 {
 	static const struct {
@@ -515,24 +606,28 @@ static void test_outages(void)
 		{"TTTTO", "o"},
 		{"TTOTTO", "oo"},
 		{"TTTOTOTTTO", "oo"},
+		{"TRTO", "l"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct lease_options options = {
 			.ops = &in_turn, .lease_ns = LEASE_NS, .heartbeat_ns = 24 * NS_PER_MS};
 		struct store *store;
 		struct lease_keeper *beating;
-		struct lease *lease;
+		struct lease *leases[2];
 		struct problem problem;
 		memset(&turns, 0, sizeof turns);
 		turns.answers = rows[i].answers;
 		if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
-			lease_keeper_new(store, 1, &beating) ||
-			lease_new(beating, &options, &lease) ||
-			lease_start(lease, "first", clock_boot_ns()))
+			lease_keeper_new(store, 1, &beating))
 			abort();
+		for (size_t k = 0; k < 2; k++)
+			if (lease_new(beating, &options, &leases[k]) ||
+				lease_start(leases[k], "first", clock_boot_ns()))
+				abort();
 		wait_until(atomic_load(&turns.n) > strlen(rows[i].answers),
 			.deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
-		lease_free(lease);
+		for (size_t k = 0; k < 2; k++)
+			lease_free(leases[k]);
 		if (!CHECK_STRING(turns.events, rows[i].events))
 			fprintf(stderr, "\trow %zu\n", i);
 		lease_keeper_free(beating);
@@ -577,7 +672,18 @@ static void test_recovers(void)
 	lease_free(lease);
 }
 
-/* A row of unknown age gets no heartbeat before it was renewed, and gets them from then on. */
+static size_t count_threads(void)
+{
+	size_t n = 0;
+	DIR *folder = opendir("/proc/self/task");
+	for (const struct dirent *entry; folder && (entry = readdir(folder));)
+		n += *entry->d_name != '.';
+	closedir(folder);
+	return n;
+}
+
+/* A row of unknown age gets no heartbeat before it was renewed, and gets them from then on. One
+ * lease needs one worker, or two if its first heartbeat is due before the first one waits. */
 static void test_heartbeats_of_unknown_age(void)
 {
 	const struct lease_options options = {
@@ -586,17 +692,19 @@ static void test_heartbeats_of_unknown_age(void)
 	struct lease_keeper *beating;
 	struct lease *lease;
 	struct problem problem;
+	const size_t threads = count_threads();
 	memset(&turns, 0, sizeof turns);
 	turns.answers = "";
 	if (store_sqlite_open(STORE_SQLITE_NOWHERE, STORE_WRITTEN, &store, &problem) ||
-		lease_keeper_new(store, 1, &beating) || lease_new(beating, &options, &lease) ||
+		lease_keeper_new(store, 8, &beating) || lease_new(beating, &options, &lease) ||
 		lease_start(lease, "first", 0))
 		abort();
 	wait_until(atomic_load(&turns.n), .deadline_ns = clock_boot_ns() + 100 * NS_PER_MS);
 	CHECK_INT(turns.n, 0);
 	CHECK_INT(lease_renew(lease, NULL, NULL, 0, &problem), OUTCOME_OK);
-	wait_until(turns.n > 2, .deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
-	CHECK(turns.n > 2);
+	wait_until(turns.n > 10, .deadline_ns = clock_boot_ns() + 60 * NS_PER_S);
+	CHECK(turns.n > 10);
+	CHECK(count_threads() <= threads + 3); /* with the one that watches when they are due */
 	CHECK_STRING(turns.events, "");
 	lease_free(lease);
 	lease_keeper_free(beating);
@@ -626,6 +734,8 @@ int main(void)
 	test_each_ends_in_time();
 	test_ends_twice();
 	test_heartbeats_that_fail();
+	test_heartbeats_with_slow_answers();
+	test_heartbeats_without_connection();
 	test_outages();
 	test_recovers();
 	test_heartbeats_of_unknown_age();
