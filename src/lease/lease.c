@@ -63,7 +63,7 @@ struct lease_keeper {
 		struct lease_list list;  /* the earliest first */
 		struct lease_list queue; /* leases whose heartbeat is to be sent now */
 		unsigned waiting;        /* the length of the queue */
-		unsigned count;          /* leases that were started */
+		unsigned count;          /* leases that were started and not freed */
 		unsigned workers, idle;
 		uv_thread_t thread, worker[WORKERS_MAX];
 	} locked;
@@ -552,7 +552,7 @@ void lease_stop(struct lease *lease)
 {
 	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
-	const bool is_first_stop = !atomic_exchange(&lease->stopping, true);
+	atomic_store(&lease->stopping, true);
 	if (lease->locked.waits) { /* no worker has begun the heartbeat that is queued */
 		leave_queue_locked(lease);
 		lease->locked.busy = false;
@@ -560,9 +560,6 @@ void lease_stop(struct lease *lease)
 	uv_cond_broadcast(&keeper->changed);
 	wait_until(!lease->locked.busy, .cond = &keeper->changed, .mutex = &keeper->mutex);
 	remove_locked(keeper, lease);
-	/* Only lease_start() sets the version, and it has counted the lease. */
-	if (is_first_stop && *lease->version)
-		keeper->locked.count--;
 	uv_mutex_unlock(&keeper->mutex);
 }
 
@@ -571,5 +568,10 @@ void lease_free(struct lease *lease)
 	if (!lease)
 		return;
 	lease_stop(lease);
+	uv_mutex_lock(&lease->keeper->mutex);
+	/* Only lease_start() sets the version, and it has counted the lease. */
+	if (*lease->version)
+		lease->keeper->locked.count--;
+	uv_mutex_unlock(&lease->keeper->mutex);
 	free(lease);
 }
