@@ -257,8 +257,6 @@ enum outcome verify_run(
 			verify_tasks_progress(&merging->tasks);
 		}
 	}
-	if (o == OUTCOME_ABANDONED) /* a stop is no error */
-		o = OUTCOME_OK;
 	snprintf(ret->after, sizeof ret->after, "%s", merging->after);
 	o = verify_tasks_end(&merging->tasks, o, goes_on, ret, ret_problem);
 	mark_stream_free(merging->marks);

@@ -17,7 +17,8 @@ struct audit {
 	void (*before_get)(struct audit *audit), (*before_write)(struct audit *audit);
 	/* Reading or writing a mark has this outcome; OUTCOME_OK: its own. */
 	enum outcome get_fails, write_fails;
-	struct store_ops ops; /* of the store, with these two */
+	enum outcome session_fails; /* reading a session, likewise */
+	struct store_ops ops;       /* of the store, with these two */
 	const struct store_ops *real;
 };
 static struct audit *audit_of_ops;
@@ -43,6 +44,8 @@ static inline enum outcome audit_get(struct store_conn *conn, struct item_key ke
 		audit_let_other(&audit_of_ops->before_get);
 	if (audit_is_mark(key) && audit_of_ops->get_fails != OUTCOME_OK)
 		return outcome_error(ret_problem, audit_of_ops->get_fails, "as the test wants");
+	if (strncmp(key.pk, "session#", 8) == 0 && audit_of_ops->session_fails != OUTCOME_OK)
+		return outcome_error(ret_problem, audit_of_ops->session_fails, "as the test wants");
 	return audit_of_ops->real->get(conn, key, consistency, limits, ret, ret_problem);
 }
 
@@ -115,8 +118,8 @@ static inline bool audit_asked(struct audit *audit, const char *methods)
 struct audit_row {
 	const char *state, *session, *claim, *claim_suffix, *suffix, *etag, *sum, *upload,
 		*upload_suffix, *upload_encoding, *error, *version_id, *version, *last_key,
-		*last_etag;
-	int64_t at, size, mtime, md5, upload_size, lease, generation;
+		*last_etag, *object_sum;
+	int64_t at, size, mtime, md5, upload_size, lease, generation, object_size;
 };
 
 static inline void audit_write(
@@ -129,14 +132,16 @@ static inline void audit_write(
 		{"sum", row->sum}, {"upload", row->upload}, {"upload_suffix", row->upload_suffix},
 		{"upload_encoding", row->upload_encoding}, {"error", row->error},
 		{"version_id", row->version_id}, {"version", row->version},
-		{"last_key", row->last_key}, {"last_etag", row->last_etag}};
+		{"last_key", row->last_key}, {"last_etag", row->last_etag},
+		{"object_sum", row->object_sum}};
 	enum { GENERATION = 6 }; /* the row of a bucket has it in any case */
 	const struct {
 		const char *name;
 		int64_t number;
 	} numbers[] = {{"at", row->at}, {"size", row->size}, {"mtime", row->mtime},
 		{"md5", row->md5}, {"upload_size", row->upload_size},
-		{"lease", row->lease}, [GENERATION] = {"generation", row->generation}};
+		{"lease", row->lease}, [GENERATION] = {"generation", row->generation},
+		{"object_size", row->object_size}};
 	struct item item = {0}, present = {0};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (texts[i].text)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "lease/process.h"
 #include "manifest/manifest_file.h"
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -277,6 +278,7 @@ static void test_states(void)
 		const char *session_state; /* NULL: it has no row */
 		enum finding finding;
 		const char *seen, *sentence;
+		bool is_unread; /* its session cannot be read */
 	} rows[] = {
 		{{.state = "failed"}, NULL, FINDING_UNSENT, "?k ",
 			"its upload has failed: the next push retries it; if the file is gone, "
@@ -286,6 +288,7 @@ static void test_states(void)
 		{{.state = "claimed"}, "ended", FINDING_UNSENT, "?k ",
 			"its uploader has ended before it was done: the next push continues it"},
 		{{.state = "claimed"}, "open", FINDING_UNFINISHED, "", ""},
+		{{.state = "claimed"}, "ended", FINDING_UNFINISHED, "", "", true},
 		{{.state = "odd"}, NULL, FINDING_ERROR, "!k ",
 			"its mark is damaged, or was written by a later version of s3once, so that "
 			"its object cannot be compared: s3once status shows the mark"},
@@ -301,6 +304,8 @@ static void test_states(void)
 			audit_put(&f.audit, "k", &rows[i].mark);
 			if (rows[i].session_state)
 				audit_put_session(&f.audit, "s", rows[i].session_state);
+			if (rows[i].is_unread)
+				f.audit.session_fails = OUTCOME_TRANSIENT;
 			const struct verify verify = verify_of(&f);
 			const enum outcome o =
 				by_key ? verify_one(&verify, &verify.place.own, "k", &ended,
@@ -854,7 +859,9 @@ static void test_subset_of_a_run(void)
 		struct verify_end ended;
 		if (!begin(&f, steps, 3))
 			return;
-		AUDIT_PUT(&f.audit, "a", .state = "done");
+		/* The size of its object counts, and not that of its file. */
+		AUDIT_PUT(&f.audit, "a", .state = "done", .size = 1000000, .object_size = 3,
+			.object_sum = "crc32c:AAAAAA==");
 		AUDIT_PUT(&f.audit, "b", .state = "done");
 		/* It says nothing of its object, and so does not count. */
 		AUDIT_PUT(&f.audit, "c", .state = "failed", .size = 1000000);
@@ -995,7 +1002,7 @@ static void test_sums_of_a_manifest(void)
 	}
 }
 
-/* A subset, a stop, and a manifest that is damaged. */
+/* A subset, a stop, and a manifest that is damaged, or cannot be read. */
 static void test_end_of_a_manifest(void)
 {
 	static const struct {
@@ -1004,11 +1011,13 @@ static void test_end_of_a_manifest(void)
 		enum outcome outcome;
 		bool is_complete;
 		unsigned looked_at;
+		bool is_unreadable;
 	} rows[] = {{{.of = 0}, false, false, OUTCOME_OK, true, 1},
 		{{.from = 1, .to = 1, .of = 2}, false, false, OUTCOME_OK, true, 0},
 		{{.from = 1, .to = 1, .of = 2, .bytes = 3}, false, false, OUTCOME_OK, true, 1},
 		{{.of = 0}, true, false, OUTCOME_OK, false, 0},
-		{{.of = 0}, false, true, OUTCOME_LOCAL, false, 0}};
+		{{.of = 0}, false, true, OUTCOME_LOCAL, false, 0},
+		{{.of = 0}, false, false, OUTCOME_LOCAL, false, 0, true}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct script_step step = AUDIT_HEAD("3", "e1", CRC_OF_ABC);
 		struct fixture f;
@@ -1023,7 +1032,8 @@ static void test_end_of_a_manifest(void)
 		verify.subset = rows[i].subset;
 		if (rows[i].is_stopped)
 			verify.place.limits.abandon = is_stopped;
-		const int fd = make_manifest(&entry_of_abc, 1);
+		const int fd = rows[i].is_unreadable ? open(".", O_RDONLY | O_CLOEXEC)
+						     : make_manifest(&entry_of_abc, 1);
 		if (rows[i].is_damaged)
 			CHECK_INT(ftruncate(fd, 30), 0);
 		bool good = CHECK_INT(verify_manifest(&verify, "b", fd, &ended, &is_damaged,
