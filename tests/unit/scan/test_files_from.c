@@ -1,3 +1,4 @@
+#include "scan/removal.h"
 #include "tree.h"
 
 static const char *const t_source[] = {"t"};
@@ -19,8 +20,8 @@ static void write_list(const char *bytes, size_t n)
 
 static void make_listed_tree(void)
 {
-	static const char *const paths[] = {
-		"t/a", "t/a-b", "t/d/a", "t/d/b", "t/d.txt", "t/x\ny", "t/cr\r", "outside", NULL};
+	static const char *const paths[] = {"t/a", "t/a-b", "t/d/a", "t/d/b", "t/d.txt", "t/x\ny",
+		"t/cr\r", "outside", "t/e/e/f", "t/e/z", NULL};
 	tree_begin();
 	make_tree(paths);
 	make_link("a", "t/link");
@@ -45,6 +46,7 @@ static void test_lines(void)
 		{"d/b\nd.txt\na-b\nd/a\na\n",
 			"file p/a\nfile p/a-b\nfile p/d.txt\nfile p/d/a\nfile p/d/b\n"},
 		{"a\na\n./a\n.//a\n\na/\n", "file p/a\n"},
+		{"e/e/f\ne/z\n", "file p/e/e/f\nfile p/e/z\n"},
 		{"d//b\n./d/./a\nd/.//b\n", "file p/d/a\nfile p/d/b\n"},
 		{"/etc/passwd\n", "problem p//etc/passwd: " OUTSIDE "\n"},
 		{"../outside\n", "problem p/../outside: " OUTSIDE "\n"},
@@ -66,12 +68,14 @@ static void test_lines(void)
 		{"up/outside\n", "problem p/up/outside: " BEHIND "\n"},
 	};
 	make_listed_tree();
+	const size_t descriptors = count_descriptors();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct scan_options options = list_options("list");
 		write_list(rows[i].list, strlen(rows[i].list));
 		if (!scan_yields(&options, rows[i].want))
 			fprintf(stderr, "\trow %zu\n", i);
 	}
+	CHECK_INT(count_descriptors(), descriptors);
 	struct scan_options options = list_options("list");
 	options.follow = true;
 	static const char followed[] = "link\ndlink/a\nup/outside\ndangling\n";
@@ -135,13 +139,32 @@ static void test_long_lines(void)
 	CHECK(strncmp(lines, "file p/a\nproblem p/xxx", 22) == 0);
 	CHECK(strstr(lines, ": is longer than 4095 bytes, so it cannot be a path\n") != NULL);
 	text_clear(&got);
-	/* a name that no file can have, but a path may */
-	list[300] = '\n';
-	write_list(list, 301);
-	got = scan_all(&options);
-	CHECK(strstr(text_string(&got), ": cannot be accessed: File name too long\n") != NULL);
-	text_clear(&got);
+	/* a name that no file can have, but a path may, up to the longest one */
+	static const size_t bytes[] = {PATH_MAX - 1, 300};
+	for (size_t i = 0; i < 2; i++) {
+		list[bytes[i]] = '\n';
+		write_list(list, bytes[i] + 1);
+		got = scan_all(&options);
+		CHECK(strstr(text_string(&got), ": cannot be accessed: File name too long\n"));
+		text_clear(&got);
+	}
 	free(list);
+	tree_end();
+}
+
+/* An interrupted removal has left a listed file in its folder. It is put back unless the scan only
+ * looks. */
+static void test_left_by_a_removal(void)
+{
+	make_listed_tree();
+	make_file("t/" REMOVAL_FOLDER "/left", "");
+	write_list("left\n", 5);
+	struct scan_options options = list_options("list");
+	options.only_looks = true;
+	scan_yields(&options, "problem p/left: " ABSENT "\n");
+	CHECK(access("t/left", F_OK) != 0);
+	options.only_looks = false;
+	scan_yields(&options, "file p/left\n");
 	tree_end();
 }
 
@@ -200,6 +223,7 @@ int main(void)
 	test_nul_and_filters();
 	test_stdin();
 	test_long_lines();
+	test_left_by_a_removal();
 	test_many();
 	test_refusals();
 	return check_result();
