@@ -40,8 +40,12 @@ static void add_found(struct scan *scan, const struct scan_entry *entry, struct 
 		: entry->may_grow && !entry->is_piece ? "?"
 						      : "",
 		entry->relative);
+	char key_end[20] = ""; /* that of a piece behind the first one */
 	if (entry->is_piece)
 		text_addf(line, "@%d", (int)entry->offset);
+	if (entry->is_piece && entry->offset)
+		snprintf(key_end, sizeof key_end, "~%d", (int)entry->offset);
+	CHECK_STRING(entry->key + strcspn(entry->key, "~"), key_end);
 	const int fd = entry->is_piece
 			       ? scan_open_piece(scan, entry, &state, &why)
 			       : scan_open_file(scan, entry->source, entry->relative, &state);

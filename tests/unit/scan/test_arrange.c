@@ -1,4 +1,5 @@
 /* Scans whose keys a template makes. */
+#include "base/clock.h"
 #include "scan/key/key_template.h"
 #include "tree.h"
 
@@ -125,6 +126,66 @@ static void test_content(void)
 		"file 02638299\nfile 87428fc5\n");
 }
 
+/* Changes t/a when the scan asks for the n-th time whether it is over. It asks once before it reads
+ * a file for its id, and again for each chunk. */
+struct writer {
+	int asked, at;
+};
+
+static bool write_more(void *arg)
+{
+	struct writer *writer = arg;
+	if (++writer->asked == writer->at)
+		make_file("t/a", "more\n");
+	return false;
+}
+
+/* A file that is written to while it is read has no id. One that is written to before that is taken
+ * as it is then, also if it is young by now. */
+static void test_content_that_changes(void)
+{
+	static const struct {
+		int at;
+		uint64_t min_age_ms, size;
+		const char *key, *problem;
+		enum scan_kind kind;
+	} rows[] = {
+		{0, 0, 2, "87428fc5", "", SCAN_FILE},
+		{1, 0, 5, "2396099c", "", SCAN_FILE},
+		{1, 3600000, 5, "", "", SCAN_WAITS},
+		{2, 0, 2, "",
+			"changed while it was read for {id} of --key; the next run takes it, and "
+			"--min-age leaves out files that were modified a moment ago",
+			SCAN_PROBLEM},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct scan_options options = one_source(t_source);
+		struct writer writer = {.at = rows[i].at};
+		struct scan *scan;
+		struct scan_entry entry;
+		struct problem problem = {.text = ""};
+		tree_begin();
+		make_file("t/a", "a\n");
+		set_mtime("t/a", 1);
+		options.is_over = write_more;
+		options.is_over_arg = &writer;
+		options.min_age_ms = rows[i].min_age_ms;
+		options.now_wall_ns = clock_wall_ns();
+		use(&options, "{id:8}");
+		tree_need(scan_open(&options, &scan, &problem) == 0, problem.text);
+		CHECK_INT(scan_next(scan, &entry, &problem), 1);
+		const bool good = CHECK_INT(entry.kind, rows[i].kind) &&
+				  CHECK_STRING(entry.key, rows[i].key) &&
+				  CHECK_STRING(entry.problem.text, rows[i].problem) &&
+				  CHECK_INT(entry.size, rows[i].size) &&
+				  CHECK(entry.kind != SCAN_FILE || !*entry.content_id);
+		if (!good)
+			fprintf(stderr, "\trow %zu\n", i);
+		scan_close(scan);
+		tree_end();
+	}
+}
+
 /* "kind key" of one file, "none", or the sentence. */
 static void check_look(struct scan *scan, const char *path, const char *want)
 {
@@ -220,6 +281,7 @@ int main(void)
 	test_collisions();
 	test_several_sources();
 	test_what_cannot_be_a_key();
+	test_content_that_changes();
 	test_look();
 	test_stop();
 	test_as();

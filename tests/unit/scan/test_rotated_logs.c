@@ -229,6 +229,35 @@ static void test_named_file(void)
 	tree_end();
 }
 
+/* A SOURCE that is a file is listed until two listings agree, as a folder is, and is opened under
+ * the name that it has later. */
+static void test_file_as_source(void)
+{
+	static const char *const source[] = {"t/x.log.1"};
+	struct scan *scan;
+	struct scan_entry entry;
+	struct file_state version, state;
+	struct problem problem = {.text = ""};
+	begin();
+	sh("echo a >x.log.1; echo b >x.log.2");
+	options.sources = source;
+	run_finds("x.log.1=a$");
+	begin_run();
+	tree_need(scan_open(&options, &scan, &problem) == 0, problem.text);
+	CHECK_INT(scan_next(scan, &entry, &problem), 1);
+	const int before = scan_open_file(scan, 0, entry.relative, &version);
+	CHECK(before >= 0);
+	version.ctime_ns = 0; /* a rename changes it */
+	sh("mv x.log.1 x.log.3; mv x.log.2 x.log.1");
+	const int fd = scan_open_moved(scan, 0, "x.log.1", &version, &state);
+	CHECK(fd >= 0 && state.ino == version.ino);
+	close(before);
+	close(fd);
+	scan_close(scan);
+	end_run();
+	tree_end();
+}
+
 /* A file that is too large is found, without an id and so without a key. */
 static void test_too_large(void)
 {
@@ -264,6 +293,7 @@ int main(void)
 	test_packed_twice();
 	test_names_that_keep_changing();
 	test_named_file();
+	test_file_as_source();
 	test_too_large();
 	runs_end();
 	return check_result();

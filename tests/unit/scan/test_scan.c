@@ -1,5 +1,6 @@
 /* What a scan says of its SOURCEs and of single files, and how their files and folders are opened
  * later. */
+#include "scan/removal.h"
 #include "tree.h"
 
 static struct scan *scan_of(const struct scan_options *options)
@@ -196,6 +197,7 @@ static void test_moved(void)
 	make_file("t/d/g", "others!");
 	struct scan_options options = one_source((const char *const[]){"t"});
 	struct scan *scan = scan_of(&options);
+	const size_t descriptors = count_descriptors();
 	int fd = scan_open_file(scan, 0, "d/f", &version);
 	CHECK(fd >= 0);
 	close(fd);
@@ -213,7 +215,23 @@ static void test_moved(void)
 	CHECK_INT(scan_open_moved(scan, 0, "d/f", &older, &state), -ENOENT);
 	tree_need(rename("t/d/f.1", "t/f") == 0, "rename"); /* to another folder */
 	CHECK_INT(scan_open_moved(scan, 0, "d/f", &version, &state), -ENOENT);
+	CHECK_INT(count_descriptors(), descriptors);
 	scan_close(scan);
+	tree_end();
+}
+
+/* An interrupted removal has left the SOURCE itself in its folder. It is put back unless the scan
+ * only looks. */
+static void test_left_by_a_removal(void)
+{
+	struct scan_options options = one_source((const char *const[]){"t/f"});
+	tree_begin();
+	make_file("t/" REMOVAL_FOLDER "/f", "1");
+	options.only_looks = true;
+	scan_yields(&options, "problem f: does not exist\n");
+	CHECK(access("t/f", F_OK) != 0);
+	options.only_looks = false;
+	scan_yields(&options, "file f\n");
 	tree_end();
 }
 
@@ -280,6 +298,7 @@ int main(void)
 	test_given_twice();
 	test_look();
 	test_moved();
+	test_left_by_a_removal();
 	test_folders();
 	return check_result();
 }
