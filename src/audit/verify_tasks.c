@@ -474,7 +474,8 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	/* No thread is left, so the mutex need not be held. */
 	const bool is_left = tasks->locked.is_left;
 	ret->counts = tasks->locked.counts;
-	ret->is_complete = o == OUTCOME_OK && is_all && !is_left;
+	/* A task is left only if the pool has ended with another outcome. */
+	ret->is_complete = o == OUTCOME_OK && is_all;
 	if (is_left && strcmp(tasks->locked.left_after, ret->after) < 0)
 		memcpy(ret->after, tasks->locked.left_after, sizeof ret->after);
 	uv_cond_destroy(&tasks->locked.shorter);

@@ -189,6 +189,34 @@ static void test_walk(void)
 	audit_end(&audit);
 }
 
+static enum outcome count_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+{
+	unsigned *counts = arg;
+	counts[job->state]++;
+	return OUTCOME_OK;
+}
+
+/* Several pages of jobs, each with a session of its own. */
+static void test_many(void)
+{
+	enum { JOBS = 1100 };
+	struct audit audit;
+	unsigned counts[FLEET_LOST + 1] = {0};
+	if (!audit_begin(&audit, NULL, 0))
+		return;
+	for (unsigned i = 0; i < JOBS; i++) {
+		char name[20];
+		snprintf(name, sizeof name, "%04u", i);
+		put_job(&audit, "h", name, name, NULL, -1);
+		if (i == 3 || i == JOBS - 1)
+			audit_put_session(&audit, name, "open");
+	}
+	CHECK_INT(fleet_walk(audit.conn, 0, count_job, counts, &audit.problem), OUTCOME_OK);
+	CHECK_INT(counts[FLEET_LOST], JOBS - 2);
+	CHECK_INT(counts[FLEET_SILENT], 2);
+	audit_end(&audit);
+}
+
 static void put_row(
 	struct audit *audit, const char *key, int exit, int64_t ended_s, int64_t succeeded_s)
 {
@@ -267,6 +295,7 @@ int main(void)
 	test_states();
 	test_waiting();
 	test_walk();
+	test_many();
 	test_what_replaces();
 	test_many_jobs();
 	return check_result();

@@ -433,7 +433,9 @@ static void test_comparisons(void)
 		struct verify_end ended;
 		if (!begin(&f, rows[i].steps, 2))
 			return;
-		audit_put(&f.audit, "k", &rows[i].mark);
+		struct audit_row mark = rows[i].mark;
+		mark.version_id = "v1"; /* another version than the current one counts as well */
+		audit_put(&f.audit, "k", &mark);
 		struct verify verify = verify_of(&f);
 		verify.by = rows[i].by;
 		bool good = CHECK_INT(verify_one(&verify, &verify.place.own, "k", &ended,
@@ -445,6 +447,7 @@ static void test_comparisons(void)
 		if (rows[i].sentence)
 			good &= CHECK_STRING(f.sentence, rows[i].sentence);
 		good &= audit_asked(&f.audit, rows[i].asked);
+		good &= CHECK(script_is_to(&f.audit.aws.server.requests[0], "HEAD /b/k"));
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
 		end(&f);
@@ -528,6 +531,37 @@ static void test_marks_that_change(void)
 		audit_asked(&f.audit, rows[i].asked);
 		end(&f);
 	}
+}
+
+static void now_it_is_abd(struct audit *audit)
+{
+	AUDIT_PUT(audit, "k", .state = "done", .sum = "crc32c:4oFbXA==");
+}
+
+static void then_it_is_abd(struct audit *audit)
+{
+	audit->before_get = now_it_is_abd;
+}
+
+/* What is read again for a mark that has changed counts again. */
+static void test_bytes_of_two_downloads(void)
+{
+	const struct script_step steps[] = {
+		NO_SUM("3", "e1"), CONTENT("e1", "abd"), NO_SUM("3", "e1"), CONTENT("e1", "abd")};
+	struct fixture f;
+	struct verify_end ended;
+	if (!begin(&f, steps, 4))
+		return;
+	AUDIT_PUT(&f.audit, "k", .state = "done", .sum = "crc32c:" CRC_OF_ABC);
+	f.audit.before_get = then_it_is_abd;
+	struct verify verify = verify_of(&f);
+	verify.by = VERIFY_BY_DOWNLOAD;
+	CHECK_INT(
+		verify_one(&verify, &verify.place.own, "k", &ended, &f.audit.problem), OUTCOME_OK);
+	CHECK_STRING(f.seen, "=k ");
+	CHECK_INT(ended.counts.bytes_read, 6);
+	audit_asked(&f.audit, "HEAD GET HEAD GET ");
+	end(&f);
 }
 
 /* A mark that agrees is not read again. One that cannot be read again proves no difference. */
@@ -1086,6 +1120,7 @@ int main(void)
 	test_comparisons();
 	test_refused();
 	test_marks_that_change();
+	test_bytes_of_two_downloads();
 	test_reading_again();
 	test_one_key();
 	test_no_answer();

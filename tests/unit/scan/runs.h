@@ -104,6 +104,7 @@ UNUSED static bool run_finds(const char *want)
 	struct scan_entry entry;
 	struct problem problem = {.text = ""};
 	struct text got = TEXT(10000);
+	const size_t descriptors = count_descriptors();
 	begin_run();
 	tree_need(scan_open(&options, &scan, &problem) == 0, problem.text);
 	int r;
@@ -116,6 +117,7 @@ UNUSED static bool run_finds(const char *want)
 	CHECK_INT(r, 0);
 	scan_close(scan);
 	end_run();
+	CHECK_INT(count_descriptors(), descriptors);
 	qsort(lines, n, sizeof *lines, compare_lines);
 	for (size_t i = 0; i < n; i++) {
 		text_addf(&got, "%s%s", i ? " | " : "", lines[i]);

@@ -573,6 +573,7 @@ static void test_recovery_waits_and_tells(void)
 	struct problem problem = {0};
 	struct removal removal = begin();
 	make_file("t/" REMOVAL_FOLDER "/f", FOREIGN);
+	make_file("t/" REMOVAL_FOLDER "/g", FOREIGN);
 	int held = open("t/" REMOVAL_FOLDER, O_RDONLY | O_DIRECTORY);
 	tree_need(flock(held, LOCK_SH) == 0, "flock");
 	CHECK_INT(removal_recover(removal.directory_fd, &problem), 1);
@@ -581,6 +582,7 @@ static void test_recovery_waits_and_tells(void)
 	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EEXIST);
 	CHECK(strstr(problem.text, "another file has its name") != NULL);
 	CHECK(has("t/" REMOVAL_FOLDER "/f", FOREIGN) && has("t/f", PROVEN));
+	CHECK(has("t/g", FOREIGN)); /* the error is that of the other one */
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
 	CHECK(has("t/" REMOVAL_FOLDER "/f", FOREIGN) && has("t/f", PROVEN));
 	end(&removal);
@@ -813,6 +815,7 @@ int main(void)
 		{replace_folder, "t/" REMOVAL_FOLDER "/f"},
 	};
 	tree_begin();
+	const size_t descriptors = count_descriptors();
 	test_removes_and_moves();
 	test_killed(begin);
 	test_killed(begin_move);
@@ -836,6 +839,7 @@ int main(void)
 	test_refused();
 	test_name_is_taken();
 	test_scan_recovers();
+	CHECK_INT(count_descriptors(), descriptors);
 	tree_end();
 	return check_result();
 }

@@ -1,3 +1,5 @@
+#include "base/clock.h"
+#include "scan/scan_entry.h"
 #include "tree.h"
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -239,6 +241,55 @@ static void test_kinds(void)
 	CHECK(strstr(text_string(&got), "young old\n") != NULL);
 	text_clear(&got);
 	tree_end();
+}
+
+/* If the mtime lies in the future, the age counts from the ctime, which is that of the test, unless
+ * the run began so long before it that one of both clocks is wrong. A file that was written since
+ * the run began is not from the future. */
+static void test_from_the_future(void)
+{
+	static const struct {
+		int64_t began_s, mtime_s; /* from now on */
+		uint64_t min_age_ms;
+		enum scan_kind kind;
+		bool is_from_future;
+	} rows[] = {
+		{0, -60, 1000, SCAN_FILE, false},
+		{-3600, -60, 1000, SCAN_WAITS, false},
+		{0, 3600, 3600000, SCAN_WAITS, true},
+		{-36000, 3600, 3600000, SCAN_FILE, true},
+		{0, 3600, 0, SCAN_FILE, false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct scan_options options = one_source(t_source);
+		struct scan *scan;
+		struct scan_entry entry;
+		struct problem problem;
+		tree_begin();
+		make_file("t/f", "");
+		const int64_t now_s = clock_wall_s(), ns = (int64_t)NS_PER_S;
+		const struct timespec at = {.tv_sec = now_s + rows[i].mtime_s};
+		tree_need(utimensat(AT_FDCWD, "t/f", (struct timespec[]){at, at}, 0) == 0, "t/f");
+		options.now_wall_ns = (now_s + rows[i].began_s) * ns;
+		options.min_age_ms = rows[i].min_age_ms;
+		CHECK_INT(scan_open(&options, &scan, &problem), 0);
+		CHECK_INT(scan_next(scan, &entry, &problem), 1);
+		if (!CHECK_INT(entry.kind, rows[i].kind) ||
+			!CHECK_INT(entry.is_from_future, rows[i].is_from_future))
+			fprintf(stderr, "\trow %zu\n", i);
+		scan_close(scan);
+		tree_end();
+	}
+}
+
+/* Of several reasons to wait, the first one counts. */
+static void test_first_reason_to_wait(void)
+{
+	struct scan_entry entry = {.kind = SCAN_FILE};
+	entry_let_wait(&entry, S3ONCE_WAIT_YOUNG);
+	entry_let_wait(&entry, S3ONCE_WAIT_CHANGED);
+	CHECK_INT(entry.kind, SCAN_WAITS);
+	CHECK_INT(entry.wait, S3ONCE_WAIT_YOUNG);
 }
 
 static void test_state(void)
@@ -574,6 +625,8 @@ int main(void)
 	test_too_deep();
 	in_child(test_deep);
 	test_kinds();
+	test_from_the_future();
+	test_first_reason_to_wait();
 	test_state();
 	test_follow_loops();
 	test_filtered();

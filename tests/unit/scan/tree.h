@@ -142,14 +142,17 @@ UNUSED static struct text scan_all(const struct scan_options *options)
 {
 	struct scan *scan;
 	struct problem problem = {.text = ""};
+	const size_t descriptors = count_descriptors();
 	int r = scan_open(options, &scan, &problem);
 	if (r < 0) {
 		struct text lines = TEXT(4096);
 		text_addf(&lines, "refused %d: %s\n", r, problem.text);
+		CHECK_INT(count_descriptors(), descriptors);
 		return lines;
 	}
 	struct text lines = rest_of(scan);
 	scan_close(scan);
+	CHECK_INT(count_descriptors(), descriptors);
 	return lines;
 }
 
