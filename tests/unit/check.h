@@ -1,6 +1,7 @@
 /* Checks for unit tests. Unlike assert they stay in release builds; a failure is printed and the
  * test goes on. main() ends with `return check_result();`. */
 #pragma once
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,6 +47,18 @@ __attribute__((unused)) static bool check_strings(
 #define CHECK(condition)        check_that((condition), __FILE__, __LINE__, #condition)
 #define CHECK_INT(got, want)    check_ints((int64_t)(got), (int64_t)(want), __FILE__, __LINE__, #got)
 #define CHECK_STRING(got, want) check_strings((got), (want), __FILE__, __LINE__, #got)
+
+/* The number of this process's open descriptors. */
+__attribute__((unused)) static size_t count_descriptors(void)
+{
+	size_t n = 0;
+	DIR *folder = opendir("/proc/self/fd");
+	while (folder && readdir(folder))
+		n++;
+	if (CHECK(folder))
+		closedir(folder);
+	return n;
+}
 
 /* The exit status for main: 0 only if something was checked and all of it held. */
 __attribute__((unused)) static int check_result(void)

@@ -162,7 +162,7 @@ static bool is_stopped(void *arg)
 
 /* A stop ends it before the mark is forgotten. Nothing is said of the mark, since nothing is wrong
  * with it. */
-static void test_stop(bool in_write)
+static void test_stop(bool in_write, bool only_missing)
 {
 	struct forgetting f = {.said = ""};
 	if (!audit_begin(&f.audit, NULL, 0))
@@ -170,7 +170,7 @@ static void test_stop(bool in_write)
 	AUDIT_PUT(&f.audit, "k", .state = "done");
 	struct forget_options options = {
 		.clearing = {.place = audit_place(&f.audit), .reporter = {note_report, &f}},
-		.only_missing = !in_write};
+		.only_missing = only_missing};
 	if (in_write)
 		f.audit.write_fails = OUTCOME_ABANDONED;
 	else
@@ -189,7 +189,8 @@ int main(void)
 	test_marks(true);
 	test_marks(false);
 	test_keys();
-	test_stop(false);
-	test_stop(true);
+	test_stop(false, false);
+	test_stop(false, true);
+	test_stop(true, false);
 	return check_result();
 }

@@ -196,6 +196,7 @@ static void test_open(void)
 			{AUDIT_HEAD("3", "e", "AAAAAA=="), CONTENT("e2", "abc")}, "HEAD GET ",
 			"cannot be read: it was replaced while it was read", false},
 	};
+	const size_t descriptors = count_descriptors();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct audit audit;
 		int fd = -1;
@@ -221,6 +222,7 @@ static void test_open(void)
 			close(fd);
 		audit_end(&audit);
 	}
+	CHECK_INT(count_descriptors(), descriptors);
 	text_clear(&signature);
 	EVP_PKEY_free(key);
 	EVP_PKEY_free(other);

@@ -36,6 +36,8 @@ static void test_kinds(void)
 		{"echo a >x.log.1; echo b | gzip >x.log.1.gz; touch -d @1000 x.log.1; touch -d @5000 "
 		 "x.log.1.gz",
 			"x.log.1.gz=(packed) | x.log.1=a$"},
+		/* Empty files of one key need one object. */
+		{"for i in a b c; do mkdir $i; : >$i/x.log.1; done", "a/x.log.1="},
 		/* By its name a file may be unfinished. */
 		{"echo a >x.log.1.tmp; echo b >x.log.1.backup",
 			"x.log.1.backup (unfinished) | x.log.1.tmp (unfinished)"},

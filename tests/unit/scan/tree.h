@@ -4,7 +4,6 @@
 #include "../check.h"
 #include "base/text.h"
 #include "scan/scan.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -51,18 +50,6 @@ UNUSED static void tree_end(void)
 	tree_need(chdir("/") == 0, "chdir");
 	tree_need(posix_spawnp(&pid, "rm", NULL, NULL, argv, environment) == 0, "rm");
 	tree_need(waitpid(pid, &status, 0) == pid && status == 0, "rm -rf");
-}
-
-/* The number of this process's open descriptors. */
-UNUSED static size_t count_descriptors(void)
-{
-	size_t n = 0;
-	DIR *folder = opendir("/proc/self/fd");
-	tree_need(folder != NULL, "/proc/self/fd");
-	while (readdir(folder))
-		n++;
-	closedir(folder);
-	return n;
 }
 
 /* Directories up to the last '/', modes as given whatever the umask. */
