@@ -183,16 +183,15 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 	struct grown_file *file = &files[family->n_files];
 	struct family name;
 	family_of(family->options->rotated, path_name(entry->relative), &name);
-	*file = (struct grown_file){.entry = *entry,
+	*file = (struct grown_file){.listed = *entry,
 		.relative = strdup(entry->relative),
-		.found = entry->kind,
 		.is_live = !entry->is_rotated,
 		.moment = family_moment(&name)};
 	if (!file->relative)
 		return -ENOMEM;
 	family->n_files++;
-	file->entry.relative = file->relative;
-	file->entry.suffix = file->relative + strlen(file->relative) - strlen(entry->suffix);
+	file->listed.relative = file->relative;
+	file->listed.suffix = file->relative + strlen(file->relative) - strlen(entry->suffix);
 	return 0;
 }
 
@@ -218,22 +217,19 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	return r;
 }
 
-/* Resets the files to the state of the listing. A notice of an earlier attempt stays, since
- * log_rows_note_once() asks for it only once. Returns how many files are to be uploaded. */
+/* Resets the files to what is known of them by the listing. A notice of an earlier attempt stays,
+ * since log_rows_note_once() asks for it only once. Returns how many files are to be uploaded. */
 static size_t begin_attempt(struct log_family *family)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct grown_file *file = &family->files[i];
-		file->entry.kind = file->found;
-		if (file->found != SCAN_WAITS)
-			file->entry.wait = S3ONCE_WAIT_NONE;
-		if (entry_is_file(&file->entry))
-			*file->entry.problem.text = '\0';
-		file->row = NULL;
-		file->identity.n = 0;
-		file->is_whole = file->has_rest = false;
-		n += file->found == SCAN_FILE;
+		*file = (struct grown_file){.listed = file->listed,
+			.relative = file->relative,
+			.is_live = file->is_live,
+			.moment = file->moment,
+			.entry = file->listed};
+		n += file->listed.kind == SCAN_FILE;
 	}
 	return n;
 }

@@ -13,11 +13,13 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 /* A file of a family whose logs grow, and its log. Two files with the same log share its row, which
  * has the identity of one of them. */
 struct grown_file {
-	struct scan_entry entry; /* without key and path; relative and suffix are in `relative` */
-	char *relative;          /* owned */
-	enum scan_kind found;    /* its kind in the listing */
-	bool is_live;            /* it may be written to; for now it ends at its last whole line */
-	int64_t moment;          /* moment of its name, see family_moment() */
+	/* The entry of the listing, without key and path; relative and suffix are in `relative`. */
+	struct scan_entry listed;
+	char *relative; /* owned */
+	bool is_live;   /* it may be written to; for now it ends at its last whole line */
+	int64_t moment; /* moment of its name, see family_moment() */
+	/* All that follows belongs to one attempt to match the files, and is reset by the next. */
+	struct scan_entry entry;
 	struct file_identity identity; /* n: 0 if it has none */
 	struct file_state state;       /* state at the time it was opened */
 	bool is_packed;                /* the file begins as a compressed one does */
