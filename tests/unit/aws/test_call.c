@@ -1,6 +1,8 @@
 #include "../script_server.h"
 #include "aws/call.h"
 #include "aws/credentials/credentials_providers.h"
+#include "aws/progress_clock.h"
+#include "aws/retry.h"
 #include "aws/service.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -941,6 +943,57 @@ static void test_borrowed_connections(void)
 	end(&f);
 }
 
+/* What a call leaves behind: no wait of the run's clock, all tokens of the quota if it has
+ * succeeded, and whether the service counts as one that takes requests. An answer of a cache counts
+ * only where no cache may answer. */
+static void test_end_of_a_call(void)
+{
+	static const char cached[] = "HTTP/1.1 200 OK\r\nAge: 5\r\nContent-Length: 0\r\n\r\n";
+	static const struct {
+		struct script_step steps[2];
+		unsigned attempts;
+		bool is_read, keeps_pace;
+		enum outcome outcome;
+		bool is_accepted;
+	} rows[] = {
+		{{{OK_REPLY}}, 1, false, false, OUTCOME_OK, true},
+		{{{S3_ERROR("500", "", "InternalError"), .close = true}, {OK_REPLY}}, 2, false,
+			false, OUTCOME_OK, true},
+		{{{S3_ERROR("500", "", "InternalError"), .close = true}}, 1, false, false,
+			OUTCOME_TRANSIENT, false},
+		{{{S3_ERROR("503", "", "SlowDown"), .close = true}}, 1, false, false,
+			OUTCOME_THROTTLED, false},
+		{{{S3_ERROR("503", "", "SlowDown"), .close = true}}, 1, false, true,
+			OUTCOME_THROTTLED, false},
+		{{{S3_ERROR("403", "", "AccessDenied"), .close = true}}, 1, false, false,
+			OUTCOME_DENIED, true},
+		{{{cached}}, 1, false, false, OUTCOME_OK, true},
+		{{{cached}}, 1, true, false, OUTCOME_SETUP, true},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct fixture f;
+		struct progress_clock progress;
+		struct call call = rows[i].is_read ? get_call() : put_call();
+		if (!begin(&f, rows[i].steps, 2))
+			return;
+		f.settings.attempts = rows[i].attempts;
+		f.settings.keeps_pace = rows[i].keeps_pace;
+		progress_init(&progress);
+		call.limits.progress = &progress;
+		const struct result result = run(&f, call);
+		bool good = CHECK_INT(result.outcome, rows[i].outcome);
+		good &= CHECK_INT(atomic_load(&progress.waiting), 0);
+		good &= CHECK_INT(
+			atomic_load(&f.service->pace.success_ns) != 0, rows[i].is_accepted);
+		if (rows[i].outcome == OUTCOME_OK)
+			good &= CHECK_INT(atomic_load(&f.service->quota), RETRY_TOKENS);
+		if (!good)
+			fprintf(stderr, "\trow %zu: %s\n", i, result.problem.text);
+		progress_clear(&progress);
+		end(&f);
+	}
+}
+
 int main(void)
 {
 	static const char *const unwanted[] = {"http_proxy", "all_proxy", "ALL_PROXY",
@@ -970,6 +1023,7 @@ int main(void)
 	test_limits();
 	test_no_use();
 	test_address();
+	test_end_of_a_call();
 	test_borrowed_connections();
 	return check_result();
 }
