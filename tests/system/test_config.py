@@ -114,13 +114,15 @@ def test_services_section_that_is_missing(config):
 
 def test_where_each_is_from(config, s3once):
     file = "[default]\nregion = eu-west-1\nservices = lab\n[services lab]\ns3 =\n  endpoint_url = http://lab:2\n"
-    _, found = config({"AWS_MAX_ATTEMPTS": "4", "AWS_ENDPOINT_URL_DYNAMODB": "http://o:1"}, file, "--request-timeout", "5s")
+    _, found = config({"AWS_MAX_ATTEMPTS": "4", "AWS_ENDPOINT_URL_DYNAMODB": "http://o:1", "S3ONCE_LOCKS": "",
+                       "HTTP_PROXY": "http://p:1"}, file, "--request-timeout", "5s")
     assert found["region"] == ("eu-west-1", f"region of [default] in {config.path}")
     assert found["s3_endpoint"] == ("http://lab:2", f"s3.endpoint_url of [services lab] in {config.path}")
     assert found["dynamodb_endpoint"] == ("http://o:1", "AWS_ENDPOINT_URL_DYNAMODB")
     assert found["sts_endpoint"] == ("https://sts.eu-west-1.amazonaws.com", "AWS")
     assert found["max_attempts"] == ("4", "AWS_MAX_ATTEMPTS")
     assert found["request_timeout"] == ("5s", "--request-timeout")
+    assert found["locks"] == ("local", "default") and "proxy_of_http" not in found  # which libcurl takes in small letters alone
     assert found["marks"] == ("local", "default") and found["profile"] == ("default", "default")
     assert found["config_file"] == (str(config.path), "AWS_CONFIG_FILE")
     for variable in ("AWS_DEFAULT_PROFILE", "AWS_PROFILE"):

@@ -336,3 +336,9 @@ def test_the_folders_of_a_job(s3once, target, marks, tree, tmp_path):
     assert (run.code, run.out) == (0, "all 3 files are in S3\n"), run
     run = s3once("proven", "--verbose", "--job", job)
     assert run.code == 0 and run.out.count("in S3: ") == 3, run
+    run = s3once("proven", "--job", job, target)
+    assert run.code == 2 and "beside --job, name each FILE" in run.err, run
+    with job.open("a") as file:
+        file.write("json = yes\n")
+    run = s3once("proven", "--job", job)
+    assert run.code == 0 and [event["event"] for event in run.events if event["event"] == "proven"] == 3 * ["proven"], run
