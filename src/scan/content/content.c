@@ -32,6 +32,11 @@ struct reading {
 	char first[CONTENT_ID_CHARS + 1]; /* id of the first CONTENT_EDGE_BYTES of the content */
 };
 
+static bool is_over(const struct content *content)
+{
+	return content->is_over && content->is_over(content->arg);
+}
+
 /* Reads all of the next chunk of the file, and moves `at` behind it. Returns its bytes, 0 at the
  * end of the file, or -errno, also if the file has become too short (-ESTALE). */
 static long read_next(struct reading *reading)
@@ -39,7 +44,7 @@ static long read_next(struct reading *reading)
 	const struct content *content = reading->content;
 	const uint64_t left = content->size - reading->at;
 	const size_t want = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-	if (content->is_over && content->is_over(content->arg))
+	if (is_over(content))
 		return -ECANCELED;
 	reading->at += want;
 	return read_at(content->fd, reading->in, want, reading->at - want);
@@ -93,24 +98,30 @@ static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_
 	return write_all(reading->range->copy_fd, bytes + skipped, taken - skipped);
 }
 
-/* Takes the next n bytes of the content, in steps. A step ends where a prefix ends, so that the id
- * of the bytes so far can be compared with that of the prefix, and where the first bytes end. */
+/* Returns how many of the next n bytes, of which there is at least one, are taken in one step. A
+ * step ends where a prefix ends, so that the id of the bytes so far can be compared with that of
+ * the prefix, and where the first bytes end. */
+static size_t bytes_of_step(const struct reading *reading, size_t n)
+{
+	uint64_t step = n;
+	if (reading->next < reading->n_prefixes)
+		step = reading->prefixes[reading->next].bytes - reading->bytes;
+	if (reading->bytes < CONTENT_EDGE_BYTES && step > CONTENT_EDGE_BYTES - reading->bytes)
+		step = CONTENT_EDGE_BYTES - reading->bytes;
+	return step < n ? (size_t)step : n;
+}
+
+/* Takes the next n bytes of the content, in steps. */
 static void measure_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	while (n) {
-		uint64_t step = n;
-		if (reading->next < reading->n_prefixes)
-			step = reading->prefixes[reading->next].bytes - reading->bytes;
-		if (reading->bytes < CONTENT_EDGE_BYTES &&
-			step > CONTENT_EDGE_BYTES - reading->bytes)
-			step = CONTENT_EDGE_BYTES - reading->bytes;
-		const size_t now = step < n ? (size_t)step : n;
-		sha256_add(&reading->whole, bytes, now);
+		const size_t step = bytes_of_step(reading, n);
+		sha256_add(&reading->whole, bytes, step);
 		if (reading->has_prefix)
-			sha256_add(&reading->rest, bytes, now);
-		reading->bytes += now;
-		bytes += now;
-		n -= now;
+			sha256_add(&reading->rest, bytes, step);
+		reading->bytes += step;
+		bytes += step;
+		n -= step;
 		if (reading->bytes == CONTENT_EDGE_BYTES)
 			sha256_hex(&reading->whole, reading->first);
 		compare_prefixes(reading);
@@ -132,23 +143,26 @@ static int consume_content(struct reading *reading, const unsigned char *bytes, 
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
+	const bool is_last = n == 0;
 	d->in = reading->in;
 	d->in_bytes = (unsigned)n;
 	int r;
 	do {
 		d->out = reading->out;
 		d->out_bytes = CHUNK_BYTES;
-		r = decompress(d, n == 0, ret_problem);
-		const struct content *content = reading->content;
+		r = decompress(d, is_last, ret_problem);
+		if (r < 0)
+			return r;
 		const int error =
-			r < 0 ? 0
-			      : consume_content(reading, reading->out, CHUNK_BYTES - d->out_bytes);
+			consume_content(reading, reading->out, CHUNK_BYTES - d->out_bytes);
 		if (error)
 			return error;
-		if (r > 0 && content->is_over && content->is_over(content->arg))
+		const bool has_more = r > 0;
+		/* A few bytes of input may become many of output. */
+		if (has_more && is_over(reading->content))
 			return -ECANCELED;
 	} while (r > 0);
-	return r;
+	return 0;
 }
 
 /* Skips to the beginning of the range, if that is still ahead. */

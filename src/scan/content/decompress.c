@@ -148,22 +148,27 @@ static bool begins_with(const unsigned char *first, size_t n, const char *magic,
 	return n >= bytes && memcmp(first, magic, bytes) == 0;
 }
 
+/* Behind "BZh" come the size of the blocks, and the magic number of a block or of the end. */
+static bool is_bzip2(const unsigned char *first, size_t n)
+{
+	if (n < 10 || !begins_with(first, n, "BZh", 3) || first[3] < '1' || first[3] > '9')
+		return false;
+	return memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
+	       memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0;
+}
+
 enum format format_of(const unsigned char *first, size_t n)
 {
 	if (begins_with(first, n, "\x1f\x8b\x08", 3))
 		return GZIP;
-	/* Behind "BZh" come the size of the blocks, and the magic number of a block or of the end.
-	 */
-	if (begins_with(first, n, "BZh", 3) && n >= 10 && first[3] >= '1' && first[3] <= '9' &&
-		(memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
-			memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0))
+	if (is_bzip2(first, n))
 		return BZIP2;
 	if (begins_with(first, n, "\xfd\x37\x7a\x58\x5a\0", 6))
 		return XZ;
-	/* A frame of zstd, or a skippable frame, which decompresses to nothing. zstd and lz4 share
-	 * the latter. */
-	if (begins_with(first, n, "\x28\xb5\x2f\xfd", 4) ||
-		(n >= 4 && first[0] >> 4 == 5 && memcmp(first + 1, "\x2a\x4d\x18", 3) == 0))
+	/* A skippable frame decompresses to nothing. zstd and lz4 share it. */
+	const bool is_skippable =
+		n >= 4 && first[0] >> 4 == 5 && memcmp(first + 1, "\x2a\x4d\x18", 3) == 0;
+	if (begins_with(first, n, "\x28\xb5\x2f\xfd", 4) || is_skippable)
 		return ZSTD;
 	if (begins_with(first, n, "\x04\x22\x4d\x18", 4))
 		return LZ4;
@@ -174,8 +179,11 @@ int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 {
 	/* By format. Each function uses input and writes output. It returns 1 if a member or frame
 	 * has ended, else 0, or -EBADMSG, -EFBIG or -ENOMEM. */
-	static int (*const runs[])(struct decompress *, bool) = {
-		NULL, gzip_run, bzip2_run, xz_run, zstd_run, lz4_run};
+	static int (*const runs[])(struct decompress *, bool) = {[GZIP] = gzip_run,
+		[BZIP2] = bzip2_run,
+		[XZ] = xz_run,
+		[ZSTD] = zstd_run,
+		[LZ4] = lz4_run};
 	for (;;) {
 		const unsigned in = d->in_bytes, out = d->out_bytes;
 		if (d->has_ended && !in) /* after an end, the library has no more output */
@@ -199,7 +207,8 @@ int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 		d->has_ended = r == 1;
 		if (!d->out_bytes)
 			return 1;
-		if (d->in_bytes == in && d->out_bytes == out && !d->has_ended)
+		const bool has_moved = d->in_bytes != in || d->out_bytes != out;
+		if (!has_moved && !d->has_ended)
 			return 0; /* the library waits for input */
 	}
 }

@@ -165,7 +165,8 @@ bool identity_file_earlier(const struct identity_file *file, uint64_t *ret_size,
 
 void identity_file_keep(const struct identity_file *file, const char *id)
 {
-	if (!file->cache || file->mtime_ns >= clock_wall_ns() - TOO_FRESH_NS)
+	const bool may_change_unseen = file->mtime_ns >= clock_wall_ns() - TOO_FRESH_NS;
+	if (!file->cache || may_change_unseen)
 		return;
 	sqlite3_stmt *s = bind_file(file, KEEP);
 	sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);

@@ -180,58 +180,86 @@ static int refuse_field(const char *name, struct problem *ret_problem)
 	return -EINVAL;
 }
 
+/* Returns the index of the field with this name, or FIELDS if there is none. */
+static size_t find_field(const char *name)
+{
+	size_t field = 1; /* 0 is LITERAL, which has no name */
+	while (field < FIELDS && strcmp(fields[field].name, name) != 0)
+		field++;
+	return field;
+}
+
+/* Whether the field may be written with this argument; NULL: without one. */
+static bool takes_argument(size_t field, const char *argument)
+{
+	if (!argument)
+		return fields[field].argument != NEEDS_ARGUMENT;
+	return *argument && fields[field].argument != NO_ARGUMENT;
+}
+
+/* Finds the text of a field that is the same for every file, such as the name of the host. For all
+ * other fields, *ret is the argument. `host` has room for a name. Returns 0, or -errno with a
+ * sentence. */
+static int find_constant(size_t field, const char *argument, char host[static HOST_NAME_BYTES],
+	const char **ret, struct problem *ret_problem)
+{
+	*ret = (field == HOST || field == FQDN) ? host : argument;
+	if (field == HOST)
+		return host_name_short(host, ret_problem);
+	if (field == FQDN)
+		return host_name_full(host, ret_problem);
+	if (field != ENV)
+		return 0;
+	/* A variable has to be set: if it were missing in one job and set in another, one file
+	 * would get two keys. */
+	*ret = getenv(argument);
+	if (*ret && **ret)
+		return 0;
+	return problem_error(ret_problem, -EINVAL,
+		"{env:%s} of --key: this variable is not set, or is empty", quote(argument).text);
+}
+
+/* Reads the number of hex digits of an id; NULL: all. Returns 0, or -EINVAL with a sentence. */
+static int read_id_chars(const char *argument, int *ret, struct problem *ret_problem)
+{
+	char *end = NULL;
+	const long chars = argument ? strtol(argument, &end, 10) : CONTENT_ID_CHARS;
+	if (argument && (*argument < '1' || *argument > '9' || *end || chars > CONTENT_ID_CHARS))
+		return problem_error(ret_problem, -EINVAL,
+			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
+			quote(argument).text, CONTENT_ID_CHARS);
+	*ret = (int)chars;
+	return 0;
+}
+
 /* Adds the field that the n bytes between braces name: "name" or "name:argument". Returns 0 or
  * -errno, with a sentence unless memory ran out. */
 static int add_field(
 	struct key_template *template, const char *s, size_t n, struct problem *ret_problem)
 {
-	char inside[TEMPLATE_BYTES_MAX], host[HOST_NAME_BYTES], *end;
+	char inside[TEMPLATE_BYTES_MAX], host[HOST_NAME_BYTES];
+	const char *text;
 	memcpy(inside, s, n);
 	inside[n] = '\0';
 	char *colon = strchr(inside, ':');
 	if (colon)
 		*colon = '\0';
-	const char *argument = colon ? colon + 1 : "";
-	size_t field = 1; /* 0 is LITERAL, which has no name */
-	while (field < FIELDS && strcmp(fields[field].name, inside) != 0)
-		field++;
+	const char *argument = colon ? colon + 1 : NULL;
+	const size_t field = find_field(inside);
 	if (field == FIELDS)
 		return refuse_field(inside, ret_problem);
-	/* Wrong: an argument for a field that takes none, an empty one, or a missing one that the
-	 * field needs. */
-	if (colon ? fields[field].argument == NO_ARGUMENT || !*argument
-		  : fields[field].argument == NEEDS_ARGUMENT)
+	if (!takes_argument(field, argument))
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",
 			quote_bytes(s, n).text, fields[field].example);
-	/* Fields that are the same for every file are filled in now. A variable has to be set: if
-	 * it were missing in one job and set in another, one file would get two keys. */
-	const char *text = (field == HOST || field == FQDN) ? host : argument;
-	int error = 0;
-	if (field == HOST)
-		error = host_name_short(host, ret_problem);
-	else if (field == FQDN)
-		error = host_name_full(host, ret_problem);
-	else if (field == ENV)
-		text = getenv(argument);
-	if (field == ENV && (!text || !*text))
-		return problem_error(ret_problem, -EINVAL,
-			"{env:%s} of --key: this variable is not set, or is empty",
-			quote(argument).text);
+	int error = find_constant(field, argument ? argument : "", host, &text, ret_problem);
 	if (!error)
 		error = add_part(template, (enum key_field)field, text, strlen(text));
 	if (error)
 		return error;
+	struct template_part *added = &template->parts[template->n - 1];
 	if (field == MTIME)
 		return check_format(argument, ret_problem);
-	if (field != ID)
-		return 0;
-	const long chars = colon ? strtol(argument, &end, 10) : CONTENT_ID_CHARS;
-	if (colon && (*argument < '1' || *argument > '9' || *end || chars > CONTENT_ID_CHARS))
-		return problem_error(ret_problem, -EINVAL,
-			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
-			quote(argument).text, CONTENT_ID_CHARS);
-	template->parts[template->n - 1].id_chars = (int)chars; /* that of the part just added */
-	return 0;
+	return field == ID ? read_id_chars(argument, &added->id_chars, ret_problem) : 0;
 }
 
 /* Cuts the template into literals and fields. "{{" and "}}" are braces in a literal. Returns as

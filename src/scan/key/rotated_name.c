@@ -146,8 +146,11 @@ static enum family_form find_usual(
 	if (ends_in(name, n, "old")) /* only finished logs have this ending, as with a counter */
 		return FAMILY_COUNTED;
 	const char first = name[ret->at + 1];
-	if (name[ret->at] != '.' || first < '0' || first > '9' || ret->bytes > 5)
-		return FAMILY_DATED; /* COUNTED is a dot and up to four digits */
+	const bool is_digit = first >= '0' && first <= '9';
+	/* COUNTED is a dot and up to four digits. */
+	const bool is_counter = name[ret->at] == '.' && is_digit && ret->bytes <= 5;
+	if (!is_counter)
+		return FAMILY_DATED;
 	/* A file may be named after the address of a host, whose last number is not a counter. */
 	return find_match(rules, ADDRESS, name, n, &address) ? FAMILY_PLAIN : FAMILY_COUNTED;
 }
@@ -222,9 +225,12 @@ static bool find_first_rotation(const struct family_rules *rules, const char *na
 	while (rotation->at + rotation->bytes == n) {
 		const size_t end = suffix_at(name, rotation->at);
 		const bool is_packed = end < rotation->at;
-		if (!find_usual(rules, name, end, &inner) ||
-			!(is_packed || (form == FAMILY_COUNTED && find_match(rules, ENDING, name,
-									  inner.at, &extension))))
+		if (!find_usual(rules, name, end, &inner))
+			break;
+		/* Without a suffix between them, a counter is the second rotation only if an
+		 * extension precedes the first ("app.log.1.1"). */
+		if (!is_packed && (form != FAMILY_COUNTED ||
+					  !find_match(rules, ENDING, name, inner.at, &extension)))
 			break;
 		*rotation = (struct span){inner.at, n - inner.at};
 		was_packed |= is_packed;
@@ -244,47 +250,48 @@ static const char *find_nameless(
 	return find_match(rules, NAMELESS, name, end, ret) ? nameless_family : NULL;
 }
 
-void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
+/* Takes a name apart whose first n bytes have this rotation, or none (FAMILY_PLAIN). */
+static struct family cut_name(
+	const char *base_name, size_t n, struct span rotation, enum family_form form)
 {
-	const size_t whole = strlen(base_name);
-	const size_t n = suffix_at(base_name, whole);
-	struct span rotation = {.at = n}; /* an absent rotation is empty, at the end of the name */
-	enum family_form form = FAMILY_PLAIN;
-	const char *head = find_nameless(rules, base_name, n, &rotation);
-	if (head) {
-		const size_t end = rotation.bytes;
-		*ret = (struct family){.head = head,
-			.head_bytes = strlen(head),
-			.rotation = base_name,
-			.rotation_bytes = end,
-			.tail = base_name + end,
-			.tail_bytes = n - end,
-			.form = FAMILY_DATED,
-			.suffix = base_name + n};
-		return;
-	}
-	rotation = (struct span){.at = n};
-	if (find_backup(rules, base_name, n, &rotation))
-		form = FAMILY_DATED;
-	const bool is_unfinished =
-		!form && (ends_in(base_name, n, ".backup") || ends_in(base_name, n, ".tmp"));
-	if (!form && !is_unfinished)
-		form = find_rotation(rules, base_name, n, &rotation);
-	const bool was_packed = (form == FAMILY_COUNTED || form == FAMILY_DATED) &&
-				find_first_rotation(rules, base_name, n, form, &rotation);
-	if (!form) /* a rejected match may have set it */
-		rotation = (struct span){.at = n};
 	const size_t tail_at = rotation.at + rotation.bytes;
-	*ret = (struct family){.head = base_name,
+	return (struct family){.head = base_name,
 		.head_bytes = rotation.at,
 		.rotation = base_name + rotation.at,
 		.rotation_bytes = rotation.bytes,
 		.tail = base_name + tail_at,
 		.tail_bytes = n - tail_at,
 		.form = form,
-		.is_unfinished = is_unfinished,
-		.was_packed = was_packed,
 		.suffix = base_name + n};
+}
+
+void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
+{
+	const size_t n = suffix_at(base_name, strlen(base_name));
+	const struct span none = {
+		.at = n}; /* an absent rotation is empty, at the end of the name */
+	struct span rotation = none;
+	const char *head = find_nameless(rules, base_name, n, &rotation);
+	if (head) {
+		rotation.at = 0;
+		*ret = cut_name(base_name, n, rotation, FAMILY_DATED);
+		ret->head = head;
+		ret->head_bytes = strlen(head);
+		return;
+	}
+	enum family_form form =
+		find_backup(rules, base_name, n, &rotation) ? FAMILY_DATED : FAMILY_PLAIN;
+	const bool is_unfinished =
+		!form && (ends_in(base_name, n, ".backup") || ends_in(base_name, n, ".tmp"));
+	if (!form && !is_unfinished)
+		form = find_rotation(rules, base_name, n, &rotation);
+	const bool may_be_repeated = form == FAMILY_COUNTED || form == FAMILY_DATED;
+	const bool was_packed =
+		may_be_repeated && find_first_rotation(rules, base_name, n, form, &rotation);
+	/* A rejected match may have set `rotation`. */
+	*ret = cut_name(base_name, n, form ? rotation : none, form);
+	ret->is_unfinished = is_unfinished;
+	ret->was_packed = was_packed;
 }
 
 int64_t family_moment(const struct family *family)
@@ -299,7 +306,8 @@ int64_t family_moment(const struct family *family)
 		}
 	if (n == strlen("YYYYMMDDhhmmss") || n == strlen("YYYYMMDDhhmmssmmm"))
 		return digits;
-	return n >= strlen("YYYYMM") || family->form == FAMILY_DATED ? -digits : 0;
+	const bool is_date = n >= strlen("YYYYMM") || family->form == FAMILY_DATED;
+	return is_date ? -digits : 0;
 }
 
 bool family_moment_is_unique(int64_t moment)
