@@ -272,6 +272,13 @@ static bool must_end(struct call_run *run)
 
 #define WIRE_BODY_BYTES (1U << 20) /* a larger body does not count for service_wire() */
 
+/* Counts a reply, and the time that it took, for service_wire(). */
+static void count_reply(struct service *service, const struct http_reply *reply)
+{
+	atomic_fetch_add_explicit(&service->replies, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&service->wire_ns, reply->wire_ns, memory_order_relaxed);
+}
+
 /* Sends the request once. Returns 0 if there is a reply, otherwise http_perform()'s -errno. */
 static int send_once(struct call_run *run, const struct call_request *built)
 {
@@ -303,11 +310,8 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	struct problem problem = {0};
 	int error = http_perform(run->conn->http, &request, run->reply, &problem);
-	if (!error && call->body.bytes <= WIRE_BODY_BYTES) {
-		atomic_fetch_add_explicit(&service->replies, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&service->wire_ns, run->reply->wire_ns, memory_order_relaxed);
-	}
+	if (!error && call->body.bytes <= WIRE_BODY_BYTES)
+		count_reply(service, run->reply);
 	/* If the call need not end, only the attempt's own deadline has passed, and the next
 	 * attempt may succeed. */
 	if (error == -ECANCELED && !must_end(run))
@@ -333,6 +337,23 @@ static void note_date(struct call_run *run, const struct call_request *sent)
 	run->date_s = date ? conn->date_s : -1;
 	if (run->date_s >= 0)
 		service_saw_date(conn->service, run->date_s, sent->signed_ns);
+}
+
+/* Sets the problem of the call to a sentence about a reply that is not OK. */
+static void explain_reply(struct call_run *run, enum outcome outcome, bool body_is_unreadable)
+{
+	const struct service *service = run->conn->service;
+	refusal_explain(&(const struct refusal){.outcome = outcome,
+				.is_s3 = service->options.is_s3,
+				.method = run->call->method,
+				.request = service->options.kinds[run->call->kind],
+				.url = text_string(&run->conn->signer.url),
+				.reply = run->reply,
+				.code = run->code,
+				.message = run->message,
+				.region = run->region,
+				.body_is_unreadable = body_is_unreadable},
+		&run->problem);
 }
 
 /* Returns the verdict on the attempt. Notes the server's time, and in `run` the error in the reply
@@ -368,17 +389,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	const bool may_be_cached = attempt.is_s3 && !attempt.is_write;
 	const char *cached_by = may_be_cached ? http_reply_cached_by(run->reply) : NULL;
 	if (verdict.outcome != OUTCOME_OK)
-		refusal_explain(&(const struct refusal){.outcome = verdict.outcome,
-					.is_s3 = attempt.is_s3,
-					.method = run->call->method,
-					.request = service->options.kinds[run->call->kind],
-					.url = text_string(&conn->signer.url),
-					.reply = run->reply,
-					.code = run->code,
-					.message = run->message,
-					.region = run->region,
-					.body_is_unreadable = attempt.body_is_unreadable},
-			&run->problem);
+		explain_reply(run, verdict.outcome, attempt.body_is_unreadable);
 	/* A cached reply, whatever it says, is out of date. */
 	if (cached_by) {
 		verdict = (struct verdict){RETRY_NONE, OUTCOME_SETUP};
@@ -388,8 +399,9 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 			"(NO_PROXY, --endpoint-url)",
 			cached_by, quote(http_reply_header(run->reply, cached_by)).text);
 	}
-	if (run->call->subject &&
-		(verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_DENIED))
+	const bool is_of_subject =
+		verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_DENIED;
+	if (run->call->subject && is_of_subject)
 		problem_prefix(&run->problem, "%s %s at %s", attempt.is_s3 ? "bucket" : "table",
 			quote(run->call->subject).text, quote(run->conn->signer.endpoint.url).text);
 	return verdict;
@@ -488,14 +500,25 @@ static void report_progress(const struct call_run *run, struct verdict verdict)
 		progress_made(limits->progress);
 }
 
+/* Notes that the service takes requests again, and gives back tokens of the quota. */
+static void note_success(const struct call_run *run)
+{
+	struct service *service = run->conn->service;
+	/* All threads pass here, and atomic_load() is cheaper than atomic_exchange(). */
+	if (atomic_load(&service->reported_down) && atomic_exchange(&service->reported_down, false))
+		log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
+	/* The tokens of the last retry, and 1 for the success. */
+	retry_quota_refill(&service->quota, run->cost + 1);
+	credentials_accepted(service->options.settings->credentials);
+}
+
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct call_run run = {
 		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
-	struct service *service = conn->service;
 	struct progress_clock *progress = call->limits.progress;
-	const char *kind = service->options.kinds[call->kind];
+	const char *kind = conn->service->options.kinds[call->kind];
 	enum outcome outcome; /* call_goes_on() sets it when it ends the call */
 	struct verdict verdict;
 	progress_wait(progress, kind);
@@ -506,13 +529,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	progress_end_wait(progress);
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
-		/* All threads pass here, and atomic_load() is cheaper than atomic_exchange(). */
-		if (atomic_load(&service->reported_down) &&
-			atomic_exchange(&service->reported_down, false))
-			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
-		/* Gives back the tokens of the last retry, and 1 for the success. */
-		retry_quota_refill(&service->quota, run.cost + 1);
-		credentials_accepted(service->options.settings->credentials);
+		note_success(&run);
 	} else if (run.attempts > 1) {
 		problem_prefix(&run.problem, "after %u attempts", run.attempts);
 	}

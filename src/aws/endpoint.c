@@ -338,11 +338,12 @@ static const char *other_url(
 {
 	const struct partition *partition = partition_of(question->region);
 	const struct endpoint_terms *terms = &question->terms;
+	/* AWS's tools treat DynamoDB local, the server for development, as a region. */
+	const bool is_local = strcmp(question->service, "dynamodb") == 0 &&
+			      strcmp(question->region, "local") == 0;
 	if (question->custom) {
 		text_add(url, question->custom);
-	} else if (strcmp(question->service, "dynamodb") == 0 &&
-		   strcmp(question->region, "local") == 0) {
-		/* AWS's tools treat DynamoDB local, the server for development, as a region. */
+	} else if (is_local) {
 		if (terms->fips || terms->dualstack)
 			return "DynamoDB in the region \"local\" has no FIPS and no dualstack "
 			       "endpoint";
@@ -363,6 +364,14 @@ static const char *other_url(
 	return NULL;
 }
 
+/* Whether s can be the name of a region. */
+static bool is_region(const char *s)
+{
+	const size_t n = strlen(s);
+	return n >= 1 && n <= REGION_MAX && !s[strspn(s, LOWER_ALNUM "-")] && s[0] != '-' &&
+	       s[n - 1] != '-';
+}
+
 int endpoint_resolve(
 	const struct endpoint_question *question, struct endpoint *ret, struct problem *ret_problem)
 {
@@ -371,9 +380,7 @@ int endpoint_resolve(
 	const bool is_arn = is_s3 && bucket && strncmp(bucket, "arn:", 4) == 0;
 	struct endpoint_arn arn; /* set if is_arn */
 	struct text url = TEXT(ENDPOINT_MAX);
-	const size_t n = strlen(region);
-	if (n < 1 || n > REGION_MAX || region[strspn(region, LOWER_ALNUM "-")] ||
-		region[0] == '-' || region[n - 1] == '-')
+	if (!is_region(region))
 		return problem_error(ret_problem, -EINVAL,
 			"%s is not a region: give one such as eu-west-1", quote(region).text);
 	if (is_arn && endpoint_arn_parse(bucket, &arn, ret_problem) < 0)

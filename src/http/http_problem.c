@@ -63,9 +63,10 @@ static int error_of(const struct failure *failure)
 	/* With one of these, the reply's headers are too long. For a line of 100 KB curl reports
 	 * that it is out of memory, or CURLE_TOO_LARGE from 8.6 on; for very many lines, that
 	 * receiving failed. */
-	if (failure->was_sent &&
-		(failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
-			strstr(failure->http->error_text, "Too large response headers")))
+	const bool may_be_too_long =
+		failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
+		strstr(failure->http->error_text, "Too large response headers");
+	if (failure->was_sent && may_be_too_long)
 		return -EMSGSIZE;
 	if (failure->code == CURLE_OUT_OF_MEMORY)
 		return -ENOMEM;
@@ -227,29 +228,45 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 			sentences[i].behind, last ? failure->words : "", last ? last : "");
 }
 
-int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem)
+/* Returns the host of a URL, with its port, but without user and password. */
+static struct quoted host_of(const char *url)
 {
-	const uint64_t end_ns = http->exchange.request->deadline_ns;
-	const char *url = http->exchange.request->url;
-	char words[sizeof(struct quoted) + 8] = "";
-	long request_bytes = 0, proxy_status = 0;
-	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
-	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
-	/* The host of the URL, without user and password. */
 	const char *scheme_end = strstr(url, "://"), *user_at = scheme_end ? scheme_end + 3 : url;
 	const size_t all_bytes = strcspn(user_at, "/?#");
 	const char *at = memrchr(user_at, '@', all_bytes), *host_at = at ? at + 1 : user_at;
-	const struct quoted host = quote_bytes(host_at, all_bytes - (size_t)(host_at - user_at));
-	/* curl's message. If it names a proxy with a password, it is cut before that address. */
-	const char *message = http->error_text, *url_in_message = strstr(message, "://");
+	return quote_bytes(host_at, all_bytes - (size_t)(host_at - user_at));
+}
+
+#define MESSAGE_MAX_BYTES 120
+#define WORDS_BYTES       (sizeof(struct quoted) + 8)
+
+/* Writes curl's message in brackets, or "" if there is none. If the message names a proxy with a
+ * password, it is cut before that address. */
+static void write_words(const char *message, char ret[static WORDS_BYTES])
+{
+	const char *url = strstr(message, "://");
 	size_t n = strlen(message);
-	if (url_in_message && strchr(url_in_message, '@'))
-		for (n = (size_t)(url_in_message - message); n && message[n - 1] != ' ';)
+	*ret = '\0';
+	if (!*message)
+		return;
+	if (url && strchr(url, '@'))
+		for (n = (size_t)(url - message); n && message[n - 1] != ' ';)
 			n--;
-	/* At most 120 bytes are shown. If the message was cut, message[n] is not its end. */
-	if (*message)
-		snprintf(words, sizeof words, " (%s%s",
-			quote_bytes(message, n < 120 ? n : 120).text, message[n] ? "***)" : ")");
+	const bool was_cut = message[n] != '\0';
+	snprintf(ret, WORDS_BYTES, " (%s%s",
+		quote_bytes(message, n < MESSAGE_MAX_BYTES ? n : MESSAGE_MAX_BYTES).text,
+		was_cut ? "***)" : ")");
+}
+
+int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem)
+{
+	const uint64_t end_ns = http->exchange.request->deadline_ns;
+	char words[WORDS_BYTES];
+	long request_bytes = 0, proxy_status = 0;
+	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
+	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+	const struct quoted host = host_of(http->exchange.request->url);
+	write_words(http->error_text, words);
 	const struct failure failure = {.http = http,
 		.code = code,
 		.proxy_status = proxy_status,

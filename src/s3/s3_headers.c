@@ -112,7 +112,7 @@ static int add_value(struct s3_headers *headers, const struct setting *setting, 
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem)
 {
-	if (!*value && strcmp(name, "header") == 0) {
+	if (!*value && strcmp(name, "header") == 0) { /* an empty value drops all headers */
 		for (size_t i = 0; i < S3_SETTINGS; i++)
 			if (s3_setting_is_header(&s3_settings[i]))
 				drop_values(headers, &s3_settings[i], NULL);
@@ -168,10 +168,11 @@ static const char *contradiction_of_headers(const struct s3_headers *headers)
 {
 	const struct value *sse = find_value(headers, "sse");
 	const bool is_kms = sse && strncmp(sse->value, "aws:kms", 7) == 0;
-	if (!is_kms && (find_value(headers, "sse-kms-key-id") ||
-			       find_value(headers, "header x-amz-server-side-encryption-context") ||
-			       find_value(headers,
-				       "header x-amz-server-side-encryption-bucket-key-enabled")))
+	const bool needs_kms =
+		find_value(headers, "sse-kms-key-id") ||
+		find_value(headers, "header x-amz-server-side-encryption-context") ||
+		find_value(headers, "header x-amz-server-side-encryption-bucket-key-enabled");
+	if (needs_kms && !is_kms)
 		return "sse-kms-key-id and the headers x-amz-server-side-encryption-context and "
 		       "-bucket-key-enabled go with sse aws:kms";
 	if (sse && find_value(headers, "sse-c-key-file"))
@@ -298,30 +299,34 @@ unsigned s3_headers_asked(const struct s3_headers *headers)
 	return asked;
 }
 
+/* Whether the reply to a HEAD shows that the object has this value. `n_tags` is the number of tags
+ * among the values up to this one, and `tags` the number of the object's. */
+static bool is_kept(
+	const struct value *value, const struct http_reply *reply, size_t n_tags, size_t tags)
+{
+	const struct setting *setting = value->setting;
+	/* HEAD shows only the number of tags, so this many of the wanted tags count as kept. */
+	if (setting->kind == SETTING_TAG)
+		return n_tags <= tags;
+	if (setting->kind == SETTING_OBJECT_LOCK) {
+		const char *mode = http_reply_header(reply, S3_LOCK "mode");
+		return mode && strcasecmp(mode, value->name) == 0 &&
+		       http_reply_header(reply, S3_LOCK "retain-until-date");
+	}
+	const char *told = http_reply_header(reply, value->name);
+	return told && (setting->shown != SHOWN_AS_SENT || strcasecmp(told, value->value) == 0);
+}
+
 unsigned s3_headers_lacks(
 	const struct s3_headers *headers, const struct http_reply *reply, size_t tags)
 {
 	unsigned lacks = 0;
-	size_t tags_asked = 0;
+	size_t n_tags = 0;
 	for (size_t i = 0; headers && i < headers->n; i++) {
 		const struct value *value = &headers->values[i];
-		const struct setting *setting = value->setting;
-		bool is_kept;
-		if (setting->kind == SETTING_TAG) {
-			/* HEAD shows only the number of tags, so this many of the wanted tags count
-			 * as kept. */
-			is_kept = ++tags_asked <= tags;
-		} else if (setting->kind == SETTING_OBJECT_LOCK) {
-			const char *mode = http_reply_header(reply, S3_LOCK "mode");
-			is_kept = mode && strcasecmp(mode, value->name) == 0 &&
-				  http_reply_header(reply, S3_LOCK "retain-until-date");
-		} else {
-			const char *told = http_reply_header(reply, value->name);
-			is_kept = told && (setting->shown != SHOWN_AS_SENT ||
-						  strcasecmp(told, value->value) == 0);
-		}
-		if (is_shown(value) && !is_kept)
-			lacks |= 1U << (setting - s3_settings);
+		n_tags += value->setting->kind == SETTING_TAG;
+		if (is_shown(value) && !is_kept(value, reply, n_tags, tags))
+			lacks |= 1U << (value->setting - s3_settings);
 	}
 	return lacks;
 }

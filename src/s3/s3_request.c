@@ -139,39 +139,51 @@ bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply
 	return s3_supports(s3, S3_ETAG_IS_MD5) == S3_NO || s3_reply_is_encrypted(reply);
 }
 
+/* Learns whether the server echoes checksums, since later requests then need no MD5. The reply to
+ * PutObject shows it. The reply to UploadPart counts only while nothing is known yet, for a run
+ * that has only large files. */
+static void learn_echo(struct s3 *s3, enum s3_kind kind, bool is_echoed)
+{
+	if (kind == S3_PUT_OBJECT || s3_supports(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+		s3_set_support(s3, S3_ECHOES_CHECKSUM, is_echoed ? S3_YES : S3_NO);
+}
+
+/* Learns whether etags are MD5s, from an etag that can show it. `sums` has the MD5 that was sent;
+ * `sum` is the checksum in the reply. */
+static void learn_etag_kind(
+	struct s3 *s3, const struct sums *sums, const char *etag, const struct s3_sum *sum)
+{
+	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
+	hex_encode(sums->md5, sizeof sums->md5, md5);
+	if (strcasecmp(etag, md5) == 0) {
+		s3_set_support(s3, S3_ETAG_IS_MD5, S3_YES);
+		return;
+	}
+	/* The etag differs. If the checksum shows that the content is the same, the etags of this
+	 * server are not MD5s. One such reply does not change a feature that is known already. */
+	const bool can_compare = sum->text[0] && (sums->kinds & DIGEST_OF(sum->kind));
+	if (!can_compare || s3_supports(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
+		return;
+	checksum_to_base64(sum->kind, sums_bytes(sums, sum->kind), base64);
+	if (strcmp(sum->text, base64) == 0)
+		s3_set_support(s3, S3_ETAG_IS_MD5, S3_NO);
+}
+
 void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum)
 {
 	struct s3 *s3 = request->conn->s3;
 	const struct sums *sums = put->sums;
-	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
 	s3_read_sum(reply, ret_etag, ret_sum);
-	/* Learns whether the server echoes checksums, since later requests then need no MD5. The
-	 * reply to PutObject shows it. The reply to UploadPart counts only while nothing is known
-	 * yet, for a run that has only large files. */
 	const bool has_sent = request->checksum[0] || put->trailing;
-	if (has_sent && (request->call.kind == S3_PUT_OBJECT ||
-				s3_supports(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
-		s3_set_support(s3, S3_ECHOES_CHECKSUM,
-			(ret_sum->text[0] && ret_sum->kind == put->checksum) ? S3_YES : S3_NO);
-	/* Learns whether etags are MD5s, from a reply that can show it: the etag has as many
-	 * characters as an MD5, and the object is not encrypted. */
-	if (!(sums->kinds & DIGEST_MD5) || s3_reply_is_encrypted(reply) || strlen(ret_etag) != 32)
-		return;
-	hex_encode(sums->md5, sizeof sums->md5, md5);
-	if (strcasecmp(ret_etag, md5) == 0) {
-		s3_set_support(s3, S3_ETAG_IS_MD5, S3_YES);
-		return;
-	}
-	/* The etag differs. If the checksum shows that the content is the same, the etags of this
-	 * server are not MD5s. One such reply does not change a feature that is known already. */
-	if (!ret_sum->text[0] || !(sums->kinds & DIGEST_OF(ret_sum->kind)) ||
-		s3_supports(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
-		return;
-	checksum_to_base64(ret_sum->kind, sums_bytes(sums, ret_sum->kind), base64);
-	if (strcmp(ret_sum->text, base64) == 0)
-		s3_set_support(s3, S3_ETAG_IS_MD5, S3_NO);
+	if (has_sent)
+		learn_echo(s3, (enum s3_kind)request->call.kind,
+			ret_sum->text[0] && ret_sum->kind == put->checksum);
+	/* Only an etag with as many characters as an MD5 can be one, and none of an encrypted
+	 * object is. */
+	if ((sums->kinds & DIGEST_MD5) && !s3_reply_is_encrypted(reply) && strlen(ret_etag) == 32)
+		learn_etag_kind(s3, sums, ret_etag, ret_sum);
 }
 
 /* Adds the headers of the object's settings: all of them to a request that stores it, to others
@@ -410,9 +422,10 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	size_t kept = 0; /* headers */
 	const bool may_be_cause = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
 				  outcome == OUTCOME_SETTING;
-	if (!may_be_cause || !s3->settings->checksum_is_automatic ||
-		!checksum_kinds[s3->settings->checksum].s3_name ||
-		s3_supports(s3, S3_ECHOES_CHECKSUM) == S3_YES)
+	const bool may_be_dropped = s3->settings->checksum_is_automatic &&
+				    checksum_kinds[s3->settings->checksum].s3_name &&
+				    s3_supports(s3, S3_ECHOES_CHECKSUM) != S3_YES;
+	if (!may_be_cause || !may_be_dropped)
 		return outcome;
 	/* x-amz-checksum-mode stays: it asks for the checksum of an object, and names none. */
 	for (size_t i = 0; i < request->call.n_headers; i++)
