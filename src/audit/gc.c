@@ -277,6 +277,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
 		o = session_is_over(options->session, conns->marks, mark->session, &is_over,
 			&unused_ns, ret_problem);
+	/* Whether the chore has to wait for the end of the session, or can be done now. */
 	const bool waits = o == OUTCOME_OK && !is_over, is_due = o == OUTCOME_OK && is_over;
 	if (ret_waits)
 		*ret_waits = waits;

@@ -133,6 +133,28 @@ static enum proof compare_with_recorded(
 	return is_same;
 }
 
+/* Makes the sentence about an object whose content, of which these are the checksums, is another
+ * one than was recorded. */
+static void explain_other_content(
+	struct inspection *look, const struct recorded *recorded, const struct sums *sums)
+{
+	const struct s3_sum recorded_sum = mark_sum_parse(recorded->sum);
+	struct s3_sum read_sum = {.kind = recorded_sum.kind};
+	char md5[33];
+	if (*recorded_sum.text)
+		checksum_to_base64(
+			recorded_sum.kind, sums_bytes(sums, recorded_sum.kind), read_sum.text);
+	if (strcmp(read_sum.text, recorded_sum.text) != 0) {
+		explain_other_sum(look, &read_sum, &recorded_sum);
+		return;
+	}
+	/* No recorded checksum differs, so the difference is in the etag, which is an MD5. */
+	hex_encode(sums->md5, sizeof sums->md5, md5);
+	problem_set(&look->problem,
+		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
+		recorded->etag);
+}
+
 /* Reads the object and compares its content. OK: the finding is SAME, DIFFERS or ERROR, and the
  * problem is the sentence of the finding. Any other outcome: the object could not be read. */
 static enum outcome compare_by_download(struct inspection *look, const struct recorded *recorded,
@@ -147,7 +169,6 @@ static enum outcome compare_by_download(struct inspection *look, const struct re
 		.digest = &digest,
 		.fd = -1};
 	struct sums sums;
-	char md5[33];
 	bool is_replaced = false;
 	const unsigned kinds = recorded_digests(recorded);
 	/* The next two errors are about this object alone. They are its finding, and the outcome is
@@ -171,21 +192,9 @@ static enum outcome compare_by_download(struct inspection *look, const struct re
 		return o;
 	const bool is_same = !is_replaced && recorded_matches_bytes(recorded, &sums) == PROOF_YES;
 	look->finding = is_same ? FINDING_SAME : FINDING_DIFFERS;
-	if (is_same || is_replaced) /* object_read() has set the sentence about the replacement */
-		return OUTCOME_OK;
-	const struct s3_sum recorded_sum = mark_sum_parse(recorded->sum);
-	struct s3_sum read_sum = {.kind = recorded_sum.kind};
-	if (*recorded_sum.text)
-		checksum_to_base64(
-			recorded_sum.kind, sums_bytes(&sums, recorded_sum.kind), read_sum.text);
-	if (strcmp(read_sum.text, recorded_sum.text) != 0) {
-		explain_other_sum(look, &read_sum, &recorded_sum);
-		return OUTCOME_OK;
-	}
-	/* No recorded checksum differs, so the difference is in the etag, which is an MD5. */
-	hex_encode(sums.md5, sizeof sums.md5, md5);
-	problem_set(problem, "its content differs: its MD5 is %s, and was %s when it was uploaded",
-		md5, recorded->etag);
+	/* object_read() has set the sentence about a replacement. */
+	if (!is_same && !is_replaced)
+		explain_other_content(look, recorded, &sums);
 	return OUTCOME_OK;
 }
 
@@ -239,8 +248,8 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 			o = compare_with_head(look, row, &mark.done);
 		/* Only a difference has to be confirmed, and only for marks: a manifest does not
 		 * change meanwhile. */
-		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
-			!look->conns->marks)
+		const bool is_difference = mark.state == MARK_DONE && look->finding != FINDING_SAME;
+		if (o != OUTCOME_OK || !is_difference || !look->conns->marks)
 			break;
 		/* If the mark cannot be read, look->problem has the reason. Otherwise it becomes
 		 * the sentence of the difference again. */

@@ -114,9 +114,12 @@ static bool take_sums(
 			return false;
 		/* Only the part before a "-" is base64: a checksum of parts ends in "-" and their
 		 * number. */
-		if ((*text && checksum_from_base64(kind, text, strcspn(text, "-"), bytes) < 0) ||
-			snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
-				(int)sizeof entry->sums[kind])
+		const bool is_base64 =
+			checksum_from_base64(kind, text, strcspn(text, "-"), bytes) == 0;
+		const int length =
+			snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text);
+		const bool fits = length < (int)sizeof entry->sums[kind];
+		if (*text && (!is_base64 || !fits))
 			return problem_error(
 				ret_problem, false, "its \"%s\" is not such a checksum", name);
 	}
@@ -148,8 +151,10 @@ static bool take_entry(
 		return problem_error(ret_problem, false, "its \"size\" is not a number of bytes");
 	if (!take_sums(object, ret, ret_problem))
 		return false;
-	if (!*ret->bucket || !*ret->key || strlen(ret->key) > KEY_BYTES_MAX + SUFFIX_MAX ||
-		strlen(ret->etag) > S3_ETAG_MAX)
+	const bool has_names = *ret->bucket && *ret->key;
+	const bool is_too_long =
+		strlen(ret->key) > KEY_BYTES_MAX + SUFFIX_MAX || strlen(ret->etag) > S3_ETAG_MAX;
+	if (!has_names || is_too_long)
 		return problem_error(ret_problem, false, "it names no object");
 	return true;
 }

@@ -105,14 +105,15 @@ void manifest_spool_free(struct manifest_spool *spool)
 static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
 	z_stream *z = &spool->locked.deflate;
-	int rc = Z_OK; /* result of zlib; Z_STREAM_END: with Z_FINISH, nothing is left */
+	bool has_ended = false; /* with Z_FINISH, nothing is left */
 	z->next_in = (const unsigned char *)bytes;
 	z->avail_in = (uInt)n;
-	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && rc != Z_STREAM_END))) {
-		rc = deflate(z, how); /* Z_BUF_ERROR is no failure: it cannot go on yet */
+	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && !has_ended))) {
+		const int rc = deflate(z, how); /* Z_BUF_ERROR is no failure: it cannot go on yet */
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
 			spool->locked.error = -EIO;
-		if (z->avail_out && rc != Z_STREAM_END)
+		has_ended = rc == Z_STREAM_END;
+		if (z->avail_out && !has_ended)
 			continue;
 		/* The buffer is full, or this is the end: its bytes go to the file. */
 		const size_t full = BUFFER_BYTES - z->avail_out;

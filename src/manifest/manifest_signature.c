@@ -14,13 +14,26 @@
 
 #define KEY_FILE_MAX_BYTES (64U << 10)
 
+/* Reads a key in PEM. Returns NULL if the text holds no key of this half. */
+static EVP_PKEY *read_pem(const struct text *text, enum key_half half)
+{
+	char passphrase[] = ""; /* set so that OpenSSL does not ask the terminal for one */
+	BIO *bio = BIO_new_mem_buf(text_string(text), (int)text->len);
+	EVP_PKEY *key = NULL;
+	if (bio && half == KEY_PRIVATE)
+		key = PEM_read_bio_PrivateKey(bio, NULL, NULL, passphrase);
+	else if (bio)
+		key = PEM_read_bio_PUBKEY(bio, NULL, NULL, passphrase);
+	BIO_free(bio);
+	return key;
+}
+
 int signing_key_read(
 	const char *path, enum key_half half, EVP_PKEY **ret, struct problem *ret_problem)
 {
 	const bool is_private = half == KEY_PRIVATE;
 	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
-	char passphrase[] = ""; /* set so that OpenSSL does not ask the terminal for one */
 	int error = named_file_read(path, &text, &st);
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
@@ -32,11 +45,7 @@ int signing_key_read(
 		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
 			quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
-	BIO *bio = error ? NULL : BIO_new_mem_buf(text_string(&text), (int)text.len);
-	EVP_PKEY *key = !bio         ? NULL
-			: is_private ? PEM_read_bio_PrivateKey(bio, NULL, NULL, passphrase)
-				     : PEM_read_bio_PUBKEY(bio, NULL, NULL, passphrase);
-	BIO_free(bio);
+	EVP_PKEY *key = error ? NULL : read_pem(&text, half);
 	text_wipe(&text);
 	if (error)
 		return error;
@@ -85,29 +94,38 @@ bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct
 	return !ret->error; /* false without a sentence: memory ran out */
 }
 
+/* Whether this is the signature of the statement by this key. */
+static bool is_signed_by(EVP_PKEY *key, const struct text *statement, const char *base64)
+{
+	unsigned char signature[SIGNATURE_BASE64 / 4 * 3];
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	const bool good =
+		context && base64_decode(base64, signature) == SIGNATURE_BYTES &&
+		EVP_DigestVerifyInit(context, NULL, NULL, NULL, key) == 1 &&
+		EVP_DigestVerify(context, signature, SIGNATURE_BYTES,
+			(const unsigned char *)text_string(statement), statement->len) == 1;
+	EVP_MD_CTX_free(context);
+	return good;
+}
+
 bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem)
 {
 	struct text statement = TEXT(MANIFEST_SIGNATURE_MAX);
-	unsigned char signature[SIGNATURE_BASE64 / 4 * 3];
 	char base64[SIGNATURE_BASE64 + 1];
 	bool good = false;
 	add_statement(&statement, manifest);
 	/* All of the object except the signature itself has to equal the text of
 	 * manifest_sign(). */
 	const size_t m = statement.len, last = strlen(LAST_LINE);
-	const bool is_about = !statement.error && n == m + last + SIGNATURE_BASE64 + 1 &&
+	const bool has_right_length = n == m + last + SIGNATURE_BASE64 + 1;
+	const bool is_about = !statement.error && has_right_length &&
 			      memcmp(bytes, text_string(&statement), m) == 0 &&
 			      memcmp(bytes + m, LAST_LINE, last) == 0 && bytes[n - 1] == '\n';
 	if (is_about) {
-		EVP_MD_CTX *context = EVP_MD_CTX_new();
 		memcpy(base64, bytes + m + last, SIGNATURE_BASE64);
 		base64[SIGNATURE_BASE64] = '\0';
-		good = context && base64_decode(base64, signature) == SIGNATURE_BYTES &&
-		       EVP_DigestVerifyInit(context, NULL, NULL, NULL, key) == 1 &&
-		       EVP_DigestVerify(context, signature, SIGNATURE_BYTES,
-			       (const unsigned char *)text_string(&statement), m) == 1;
-		EVP_MD_CTX_free(context);
+		good = is_signed_by(key, &statement, base64);
 	}
 	text_clear(&statement);
 	if (!is_about)
