@@ -13,8 +13,8 @@
 
 int named_file_kind(const struct stat *st)
 {
-	/* The character device 1, 3 is /dev/null. */
-	if (S_ISREG(st->st_mode) || (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3)))
+	const bool is_dev_null = S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+	if (S_ISREG(st->st_mode) || is_dev_null)
 		return 0;
 	return S_ISDIR(st->st_mode) ? -EISDIR : -ENOTSUP;
 }

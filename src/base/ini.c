@@ -135,17 +135,24 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 	return error;
 }
 
+/* Whether the entry has this key, which is "KEY.SUBKEY" for a sub-key. */
+static bool has_key(const struct ini_entry *entry, const char *key)
+{
+	if (!entry->key)
+		return false;
+	if (!entry->parent)
+		return strcasecmp(key, entry->key) == 0;
+	const size_t n = strlen(entry->parent);
+	return strncasecmp(key, entry->parent, n) == 0 && key[n] == '.' &&
+	       strcasecmp(key + n + 1, entry->key) == 0;
+}
+
 const char *ini_get(const struct ini *ini, const char *section, const char *key)
 {
+	/* Of several entries, the last one counts. */
 	for (size_t i = ini->n; i-- > 0;) {
 		const struct ini_entry *entry = &ini->entries[i];
-		/* The length of the key above a sub-key; 0 if the entry is no sub-key. */
-		const size_t n = entry->parent ? strlen(entry->parent) : 0;
-		if (!entry->key || strcmp(entry->section, section) != 0)
-			continue;
-		if (n ? strncasecmp(key, entry->parent, n) == 0 && key[n] == '.' &&
-					strcasecmp(key + n + 1, entry->key) == 0
-		      : strcasecmp(key, entry->key) == 0)
+		if (has_key(entry, key) && strcmp(entry->section, section) == 0)
 			return entry->value;
 	}
 	return NULL;

@@ -176,7 +176,8 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 			return 0;
 		code = code << 6 | (s[i] & 0x3F);
 	}
-	if (code < min[len] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+	const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
+	if (code < min[len] || code > 0x10FFFF || is_surrogate)
 		return 0;
 	*ret_code = code;
 	return len;

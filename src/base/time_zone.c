@@ -183,6 +183,22 @@ static size_t read_header(
 	return bytes <= n ? bytes : 0;
 }
 
+/* Whether the file has each kind that its times name, and each kind is possible. `c` has the
+ * numbers of the header. */
+static bool has_valid_kinds(const struct time_zone *zone, const uint64_t c[static COUNTS])
+{
+	for (size_t i = 0; i < c[TIMES]; i++)
+		if (zone->kinds_at[i] >= c[KINDS])
+			return false;
+	for (size_t i = 0; i < c[KINDS]; i++) {
+		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
+		const int32_t offset_s = (int32_t)big_endian(kind, 4);
+		if (kind[5] >= c[NAMES] || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
+			return false;
+	}
+	return true;
+}
+
 /* Sets the fields of the zone from its n bytes, which are followed by a NUL. Returns false if they
  * are not a valid file. */
 static bool read_file(struct time_zone *zone, size_t n)
@@ -199,17 +215,8 @@ static bool read_file(struct time_zone *zone, size_t n)
 	zone->kinds_at = zone->times + 8 * c[TIMES];
 	zone->kinds = zone->kinds_at + c[TIMES];
 	zone->names = (const char *)zone->kinds + KIND_BYTES * c[KINDS];
-	if (zone->names[c[NAMES] - 1] != '\0')
+	if (zone->names[c[NAMES] - 1] != '\0' || !has_valid_kinds(zone, c))
 		return false;
-	for (size_t i = 0; i < c[TIMES]; i++)
-		if (zone->kinds_at[i] >= c[KINDS])
-			return false;
-	for (size_t i = 0; i < c[KINDS]; i++) {
-		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
-		const int32_t offset_s = (int32_t)big_endian(kind, 4);
-		if (kind[5] >= c[NAMES] || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
-			return false;
-	}
 	/* The rule is between two newlines; it may be empty. */
 	char *rule = (char *)zone->bytes + old + block;
 	char *newline = *rule == '\n' ? strchr(rule + 1, '\n') : NULL;
@@ -247,17 +254,17 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 	const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
 	/* The name must not point outside of the folder: it does not begin with a slash, and has no
 	 * dots. */
-	if (*name && *name != '/' && !name[strspn(name, LETTERS DIGITS "+-_/")] && n >= 0 &&
-		(size_t)n < sizeof path)
+	const bool is_name = *name && *name != '/' && !name[strspn(name, LETTERS DIGITS "+-_/")];
+	if (is_name && n >= 0 && (size_t)n < sizeof path)
 		error = named_file_read(path, &text, NULL);
 	if (!error)
 		error = time_zone_parse((const unsigned char *)text_string(&text), text.len, ret);
 	text_clear(&text);
 	if (!error)
 		return 0;
-	/* These errors mean that the name is not the name of a time zone's file. */
-	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR ||
-		error == -EFBIG)
+	const bool is_no_zone = error == -EINVAL || error == -ENOENT || error == -EISDIR ||
+				error == -ENOTDIR || error == -EFBIG;
+	if (is_no_zone)
 		return problem_error(ret_problem, -EINVAL,
 			"there is no time zone \"%s\" in %s; zones have names such as "
 			"Europe/Berlin, and the package tzdata brings them",
