@@ -6,7 +6,7 @@ import shutil
 
 from tests.faults.checker import sqlite_marks
 from tests.faults.clients import descendants
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.stage import Stage
 
 
@@ -20,7 +20,7 @@ class PowerStage(Stage):
         super().__enter__()
         self.synced = self.folder / "synced"
         self.synced.touch()
-        self.library = build_preload(self.folder)
+        self.library = preload_library()
         return self
 
     def environment(self, **variables):

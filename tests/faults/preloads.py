@@ -1,21 +1,27 @@
 """Libraries loaded into the program that make its host misbehave: our own preload.c, and libfaketime."""
 
+import functools
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.system.harness import PROGRAM, REPOSITORY
+from tests.system.harness import BUILD, PROGRAM, REPOSITORY
 
 ASAN = "verify_asan_link_order=0"  # ours does not disturb it
 
 
-def build_preload(folder):
-    """Compiles preload.c: the path of the library."""
-    path = Path(folder) / "preload.so"
-    source = REPOSITORY / "tests" / "faults" / "preload.c"
-    argv = ["cc", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, source, "-ldl"]
-    subprocess.run(argv, check=True, timeout=60)
+@functools.cache
+def preload_library():
+    """The path of the library of preload.c, which each worker compiles once."""
+    path = BUILD / "preload.so"
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+        made = Path(folder) / path.name
+        source = REPOSITORY / "tests" / "faults" / "preload.c"
+        argv = ["cc", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", made, source, "-ldl"]
+        subprocess.run(argv, check=True, timeout=60)
+        made.replace(path)
     return path
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, faketime, preloaded
+from tests.faults.preloads import faketime, preload_library, preloaded
 from tests.faults.scenarios import LARGE
 from tests.faults.stage import LEASE, Stage
 from tests.system.harness import wait_until
@@ -99,7 +99,7 @@ def test_suspend_counts_toward_the_lease(stage, tmp_path, asleep, sent):
     ahead.write_bytes(struct.pack("q", 0))
     part = stage.s3.add(faults.hold_request, "UploadPart", nth=3)
     options = ["--request-timeout", "30s", "--lease", "20s"]
-    library = build_preload(tmp_path)
+    library = preload_library()
     push = ["push", *options, "--part-size", "5MiB", "--concurrency", "2"]
     target = f"s3://{stage.arena.bucket}/{stage.prefix}"
     env = preloaded(stage.program, library, S3ONCE_TEST_BOOTTIME=ahead)

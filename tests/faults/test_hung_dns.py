@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import make_tree, wait_until
 from tests.system.test_lock import start_holder
@@ -19,8 +19,8 @@ def hung(tmp_path):
 
 
 @pytest.fixture
-def environment(s3once, hung, tmp_path):
-    return preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_HUNG_DNS=hung)
+def environment(s3once, hung):
+    return preloaded(s3once, preload_library(), S3ONCE_TEST_HUNG_DNS=hung)
 
 
 @pytest.mark.parametrize("signals", [1, 2])

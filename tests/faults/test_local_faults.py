@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.scenarios import COMPRESS, LARGE
 from tests.faults.stage import Stage
 
@@ -92,20 +92,20 @@ def test_full_disk_under_the_state_directory(make_stage, small_disk):
     stage.finish()
 
 
-def push_with_bad_reads(stage, folder, how, nth, name, *options):
+def push_with_bad_reads(stage, how, nth, name, *options):
     """From the nth on, reads of this file fail in that way."""
     stage.write("sound", 1000, *options)
     how = {"S3ONCE_TEST_READ": how, "S3ONCE_TEST_READ_PATH": f"tree/{name}", "S3ONCE_TEST_READ_FROM": nth}
-    return stage.push(*options, env=preloaded(stage.program, build_preload(folder), **how))
+    return stage.push(*options, env=preloaded(stage.program, preload_library(), **how))
 
 
 @pytest.mark.parametrize("name, size", [("faulty", 1000), ("faulty", LARGE)], ids=["small", "large"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 @pytest.mark.parametrize("how", ["eio", "short", "zero"])
-def test_bad_reads(make_stage, tmp_path, how, nth, name, size):
+def test_bad_reads(make_stage, how, nth, name, size):
     stage = make_stage()
     stage.write(name, size)
-    result = push_with_bad_reads(stage, tmp_path, how, nth, name)
+    result = push_with_bad_reads(stage, how, nth, name)
     objects = stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
     assert stage.key("sound") in objects
     if how == "short" or result.code == 0:  # 0: all was read before it broke, which is checked
@@ -117,21 +117,21 @@ def test_bad_reads(make_stage, tmp_path, how, nth, name, size):
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-def test_a_file_that_is_replaced_on_nfs(make_stage, tmp_path, nth):
+def test_a_file_that_is_replaced_on_nfs(make_stage, nth):
     """The first read is the one that finds out whether the file is compressed already."""
     stage = make_stage()
     stage.write("faulty", 1000, *COMPRESS)
-    result = push_with_bad_reads(stage, tmp_path, "stale", nth, "faulty", *COMPRESS)
+    result = push_with_bad_reads(stage, "stale", nth, "faulty", *COMPRESS)
     assert result.code == 0, result
     stage.finish()
 
 
 @pytest.mark.parametrize("name, size", [("faulty", 1000), ("faulty", LARGE)], ids=["small", "large"])
-def test_no_memory_to_read_a_file(make_stage, tmp_path, name, size):
+def test_no_memory_to_read_a_file(make_stage, name, size):
     """The file fails and says so; the run goes on."""
     stage = make_stage()
     stage.write(name, size)
-    result = push_with_bad_reads(stage, tmp_path, "enomem", 1, name)
+    result = push_with_bad_reads(stage, "enomem", 1, name)
     assert result.code == 1 and f"{name}: out of memory" in result.err, result
     assert stage.key("sound") in stage.arena.s3.objects(stage.arena.bucket, stage.prefix)
     stage.finish()
@@ -185,7 +185,7 @@ def test_no_process_can_be_started(s3once, s3, bucket, tmp_path, who):
         "credential_process": ["push", tmp_path / "a", f"s3://{bucket}"],
     }
     code, words = NO_PROCESS[who]
-    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_NO_PROCESS=1)
+    env = preloaded(s3once, preload_library(), S3ONCE_TEST_NO_PROCESS=1)
     if who == "credential_process":
         env |= {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_CONFIG_FILE": str(tmp_path / "profile")}
     run = s3once(*commands[who], env=env)
@@ -193,9 +193,9 @@ def test_no_process_can_be_started(s3once, s3, bucket, tmp_path, who):
     assert not (tmp_path / "was-run").exists() and list(s3.objects(bucket)) == (["a"] if code == 0 else [])
 
 
-def test_libcurl_that_cannot_be_set_up(make_stage, tmp_path):
+def test_libcurl_that_cannot_be_set_up(make_stage):
     stage = make_stage(store="sqlite")
     stage.write("a", 100)
-    result = stage.push(env=preloaded(stage.program, build_preload(tmp_path), S3ONCE_TEST_NO_CURL=1))
+    result = stage.push(env=preloaded(stage.program, preload_library(), S3ONCE_TEST_NO_CURL=1))
     assert result.code == 3 and "libcurl cannot be set up" in result.err, result
     stage.finish()

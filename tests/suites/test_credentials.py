@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.faults.http1 import Headers, Request
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.sigv4 import AUTHORIZATION, signature
 from tests.suites.suite import Suite, read_table
 from tests.system.fakes_keys import Fake
@@ -141,7 +141,7 @@ def play(player, library, folder, row):
 
 @pytest.mark.parametrize("name", sorted({row["suite"] for row in ROWS}))
 def test_credentials(tmp_path, player, name):
-    suite, library = Suite(name, NOT_OURS[name]), build_preload(tmp_path)
+    suite, library = Suite(name, NOT_OURS[name]), preload_library()
     for number, row in enumerate(row for row in ROWS if row["suite"] == name):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -155,7 +155,7 @@ def test_programs_that_the_page_names(tmp_path, player):
     page = (REPOSITORY / "docs" / "permissions.md").read_text()
     profiles = re.findall(r"```ini\n(\[profile s3once\]\ncredential_process = (\S+) ([^\n]*)\n)```", page)
     assert [Path(program).name for _, program, _ in profiles] == ["aws", "aws_signing_helper"]
-    library = build_preload(tmp_path)
+    library = preload_library()
     for profile, program, words in profiles:
         folder, fake = tmp_path / Path(program).name, tmp_path / f"fake-{Path(program).name}"
         folder.mkdir()

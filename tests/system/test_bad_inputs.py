@@ -18,7 +18,7 @@ import pytest
 
 from tests import packed_items
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import RESOLVER_IS_LEFT, make_tree, wait_until
 from tests.system.pushing import counts, told
@@ -285,9 +285,9 @@ def test_home_where_nothing_can_be_made(s3once, tree, tmp_path, place):
 
 
 @pytest.mark.parametrize("name, kind", [("NFS", 0x6969), ("SMB", 0xFE534D42)])
-def test_marks_on_a_network_file_system(s3once, s3, bucket, tree, tmp_path, name, kind):
+def test_marks_on_a_network_file_system(s3once, s3, bucket, tree, name, kind):
     """A fake: none is to be had here."""
-    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_FSTATFS=kind)
+    env = preloaded(s3once, preload_library(), S3ONCE_TEST_FSTATFS=kind)
     run = s3once("push", tree, f"s3://{bucket}", env=env)
     assert_ends_once(run, r"marks.db: is on a network file system, .*: use a local folder, or a DynamoDB table \(--marks dynamodb:TABLE\)")
     assert not s3.objects(bucket)
@@ -302,7 +302,7 @@ def test_marks_that_stay_locked(s3once, s3, bucket, tree, tmp_path):
     ahead.write_bytes(struct.pack("q", 0))
     with sqlite3.connect(marks, isolation_level=None) as theirs:
         theirs.execute("BEGIN EXCLUSIVE")
-        running = s3once.start(*command, env=preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_BOOTTIME=ahead))
+        running = s3once.start(*command, env=preloaded(s3once, preload_library(), S3ONCE_TEST_BOOTTIME=ahead))
         later = itertools.count(0, 3)
 
         def ended():

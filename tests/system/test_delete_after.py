@@ -11,7 +11,7 @@ import pytest
 
 from tests import packed_items
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.system.harness import MIB, make_tree, wait_until
 from tests.system.pushing import counts, marks_of, summary, told
 
@@ -323,7 +323,7 @@ def test_dry_run_lists(s3once, target, marks, tmp_path):
 # The short run cuts a move at each of its calls as well, in tests/unit/scan/test_removal.c.
 @pytest.mark.parametrize("way", ["remove", pytest.param("move", marks=pytest.mark.full)])
 def test_killed_at_each_call_that_changes_the_folder(s3once, s3, bucket, target, marks, tmp_path, way):
-    library = build_preload(tmp_path)
+    library = preload_library()
     kept = make_tree(tmp_path / "kept", {"d/a": 100, "d/b": 200})
     tree, moved = tmp_path / "tree", tmp_path / "moved"
     moved.mkdir()

@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.system.harness import make_tree, wait_until
 from tests.system.pushing import counts, told
 from tests.system.test_rotated import COMPRESSION, CREATION, IN_LONG, NAMING, Night, hold_unread, plain, run_nights
@@ -188,7 +188,7 @@ def test_a_rotated_log_that_grows(s3once, s3, bucket, tmp_path, options, new):
 def test_a_wrong_clock_uploads_nothing_again(s3once, s3, bucket, tmp_path):
     """Two jobs share the marks. Both run twice while the clock is ahead by years, and then while it is behind."""
     ahead = tmp_path / "ahead"
-    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_REALTIME=ahead)
+    env = preloaded(s3once, preload_library(), S3ONCE_TEST_REALTIME=ahead)
     jobs = [(logs_of(tmp_path / job, app_log=b"one\ntwo\n"), f"s3://{bucket}/{job}") for job in ("a", "b")]
     for years, want in (0, "uploaded"), (3, "skipped"), (3, "skipped"), (-9, "skipped"), (0, "skipped"):
         ahead.write_bytes(struct.pack("q", years * 365 * 24 * 3600))
@@ -405,7 +405,7 @@ def test_two_runs_at_once(s3once, s3, bucket, tmp_path):
 def test_copies_have_times_of_whole_seconds(s3once, s3, bucket, tmp_path):
     logs = logs_of(tmp_path, app_log=b"one\n")
     os.utime(logs / "app.log", ns=(OLD * 10**9 + 5, OLD * 10**9 + 5))
-    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_COPIES="whole_seconds")
+    env = preloaded(s3once, preload_library(), S3ONCE_TEST_COPIES="whole_seconds")
     run = push(s3once, logs, bucket, LIVE, env=env)
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
     (key,) = s3.objects(bucket, "p/")
@@ -417,7 +417,7 @@ def test_no_copy_can_be_made(s3once, bucket, tmp_path):
     run = push(s3once, logs, bucket, LIVE, env={"TMPDIR": str(tmp_path / "nowhere")})
     text = told(run, "failed")[0]["text"]
     assert run.code == 1 and "nowhere (No such file or directory); name another folder in SQLITE_TMPDIR" in text, run
-    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_COPIES="emfile")
+    env = preloaded(s3once, preload_library(), S3ONCE_TEST_COPIES="emfile")
     run = push(s3once, logs, bucket, LIVE, env=env)
     assert run.code == 3 and "out of file descriptors" in told(run, "fatal")[0]["text"], run
 

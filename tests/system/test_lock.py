@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
 from tests.system.locking import Probe, assert_renewed_by_two_at_once, locks_in_s3
@@ -514,7 +514,7 @@ def test_a_suspended_holder_ends_its_command(s3once, local, tmp_path, taken):
     """CLOCK_BOOTTIME alone jumps, as after a suspend: the lease has run out, whether or not another has the lock by now."""
     clock = tmp_path / "clock"
     clock.write_bytes(struct.pack("q", 0))
-    environment = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_BOOTTIME=clock)
+    environment = preloaded(s3once, preload_library(), S3ONCE_TEST_BOOTTIME=clock)
     run = s3once.start("lock", "run", "--lease", "20s", "--json", "k", "--", "sleep", "60", env=environment)
     wait_until(lambda: "acquired" in run.output()[0], 60, "the lock")
     if taken:

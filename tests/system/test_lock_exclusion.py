@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import BUILD, FULL
 from tests.system.locking import Probe, Table, locks_in_s3
@@ -137,7 +137,7 @@ def spans(holders):
 def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, wire, tmp_path, record_property):
     chance = random.Random(6)
     # Between our reading of the clock and what others have kept lies a while.
-    environment = s3once.environment | preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_SLOW_OPEN="/locks/")
+    environment = s3once.environment | preloaded(s3once, preload_library(), S3ONCE_TEST_SLOW_OPEN="/locks/")
     holders = [Holder(environment, s3once, wire.times, tmp_path, seed) for seed in range(PROCESSES)]
     done = []
     try:

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import wait_until
 from tests.system.locking import Foreign, Probe, Table
@@ -181,7 +181,7 @@ def test_trap_4_a_step_of_the_wall_clock_decides_nothing(s3once, wire, locks, tm
         await x.proxy.pass_on(x)
 
     rule = add(wire, step, phase)
-    environment = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_REALTIME=clock)
+    environment = preloaded(s3once, preload_library(), S3ONCE_TEST_REALTIME=clock)
     found, looked = [], tmp_path / "looked"
 
     def look():

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults import faults
 from tests.faults.operations import LOOKS
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import FULL, MIB, expected_objects, make_tree, wait_until
 from tests.system.pushing import assert_done, counts, is_visible_write, key_of, marks_of, sessions_of, summary, told
@@ -254,7 +254,7 @@ def test_files_that_do_not_move_are_given_up(s3once, s3, bucket, marks, tmp_path
     hung = tmp_path / "hung"
     hung.touch()
     names = {"READ": "hang", "READ_PATH": "tree/file", "READ_HUNG": hung}
-    environment = preloaded(s3once, build_preload(tmp_path), **{f"S3ONCE_TEST_{name}": value for name, value in names.items()})
+    environment = preloaded(s3once, preload_library(), **{f"S3ONCE_TEST_{name}": value for name, value in names.items()})
     first = s3once.start(*command, "--give-up-after", "3s", env=environment)
     wait_until(lambda: '"event":"start"' in first.output()[0], 60, "its marks")
     wait_until(lambda: marks_of(marks).get("p/file", {}).get("state") == "claimed", 60, "its claim")

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.system.harness import MIB, REPOSITORY, make_tree
 from tests.system.pushing import counts, marks_of, told
 from tests.system.test_rotated import LOGROTATE, hold_unread, plain, push, stored
@@ -171,7 +171,7 @@ def test_dry_run_lists(s3once, bucket, marks, tmp_path):
 @pytest.mark.parametrize("way", ["remove", "move"])
 def test_killed_at_each_call_that_changes_the_folder(s3once, s3, bucket, marks, tmp_path, way):
     """As the test of this name in test_delete_after.py, with logs that are renamed and compressed in between."""
-    library = build_preload(tmp_path)
+    library = preload_library()
     tree, moved = tmp_path / "tree", tmp_path / "moved"
     moved.mkdir()
     options = ["--move-to", moved] if way == "move" else ["--delete-after"]

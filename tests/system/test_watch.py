@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.system.harness import make_tree, wait_until
 from tests.system.pushing import told
 from tests.system.watching import Watched
@@ -401,7 +401,7 @@ def test_the_server_is_gone_for_a_while(watched, s3, s3_wire, bucket):
 def test_a_scan_that_stands_still(watched, s3, bucket, tmp_path):
     """Nothing feeds the watchdog until the file system answers."""
     hung = tmp_path / "hung"
-    library = build_preload(tmp_path)
+    library = preload_library()
     watched.write("lease = 1s", "give-up-after = 0")
     watched.start(env={"WATCHDOG_USEC": "60000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
     hung.touch()

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.faults import faults
-from tests.faults.preloads import build_preload, preloaded
+from tests.faults.preloads import preload_library, preloaded
 from tests.servers.base import free_ports
 from tests.system.harness import REPOSITORY, make_tree, wait_until
 from tests.system.test_metrics import promtool
@@ -183,7 +183,7 @@ def test_it_is_ready_while_the_first_pass_goes_on(watched, s3_wire, port):
 def test_it_is_not_healthy_when_it_hangs(watched, port, tmp_path):
     """As the watchdog has it: while the file system does not answer, there is no sign of life."""
     hung = tmp_path / "hung"
-    library = build_preload(tmp_path)
+    library = preload_library()
     watched.write("lease = 1s", "give-up-after = 0", metrics_listen=port)
     watched.start(env={"WATCHDOG_USEC": "4000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
     hung.touch()
