@@ -135,6 +135,14 @@ def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults"), prog
     count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
 
 
+def collection():
+    """Leaves the compiled tests in BYTECODE. Otherwise each worker would compile all of them at the same time."""
+    log = LOGS / "collection.log"
+    log.unlink(missing_ok=True)
+    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "--collect-only", "-m", "", "tests"]
+    note("collection of the tests", run(argv, log) == 0)
+
+
 def static_build():
     """What it fetches and the libraries that it builds are kept for the next time."""
     log = LOGS / "build-static.log"
@@ -249,6 +257,7 @@ def system_tests():
     pytest("check", marker, where=("tests", *(f"--ignore={path}" for path in without)))
 
 
+COLLECTION = [("collection of the tests", True, collection)]  # while the first build runs
 FIRST = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined")),
     ("source: format", True, clang_format),
@@ -315,7 +324,10 @@ def do(steps, beside=False, jobs=JOBS, has_terminal=True):
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
+    collected = threading.Thread(target=lambda: do([] if SIM or SOAK else COLLECTION, has_terminal=False))
+    collected.start()
     do([("build: the simulation", True, lambda: build("sim-clang", "clang", "-Dbuildtype=debugoptimized", target="tests/sim/sim"))] if SIM else FIRST[:1] if SOAK else FIRST)
+    collected.join()
     if SIM:
         do([("simulation", True, lambda: simulation("sim-clang", 1_000_000 * int(time.strftime("%Y%m%d")), minutes=float(SIM)))])
     elif SOAK:
