@@ -139,6 +139,21 @@ static void add_attribute(json_t *attributes, const char *key, const char *value
 		attributes, json_pack("{s:s, s:{s:s}}", "key", key, "value", "stringValue", value));
 }
 
+/* Reads one label, key="value", and removes the escapes of add_label_value(). Returns what is
+ * behind it. */
+static const char *read_label(const char *at, struct text *key, struct text *value)
+{
+	const size_t n = strcspn(at, "=");
+	text_add_bytes(key, at, n);
+	for (at += n + strlen("=\""); *at && *at != '"'; at++) {
+		const bool is_escaped = *at == '\\' && at[1];
+		if (is_escaped)
+			at++; /* to the character behind the backslash */
+		text_add_char(value, (is_escaped && *at == 'n') ? '\n' : *at);
+	}
+	return at + 1; /* behind the '"' */
+}
+
 /* Makes a data point of OTLP of one line of samples, "name{key="value",key="value"} value". The
  * caller owns the reference. */
 static json_t *read_point(const char *line, const char *now_ns)
@@ -147,14 +162,9 @@ static json_t *read_point(const char *line, const char *now_ns)
 	const char *at = strchr(line, '{') + 1; /* metrics_add() has written a '{' and a '}' */
 	while (*at != '}') {
 		struct text key = TEXT(METRICS_BYTES_MAX), value = TEXT(METRICS_BYTES_MAX);
-		const size_t n = strcspn(at, "=");
-		text_add_bytes(&key, at, n);
-		for (at += n + strlen("=\""); *at && *at != '"'; at++) {
-			const bool is_escaped = *at == '\\' && at[1];
-			at += is_escaped;
-			text_add_char(&value, (is_escaped && *at == 'n') ? '\n' : *at);
-		}
-		at += at[1] == ',' ? 2 : 1; /* behind the '"', and a ',' if another label follows */
+		at = read_label(at, &key, &value);
+		if (*at == ',') /* another label follows */
+			at++;
 		/* A receiver that makes labels for Prometheus uses `job` for the service. So our
 		 * label `job` is sent as `exported_job`, as Prometheus itself renames it where it
 		 * has a `job` of its own. */
@@ -235,6 +245,21 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	}
 }
 
+/* Returns the time of the oldest file that is not in S3, in seconds since 1970; INT64_MAX: there is
+ * none. A run that did not see all files may not know of the oldest one, so the older of its time
+ * and that of the run before stays. */
+static int64_t find_oldest_unshipped(
+	const struct s3once_counts *c, bool is_partial, const char *labels, const char *earlier)
+{
+	const bool saw_all = c && c->scan_complete && !is_partial;
+	int64_t oldest = INT64_MAX, before = INT64_MAX;
+	if (c && c->oldest_unshipped_ns != INT64_MAX)
+		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
+	if (!saw_all)
+		find_time(earlier, oldest_unshipped.name, labels, &before);
+	return before < oldest ? before : oldest;
+}
+
 /* Adds all metrics of a run that has ended. is_partial: the run looked only at some folders.
  * `earlier` is the text that metrics_text() made of the metrics of the run before. */
 static void add_run(struct metrics *m, const struct s3once_push *push, bool is_partial,
@@ -242,22 +267,11 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 {
 	const struct s3once_counts *c = push ? s3once_push_counts(push) : NULL;
 	const int64_t now_s = clock_wall_s();
-	const bool saw_all = c && c->scan_complete && !is_partial;
-	/* `oldest` is the time of the oldest file that is not in S3, as this run found it. `before`
-	 * is the same as the run before wrote it. INT64_MAX: there is no such file. A run that did
-	 * not see all files may not know of the oldest one, so the older of both times stays. */
-	int64_t success = now_s, oldest = INT64_MAX, before = INT64_MAX;
+	const int64_t oldest = find_oldest_unshipped(c, is_partial, labels, earlier);
 	char build[128];
-	if (c && c->oldest_unshipped_ns != INT64_MAX)
-		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!saw_all && find_time(earlier, oldest_unshipped.name, labels, &before) &&
-		before < oldest)
-		oldest = before;
 	/* The time of this run if it succeeded, else of the last success that is known. If an
-	 * earlier run has uploaded what this one was to read, the success is that of the earlier
-	 * run. */
-	if (c && c->repeats_s)
-		success = c->repeats_s;
+	 * earlier run has uploaded the pipe that this one was to read, that run's time counts. */
+	int64_t success = (c && c->repeats_s) ? c->repeats_s : now_s;
 	if (exit_code == S3ONCE_EXIT_OK || find_time(earlier, last_success.name, labels, &success))
 		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
 	metrics_add(m, &last_run, labels, "", "%" PRId64, now_s);
@@ -302,7 +316,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const int lock = path ? lock_folder(path) : -1;
 	metrics_add_labels(&labels, options);
 	text_add_char(&earlier, '\n'); /* find_time() wants one before each line */
-	/* What cannot be read of an earlier file is not kept. */
+	/* If an earlier file cannot be read, its times are lost. */
 	if (path)
 		named_file_read(path, &earlier, NULL);
 	else if (metrics)
@@ -311,7 +325,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 		text_string(&earlier));
 	metrics_text(&made, &text);
 	int error = text.error;
-	if (path && !error) /* true: the file is durable */
+	if (path && !error)
 		error = replace_file(path, text.data, text.len, 0644, REPLACE_SYNCED);
 	if (lock >= 0)
 		close(lock);

@@ -105,9 +105,8 @@ static void send_message(const struct notifier *notifier, const char *url, const
 		if (tries && !ca_bundle) /* the same request again: the error may pass */
 			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);
-		/* The last condition: there is no time for one more try. */
-		if (!error || is_hurried(NULL) ||
-			clock_boot_ns() + SEND_AGAIN_MS * NS_PER_MS >= deadline_ns)
+		const bool has_time = clock_boot_ns() + SEND_AGAIN_MS * NS_PER_MS < deadline_ns;
+		if (!error || is_hurried(NULL) || !has_time)
 			break;
 	}
 	if (!error)
@@ -146,9 +145,10 @@ void notifier_begin(struct notifier *notifier)
 
 void notifier_event(struct notifier *notifier, const struct s3once_event *event)
 {
-	/* That another uploader holds a file is no failure, although people read it as an error. */
-	if (event->type >= EVENT_SHAPES || event->type == S3ONCE_EVENT_HELD ||
-		!(event_shapes[event->type].traits & IS_ERROR))
+	const bool is_error =
+		event->type < EVENT_SHAPES && (event_shapes[event->type].traits & IS_ERROR);
+	/* A file that another uploader holds is no failure, although it is shown as an error. */
+	if (!is_error || event->type == S3ONCE_EVENT_HELD)
 		return;
 	json_t *failure = json_of_event(notifier->options, event);
 	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
@@ -171,8 +171,8 @@ static int run_command(const char *command, char *const *variables, const char *
 	int *ret_status, const char **ret_why)
 {
 	static char shell[] = "/bin/sh", option[] = "-c";
-	/* The body is in a file without a name, so that nobody waits for a command that reads it
-	 * slowly. It is in memory, so these calls fail only for lack of memory. */
+	/* The body is in a file without a name, since a command that reads a pipe slowly would hold
+	 * us up. It is in memory, so these calls fail only for lack of memory. */
 	const int input = memfd_create("s3once", MFD_CLOEXEC);
 	const unsigned signals = signals_came();
 	sigset_t none;
@@ -193,14 +193,16 @@ static int run_command(const char *command, char *const *variables, const char *
 	/* After a signal, somebody waits for the end of this process. */
 	const uint64_t end_ns = clock_boot_ns() + (signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 	*ret_why = NULL;
-	while (!error && !*ret_why && waitpid(child, ret_status, WNOHANG) == 0) {
-		*ret_why = clock_boot_ns() >= end_ns   ? "it took too long"
-			   : signals_came() != signals ? "a signal came"
-						       : NULL;
-		if (*ret_why)
+	while (!error && waitpid(child, ret_status, WNOHANG) == 0) {
+		if (clock_boot_ns() >= end_ns)
+			*ret_why = "it took too long";
+		else if (signals_came() != signals)
+			*ret_why = "a signal came";
+		if (*ret_why) {
 			child_end(child);
-		else
-			poll(NULL, 0, COMMAND_TICK_MS);
+			break;
+		}
+		poll(NULL, 0, COMMAND_TICK_MS);
 	}
 	if (input >= 0)
 		close(input);
@@ -251,6 +253,29 @@ static char **make_variables(
 			*name = (char)toupper((unsigned char)*name);
 	}
 	return made;
+}
+
+/* Waits until the first ping was sent, and warns if it was not. */
+static void end_first_ping(struct notifier *notifier)
+{
+	if (!notifier->has_start)
+		return;
+	uv_thread_join(&notifier->start);
+	notifier->has_start = false;
+	warn(notifier, "--ping-url: nobody was told that the run began", &notifier->start_problem);
+}
+
+/* Sends the metrics to the URL of --metrics, and warns if that fails. */
+static void send_metrics(const struct notifier *notifier, const struct metrics *metrics)
+{
+	struct problem problem = {0};
+	char *request = metrics_otlp(metrics);
+	if (!request)
+		problem_set(&problem, "out of memory");
+	else
+		send_message(notifier, notifier->options->metrics_otlp, request, &problem);
+	warn(notifier, "--metrics: the metrics of the run are lost", &problem);
+	free(request);
 }
 
 /* Runs the command of --on-success or --on-failure, and warns if the command fails. */
@@ -312,28 +337,16 @@ void notifier_end(struct notifier *notifier, const struct s3once_push *push,
 			notifier->output, "warning: nobody is told of the run: out of memory");
 	/* The first ping arrives before the last one is sent. Without a body there is no last one,
 	 * and notifier_clear() waits for the thread. */
-	if (notifier->has_start && body) {
-		uv_thread_join(&notifier->start);
-		notifier->has_start = false;
-		warn(notifier, "--ping-url: nobody was told that the run began",
-			&notifier->start_problem);
-	}
+	if (body)
+		end_first_ping(notifier);
 	if (body && options->ping_url) {
 		struct problem problem = {0};
 		const char *ending = is_success ? "" : is_failure ? "/fail" : "/log";
 		send_ping(notifier, ending, body, &problem);
 		warn(notifier, "--ping-url: nobody was told how the run ended", &problem);
 	}
-	if (metrics && options->metrics_otlp) {
-		struct problem problem = {0};
-		char *request = metrics_otlp(metrics);
-		if (!request)
-			problem_set(&problem, "out of memory");
-		else
-			send_message(notifier, options->metrics_otlp, request, &problem);
-		warn(notifier, "--metrics: the metrics of the run are lost", &problem);
-		free(request);
-	}
+	if (metrics && options->metrics_otlp)
+		send_metrics(notifier, metrics);
 	if (body && command)
 		notify_by_command(notifier, option, command,
 			push ? s3once_push_counts(push) : &none, body, code);

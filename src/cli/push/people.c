@@ -121,19 +121,22 @@ static void print_file_event(struct people *people, const struct s3once_event *e
 	const struct push_options *options = people->options;
 	const struct event_shape *shape = &event_shapes[event->type];
 	struct text t = TEXT(LINE_BYTES_MAX);
+	/* A file that another uploader holds is not an error while the run waits for it. */
+	const bool is_waited_for =
+		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
+	const bool is_wanted = shape->words && options->verbose >= shape->verbosity &&
+			       !options->json && !options->quiet;
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
-	if (event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run) {
-		/* A file that another uploader holds is not an error while the run waits for it.
-		 * The first such file is printed, and with -v every one. */
+	if (is_waited_for) {
+		/* The first such file is printed, and with -v every one. */
 		add_file(&t, people, event);
 		if (!options->quiet && (options->verbose || !people->has_said_waiting))
 			output_message(people->output, "waiting: %s", text_string(&t));
 		people->has_said_waiting = true;
 	} else if (shape->traits & IS_ERROR) {
 		print_error(people, event);
-	} else if (shape->words && options->verbose >= shape->verbosity && !options->json &&
-		   !options->quiet) {
+	} else if (is_wanted) {
 		text_addf(&t, "%s ", shape->words);
 		add_file(&t, people, event);
 		output_result(people->output, text_string(&t));
@@ -237,7 +240,8 @@ static void add_result(
 		text_add(t, "; the run ended before all files were listed");
 }
 
-/* Adds what the run has sent, and of how many files something else became. */
+/* Adds the bytes that the run has sent, and the counters that are not 0. A dry run has sent none.
+ */
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
 	const bool is_dry = people->options->run.dry_run;
@@ -280,38 +284,47 @@ static void add_waiting(struct text *t, const struct s3once_waiting *waiting, ui
 
 enum wait_length { WAITS_LONG, WAITS_SHORTLY };
 
-/* Prints a line for each reason for which files wait so long. Where some wait for long, that is a
- * warning, which is printed even with --quiet; but none is about files that wait by --min-age, as
- * was asked for. Of the passes of a service only those over all files print anything, and only
+/* Prints a line about the files that wait for one reason, the oldest for age_s. Files that wait for
+ * long cause a warning, which is printed even with --quiet. The passes of a service print only
  * warnings, each once. */
+static void print_wait(struct people *people, const struct s3once_waiting *w, const char *advice,
+	uint64_t age_s, enum wait_length length)
+{
+	const struct push_options *options = people->options;
+	const bool is_long = length == WAITS_LONG;
+	const bool is_service = people->printed_warnings != NULL;
+	struct text t = TEXT(LINE_BYTES_MAX);
+	/* This text decides whether a warning is new. It lacks the age, which differs each time. */
+	text_addf(&t, "%s %s", w->text, w->path);
+	const bool is_new =
+		!is_service || (is_long && note_if_new(people->printed_warnings, text_string(&t)));
+	text_reset(&t);
+	add_waiting(&t, w, age_s);
+	if (is_long && is_new) {
+		people->has_warned = true;
+		output_message(people->output, "warning: %s%s%s", text_string(&t),
+			*advice ? "; " : "", advice);
+	} else if (is_new && !options->quiet && !options->json) {
+		output_result(people->output, text_string(&t));
+	}
+	text_clear(&t);
+}
+
+/* Prints a line for each reason for which files wait so long. Files that are younger than
+ * --min-age, for which they wait as was asked for, never count as waiting for long. A pass over
+ * some folders prints nothing. */
 static void print_waiting(
 	struct people *people, const struct s3once_push *push, enum wait_length length)
 {
-	const bool is_long = length == WAITS_LONG;
-	const struct push_options *options = people->options;
-	const bool is_service = people->printed_warnings != NULL;
-	for (int why = 0; why < S3ONCE_WAITS && !options->run.folders; why++) {
+	if (people->options->run.folders)
+		return;
+	for (int why = 0; why < S3ONCE_WAITS; why++) {
 		const struct s3once_waiting *w = s3once_push_waiting(push, (enum s3once_wait)why);
 		const int64_t age_ns = clock_wall_ns() - (w->oldest_ns > 0 ? w->oldest_ns : 0);
 		const uint64_t age_s = age_ns > 0 ? (uint64_t)age_ns / NS_PER_S : 0;
-		const char *advice = wait_advice((enum s3once_wait)why);
-		const bool waits_long = age_s > S3ONCE_WAITS_LONG_S && why != S3ONCE_WAIT_YOUNG;
-		if (!w->files || waits_long != is_long)
-			continue;
-		struct text t = TEXT(LINE_BYTES_MAX);
-		text_addf(&t, "%s %s", w->text, w->path);
-		const bool is_new = !is_service || (is_long && note_if_new(people->printed_warnings,
-								       text_string(&t)));
-		text_reset(&t);
-		add_waiting(&t, w, age_s);
-		if (is_long && is_new) {
-			people->has_warned = true;
-			output_message(people->output, "warning: %s%s%s", text_string(&t),
-				*advice ? "; " : "", advice);
-		} else if (is_new && !options->quiet && !options->json) {
-			output_result(people->output, text_string(&t));
-		}
-		text_clear(&t);
+		const bool is_long = age_s > S3ONCE_WAITS_LONG_S && why != S3ONCE_WAIT_YOUNG;
+		if (w->files && is_long == (length == WAITS_LONG))
+			print_wait(people, w, wait_advice((enum s3once_wait)why), age_s, length);
 	}
 }
 
@@ -336,6 +349,20 @@ static void print_early_end(struct people *people, const struct s3once_push *pus
 	text_clear(&t);
 }
 
+/* Prints, for each kind of error, how many were not printed. */
+static void print_more_alike(const struct people *people)
+{
+	for (size_t i = 0; i < people->errors.n; i++) {
+		const struct alike_kind *kind = &people->errors.kinds[i];
+		if (kind->count <= ALIKE_PRINTED)
+			continue;
+		const uint64_t n = kind->count - ALIKE_PRINTED;
+		output_message(people->output,
+			"error: %s more %s the same error: %s (-v names each)", human_count(n).text,
+			n == 1 ? "file has" : "files have", kind->sentence ? kind->sentence : "");
+	}
+}
+
 void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
 {
 	const struct s3once_counts *c = s3once_push_counts(push);
@@ -349,20 +376,13 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	 * people->printed_warnings. */
 	const bool is_idle = people->printed_warnings && is_success && !c->uploaded &&
 			     !c->adopted && !c->refreshed && !c->removed && !c->moved;
-	for (size_t i = 0; i < people->errors.n && !people->options->verbose; i++) {
-		const struct alike_kind *kind = &people->errors.kinds[i];
-		const uint64_t n = kind->count > ALIKE_PRINTED ? kind->count - ALIKE_PRINTED : 0;
-		if (n)
-			output_message(people->output,
-				"error: %s more %s the same error: %s (-v names each)",
-				human_count(n).text, n == 1 ? "file has" : "files have",
-				kind->sentence ? kind->sentence : "");
-	}
+	if (!people->options->verbose) /* with -v, each error was printed */
+		print_more_alike(people);
 	print_waiting(people, push, WAITS_LONG);
 	/* With --quiet there is a summary only if something is wrong, and in one line: cron mails
 	 * whatever is printed. */
-	if (people->options->json || never_began || is_idle ||
-		(people->options->quiet && is_success && !people->has_warned))
+	const bool is_quiet_success = people->options->quiet && is_success && !people->has_warned;
+	if (people->options->json || never_began || is_idle || is_quiet_success)
 		return;
 	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
 	add_result(&result, people, c, exit_code);

@@ -19,30 +19,34 @@
 #define LOOK_MS    20  /* between two checks whether the command has ended */
 #define PIPE_BYTES (1 << 20)
 
+/* Starts the command, whose output input->fd becomes. Returns 0 or -errno. */
+static int start_command(struct pipe_input *input)
+{
+	int ends[2]; /* the first one is read here, and the second one is the command's output */
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	const struct child_options options = {.command = input->command,
+		.mask = &input->mask,
+		.fds = {{ends[1], STDOUT_FILENO}},
+		.n_fds = 1,
+		.has_session = true};
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches, where it is allowed */
+	const int error = child_start(&options, &input->process);
+	close(ends[1]);
+	if (error)
+		close(ends[0]);
+	else
+		input->fd = ends[0];
+	return error;
+}
+
 /* Makes input->fd standard input, or the output of the command, which is started now. Returns 0, or
  * -errno with a sentence. */
 static int begin(struct pipe_input *input, char *ret_text, size_t size)
 {
-	int ends[2];
 	input->has_begun = true;
 	input->fd = input->command ? -1 : STDIN_FILENO;
-	if (!input->command)
-		return 0;
-	int error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
-	if (!error) { /* ends[0] is read here, and ends[1] is the output of the command */
-		const struct child_options options = {.command = input->command,
-			.mask = &input->mask,
-			.fds = {{ends[1], STDOUT_FILENO}},
-			.n_fds = 1,
-			.has_session = true};
-		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches, where it is allowed */
-		error = child_start(&options, &input->process);
-		close(ends[1]);
-		if (error)
-			close(ends[0]);
-		else
-			input->fd = ends[0];
-	}
+	const int error = input->command ? start_command(input) : 0;
 	if (error)
 		snprintf(ret_text, size, "no process can be started for it: %s", strerror(-error));
 	return error;

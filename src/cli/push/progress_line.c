@@ -7,7 +7,7 @@
 
 void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 {
-	/* What the library counts as found and settled, and the line does not count as files. */
+	/* The library counts links and special files as found and settled; the line does not. */
 	const uint64_t no_files = counts->links + counts->special;
 	p->files = s3once_counts_settled(counts) - no_files;
 	p->found = counts->found - no_files;
@@ -45,10 +45,10 @@ static void join_figures(char figures[static FIGURES][CHARS], struct text *ret_l
 	}
 }
 
-void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
-	struct text *ret_line)
+/* Makes the figures. Those that are not to be shown stay empty. */
+static void make_figures(const struct progress *p, const struct s3once_counts *counts,
+	char figures[static FIGURES][CHARS])
 {
-	char figures[FIGURES][CHARS] = {""}; /* those that are not to be shown stay empty */
 	const double percent = progress_percent(p, counts), left = counts->seconds_left;
 	snprintf(figures[FILES], CHARS, "%s of %s%s %s", human_count(p->files).text,
 		human_count(p->found).text, counts->scan_complete ? "" : "+",
@@ -76,6 +76,13 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 	}
 	if (counts->failed)
 		snprintf(figures[FAILED], CHARS, "%s failed", human_count(counts->failed).text);
+}
+
+void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
+	struct text *ret_line)
+{
+	char figures[FIGURES][CHARS] = {""};
+	make_figures(p, counts, figures);
 	join_figures(figures, ret_line);
 	for (size_t i = 0; ret_line->len > columns && i < sizeof dispensable / sizeof *dispensable;
 		i++) {

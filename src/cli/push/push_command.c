@@ -42,6 +42,22 @@ struct push_view {
 	struct metrics metrics; /* of a run that is no pass, for notifier.h */
 };
 
+/* Prints the progress as an event, about once a second. */
+static void print_progress_as_json(struct push_view *view, const struct s3once_event *event)
+{
+	const struct s3once_counts *counts = event->counts;
+	if (counts->seconds - view->json_progress_s < JSON_INTERVAL_S)
+		return;
+	view->json_progress_s = counts->seconds;
+	const double percent = progress_percent(&view->progress, counts);
+	const double left = counts->seconds_left;
+	json_print(&view->output,
+		json_set(json_of_event(view->people.options, event),
+			NODE("percent", percent < 0 ? json_null() : json_real(percent)),
+			NUMBER("bytes_per_second", counts->bytes_per_second),
+			NODE("seconds_left", left < 0 ? json_null() : json_real(left))));
+}
+
 /* Shows how far the run is: on the terminal, to systemd and as JSON. If the pass is to give way,
  * the run is asked to end, as by a signal. */
 static void show_progress(struct push_view *view, const struct s3once_event *event)
@@ -66,16 +82,14 @@ static void show_progress(struct push_view *view, const struct s3once_event *eve
 		progress_line(&view->progress, counts, STATUS_COLUMNS, &view->line);
 		service_notify_progress(&view->service, counts, text_string(&view->line));
 	}
-	if (view->progress_is_json && counts->seconds - view->json_progress_s >= JSON_INTERVAL_S) {
-		const double percent = progress_percent(&view->progress, counts);
-		const double left = counts->seconds_left;
-		view->json_progress_s = counts->seconds;
-		json_print(&view->output,
-			json_set(json_of_event(view->people.options, event),
-				NODE("percent", percent < 0 ? json_null() : json_real(percent)),
-				NUMBER("bytes_per_second", counts->bytes_per_second),
-				NODE("seconds_left", left < 0 ? json_null() : json_real(left))));
-	}
+	if (view->progress_is_json)
+		print_progress_as_json(view, event);
+}
+
+/* Whether the event is about a file that is left out. */
+static bool is_of_left_out(const struct s3once_event *event)
+{
+	return event->type < EVENT_SHAPES && (event_shapes[event->type].traits & IS_LEFT_OUT);
 }
 
 static void on_event(void *arg, const struct s3once_event *event)
@@ -86,22 +100,32 @@ static void on_event(void *arg, const struct s3once_event *event)
 		view->pass->waits(view->pass->arg, event->path);
 	/* For a pass of s3once watch, push_run() asks for the events of all files that are left
 	 * out, since the pass needs WAITING. They are printed only with -v. */
-	if (view->pass && event->type < EVENT_SHAPES &&
-		(event_shapes[event->type].traits & IS_LEFT_OUT) && !options->verbose)
+	if (view->pass && is_of_left_out(event) && !options->verbose)
 		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
 		show_progress(view, event);
 		return;
 	}
-	/* The run waits for the uploader that holds this file. */
-	view->progress.waits |=
+	const bool waits_for_uploader =
 		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
+	if (waits_for_uploader)
+		view->progress.waits = true;
 	people_event(&view->people, event);
 	if (view->notifies)
 		notifier_event(&view->notifier, event);
 	/* push_run() prints the summary itself, with the exit code of the command. */
 	if (options->json && event->type != S3ONCE_EVENT_SUMMARY)
 		json_print(&view->output, json_of_event(options, event));
+}
+
+/* Whether the options ask for notifications of this run. */
+static bool wants_notification(const struct push_options *options)
+{
+	const bool has_receiver = options->ping_url || options->on_success || options->on_failure ||
+				  options->metrics_otlp;
+	/* A pass of s3once watch over some folders alone is not reported. */
+	const bool is_over_all_files = !options->run.folders;
+	return has_receiver && is_over_all_files && !options->run.dry_run;
 }
 
 static void view_init(
@@ -112,11 +136,7 @@ static void view_init(
 		.draws = terminal_can_draw(STDERR_FILENO) && !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
-		/* Of the passes of s3once watch, only those over all files are told: their
-		 * run.folders is NULL. */
-		.notifies = (options->ping_url || options->on_success || options->on_failure ||
-				    options->metrics_otlp) &&
-			    !options->run.dry_run && !options->run.folders,
+		.notifies = wants_notification(options),
 		.notifier = {.options = options, .output = &view->output},
 		.people = {.output = &view->output,
 			.options = options,
@@ -223,11 +243,53 @@ static int run_to_end(
 	return signal ? S3ONCE_EXIT_STOPPED + signal : S3ONCE_EXIT_LIMIT;
 }
 
+/* Notifies others of the end of the run, with the exit code that it returns: that of a loss if
+ * output was lost so far. */
+static int notify_of_end(struct push_view *view, const struct s3once_push *push,
+	const struct metrics *metrics, int code)
+{
+	if (output_has_failed(&view->output)) {
+		code = code_of_loss(code);
+		notify_of_error(view,
+			"standard output or the file of --log-file cannot be written: standard "
+			"error has the reason");
+	}
+	notifier_end(&view->notifier, push, metrics, code);
+	return code;
+}
+
+/* Makes the run, and runs it to its end. Returns the exit code, which code_of_loss() may still
+ * change. If the run could not be made, *ret stays as it is, and the error was printed. */
+static int make_and_run(
+	struct push_view *view, struct push_options *options, struct s3once_push **ret)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	const bool looks_often = view->draws || view->pass;
+	const bool looks_once_a_second = view->progress_is_json || view->service.socket;
+	options->run.job = options->job;
+	options->run.callback = on_event;
+	options->run.callback_arg = view;
+	options->run.progress_interval_ms = looks_often           ? LOOK_INTERVAL_MS
+					    : looks_once_a_second ? JSON_INTERVAL_MS
+								  : 0;
+	const int r = s3once_push_new(&options->run, ret, sentence, sizeof sentence);
+	if (r == -EINVAL) {
+		output_message(&view->output, "error: %s: %s", options->job ? options->job : "push",
+			sentence);
+		notify_of_error(view, sentence);
+		return S3ONCE_EXIT_USAGE;
+	}
+	if (r < 0) {
+		output_message(&view->output, "error: out of memory");
+		return S3ONCE_EXIT_SETUP;
+	}
+	return run_to_end(view, options, *ret);
+}
+
 int push_run(struct push_options *options, struct push_pass *pass)
 {
 	struct push_view view;
-	struct s3once_push *push = NULL;
-	char sentence[PROBLEM_SENTENCE_MAX];
+	struct s3once_push *push = NULL; /* stays NULL if the run never began: it has no counts */
 	if (pass) {
 		pass->ret_counts = (struct s3once_counts){0};
 		pass->ret_gave_way = false;
@@ -238,26 +300,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	struct metrics *metrics = pass                    ? &pass->metrics
 				  : options->metrics_otlp ? &view.metrics
 							  : NULL;
-	const bool looks_once_a_second = view.progress_is_json || view.service.socket;
-	options->run.job = options->job;
-	options->run.callback = on_event;
-	options->run.callback_arg = &view;
-	options->run.progress_interval_ms = (view.draws || pass)  ? LOOK_INTERVAL_MS
-					    : looks_once_a_second ? JSON_INTERVAL_MS
-								  : 0;
-	int code = S3ONCE_EXIT_USAGE;
-	const int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
-	/* After an error `push` stays NULL: the run never began, and there are no counts. */
-	if (r == -EINVAL) {
-		output_message(&view.output, "error: %s: %s", options->job ? options->job : "push",
-			sentence);
-		notify_of_error(&view, sentence);
-	} else if (r < 0) {
-		output_message(&view.output, "error: out of memory");
-		code = S3ONCE_EXIT_SETUP;
-	} else {
-		code = run_to_end(&view, options, push);
-	}
+	int code = make_and_run(&view, options, &push);
 	if (!view.gave_way)
 		code = write_metrics(&view, options, metrics, push, code);
 	if (push && pass) {
@@ -269,16 +312,8 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	people_clear(&view.people);
 	if (push && options->json)
 		json_print(&view.output, json_summary(options, push, code));
-	if (view.notifies && !view.gave_way) {
-		/* The exit code that is told has to know of output that was lost so far. */
-		if (output_has_failed(&view.output)) {
-			code = code_of_loss(code);
-			notify_of_error(&view,
-				"standard output or the file of --log-file cannot be "
-				"written: standard error has the reason");
-		}
-		notifier_end(&view.notifier, push, metrics, code);
-	}
+	if (view.notifies && !view.gave_way)
+		code = notify_of_end(&view, push, metrics, code);
 	notifier_clear(&view.notifier);
 	metrics_clear(&view.metrics);
 	s3once_push_free(push);
@@ -290,12 +325,17 @@ int push_run(struct push_options *options, struct push_pass *pass)
  * can be there: options come before the first operand. */
 static void note_taken(const struct command_frame *frame, int argc, struct push_options *options)
 {
-	for (int i = 3; frame->n == 1 && i < argc; i++)
-		if (frame->words[i] == frame->operands[0] && *frame->words[i - 1] != '-' &&
-			strncmp(frame->words[i - 2], "--", 2) == 0) {
-			options->taker = frame->words[i - 2];
-			options->taken = frame->words[i - 1];
+	if (frame->n != 1) /* the SOURCE is there */
+		return;
+	/* The words in question are "push … --OPTION VALUE OPERAND". */
+	for (int i = 3; i < argc; i++) {
+		char *option = frame->words[i - 2], *value = frame->words[i - 1];
+		const bool is_operand = frame->words[i] == frame->operands[0];
+		if (is_operand && *value != '-' && strncmp(option, "--", 2) == 0) {
+			options->taker = option;
+			options->taken = value;
 		}
+	}
 }
 
 /* Whether a word that is no option follows an s3:// URL, and no -- is before it: the word may be a

@@ -62,6 +62,33 @@ static int read_pipe(struct push_options *o, struct problem *problem)
 	return 0;
 }
 
+/* Reads the URL, and refuses a word that is none. Returns 0, or -EINVAL with a sentence. */
+static int read_target(
+	struct push_options *o, const char *url, const char *first, struct problem *problem)
+{
+	if (url_parse(url, &o->url, problem) == 0)
+		return 0;
+	/* "s3://BUCKET/KEY WORD" is a download for other tools, or COMMAND without its --. */
+	if (url != first && !url_is_s3(url) && url_is_s3(first))
+		return refuse(problem, NO_DOWNLOADS "; " COMMAND_BEHIND_DASHES);
+	if (!url_is_s3(url))
+		problem_prefix(problem, "the last argument says where to");
+	return -EINVAL;
+}
+
+/* Refuses an empty SOURCE, and one that is an S3 URL. Returns 0, or -EINVAL with a sentence. */
+static int check_sources(char *const *sources, int n, struct problem *problem)
+{
+	for (int i = 0; i < n; i++) {
+		if (!*sources[i])
+			return refuse(problem, "a SOURCE is empty");
+		if (strncmp(sources[i], "s3://", 5) == 0)
+			return refuse(problem, "a SOURCE is on this host, and only the last "
+					       "argument is s3://BUCKET[/PREFIX]");
+	}
+	return 0;
+}
+
 /* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or - s3://BUCKET/KEY, or s3://BUCKET/KEY --
  * COMMAND..., with which o->pipe is set. Returns 0, or -EINVAL with a sentence. */
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
@@ -73,22 +100,12 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	if (n == 0)
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
 	const char *url = operands[o->is_command ? 0 : n - 1];
-	if (url_parse(url, &o->url, problem) < 0) {
-		if (n > 1 && !url_is_s3(url) && url_is_s3(operands[0]))
-			return refuse(problem, NO_DOWNLOADS "; " COMMAND_BEHIND_DASHES);
-		if (!url_is_s3(url))
-			problem_prefix(problem, "the last argument says where to");
+	if (read_target(o, url, operands[0], problem) < 0)
 		return -EINVAL;
-	}
 	if (n == 1)
 		return refuse_lack_of_source(o, problem);
-	for (int i = 0; i < n - 1 && !o->is_command; i++) {
-		if (!*operands[i])
-			return refuse(problem, "a SOURCE is empty");
-		if (strncmp(operands[i], "s3://", 5) == 0)
-			return refuse(problem, "a SOURCE is on this host, and only the last "
-					       "argument is s3://BUCKET[/PREFIX]");
-	}
+	if (!o->is_command && check_sources(operands, n - 1, problem) < 0)
+		return -EINVAL;
 	if (o->is_command) {
 		/* argv has room for it, since its first word was no operand. */
 		operands[n] = NULL;
@@ -134,12 +151,13 @@ static bool is_http(const char *url)
 	return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 }
 
-/* Checks the URL of a server that is told of runs. Whoever knows the URL can tell the server
- * something, too, so the sentence does not quote it. */
+/* Checks the URL of a server that runs are reported to. The URL may contain a secret, since anybody
+ * who knows it can send reports, too. So the sentence does not quote it. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
 	const char *host = is_http(url) ? strstr(url, "://") + 3 : "";
-	if (*host && *host != '/' && !strpbrk(url, " \t\r\n#"))
+	const bool has_host = *host && *host != '/';
+	if (has_host && !strpbrk(url, " \t\r\n#"))
 		return 0;
 	return problem_error(
 		problem, -EINVAL, "%s: this is not a URL such as https://HOST/PATH", option);
@@ -151,17 +169,20 @@ static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
 	struct listen_address address; /* unused: metrics_server_new() reads the option again */
-	/* A dry run writes neither of these files. */
-	if (!run->dry_run &&
-		((o->metrics_file &&
-			 output_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||
-			(run->log_file && output_file_check(LOG_FILE, run->log_file, problem) < 0)))
+	const bool writes_files = !run->dry_run;
+	if (writes_files && o->metrics_file &&
+		output_file_check(METRICS_FILE, o->metrics_file, problem) < 0)
 		return -EINVAL;
-	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
-		(o->metrics_otlp && check_http_url("--metrics", o->metrics_otlp, problem) < 0) ||
-		(run->spool && directory_option_check("--spool", run->spool, problem) < 0) ||
-		(o->metrics_listen &&
-			listen_address_parse(o->metrics_listen, &address, problem) < 0))
+	if (writes_files && run->log_file &&
+		output_file_check(LOG_FILE, run->log_file, problem) < 0)
+		return -EINVAL;
+	if (o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0)
+		return -EINVAL;
+	if (o->metrics_otlp && check_http_url("--metrics", o->metrics_otlp, problem) < 0)
+		return -EINVAL;
+	if (run->spool && directory_option_check("--spool", run->spool, problem) < 0)
+		return -EINVAL;
+	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
 		return -EINVAL;
 	if (run->as && !key_valid(run->as, strlen(run->as), problem)) {
 		problem_prefix(problem, run->read ? "the key" : "--as");
@@ -217,8 +238,8 @@ int push_options_complete(
 	return 0;
 }
 
-/* Returns the suffix of a file's name, such as ".txt", or NULL. One without a letter is none, since
- * versions end in a number, too. */
+/* Returns the suffix of a file's name, such as ".txt", or NULL. It has letters and digits, at least
+ * one of them a letter: "app-1.2" ends in a version. */
 static const char *name_suffix(const char *path)
 {
 	const char *name = path_name(path), *dot = strrchr(name, '.');
@@ -256,7 +277,8 @@ static void aim_at_key(struct s3once_options *run, struct text *note)
 	struct stat st;
 	const char *source = run->sources[0], *suffix = name_suffix(run->prefix);
 	const bool is_same_name = strcmp(path_name(run->prefix), path_name(source)) == 0;
-	if ((!suffix && !is_same_name) || stat(source, &st) || !S_ISREG(st.st_mode))
+	const bool may_be_key = suffix || is_same_name;
+	if (!may_be_key || stat(source, &st) || !S_ISREG(st.st_mode))
 		return;
 	const char *own = name_suffix(source);
 	const struct quoted key = quote(run->prefix), name = quote(path_name(source));
@@ -278,8 +300,10 @@ void push_options_aim(struct push_options *o)
 {
 	struct s3once_options *run = &o->run;
 	struct text note = TEXT(8192);
-	if (run->as || run->key_template || run->rotated || run->files_from || run->n_rules ||
-		run->read)
+	/* Otherwise an option or the pipe determines the keys, or selects files of a folder. */
+	const bool is_plain_copy = !run->as && !run->key_template && !run->rotated &&
+				   !run->files_from && !run->n_rules && !run->read;
+	if (!is_plain_copy)
 		return;
 	if (run->n_sources == 1)
 		aim_at_key(run, &note);
@@ -289,7 +313,7 @@ void push_options_aim(struct push_options *o)
 	text_clear(&note);
 }
 
-/* Whether a variable that begins with S3ONCE_ and sets no option is known otherwise. */
+/* Whether a variable that begins with S3ONCE_ and sets no option has another use. */
 static bool is_known_otherwise(const char *variable)
 {
 	static const char *const known[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",

@@ -11,6 +11,7 @@
 #define LEFT_OUT   (HAS_PATH | IS_LEFT_OUT)
 #define REMOVAL_OF (FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE)
 
+/* The name in JSON, the words for people, the traits, and from how many -v on people see it. */
 const struct event_shape event_shapes[EVENT_SHAPES] = {
 	[S3ONCE_EVENT_START] = {"start", NULL, HAS_RUN},
 	[S3ONCE_EVENT_NOTE] = {"note", NULL, HAS_TEXT},
@@ -52,7 +53,8 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 };
 
 #define AT(member) offsetof(struct s3once_counts, member)
-/* In the order in which people read them. */
+/* The name in JSON, the member of the counts, the kind, and the words in the summary for people,
+ * who read them in this order. */
 const struct counter run_counters[] = {
 	{"files", AT(found)},
 	{"uploaded", AT(uploaded), COUNTS_IN_S3},
@@ -92,6 +94,7 @@ const struct counter run_counters[] = {
 	{NULL},
 };
 
+/* Reasons for which files wait: the word in JSON, and the advice of wait_advice(). */
 static const struct {
 	const char *word, *advice;
 } waits[S3ONCE_WAITS] = {
@@ -111,6 +114,7 @@ const char *wait_advice(enum s3once_wait why)
 	return waits[why].advice;
 }
 
+/* Limits of the number of requests: the word in JSON, and the end of a sentence for people. */
 static const struct {
 	const char *word, *sentence;
 } limits[] = {
@@ -246,7 +250,7 @@ json_t *json_summary(
 		set_counts(object, s3once_push_counts(push));
 		json_set(object, NODE("waits", waits_json(push)));
 	}
-	/* repeats_s: when the output of a pipe had been uploaded by an earlier run */
+	/* repeats_s is the time at which an earlier run uploaded the pipe of this one. */
 	json_set(object, TIME("uploaded_before", push ? s3once_push_counts(push)->repeats_s : 0));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)

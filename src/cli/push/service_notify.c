@@ -62,7 +62,8 @@ void service_notify_progress(
 	const uint64_t files = s3once_counts_settled(counts);
 	const uint64_t bytes = counts->bytes_settled + counts->bytes_under_way;
 	const bool is_first = notify->told_s < 0;
-	if (!notify->socket || (!is_first && counts->seconds - notify->told_s < INTERVAL_S))
+	const bool is_due = is_first || counts->seconds - notify->told_s >= INTERVAL_S;
+	if (!notify->socket || !is_due)
 		return;
 	const bool moves = is_first || files != notify->files || bytes != notify->bytes ||
 			   counts->bytes_sent != notify->sent;
