@@ -65,7 +65,7 @@ struct jobs {
 	struct text asked; /* "s3://BUCKET/KEY", escaped as the targets in the rows */
 };
 
-/* Returns the length of a target without any '/' at its end. */
+/* Returns the length of a target without the slashes at its end. */
 static size_t target_length(const char *target)
 {
 	size_t n = strlen(target);
@@ -74,11 +74,13 @@ static size_t target_length(const char *target)
 	return n;
 }
 
-/* Returns whether target `b` is `a` or below it. */
-static bool is_within(const char *a, const char *b)
+/* Returns whether the target is `above` or below it. */
+static bool is_within(const char *above, const char *target)
 {
-	const size_t n = target_length(a), m = target_length(b);
-	return n <= m && strncmp(a, b, n) == 0 && (n == m || b[n] == '/');
+	const size_t n_above = target_length(above), n = target_length(target);
+	const bool begins_alike = n_above <= n && strncmp(above, target, n_above) == 0;
+	/* The slash keeps s3://logs/ab from being below s3://logs/a. */
+	return begins_alike && (n == n_above || target[n_above] == '/');
 }
 
 /* Returns whether the job was requested. With --job, jobs of other names with a target above that
@@ -87,8 +89,8 @@ static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 {
 	const char *asked = text_string(&jobs->asked);
 	const char *job = jobs->view->frame->job.job.name; /* NULL without --job */
-	return is_within(asked, row->target) ||
-	       (is_within(row->target, asked) && (!job || strcmp(job, row->job) == 0));
+	const bool has_name = !job || strcmp(job, row->job) == 0;
+	return is_within(asked, row->target) || (is_within(row->target, asked) && has_name);
 }
 
 /* Shows a job if it is one of those that were requested, with the failures of its last run. With
@@ -217,7 +219,8 @@ static enum outcome print_prefix(
 	const bool is_empty = !(sum->of[STATUS_DONE] | sum->of[STATUS_CLAIMED] |
 				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
 	struct session_info info;
-	if (is_empty && strcmp(key, prefix) != 0)
+	const bool names_key = strcmp(key, prefix) != 0;
+	if (is_empty && names_key)
 		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	/* With --json, the sum below shows that there is nothing. */
 	if (is_empty && !view->frame->json) {
@@ -250,18 +253,19 @@ static enum outcome print_mark(struct status_view *view, const char *key, const 
 		.source = ""};
 	struct mark mark = {0};
 	struct session_info session;
-	bool known = false; /* `session` is the session of the claim */
+	bool is_known = false; /* `session` is the session of the claim */
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
 	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
 		o = session_describe(view->frame->marks.conn, mark.session, &session, ret_problem);
-		known = o == OUTCOME_OK;
-		/* ABSENT: the row of a session is removed some time after its end. */
-		o = (o == OUTCOME_ABSENT) ? OUTCOME_OK : o;
+		is_known = o == OUTCOME_OK;
+		if (o == OUTCOME_ABSENT) /* the row of a session is removed some time after its end
+					  */
+			o = OUTCOME_OK;
 	}
-	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
-		     (!suffix || strcmp(mark_suffix(&mark), suffix) == 0);
+	const bool is_there = o == OUTCOME_OK && mark.state != MARK_ABSENT;
+	*ret_found = is_there && (!suffix || strcmp(mark_suffix(&mark), suffix) == 0);
 	if (*ret_found)
-		status_print_mark(view, key, &mark, known ? &session : NULL);
+		status_print_mark(view, key, &mark, is_known ? &session : NULL);
 	mark_clear(&mark);
 	return o;
 }
@@ -273,9 +277,12 @@ static enum outcome print_key(
 {
 	const char *suffix = strrchr(key, '.');
 	enum outcome o = print_mark(view, key, NULL, ret_found, ret_problem);
+	if (o != OUTCOME_OK || *ret_found)
+		return o;
 	/* A suffix begins at the last dot, which is in the name of the file, and not at the
 	 * beginning of the key. */
-	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
+	const bool has_suffix = suffix && suffix != key && !strchr(suffix, '/');
+	if (!has_suffix)
 		return o;
 	char *bare = must_have(strndup(key, (size_t)(suffix - key)));
 	o = print_mark(view, bare, suffix, ret_found, ret_problem);
@@ -356,7 +363,7 @@ struct found {
 static void end_look(struct status_view *view, struct found *seen)
 {
 	char line[400];
-	struct status_page *page = view->page;
+	struct status_page *page = view->page; /* NULL: lines are printed one by one */
 	const struct found before = *seen;
 	*seen = (struct found){
 		clock_boot_ns(), view->sum.of[STATUS_DONE], view->sum.of[STATUS_BYTES]};
@@ -369,6 +376,7 @@ static void end_look(struct status_view *view, struct found *seen)
 		status_page_add(page, line);
 	}
 	clock_format_iso(clock_wall_s(), line);
+	/* The first reading has nothing to be compared with. */
 	if (before.at_ns && seen->at_ns > before.at_ns)
 		snprintf(line + strlen(line), sizeof line - strlen(line),
 			", %s (%s) done since the last look, %.1f files/s, %s/s",
@@ -402,8 +410,8 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 		if (o != OUTCOME_OK)
 			break;
 		end_look(view, &seen);
-		if (output_has_failed(
-			    &view->frame->output)) /* o is OK; frame_end() makes the exit code */
+		/* Nobody reads the output any more. frame_end() makes the exit code. */
+		if (output_has_failed(&view->frame->output))
 			break;
 		uv_sleep((unsigned)interval_ms);
 	}

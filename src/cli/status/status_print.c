@@ -199,22 +199,11 @@ const char *status_outlook(const struct mark *mark, const struct session_info *s
 	       "holds the same content already";
 }
 
-void status_print_mark(struct status_view *view, const char *key, const struct mark *mark,
-	const struct session_info *session)
+/* Prints the state of a mark that is there, its claim, and the version that is done. */
+static void print_mark_for_people(
+	struct status_view *view, const struct mark *mark, const struct session_info *session)
 {
-	const char *outlook = status_outlook(mark, session);
 	const struct version *done = &mark->done;
-	if (view->frame->json) {
-		print_mark_as_json(view, key, mark, outlook);
-		return;
-	}
-	print_line(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
-	if (mark->state == MARK_ABSENT) {
-		print_line(view,
-			"  state     no mark for this key: with these marks, no upload of it has begun");
-		print_line(view, "  next run  %s", outlook);
-		return;
-	}
 	print_line(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
 		moment(mark->at_s).text, mark->tries);
 	if (mark->error)
@@ -237,6 +226,22 @@ void status_print_mark(struct status_view *view, const char *key, const struct m
 	}
 	if (mark->upload.id)
 		print_line(view, "  upload    %s", quote(mark->upload.id).text);
+}
+
+void status_print_mark(struct status_view *view, const char *key, const struct mark *mark,
+	const struct session_info *session)
+{
+	const char *outlook = status_outlook(mark, session);
+	if (view->frame->json) {
+		print_mark_as_json(view, key, mark, outlook);
+		return;
+	}
+	print_line(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
+	if (mark->state == MARK_ABSENT)
+		print_line(view,
+			"  state     no mark for this key: with these marks, no upload of it has begun");
+	else
+		print_mark_for_people(view, mark, session);
 	print_line(view, "  next run  %s", outlook);
 }
 
@@ -262,8 +267,9 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 		return;
 	}
 	/* Claims are shown by their sessions, and damaged marks by their number. */
-	if ((!has_changed && mark->state != MARK_FAILED) ||
-		(*printed >= LISTED_MAX && !view->verbose))
+	const bool is_listed = has_changed || mark->state == MARK_FAILED;
+	const bool has_room = *printed < LISTED_MAX || view->verbose;
+	if (!is_listed || !has_room)
 		return;
 	++*printed; /* status_print_omitted() reports the rest */
 	print_line(view, "%s: %s", has_changed ? "changed" : "failed", escaped(key).text);
@@ -279,16 +285,10 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 void status_print_session(struct status_view *view, const char *id, uint64_t claims,
 	const struct session_info *session)
 {
-	if (!view->frame->json && session) {
-		print_line(view, "claimed: %s by %s, %s, begun %s",
-			human_things(claims, "file").text, quote(session->owner).text,
-			session_words(session), moment(session->started_s).text);
-	} else if (!view->frame->json) {
-		print_line(view, "claimed: %s by an uploader that ended long ago",
-			human_things(claims, "file").text);
-	} else {
-		static const struct session_info none;
-		const struct session_info *known = session ? session : &none;
+	static const struct session_info none;
+	const struct session_info *known = session ? session : &none;
+	const struct figure files = human_things(claims, "file");
+	if (view->frame->json)
 		json_print(&view->frame->output,
 			json_set(json_event("session"), BYTES("session", id),
 				NUMBER("claims", claims), BOOLEAN("known", session != NULL),
@@ -297,7 +297,12 @@ void status_print_session(struct status_view *view, const char *id, uint64_t cla
 				TIME("started", known->started_s),
 				TIME("expires", known->expires_s),
 				NUMBER("lease_ms", known->lease_ns / NS_PER_MS)));
-	}
+	else if (session)
+		print_line(view, "claimed: %s by %s, %s, begun %s", files.text,
+			quote(session->owner).text, session_words(session),
+			moment(session->started_s).text);
+	else
+		print_line(view, "claimed: %s by an uploader that ended long ago", files.text);
 }
 
 void status_print_omitted(struct status_view *view, const struct status_counts *counts)
@@ -319,13 +324,26 @@ void status_print_head(struct status_view *view)
 			"changed", "folder");
 }
 
+static void print_counts_as_json(const struct status_view *view, const char *prefix,
+	const uint64_t of[static STATUS_COUNTS], enum counts_of which)
+{
+	/* In the order of enum status_count. */
+	static const char *const names[STATUS_COUNTS] = {
+		"done", "claimed", "failed", "changed", "unreadable", "bytes"};
+	const bool is_sum = which == COUNTS_OF_SUM;
+	json_t *object = json_event(is_sum ? "status" : "folder");
+	if (is_sum)
+		json_set_bytes(object, "service", view->space->service);
+	json_set(object, BYTES("bucket", view->space->bucket), BYTES("prefix", prefix));
+	for (int i = 0; i < STATUS_COUNTS; i++)
+		json_set(object, NUMBER(names[i], of[i]));
+	json_print(&view->frame->output, object);
+}
+
 void status_print_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, enum counts_of which)
 {
 	const bool is_sum = which == COUNTS_OF_SUM;
-	/* In the order of enum status_count. */
-	static const char *const names[STATUS_COUNTS] = {
-		"done", "claimed", "failed", "changed", "unreadable", "bytes"};
 	const struct mark_space *space = view->space;
 	const uint64_t *of = counts->of, unreadable = of[STATUS_UNREADABLE];
 	const struct figure claimed = human_count(of[STATUS_CLAIMED]),
@@ -335,13 +353,7 @@ void status_print_counts(struct status_view *view, const char *prefix,
 	if (is_sum)
 		view->sum = *counts;
 	if (view->frame->json) {
-		json_t *object = json_event(is_sum ? "status" : "folder");
-		if (is_sum)
-			json_set_bytes(object, "service", space->service);
-		json_set(object, BYTES("bucket", space->bucket), BYTES("prefix", prefix));
-		for (int i = 0; i < STATUS_COUNTS; i++)
-			json_set(object, NUMBER(names[i], of[i]));
-		json_print(&view->frame->output, object);
+		print_counts_as_json(view, prefix, of, which);
 		return;
 	}
 	if (view->depth) {
