@@ -65,7 +65,9 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 {
 	struct option_match match;
 	struct problem problem = {0};
-	union { /* receives an overridden value, which is only checked */
+	/* Receives an overridden value, which is only checked. It has room for any type of field:
+	 * options that add to a list are never overridden. */
+	union {
 		int yes;
 		unsigned number;
 		uint64_t quantity;
@@ -113,6 +115,35 @@ static void read_words(struct job *job, int argc, char *const *argv)
 	free(copy);
 }
 
+/* Notes the line of the job's target, of which there is one. */
+static void set_target(struct job *job, const struct job_line *line)
+{
+	struct s3_url url;
+	struct problem problem;
+	if (job->target)
+		add_error(job, line->number, "target: there is one before; a job has one target");
+	else if (url_parse(line->value, &url, &problem) < 0)
+		add_error(job, line->number, "target: %s", problem.text);
+	job->target = line->value;
+}
+
+/* Takes one line of the file. */
+static void read_line_of_job(struct job *job, struct checker *checker, const struct job_line *line)
+{
+	if (line->wrong) {
+		add_error(job, line->number, "%s", line->wrong);
+	} else if (strcmp(line->name, "source") == 0) {
+		job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
+		if (*line->value != '/')
+			add_error(job, line->number, "source: '%s' is not an absolute path",
+				quote(line->value).text);
+	} else if (strcmp(line->name, "target") == 0) {
+		set_target(job, line);
+	} else {
+		set_option(job, checker, line);
+	}
+}
+
 /* Reads the options of the command line, of the file and of the environment. The command line is
  * read twice: first to know which lines it overrides, and again after the file, so that its values
  * are the ones that stay. Lines of the file override the environment. Reading goes on after an
@@ -130,27 +161,8 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
 	options_take_list_variables(&job->command);
-	for (size_t i = 0; i < job->file.n; i++) {
-		const struct job_line *line = &job->file.lines[i];
-		struct s3_url url;
-		if (line->wrong) {
-			add_error(job, line->number, "%s", line->wrong);
-		} else if (strcmp(line->name, "source") == 0) {
-			job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
-			if (*line->value != '/')
-				add_error(job, line->number, "source: '%s' is not an absolute path",
-					quote(line->value).text);
-		} else if (strcmp(line->name, "target") == 0) {
-			if (job->target)
-				add_error(job, line->number,
-					"target: there is one before; a job has one target");
-			else if (url_parse(line->value, &url, &problem) < 0)
-				add_error(job, line->number, "target: %s", problem.text);
-			job->target = line->value;
-		} else {
-			set_option(job, &checker, line);
-		}
-	}
+	for (size_t i = 0; i < job->file.n; i++)
+		read_line_of_job(job, &checker, &job->file.lines[i]);
 	read_words(job, argc, argv);
 	if (options_take_variables(&job->command, &problem) < 0)
 		add_error(job, 0, "%s", problem.text);
@@ -168,9 +180,9 @@ bool job_is_overridden(const struct job *job, const char *option)
 const struct job_line *job_line_of(const struct job *job, const char *option)
 {
 	struct option_match match;
-	return options_find(&job->command, option, &match) && !job_is_overridden(job, option)
-		       ? job->lines[match.index]
-		       : NULL;
+	if (!options_find(&job->command, option, &match) || job_is_overridden(job, option))
+		return NULL;
+	return job->lines[match.index];
 }
 
 /* Returns the name of an option in the form in which it was given: the variable of the environment,
@@ -201,12 +213,9 @@ static void add_option_error(struct job *job, const char *sentence)
 		sentence + (is_from_outside ? 2 + strlen(name) : 0));
 }
 
-/* Checks that the job is complete, fills in its options, and checks their combination, as a run
- * does when it begins. This reads the files that the options name, but not the list of
- * --files-from, which may be standard input. */
-static void check_whole(struct job *job)
+/* Reports all options that contradict each other, each pair with the later one of its lines. */
+static void report_conflicts(struct job *job)
 {
-	struct problem problem;
 	const struct option_conflict *c = job->command.conflicts;
 	for (; (c = options_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
@@ -215,6 +224,32 @@ static void check_whole(struct job *job)
 			"%s and %s contradict each other: %s", name_as_given(job, c->a).name,
 			name_as_given(job, c->b).name, c->why ? c->why : "choose one");
 	}
+}
+
+/* Checks the options by making a run of them, which never begins. This reads the files that the
+ * options name, but not the list of --files-from, which may be standard input. Returns 0, or -errno
+ * with a sentence. */
+static int check_by_run(const struct job *job, struct problem *ret_problem)
+{
+	struct s3once_options checked = job->options.run;
+	struct s3once_push *push;
+	checked.files_from = NULL;
+	checked.dry_run = 1; /* a dry run makes neither marks nor other files */
+	const int error =
+		s3once_push_new(&checked, &push, ret_problem->text, sizeof ret_problem->text);
+	if (!error)
+		s3once_push_free(push);
+	else if (error != -EINVAL)
+		problem_set(ret_problem, "out of memory");
+	return error;
+}
+
+/* Checks that the job is complete, fills in its options, and checks their combination, as a run
+ * does when it begins. */
+static void check_whole(struct job *job)
+{
+	struct problem problem;
+	report_conflicts(job);
 	if (!job->n_sources)
 		add_error(job, 0, "nothing to upload: add a line source = /PATH");
 	if (!job->target)
@@ -225,19 +260,39 @@ static void check_whole(struct job *job)
 	job->operands[job->n_sources] = (char *)(uintptr_t)job->target; /* it is never changed */
 	int error = push_options_complete(
 		&job->options, (int)job->n_sources + 1, job->operands, &problem);
-	if (!error) {
-		struct s3once_options checked = job->options.run;
-		struct s3once_push *push;
-		checked.files_from = NULL;
-		checked.dry_run = 1; /* a dry run makes neither marks nor other files */
-		error = s3once_push_new(&checked, &push, problem.text, sizeof problem.text);
-		if (!error)
-			s3once_push_free(push);
-		else if (error != -EINVAL)
-			problem_set(&problem, "out of memory");
-	}
+	if (!error)
+		error = check_by_run(job, &problem);
 	if (error)
 		add_option_error(job, problem.text);
+}
+
+/* Makes the variables stand in for a file of two lines. Their values are set after it was parsed,
+ * which would remove quotes and blanks from them. */
+static void read_two_variables(const char *source, const char *target, struct job *ret)
+{
+	static const char text[] = "source =\ntarget =\n";
+	job_file_parse(text, strlen(text), &ret->file);
+	ret->file.lines[0] = (struct job_line){.name = "source", .value = source};
+	ret->file.lines[1] = (struct job_line){.name = "target", .value = target};
+	free(ret->path);
+	ret->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
+}
+
+/* Says that the job has no file, where else this was looked for, and which job is meant perhaps. */
+static void explain_lack_of_file(const struct job *job, struct problem *ret_problem)
+{
+	char *own = job_own_path(job->name), *nearest = job_nearest(job->name);
+	problem_set(ret_problem,
+		"there is no such file%s%s; %s%s%sname a job of another folder by its "
+		"path, such as ./%s" JOB_SUFFIX,
+		own                                  ? ", nor "
+		: geteuid() || getenv("S3ONCE_JOBS") ? ""
+						     : ", and root has no jobs in ~/.config",
+		own ? quote(own).text : "", nearest ? "did you mean " : "",
+		nearest ? quote(nearest).text : "", nearest ? "? Otherwise, " : "",
+		quote(job->name).text);
+	free(own);
+	free(nearest);
 }
 
 /* Finds the file of the job, or the variables that stand in for one, and reads its lines. Returns
@@ -250,30 +305,12 @@ static int read_file(const char *wanted, struct job *ret)
 	int error = job_file_load(ret->path, &ret->file, &problem);
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
 	const bool lacks_file = error == -ENOENT && !has_slash;
-	if (lacks_file && source && *source && target && *target) {
-		/* The variables stand in for a file of two lines. Their values are set after it was
-		 * parsed, which would remove quotes and blanks from them. */
-		static const char text[] = "source =\ntarget =\n";
+	const bool has_variables = source && *source && target && *target;
+	if (lacks_file && has_variables) {
+		read_two_variables(source, target, ret);
 		error = 0;
-		job_file_parse(text, strlen(text), &ret->file);
-		ret->file.lines[0] = (struct job_line){.name = "source", .value = source};
-		ret->file.lines[1] = (struct job_line){.name = "target", .value = target};
-		free(ret->path);
-		ret->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
 	} else if (lacks_file) {
-		char *own = job_own_path(ret->name), *nearest = job_nearest(ret->name);
-		problem_set(&problem,
-			"there is no such file%s%s; %s%s%sname a job of another folder by its "
-			"path, such as ./%s" JOB_SUFFIX,
-			own ? ", nor "
-			: geteuid() || getenv("S3ONCE_JOBS")
-				? ""
-				: ", and root has no jobs in ~/.config",
-			own ? quote(own).text : "", nearest ? "did you mean " : "",
-			nearest ? quote(nearest).text : "", nearest ? "? Otherwise, " : "",
-			quote(ret->name).text);
-		free(own);
-		free(nearest);
+		explain_lack_of_file(ret, &problem);
 	}
 	if (error)
 		add_error(ret, 0, "%s", problem.text);
@@ -310,9 +347,10 @@ int job_open(const char *wanted, enum job_use use, int argc, char *const *argv, 
 	ret->command.values = &ret->options;
 	ret->command.given = ret->given;
 	ret->name = must_have(strdup(slash ? slash + 1 : wanted));
-	const size_t n = strlen(ret->name);
-	if (n > strlen(JOB_SUFFIX) && strcmp(ret->name + n - strlen(JOB_SUFFIX), JOB_SUFFIX) == 0)
-		ret->name[n - strlen(JOB_SUFFIX)] = 0;
+	const size_t n = strlen(ret->name), n_suffix = strlen(JOB_SUFFIX);
+	if (n > n_suffix && strcmp(ret->name + n - n_suffix, JOB_SUFFIX) == 0)
+		ret->name[n - n_suffix] = 0;
+	/* Only a job that is given by its name has variables. */
 	if (!slash && job_variables_read(ret->name, &ret->variables) < 0)
 		return -EINVAL;
 	job_set_variables(ret);
@@ -324,6 +362,7 @@ int job_open(const char *wanted, enum job_use use, int argc, char *const *argv, 
 		job_unset_variables(ret);
 	return error || ret->errors ? -EINVAL : 0;
 }
+
 void job_close(struct job *job)
 {
 	push_options_clear(&job->options);
@@ -376,7 +415,6 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 	char *const argv[] = {self, NULL};
 	if (!asked->name)
 		return n;
-	/* true: no run of the job follows. */
 	if (job_open(asked->name, JOB_ASKED, 1, argv, &asked->job) < 0)
 		return -EINVAL; /* job_open() has reported it */
 	choose_access(access, &asked->job.options.access);

@@ -23,6 +23,29 @@ void job_file_clear(struct job_file *file)
 	*file = (struct job_file){0};
 }
 
+/* Sets the value of a line, or the reason why it cannot be read. A value may be in quotes. */
+static void read_value(char *value, struct job_line *line)
+{
+	line->value = value;
+	if (*value == '"' || *value == '\'') {
+		char *end = strchr(value + 1, *value);
+		const bool ends_line = end && !end[1];
+		if (ends_line) {
+			*end = 0;
+			line->value = value + 1;
+		} else {
+			line->wrong = "a value that begins with a quote ends with the same quote, "
+				      "and has none in between";
+		}
+		return;
+	}
+	/* A comment after a value is refused: it would become part of the value without notice, and
+	 * a pattern, for example, would match nothing. */
+	for (const char *at = value; (at = strchr(at, '#')); at++)
+		if (at == value || text_is_blank(at[-1]))
+			line->wrong = "a comment has its own line; or put the value in quotes";
+}
+
 /* Splits the text of one line in place. If the line cannot be read, `wrong` is the reason. */
 static struct job_line read_line(unsigned number, char *text)
 {
@@ -37,25 +60,8 @@ static struct job_line read_line(unsigned number, char *text)
 	if (line.wrong)
 		return line;
 	*equals = 0;
-	char *value = text_trim(equals + 1);
 	line.name = text_trim(text);
-	line.value = value;
-	if (*value == '"' || *value == '\'') {
-		char *end = strchr(value + 1, *value);
-		if (end && !end[1]) {
-			*end = 0;
-			line.value = value + 1;
-		} else {
-			line.wrong = "a value that begins with a quote ends with the same quote, "
-				     "and has none in between";
-		}
-		return line;
-	}
-	/* A comment after a value is refused: it would become part of the value without notice, and
-	 * a pattern, for example, would match nothing. */
-	for (const char *at = value; (at = strchr(at, '#')); at++)
-		if (at == value || text_is_blank(at[-1]))
-			line.wrong = "a comment has its own line; or put the value in quotes";
+	read_value(text_trim(equals + 1), &line);
 	return line;
 }
 
@@ -92,12 +98,13 @@ static int check_owner(const char *path, const struct stat *st, struct problem *
 {
 	if (geteuid() != 0)
 		return 0;
+	const bool group_may_write = st->st_mode & S_IWGRP && st->st_gid != 0;
 	if (st->st_uid != 0)
 		problem_set(problem,
 			"it belongs to another user (uid %u), and root would do what that user "
 			"writes into it; run: chown root %s",
 			(unsigned)st->st_uid, quote(path).text);
-	else if (st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0))
+	else if (st->st_mode & S_IWOTH || group_may_write)
 		problem_set(problem,
 			"others than root may write it (mode %03o), and root would do what they "
 			"write into it; run: chmod go-w %s",
@@ -196,6 +203,7 @@ char *job_path(const char *name, const char *ending)
 	const char *folder = chosen_folder();
 	char own[PATH_MAX];
 	struct stat st;
+	/* Whatever the ending, the folder is the one that has NAME.conf. */
 	char *file = find_own_folder(own) ? join_path(own, name, JOB_SUFFIX) : NULL;
 	if (file && !stat(file, &st))
 		folder = own;

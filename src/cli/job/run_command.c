@@ -81,20 +81,27 @@ static const struct command run_command = {
 		"6, 4. The lines of a file: man s3once.conf\n",
 };
 
+/* Returns whether the job reads its list of files from standard input, and reports that as an error
+ * of one job of several. */
+static bool takes_standard_input(const struct job *job)
+{
+	const char *list = job->options.run.files_from;
+	if (!list || strcmp(list, "-") != 0)
+		return false;
+	log_error("run: --files-from - is for one job: the first would read it all");
+	return true;
+}
+
 /* Opens all jobs, and then runs them. If one of them has an error, none is run. */
 static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct job *jobs = must_have(calloc(n, sizeof *jobs));
 	bool is_wrong = false;
 	int code = S3ONCE_EXIT_OK;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) { /* all, even after an error, so that all are reported */
 		is_wrong |= job_open(names[i], JOB_RUN, argc, argv, &jobs[i]) < 0;
-		const char *list = jobs[i].options.run.files_from;
-		if (n > 1 && !is_wrong && list && strcmp(list, "-") == 0) {
-			log_error(
-				"run: --files-from - is for one job: the first would read it all");
-			is_wrong = true;
-		}
+		if (n > 1 && !is_wrong)
+			is_wrong = takes_standard_input(&jobs[i]);
 	}
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
