@@ -74,13 +74,27 @@ static void check_endpoint(
 			quote(url).text, quote(from).text);
 }
 
+/* Checks whether this process may open as many files as a run with REQUESTS_MANY requests needs. */
+static void check_descriptors(struct doctor *doctor)
+{
+	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
+	struct rlimit limit = {0};
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= need)
+		doctor_find(doctor, DOCTOR_OK, "file descriptors", "%llu",
+			(unsigned long long)limit.rlim_cur);
+	else
+		doctor_find(doctor, DOCTOR_WARNING, "file descriptors",
+			"%llu are too few for %d requests at once, push will send fewer: raise "
+			"the limit (ulimit -Hn) to %lu",
+			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
+}
+
 /* Makes the checks that need no request to S3 or DynamoDB. */
 static void check_host(struct doctor *doctor)
 {
 	const struct aws_settings *aws = doctor->frame->services.aws;
 	const char *marks = doctor->frame->access.marks;
-	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
-	struct rlimit limit = {0};
 	check_credentials(doctor);
 	if (aws->region_is_default && (aws->s3_is_aws || aws->dynamodb_is_aws))
 		doctor_find(doctor, DOCTOR_WARNING, "region",
@@ -93,15 +107,19 @@ static void check_host(struct doctor *doctor)
 	if (marks && strncmp(marks, "dynamodb:", 9) == 0)
 		check_endpoint(
 			doctor, "DynamoDB endpoint", "dynamodb_endpoint", aws->dynamodb_endpoint);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur >= need)
-		doctor_find(doctor, DOCTOR_OK, "file descriptors", "%llu",
-			(unsigned long long)limit.rlim_cur);
-	else
-		doctor_find(doctor, DOCTOR_WARNING, "file descriptors",
-			"%llu are too few for %d requests at once, push will send fewer: raise "
-			"the limit (ulimit -Hn) to %lu",
-			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
+	check_descriptors(doctor);
+}
+
+/* Makes the checks of the bucket and of the marks. A signal ends them, and after it doctor_find()
+ * prints only the findings of the clean-up. Returns the signal that came, or 0. */
+static int check_services(struct doctor *doctor, const struct s3_url *url)
+{
+	signals_count("s3once: stopping; the probes are removed first (a second signal ends it)\n");
+	if (url)
+		doctor_look_at_bucket(doctor, url);
+	if (!signals_came())
+		doctor_marks(doctor);
+	return signals_restore();
 }
 
 int doctor_main(int argc, char **argv)
@@ -128,15 +146,7 @@ int doctor_main(int argc, char **argv)
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		check_host(&doctor);
-		/* From here on a signal ends the checks. After that, doctor_find() prints only the
-		 * findings of the clean-up. */
-		signals_count("s3once: stopping; the probes are removed first (a second signal "
-			      "ends it)\n");
-		if (frame.n)
-			doctor_look_at_bucket(&doctor, &url);
-		if (!signals_came())
-			doctor_marks(&doctor);
-		stopped_by = signals_restore();
+		stopped_by = check_services(&doctor, frame.n ? &url : NULL);
 	}
 	frame.problem = (struct problem){0}; /* its sentence is a finding already */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by

@@ -86,6 +86,20 @@ static const char *const ends[] = {
 	"#a", "?a", "%23a", "+a", " a", "&a=b;c", ":@,!$'()*", "\xc3\xa9"};
 #define ENDS (sizeof ends / sizeof *ends)
 
+/* Looks for the object with this key and these sums. *ret_is_lost: it is absent, or has other
+ * content. If nothing can be compared (PROOF_UNKNOWN), it is not lost. */
+static enum outcome look_for_probe(struct doctor_bucket *bucket, const char *key,
+	const struct sums *sums, bool *ret_is_lost, struct problem *ret_problem)
+{
+	const struct s3_target target = {.key = key};
+	struct s3_object seen = {0};
+	const enum outcome o =
+		s3_head_object(bucket->conn, &target, &bucket->doctor->limits, &seen, ret_problem);
+	const bool is_other = o == OUTCOME_OK && proof_whole(sums, &seen, SIZE_KNOWN) == PROOF_NO;
+	*ret_is_lost = o == OUTCOME_ABSENT || is_other;
+	return o;
+}
+
 /* Stores two objects, the second under the key of the first with this end behind it, and checks
  * that both exist. *ret_is_lost: one does not, or it took the place of the other. */
 static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
@@ -94,7 +108,6 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	char second[64], content[1400]; /* the second key, behind the prefix */
 	const char *keys[] = {doctor_new_key(bucket), NULL};
 	struct sums sums[2];
-	struct s3_object seen = {0};
 	enum outcome o = OUTCOME_OK;
 	snprintf(second, sizeof second, "%s%s", keys[0] + strlen(bucket->prefix), end);
 	keys[1] = doctor_key_with_end(bucket, second);
@@ -111,18 +124,8 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	}
 	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
-	/* An object that is absent, or has other content than was stored under its key, is lost. If
-	 * nothing can be compared (PROOF_UNKNOWN), it is not. */
-	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
-		const struct s3_target target = {.key = keys[i]};
-		o = s3_head_object(
-			bucket->conn, &target, &bucket->doctor->limits, &seen, ret_problem);
-		if (o == OUTCOME_ABSENT ||
-			(o == OUTCOME_OK && proof_whole(&sums[i], &seen, SIZE_KNOWN) == PROOF_NO))
-			*ret_is_lost = true;
-		if (o == OUTCOME_ABSENT)
-			o = OUTCOME_OK;
-	}
+	for (int i = 0; i < 2 && o == OUTCOME_OK && !*ret_is_lost; i++)
+		o = look_for_probe(bucket, keys[i], &sums[i], ret_is_lost, ret_problem);
 	return *ret_is_lost ? OUTCOME_OK : o; /* a lost object is a result, not a failure */
 }
 
@@ -197,42 +200,46 @@ static void check_kept(
 	}
 }
 
-/* Checks whether the server keeps the settings of an object, such as its storage class, metadata
- * and tags, or silently ignores them. Refusing a setting is in order, since push then reports
- * it. */
-static void check_settings(struct doctor_bucket *bucket)
+/* Stores an object with the setting of this trial, and reports what the server makes of it. A
+ * refusal is in order, since push then reports it. */
+static void try_setting(
+	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_headers *headers)
 {
 	struct doctor *doctor = bucket->doctor;
+	struct problem problem = {0};
+	const char *key = doctor_new_key(bucket);
+	const struct doctor_probe probe = {
+		.key = key, .content = settings_content, .headers = headers, .is_new = true};
+	const struct s3_target target = {.key = key, .headers = headers};
+	const enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
+	const bool is_refused = outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
+				outcome == OUTCOME_UNSUPPORTED;
+	if (outcome == OUTCOME_OK)
+		check_kept(bucket, trial, &target);
+	else if (is_refused)
+		doctor_find(doctor, DOCTOR_OK, trial->what,
+			"--%s %s is refused by this server, not ignored", trial->setting,
+			trial->value);
+	else
+		doctor_refused(
+			doctor, DOCTOR_WARNING, trial->what, trial->permission, outcome, &problem);
+}
+
+/* Checks whether the server keeps the settings of an object, such as its storage class, metadata
+ * and tags, or silently ignores them. */
+static void check_settings(struct doctor_bucket *bucket)
+{
 	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
 		const struct trial *trial = &trials[i];
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
-		const char *key = doctor_new_key(bucket);
 		/* The values of the trials are valid, so only memory can run out here. */
 		if (s3_headers_new(&headers) ||
 			s3_headers_set(headers, trial->setting, trial->value, &problem) ||
-			s3_headers_prepare(headers, &problem)) {
-			doctor_find(doctor, DOCTOR_WARNING, trial->what, "out of memory");
-			s3_headers_free(headers);
-			continue;
-		}
-		const struct doctor_probe probe = {.key = key,
-			.content = settings_content,
-			.headers = headers,
-			.is_new = true};
-		const struct s3_target target = {.key = key, .headers = headers};
-		const enum outcome outcome =
-			doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
-		if (outcome == OUTCOME_OK)
-			check_kept(bucket, trial, &target);
-		else if (outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
-			 outcome == OUTCOME_UNSUPPORTED)
-			doctor_find(doctor, DOCTOR_OK, trial->what,
-				"--%s %s is refused by this server, not ignored", trial->setting,
-				trial->value);
+			s3_headers_prepare(headers, &problem))
+			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
 		else
-			doctor_refused(doctor, DOCTOR_WARNING, trial->what, trial->permission,
-				outcome, &problem);
+			try_setting(bucket, trial, headers);
 		s3_headers_free(headers);
 	}
 }
@@ -293,7 +300,8 @@ static bool remove_probes(struct doctor_bucket *bucket)
 		struct problem why = {0};
 		const enum outcome outcome =
 			s3_delete_object(bucket->conn, bucket->keys[i], &limits, &why);
-		if (failed == OUTCOME_OK && outcome != OUTCOME_OK && outcome != OUTCOME_ABSENT) {
+		const bool may_be_left = outcome != OUTCOME_OK && outcome != OUTCOME_ABSENT;
+		if (may_be_left && failed == OUTCOME_OK) {
 			failed = outcome;
 			problem = why;
 		}
@@ -331,6 +339,33 @@ static void check_gone(struct doctor_bucket *bucket)
 			bucket->doctor, DOCTOR_FAILURE, what, "s3:GetObject", outcome, &problem);
 }
 
+/* Makes the checks of a bucket that is there. A signal makes the checks that are under way, and all
+ * later ones, end at once. */
+static void try_bucket(struct doctor_bucket *bucket, const struct s3_url *url)
+{
+	struct doctor *doctor = bucket->doctor;
+	check_clock(bucket);
+	/* The following checks need objects. */
+	const bool works = doctor_puts(bucket);
+	bool is_removed = false;
+	if (works) {
+		check_names(bucket);
+		check_settings(bucket);
+		doctor_multipart(bucket);
+	}
+	/* Without `works`, nothing was stored according to the server's answers. But a signal may
+	 * have come before an answer. */
+	if (works || signals_came())
+		is_removed = remove_probes(bucket);
+	if (is_removed && !signals_came())
+		check_gone(bucket);
+	check_lifecycle(bucket, url->key);
+	if (works && !signals_came()) {
+		snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);
+		conditions_note(&doctor->conditions, bucket->s3);
+	}
+}
+
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
@@ -342,29 +377,8 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 	const bool is_open = frame_open_s3(frame, url->bucket);
 	bucket.s3 = frame->s3;
 	bucket.conn = frame->s3_conn;
-	if (!is_open) {
+	if (!is_open)
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", frame->problem.text);
-	} else if (check_reachable(&bucket, url->bucket)) {
-		check_clock(&bucket);
-		/* The following checks need objects. A signal makes the checks that are under way,
-		 * and all later ones, end at once. */
-		const bool works = doctor_puts(&bucket);
-		bool is_removed = false;
-		if (works) {
-			check_names(&bucket);
-			check_settings(&bucket);
-			doctor_multipart(&bucket);
-		}
-		/* Without `works`, nothing was stored according to the server's answers. But a
-		 * signal may have come before an answer. */
-		if (works || signals_came())
-			is_removed = remove_probes(&bucket);
-		if (is_removed && !signals_came())
-			check_gone(&bucket);
-		check_lifecycle(&bucket, url->key);
-		if (works && !signals_came()) {
-			snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);
-			conditions_note(&doctor->conditions, bucket.s3);
-		}
-	}
+	else if (check_reachable(&bucket, url->bucket))
+		try_bucket(&bucket, url);
 }

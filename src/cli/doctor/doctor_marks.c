@@ -16,7 +16,8 @@
 
 #define PROBE_LIVES_S (24 * 3600) /* for items that remove_item() could not remove */
 
-/* A visitor for reads of which only the outcome matters. It returns 0, so that they go on. */
+/* A visitor for reads whose items do not matter, but only whether they succeed. It returns 0, so
+ * that they go on. */
 static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	return 0;
@@ -253,6 +254,21 @@ static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 			"dynamodb:DescribeTimeToLive to see whether it is on", outcome, &problem);
 }
 
+/* Reports the replicas of the table, and whether they agree about claims. */
+static void report_replicas(struct doctor *doctor, const struct dynamodb_shape *shape)
+{
+	if (shape->is_split)
+		doctor_find(doctor, DOCTOR_WARNING, "replicas",
+			"%s: each Region judges claims by its own, so that hosts of two Regions may "
+			"send one file at once, of which S3 stores one; let all hosts use one "
+			"Region, or make the replicas strongly consistent; no lock in this table "
+			"excludes a host of another Region",
+			shape->replicas);
+	else if (*shape->replicas)
+		doctor_find(
+			doctor, DOCTOR_OK, "replicas", "%s, strongly consistent", shape->replicas);
+}
+
 /* Checks the keys of the table. False: the table cannot be used. */
 static bool check_shape(struct doctor *doctor, struct store_conn *conn, const char *name)
 {
@@ -269,23 +285,15 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 		problem_set(&problem, "there is no table %s: make it with s3once init", name);
 	if (outcome == OUTCOME_OK)
 		outcome = table_check_shape(&table, "marks", &shape, &problem);
-	if (outcome == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_OK, "table", "%s has the shape of marks, %s", name,
-			quote(shape.status).text);
-	if (outcome == OUTCOME_OK && shape.is_split)
-		doctor_find(doctor, DOCTOR_WARNING, "replicas",
-			"%s: each Region judges claims by its own, so that hosts of two Regions may "
-			"send one file at once, of which S3 stores one; let all hosts use one "
-			"Region, or make the replicas strongly consistent; no lock in this table "
-			"excludes a host of another Region",
-			shape.replicas);
-	else if (outcome == OUTCOME_OK && *shape.replicas)
-		doctor_find(
-			doctor, DOCTOR_OK, "replicas", "%s, strongly consistent", shape.replicas);
-	if (outcome != OUTCOME_OK)
+	if (outcome != OUTCOME_OK) {
 		doctor_refused(doctor, DOCTOR_FAILURE, "table", "dynamodb:DescribeTable", outcome,
 			&problem);
-	return outcome == OUTCOME_OK;
+		return false;
+	}
+	doctor_find(doctor, DOCTOR_OK, "table", "%s has the shape of marks, %s", name,
+		quote(shape.status).text);
+	report_replicas(doctor, &shape);
+	return true;
 }
 
 /* Records in the row of the bucket the conditions that it honours, so that push need not send a
@@ -306,14 +314,15 @@ static void keep_conditions(
 	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
 	enum outcome o = bucket_row_read(conn, &space, &doctor->limits, &seen, &problem);
-	bool goes_on = o == OUTCOME_OK;
-	for (unsigned tries = 0; goes_on && tries < 2; tries++) {
+	bool has_row =
+		o == OUTCOME_OK; /* `seen` is the present row, which is still to be written */
+	for (unsigned tries = 0; has_row && tries < 2; tries++) {
 		row = seen;
 		memcpy(row.honours, found->honours, sizeof row.honours);
 		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
 		row.honours_at_s = store_time_s(conn->store);
 		o = bucket_row_write(conn, &space, &row, &doctor->limits, &seen, &problem);
-		goes_on = o == OUTCOME_REFUSED;
+		has_row = o == OUTCOME_REFUSED;
 	}
 	if (o == OUTCOME_REFUSED)
 		problem_set(
@@ -327,44 +336,59 @@ static void keep_conditions(
 			"what the server does with them is kept with the marks for 30 days");
 }
 
-/* Checks marks that exist. A table is also tried out. These results, and those about the bucket,
- * are kept with the marks for push. */
-static void check_store(struct doctor *doctor, const struct marks_place *place)
+/* Tries out a table with items of its own, and keeps the results with the settings for push. */
+static void try_items(
+	struct doctor *doctor, struct store_conn *conn, struct store_settings *settings)
+{
+	char id[ID_CHARS + 1], pk[64]; /* the partition key of the probe items */
+	random_id(id);
+	snprintf(pk, sizeof pk, "doctor#%s", id);
+	try_table(doctor, conn, pk);
+	try_batches(doctor, conn, pk, settings);
+}
+
+/* Checks the marks that `conn` has opened. A table is also tried out. These results, and those
+ * about the bucket, are kept with the marks for push. */
+static void check_open_marks(
+	struct doctor *doctor, const struct marks_place *place, struct store_conn *conn)
 {
 	static const char what[] = "marks";
-	char id[ID_CHARS + 1], pk[64]; /* the partition key of the probe items */
-	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
-	enum outcome outcome = OUTCOME_SETUP; /* the outcome if the marks cannot be opened */
-	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0) {
-		if (place->is_dynamodb && !check_shape(doctor, marks.conn, place->table)) {
-			/* check_shape() has reported why the table cannot be used. */
-			marks_close(&marks);
-			return;
-		}
-		if (place->is_dynamodb)
-			check_ttl(doctor, marks.conn);
-		outcome = settings_load(marks.conn, &doctor->limits, &settings, &problem);
-	}
-	if (outcome == OUTCOME_OK) {
-		doctor_find(doctor, DOCTOR_OK, what, "%s: %s, for %s",
-			quote(place->is_dynamodb ? place->table : place->path).text,
-			human_things(settings.shards, "shard").text,
-			place->is_dynamodb ? "any number of hosts" : "this host");
-		if (place->is_dynamodb) {
-			random_id(id);
-			snprintf(pk, sizeof pk, "doctor#%s", id);
-			try_table(doctor, marks.conn, pk);
-			try_batches(doctor, marks.conn, pk, &settings);
-		}
-		keep_conditions(doctor, marks.conn, &settings);
-	} else if (outcome == OUTCOME_ABSENT) {
+	/* check_shape() reports why a table cannot be used. */
+	if (place->is_dynamodb && !check_shape(doctor, conn, place->table))
+		return;
+	if (place->is_dynamodb)
+		check_ttl(doctor, conn);
+	const enum outcome outcome = settings_load(conn, &doctor->limits, &settings, &problem);
+	if (outcome == OUTCOME_ABSENT) {
 		doctor_find(
 			doctor, DOCTOR_FAILURE, what, "they were never set up: run s3once init");
-	} else {
-		doctor_refused(doctor, DOCTOR_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
+		return;
 	}
+	if (outcome != OUTCOME_OK) {
+		doctor_refused(doctor, DOCTOR_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
+		return;
+	}
+	doctor_find(doctor, DOCTOR_OK, what, "%s: %s, for %s",
+		quote(place->is_dynamodb ? place->table : place->path).text,
+		human_things(settings.shards, "shard").text,
+		place->is_dynamodb ? "any number of hosts" : "this host");
+	if (place->is_dynamodb)
+		try_items(doctor, conn, &settings);
+	keep_conditions(doctor, conn, &settings);
+}
+
+/* Opens marks that exist, and checks them. */
+static void check_store(struct doctor *doctor, const struct marks_place *place)
+{
+	struct open_marks marks = {0};
+	struct problem problem = {0};
+	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0)
+		check_open_marks(doctor, place, marks.conn);
+	else
+		doctor_refused(doctor, DOCTOR_FAILURE, "marks", "dynamodb:GetItem", OUTCOME_SETUP,
+			&problem);
 	marks_close(&marks);
 }
 

@@ -409,31 +409,44 @@ static enum outcome complete_first(struct trial_upload *upload, struct problem *
 					      : outcome;
 }
 
+/* Whether the object of this key has the content that was sent as its one part. */
+static bool has_part_content(struct doctor_bucket *bucket, const struct s3_target *target)
+{
+	struct http_reply reply = {0};
+	struct problem problem = {0};
+	char etag[S3_ETAG_MAX + 1];
+	const bool is_read = s3_get_small(bucket->conn, target, sizeof part_content,
+				     &bucket->doctor->limits, &reply, etag, &problem) == OUTCOME_OK;
+	const bool is_right = is_read && strcmp(text_string(&reply.body), part_content) == 0;
+	http_reply_clear(&reply);
+	return is_right;
+}
+
+/* Sends a part with its checksum behind it, and returns whether the object has its content. */
+static bool try_trailer(struct doctor_bucket *bucket)
+{
+	struct trial_upload upload = {.bucket = bucket,
+		.conn = bucket->conn,
+		.target = {.key = doctor_new_key(bucket)},
+		.trails = true};
+	struct problem problem = {0};
+	const bool is_right = begin_upload(&upload, &problem) == OUTCOME_OK &&
+			      proof_part(&upload.sums, &upload.part) == PROOF_YES &&
+			      complete_first(&upload, &problem) == OUTCOME_OK &&
+			      has_part_content(bucket, &upload.target);
+	end_upload(&upload, &problem);
+	return is_right;
+}
+
 /* Finds out whether a part may be sent with its checksum behind it. A server without support for
  * that stores the framing as content, so the object is read back. Over plain HTTP, where parts are
  * never sent in this way, nothing is tried or reported. */
 static void check_trailer(struct doctor_bucket *bucket)
 {
 	static const char what[] = "trailing checksum";
-	struct trial_upload upload = {.bucket = bucket,
-		.conn = bucket->conn,
-		.target = {.key = doctor_new_key(bucket)},
-		.trails = true};
-	struct http_reply reply = {0};
-	struct problem problem = {0};
-	char etag[S3_ETAG_MAX + 1];
 	s3_set_support(bucket->s3, S3_TRAILER, S3_YES); /* assumed for the trial */
 	const bool may_be = s3_may_trail(bucket->s3, s3_checksum(bucket->s3));
-	enum outcome outcome = may_be ? begin_upload(&upload, &problem) : OUTCOME_UNSUPPORTED;
-	bool is_right =
-		outcome == OUTCOME_OK && proof_part(&upload.sums, &upload.part) == PROOF_YES;
-	if (is_right)
-		is_right = complete_first(&upload, &problem) == OUTCOME_OK &&
-			   s3_get_small(bucket->conn, &upload.target, sizeof part_content,
-				   &bucket->doctor->limits, &reply, etag, &problem) == OUTCOME_OK;
-	is_right = is_right && strcmp(text_string(&reply.body), part_content) == 0;
-	http_reply_clear(&reply);
-	end_upload(&upload, &problem);
+	const bool is_right = may_be && try_trailer(bucket);
 	s3_set_support(bucket->s3, S3_TRAILER, is_right ? S3_YES : S3_NO);
 	if (may_be)
 		doctor_find(bucket->doctor, DOCTOR_OK, what,
