@@ -112,6 +112,27 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 	*client = at;
 }
 
+/* Ends the connections whose time has passed. Returns how many milliseconds are left until the next
+ * one ends, rounded up; -1: there is none. */
+static int end_late_clients(struct metrics_server *server)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	uint64_t next_ns = UINT64_MAX;
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+		struct client *client = &server->clients[i];
+		if (client->end_ns && client->end_ns <= now_ns) {
+			/* libmicrohttpd notices the shutdown, and closes the connection. The place
+			 * stays taken until then. Its new time only keeps the loop of the thread
+			 * from running without a pause. */
+			shutdown(client->fd, SHUT_RDWR);
+			client->end_ns = now_ns + REQUEST_NS;
+		}
+		if (client->end_ns && client->end_ns < next_ns)
+			next_ns = client->end_ns;
+	}
+	return next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
+}
+
 /* The thread of the server: the loop around libmicrohttpd, which also ends connections in time. */
 static void serve_metrics(void *arg)
 {
@@ -123,26 +144,9 @@ static void serve_metrics(void *arg)
 		{.fd = server->stop, .events = POLLIN},
 	};
 	while (!fds[1].revents) { /* until server->stop is written */
-		/* Ends the connections whose time has passed, and finds when the next one ends. */
-		const uint64_t now_ns = clock_boot_ns();
-		uint64_t next_ns = UINT64_MAX;
-		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
-			struct client *client = &server->clients[i];
-			if (client->end_ns && client->end_ns <= now_ns) {
-				/* libmicrohttpd notices the shutdown, and closes the connection.
-				 * The place stays taken until then. Its new time only keeps this
-				 * loop from running without a pause. */
-				shutdown(client->fd, SHUT_RDWR);
-				client->end_ns = now_ns + REQUEST_NS;
-			}
-			if (client->end_ns && client->end_ns < next_ns)
-				next_ns = client->end_ns;
-		}
+		const int left_ms = end_late_clients(server);
 		/* libmicrohttpd has more to do at once. */
 		const bool has_more = MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0;
-		/* How long until a connection ends, rounded up. -1: there is none. */
-		const int left_ms =
-			next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
 		/* There is no event for a waiting connection that now has room. */
 		poll(fds, 2, (has_more || server->has_room) ? 0 : left_ms);
 		server->has_room = false;
@@ -165,6 +169,29 @@ static int listen_at(const struct listen_address *at)
 	return error;
 }
 
+/* Starts libmicrohttpd at this address, and the thread. Returns 0 or -errno. */
+static int start_server(struct metrics_server *server, const struct listen_address *at)
+{
+	server->stop = eventfd(0, EFD_CLOEXEC);
+	if (server->stop < 0)
+		return -errno;
+	const int fd = listen_at(at);
+	if (fd < 0)
+		return fd;
+	/* The daemon owns the descriptor once it has started. */
+	server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, PER_ADDRESS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, server, MHD_OPTION_END);
+	if (!server->daemon) {
+		close(fd);
+		return -EAGAIN; /* libmicrohttpd gives no reason */
+	}
+	const int error = thread_start(&server->thread, serve_metrics, server);
+	server->runs = error == 0;
+	return error;
+}
+
 int metrics_server_new(
 	const char *address, struct metrics_server **ret, struct problem *ret_problem)
 {
@@ -179,23 +206,7 @@ int metrics_server_new(
 		metrics_server_free(server);
 		return error;
 	}
-	const int fd = listen_at(&at);
-	if (fd < 0)
-		error = fd;
-	else if ((server->stop = eventfd(0, EFD_CLOEXEC)) < 0)
-		error = -errno;
-	else /* the daemon owns the descriptor once it has started */
-		server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
-			MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-			MHD_OPTION_PER_IP_CONNECTION_LIMIT, PER_ADDRESS_MAX,
-			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
-	if (!error && !server->daemon)
-		error = -EAGAIN; /* libmicrohttpd gives no reason */
-	if (error && fd >= 0)    /* no daemon owns it */
-		close(fd);
-	if (!error)
-		error = thread_start(&server->thread, serve_metrics, server);
-	server->runs = error == 0;
+	error = start_server(server, &at);
 	if (error == -EADDRINUSE)
 		problem_set(ret_problem,
 			"--metrics-listen: another program listens at %s; end it, or choose another port",

@@ -183,9 +183,11 @@ static bool do_clash(const struct job *a, const struct job *b)
 			quote(a->name).text, quote(b->name).text);
 		return true;
 	}
-	if ((address || other) && strcmp(a->name, b->name) == 0 &&
-		strcmp(a->options.run.bucket, b->options.run.bucket) == 0 &&
-		strcmp(a->options.run.prefix, b->options.run.prefix) == 0) {
+	const bool have_metrics = address || other;
+	const bool have_same_labels = strcmp(a->name, b->name) == 0 &&
+				      strcmp(a->options.run.bucket, b->options.run.bucket) == 0 &&
+				      strcmp(a->options.run.prefix, b->options.run.prefix) == 0;
+	if (have_metrics && have_same_labels) {
 		log_error(
 			"watch: --metrics-listen: two jobs are called %s and have the same target, so "
 			"that their metrics could not be told from each other: rename one of the files",
@@ -213,13 +215,10 @@ static void keep_options(const struct watch *watch, size_t i, struct watched **n
 	next[i] = watch->jobs[i];
 }
 
-/* Reads the files of all jobs again. A job whose file has an error, or whose new options clash with
- * those of another job, keeps its present options. */
-static void reload(struct watch *watch)
+/* Reads the files of all jobs again, into next[…]. A job whose file has an error, or whose new
+ * options clash with those of another job, keeps its present options: next[i] is then jobs[i]. */
+static void read_jobs_again(const struct watch *watch, struct watched **next)
 {
-	struct watched **next = must_have(calloc(watch->n, sizeof(struct watched *)));
-	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
-		(unsigned long long)(clock_monotonic_ns() / 1000));
 	for (size_t i = 0; i < watch->n; i++)
 		if (watched_new(
 			    watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &next[i]))
@@ -233,6 +232,15 @@ static void reload(struct watch *watch)
 			keep_options(watch, i, next);
 		i = is_refused ? 0 : i + 1;
 	}
+}
+
+/* Replaces the jobs by those that their files describe now. */
+static void reload(struct watch *watch)
+{
+	struct watched **next = must_have(calloc(watch->n, sizeof(struct watched *)));
+	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+		(unsigned long long)(clock_monotonic_ns() / 1000));
+	read_jobs_again(watch, next);
 	for (size_t i = 0; i < watch->n; i++) {
 		if (next[i] == watch->jobs[i])
 			continue;
@@ -255,7 +263,7 @@ static void reload(struct watch *watch)
 static void wait_for_work(struct watch *watch)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	/* time of the next sign of life */
+	/* The wait ends at the next sign of life, or when a job is due before. */
 	uint64_t due_ns = now_ns + watch->watchdog_ms * NS_PER_MS;
 	for (size_t i = 0; i < watch->n; i++) {
 		const uint64_t job_ns = watched_due_ns(watch->jobs[i]);
@@ -306,9 +314,30 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-/* After a SIGTERM, uploads waiting files, and retries failed ones. The rest of the time of --drain
- * is shared equally between a job and those after it. Signals are unblocked meanwhile, so that a
- * second one ends this. */
+/* Uploads what waits of a job, in its share of the time of --drain, which began at since_ns: the
+ * rest of that time is for this job and n_after others. */
+static void drain_job(struct watched *job, uint64_t since_ns, size_t n_after)
+{
+	const uint64_t drain_ms = job->job.options.drain_ms;
+	const struct quoted name = quote(job->job.name);
+	const uint64_t now_ns = clock_boot_ns(), end_ns = since_ns + drain_ms * NS_PER_MS;
+	const bool leaves_files = watched_waits(job) || job->code;
+	if (end_ns > now_ns) {
+		log_note(
+			"%s: what waits is uploaded before the end (--drain); a second signal ends "
+			"that",
+			name.text);
+		watched_drain(job, now_ns + (end_ns - now_ns) / (n_after + 1));
+	} else if (drain_ms && leaves_files) {
+		log_warning(
+			"%s: what was under way took all the time of --drain, so files are left "
+			"for the next start",
+			name.text);
+	}
+}
+
+/* After a SIGTERM, uploads waiting files, and retries failed ones, job by job. Signals are
+ * unblocked meanwhile, so that a second one ends this. */
 static void drain(struct watch *watch)
 {
 	uint64_t since_ns;
@@ -316,22 +345,8 @@ static void drain(struct watch *watch)
 	if (!signals_begin_drain(&since_ns))
 		return;
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
-	for (size_t i = 0; i < watch->n; i++) {
-		const struct push_options *options = &watch->jobs[i]->job.options;
-		const struct quoted name = quote(watch->jobs[i]->job.name);
-		const uint64_t now_ns = clock_boot_ns();
-		const uint64_t end_ns = since_ns + options->drain_ms * NS_PER_MS;
-		if (end_ns > now_ns) {
-			log_note("%s: what waits is uploaded before the end (--drain); a second "
-				 "signal ends that",
-				name.text);
-			watched_drain(watch->jobs[i], now_ns + (end_ns - now_ns) / (watch->n - i));
-		} else if (options->drain_ms &&
-			   (watched_waits(watch->jobs[i]) || watch->jobs[i]->code))
-			log_warning("%s: what was under way took all the time of --drain, so files "
-				    "are left for the next start",
-				name.text);
-	}
+	for (size_t i = 0; i < watch->n; i++)
+		drain_job(watch->jobs[i], since_ns, watch->n - i - 1);
 	thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 }
 

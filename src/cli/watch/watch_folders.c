@@ -86,8 +86,9 @@ static void note_below(const void *node, VISIT which, void *arg)
 	struct watch_folder *folder = *(struct watch_folder *const *)node;
 	const size_t n = strlen(below->path);
 	const bool is_first_visit = which == preorder || which == leaf;
-	if (!is_first_visit || strncmp(folder->path, below->path, n) != 0 ||
-		(folder->path[n] && folder->path[n] != '/'))
+	const bool is_below = strncmp(folder->path, below->path, n) == 0 &&
+			      (folder->path[n] == '\0' || folder->path[n] == '/');
+	if (!is_first_visit || !is_below)
 		return;
 	folder->next = below->first;
 	below->first = folder;
@@ -203,8 +204,8 @@ static void watch_tree(
 		const char *path = entry->fts_path, *below = path_below(root, path);
 		if (entry->fts_info != FTS_D)
 			continue;
-		if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0 ||
-			(*below && filter_prunes(folders->filter, below)))
+		const bool is_excluded = *below && filter_prunes(folders->filter, below);
+		if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0 || is_excluded)
 			fts_set(tree, entry, FTS_SKIP);
 		else if (watch_one(folders, path, NULL) && kind == TREE_IS_NEW)
 			folders->touched(folders->arg, path);
@@ -272,6 +273,26 @@ static void read_rules(struct watch_folders *folders)
 	}
 }
 
+/* Watches a SOURCE, or the folder of a SOURCE that is a file. */
+static void watch_source(struct watch_folders *folders, const char *source, struct root *root)
+{
+	struct stat st;
+	free(root->path);
+	root->path = realpath(source, NULL);
+	if (!root->path || stat(root->path, &st)) /* the pass reports a missing SOURCE */
+		return;
+	if (S_ISDIR(st.st_mode)) {
+		watch_tree(folders, root->path, root->path, TREE_OF_SOURCE);
+	} else {
+		char *folder = must_have(path_folder(root->path));
+		watch_one(folders, folder, path_name(root->path));
+		free(root->path);
+		root->path = folder;
+	}
+	root->reported_gone = false;
+	report_remote(folders, root->path);
+}
+
 void watch_folders_renew(struct watch_folders *folders)
 {
 	read_rules(folders);
@@ -291,24 +312,8 @@ void watch_folders_renew(struct watch_folders *folders)
 	/* The next overflow is reported only if there was none since the last renewal. */
 	folders->reported_overflow = folders->reported_overflow && folders->has_overflowed;
 	folders->has_overflowed = false;
-	for (size_t i = 0; i < folders->job->n_sources; i++) {
-		struct root *root = &folders->roots[i];
-		struct stat st;
-		free(root->path);
-		root->path = realpath(folders->job->options.run.sources[i], NULL);
-		if (!root->path || stat(root->path, &st)) /* the pass reports a missing SOURCE */
-			continue;
-		if (S_ISDIR(st.st_mode)) {
-			watch_tree(folders, root->path, root->path, TREE_OF_SOURCE);
-		} else {
-			char *folder = must_have(path_folder(root->path));
-			watch_one(folders, folder, path_name(root->path));
-			free(root->path);
-			root->path = folder;
-		}
-		root->reported_gone = false;
-		report_remote(folders, root->path);
-	}
+	for (size_t i = 0; i < folders->job->n_sources; i++)
+		watch_source(folders, folders->job->options.run.sources[i], &folders->roots[i]);
 	warn_unwatched(folders);
 }
 
@@ -325,20 +330,29 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
+/* Whether a file that was touched is to be reported. It is not if it is the job's --log-file, which
+ * each pass itself writes to. */
+static bool wants_file(const struct watch_folders *folders, const char *root, const char *path)
+{
+	const char *log_file = folders->job->options.run.log_file;
+	if (log_file && same_file(path, log_file))
+		return false;
+	/* Each folder that is watched is in a SOURCE. If it were in none, no rule would apply. */
+	return !root || filter_wants_file(folders->filter, path_below(root, path));
+}
+
 /* Handles an event about a name in a watched folder: watches a new folder, no longer watches one
- * that was moved away, and reports a file that was touched, unless it is the job's --log-file,
- * which each pass itself writes to. */
+ * that was moved away, and reports a file that was touched. */
 static void on_name(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {
-	const char *log_file = folders->job->options.run.log_file;
 	char path[PATH_MAX + NAME_MAX + 2];
-	if (strcmp(event->name, REMOVAL_FOLDER) == 0 ||
-		(folder->only_name && strcmp(event->name, folder->only_name) != 0))
+	const bool is_another_file =
+		folder->only_name && strcmp(event->name, folder->only_name) != 0;
+	if (is_another_file || strcmp(event->name, REMOVAL_FOLDER) == 0)
 		return;
 	/* The folder "/" must not produce a second slash. */
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
-	/* Each folder that is watched is in a SOURCE. If it were in none, no rule would apply. */
 	const char *root = root_above(folders, path);
 	if (event->mask & IN_ISDIR) {
 		if (event->mask & IN_MOVED_FROM)
@@ -346,32 +360,27 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 		if (event->mask & (IN_CREATE | IN_MOVED_TO) && root)
 			watch_tree(folders, root, path, TREE_IS_NEW);
 		warn_unwatched(folders);
-	} else if (!(event->mask & IN_MOVED_FROM) && !(log_file && same_file(path, log_file)) &&
-		   (!root || filter_wants_file(folders->filter, path_below(root, path)))) {
+	} else if (!(event->mask & IN_MOVED_FROM) && wants_file(folders, root, path)) {
 		folders->touched(folders->arg, path);
 	}
 }
 
-/* Takes one event. The events about a watched folder itself have no name. */
-static void on_event(struct watch_folders *folders, const struct inotify_event *event)
+/* Handles the loss of events. It is reported once, until a renewal without a loss. */
+static void on_overflow(struct watch_folders *folders)
 {
-	if (event->mask & IN_Q_OVERFLOW) {
-		if (!folders->reported_overflow)
-			log_warning("%s: more happened than the kernel keeps (its queue for "
-				    "inotify has overflowed): all files are looked at; raise "
-				    "fs.inotify.max_queued_events",
-				quote(folders->job->name).text);
-		folders->reported_overflow = folders->has_overflowed = true;
-		folders->knows_all = false;
-		return;
-	}
-	const struct watch_folder *folder = watch_table_find(&folders->table, event->wd);
-	if (!folder)
-		return; /* the folder is no longer watched */
-	if (event->len) {
-		on_name(folders, folder, event);
-		return;
-	}
+	if (!folders->reported_overflow)
+		log_warning("%s: more happened than the kernel keeps (its queue for inotify has "
+			    "overflowed): all files are looked at; raise "
+			    "fs.inotify.max_queued_events",
+			quote(folders->job->name).text);
+	folders->reported_overflow = folders->has_overflowed = true;
+	folders->knows_all = false;
+}
+
+/* Handles an event about a watched folder itself: it may be gone. */
+static void on_folder(struct watch_folders *folders, const struct watch_folder *folder,
+	const struct inotify_event *event)
+{
 	struct root *root = NULL; /* the SOURCE with this folder; NULL: none */
 	for (size_t i = 0; i < folders->job->n_sources && !root; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
@@ -392,6 +401,22 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 		folders->knows_all = false;
 	}
 	watch_table_drop(&folders->table, event->wd);
+}
+
+/* Takes one event. The events about a watched folder itself have no name. */
+static void on_event(struct watch_folders *folders, const struct inotify_event *event)
+{
+	if (event->mask & IN_Q_OVERFLOW) {
+		on_overflow(folders);
+		return;
+	}
+	const struct watch_folder *folder = watch_table_find(&folders->table, event->wd);
+	if (!folder)
+		return; /* the folder is no longer watched */
+	if (event->len)
+		on_name(folders, folder, event);
+	else
+		on_folder(folders, folder, event);
 }
 
 bool watch_folders_read(struct watch_folders *folders)

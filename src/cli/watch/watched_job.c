@@ -25,6 +25,20 @@ static void pending_clear(struct pending_paths *pending)
 /* Why a path waits: a pass has found its file waiting, or it was touched since. */
 enum pending_since { SINCE_PASS, SINCE_TOUCH };
 
+/* Returns the index of a path, or else of the place where it is to be inserted. */
+static size_t pending_find(const struct pending_paths *pending, const char *path)
+{
+	size_t from = 0, to = pending->n; /* the index is not less and not more */
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		if (strcmp(pending->paths[middle].path, path) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 /* Lets a path wait until due_ns. A path that waits already keeps its time: if its file is written
  * to meanwhile, that is noticed at that time. */
 static void pending_add(
@@ -32,15 +46,7 @@ static void pending_add(
 {
 	const bool is_new = since == SINCE_TOUCH;
 	char *copy = must_have(pending->n < PENDING_MAX ? strdup(path) : path_folder(path));
-	/* By a binary search, `at` becomes the index of the path's place. */
-	size_t at = 0, to = pending->n;
-	while (at < to) {
-		const size_t middle = at + (to - at) / 2;
-		if (strcmp(pending->paths[middle].path, copy) < 0)
-			at = middle + 1;
-		else
-			to = middle;
-	}
+	const size_t at = pending_find(pending, copy);
 	/* For a path that keeps its time, this may be too early. check_due() sets it right. */
 	if (due_ns < pending->due_ns)
 		pending->due_ns = due_ns;
@@ -107,9 +113,10 @@ static int refuse(const struct watched *watched)
  * a modification time in the future, the ctime counts instead, as in the scan. */
 static int64_t rests_at(const struct watched *watched, const struct stat *st)
 {
-	const int64_t modified = clock_to_ns(st->st_mtim);
-	return (modified > clock_wall_ns() ? clock_to_ns(st->st_ctim) : modified) +
-	       (int64_t)watched->min_age_ns;
+	const int64_t mtime_ns = clock_to_ns(st->st_mtim);
+	const bool is_in_future = mtime_ns > clock_wall_ns();
+	const int64_t changed_ns = is_in_future ? clock_to_ns(st->st_ctim) : mtime_ns;
+	return changed_ns + (int64_t)watched->min_age_ns;
 }
 
 /* Converts the wall time from which on a file is at rest to the clock_boot_ns() at which the file
@@ -136,9 +143,10 @@ static void on_waiting(void *arg, const char *path)
 	struct stat st;
 	/* A file that is gone does not wait: it has 0, which is before any pass. */
 	const int64_t rests_at_ns = lstat(path, &st) ? 0 : rests_at(watched, &st);
+	const bool was_too_young = rests_at_ns > watched->began_wall_ns;
 	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
 	/* In the folder "/", the name must not follow a second slash. */
-	if (rests_at_ns > watched->began_wall_ns && folder &&
+	if (was_too_young && folder &&
 		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
 		pending_add(&watched->pending, file, due_at(watched, rests_at_ns), SINCE_PASS);
 		free(file);
@@ -493,7 +501,7 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	struct s3once_options *o = &watched->job.options.run;
 	const uint64_t now_ns = clock_boot_ns();
 	o->final = 1;
-	/* At least 1, since 0 means that there is no limit. */
+	/* At least 1, since 0 would set no limit. */
 	o->max_duration_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 1;
 	watched->code = run(watched, NULL);
 	pending_clear(&watched->pending);
