@@ -167,27 +167,35 @@ static void print_json(const struct s3once_lock_info *info)
 	text_clear(&data);
 }
 
+/* Adds how long the lock of a held row lasts. */
+static void add_lease(struct text *line, const struct s3once_lock_info *info)
+{
+	char time[21];
+	if (info->lease_ms) {
+		text_add(line, ", lease ");
+		value_show_duration(line, info->lease_ms);
+	}
+	if (info->lease_ms && info->unchanged_ms >= info->lease_ms) {
+		/* In whole seconds, and from two minutes on in whole minutes. */
+		const uint64_t unit_ms = info->unchanged_ms < 120000 ? 1000 : 60000;
+		text_add(line, ", not renewed for ");
+		value_show_duration(line, info->unchanged_ms / unit_ms * unit_ms);
+		text_add(line, ": the next one takes it over");
+	}
+	if (info->expires_s && info->expires_s <= CLOCK_LAST_S) {
+		clock_format_iso(info->expires_s, time);
+		text_addf(line, ", expires %s", time);
+	} else if (info->expires_s) { /* later than any date that can be written */
+		text_addf(line, ", expires %lld", (long long)info->expires_s);
+	}
+}
+
 /* Prints a row for people: "KEY: held by OWNER", or "free", and further details. */
 static void print_line(const struct s3once_lock_info *info)
 {
 	struct text line = TEXT(1000);
-	char time[21];
-	if (info->held && info->lease_ms) {
-		text_add(&line, ", lease ");
-		value_show_duration(&line, info->lease_ms);
-	}
-	if (info->held && info->lease_ms && info->unchanged_ms >= info->lease_ms) {
-		const uint64_t unit_ms = info->unchanged_ms < 120000 ? 1000 : 60000;
-		text_add(&line, ", not renewed for ");
-		value_show_duration(&line, info->unchanged_ms / unit_ms * unit_ms);
-		text_add(&line, ": the next one takes it over");
-	}
-	if (info->held && info->expires_s && info->expires_s <= CLOCK_LAST_S) {
-		clock_format_iso(info->expires_s, time);
-		text_addf(&line, ", expires %s", time);
-	} else if (info->held && info->expires_s) { /* later than any date that can be written */
-		text_addf(&line, ", expires %lld", (long long)info->expires_s);
-	}
+	if (info->held)
+		add_lease(&line, info);
 	if (!info->understood)
 		text_addf(&line, ", not understood (%s)", info->why);
 	if (info->held && *info->version)
@@ -223,10 +231,11 @@ static int show_slots(struct lock_use *use)
 	char name[1100], number[16];
 	int r = 0;
 	for (unsigned slot = 0; !r && slot < slots; slot++) {
+		const bool is_in_key = slot && !is_dlm, is_in_sort_key = slot && is_dlm;
 		snprintf(number, sizeof number, "%u", slot);
-		snprintf(name, sizeof name, "%s%s%s", use->operands[0],
-			(slot && !is_dlm) ? "#" : "", (slot && !is_dlm) ? number : "");
-		const char *sort = (slot && is_dlm) ? number : use->request.sort_key;
+		snprintf(name, sizeof name, "%s%s%s", use->operands[0], is_in_key ? "#" : "",
+			is_in_key ? number : "");
+		const char *sort = is_in_sort_key ? number : use->request.sort_key;
 		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
 		const struct s3once_lock_info absent = {.key = name,
 			.sort_key = sort ? sort : "",
@@ -328,22 +337,31 @@ static const struct lock_command break_command = {
 	.use = break_lock,
 };
 
+/* Splits each operand NAME=VALUE in place into two elements of *ret_tags: NAME, VALUE, NAME, VALUE,
+ * and so on. Returns false after an error that was reported. */
+static bool read_tags(char **operands, const char **ret_tags)
+{
+	for (int i = 0; operands[i]; i++) {
+		char *name = operands[i], *equals = strchr(name, '=');
+		if (!equals || equals == name) {
+			log_error("lock init: '%s': a tag is NAME=VALUE", quote(name).text);
+			return false;
+		}
+		*equals = '\0';
+		ret_tags[2 * i] = name;
+		ret_tags[2 * i + 1] = equals + 1;
+	}
+	return true;
+}
+
 /* Makes the table. The tags are checked first, since opening the client makes the SQLite file. */
 static int init_locks(struct lock_use *use)
 {
-	/* NAME, VALUE, NAME, VALUE, and so on, then NULL. There are at most TAGS_MAX operands. */
+	/* It ends in a NULL. There are at most TAGS_MAX operands. */
 	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = use->client.place;
 	int created = 0;
-	for (int i = 0; use->operands[i]; i++) {
-		char *name = use->operands[i], *equals = strchr(name, '=');
-		if (!equals || equals == name) {
-			log_error("lock init: '%s': a tag is NAME=VALUE", quote(name).text);
-			return S3ONCE_EXIT_USAGE;
-		}
-		*equals = '\0';
-		tags[2 * i] = name;
-		tags[2 * i + 1] = equals + 1;
-	}
+	if (!read_tags(use->operands, tags))
+		return S3ONCE_EXIT_USAGE;
 	const struct s3once_locks_table table = {.read_units = use->read_units,
 		.write_units = use->write_units,
 		.ttl_name = use->ttl_name,
@@ -411,23 +429,10 @@ static void print_usage(FILE *stream)
 		"Example: s3once lock run --locks dynamodb:locks nightly -- backup --all\n");
 }
 
-/* Reads the words of a command, of which argv[0] is the first, and runs it. Returns the exit code.
- */
-static int run_lock_command(const struct lock_command *which, int argc, char **argv)
+/* Completes the options of the client, which the table of options has set in part. */
+static void complete_client(struct s3once_locks_options *client, const struct lock_command *which,
+	const struct aws_options *aws)
 {
-	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
-	struct s3once_locks_options *client = &use.client;
-	struct command_frame frame = {
-		.command = &which->command, .values = &use, .speaks_itself = true};
-	const struct aws_options *aws = &frame.access.aws;
-	use.frame = &frame;
-	log_set_level(LOG_NOTE);
-	if (!frame_begin(&frame, argc, argv))
-		return frame_end(&frame);
-	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.
-	 * Every argv has room for a NULL at its end. */
-	argv[frame.n] = NULL;
-	use.request.key = argv[0];
 	if (!client->place)
 		client->place = getenv("S3ONCE_LOCKS");
 	if (client->place && !*client->place)
@@ -440,6 +445,24 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	client->region = aws->region;
 	client->profile = aws->profile;
 	client->ca_bundle = aws->ca_bundle;
+}
+
+/* Reads the words of a command, of which argv[0] is the first, and runs it. Returns the exit code.
+ */
+static int run_lock_command(const struct lock_command *which, int argc, char **argv)
+{
+	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
+	struct command_frame frame = {
+		.command = &which->command, .values = &use, .speaks_itself = true};
+	use.frame = &frame;
+	log_set_level(LOG_NOTE);
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.
+	 * Every argv has room for a NULL at its end. */
+	argv[frame.n] = NULL;
+	use.request.key = argv[0];
+	complete_client(&use.client, which, &frame.access.aws);
 	if (which->needs && !options_set_in(&frame.read, which->needs)) {
 		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
 	} else if (which->run) {

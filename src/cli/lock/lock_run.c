@@ -147,9 +147,8 @@ static void continue_command(struct lock_run *run)
 		signal_command(run, SIGCONT);
 }
 
-/* Reports an event of the lock. If the lock has recovered, a command that waited for it is
- * continued. If the lock is lost, the command gets SIGTERM, and after --kill-after SIGKILL. */
-static void on_event(void *arg, const struct s3once_lock_event *event)
+/* Logs an event of the lock, and prints it with --json. */
+static void report_event(const struct lock_run *run, const struct s3once_lock_event *event)
 {
 	static const char *const names[] = {
 		[S3ONCE_LOCK_SUSPECT] = "suspect",
@@ -158,7 +157,6 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 		[S3ONCE_LOCK_EXPIRED] = "expired",
 		[S3ONCE_LOCK_OUTAGE] = "outage",
 	};
-	struct lock_run *run = arg;
 	struct text text = TEXT(1000);
 	text_add_escaped_string(&text, event->text);
 	if (*event->owner) {
@@ -168,11 +166,12 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
 	print_run(run, names[event->type], text_string(&text));
 	text_clear(&text);
-	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits_for_lock && run->child > 0)
-		continue_command(run);
-	const bool is_over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
-	if (!is_over || run->lost) /* the lock is still ours, or the command is being ended */
-		return;
+}
+
+/* Begins to end the command, since the lock is lost: it gets SIGTERM now, and after --kill-after
+ * SIGKILL by watch_command(). */
+static void end_command(struct lock_run *run)
+{
 	run->lost = true;
 	/* From now on, this process reaps the command's orphans. The init of a container may not do
 	 * so, and an unreaped process stays in the group. */
@@ -185,6 +184,19 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	}
 	const uint64_t ms = run->use->kill_after_ms ? run->use->kill_after_ms : KILL_AFTER_MS;
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
+}
+
+/* Reports an event of the lock. If the lock has recovered, a command that waited for it is
+ * continued. If the lock is lost, the command is ended. */
+static void on_event(void *arg, const struct s3once_lock_event *event)
+{
+	struct lock_run *run = arg;
+	report_event(run, event);
+	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits_for_lock && run->child > 0)
+		continue_command(run);
+	const bool is_over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
+	if (is_over && !run->lost) /* LOST may follow EXPIRED, and the command is ended once */
+		end_command(run);
 }
 
 /* Called when the command has stopped. In three cases our process group stops with it, so that
@@ -255,7 +267,7 @@ static bool has_rest_to_end(const struct lock_run *run)
 		return false;
 	while (waitpid(-run->group, NULL, WNOHANG) > 0)
 		;
-	return !kill(-run->group, 0) || errno == EPERM;
+	return kill(-run->group, 0) == 0 || errno == EPERM;
 }
 
 /* Returns the timeout for poll(), in ms. -1: none. */
@@ -398,27 +410,31 @@ static int run_with_lock(struct lock_run *run)
 	return finish_run(run);
 }
 
-/* `lock run`. Returns the exit code, or ends this process by the signal that ended the command. */
-static int run_command(struct lock_use *use)
+/* Returns the COMMAND of the operands. NULL: there is none, or the "--" before it is missing, which
+ * was reported. Without "--" the first word of a command whose KEY was forgotten would be the
+ * key. */
+static char **find_command(const struct lock_use *use)
 {
 	char **operands = use->operands;
-	/* In "lock run -- KEY -- COMMAND", the second "--" is an operand. Without "--" the first
-	 * word of a command whose KEY was forgotten would be the key. */
+	/* In "lock run -- KEY -- COMMAND", the second "--" is an operand. */
 	const bool is_dashed_key = strcmp(operands[1], "--") == 0;
-	const int first = is_dashed_key ? 2 : 1;
+	char **command = operands + (is_dashed_key ? 2 : 1);
 	if (!is_dashed_key && use->frame->before_dashes != 1) {
 		log_error("lock run: one KEY stands before -- and the command after it: "
 			  "s3once lock run KEY -- COMMAND...");
-		return S3ONCE_EXIT_USAGE;
+		return NULL;
 	}
-	if (!operands[first]) {
+	if (!*command) {
 		log_error("lock run: no command after --");
-		return S3ONCE_EXIT_USAGE;
+		return NULL;
 	}
-	struct lock_run run = {.use = use,
-		.command = operands + first,
-		.hold = -1,
-		.tty = open("/dev/tty", O_RDWR | O_CLOEXEC)};
+	return command;
+}
+
+/* Lets the signals that run_with_lock() handles come by a descriptor, which is returned; negative:
+ * there is none. *ret_before is the signal mask so far. */
+static int take_signals(sigset_t *ret_before)
+{
 	sigset_t taken;
 	struct sigaction now;
 	sigemptyset(&taken);
@@ -428,8 +444,21 @@ static int run_command(struct lock_use *use)
 		 * ignored. */
 		if (sigaction(forwarded[i], NULL, &now) || now.sa_handler != SIG_IGN)
 			sigaddset(&taken, forwarded[i]);
-	sigprocmask(SIG_BLOCK, &taken, &run.before);
-	run.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigprocmask(SIG_BLOCK, &taken, ret_before);
+	return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* `lock run`. Returns the exit code, or ends this process by the signal that ended the command. */
+static int run_command(struct lock_use *use)
+{
+	char **command = find_command(use);
+	if (!command)
+		return S3ONCE_EXIT_USAGE;
+	struct lock_run run = {.use = use,
+		.command = command,
+		.hold = -1,
+		.tty = open("/dev/tty", O_RDWR | O_CLOEXEC)};
+	run.signals = take_signals(&run.before);
 	int code = S3ONCE_EXIT_SETUP;
 	if (run.signals < 0)
 		log_error("lock run: " NO_DESCRIPTORS);
