@@ -36,6 +36,28 @@ static const struct {
 	{"m", 6e4}, {"h", 3.6e6}};
 enum { UNITS = sizeof units / sizeof *units };
 
+/* Reads a number with its unit, and moves *at behind it. Returns the milliseconds, or -1 if it is
+ * not of Go. */
+static double read_number_with_unit(const char **at)
+{
+	const char *s = *at;
+	double value = 0, scale = 1;
+	size_t digits = 0, unit = 0;
+	for (; *s >= '0' && *s <= '9'; s++, digits++)
+		value = value * 10 + (*s - '0');
+	if (*s == '.')
+		for (s++; *s >= '0' && *s <= '9'; s++, digits++)
+			value += (*s - '0') * (scale /= 10);
+	const size_t n = strcspn(s, "0123456789."); /* length of the unit's name */
+	while (unit < UNITS &&
+		(strlen(units[unit].name) != n || memcmp(s, units[unit].name, n) != 0))
+		unit++;
+	if (!digits || unit == UNITS)
+		return -1;
+	*at = s + n;
+	return value * units[unit].ms;
+}
+
 int go_duration_parse(const char *s, uint64_t *ret_ms)
 {
 	const double max_ms = 100.0 * 365 * 24 * 3600 * 1000; /* a hundred years, in ms */
@@ -47,23 +69,9 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		return 0;
 	}
 	do { /* a number and its unit, at least once */
-		double value = 0, scale = 1;
-		size_t digits = 0, unit_bytes;
-		for (; *s >= '0' && *s <= '9'; s++, digits++)
-			value = value * 10 + (*s - '0');
-		if (*s == '.')
-			for (s++; *s >= '0' && *s <= '9'; s++, digits++)
-				value += (*s - '0') * (scale /= 10);
-		unit_bytes = strcspn(s, "0123456789.");
-		size_t unit = 0;
-		while (unit < UNITS && (strlen(units[unit].name) != unit_bytes ||
-					       memcmp(s, units[unit].name, unit_bytes) != 0))
-			unit++;
-		if (!digits || unit == UNITS)
-			return -EINVAL;
-		sum += value * units[unit].ms;
-		s += unit_bytes;
-		if (sum > max_ms)
+		const double ms = read_number_with_unit(&s);
+		sum += ms;
+		if (ms < 0 || sum > max_ms)
 			return -EINVAL;
 	} while (*s);
 	/* A fraction of a millisecond is rounded up. But Go has only whole nanoseconds, so a
@@ -139,11 +147,12 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 		*ret_ms = is_read ? (uint64_t)s * 1000 : 0;
 		return is_read;
 	}
-	return text &&
-	       (!go_duration_parse(text, ret_ms) ||
-		       (dialect->lease_form == LEASE_AS_MS &&
-			       decimal_read(text, LEASE_MAX_MS, ret_ms))) &&
-	       *ret_ms > 0;
+	if (!text)
+		return false;
+	bool is_read = go_duration_parse(text, ret_ms) == 0;
+	if (!is_read && dialect->lease_form == LEASE_AS_MS)
+		is_read = decimal_read(text, LEASE_MAX_MS, ret_ms);
+	return is_read && *ret_ms > 0;
 }
 
 /* Returns the fault of a row, as a clause, or "" if it has none. Sets the lease and the expiry time

@@ -85,7 +85,8 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
 	/* In a table a sort key is never "". If it is not given (NULL), the dialect's default is
 	 * taken. A lock elsewhere may have none. */
-	if (!has_sort && takes_sort && !locks->is_private && (sort || !*locks->dialect->sk_default))
+	const bool has_default = !sort && *locks->dialect->sk_default;
+	if (takes_sort && !locks->is_private && !has_sort && !has_default)
 		return lock_error(
 			ret, -EINVAL, "a lock of this table needs a sort key (--sort-key)");
 	return 0;
@@ -122,15 +123,16 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 	/* The heartbeat and suspect times of the options are for the usual lease. For a lease of
 	 * another length they are the same parts of that length as the defaults in fill_times(). A
 	 * client without heartbeats (0) has none for any length. */
-	const bool usual = lease_ns == locks->lease_ns;
+	const bool is_usual = lease_ns == locks->lease_ns;
 	const struct lease_options options = {
 		.ops = &lock_lease_ops,
 		.arg = lock,
 		.id = lock->id,
 		.version_is_fixed = locks->dialect->version_is_fixed,
 		.lease_ns = lease_ns,
-		.heartbeat_ns = usual || !locks->heartbeat_ns ? locks->heartbeat_ns : lease_ns / 4,
-		.suspect_ns = usual ? locks->suspect_ns : lease_ns * 3 / 8,
+		.heartbeat_ns =
+			is_usual || !locks->heartbeat_ns ? locks->heartbeat_ns : lease_ns / 4,
+		.suspect_ns = is_usual ? locks->suspect_ns : lease_ns * 3 / 8,
 	};
 	if (lease_new(locks->keeper, &options, &lock->lease)) {
 		free(lock);
@@ -203,6 +205,32 @@ static int report_stale_handle(const struct s3once_lock *lock, struct s3once_loc
 	return -ESTALE;
 }
 
+/* Sends the release of the row. OK also if an earlier request has released it; then another owner
+ * may have the row by now. REFUSED: the row is not ours, and *ret_present is the present one. */
+static enum outcome send_release(struct s3once_lock *lock, struct store_conn *conn,
+	uint64_t deadline_ns, struct item *ret_present, struct problem *ret_problem)
+{
+	bool maybe_applied = false;
+	struct lock_release_target target = {
+		.locks = lock->locks, .key = lock->row_key.key, .id = lock->id};
+	target.version = lease_row_version(lock->lease, &target.or_version);
+	const struct call_limits limits = {
+		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
+	/* Whether the lock is still ours when the request is sent. The end of the lease is not
+	 * known (0) if the lock was resumed and not renewed since. Such a lock counts as ours,
+	 * since its row was ours when it was resumed. */
+	const uint64_t ends_ns = lease_ends_ns(lock->lease);
+	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
+	target.is_late = !is_ours;
+	const enum outcome o = lock_row_release(conn, &target, &limits, ret_present, ret_problem);
+	const bool may_be_released = maybe_applied || outcome_is_ambiguous(o);
+	if (is_ours && may_be_released)
+		atomic_store(&lock->release_sent, true);
+	/* Another owner may have the row because we released it by a request whose reply was lost.
+	 */
+	return o == OUTCOME_REFUSED && atomic_load(&lock->release_sent) ? OUTCOME_OK : o;
+}
+
 /* Releases the row if it is still ours, with the results of s3once_lock_release(). Sets
  * release_done unless another try may succeed. */
 static int release_row(
@@ -219,26 +247,8 @@ static int release_row(
 	struct store_conn *conn;
 	if (store_conn_new(lock->locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	bool maybe_applied = false;
-	struct lock_release_target target = {
-		.locks = lock->locks, .key = lock->row_key.key, .id = lock->id};
-	target.version = lease_row_version(lock->lease, &target.or_version);
-	const struct call_limits limits = {
-		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
-	/* Whether the lock is still ours when the request is sent. The end of the lease is not
-	 * known (0) if the lock was resumed and not renewed since. Such a lock counts as ours,
-	 * since its row was ours when it was resumed. */
-	const uint64_t ends_ns = lease_ends_ns(lock->lease);
-	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
-	target.is_late = !is_ours;
-	enum outcome o = lock_row_release(conn, &target, &limits, &present, &problem);
+	const enum outcome o = send_release(lock, conn, deadline_ns, &present, &problem);
 	store_conn_free(conn);
-	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
-		atomic_store(&lock->release_sent, true);
-	/* Another owner may have the row because we released it by a request whose reply was lost.
-	 */
-	if (o == OUTCOME_REFUSED && atomic_load(&lock->release_sent))
-		o = OUTCOME_OK;
 	int r = 0;
 	if (o == OUTCOME_REFUSED) {
 		struct lock_row row = dialect_read(lock->locks->dialect, &present);
@@ -260,13 +270,14 @@ static int release_row(
 int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	uv_mutex_lock(&lock->locks->mutex);
-	const bool last = lock->count <= 1;
-	if (last)
+	/* A lock that was acquired several times (reentrant) is held until the last release. */
+	const bool is_last = lock->count <= 1;
+	if (is_last)
 		atomic_store(&lock->release_begun, true); /* acquire_again() no longer finds it */
 	else
 		lock->count--;
 	uv_mutex_unlock(&lock->locks->mutex);
-	if (!last)
+	if (!is_last)
 		return 0;
 	if (atomic_load(&lock->release_done))
 		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
@@ -351,8 +362,9 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 	/* The renewal itself uses up time of the lease. So a tenth of the lease is allowed for it,
 	 * or if the lease becomes longer, an eighth of `ms` and 1 s. renew_lock() may wait for
 	 * longer than that. Then less than `ms` are left, which is an error. */
-	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
-	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
+	const bool needs_longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
+	const struct lease_more more = {
+		.lease_ns = needs_longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
 	int r = renew_lock(lock, &more, ret);
 	if (!r && s3once_lock_remaining_ms(lock) < ms)
 		r = lock_error(ret, -EIO, "the service is too slow to ensure so much");
@@ -416,11 +428,13 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
 	if (pool_init(&round.pool, &(struct pool_options){.max_threads = CLOSE_THREADS, .room = 1}))
 		return lock_error(ret, -ENOMEM, "out of memory");
-	for (struct s3once_lock *lock = first; lock; lock = lock->next)
-		if (!atomic_load(&lock->release_done) &&
-			!pool_feed(&round.pool, release_all, &round,
-				lock)) /* no thread could be started */
+	for (struct s3once_lock *lock = first; lock; lock = lock->next) {
+		if (atomic_load(&lock->release_done))
+			continue;
+		const bool is_fed = pool_feed(&round.pool, release_all, &round, lock);
+		if (!is_fed) /* no thread could be started */
 			release_one(&round, lock);
+	}
 	pool_end(&round.pool);
 	if (round.result && ret)
 		*ret = round.error;

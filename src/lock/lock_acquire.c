@@ -106,6 +106,23 @@ static bool is_observation_name(const char *name)
 	return n == ID_CHARS && (name[n] == '\0' || name[n] == '.');
 }
 
+/* Returns whether the folder was not swept today, and notes that it is swept now, as the time of
+ * the file SWEPT. False also if that cannot be noted: each process would sweep the folder. */
+static bool begin_sweep(int folder_fd, time_t now)
+{
+	struct stat st;
+	const bool was_swept = fstatat(folder_fd, SWEPT, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			       st.st_mtime <= now && now - st.st_mtime < DAY_S;
+	if (was_swept)
+		return false;
+	const int fd = openat(folder_fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	const bool is_noted = futimens(fd, NULL) == 0;
+	close(fd);
+	return is_noted;
+}
+
 void lock_observe_sweep(const struct s3once_locks *locks)
 {
 	struct stat st;
@@ -114,14 +131,8 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	if (!folder)
 		return;
 	const int fd = dirfd(folder);
-	const bool was_swept = !fstatat(fd, SWEPT, &st, AT_SYMLINK_NOFOLLOW) &&
-			       st.st_mtime <= now && now - st.st_mtime < DAY_S;
-	const int noted =
-		was_swept ? -1
-			  : openat(fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const bool may_sweep = begin_sweep(fd, now);
 	const struct dirent *entry;
-	/* If the time cannot be noted in the file SWEPT, nothing is removed. */
-	bool may_sweep = noted >= 0 && !futimens(noted, NULL);
 	/* The age of a file is by the wall clock. If the clock is wrong, an observation may be
 	 * removed too early, and its next reader only waits for a whole lease again. */
 	while (may_sweep && (entry = readdir(folder))) {
@@ -131,8 +142,6 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 		if (S_ISREG(st.st_mode) && now - st.st_mtime > OLD_S)
 			unlinkat(fd, name, 0);
 	}
-	if (noted >= 0)
-		close(noted);
 	closedir(folder);
 }
 
@@ -205,8 +214,9 @@ static void say_answer_is_late(struct acquisition *a)
 {
 	struct problem why;
 	const bool is_late = clock_boot_ns() - a->sent_ns >= ANSWER_SAY_NS;
-	if (!is_late || !atomic_load(&a->progress.waiting) ||
-		atomic_flag_test_and_set(&a->has_said_answer))
+	if (!is_late || !atomic_load(&a->progress.waiting))
+		return;
+	if (atomic_flag_test_and_set(&a->has_said_answer)) /* it was reported before */
 		return;
 	progress_still_ns(&a->progress, &why); /* only its description of the wait is used */
 	log_warning("lock %s: %s; trying again for up to %llu s", quote(a->request->key).text,
@@ -479,21 +489,27 @@ static int try_all(struct acquisition *a, enum first first)
 	return r;
 }
 
-/* Waits before the next round, for a random pause that grows with each round. Waits no longer than
- * until the deadline, or until just after a row has become stale. Returns 0, or -ECANCELED if the
- * client was closed. */
+/* Returns a random pause before the next round, which grows with each round, so that the clients
+ * that wait for one lock do not all try at the same time. */
+static uint64_t random_pause_ns(unsigned round, uint64_t poll_ms)
+{
+	/* The longest pause doubles with each round up to poll_ms. From round 10 on it is poll_ms,
+	 * since a shift by many rounds would overflow. */
+	uint64_t max_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : poll_ms;
+	if (max_ms > poll_ms)
+		max_ms = poll_ms;
+	/* From a quarter of the longest pause to all of it, and 1 ms more, so that there always is
+	 * a pause. */
+	return (max_ms / 4 + random_below(max_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
+}
+
+/* Waits before the next round, no longer than until the deadline, or until just after a row has
+ * become stale. Returns 0, or -ECANCELED if the client was closed. */
 static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
 	const uint64_t now_ns = clock_boot_ns();
-	/* The longest pause doubles with each round up to poll_ms. From round 10 on it is poll_ms,
-	 * since a shift by many rounds would overflow. */
-	uint64_t max_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
-	if (max_ms > locks->poll_ms)
-		max_ms = locks->poll_ms;
-	/* From a quarter of the longest pause to all of it, and 1 ms more, so that there always is
-	 * a pause. */
-	uint64_t ns = (max_ms / 4 + random_below(max_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
+	uint64_t ns = random_pause_ns(round, locks->poll_ms);
 	if (a->stale_ns && a->stale_ns < now_ns + ns)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
 	if (a->deadline_ns < now_ns + ns)
@@ -531,6 +547,24 @@ static struct s3once_lock *acquire_again(const struct acquisition *a)
 	return lock;
 }
 
+/* Checks the user's own attributes of a row. 0 or -EINVAL. */
+static int check_attributes(const struct s3once_locks *locks,
+	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
+{
+	if (request->n_attributes > 20)
+		return lock_error(ret, -EINVAL, "at most 20 attributes");
+	for (size_t i = 0; i < request->n_attributes; i++) {
+		const struct s3once_lock_attribute *a = &request->attributes[i];
+		if (!utf8_valid(a->name, strlen(a->name)) ||
+			!utf8_valid(a->value, strlen(a->value)))
+			return lock_error(ret, -EINVAL, "attributes are UTF-8");
+		if (lock_reserves_attribute(locks, a->name))
+			return lock_error(
+				ret, -EINVAL, "the attribute %.200s is the lock's own", a->name);
+	}
+	return 0;
+}
+
 /* Checks a request before anything is sent. 0, -EINVAL, or -ECANCELED if the client was closed. */
 static int check_request(const struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
@@ -556,17 +590,9 @@ static int check_request(const struct s3once_locks *locks,
 		return lock_error(ret, -EINVAL, "at most %d slots", SLOTS_MAX);
 	if (request->data && !locks->dialect->data)
 		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
-	if (request->n_attributes > 20)
-		return lock_error(ret, -EINVAL, "at most 20 attributes");
-	for (size_t i = 0; i < request->n_attributes; i++) {
-		const struct s3once_lock_attribute *a = &request->attributes[i];
-		if (!utf8_valid(a->name, strlen(a->name)) ||
-			!utf8_valid(a->value, strlen(a->value)))
-			return lock_error(ret, -EINVAL, "attributes are UTF-8");
-		if (lock_reserves_attribute(locks, a->name))
-			return lock_error(
-				ret, -EINVAL, "the attribute %.200s is the lock's own", a->name);
-	}
+	r = check_attributes(locks, request, ret);
+	if (r)
+		return r;
 	return atomic_load(&locks->closed) ? lock_error(ret, -ECANCELED, "the client was closed")
 					   : 0;
 }
@@ -633,6 +659,27 @@ static void say_held(struct acquisition *a, uint64_t began_ns)
 	log_note("waiting for lock %s", a->error->text);
 }
 
+/* Makes round after round until the lock is acquired, by this thread or by another one of this
+ * client (a->lock), or the deadline has passed, or a request fails. Returns 0, -EBUSY if another
+ * client holds the lock, or another -errno. */
+static int acquire_by_rounds(struct acquisition *a, uint64_t began_ns)
+{
+	/* The first round writes at once, since most locks are free. In a dialect that decides by
+	 * the wall clock, the row is read first, since the reply shows the service's time. */
+	int r = try_all(a, a->locks->dialect->by_wall_clock ? FIRST_READ : FIRST_WRITE);
+	for (unsigned round = 0; r == -EBUSY; round++) {
+		/* Another thread of this client may have acquired the lock meanwhile. */
+		a->lock = acquire_again(a);
+		if (a->lock || clock_boot_ns() >= a->deadline_ns)
+			break;
+		say_held(a, began_ns);
+		r = wait_for_round(a, round);
+		if (!r)
+			r = try_all(a, FIRST_READ);
+	}
+	return a->lock ? 0 : r;
+}
+
 int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_request *request,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret)
 {
@@ -660,24 +707,12 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	if (store_conn_new(locks->store, &a.conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	progress_init(&a.progress);
-	/* The first round writes at once, since most locks are free. In a dialect that decides by
-	 * the wall clock, the row is read first, since the reply shows the service's time. */
 	r = check_place(&a);
 	if (!r)
-		r = try_all(&a, locks->dialect->by_wall_clock ? FIRST_READ : FIRST_WRITE);
-	for (unsigned round = 0; r == -EBUSY; round++) {
-		/* Another thread of this client may have acquired the lock meanwhile. */
-		a.lock = acquire_again(&a);
-		if (a.lock || clock_boot_ns() >= a.deadline_ns)
-			break;
-		say_held(&a, now_ns);
-		r = wait_for_round(&a, round);
-		if (!r)
-			r = try_all(&a, FIRST_READ);
-	}
+		r = acquire_by_rounds(&a, now_ns);
 	store_conn_free(a.conn);
 	progress_clear(&a.progress);
-	if (a.lock)
+	if (!r)
 		*ret_lock = a.lock;
-	return a.lock ? 0 : r;
+	return r;
 }

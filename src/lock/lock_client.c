@@ -121,18 +121,14 @@ static enum form form_of_place(const struct s3once_locks_options *o, const char 
 	return form;
 }
 
-/* Sets the members of *locks that depend on the options alone. 0, or -EINVAL with a sentence. */
-static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
+/* Sets the members of *locks about the place. 0, or -EINVAL with a sentence. */
+static int read_place(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
 	const char *rest, *fault = NULL;
 	const enum form form = form_of_place(o, &rest);
-	locks->dialect = dialect_of(o->dialect);
 	locks->is_private = form != IN_TABLE;
 	locks->is_s3 = form == IN_BUCKET;
-	locks->allows_replicas = o->allow_replicas != 0;
-	if (!locks->dialect)
-		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
 	if (form == FORMS)
 		fault = "locks are in dynamodb:TABLE, s3://BUCKET/PREFIX, sqlite:PATH or local";
 	else if (form == IN_FILE && strcmp(rest, STORE_SQLITE_NOWHERE) == 0)
@@ -148,25 +144,48 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 		snprintf(locks->table_name, sizeof locks->table_name, "%s", rest);
 	if (form == IN_BUCKET)
 		snprintf(locks->s3_place, sizeof locks->s3_place, "%s", o->place);
-	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX ||
-				!utf8_valid(o->owner, strlen(o->owner))))
+	return 0;
+}
+
+static bool is_owner(const char *name)
+{
+	return *name && strlen(name) <= OWNER_MAX && utf8_valid(name, strlen(name));
+}
+
+/* Makes the name by which others know this client: "web1 pid 4711 5f0c81aa". */
+static void make_owner(struct s3once_locks *locks)
+{
+	struct process self;
+	char id[ID_CHARS + 1];
+	process_self(&self);
+	random_id(id);
+	snprintf(locks->owner, sizeof locks->owner, "%.120s pid %d %.8s", self.host, (int)self.pid,
+		id);
+}
+
+/* Sets the members of *locks that depend on the options alone. 0, or -EINVAL with a sentence. */
+static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
+	struct s3once_lock_error *ret)
+{
+	locks->dialect = dialect_of(o->dialect);
+	locks->allows_replicas = o->allow_replicas != 0;
+	if (!locks->dialect)
+		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
+	if (read_place(locks, o, ret))
+		return -EINVAL;
+	if (o->owner && !is_owner(o->owner))
 		return lock_error(ret, -EINVAL, "an owner is UTF-8 of 1 to %d bytes", OWNER_MAX);
-	fault = fill_names(locks, o);
+	const char *fault = fill_names(locks, o);
 	if (!fault)
 		fault = fill_times(locks, o);
 	if (!fault)
 		fault = fill_modes(locks, o);
 	if (fault)
 		return lock_error(ret, -EINVAL, "%s", fault);
-	struct process self;
-	char id[ID_CHARS + 1];
-	process_self(&self);
-	random_id(id);
 	if (o->owner)
 		snprintf(locks->owner, sizeof locks->owner, "%s", o->owner);
 	else
-		snprintf(locks->owner, sizeof locks->owner, "%.120s pid %d %.8s", self.host,
-			(int)self.pid, id);
+		make_owner(locks);
 	return 0;
 }
 
@@ -191,29 +210,32 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 	return 0;
 }
 
+/* Opens the SQLite file with this path. NULL: the file of this user. 0 or -errno. */
+static int open_file(struct s3once_locks *locks, const char *named, struct problem *problem)
+{
+	char *path = named ? strdup(named) : NULL;
+	int error = path ? 0 : named ? -ENOMEM : store_sqlite_default_path(&path);
+	if (error)
+		problem_set(problem,
+			"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
+	else
+		error = store_sqlite_open(path, STORE_WRITTEN, &locks->store, problem);
+	/* If realpath() fails, the removal or replacement of the file goes unnoticed. */
+	char *real = error ? NULL : realpath(path, NULL);
+	if (real)
+		own_files_find(real, &locks->files); /* it takes over the string */
+	free(path);
+	return error;
+}
+
 /* Opens the SQLite file, the table or the bucket of the locks. 0 or -errno. */
 static int open_store(
 	struct s3once_locks *locks, const struct s3once_locks_options *o, struct problem *problem)
 {
 	const char *rest;
 	const enum form form = form_of_place(o, &rest);
-	if (form == IN_FILE || form == IN_OWN_FILE) {
-		const bool is_named = form == IN_FILE;
-		char *path = is_named ? strdup(rest) : NULL;
-		int error = path ? 0 : is_named ? -ENOMEM : store_sqlite_default_path(&path);
-		if (error)
-			problem_set(problem,
-				"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
-		else
-			error = store_sqlite_open(path, STORE_WRITTEN, &locks->store, problem);
-		/* If realpath() fails, the removal or replacement of the file goes unnoticed. */
-		char *real = error ? NULL : realpath(path, NULL);
-		if (real)
-			own_files_find(
-				real, &locks->files); /* own_files_find() takes over the string */
-		free(path);
-		return error;
-	}
+	if (form == IN_FILE || form == IN_OWN_FILE)
+		return open_file(locks, form == IN_FILE ? rest : NULL, problem);
 	const struct aws_options aws = {
 		.profile = o->profile,
 		.region = o->region,
@@ -229,12 +251,13 @@ static int open_store(
 			.stall_timeout_ms = locks->aws->stall_timeout_ms};
 		error = http_shared_new(&http, &locks->http);
 	}
-	if (!error && locks->is_s3)
+	if (error)
+		return error;
+	if (locks->is_s3)
 		return store_s3_open(
 			locks->aws, locks->http, locks->s3_place, &locks->store, problem);
-	return error ? error
-		     : store_dynamodb_open_table(
-			       locks->aws, locks->http, &locks->table, &locks->store, problem);
+	return store_dynamodb_open_table(
+		locks->aws, locks->http, &locks->table, &locks->store, problem);
 }
 
 /* Frees the parts of a client that s3once_locks_open() has made so far, except for the events. */

@@ -45,8 +45,10 @@ void lock_events_add(void *arg, enum lease_event event, const char *text, const 
 	snprintf(e->text, sizeof e->text, "%s", text);
 	snprintf(e->owner, sizeof e->owner, "%s", owner);
 	uv_mutex_lock(&events->mutex);
-	/* Appends the event. `last` counts only while there is a first one. */
-	*(events->locked.first ? &events->locked.last->next : &events->locked.first) = e;
+	if (events->locked.first)
+		events->locked.last->next = e;
+	else
+		events->locked.first = e; /* and `last` had no meaning so far */
 	events->locked.last = e;
 	if (events->fd >= 0)
 		eventfd_write(events->fd, 1);

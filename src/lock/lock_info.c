@@ -128,9 +128,11 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	/* lock_key_check() expects NULL for the sort key of a lock whose request had none. */
 	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
 	/* Handles never exceed these limits: a slot is at most 999, and a lease at most a day. */
-	if (!is_handle || !decimal_read(fields[SLOT], 999, &slot) ||
-		!decimal_read(fields[TOKEN], UINT64_MAX, &token) ||
-		!decimal_read(fields[LEASE_MS], LOCK_DAY_MS, &lease_ms) || lease_ms < 1000 ||
+	const bool has_numbers = is_handle && decimal_read(fields[SLOT], 999, &slot) &&
+				 decimal_read(fields[TOKEN], UINT64_MAX, &token) &&
+				 decimal_read(fields[LEASE_MS], LOCK_DAY_MS, &lease_ms) &&
+				 lease_ms >= 1000;
+	if (!has_numbers ||
 		lock_key_check(locks, fields[KEY], is_default ? NULL : fields[SORT], ret))
 		return lock_error(ret, -EINVAL, "this is not the handle of a lock in this place");
 	struct s3once_lock *lock = lock_new(
