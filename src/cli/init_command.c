@@ -45,40 +45,51 @@ static void report_table(struct output *output, const char *table,
 					       : "this server does not support time to live");
 }
 
-/* Sets up the marks that were chosen. Returns the exit code. */
-static int set_up(struct command_frame *frame, unsigned shards)
+/* Marks that were set up before keep their number of shards. Returns false with a sentence if
+ * another one was asked for; 0: none was. */
+static bool check_shards(struct command_frame *frame, unsigned asked, unsigned present)
 {
-	struct problem *problem = &frame->problem;
-	const struct marks_place *place = &frame->place;
-	const bool is_table = place->is_dynamodb;
-	const struct table_setup setup = {.table = place->table,
+	if (!asked || asked == present)
+		return true;
+	return problem_error(&frame->problem, false,
+		"%s has %s, which cannot be changed: leave --shards out, or name another",
+		frame->place.is_dynamodb ? frame->place.table : "this file",
+		human_things(present, "shard").text);
+}
+
+/* Creates the table of the marks, or completes it. Returns the exit code. */
+static int set_up_table(struct command_frame *frame, unsigned shards)
+{
+	const char *table = frame->place.table;
+	const struct table_setup setup = {.table = table,
 		.shards = shards ? shards : SHARDS_OF_TABLE,
 		.timeout_ms = ACTIVE_TIMEOUT_MS};
 	struct store_settings settings = {0};
 	struct table_made made = {0};
-	/* A table is made by way of the services, and the file of marks by opening it. */
-	if (is_table ? services_open(&frame->access, &frame->services, problem)
-		     : marks_open(place, &frame->services, &frame->marks, problem))
+	if (services_open(&frame->access, &frame->services, &frame->problem) < 0)
 		return S3ONCE_EXIT_SETUP;
-	const enum outcome o =
-		is_table ? table_create(frame->services.aws, frame->services.http, &setup,
-				   &settings, &made, problem)
-			 : settings_load_or_make(frame->marks.conn,
-				   shards ? shards : SHARDS_OF_FILE, NULL, &settings, problem);
-	if (o != OUTCOME_OK)
+	if (table_create(frame->services.aws, frame->services.http, &setup, &settings, &made,
+		    &frame->problem) != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
-	/* A table that was set up before keeps its number of shards. */
-	if (shards && shards != settings.shards)
-		return problem_error(problem, S3ONCE_EXIT_SETUP,
-			"%s has %s, which cannot be changed: leave --shards out, or name another",
-			is_table ? place->table : "this file",
-			human_things(settings.shards, "shard").text);
-	if (!is_table) {
-		output_resultf(&frame->output, "%s is ready; marks of one host need no other setup",
-			quote(place->path).text);
-		return S3ONCE_EXIT_OK;
-	}
-	report_table(&frame->output, place->table, &settings, &made);
+	if (!check_shards(frame, shards, settings.shards))
+		return S3ONCE_EXIT_SETUP;
+	report_table(&frame->output, table, &settings, &made);
+	return S3ONCE_EXIT_OK;
+}
+
+/* Makes the file of the marks by opening it, unless it is there. Returns the exit code. */
+static int set_up_file(struct command_frame *frame, unsigned shards)
+{
+	struct store_settings settings = {0};
+	if (marks_open(&frame->place, &frame->services, &frame->marks, &frame->problem) < 0)
+		return S3ONCE_EXIT_SETUP;
+	if (settings_load_or_make(frame->marks.conn, shards ? shards : SHARDS_OF_FILE, NULL,
+		    &settings, &frame->problem) != OUTCOME_OK)
+		return S3ONCE_EXIT_SETUP;
+	if (!check_shards(frame, shards, settings.shards))
+		return S3ONCE_EXIT_SETUP;
+	output_resultf(&frame->output, "%s is ready; marks of one host need no other setup",
+		quote(frame->place.path).text);
 	return S3ONCE_EXIT_OK;
 }
 
@@ -102,6 +113,7 @@ int init_main(int argc, char **argv)
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	if (frame_choose_marks(&frame, MARKS_WRITTEN))
-		frame.code = set_up(&frame, options.shards);
+		frame.code = frame.place.is_dynamodb ? set_up_table(&frame, options.shards)
+						     : set_up_file(&frame, options.shards);
 	return frame_end(&frame);
 }

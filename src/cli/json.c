@@ -5,23 +5,35 @@
 #include "base/clock.h"
 #include <stdlib.h>
 
-json_t *json_set_members(json_t *object, const struct json_member *members)
+/* Returns the value of a member that is no string. The caller owns the reference. */
+static json_t *value_of(const struct json_member *member)
 {
 	char time[21];
-	for (const struct json_member *m = members; m->name; m++) {
-		const bool is_time = m->kind == IS_TIME && m->number > 0;
-		if (is_time)
-			clock_format_iso(m->number, time);
+	switch (member->kind) {
+	case IS_NUMBER:
+		return json_integer(member->number);
+	case IS_TIME:
+		if (member->number <= 0)
+			return json_null();
+		clock_format_iso(member->number, time);
+		return json_string(time);
+	case IS_BOOLEAN:
+		return json_boolean(member->number);
+	case IS_NODE:
+		return member->node;
+	case IS_BYTES: /* NULL */
+		break;
+	}
+	return json_null();
+}
+
+json_t *json_set_members(json_t *object, const struct json_member *members)
+{
+	for (const struct json_member *m = members; m->name; m++)
 		if (m->kind == IS_BYTES && m->bytes)
 			json_set_bytes(object, m->name, m->bytes);
 		else
-			json_object_set_new(object, m->name,
-				m->kind == IS_NUMBER    ? json_integer(m->number)
-				: is_time               ? json_string(time)
-				: m->kind == IS_BOOLEAN ? json_boolean(m->number)
-				: m->kind == IS_NODE    ? m->node
-							: json_null()); /* NULL bytes, or no time */
-	}
+			json_object_set_new(object, m->name, value_of(m));
 	return object;
 }
 

@@ -32,10 +32,35 @@
 #define WITH_ISAL false
 #endif
 
+/* The version of a library's headers when this program was built (NULL: they do not say), and of
+ * the library that it runs with now. */
+struct library {
+	const char *name, *built, *running;
+};
+
+static void print_as_json(struct output *output, const struct library *libraries, size_t n)
+{
+	json_t *object = json_object();
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(object, libraries[i].name,
+			json_pack("{s:s?, s:s}", "built", libraries[i].built, "running",
+				libraries[i].running));
+	json_print(output, json_set(json_event("version"), BYTES("version", s3once_version()),
+				   BYTES("commit", VERSION_COMMIT), BYTES("compiler", COMPILER),
+				   BOOLEAN("isal", WITH_ISAL), NODE("libraries", object)));
+}
+
+static void print_for_people(struct output *output, const struct library *libraries, size_t n)
+{
+	output_resultf(output, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
+		VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
+	for (size_t i = 0; i < n; i++)
+		output_resultf(output, "%-13s built with %-12s running with %s", libraries[i].name,
+			libraries[i].built ? libraries[i].built : "unknown", libraries[i].running);
+}
+
 static void print_versions(struct command_frame *frame)
 {
-	const bool is_json = frame->json;
-	struct output *output = &frame->output;
 	const unsigned long xml = strtoul(xmlParserVersion, NULL, 10); /* 20914 is 2.9.14 */
 	const char *bzip2 = BZ2_bzlibVersion(); /* with its date: "1.0.8, 13-Jul-2019" */
 	char xml_text[VERSION_CHARS], bzip2_text[VERSION_CHARS], mhd_text[VERSION_CHARS];
@@ -46,11 +71,7 @@ static void print_versions(struct command_frame *frame)
 	snprintf(bzip2_text, VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
 	snprintf(mhd_text, VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
 		MHD_VERSION >> 8 & 0xff); /* 0x00097500 is 0.9.75 */
-	/* The version of each library's headers when this program was built (NULL: they do not
-	 * say), and of the library that it runs with now. */
-	const struct {
-		const char *name, *built, *running;
-	} list[] = {
+	const struct library list[] = {
 		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
 		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
 		{"libxml2", LIBXML_DOTTED_VERSION, xml_text},
@@ -64,24 +85,11 @@ static void print_versions(struct command_frame *frame)
 		{"lz4", LZ4_VERSION_STRING, LZ4_versionString()},
 		{"libmicrohttpd", mhd_text, MHD_get_version()},
 	};
-	json_t *libraries = is_json ? json_object() : NULL;
-	if (!is_json)
-		output_resultf(output, "s3once %s, commit %s, built by %s, %s isa-l",
-			s3once_version(), VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		if (is_json)
-			json_object_set_new(libraries, list[i].name,
-				json_pack("{s:s?, s:s}", "built", list[i].built, "running",
-					list[i].running));
-		else
-			output_resultf(output, "%-13s built with %-12s running with %s",
-				list[i].name, list[i].built ? list[i].built : "unknown",
-				list[i].running);
-	if (is_json)
-		json_print(output,
-			json_set(json_event("version"), BYTES("version", s3once_version()),
-				BYTES("commit", VERSION_COMMIT), BYTES("compiler", COMPILER),
-				BOOLEAN("isal", WITH_ISAL), NODE("libraries", libraries)));
+	const size_t n = sizeof list / sizeof *list;
+	if (frame->json)
+		print_as_json(&frame->output, list, n);
+	else
+		print_for_people(&frame->output, list, n);
 }
 
 static const struct command version_command = {
