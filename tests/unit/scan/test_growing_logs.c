@@ -31,6 +31,14 @@ static void test_last_line_beyond_a_reading(void)
 	run_finds("app.log@0=one$");
 	sh("echo >>app.log");
 	run_finds("+app.log@4=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | app.log@0=one$");
+	sh("printf last >>app.log");
+	run_finds("app.log@0=one$ | app.log@4=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+	tree_end();
+	begin();
+	sh("(head -c 70000 /dev/zero | tr '\\0' x; printf '\\nlast') >app.log");
+	run_finds("app.log@0=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+	sh("echo >>app.log");
+	run_finds("+app.log@70001=last$ | app.log@0=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
 	tree_end();
 }
 
@@ -298,6 +306,32 @@ static void test_missing(void)
 	tree_end();
 }
 
+/* Of two logs that a family loses in one run, the first one is reported. */
+static void test_two_losses(void)
+{
+	begin();
+	sh("echo one >x.log");
+	run_finds("x.log@0=one$");
+	sh("mv x.log ../x; echo new >x.log");
+	for (today = 101; today < 108; today++)
+		run_finds("x.log@0=new$");
+	sh("echo two >x.log");
+	run_finds(GONE " | x.log@0=two$");
+	tree_end();
+}
+
+/* The row of a log stays as long as runs find its file, for more days than a row without a file. */
+static void test_seen_each_day(void)
+{
+	begin();
+	sh("echo one >x.log; touch -d @1000 x.log");
+	for (; today < 510; today++)
+		run_finds("x.log@0=one$");
+	sh("echo two >>x.log");
+	run_finds("+x.log@4=two$ | x.log@0=one$");
+	tree_end();
+}
+
 #define NO_TARGET "x.log.2: is a symbolic link to a file that does not exist; fix or exclude it"
 
 /* A file that cannot be judged may have any log of the family. So no log counts as missing or
@@ -539,6 +573,34 @@ static void test_two_runs(void)
 	tree_end();
 }
 
+/* A program that overwrites the log while it is read. */
+static bool overwrite_log(void *arg)
+{
+	unsigned *done = arg;
+	char content[20];
+	snprintf(content, sizeof content, "%u\n", ++*done);
+	make_file("t/x.log", content);
+	return false;
+}
+
+/* A log that is overwritten while it is read waits. The log that was there before may be in a copy
+ * that the listing lacks, so it does not count as lost yet. */
+static void test_overwritten_while_read(void)
+{
+	unsigned done = 0;
+	begin();
+	sh("echo one >x.log");
+	run_finds("x.log@0=one$");
+	sh("echo two >x.log");
+	options.is_over = overwrite_log;
+	options.is_over_arg = &done;
+	run_finds("x.log (changed)");
+	options.is_over = NULL;
+	sh("echo two >x.log");
+	run_finds(EMPTIED("4") " | x.log@0=two$");
+	tree_end();
+}
+
 int main(void)
 {
 	runs_begin();
@@ -555,6 +617,8 @@ int main(void)
 	test_emptied();
 	test_rotated_log_is_overwritten();
 	test_missing();
+	test_two_losses();
+	test_seen_each_day();
 	test_unsure();
 	test_young();
 	test_unchanged_files();
@@ -564,6 +628,7 @@ int main(void)
 	test_written_log();
 	test_times_of_pieces();
 	test_two_runs();
+	test_overwritten_while_read();
 	runs_end();
 	return check_result();
 }
