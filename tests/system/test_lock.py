@@ -525,6 +525,7 @@ def test_a_suspended_holder_ends_its_command(s3once, local, tmp_path, taken):
     assert result.code == 5 and result.seconds < 15, result
     kinds = [event["event"] for event in result.events]
     assert kinds.count("suspect") == 1 and kinds.count("lost") <= 1 and kinds.count("expired") <= 1
+    assert "warning: lock run: k: " in result.err and "; the command is ended" in result.err, result
     assert ("lost" in kinds and taken) or "expired" in kinds
 
 

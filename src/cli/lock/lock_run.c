@@ -147,6 +147,12 @@ static void continue_command(struct lock_run *run)
 		signal_command(run, SIGCONT);
 }
 
+/* LOST may follow EXPIRED. */
+static bool ends_command(const struct s3once_lock_event *event)
+{
+	return event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
+}
+
 /* Logs an event of the lock, and prints it with --json. */
 static void report_event(const struct lock_run *run, const struct s3once_lock_event *event)
 {
@@ -163,7 +169,8 @@ static void report_event(const struct lock_run *run, const struct s3once_lock_ev
 		text_add(&text, "; the holder is now ");
 		text_add_escaped_string(&text, event->owner);
 	}
-	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
+	log_warning("lock run: %s: %s%s", quote(run->use->request.key).text, text_string(&text),
+		ends_command(event) ? "; the command is ended" : "");
 	print_run(run, names[event->type], text_string(&text));
 	text_clear(&text);
 }
@@ -194,8 +201,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	report_event(run, event);
 	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits_for_lock && run->child > 0)
 		continue_command(run);
-	const bool is_over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
-	if (is_over && !run->lost) /* LOST may follow EXPIRED, and the command is ended once */
+	if (ends_command(event) && !run->lost)
 		end_command(run);
 }
 
