@@ -57,19 +57,25 @@ static enum outcome read_settings(
 	return OUTCOME_OK;
 }
 
+void settings_make_up(unsigned shards, struct store_settings *ret)
+{
+	*ret = (struct store_settings){.layout = LAYOUT_VERSION, .shards = shards};
+	random_id(ret->table_id);
+}
+
 /* Writes the settings of a new store. If another process has written them first, its settings are
  * used. */
 static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
-	struct store_settings fresh = {.layout = LAYOUT_VERSION, .shards = shards};
+	struct store_settings fresh;
 	struct row_write write = {.kind = ROW_PUTS};
 	struct item present = {0};
 
 	if (shards < 1 || shards > SHARDS_MAX)
 		return outcome_error(ret_problem, OUTCOME_INVALID, "%u shards: give 1 to %d",
 			shards, SHARDS_MAX);
-	random_id(fresh.table_id);
+	settings_make_up(shards, &fresh);
 	row_set(&write, &settings_table, MADE, &fresh);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome o = row_perform(conn, settings_key, &write, limits, &present, ret_problem);

@@ -39,9 +39,10 @@ static const char *const kinds[ITEMS_KINDS] = {
  * which follows within a second. */
 struct sqlite_store {
 	struct store store;
-	char *name; /* name of the file, in messages */
-	/* Once the thread has started, it alone uses these four. */
-	sqlite3 *db;
+	bool only_reads;
+	/* Once the thread has started, it alone uses these four, except for the name of the file.
+	 */
+	struct sqlite_file file;
 	struct items *items;
 	uint64_t unsynced_since_ns; /* time of the first commit since the last sync; 0: all is
 				       synced */
@@ -131,7 +132,7 @@ static void answer_tickets(struct sqlite_store *store, struct tickets *list, int
 	for (struct ticket *t = list->first; rc && t; t = t->next) {
 		struct items_op *op = op_of(t);
 		text_clear(&op->rows);
-		op->outcome = sqlite_failure(store->db, rc, store->name, &op->problem);
+		op->outcome = sqlite_failure(store->file.db, rc, store->file.name, &op->problem);
 	}
 	tickets_wake(list);
 }
@@ -151,6 +152,19 @@ static bool answer_or_requeue(struct sqlite_store *store, struct tickets *list, 
 	return true;
 }
 
+/* Performs a read. Returns as items_apply(). */
+static int perform_read(struct sqlite_store *store, struct items_op *op)
+{
+	const int rc = items_apply(store->items, op);
+
+	if (sqlite_file_is_unchanged(&store->file))
+		return rc;
+	text_clear(&op->rows);
+	op->outcome = outcome_error(&op->problem, OUTCOME_SETUP,
+		"%s: another process has begun to write to it: run again", store->file.name);
+	return SQLITE_OK;
+}
+
 /* Performs the reads in the queue, one by one. It does so outside of a write transaction, so that
  * they never show uncommitted rows. Returns whether the file was locked. */
 static bool perform_reads(struct sqlite_store *store)
@@ -161,7 +175,7 @@ static bool perform_reads(struct sqlite_store *store)
 	take_tickets(store, READS, &list);
 	for (struct ticket *t = list.first; t; t = list.first) {
 		ticket_move(t, &one, TICKET_TAKEN);
-		locked |= answer_or_requeue(store, &one, items_apply(store->items, op_of(t)));
+		locked |= answer_or_requeue(store, &one, perform_read(store, op_of(t)));
 	}
 	return locked;
 }
@@ -175,7 +189,7 @@ static void remember_failure(struct sqlite_store *store, int rc)
 	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
 		return;
 	store->failed_rc = rc;
-	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	sqlite3_db_config(store->file.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
 /* Syncs the committed writes. A failed sync is not retried, since a later sync would seem to
@@ -239,8 +253,8 @@ static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 	return more;
 }
 
-/* The thread of the store. It removes old sessions once, and then performs the callers' ops until
- * the store is closed. */
+/* The thread of the store. It removes old sessions once, unless the store is only read, and then
+ * performs the callers' ops until the store is closed. */
 static void run_thread(void *arg)
 {
 	struct sqlite_store *store = arg;
@@ -249,9 +263,10 @@ static void run_thread(void *arg)
 
 	thread_be_batch(); /* this thread is woken often, and does little each time */
 	clock_boot_id(boot);
-	int rc = items_sweep(store->items, clock_wall_s(), boot);
+	const int rc =
+		store->only_reads ? SQLITE_OK : items_sweep(store->items, clock_wall_s(), boot);
 	if (rc) /* only housekeeping: if the file is locked, the next run does it */
-		log_debug("%s: old sessions not swept: %s", store->name, sqlite3_errstr(rc));
+		log_debug("%s: old sessions not swept: %s", store->file.name, sqlite3_errstr(rc));
 	while (wait_for_work(store, &has_writes)) {
 		bool locked = perform_reads(store);
 		if (has_writes)
@@ -335,11 +350,11 @@ static enum outcome await_ticket(
 	if (ticket->is_given_up || !await_answer(store, &ticket->ticket, ticket->limits)) {
 		op->outcome = OUTCOME_ABANDONED;
 		problem_set(&op->problem, "%s: stopped before the mark store had answered",
-			store->name);
+			store->file.name);
 	}
 	/* These two outcomes leave op->problem unset. */
 	if (op->outcome == OUTCOME_REFUSED || op->outcome == OUTCOME_ABSENT)
-		problem_set(ret_problem, "%s: %s", store->name, outcome_name(op->outcome));
+		problem_set(ret_problem, "%s: %s", store->file.name, outcome_name(op->outcome));
 	else if (ret_problem && op->outcome != OUTCOME_OK)
 		*ret_problem = op->problem;
 	return op->outcome;
@@ -541,10 +556,10 @@ static void close_store(struct store *store)
 		uv_thread_join(&sqlite->thread);
 	}
 	items_free(sqlite->items);
-	sqlite3_close(sqlite->db);
+	sqlite3_close(sqlite->file.db);
 	uv_cond_destroy(&sqlite->work);
 	uv_mutex_destroy(&sqlite->mutex);
-	free(sqlite->name);
+	free(sqlite->file.name);
 	free(sqlite);
 }
 
@@ -566,21 +581,22 @@ static const struct store_ops sqlite_ops = {
 
 /* Prepares a file that was just opened. sqlite_retry_busy() repeats this while the file is locked.
  * Another process may have failed to sync the log. So the log is written once more, with the same
- * bytes, and synced, unless the file is only read. */
+ * bytes, and synced, unless the file is only read. Then SQLite refuses every write. */
 static int prepare_store(void *arg)
 {
 	struct sqlite_store *store = arg;
-	int rc = store->items ? SQLITE_OK : items_new(store->db, &store->items);
+	const int rc = store->items ? SQLITE_OK : items_new(store->file.db, &store->items);
 
-	if (!rc && sqlite3_db_readonly(store->db, "main") == 0)
-		rc = items_write_anew(store->items);
-	return rc;
+	if (rc)
+		return rc;
+	return store->only_reads
+		       ? sqlite3_exec(store->file.db, "PRAGMA query_only = ON", NULL, NULL, NULL)
+		       : items_write_anew(store->items);
 }
 
 int store_sqlite_open(
 	const char *path, enum store_use use, struct store **ret, struct problem *ret_problem)
 {
-	const bool only_read = use == STORE_ONLY_READ;
 	struct sqlite_store *store = calloc(1, sizeof *store);
 
 	if (!store)
@@ -588,16 +604,17 @@ int store_sqlite_open(
 	uv_mutex_init(&store->mutex);
 	uv_cond_init(&store->work);
 	store->store.ops = &sqlite_ops;
+	store->only_reads = use == STORE_ONLY_READ;
 	/* r is 0 or -errno, and rc a result code of SQLite. */
-	int r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
+	int r = sqlite_file_open(path, store->only_reads, &store->file, ret_problem);
 	const int rc = r ? SQLITE_OK : sqlite_retry_busy(prepare_store, store);
 	if (rc) {
-		r = sqlite_error(store->db, rc, store->name, ret_problem);
+		r = sqlite_error(store->file.db, rc, store->file.name, ret_problem);
 	} else if (!r) {
 		r = thread_start(&store->thread, run_thread, store);
 		store->has_thread = !r;
 		if (r)
-			problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, store->name);
+			problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, store->file.name);
 	}
 	if (r)
 		close_store(&store->store);

@@ -2,6 +2,7 @@
  * store, the locks and the rows of growing logs use these functions. A file of another program is
  * refused and never written to. */
 #include "store/sqlite_file.h"
+#include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/random.h"
@@ -32,6 +33,8 @@ struct sqlite_path {
 	char *real;           /* without symlinks; the caller frees it */
 	bool has_other_owner; /* the file of another user, which root may read and not write */
 };
+
+static char nowhere[] = STORE_SQLITE_NOWHERE;
 
 /* The types of file systems of the network, and of clusters. FUSE is not here: it may be the
  * network (sshfs) or a local disk (ntfs-3g, encfs), and its type does not say which. */
@@ -107,22 +110,24 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	return -EPERM;
 }
 
-/* Checks the file, and makes it first if it is missing and is to be ours. It is made by mknodat()
- * and examined by fstatat(), and never opened here: closing a descriptor of our own would drop the
- * POSIX locks of every SQLite connection that this process has on the file. */
-static int check_file(
-	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
+/* Checks the file, and makes it first if it is missing and is not only read. It is made by
+ * mknodat() and examined by fstatat(), and never opened here: closing a descriptor of our own would
+ * drop the POSIX locks of every SQLite connection that this process has on the file. */
+static int check_file(int folder, const char *base, bool only_read, uid_t owner, const char *name,
+	struct problem *ret_problem)
 {
 	struct stat st;
 	int r = 0;
 
-	const bool is_to_be_ours = owner == geteuid();
-	if (is_to_be_ours && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
+	if (!only_read && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
 		r = errno == EEXIST ? 0 : -errno;
-	else if (is_to_be_ours && fchmodat(folder, base, 0600, 0) < 0)
+	else if (!only_read && fchmodat(folder, base, 0600, 0) < 0)
 		r = -errno; /* the mode of a new file, which the umask may have changed */
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
+	if (r && only_read)
+		return problem_error(
+			ret_problem, r, "%s: %s: correct the path", name, strerror(-r));
 	if (r)
 		return problem_error(ret_problem, r,
 			"%s: cannot be made: %s; give a path in a folder that this user may "
@@ -163,8 +168,8 @@ static bool has_safe_logs(int folder, const char *base, uid_t owner)
 	return is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner);
 }
 
-/* Checks the folder, and the file `base` in it, which is made if it is missing. Messages call the
- * file `name`. Fills *ret. 0, or -errno with a sentence. */
+/* Checks the folder, and the file `base` in it, which is made if it is missing and is not only
+ * read. Messages call the file `name`. Fills *ret. 0, or -errno with a sentence. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
@@ -184,7 +189,7 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	ret->has_other_owner = owner != geteuid();
 	r = check_folder(fd, owner, name, ret_problem);
 	if (!r)
-		r = check_file(fd, base, owner, name, ret_problem);
+		r = check_file(fd, base, only_read, owner, name, ret_problem);
 	/* SQLite gives the log and its index to the owner of the file if root runs it. So they must
 	 * not be hard links to other files. */
 	if (!r && ret->has_other_owner && !has_safe_logs(fd, base, owner))
@@ -207,8 +212,8 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 
 /* Makes the folder (0700) and an empty file (0600) where they are missing, whatever the umask, and
  * checks both. Only our own state folder is made, so that a mistyped path does not begin with empty
- * marks. With `only_read` root may have a file of another user. 0, or -errno with a sentence (not
- * for -ENOMEM). */
+ * marks. With `only_read` nothing is made, and root may have a file of another user. 0, or -errno
+ * with a sentence (not for -ENOMEM). */
 static int secure_path(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
 	struct problem *ret_problem)
 {
@@ -223,7 +228,7 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 	const bool names_folder = !*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0;
 	if (names_folder)
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
-	else if (is_own && (r = state_make_folders(path)))
+	else if (is_own && !only_read && (r = state_make_folders(path)))
 		problem_set(ret_problem,
 			"%s: its folder cannot be made: %s; give a path in a folder that this "
 			"user may write to, or correct HOME or XDG_STATE_HOME if the path comes "
@@ -355,10 +360,25 @@ static void roll_back(sqlite3 *db)
 		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }
 
+/* The ways to open a file. A log is SQLite's write-ahead log, and its index is shared memory in a
+ * file beside it (-shm), by which processes use the log at the same time.
+ *
+ * A file that is only read has to be readable also where no index can be made: the disk is full, or
+ * mounted read only, or the folder is. People look for files that they may delete just then. If
+ * there is an index already, SHARED works, so a process that is at work is never met below.
+ * - Without a log, or with an empty one, the file is all there is. It is read without locks, and
+ *   each result is checked afterwards: sqlite_file_is_unchanged().
+ * - With a log the index is kept in this process's memory. That is safe only while no other process
+ *   uses the file, so SQLite locks them out until it is closed. It takes a writable file. */
+enum way { SHARED, UNLOCKED, ALONE };
+
 /* A file that is being opened, and its identity according to its content. */
 struct preparation {
-	sqlite3 *db;
-	bool has_other_owner; /* it belongs to another user, and is opened read only */
+	const struct sqlite_path *path;
+	bool only_reads;
+	sqlite3 *db;      /* the last attempt; its error may still be read */
+	struct stat seen; /* for UNLOCKED */
+	enum way way;
 	int application, layout, tables;
 	bool is_ours; /* s3once has made its tables */
 	bool is_new;  /* it is blank */
@@ -402,9 +422,8 @@ static const char settings_sql[] =
 
 /* Prepares a file that is ours or blank. Nothing is written to any other file. Returns an SQLite
  * result code. */
-static int prepare_file(void *arg)
+static int prepare_file(struct preparation *p)
 {
-	struct preparation *p = arg;
 	int rc = identify_database(p);
 
 	const bool is_refused = (!p->is_ours && !p->is_new) || p->layout > LAYOUT;
@@ -412,11 +431,11 @@ static int prepare_file(void *arg)
 		return rc; /* open_path() refuses the file, according to *p */
 	/* auto_vacuum is set before anything is written: in a file that has a page already, it
 	 * takes effect only with the next VACUUM. */
-	if (!p->has_other_owner && p->is_new)
+	if (!p->only_reads && p->is_new)
 		rc = sqlite3_exec(p->db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
-	if (!rc && !p->has_other_owner)
+	if (!rc && !p->only_reads)
 		rc = sqlite3_exec(p->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-	if (!rc && !p->has_other_owner && p->is_new) {
+	if (!rc && !p->only_reads && p->is_new) {
 		rc = sqlite3_exec(p->db, create_sql, NULL, NULL, NULL);
 		roll_back(p->db); /* after a failure, the transaction may be open */
 		/* open_path() needs the identity that the file has now. */
@@ -437,32 +456,106 @@ int sqlite_retry_busy(int (*attempt)(void *arg), void *arg)
 	return rc;
 }
 
-/* Opens a file that was checked. To read a file of another user, its write-ahead log is needed. If
- * root makes the log, SQLite gives it to the owner of the file. */
-static int open_path(const struct sqlite_path *path, const char *name, sqlite3 **ret,
-	struct problem *ret_problem)
+/* Whether the file has a log with content. */
+static bool has_log(const char *path)
 {
-	const int flags = (path->has_other_owner ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+	char log[PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(log, sizeof log, "%s-wal", path);
+	return stat(log, &st) == 0 ? st.st_size > 0 : errno != ENOENT;
+}
+
+/* Whether the file is still `seen`, without a log. No process can have written to it meanwhile: it
+ * would have made a log, and on removing the log changed the file. */
+static bool is_as_seen(const char *path, const struct stat *seen)
+{
+	struct stat now;
+
+	return !has_log(path) && stat(path, &now) == 0 && now.st_dev == seen->st_dev &&
+	       now.st_ino == seen->st_ino && now.st_size == seen->st_size &&
+	       now.st_mtim.tv_sec == seen->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec;
+}
+
+bool sqlite_file_is_unchanged(const struct sqlite_file *file)
+{
+	return !file->is_unlocked || is_as_seen(sqlite3_db_filename(file->db, "main"), &file->seen);
+}
+
+/* Opens and prepares the file in one way, instead of an earlier attempt. To read a file of another
+ * user, its log is needed. If root makes the log, SQLite gives it to the owner of the file. */
+static int open_in_way(struct preparation *p, enum way way)
+{
+	const char *path = p->path->real;
+	const bool is_read_only = p->path->has_other_owner || way == UNLOCKED;
+	const int flags = (is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
 			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
 			  SQLITE_OPEN_EXRESCODE;
-	struct preparation file = {.has_other_owner = path->has_other_owner};
-	/* Errors below that only set a sentence return -EBADMSG. */
-	int r = -EBADMSG, rc = sqlite3_open_v2(path->real, &file.db, flags, NULL);
+	struct text uri = TEXT(4 * PATH_MAX);
+	int rc = SQLITE_OK;
 
+	sqlite3_close(p->db);
+	p->db = NULL;
+	p->way = way;
+	if (way == UNLOCKED) {
+		text_add(&uri, "file:");
+		uri_encode_path(&uri, path, strlen(path));
+		text_add(&uri, "?immutable=1");
+		rc = uri.error || stat(path, &p->seen) < 0 ? SQLITE_CANTOPEN : SQLITE_OK;
+	}
+	if (!rc && way == UNLOCKED)
+		rc = sqlite3_open_v2(text_string(&uri), &p->db, flags | SQLITE_OPEN_URI, NULL);
+	else if (!rc)
+		rc = sqlite3_open_v2(path, &p->db, flags, NULL);
+	text_clear(&uri);
+	if (!rc && way == ALONE)
+		rc = sqlite3_exec(p->db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL);
 	if (!rc)
-		rc = sqlite_retry_busy(prepare_file, &file);
+		rc = prepare_file(p);
+	if (way == UNLOCKED && !is_as_seen(path, &p->seen))
+		rc = SQLITE_BUSY; /* a process has begun to write to it */
+	return rc;
+}
+
+/* Opens and prepares the file in the first way that there is. Returns an SQLite result code. */
+static int open_file(void *arg)
+{
+	struct preparation *p = arg;
+	const int rc = open_in_way(p, SHARED), primary = rc & 0xff;
+
+	const bool may_lack_index = primary == SQLITE_CANTOPEN || primary == SQLITE_FULL ||
+				    primary == SQLITE_IOERR || primary == SQLITE_READONLY;
+	if (!p->only_reads || !may_lack_index)
+		return rc;
+	if (!has_log(p->path->real))
+		return open_in_way(p, UNLOCKED);
+	return sqlite3_db_readonly(p->db, "main") == 0 ? open_in_way(p, ALONE) : rc;
+}
+
+/* Opens a file that was checked, and sets the members of *ret but its name. */
+static int open_path(const struct sqlite_path *path, bool only_read, const char *name,
+	struct sqlite_file *ret, struct problem *ret_problem)
+{
+	struct preparation file = {.path = path, .only_reads = only_read};
+	/* Errors below that only set a sentence return -EBADMSG. */
+	int r = -EBADMSG, rc = sqlite_retry_busy(open_file, &file);
+
 	/* If this process may not write to the file, SQLite opens it read only, without an error.
-	 * That is an error here. A file of another program or of a newer s3once is refused below
-	 * instead, with a more precise sentence. */
+	 * That is an error here, unless it is only read. A file of another program or of a newer
+	 * s3once is refused below instead, with a more precise sentence. */
 	const bool is_usable = file.is_ours && file.layout <= LAYOUT;
 	const bool is_read_only = !rc && sqlite3_db_readonly(file.db, "main") == 1;
-	if (is_read_only && is_usable && !file.has_other_owner)
+	if (is_read_only && is_usable && !only_read)
 		rc = SQLITE_READONLY;
+	if (!rc && only_read && file.is_new) {
+		/* It is read as an empty store. */
+		sqlite3_close(file.db);
+		return open_path(
+			&(struct sqlite_path){.real = nowhere}, false, name, ret, ret_problem);
+	}
 	if (rc)
 		r = sqlite_error(file.db, rc, name, ret_problem);
-	else if (file.has_other_owner && file.is_new)
-		r = problem_error(ret_problem, -ENOENT,
-			"%s: there are no marks in it yet: push makes them", name);
 	else if (!file.is_ours)
 		problem_set(ret_problem,
 			"%s: is an SQLite file of another program: give another path", name);
@@ -475,12 +568,13 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 	if (r)
 		sqlite3_close(file.db);
 	else
-		*ret = file.db;
+		*ret = (struct sqlite_file){
+			.db = file.db, .is_unlocked = file.way == UNLOCKED, .seen = file.seen};
 	return r;
 }
 
-int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
-	struct problem *ret_problem)
+int sqlite_file_open(
+	const char *path, bool only_read, struct sqlite_file *ret, struct problem *ret_problem)
 {
 	char *name = shown_name(path);
 	struct sqlite_path safe = {0};
@@ -491,13 +585,13 @@ int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret
 	else if (!r)
 		r = secure_path(path, only_read, name, &safe, ret_problem);
 	if (!r)
-		r = open_path(&safe, name, ret, ret_problem);
+		r = open_path(&safe, only_read, name, ret, ret_problem);
 	if (r == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	free(safe.real);
 	if (r)
 		free(name);
 	else
-		*ret_name = name;
+		ret->name = name;
 	return r;
 }

@@ -4,14 +4,26 @@
 #include "base/problem.h"
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #define SQLITE_LOCKED_MAX_S 30 /* after this time, a locked file is an error */
 
-/* Opens the file as described at store_sqlite_open(), and makes it first if it is missing.
- * *ret_name is the path for messages (escaped, and perhaps shortened); the caller frees it. Returns
- * 0, or -errno with a sentence. The connection belongs to one thread at a time. */
-int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
-	struct problem *ret_problem);
+/* An open SQLite file. The connection belongs to one thread at a time. */
+struct sqlite_file {
+	sqlite3 *db;
+	char *name; /* its path in messages: escaped, and perhaps shortened */
+	/* It is read without SQLite's locks, so that other processes may change it meanwhile: see
+	 * sqlite_file_is_unchanged(). */
+	bool is_unlocked;
+	struct stat seen; /* if it is unlocked: the file when it was opened */
+};
+/* Opens the file as described at store_sqlite_open(). The caller closes ret->db and frees
+ * ret->name. Returns 0, or -errno with a sentence. */
+int sqlite_file_open(
+	const char *path, bool only_read, struct sqlite_file *ret, struct problem *ret_problem);
+/* Whether all that was read since the file was opened is good. It may not be if the file is
+ * unlocked, and a process has written to it. */
+bool sqlite_file_is_unchanged(const struct sqlite_file *file);
 
 /* Makes a sentence of an SQLite result code other than OK, about the file with this name. `db` may
  * be NULL. Returns SETUP, or LOCAL if there is no memory. */

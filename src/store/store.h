@@ -149,9 +149,11 @@ int store_s3_open(const struct aws_settings *settings, struct http_shared *http,
  * may write, one on a network file system, one that is not a store, has a newer layout, is damaged,
  * or is locked for longer than 30 s.
  *
- * STORE_ONLY_READ is for a command that writes nothing. Root may then read a file of another user
+ * STORE_ONLY_READ is for a command that writes nothing. A missing file is then an error (-ENOENT),
+ * and an empty one is an empty store. The file is read also if its file system is full or read
+ * only, see open_file() in sqlite_file.c. Every write fails. Root may read a file of another user
  * if its directory is that user's or root's. Such a file is opened read only, and its owner may
- * write meanwhile. A file of this user is opened as with STORE_WRITTEN.
+ * write meanwhile.
  *
  * STORE_SQLITE_NOWHERE is an empty store that is gone when it is closed, for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"
@@ -177,7 +179,7 @@ struct marks_place {
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem);
 void marks_place_clear(struct marks_place *place);
 
-/* Opens the store there; an SQLite file is made if need be. aws and http are borrowed until it is
- * closed. 0, or -errno with a sentence. */
+/* Opens the store there; an SQLite file is made if need be, and not only read. aws and http are
+ * borrowed until it is closed. 0, or -errno with a sentence. */
 int marks_place_open(const struct marks_place *place, const struct aws_settings *aws,
 	struct http_shared *http, struct store **ret, struct problem *ret_problem);

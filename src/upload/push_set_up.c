@@ -66,7 +66,8 @@ static int make_place_dry(struct marks_place *place)
 }
 
 /* Reads the settings of the store into run->space, and acts on them. A file that is new is set up
- * here. A table is set up only by s3once init; if it is not, returns ABSENT. */
+ * here, except by a dry run, which only acts as if. A table is set up only by s3once init; if it is
+ * not, returns ABSENT. */
 static enum outcome load_settings(
 	struct s3once_push *push, const struct marks_place *place, struct problem *problem)
 {
@@ -79,9 +80,14 @@ static enum outcome load_settings(
 		.patience_ms = run->options.give_up_after_ms,
 		.progress = &run->progress,
 		.is_progress = true};
-	enum outcome o = place->is_dynamodb ? settings_load(push->conn, &limits, settings, problem)
-					    : settings_load_or_make(push->conn, SHARDS_OF_FILE,
-						      &limits, settings, problem);
+	const bool makes_settings = !place->is_dynamodb && !run->dry;
+	enum outcome o = makes_settings ? settings_load_or_make(push->conn, SHARDS_OF_FILE, &limits,
+						  settings, problem)
+					: settings_load(push->conn, &limits, settings, problem);
+	if (o == OUTCOME_ABSENT && !place->is_dynamodb) {
+		settings_make_up(SHARDS_OF_FILE, settings);
+		o = OUTCOME_OK;
+	}
 	if (o == OUTCOME_OK && !place->is_dynamodb)
 		o = note_machine(push, place, &limits, problem);
 	if (o == OUTCOME_OK && !run->dry)

@@ -78,8 +78,8 @@ static int open_log_rows(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)
 {
 	struct marks_place place;
-	sqlite3 *db = NULL;
-	char *name = NULL, *scope = NULL;
+	struct sqlite_file file = {0};
+	char *scope = NULL;
 	if (!o->live)
 		return 0;
 	int error = marks_place_parse(o->marks, &place, ret_problem);
@@ -89,17 +89,17 @@ static int open_log_rows(
 			"only the host that has a log open knows its file again when it has "
 			"grown");
 	if (!error && (!o->dry_run || access(place.path, F_OK) == 0))
-		error = sqlite_file_open(place.path, o->dry_run != 0, &db, &name, ret_problem);
+		error = sqlite_file_open(place.path, o->dry_run != 0, &file, ret_problem);
 	if (!error && asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
-		sqlite3_close(db);
+		sqlite3_close(file.db);
 		scope = NULL;
 		error = problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
-	if (!error) /* it takes `db`, also if it fails; NULL stands for no rows */
-		error = log_rows_new(
-			db, scope, o->dry_run != 0, clock_wall_s(), &files->log_rows, ret_problem);
+	if (!error) /* it takes the connection, also if it fails; NULL stands for no rows */
+		error = log_rows_new(file.db, scope, o->dry_run != 0, clock_wall_s(),
+			&files->log_rows, ret_problem);
 	free(scope);
-	free(name);
+	free(file.name);
 	marks_place_clear(&place);
 	return error;
 }
