@@ -179,6 +179,11 @@ struct s3once_locks_options {
 	const char *dynamodb_endpoint_url, *endpoint_url, *region, *profile, *ca_bundle;
 	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
+	/* The program only looks: it calls s3once_lock_get() and s3once_lock_list() alone. An
+	 * SQLite file is then read also if its file system is full or read only, and never made. If
+	 * it is missing, s3once_locks_open() returns -EIO; but "local" without a file has no locks.
+	 */
+	int only_looks;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
 	 * so fetch them. */
 	s3once_lock_callback *callback;
@@ -189,8 +194,8 @@ struct s3once_locks_options {
 struct s3once_locks;
 
 /* Opens a client, which s3once_locks_free() frees. It sends nothing, and makes an SQLite file if
- * that is missing. It starts threads, in which all signals are blocked, and ignores SIGPIPE for the
- * process. */
+ * that is missing (see only_looks). It starts threads, in which all signals are blocked, and
+ * ignores SIGPIPE for the process. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
 /* Ends every wait and releases all locks, several at once. With `keep` only their heartbeats end,

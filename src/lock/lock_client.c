@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define OWNER_MAX   200
 #define INIT_MAX_MS (5ULL * 60 * 1000)
@@ -211,15 +212,20 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 }
 
 /* Opens the SQLite file with this path. NULL: the file of this user. 0 or -errno. */
-static int open_file(struct s3once_locks *locks, const char *named, struct problem *problem)
+static int open_file(
+	struct s3once_locks *locks, const char *named, bool only_looks, struct problem *problem)
 {
 	char *path = named ? strdup(named) : NULL;
 	int error = path ? 0 : named ? -ENOMEM : store_sqlite_default_path(&path);
 	if (error)
 		problem_set(problem,
 			"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
+	else if (only_looks && !named && access(path, F_OK) < 0 && errno == ENOENT)
+		error = store_sqlite_open(
+			STORE_SQLITE_NOWHERE, STORE_WRITTEN, &locks->store, problem);
 	else
-		error = store_sqlite_open(path, STORE_WRITTEN, &locks->store, problem);
+		error = store_sqlite_open(
+			path, only_looks ? STORE_ONLY_READ : STORE_WRITTEN, &locks->store, problem);
 	/* If realpath() fails, the removal or replacement of the file goes unnoticed. */
 	char *real = error ? NULL : realpath(path, NULL);
 	if (real)
@@ -235,7 +241,7 @@ static int open_store(
 	const char *rest;
 	const enum form form = form_of_place(o, &rest);
 	if (form == IN_FILE || form == IN_OWN_FILE)
-		return open_file(locks, form == IN_FILE ? rest : NULL, problem);
+		return open_file(locks, form == IN_FILE ? rest : NULL, o->only_looks, problem);
 	const struct aws_options aws = {
 		.profile = o->profile,
 		.region = o->region,
@@ -287,11 +293,13 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 		destroy_locks(locks);
 		return error;
 	}
-	error = make_observations_folder(locks, options->observations);
-	if (!error)
-		error = aws_global_init();
+	error = aws_global_init();
 	if (!error)
 		error = open_store(locks, options, &problem);
+	/* Where a program that only looks finds no file, there are no locks to observe. */
+	const bool has_file = !locks->is_private || locks->is_s3 || locks->files.path;
+	if (!error && (has_file || !options->only_looks))
+		error = make_observations_folder(locks, options->observations);
 	if (!error)
 		error = lease_keeper_new(locks->store, LOCK_BEATS, &locks->keeper);
 	if (!error)

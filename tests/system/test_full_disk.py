@@ -63,6 +63,8 @@ def assert_all_read(s3once, target, tree, marks, **how):
         ("push", "-n", *marks, tree, target): "",
         ("forget", "-n", *marks, target): "marks would be forgotten",
         ("gc", "-n", *marks, target): "",
+        ("lock", "status", "--locks", marks[1], "x"): "x: free",
+        ("lock", "list", "--locks", marks[1]): "",
     }.items():
         run = s3once(*command, **how)
         # 1 of the file that a killed run was sending, and of the full disk, which may hide a failure.

@@ -102,6 +102,7 @@ def test_tokens_go_on_growing_when_slots_are_added(s3once, place):
 
 def test_status_of_slots(s3once, local):
     """Held only if all are; without --slots it is slot 0 that is looked at."""
+    assert s3once("lock", "init").code == 0  # makes the file
     seen = []
     for _ in range(3):
         run = s3once("lock", "status", "--slots", "2", "--json", "k")

@@ -68,3 +68,18 @@ def test_once_a_night_on_one_of_many_hosts(s3once, s3, s3_wire, bucket, marks, t
     s3_wire.clear()
     assert s3once(*night("2026-11-30", "echo done"), **on("web2")).code == 0
     assert s3.get(bucket, "nightly/2026-11-30") == b"done\n"
+
+
+@pytest.mark.parametrize("command", [("status", "nightly"), ("list",)])
+def test_looking_at_locks_makes_nothing(s3once, tmp_path, command):
+    """A mistyped path is no free lock. The file of this user may be missing: then there are no locks yet."""
+    home = tmp_path / "fresh"
+    home.mkdir()
+    own = {"HOME": str(home), "XDG_STATE_HOME": None, "STATE_DIRECTORY": None}
+    run = s3once("lock", *command, "--locks", f"sqlite:{home}/mistyped.db", env=own)
+    assert run.code == 3 and f"{home}/mistyped.db: No such file or directory" in run.err and run.out == "", run
+    run = s3once("lock", *command, "--locks", "local", env=own)
+    assert run.code == 0 and run.out == ("nightly: free\n" if command[0] == "status" else ""), run
+    assert list(home.iterdir()) == []
+    assert s3once("lock", "run", "--locks", "local", "nightly", "--", "true", env=own).code == 0
+    assert s3once("lock", *command, "--locks", "local", env=own).out == "nightly: free\n"

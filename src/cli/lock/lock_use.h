@@ -23,7 +23,8 @@ struct lock_command {
 	/* Its name is "lock run", for example. Its options are of struct lock_use. */
 	struct command command;
 	const char *description;
-	bool removes; /* it breaks a lock, so no message proposes it */
+	bool removes;    /* it breaks a lock, so no message proposes it */
+	bool only_looks; /* it changes nothing */
 	/* The name of a required option and its purpose, for the error. NULL: none is required. */
 	const char *needs, *why;
 	/* Runs the command with a client that sends no heartbeats. Returns the library's result: 0,
