@@ -218,7 +218,9 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	const enum outcome o = settings_load(frame->marks.conn, NULL, &ret->settings, problem);
 	if (o == OUTCOME_OK)
 		return true;
-	if (o == OUTCOME_ABSENT)
+	if (o == OUTCOME_ABSENT && !place->is_dynamodb)
+		marks_describe_missing(place, problem);
+	else if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
 	else
 		name_marks_in_problem(frame);

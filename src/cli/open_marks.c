@@ -69,17 +69,23 @@ bool marks_own_are_there(void)
 	return state_path(MARKS, FOLDER_NOT_MADE, own, sizeof own) == 0 && access(own, F_OK) == 0;
 }
 
-bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem)
+void marks_describe_missing(const struct marks_place *place, struct problem *ret_problem)
 {
-	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
-		return false;
-	return problem_error(ret_problem, true,
+	problem_set(ret_problem,
 		"there are no marks at %s yet: push makes them, or name others with --marks%s",
 		quote(place->path).text,
 		marks_of_units_are_there(place->path)
 			? "; the systemd units keep theirs in sqlite:" MARKS_OF_UNITS
 			  ", which root reads with --job NAME"
 			: "");
+}
+
+bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem)
+{
+	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
+		return false;
+	marks_describe_missing(place, ret_problem);
+	return true;
 }
 
 int marks_open(const struct marks_place *place, const struct services *services,

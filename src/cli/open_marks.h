@@ -37,4 +37,6 @@ bool marks_of_units_are_there(const char *own);
 bool marks_own_are_there(void);
 /* Whether the file of the marks does not exist; then the sentence says so. */
 bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem);
+/* Sets the sentence for a file without marks: it does not exist, or has only locks so far. */
+void marks_describe_missing(const struct marks_place *place, struct problem *ret_problem);
 void marks_close(struct open_marks *marks);

@@ -339,3 +339,24 @@ def test_init_of_local_marks(s3once, tmp_path):
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert s3once("init", "--marks", f"sqlite:{tmp_path}/m.db").code == 0
     assert json.loads(s3once("status", "--json", "--marks", f"sqlite:{tmp_path}/m.db").out)["shards"] == 1
+
+
+@pytest.mark.parametrize("made", ["by a lock", "empty"])
+def test_a_file_without_marks_needs_no_init(s3once, s3, bucket, tree, made):
+    """Push sets it up, so nobody is sent to init; and a dry run does not."""
+    marks = s3once.state / "s3once" / "marks.db"
+    marks.parent.mkdir(parents=True)
+    marks.parent.chmod(0o700)
+    if made == "by a lock":
+        assert s3once("lock", "run", "--locks", "local", "x", "--", "true").code == 0
+    else:
+        marks.touch(0o600)
+    for command in (("status", f"s3://{bucket}"), ("verify", f"s3://{bucket}"), ("fleet",)):
+        assert_setup_error(s3once(*command), "there are no marks at .*/marks.db yet: push makes them")
+    run = s3once("push", "-n", "--json", tree, f"s3://{bucket}")
+    assert run.code == 0 and counts(run) == {"planned": 3}, run
+    assert_setup_error(s3once("status"), "there are no marks at")
+    run = s3once("doctor", f"s3://{bucket}")
+    assert run.code == 0 and "there are none in" in run.out and "push makes them" in run.out, run
+    assert s3once("push", tree, f"s3://{bucket}").code == 0
+    assert "done 3 files" in s3once("status", f"s3://{bucket}").out

@@ -361,6 +361,11 @@ static void check_open_marks(
 	if (place->is_dynamodb)
 		check_ttl(doctor, conn);
 	const enum outcome outcome = settings_load(conn, &doctor->limits, &settings, &problem);
+	if (outcome == OUTCOME_ABSENT && !place->is_dynamodb) {
+		doctor_find(doctor, DOCTOR_OK, what, "there are none in %s yet: push makes them",
+			quote(place->path).text);
+		return;
+	}
 	if (outcome == OUTCOME_ABSENT) {
 		doctor_find(
 			doctor, DOCTOR_FAILURE, what, "they were never set up: run s3once init");
