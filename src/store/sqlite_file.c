@@ -280,7 +280,8 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		what = "out of memory";
 		break;
 	case SQLITE_FULL:
-		what = "the file system is full: make room and run again";
+		what = "the file system is full: make room and run again; s3once proven tells "
+		       "which files are in S3";
 		break;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:

@@ -97,3 +97,29 @@ def test_what_only_reads_needs_no_room(s3once, s3, s3_wire, bucket, tree, disk, 
     (disk / "filler").unlink(missing_ok=True)
     assert s3once(*push).code == 0
     s3.assert_same(tree, bucket)
+
+
+def copy_marks(source, to):
+    subprocess.run(["sh", "-c", f"rm -f {to}/marks.db* && cp -p {source}/marks.db* {to}"], check=True)
+
+
+def test_the_recipe_for_a_full_disk(s3once, s3, bucket, tree, disk, tmp_path):
+    """docs/operations.md: proven says what may be deleted, and a copy of the marks serves a push with --delete-after."""
+    target, marks = f"s3://{bucket}", ("--marks", f"sqlite:{disk}/marks.db")
+    assert s3once("push", *marks, tree, target).code == 0
+    make_tree(tree, {"c.txt": b"ccc"})
+    fill(disk)
+    run = s3once("push", "--delete-after=0s", *marks, tree, target)
+    assert run.code == 3 and "make room and run again; s3once proven tells which files are in S3" in run.err, run
+    run = s3once("proven", "-v", *marks, tree, target)
+    assert run.code == 1 and f"in S3: {tree}/a.txt" in run.out and f"not in S3: {tree}/c.txt" in run.out, run
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    copy_marks(disk, other)
+    run = s3once("push", "--delete-after=0s", "--marks", f"sqlite:{other}/marks.db", tree, target)
+    assert run.code == 0 and not [name for _, _, names in os.walk(tree) for name in names], run
+    (disk / "filler").unlink()
+    copy_marks(other, disk)
+    make_tree(tree, {"d.txt": b"dddd"})
+    assert s3once("push", *marks, tree, target).code == 0
+    assert {name: s3.get(bucket, name) for name in ("a.txt", "c.txt", "d.txt")} == {"a.txt": b"a", "c.txt": b"ccc", "d.txt": b"dddd"}
