@@ -67,6 +67,28 @@ static void test_written(void)
 	}
 }
 
+/* A lease in seconds is rounded up, and the row does not expire before it. */
+static void test_leases_in_seconds(void)
+{
+	static const struct {
+		uint64_t lease_ms;
+		const char *renewed;
+	} rows[] = {
+		{1001, "{\"lease_duration\":{\"N\":\"2\"},\"record_version_number\":{\"S\":\"v1\"},"
+		       "\"expiry_time\":{\"N\":\"1795224473\"}}"},
+		{7200000,
+			"{\"lease_duration\":{\"N\":\"7200\"},\"record_version_number\":{\"S\":\"v1\"},"
+			"\"expiry_time\":{\"N\":\"1795228073\"}}"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct lock_write beat = {
+			.version = "v1", .lease_ms = rows[i].lease_ms, .now_s = written.now_s};
+		struct lock_changes changes;
+		dialect_hold_changes(dialect_of(S3ONCE_LOCK_PYTHON), &beat, &changes);
+		check_json(&changes, rows[i].renewed);
+	}
+}
+
 static void test_data(void)
 {
 	struct lock_write write = written;
@@ -192,6 +214,7 @@ static void test_durations(void)
 int main(void)
 {
 	test_written();
+	test_leases_in_seconds();
 	test_data();
 	test_read();
 	test_durations();

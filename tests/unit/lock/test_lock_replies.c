@@ -845,6 +845,18 @@ static void test_seen_from_after_the_reply(void)
 	}
 }
 
+static void test_no_age_of_a_free_row(void)
+{
+	uint64_t unchanged_ms = UINT64_MAX;
+	begin();
+	CHECK(bob_gets("k"));
+	CHECK_INT(s3once_lock_get(anna, "k", NULL, note_unchanged, &unchanged_ms, &error), 0);
+	wait_until(false, .deadline_ns = clock_boot_ns() + 20 * NS_PER_MS);
+	CHECK_INT(s3once_lock_get(anna, "k", NULL, note_unchanged, &unchanged_ms, &error), 0);
+	CHECK_INT(unchanged_ms, 0);
+	end();
+}
+
 static struct s3once_lock *beating;
 
 static enum outcome get_after_a_heartbeat(struct store_conn *conn, struct item_key key,
@@ -852,6 +864,8 @@ static enum outcome get_after_a_heartbeat(struct store_conn *conn, struct item_k
 	struct problem *ret_problem)
 {
 	CHECK_INT(s3once_lock_heartbeat(beating, NULL), 0);
+	/* No request of an acquisition may take longer than the lease. */
+	CHECK(limits->deadline_ns <= clock_boot_ns() + NS_PER_S);
 	return hooked_get(conn, key, consistency, limits, ret, ret_problem);
 }
 
@@ -900,6 +914,27 @@ static void test_one_takes_over(void)
 }
 
 /* --- breaking */
+
+static struct s3once_lock *released_meanwhile;
+
+static void bob_renews_and_releases(void)
+{
+	CHECK_INT(s3once_lock_heartbeat(released_meanwhile, NULL), 0);
+	CHECK_INT(s3once_lock_release(released_meanwhile, NULL), 0);
+}
+
+/* A holder that releases the lock meanwhile does what was wanted. */
+static void test_released_while_broken(void)
+{
+	char version[100];
+	begin();
+	released_meanwhile = acquire_by(bob, "k");
+	CHECK_INT(s3once_lock_get(anna, "k", NULL, note_version, version, &error), 0);
+	hook.meanwhile = bob_renews_and_releases;
+	CHECK_INT(s3once_lock_break(anna, "k", NULL, version, &error), 0);
+	CHECK(!hook.meanwhile);
+	end();
+}
 
 static void test_breaking(void)
 {
@@ -950,6 +985,32 @@ static void test_resuming(void)
 		{"recordVersionNumber", VALUE_STRING, version, 0}};
 	write_raw("k", damaged, 2);
 	CHECK_INT(s3once_lock_resume(anna, handle, &same, &error), -EINVAL);
+	end();
+}
+
+/* The holder knows no time of a lock that it has resumed, so a row that is gone is released. */
+static void test_a_resumed_lock_without_a_row(void)
+{
+	char handle[3200];
+	struct s3once_lock *same = NULL;
+	begin();
+	CHECK_INT(s3once_lock_handle(acquire_by(anna, "k"), handle, sizeof handle), 0);
+	CHECK_INT(s3once_lock_resume(bob, handle, &same, &error), 0);
+	bob->by_mark = false;
+	remove_raw("k");
+	CHECK_INT(s3once_lock_release(same, &error), 0);
+	end();
+}
+
+/* A renewal that leaves less than was to be ensured is an error. */
+static void test_ensured_too_slowly(void)
+{
+	begin_leases(1000);
+	struct s3once_lock *lock = acquire_by(anna, "k");
+	wait_until(false, .deadline_ns = clock_boot_ns() + 200 * NS_PER_MS);
+	hook.plan = "s";
+	CHECK_INT(s3once_lock_ensure(lock, 890, &error), -EIO);
+	CHECK(strstr(error.text, "too slow") != NULL);
 	end();
 }
 
@@ -1077,10 +1138,14 @@ int main(void)
 	test_a_file_that_was_replaced();
 	test_after_the_lease();
 	test_seen_from_after_the_reply();
+	test_no_age_of_a_free_row();
 	test_a_holder_that_is_alive();
 	test_one_takes_over();
 	test_breaking();
+	test_released_while_broken();
 	test_resuming();
+	test_a_resumed_lock_without_a_row();
+	test_ensured_too_slowly();
 	test_closing();
 	test_a_lost_lock_does_not_fail_the_end();
 	test_by_the_wall_clock();
