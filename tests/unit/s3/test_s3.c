@@ -79,6 +79,7 @@ static void test_echo_is_learned(void)
 	CHECK_STRING(script_sent(first, "if-none-match"), "*");
 	CHECK_STRING(script_sent(first, "if-match"), NULL);
 	CHECK_STRING(script_sent(second, "if-match"), "\"e1\"");
+	CHECK(!strstr(first->head, "x-once"));
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-table"), "t");
 	CHECK_STRING(script_sent(first, "x-amz-meta-s3once-claim"), "c");
 	/* printf 'b/a b/ä' | sha256sum */
@@ -571,6 +572,45 @@ static int count_upload(void *arg, const struct s3_upload *upload)
 	"<Upload><Key>a+b%41</Key><UploadId>u</UploadId>"                                          \
 	"<Initiated>2026-11-21T07:56:28Z</Initiated></Upload>"
 
+/* Each page of the parts begins behind the last part of the page before. */
+static void test_pages_of_parts(void)
+{
+	static const char first[] = SCRIPT_REPLY("200", "",
+		"<ListPartsResult><IsTruncated>true</IsTruncated>"
+		"<NextPartNumberMarker>1</NextPartNumberMarker>"
+		"<Part><PartNumber>1</PartNumber><Size>1</Size></Part></ListPartsResult>");
+	static const char last[] = SCRIPT_REPLY("200", "",
+		"<ListPartsResult><IsTruncated>false</IsTruncated>" PART "</ListPartsResult>");
+	const struct script_step steps[] = {{first, .close = true}, {last, .close = true}};
+	struct script_s3 f;
+	unsigned count = 0;
+	if (!begin(&f, steps, 2))
+		return;
+	CHECK_INT(s3_list_parts(f.conn, &k, "u", NULL, count_part, &count, &f.aws.problem),
+		OUTCOME_OK);
+	CHECK_INT(count, 2);
+	script_stop(&f.aws.server);
+	CHECK(script_is_to(&f.aws.server.requests[1], "GET /b/k?part-number-marker=1&uploadId=u"));
+	script_s3_end(&f);
+}
+
+/* Some servers compare If-Match with the ETag without its quotes. */
+static void test_bare_if_match(void)
+{
+	static const char refused[] =
+		SCRIPT_REPLY("412", "", "<Error><Code>PreconditionFailed</Code></Error>");
+	const struct script_step steps[] = {{refused, .close = true}};
+	struct script_s3 f;
+	struct s3_object object;
+	if (!begin(&f, steps, 1))
+		return;
+	s3_set_support(f.s3, S3_IF_MATCH_QUOTES, S3_NO);
+	CHECK_INT(put(&f, (struct s3_condition){.if_match = "e"}, &object), OUTCOME_REFUSED);
+	script_stop(&f.aws.server);
+	CHECK_STRING(script_sent(&f.aws.server.requests[0], "if-match"), "e");
+	script_s3_end(&f);
+}
+
 /* A server that does not move on is left, not asked for ever. */
 static void test_a_list_that_stands_still(void)
 {
@@ -950,6 +990,8 @@ int main(void)
 	test_complete();
 	test_create();
 	test_head();
+	test_pages_of_parts();
+	test_bare_if_match();
 	test_a_list_that_stands_still();
 	test_aws();
 	test_region_by_head();

@@ -195,6 +195,7 @@ static const struct {
 	enum outcome outcome;
 	size_t requests;
 	const char *last_after; /* of the last request */
+	const char *prefix;     /* NULL: none */
 } listings[] = {
 	{{PAGE("false", LISTED("a") LISTED("b"))}, NULL, "a b ", OUTCOME_OK, 1, NULL},
 	{{PAGE("false", "")}, NULL, "", OUTCOME_OK, 1, NULL},
@@ -202,6 +203,8 @@ static const struct {
 	{{PAGE("true", LISTED("a") LISTED("b%2Fc")), PAGE("true", LISTED("c")),
 		 PAGE("false", LISTED("d"))},
 		NULL, "a b/c c d ", OUTCOME_OK, 3, "start-after=c&"},
+	{{PAGE("true", LISTED("p%2Fa")), PAGE("false", LISTED("p%2Fb"))}, NULL, "p/a p/b ",
+		OUTCOME_OK, 2, "prefix=p%2F&start-after=p%2Fa&", "p/"},
 	/* Pages before a disorder are right; nothing of its own page is believed. */
 	{{PAGE("false", LISTED("b") LISTED("a"))}, NULL, "", OUTCOME_UNSUPPORTED, 1, NULL},
 	{{PAGE("false", LISTED("a") LISTED("a"))}, NULL, "", OUTCOME_UNSUPPORTED, 1, NULL},
@@ -226,7 +229,8 @@ static void test_listings(void)
 		if (!begin(&f, listings[i].replies))
 			return;
 		struct object_stream *stream =
-			object_stream_new(f.conn, "", listings[i].after, &no_limits);
+			object_stream_new(f.conn, listings[i].prefix ? listings[i].prefix : "",
+				listings[i].after, &no_limits);
 		enum outcome o = OUTCOME_OK;
 		for (;;) {
 			o = object_stream_next(stream, &object, &f.aws.problem);
