@@ -35,7 +35,7 @@ def night(bucket, tmp_path):
     """The line of docs/locks.md, with a command that says on which host it was begun."""
     ran = tmp_path / "ran"
     page = (REPOSITORY / "docs" / "locks.md").read_text()
-    assert 's3once push --marks dynamodb:s3once "s3://ops/nightly/$(date -u +%F)" -- backup --all' in page
+    assert """s3once push --marks dynamodb:s3once "s3://ops/nightly/$(date -u +%F)" -- sh -c 'date -u && exec backup --all'""" in page
 
     def line(date, script):
         return ("push", "--lease", "2s", f"s3://{bucket}/nightly/{date}", "--", "sh", "-c", f'uname -n >>"{ran}"; {script}')
