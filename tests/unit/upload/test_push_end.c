@@ -3,8 +3,11 @@
 #include "../script_server.h"
 #include "marks/job_row.h"
 #include "upload/push_struct.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +22,30 @@ static struct {
 	enum s3once_event_type last;
 	const char *removes; /* a file that is removed when the run has begun; NULL: none */
 	bool stops;          /* the run is asked to stop then */
+	const char *spool; /* the folder in which there is output of an earlier run then; or NULL */
+	char kept[128];    /* its path */
 } syncs;
+
+/* Makes the output that an earlier run has kept (spool.c). */
+static void keep_output(void)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	char about[400], hex[2 * sizeof hash + 1];
+	snprintf(about, sizeof about, "%s/bucket/k", syncs.push->run.space.service);
+	SHA256((const unsigned char *)about, strlen(about), hash);
+	hex_encode(hash, sizeof hash, hex);
+	snprintf(syncs.kept, sizeof syncs.kept, "%s/s3once-%.32s", syncs.spool, hex);
+	close(open(syncs.kept, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+/* The producer of the pipe: it fails at once. */
+static long produce(void *arg, void *buffer, size_t n, char *ret_text, size_t size)
+{
+	(void)arg;
+	(void)buffer;
+	snprintf(ret_text, size, "it broke");
+	return n ? -EIO : 0;
+}
 
 static enum outcome note_sync(
 	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
@@ -50,6 +76,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 		unlink(syncs.removes);
 	if (syncs.stops)
 		s3once_push_stop(syncs.push);
+	if (syncs.spool)
+		keep_output();
 	struct store *store = syncs.push->run.store;
 	syncs.real = store->ops;
 	syncs.ops = *store->ops;
@@ -63,7 +91,7 @@ static const struct {
 	enum s3once_exit exit;
 	unsigned n;
 	const char *says;
-	bool wants_manifest, removes_marks, stops, has_link;
+	bool wants_manifest, removes_marks, stops, has_link, has_spool;
 	unsigned manifests;
 } rows[] = {
 	{OUTCOME_OK, false, S3ONCE_EXIT_OK, 1, ""},
@@ -80,6 +108,8 @@ static const struct {
 	{OUTCOME_OK, false, S3ONCE_EXIT_FILES, 1, "", .has_link = true},
 	{OUTCOME_OK, false, S3ONCE_EXIT_SETUP, 1, "was removed or replaced while this run had it",
 		.removes_marks = true},
+	/* The output of a pipe is kept until a run has sent it. */
+	{OUTCOME_OK, false, S3ONCE_EXIT_STOPPED, 1, "", .stops = true, .has_spool = true},
 };
 
 /* Whether the end of the run is in the row of its job, with this exit status. */
@@ -105,7 +135,7 @@ int main(void)
 	snprintf(tree, sizeof tree, "%s/tree", folder);
 	snprintf(link, sizeof link, "%s/link", tree);
 	CHECK_INT(mkdir(tree, 0700), 0);
-	const char *const sources[] = {tree};
+	const char *const sources[] = {tree}, *const piped[] = {"input"};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct script_step steps[SCRIPT_STEPS_MAX];
 		struct script_server server;
@@ -113,7 +143,8 @@ int main(void)
 			steps[k] = (struct script_step){EMPTY, .close = true};
 		if (!script_start(&server, steps, SCRIPT_STEPS_MAX))
 			break;
-		const struct s3once_options options = {.sources = sources,
+		const struct s3once_options options = {
+			.sources = rows[i].has_spool ? piped : sources,
 			.n_sources = 1,
 			.bucket = "bucket",
 			.endpoint_url = server.url,
@@ -123,11 +154,15 @@ int main(void)
 			.marks = marks,
 			.dry_run = rows[i].is_dry,
 			.manifest = rows[i].wants_manifest,
+			.as = rows[i].has_spool ? "k" : NULL,
+			.read = rows[i].has_spool ? produce : NULL,
+			.spool = rows[i].has_spool ? folder : NULL,
 			.callback = on_event};
 		memset(&syncs, 0, sizeof syncs);
 		syncs.outcome = rows[i].sync;
 		syncs.removes = rows[i].removes_marks ? database : NULL;
 		syncs.stops = rows[i].stops;
+		syncs.spool = options.spool;
 		unlink(database);
 		if (rows[i].is_dry) /* which has marks, and leaves them as they are */
 			close(open(database, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -147,6 +182,8 @@ int main(void)
 		if (!rows[i].removes_marks)
 			good &= CHECK_INT(job_has_ended(syncs.push, rows[i].exit), !rows[i].is_dry);
 		good &= CHECK(strstr(syncs.said, rows[i].says) != NULL);
+		if (rows[i].has_spool)
+			good &= CHECK_INT(unlink(syncs.kept), 0);
 		if (!good)
 			fprintf(stderr, "\trow %zu: %s\n", i, syncs.said);
 		syncs.push->run.store->ops = syncs.real;

@@ -7,6 +7,7 @@
 #define NOT_FOUND STEPS_REPLY("404", "", "")
 #define FAILS     STEPS_REPLY("500", "", "")
 #define HEAD      "HEAD /b/k\n"
+#define SLOW_MS   300 /* longer than the time limit of such a row */
 
 /* How the name of the kept output is taken before the run makes it. */
 enum taken {
@@ -20,8 +21,9 @@ enum taken {
 
 static const struct row {
 	const char *name;
-	/* Each call of the producer: a letter is a byte of output, '.' nothing for a while, '!' it
-	 * fails, '$' it ends, 'S' the run is stopped, and a byte of output comes. */
+	/* Each call of the producer: a letter is a byte of output, which takes long for 'w', '.'
+	 * nothing for a while, '!' it fails, '$' it ends, 'S' the run is stopped, and a byte of
+	 * output comes. */
 	const char *producer;
 	const char *reply; /* of S3 to the HEAD */
 	bool has_spool;
@@ -39,6 +41,8 @@ static const struct row {
 		"nothing came for"},
 	{"two silences", ".a...b.$", NOT_FOUND, false, FREE, STEP_NEXT, "ab", 8, false, false, 3, 0,
 		0, "after 2 bytes"},
+	{"a slow byte, and a short pause", "w.$", NOT_FOUND, false, FREE, STEP_NEXT, "w", 3, false,
+		false, 0, 0, 0, ""},
 	{"no output", "$", NOT_FOUND, false, FREE, STEP_SETTLED, NULL, 1, false, false, 0, 0, 1,
 		"ended without any output"},
 	{"no output, with --spool", "$", NOT_FOUND, true, FREE, STEP_SETTLED, NULL, 1, false, false,
@@ -75,7 +79,16 @@ static struct {
 	char path[200], other[120]; /* of the kept output, and of another file */
 	unsigned calls, ends;
 	bool after_end; /* it was called once more after its end */
+	unsigned syncs; /* of a file without a name */
 } producer;
+
+/* Takes the place of the C library's. */
+int fsync(int fd)
+{
+	struct stat st;
+	producer.syncs += fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0;
+	return fdatasync(fd);
+}
 
 static void write_file(const char *path, const char *content)
 {
@@ -111,6 +124,8 @@ static long produce(void *arg, void *buffer, size_t n, char *ret_text, size_t si
 		return 0;
 	if (what == 'S')
 		s3once_push_stop(producer.steps->push);
+	if (what == 'w')
+		usleep(SLOW_MS * 1000);
 	*(char *)buffer = what;
 	return 1;
 }
@@ -166,7 +181,7 @@ static void test_row(const struct row *row)
 	steps.options.spool = row->has_spool ? steps.tree : NULL;
 	if (!steps_begin(&steps, NULL, 0))
 		return;
-	steps.run->options.request_timeout_ms = 2;
+	steps.run->options.request_timeout_ms = strchr(row->producer, 'w') ? SLOW_MS - 100 : 2;
 	CHECK_INT(steps_claim(&steps), STEP_NEXT);
 	find_name(steps.run, steps.tree);
 	take_name(row->taken);
@@ -186,8 +201,11 @@ static void test_row(const struct row *row)
 		       row->content ? strlen(row->content) : 0) &&
 	       good;
 	good = CHECK_INT(lstat(producer.path, &st) == 0, row->is_kept) && good;
-	if (row->has_spool && row->taken == FREE && row->is_kept)
+	if (row->has_spool && row->taken == FREE && row->is_kept) {
 		good = CHECK_INT(st.st_mode & 0777, 0600) && good;
+		/* A file with this name is whole, even after a power failure. */
+		good = CHECK_INT(producer.syncs, 1) && good;
+	}
 	/* Once it is done, what a run would use is removed, and nothing else. */
 	spool_forget(steps.run);
 	const bool stays = row->is_kept && (!row->has_spool || row->taken == SYMLINK ||
