@@ -18,6 +18,12 @@
 		"")
 #define SHOWN_WITHOUT_SUM(etag)                                                                    \
 	STEPS_REPLY("200", "Content-Length: 9\r\nETag: \"" etag "\"\r\n", "")
+/* By a server whose clock is years behind this host's. */
+#define SHOWN_BEFORE                                                                               \
+	STEPS_REPLY("200",                                                                         \
+		"Date: Mon, 01 Jan 2001 00:00:00 GMT\r\nContent-Length: 9\r\nETag: \"e\"\r\n"      \
+		"x-amz-checksum-crc32c: " SAME "\r\n",                                             \
+		"")
 
 enum trouble {
 	NONE,
@@ -41,7 +47,14 @@ enum trouble {
 	/* The same mark as MARKED_OTHERWISE, but the content is read again. */
 	HIDES_CHANGES, /* times need not show a change of the file */
 	RENAMED,       /* a rotated file, since it was opened */
+	MOVED,         /* a rotated file with a suffix of its own, to another folder */
+	MOVED_PLAIN,   /* the same, but the suffix is that of compression on its way */
 };
+
+static bool moves(enum trouble trouble)
+{
+	return trouble == MOVED || trouble == MOVED_PLAIN;
+}
 
 static const struct {
 	enum trouble trouble;
@@ -77,6 +90,10 @@ static const struct {
 	{SYNC_FAILS, SHOWN("9", "e", SAME), S3ONCE_EVENT_NOT_REMOVED, HEAD},
 	{HIDES_CHANGES, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
 	{RENAMED, SHOWN("9", "e", SAME), S3ONCE_EVENT_REMOVED, HEAD},
+	{MOVED, SHOWN("9", "e", SAME), S3ONCE_EVENT_MOVED, HEAD},
+	{MOVED_PLAIN, SHOWN("9", "e", SAME), S3ONCE_EVENT_MOVED, HEAD},
+	/* Only the reply shows that this host's clock, and so the age, is wrong. */
+	{OLD_MARK, SHOWN_BEFORE, -1, HEAD},
 };
 
 /* The syncs of the marks that were asked for, and the operations of the store without them. Each
@@ -107,7 +124,7 @@ static void mark(struct steps *steps, enum trouble trouble)
 	struct mark seen;
 	struct version version = {.size = 9, .mtime_ns = MTIME_NS, .etag = "e"};
 	if (trouble == TOUCHED_MARK || trouble == MARKED_OTHERWISE || trouble == HIDES_CHANGES ||
-		trouble == RENAMED)
+		trouble == RENAMED || moves(trouble))
 		version.mtime_ns++;
 	if (trouble != NO_SUM)
 		snprintf(version.sum, sizeof version.sum, "crc32c:%s",
@@ -142,9 +159,14 @@ static void make_trouble(struct steps *steps, enum trouble trouble)
 		run_ask_to_stop(run);
 	run->dry = trouble == DRY;
 	file->must_reread = trouble == HIDES_CHANGES;
-	if (trouble == RENAMED) { /* its ctime does not count */
+	if (trouble == RENAMED || moves(trouble)) { /* its ctime does not count */
 		file->candidate->is_rotated = true;
 		file->state.ctime_ns = 0;
+	}
+	if (moves(trouble)) {
+		strcpy(file->candidate->suffix, ".gz");
+		file->encoding = trouble == MOVED_PLAIN ? &run->bodies.encoding : NULL;
+		run->files.move_to_fd = open(steps->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (trouble == TOO_YOUNG || trouble == OLD_MARK || trouble == OLD_OTHER_MARK ||
 		trouble == FRESH_MARK || trouble == MARK_OF_LATER)
@@ -167,7 +189,7 @@ static void make_trouble(struct steps *steps, enum trouble trouble)
 static void test_row(size_t i)
 {
 	static const enum s3once_event_type events[] = {S3ONCE_EVENT_REMOVED, S3ONCE_EVENT_KEPT,
-		S3ONCE_EVENT_NOT_REMOVED, S3ONCE_EVENT_REMOVABLE};
+		S3ONCE_EVENT_NOT_REMOVED, S3ONCE_EVENT_REMOVABLE, S3ONCE_EVENT_MOVED};
 	const struct script_step script[] = {{rows[i].reply, .close = true}};
 	const enum trouble trouble = rows[i].trouble;
 	struct steps steps;
@@ -203,7 +225,15 @@ static void test_row(size_t i)
 	store->ops = syncs.real;
 	if (trouble == NOT_READ) /* two changes within a tick of the clock look like one */
 		CHECK(clock_wall_ns() - file->state.ctime_ns >= 2 * (int64_t)NS_PER_S);
-	bool good = CHECK_INT(access(steps.path, F_OK) == 0, rows[i].event != S3ONCE_EVENT_REMOVED);
+	const bool leaves =
+		rows[i].event == S3ONCE_EVENT_REMOVED || rows[i].event == S3ONCE_EVENT_MOVED;
+	bool good = CHECK_INT(access(steps.path, F_OK) == 0, !leaves);
+	if (moves(trouble)) {
+		char target[100];
+		snprintf(target, sizeof target, "%s/%s", steps.folder,
+			trouble == MOVED ? "k.gz" : "k");
+		good &= CHECK_INT(access(target, F_OK), 0);
+	}
 	if (rows[i].event == S3ONCE_EVENT_REMOVED || trouble == SYNC_FAILS)
 		good &= CHECK_INT(syncs.n, 1);
 	if (trouble == DRY)
