@@ -328,6 +328,23 @@ static void test_left_tickets_do_not_lead(void)
 
 /* --- which writes a request takes along */
 
+/* The statements of a request have a limit together, also where each one alone is below it. */
+static void test_bytes_together(void)
+{
+	static const char *const replies[] = {ANSWERS(DONE "," DONE), NULL};
+	struct fixture f;
+	if (!begin(&f, replies))
+		return;
+	dynamodb_use_batches(f.store, "clauses");
+	add_waiting(&f, 0, "a", BATCH_MAX_BYTES / 2);
+	add_waiting(&f, 1, "b", BATCH_MAX_BYTES / 2);
+	CHECK_INT(write_own(&f, &update, NULL, NULL), OUTCOME_OK);
+	check_sent(&f, "B");
+	CHECK_INT(f.others[0].ticket.state, TICKET_ANSWERED);
+	CHECK_INT(f.others[1].ticket.state, TICKET_LEADS);
+	end(&f);
+}
+
 /* No item is twice in one request, and no request is larger than a server takes. */
 static void test_what_fits(void)
 {
@@ -550,6 +567,7 @@ int main(void)
 	test_next_write();
 	test_begun();
 	test_left_tickets_do_not_lead();
+	test_bytes_together();
 	test_what_fits();
 	test_how_many();
 	test_given_up();
