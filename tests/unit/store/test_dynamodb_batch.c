@@ -300,6 +300,8 @@ static void test_begun(void)
 		good &= CHECK_STRING(item_string(&item, "claim"), "x");
 		good &= check_sent(&f, rows[i].sent);
 		good &= CHECK_INT(batches_of(&f)->locked.under_way, 0);
+		/* While its caller waited, it could have been made the leader. */
+		good &= CHECK(!dynamodb_conn_of(f.conn)->begun.is_left);
 		if (!good)
 			fprintf(stderr, "\tbegun %zu: %s\n", i, f.aws.problem.text);
 		item_clear(&item);
