@@ -10,9 +10,13 @@
 #define SHOWN                                                                                      \
 	STEPS_REPLY("200",                                                                         \
 		"Content-Length: 9\r\nETag: \"e\"\r\nx-amz-checksum-crc32c: 4waSgw==\r\n", "")
-#define ABSENT    STEPS_REPLY("404", "", "")
-#define DENIED    STEPS_REPLY("403", "", "<Error><Code>AccessDenied</Code></Error>")
-#define TOO_LONG  STEPS_REPLY("400", "", "<Error><Code>KeyTooLongError</Code></Error>")
+#define ABSENT   STEPS_REPLY("404", "", "")
+#define DENIED   STEPS_REPLY("403", "", "<Error><Code>AccessDenied</Code></Error>")
+#define TOO_LONG STEPS_REPLY("400", "", "<Error><Code>KeyTooLongError</Code></Error>")
+#define CREATED                                                                                    \
+	STEPS_REPLY("200", "",                                                                     \
+		"<InitiateMultipartUploadResult><UploadId>up</UploadId>"                           \
+		"</InitiateMultipartUploadResult>")
 #define PUT(key)  "PUT /b/" key "\n"
 #define HEAD(key) "HEAD /b/" key "\n"
 #define ALL_PUT   PUT("a") PUT("b") PUT("k")
@@ -146,7 +150,8 @@ static void test_row(const struct row *row)
 static struct {
 	struct store_ops ops; /* of the store, with those that are seen here */
 	const struct store_ops *real;
-	struct run *ends;           /* this run ends as soon as one file is done */
+	struct run *ends; /* this run ends as soon as one file is done, or claimed */
+	bool ends_at_claim;
 	struct call_limits visible; /* those of the worker for what becomes visible */
 	struct text said;
 } seen;
@@ -163,7 +168,7 @@ static enum outcome see_write(struct store_conn *conn, struct item_key key,
 	const enum outcome o = seen.real->write(conn, key, write, limits, ret, ret_problem);
 	if (is_of_file(key))
 		text_addf(&seen.said, "%c%s ", write->item ? 'C' : 'D', key.sk);
-	if (is_of_file(key) && !write->item && seen.ends)
+	if (is_of_file(key) && (!write->item || seen.ends_at_claim) && seen.ends)
 		run_fail(seen.ends, PROBLEM("as the test wants"));
 	return o;
 }
@@ -248,9 +253,150 @@ static void test_claims_ahead(void)
 	}
 }
 
+/* Begins a run with a worker, and returns its only file, which is not in the queue yet. */
+static struct candidate *begin_with_one(
+	struct steps *steps, const struct script_step *script, size_t n)
+{
+	struct scan_entry entry;
+	if (!steps_begin_run(steps, script, n))
+		return NULL;
+	while (scan_next(steps->run->files.scan, &entry, &steps->problem) > 0 &&
+		entry.kind != SCAN_FILE)
+		;
+	struct candidate *c = feed_new_candidate(&entry);
+	s3_set_support(steps->run->s3, S3_PUT_CONDITION, S3_YES);
+	s3_set_support(steps->run->s3, S3_COMPLETE_CONDITION, S3_YES);
+	s3_set_support(steps->run->s3, S3_ECHOES_CHECKSUM, S3_YES);
+	steps->worker = worker_new(steps->run);
+	return c;
+}
+
+/* Puts the file into the queue, and brings it to the end of its turn. */
+static void work_on(struct steps *steps, struct candidate *c)
+{
+	CHECK(queue_add(steps->run->queue, &c, 1));
+	queue_enter(steps->run->queue, QUEUE_COMPLETE);
+	worker_run(steps->worker);
+}
+
+/* With options.final, a file whose turn is cut off between two steps is named as left. */
+static void test_cut_off(void)
+{
+	struct steps steps;
+	if (!steps_make(&steps, "123456789", 9))
+		return;
+	steps.options.final = 1;
+	struct candidate *c = begin_with_one(&steps, NULL, 0);
+	struct run *run = steps.run;
+	seen.real = run->store->ops;
+	seen.ops = *seen.real;
+	seen.ops.write = see_write;
+	seen.ends = run;
+	seen.ends_at_claim = true;
+	seen.said = TEXT(200);
+	run->store->ops = &seen.ops;
+	work_on(&steps, c);
+	run->store->ops = seen.real;
+	CHECK_STRING(text_string(&seen.said), "Ck ");
+	CHECK_INT(steps.events[S3ONCE_EVENT_LEFT], 1);
+	seen.ends_at_claim = false;
+	text_clear(&seen.said);
+	steps_asked(&steps, "");
+	steps_end(&steps);
+}
+
+static enum outcome see_get(struct store_conn *conn, struct item_key key,
+	enum consistency consistency, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	if (is_of_file(key))
+		text_addf(&seen.said, "G%s ", key.sk);
+	return seen.real->get(conn, key, consistency, limits, ret, ret_problem);
+}
+
+/* A claim of this very run is no reason to leave the block to another uploader, after which the
+ * marks would be read again. */
+static void test_own_claim(void)
+{
+	const struct script_step script[] = {{ABSENT, .close = true}, {STORED, .close = true}};
+	struct steps steps;
+	struct mark present = {0}, unused = {0};
+	struct claim claim = {0};
+	if (!steps_make(&steps, "123456789", 9))
+		return;
+	struct candidate *c = begin_with_one(&steps, script, 2);
+	struct run *run = steps.run;
+	struct file *file = file_new(run, c);
+	const struct mark_ref ref = file_mark_ref(steps.worker, file);
+	CHECK_INT(mark_claim(&ref, &present, &claim, &unused, &steps.problem), OUTCOME_OK);
+	claim_clear(&claim);
+	file->candidate = NULL;
+	file_free(file);
+	c->mark_state = MARK_FAILED; /* as the scan's thread has seen it */
+	seen.real = run->store->ops;
+	seen.ops = *seen.real;
+	seen.ops.get = see_get;
+	seen.said = TEXT(200);
+	run->store->ops = &seen.ops;
+	work_on(&steps, c);
+	run->store->ops = seen.real;
+	CHECK_STRING(text_string(&seen.said), "Gk ");
+	CHECK_INT(report_get_counts(&run->report).uploaded, 1);
+	text_clear(&seen.said);
+	steps_asked(&steps, HEAD("k") PUT("k"));
+	steps_end(&steps);
+}
+
+/* A file that fails for too long has made no progress. */
+static void test_giving_up(void)
+{
+	const struct script_step script[] = {{STEPS_REPLY("500", "", ""), .close = true},
+		{STEPS_REPLY("200", "", ""), .close = true}};
+	struct steps steps;
+	if (!steps_make(&steps, "123456789", 9))
+		return;
+	struct candidate *c = begin_with_one(&steps, script, 2);
+	steps.run->options.give_up_after_ms = 1;
+	c->failing_ns = 3600 * NS_PER_S;
+	const uint64_t before = atomic_load(&steps.run->progress.steps);
+	work_on(&steps, c);
+	CHECK_INT(report_get_counts(&steps.run->report).failed, 1);
+	/* The end of its turn would be a third step. */
+	CHECK_INT(atomic_load(&steps.run->progress.steps) - before, 2);
+	steps_asked(&steps, PUT("k"));
+	steps_end(&steps);
+}
+
+/* The upload of a file is aborted if no later run will use its key. */
+static void test_stranded(void)
+{
+	struct script_step script[8];
+	static char id[] = "c0ffee";
+	struct steps steps;
+	if (!steps_make(&steps, "123456789", 9))
+		return;
+	for (size_t i = 0; i < 6; i++)
+		script[i] = (struct script_step){ABSENT, .close = true};
+	script[6] = (struct script_step){
+		CREATED, .close = true, .meanwhile = steps_append, .arg = steps.path};
+	script[7] = (struct script_step){STEPS_REPLY("204", "", ""), .close = true};
+	struct candidate *c = begin_with_one(&steps, script, 8);
+	steps.run->options.part_bytes = 5;
+	c->content_id = id;
+	work_on(&steps, c);
+	CHECK_INT(report_get_counts(&steps.run->report).failed, 1);
+	steps_asked(&steps, HEAD("k.gz") HEAD("k.bz2") HEAD("k.xz") HEAD("k.zst") HEAD("k.lz4")
+				    HEAD("k") "POST /b/k?uploads=\nDELETE /b/k?uploadId=up\n");
+	steps_end(&steps);
+}
+
 int main(void)
 {
 	test_claims_ahead();
+	test_cut_off();
+	test_own_claim();
+	test_giving_up();
+	test_stranded();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		test_row(&rows[i]);
 	return check_result();
