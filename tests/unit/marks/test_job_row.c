@@ -162,6 +162,55 @@ static void test_pages(struct store_conn *conn)
 	CHECK_INT(seen, 6);
 }
 
+static struct {
+	const struct store_ops *real;
+	unsigned max_items[4]; /* of each query */
+	size_t n;
+} queries;
+
+static enum outcome note_query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	if (queries.n < 4)
+		queries.max_items[queries.n++] = range->max_items;
+	return queries.real->query(conn, range, limits, each, arg, ret_more, ret_problem);
+}
+
+/* After a row that is skipped, the store is asked for no more rows than have room. */
+static void test_room_after_a_skipped_row(struct store_conn *conn)
+{
+	struct store_ops ops = *conn->store->ops;
+	struct item item = {0};
+	struct job_row rows[2];
+	struct job_key key;
+	struct problem problem;
+	char strange[JOB_HOST_MAX + 10];
+	size_t n = 0;
+	memset(strange, 'a', sizeof strange);
+	strange[sizeof strange - 1] = '\0';
+	item_set_number(&item, "exit", 0);
+	CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", strange},
+			  &(struct item_write){.item = &item}, &no_limits, NULL, &problem),
+		OUTCOME_OK);
+	item_clear(&item);
+	for (int i = 0; i < 3; i++) {
+		job_key_make("web", (const char[]){(char)('a' + i), '\0'}, &key);
+		CHECK_INT(job_row_begin(conn, &key, &(struct job_begin){second, "s3://b/p"},
+				  &no_limits, &problem),
+			OUTCOME_OK);
+	}
+	queries.real = conn->store->ops;
+	ops.query = note_query;
+	conn->store->ops = &ops;
+	CHECK_INT(job_rows_read(conn, NULL, 2, &no_limits, rows, &n, &problem), OUTCOME_OK);
+	conn->store->ops = queries.real;
+	CHECK_INT(n, 2);
+	CHECK_STRING(rows[1].key.text, "web/b");
+	CHECK_INT(queries.n, 2);
+	CHECK_INT(queries.max_items[1], 1);
+}
+
 /* What a later version or somebody else has written. */
 static void test_strange_row(struct store_conn *conn)
 {
@@ -304,6 +353,7 @@ int main(void)
 	on_fresh_store(test_life);
 	on_fresh_store(test_waiting);
 	on_fresh_store(test_pages);
+	on_fresh_store(test_room_after_a_skipped_row);
 	on_fresh_store(test_strange_row);
 	on_fresh_store(test_times);
 	on_fresh_store(test_impossible_values);
