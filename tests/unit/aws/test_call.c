@@ -994,6 +994,29 @@ static void test_end_of_a_call(void)
 	}
 }
 
+/* While requests of another kind fail, only the answers of some calls are progress. */
+static void test_progress(void)
+{
+	const struct script_step steps[] = {{OK_REPLY, .close = true}, {OK_REPLY, .close = true}};
+	struct fixture f;
+	struct progress_clock progress;
+	struct call call = get_call();
+	const struct problem why = {.text = "why"};
+	if (!begin(&f, steps, 2))
+		return;
+	progress_init(&progress);
+	progress_failed(&progress, kinds[0], &why);
+	call.limits.progress = &progress;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	CHECK_INT(atomic_load(&progress.steps), 0);
+	call.limits.is_progress = true;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	CHECK_INT(atomic_load(&progress.steps), 1);
+	progress_clear(&progress);
+	script_stop(&f.server);
+	end(&f);
+}
+
 int main(void)
 {
 	static const char *const unwanted[] = {"http_proxy", "all_proxy", "ALL_PROXY",
@@ -1025,5 +1048,6 @@ int main(void)
 	test_address();
 	test_end_of_a_call();
 	test_borrowed_connections();
+	test_progress();
 	return check_result();
 }
