@@ -134,9 +134,9 @@ struct command {
 
 /* Reads argv[1…] into the values, notes in command->given which options they set, refuses options
  * that contradict each other, and moves the operands to argv[0…] in their order.
- * Options and operands may be mixed. "--" ends the options, and so does the first word of a COMMAND
- * that is run, since the words after it are for the COMMAND. Returns the number of operands,
- * -ECANCELED if --help was asked for, or -EINVAL with a sentence. */
+ * Options and operands may be mixed. Only "--" ends the options, so a COMMAND that has options of
+ * its own comes after it. Returns the number of operands, -ECANCELED if --help was asked for, or
+ * -EINVAL with a sentence. */
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);
 
