@@ -412,10 +412,11 @@ struct s3once_options {
 	const char *prefix;
 	/* The whole key of the one source, which is a file. NULL: PREFIX/basename. */
 	const char *as;
-	/* A function whose input becomes the object `as`, instead of a file. Nothing of the object
-	 * is visible before it is whole. If its mark is done, nothing is read. The one source is
-	 * then the name of the input in messages, not a file. Options about the names, sizes, times
-	 * and removal of files cannot be combined with it. NULL: files are uploaded. */
+	/* A function that supplies the bytes of the object `as`, instead of a file. Nothing of the
+	 * object is visible before it is whole. If its mark is done, nothing is read. The one
+	 * source is then the name of the input in messages, not a file. Options about the names,
+	 * sizes, times and removal of files cannot be combined with it. NULL: files are uploaded.
+	 */
 	s3once_read *read;
 	void *read_arg;
 	/* With `read`: a directory in which the whole output is kept until its mark is done. A run

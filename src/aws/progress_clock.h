@@ -13,7 +13,9 @@
 #include <uv.h>
 
 #define PROGRESS_SAY_NS (10 * NS_PER_S) /* the time after which a line reports the wait */
-#define PROGRESS_KINDS  16 /* the most kinds of requests that fail at once; more count as one */
+/* The number of kinds of failing requests that are tracked at the same time. Further kinds are
+ * counted as one kind. */
+#define PROGRESS_KINDS 16
 
 struct progress_clock {
 	/* The time without progress after which the clock is over, and the time that one request

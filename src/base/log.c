@@ -1,5 +1,5 @@
-/* The log: it drops messages above the level, and gives the others, one line at a time, to the sink
- * or to stderr. */
+/* The log: it drops messages of a less severe level than the one set, and gives the others, one
+ * line at a time, to the sink or to stderr. */
 #include "base/log.h"
 #include <stdarg.h>
 #include <stdbool.h>

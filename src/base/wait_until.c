@@ -4,7 +4,8 @@
 #include "base/clock.h"
 
 #define ASK_NS (100 * NS_PER_MS) /* the time between two calls of abandon() */
-/* the time between two tests of a condition that is signalled */
+/* The longest sleep on a condition that is signalled, if the wait may also end otherwise. The
+ * deadline has to be checked this often, since the clock of the sleep stops during a suspend. */
 #define LOOK_NS (200 * NS_PER_MS)
 
 bool wait_goes_on(struct waiting *waiting)

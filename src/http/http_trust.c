@@ -50,7 +50,7 @@ static bool load_system_trust(X509_STORE *store)
 	static const char *const bundles[] = {
 		"/etc/ssl/certs/ca-certificates.crt",                /* Debian, distroless images */
 		"/etc/pki/tls/certs/ca-bundle.crt",                  /* Fedora, Red Hat */
-		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* the target of that link */
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* the path above links here */
 		"/etc/ssl/ca-bundle.pem",                            /* openSUSE */
 		"/etc/ssl/cert.pem",                                 /* Alpine */
 	};

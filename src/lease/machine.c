@@ -151,7 +151,8 @@ void machine_self(struct known_machine *ret)
 		*ret->host = '\0';
 	const bool has_id = add_file_value(&values, "/etc/machine-id");
 	add_file_value(&values, "/sys/hypervisor/uuid");
-	/* A value could not be read: no machine counts as different from one without an id. */
+	/* Without /etc/machine-id, or if a value could not be read, the id is left empty: a machine
+	 * with an empty id is never taken for a different one. */
 	const bool good = make_id(&values, ret->id) && machine_board(ret->board) && add_cards(ret);
 	if (!good || !has_id)
 		*ret->id = '\0';

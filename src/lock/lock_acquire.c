@@ -580,7 +580,8 @@ static int check_request(const struct s3once_locks *locks,
 	uint64_t number = 0;
 	const bool names_slot =
 		slot && slot[1] != '0' && decimal_read(slot + 1, SLOTS_MAX - 1, &number);
-	/* Where the slot is the sort key, no key of a lock can be that of a slot. */
+	/* If slots are numbered in the sort key, the name of a lock cannot collide with the row of
+	 * a slot, so nothing is checked. */
 	if (names_slot && !locks->dialect->sk_is_slot)
 		return lock_error(ret, -EINVAL,
 			"'%s': this is the row of a slot of a semaphore; give the lock a name that does "

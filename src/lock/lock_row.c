@@ -55,9 +55,10 @@ enum outcome lock_row_release(struct store_conn *conn, const struct lock_release
 			conn, target->key, &write, limits, ret_present, ret_problem);
 		if (o != OUTCOME_REFUSED)
 			return o;
-		/* If the row is gone, or is free with a version of our acquisition, an earlier try
-		 * of ours has released the row. But after the end of the lease, another client may
-		 * have held the lock meanwhile, and released it. */
+		/* An earlier try of ours may have released the row, without a reply. A free row
+		 * shows this by a version of our acquisition. A missing row shows it as long as the
+		 * lease lasts. Later, another client may have acquired the lock and released it, so
+		 * a missing row shows it only if a request of this call may have been applied. */
 		const struct lock_row row = dialect_read(dialect, ret_present);
 		const bool was_removed =
 			item_is_empty(ret_present) && (!target->is_late || *limits->maybe_applied);

@@ -35,7 +35,7 @@ struct signed_manifest {
  * the key cannot sign. If memory runs out, it returns false, and may set no sentence. */
 bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct text *ret,
 	struct problem *ret_problem);
-/* Whether the n bytes of a signature object are a signature of exactly this manifest by this key.
- * False with a sentence. */
+/* Returns whether the n bytes of a signature object are a signature of exactly this manifest by
+ * this key. If not, *ret_problem says why. */
 bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem);

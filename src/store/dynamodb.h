@@ -50,7 +50,8 @@ enum outcome dynamodb_describe_ttl(struct store_conn *conn, const char *attribut
 	const struct call_limits *limits, bool *ret_on, struct problem *ret_problem);
 
 /* Compares the keys that a table has (`shape`) with those that it needs (`table`). OK, or SETUP
- * with a sentence that the table is not one for `what`. */
+ * with a sentence about both. There, `what` names the items that the table was meant for, in the
+ * plural ("marks"). */
 enum outcome table_check_shape(const struct table *table, const char *what,
 	const struct dynamodb_shape *shape, struct problem *ret_problem);
 

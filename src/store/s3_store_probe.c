@@ -159,7 +159,7 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 	struct s3_store_conn *conn = trial->conn;
 	struct s3 *s3 = conn->of->s3;
 	char first[S3_ETAG_MAX + 1] = "";
-	/* The object does not exist, so it has to be made. */
+	/* The object does not exist yet, so the server must accept this first PUT. */
 	enum outcome o = name_next_object(trial, ret_problem);
 	if (o == OUTCOME_OK)
 		o = put_probe(trial, conn, NULL, "put", 1, first, ret_problem);
@@ -167,13 +167,13 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 		return expect_refusal(trial, o, "If-None-Match", ret_problem);
 	if (o != OUTCOME_OK) /* no other client knows the name, so REFUSED proves nothing */
 		return o == OUTCOME_REFUSED ? OUTCOME_TRANSIENT : o;
-	/* It exists now, so it must not be made once more. */
+	/* It exists now, so the server must refuse another PUT that is to create it. */
 	o = expect_refusal(trial, put_probe(trial, conn, NULL, "put", 2, NULL, ret_problem),
 		"If-None-Match", ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	/* It has this etag, so it has to be replaced. A server that refuses that may want the etag
-	 * without quotes. */
+	/* It has this etag, so the server must accept a PUT that replaces it. A server that refuses
+	 * may want the etag without quotes. */
 	o = put_probe(trial, conn, first, "put", 3, NULL, ret_problem);
 	if (o == OUTCOME_REFUSED) {
 		s3_set_support(s3, S3_IF_MATCH_QUOTES, S3_NO);
@@ -185,7 +185,7 @@ static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 		return expect_refusal(trial, o, "If-Match", ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	/* By now it has another etag, so it must not be replaced. */
+	/* By now it has another etag, so the server must refuse to replace it. */
 	return expect_refusal(trial, put_probe(trial, conn, first, "put", 4, NULL, ret_problem),
 		"If-Match", ret_problem);
 }

@@ -175,7 +175,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		drop_left_work(run);
 		bucket_save_witness(run, push->conn);
 	}
-	/* The id is copied, since the row of the job names the session after it was closed. */
+	/* The id is copied, because the job's row, which names the session, is written after the
+	 * session is closed and freed. */
 	char session[ID_CHARS + 1] = "";
 	if (run->locked.begun)
 		snprintf(session, sizeof session, "%s", session_id(run->session));

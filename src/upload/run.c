@@ -556,7 +556,8 @@ void run_job_end(
 	const size_t n = make_job_keys(run, keys);
 	for (size_t i = 0; i < n && o == OUTCOME_REFUSED; i++)
 		o = job_row_end(conn, &keys[i], &end, &limits, &problem);
-	if (o == OUTCOME_REFUSED) /* there is no row, and must not be: make_job_keys() */
+	/* This run has no row of its job, and must not create one: see make_job_keys(). */
+	if (o == OUTCOME_REFUSED)
 		o = OUTCOME_OK;
 	/* After SETUP this is only logged, since the reason was already reported. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {

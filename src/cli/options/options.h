@@ -24,7 +24,7 @@ enum option_type {
 	OPTION_EXCLUDE,  /* struct option_rules: adds a rule; the next two add to the same list */
 	OPTION_INCLUDE,
 	OPTION_EXCLUDE_FROM,
-	OPTION_SETTING, /* struct option_settings: adds a setting of the option's name */
+	OPTION_SETTING, /* struct option_settings: adds a setting named like the option */
 	OPTION_HELP,    /* no field: ends the parsing */
 };
 

@@ -16,8 +16,9 @@ void progress_take_in(struct progress *progress, const struct s3once_counts *cou
 /* Returns how much of the bytes that were found is done, from 0 to 100. Negative while more are
  * being found, or if there are none. */
 double progress_percent(const struct progress *progress, const struct s3once_counts *counts);
-/* Writes the line for the counts that were taken in last, of at most `columns` characters. Figures
- * that do not fit are left out; the percentage and the time that is left stay longest. */
+/* Writes the line, of at most `columns` characters. `counts` are those of the latest call of
+ * progress_take_in(). Figures that do not fit are dropped, the percentage and the remaining time
+ * last. */
 void progress_line(const struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, struct text *ret_line);
 /* Adds a second line, "\n" and the largest file under way with its progress, of at most `columns`

@@ -174,9 +174,9 @@ static void notify_of_error(struct push_view *view, const char *sentence)
 		notifier_event(&view->notifier, &event);
 }
 
-/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics. The run has
- * ended, or it never began, and `push` is NULL. A dry run writes none. Returns the exit code, which
- * is that of a loss if the file could not be written. */
+/* Writes the metrics of a run to *metrics, unless it is NULL, and to the file of --metrics. The run
+ * has ended; or it never began, in which case push is NULL. A dry run writes none. Returns code, or
+ * the exit code for a loss if the file could not be written. */
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {

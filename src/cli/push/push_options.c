@@ -68,7 +68,8 @@ static int read_target(
 {
 	if (url_parse(url, &o->url, problem) == 0)
 		return 0;
-	/* "s3://BUCKET/KEY WORD" is a download for other tools, or COMMAND without its --. */
+	/* "s3://BUCKET/KEY WORD": the user wants a download, as other tools write it, or has left
+	 * out the -- before COMMAND. The sentence answers both. */
 	if (url != first && !url_is_s3(url) && url_is_s3(first))
 		return refuse(problem, NO_DOWNLOADS "; " COMMAND_BEHIND_DASHES);
 	if (!url_is_s3(url))

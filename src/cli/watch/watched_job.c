@@ -177,10 +177,10 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 	return is_due ? now_ns : due_at(watched, rests_at_ns);
 }
 
-/* Checks the waiting paths that are due, and returns whether any is at rest now. Moves all paths at
- * rest to *ret; if that is NULL, they go on waiting. A path that is gone is dropped. A file that
- * was written to meanwhile goes on waiting, and is no longer new, like one that a pass has left as
- * too young. */
+/* Checks the waiting paths that are due, and returns whether any is at rest now. A path at rest is
+ * moved to *ret, or goes on waiting if ret is NULL. A path that is gone is dropped. A file that was
+ * written to meanwhile goes on waiting until it may be at rest. Its is_new is then false, as it is
+ * for a file that a pass found too young. */
 static bool check_due(struct watched *watched, struct touched *ret)
 {
 	struct pending_paths *pending = &watched->pending;

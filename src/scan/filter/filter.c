@@ -131,8 +131,8 @@ enum match_of { WHOLE_PATH, PREFIX_OF_PATH };
  * later star can take whatever an earlier one of its kind could have taken. */
 static bool match(const char *pattern, const char *path, enum match_of match_of)
 {
-	struct retry last[STARS] = {
-		0}; /* the last star of each kind; without one, pattern is NULL */
+	/* The last star of each kind; its .pattern is NULL if there was none yet. */
+	struct retry last[STARS] = {0};
 	const char *p = pattern, *s = path;
 	for (;;) {
 		if (match_of == PREFIX_OF_PATH &&

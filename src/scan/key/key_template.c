@@ -262,8 +262,8 @@ static int add_field(
 	return field == ID ? read_id_chars(argument, &added->id_chars, ret_problem) : 0;
 }
 
-/* Cuts the template into literals and fields. "{{" and "}}" are braces in a literal. Returns as
- * add_field(). */
+/* Cuts the template into literals and fields. "{{" and "}}" are braces in a literal. Returns 0 or
+ * -errno, with a sentence unless memory ran out. */
 static int read_parts(struct key_template *template, const char *text, struct problem *ret_problem)
 {
 	struct text literal = TEXT(TEMPLATE_BYTES_MAX);

@@ -185,8 +185,8 @@ static enum family_form find_rotation(
 		*ret = (struct span){ret->at + IIS_BEFORE, ret->bytes - IIS_BEFORE};
 		form = FAMILY_DATED;
 	} else if (!form && find_match(rules, INDEX, name, extension.at, ret)) {
-		*ret = (struct span){
-			ret->at + 1, ret->bytes - 1}; /* without the character before it */
+		/* The number only, without the separator before it. */
+		*ret = (struct span){ret->at + 1, ret->bytes - 1};
 		form = FAMILY_INDEXED;
 	}
 	return form;

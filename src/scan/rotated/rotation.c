@@ -282,7 +282,8 @@ static int next_new(struct rotation *rotation, struct scan_entry *ret, struct pr
 }
 
 /* Makes the entry a notice if a log is rotated and compressed again each night, which makes a new
- * content of it each time, and so a new object. Returns whether it does so, once. */
+ * content of it each time, and so a new object. Reports this once at most. Returns whether it did
+ * so now. */
 static bool report_packed_twice(struct rotation *rotation, struct scan_entry *ret)
 {
 	const char *path = rotation_table_packed_twice(rotation->table);
@@ -297,7 +298,8 @@ static bool report_packed_twice(struct rotation *rotation, struct scan_entry *re
 	return true;
 }
 
-/* Makes the entry a problem if no two listings agreed. Returns whether it does so, once. */
+/* Makes the entry a problem if no two listings agreed. Reports this once at most. Returns whether
+ * it did so now. */
 static bool report_changing(struct rotation *rotation, struct scan_entry *ret)
 {
 	if (!rotation->keeps_changing)

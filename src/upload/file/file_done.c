@@ -159,9 +159,9 @@ enum step file_mark_done(
 		return STEP_OVER;
 	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
-	/* A power failure may undo a mark that is not synced. The next run recognises an object
-	 * that this run has sent by its metadata. An adopted object may have no metadata of s3once,
-	 * so its mark is synced at once. */
+	/* A power failure may undo a mark that is not synced. By its metadata, the next run
+	 * recognises an object that this run sent. An adopted object may have no metadata of
+	 * s3once, so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, source, &seen, &problem);
 	/* is_gone counts only after REFUSED: otherwise `seen` is an absent mark. */

@@ -115,9 +115,9 @@ static bool is_due(const struct worker *worker, const struct file *file, int64_t
 	struct run *run = worker->run;
 	const struct file_version opened = file_opened_version(file);
 	/* The age of a file counts from now if this turn has proven the file, and otherwise from
-	 * the time at which its mark was set. A dry run refreshes no mark. So if only the
-	 * modification time of a file has changed, its mark does not say done, and nothing is
-	 * reported. */
+	 * the time at which its mark was set. In a dry run only, a file whose modification time
+	 * alone has changed is not due: a dry run refreshes no mark, so the mark of that file does
+	 * not say done. */
 	const bool is_proven = file->step == STEP_PROVEN;
 	const bool is_done = is_proven || mark_says(&file->seen_mark, &opened) == SAYS_DONE;
 	*ret_done_at_s = is_proven ? store_time_s(run->store) : file->seen_mark.at_s;

@@ -34,8 +34,8 @@ uint64_t s3once_counts_settled(const struct s3once_counts *counts)
 	       counts->outdated;
 }
 
-/* Updates the smoothed rates: bytes a second on the line and of large files, and small files a
- * second. */
+/* Updates three smoothed rates: `line`, bytes per second sent over the network; `large`, bytes per
+ * second of large files; and `small`, small files per second. */
 void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 {
 	const double seconds = counts->seconds - e->seconds;
