@@ -247,6 +247,19 @@ static void report_gap(struct log_cat *cat, const struct log_object *object)
 	report_missing(cat, object->key, problem.text);
 }
 
+/* Notes which bytes of the object are not printed, since objects before it have them. */
+static void note_skipped(struct log_cat *cat, const struct log_object *object)
+{
+	struct problem problem;
+	problem_set(&problem,
+		object->skipped == LENGTH_UNKNOWN
+			? "all of its lines are in objects before it, and are not repeated"
+			: "its first %" PRIu64
+			  " bytes are in objects before it, and are not repeated",
+		object->skipped);
+	report_object(cat, REPORT_NOTE, object->key, problem.text);
+}
+
 /* Prints one object. Returns OK also if something is missing and was reported. */
 static enum outcome print_object(
 	struct printing *p, struct log_object *object, struct problem *ret_problem)
@@ -254,19 +267,12 @@ static enum outcome print_object(
 	struct log_cat *cat = p->cat;
 	enum outcome o = object->outcome;
 	int error = 0;
-	if (object->is_before)
+	if (object->is_before) /* before the range asked for */
 		return OUTCOME_OK;
 	if (object->lacks_from < object->range.start)
 		report_gap(cat, object);
-	if (object->skipped) {
-		problem_set(ret_problem,
-			object->skipped == LENGTH_UNKNOWN
-				? "all of its lines are in objects before it, and are not repeated"
-				: "its first %" PRIu64
-				  " bytes are in objects before it, and are not repeated",
-			object->skipped);
-		report_object(cat, REPORT_NOTE, object->key, ret_problem->text);
-	}
+	if (object->skipped)
+		note_skipped(cat, object);
 	if (o != OUTCOME_OK)
 		*ret_problem = object->problem;
 	else if (log_object_is_read(object))

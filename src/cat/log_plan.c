@@ -162,17 +162,21 @@ static int compare_order(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/* Among the objects of the same time, puts one that continues a known log before the others: the
+static bool has_same_time(const struct log_object *a, const struct log_object *b)
+{
+	return a->by_name.time_s == b->by_name.time_s && written_ns(a) == written_ns(b);
+}
+
+/* Chooses the object that is planned next, and swaps it with objects[0]. The n objects are sorted
+ * by time. Among those of the earliest time, one that continues a known log is chosen, since the
  * last piece of a log comes before the next log. */
 static void choose_first(struct known_logs *known, struct log_object *objects, size_t n)
 {
-	for (size_t i = 0; i < n && objects[i].by_name.time_s == objects->by_name.time_s &&
-			   written_ns(&objects[i]) == written_ns(objects);
-		i++)
+	for (size_t i = 0; i < n && has_same_time(&objects[i], &objects[0]); i++)
 		if (known_logs_continued(known, objects[i].range.start)) {
 			const struct log_object chosen = objects[i];
-			objects[i] = *objects;
-			*objects = chosen;
+			objects[i] = objects[0];
+			objects[0] = chosen;
 			return;
 		}
 }

@@ -214,6 +214,22 @@ static uint64_t time_after_limit_ns(struct run *run)
 	return ends_ns > now_ns + LIMITED_NS ? ends_ns - now_ns : LIMITED_NS;
 }
 
+/* Finishes the manifest, and stores it and its signature. Returns false with a problem if that
+ * fails. *ret_object is the manifest if that was stored. */
+static bool store_manifest(
+	struct run *run, struct s3_object *ret_object, struct problem *ret_problem)
+{
+	struct run_manifest *manifest = run->manifest;
+	if (!manifest_spool_finish(manifest->spool, ret_problem))
+		return false;
+	const struct to_store stored = {.key = text_string(&manifest->key),
+		.content_type = "application/gzip",
+		.body = manifest_spool_body(manifest->spool),
+		.sums = manifest_spool_sums(manifest->spool)};
+	return store_object(run, &stored, ret_object, ret_problem) &&
+	       (!manifest->signing_key || put_signature(run, ret_problem));
+}
+
 bool run_manifest_put(struct run *run)
 {
 	struct run_manifest *manifest = run->manifest;
@@ -226,22 +242,13 @@ bool run_manifest_put(struct run *run)
 		return true;
 	if (atomic_load(&run->end.limit))
 		manifest->deadline_ns = clock_boot_ns() + time_after_limit_ns(run);
-	bool good = manifest_spool_finish(manifest->spool, &problem);
-	const struct sums *sums = manifest_spool_sums(manifest->spool);
-	if (good) {
-		const struct to_store stored = {.key = text_string(&manifest->key),
-			.content_type = "application/gzip",
-			.body = manifest_spool_body(manifest->spool),
-			.sums = sums};
-		good = store_object(run, &stored, &object, &problem) &&
-		       (!manifest->signing_key || put_signature(run, &problem));
-	}
+	const bool good = store_manifest(run, &object, &problem);
 	if (*object.sum.text)
 		snprintf(checksum, sizeof checksum, "%s:%s", checksum_kinds[object.sum.kind].name,
 			object.sum.text);
 	struct report_file about = {.checksum = checksum,
 		.key = text_string(&manifest->key),
-		.bytes = sums->bytes,
+		.bytes = manifest_spool_sums(manifest->spool)->bytes,
 		.version_id = object.version_id,
 		.etag = object.etag};
 	if (!good)

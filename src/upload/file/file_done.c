@@ -91,6 +91,27 @@ static void report_settings(struct worker *worker, const struct file *file,
 	}
 }
 
+/* The part of an object that is new to this run: no earlier check has covered it. */
+struct unchecked {
+	uint64_t characters[2]; /* all that find_encoded_characters() finds in its key */
+	bool is_new_key;        /* some of these characters are new */
+	unsigned settings;      /* the new ones of its upload's headers */
+};
+
+/* Finds out which part of the object is new, and notes its settings as checked. They are noted
+ * separately of objects sent whole, [0], and of objects sent in parts, [1]. */
+static struct unchecked find_unchecked(struct stored_seen *seen, const struct file *file)
+{
+	struct unchecked ret;
+	find_encoded_characters(file->target.key, ret.characters);
+	ret.is_new_key = (ret.characters[0] & ~atomic_load(&seen->characters[0])) ||
+			 (ret.characters[1] & ~atomic_load(&seen->characters[1]));
+	const unsigned asked = s3_headers_asked(file->target.headers);
+	const bool in_parts = file->sent_part_bytes != 0;
+	ret.settings = asked & ~atomic_fetch_or(&seen->settings[in_parts], asked);
+	return ret;
+}
+
 /* Checks the key and the settings of an object that was uploaded to a server other than AWS, if
  * they are new to this run. All characters of the key that are not ASCII count as one. If S3
  * refuses to show the object (no s3:GetObject), this is only reported, and the reply to the upload
@@ -98,37 +119,30 @@ static void report_settings(struct worker *worker, const struct file *file,
 static enum step check_first_object(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
-	uint64_t encoded[2];
+	const struct unchecked unchecked = find_unchecked(seen, file);
 	struct call_limits limits = worker->limits;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	find_encoded_characters(file->target.key, encoded);
-	unsigned asked = s3_headers_asked(file->target.headers);
-	/* Leaves only the settings that were not checked yet. They are noted separately of objects
-	 * sent whole, [0], and of objects sent in parts, [1]. */
-	const bool in_parts = file->sent_part_bytes != 0;
-	asked &= ~atomic_fetch_or(&seen->settings[in_parts], asked);
-	const bool is_new_key = (encoded[0] & ~atomic_load(&seen->characters[0])) ||
-				(encoded[1] & ~atomic_load(&seen->characters[1]));
-	if (!asked && !is_new_key)
+	if (!unchecked.settings && !unchecked.is_new_key)
 		return STEP_NEXT;
-	/* A check of settings alone is not worth a long wait, since the object itself is proven. */
-	if (!is_new_key) {
+	/* A check of settings alone is not worth a long wait, and may fail, since the object itself
+	 * is proven. */
+	const bool only_settings = !unchecked.is_new_key;
+	if (only_settings) {
 		limits.attempts = ATTEMPTS;
 		limits.patience_ms = 0;
 	}
-	s3_look_at_kept(worker->s3, &file->target, asked, &limits, &look, &problem);
+	s3_look_at_kept(worker->s3, &file->target, unchecked.settings, &limits, &look, &problem);
 	if (look.head == OUTCOME_ABSENT)
 		return file_fail_missing(worker, file);
 	report_settings(worker, file, &look, &problem);
 	/* After DENIED, the other objects of these characters would not be shown either. */
 	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
-		atomic_fetch_or(&seen->characters[0], encoded[0]);
-		atomic_fetch_or(&seen->characters[1], encoded[1]);
+		atomic_fetch_or(&seen->characters[0], unchecked.characters[0]);
+		atomic_fetch_or(&seen->characters[1], unchecked.characters[1]);
 	}
-	/* A check of settings alone may fail, since the object is proven. report_settings() has
-	 * logged it. */
-	if (!is_new_key || look.head == OUTCOME_OK)
+	/* report_settings() has logged a failed check of settings. */
+	if (only_settings || look.head == OUTCOME_OK)
 		return STEP_NEXT;
 	if (look.head != OUTCOME_DENIED)
 		return file_outcome(worker, file, look.head, &problem);

@@ -83,13 +83,19 @@ static void count_unsent(const struct worker *worker, const struct file *file)
 		atomic_fetch_add(&worker->report->large_moved, bytes);
 }
 
-/* Ends the turn of a file with this step: removes the file if it is due, and frees it. A file that
- * was put aside is not freed, since the run's refusals own it then. */
+/* Whether a turn that ends with this step has settled its file: nothing is left to do for it. */
+static bool is_settled_by(enum step step)
+{
+	return step >= STEP_SETTLED && step <= STEP_PROVEN;
+}
+
+/* Ends the turn of a file with this step. Removes the file if it is in S3 and due for removal, and
+ * frees its memory. A file that was put aside is not freed, since the run's refusals own it then.
+ */
 static void end_turn(struct worker *worker, struct file *file, enum step step)
 {
 	if (file->claiming) /* the run has ended before CLAIM */
 		drop_claim(file);
-	const bool has_ended = step >= STEP_SETTLED && step <= STEP_PROVEN;
 	const bool is_in_s3 = step == STEP_IN_S3 || step == STEP_PROVEN;
 	if (is_in_s3 && worker->options->removes && !file->candidate->may_grow)
 		remove_file(worker, file);
@@ -97,7 +103,7 @@ static void end_turn(struct worker *worker, struct file *file, enum step step)
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_report_unfinished(worker->run, file->candidate);
-	if (has_ended && !file->has_given_up)
+	if (is_settled_by(step) && !file->has_given_up)
 		progress_made(&worker->run->progress);
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
