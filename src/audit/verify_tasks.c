@@ -304,6 +304,8 @@ static enum outcome inspect_key(struct inspection *look, const char *given, enum
 	return OUTCOME_OK;
 }
 
+#define FINDING_NONE FINDINGS /* of a task that was left undone: nothing is reported */
+
 /* One object or mark to be checked, or the finding about it, until the finding is reported. */
 struct verify_task {
 	struct verify_task *next;
@@ -311,7 +313,7 @@ struct verify_task {
 	const char *key;         /* key of the object */
 	const char *before;      /* see verify_tasks_add(); NULL: a finding that needs no look */
 	bool is_known;           /* `finding` is set */
-	enum finding finding;    /* FINDINGS: the task was left, and nothing is reported */
+	enum finding finding;    /* or FINDING_NONE */
 	struct problem *problem; /* the sentence of the finding, owned; NULL: none */
 	char strings[];          /* key and before */
 };
@@ -351,9 +353,9 @@ static struct verify_task *append_locked(
 	return task;
 }
 
-/* Sets the finding of a task, with a copy of its sentence; if memory runs out, it has none. All
- * tasks at the beginning of the list whose findings are known are then reported and freed, which
- * may include this one. The caller holds the mutex. */
+/* Sets the finding of a task, with a copy of its sentence, or without a sentence if memory runs
+ * out. Then reports and frees the tasks at the beginning of the list up to the first one whose
+ * finding is unknown, which may include this task. The caller holds the mutex. */
 static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *task,
 	enum finding finding, const struct problem *problem)
 {
@@ -362,7 +364,7 @@ static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *t
 	if (problem && *problem->text && (task->problem = malloc(sizeof *problem)))
 		*task->problem = *problem;
 	for (struct verify_task *first; (first = tasks->locked.first) && first->is_known;) {
-		if (first->finding != FINDINGS)
+		if (first->finding != FINDING_NONE)
 			verify_report(tasks->verify, &tasks->locked.counts, first->finding,
 				first->key, first->problem);
 		tasks->locked.first = first->next;
@@ -387,7 +389,7 @@ static void leave_task(void *arg, void *item)
 	if (!tasks->locked.is_left || strcmp(task->before, after) < 0)
 		snprintf(after, sizeof tasks->locked.left_after, "%s", task->before);
 	tasks->locked.is_left = true;
-	set_finding_locked(tasks, task, FINDINGS, NULL);
+	set_finding_locked(tasks, task, FINDING_NONE, NULL);
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 

@@ -96,7 +96,7 @@ int marks_open(const struct marks_place *place, const struct services *services,
 	if (r < 0)
 		return r;
 	r = store_conn_new(ret->store, &ret->conn);
-	if (r < 0)
+	if (r < 0) /* the caller closes the store after an error, too */
 		problem_set(ret_problem, "the marks cannot be opened: %s", strerror(-r));
 	return r;
 }

@@ -136,8 +136,8 @@ void exchange_report_moved(struct exchange *exchange, uint64_t bytes)
 		body->moved(body->moved_arg, bytes - before);
 }
 
-/* Notes the progress since the last check, by curl's counts. For a large body, also calls
- * body.moved(), but only every BODY_LOOK_NS, since that takes system calls. */
+/* Notes the progress since the last check, by curl's counts. A large body is checked only every
+ * BODY_LOOK_NS, since that takes system calls, and the check also calls body.moved(). */
 static void note_progress(
 	struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
@@ -145,11 +145,13 @@ static void note_progress(
 	if (exchange->has_header)
 		exchange->last_moved_ns = now_ns;
 	exchange->has_header = false;
-	/* If the connection is gone, nothing is noted: the bytes that curl has counted may never
-	 * have left. */
 	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		curl_off_t waiting;
-		if (now_ns - exchange->noted_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
+		if (now_ns - exchange->noted_ns < BODY_LOOK_NS)
+			return;
+		/* If the connection is gone, nothing is noted: the bytes that curl has counted may
+		 * never have left. */
+		if (!bytes_waiting(http, &waiting))
 			return;
 		uploaded = uploaded > waiting ? uploaded - waiting : 0;
 		exchange_report_moved(exchange, (uint64_t)uploaded);

@@ -74,8 +74,8 @@ static bool make_id(struct text *values, char ret[static MACHINE_CHARS + 1])
 	return good;
 }
 
-/* Makes process.machine. Returns false if a value that it is made of cannot be read. A machine
- * without any of these values has an id all the same: that of having none. */
+/* Makes process.machine. Returns false if a value that it is made of cannot be read. A machine that
+ * has none of these values still gets an id, which all such machines share. */
 static bool machine_id(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -89,9 +89,12 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 		add_file_value(&values, path);
 		free(cards[i]);
 	}
+	/* As for the files of the other values, it is no error if the folder does not exist or we
+	 * may not read it. */
+	const bool is_absent = n < 0 && (errno == ENOENT || errno == EACCES);
 	if (n >= 0)
 		free(cards);
-	else if (errno != ENOENT && errno != EACCES)
+	else if (!is_absent)
 		values.error = -EIO;
 	return make_id(&values, ret);
 }

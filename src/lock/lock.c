@@ -232,7 +232,7 @@ static enum outcome send_release(struct s3once_lock *lock, struct store_conn *co
 }
 
 /* Releases the row if it is still ours, with the results of s3once_lock_release(). Sets
- * release_done unless another try may succeed. */
+ * release_done unless it returns -EIO or -ENOMEM, after which the release may be tried again. */
 static int release_row(
 	struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
 {
@@ -262,7 +262,8 @@ static int release_row(
 	} else if (!own_files_are_in_place(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
-	atomic_store(&lock->release_done, r != -EIO);
+	const bool may_try_again = r == -EIO; /* -ENOMEM has returned above */
+	atomic_store(&lock->release_done, !may_try_again);
 	item_clear(&present);
 	return r;
 }

@@ -320,7 +320,8 @@ void s3once_locks_free(struct s3once_locks *locks)
 	if (!locks)
 		return;
 	lock_events_stop(&locks->events);
-	s3once_locks_close(locks, /* keep */ 1, 0, NULL);
+	const int keeps_rows = 1; /* no lock is released: only the heartbeats end */
+	s3once_locks_close(locks, keeps_rows, 0, NULL);
 	while (locks->locked.first)
 		s3once_lock_free(locks->locked.first);
 	lock_events_clear(&locks->events);

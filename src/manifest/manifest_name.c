@@ -46,7 +46,7 @@ static bool begins_as(const char *s, const char *pattern)
 
 bool manifest_add_day(struct text *key, const char *prefix, const char *run_name)
 {
-	if (!begins_as(run_name, "00000000T"))
+	if (!begins_as(run_name, "00000000T")) /* 0 stands for any digit */
 		return false;
 	manifest_add_folder(key, prefix);
 	text_addf(key, "dt=%.4s-%.2s-%.2s/", run_name, run_name + 4, run_name + 6);

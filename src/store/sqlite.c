@@ -432,6 +432,9 @@ static struct items_op op_of_write(struct item_key key, const struct item_write 
 		.write = write};
 }
 
+/* Requests the write, and does not wait. The op is copied; the key and *write that it points to are
+ * borrowed. The ticket is held until the connection's next op is queued, or end_write() queues it.
+ * If the limits are over already, it is never queued, and end_write() returns ABANDONED. */
 static void begin_write(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits)
 {

@@ -467,8 +467,9 @@ static bool has_log(const char *path)
 	return stat(log, &st) == 0 ? st.st_size > 0 : errno != ENOENT;
 }
 
-/* Whether the file is still `seen`, without a log. No process can have written to it meanwhile: it
- * would have made a log, and on removing the log changed the file. */
+/* Whether the file has no log and is the same file as when stat() returned `seen`, with the same
+ * size and modification time. If so, no process has written to it since: a writer makes a log, and
+ * changes the file before it removes the log. */
 static bool is_as_seen(const char *path, const struct stat *seen)
 {
 	struct stat now;

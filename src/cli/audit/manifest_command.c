@@ -80,9 +80,9 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 			problem.text);
 }
 
-/* Fetches the manifest of this key, and prints its entries. If it is damaged or not signed by the
- * key, printing->is_wrong is set and the outcome is not OK. Entries up to the damage are printed.
- */
+/* Fetches the manifest that has this key in the bucket, and prints its entries. If it is damaged,
+ * or not signed by bucket.public_key, printing->is_wrong is set and the outcome is not OK. Entries
+ * up to the damage are printed. */
 static enum outcome print_manifest(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
@@ -107,8 +107,9 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	return OUTCOME_LOCAL;
 }
 
-/* Prints one of several manifests. A manifest that is damaged or not signed by the key is reported
- * and counted, and OK is returned, so that the others are printed. */
+/* Prints one of several manifests. A manifest that is damaged, or not signed by
+ * bucket.public_key, is reported and counted, and OK is returned, so that the others are printed.
+ */
 static enum outcome print_one_of_many(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;

@@ -308,26 +308,28 @@ static void judge_condition(
 			write->header, write->else_push, why.text);
 }
 
-/* Checks If-Match by two PUTs with the etag that the object has at first. The first PUT has to be
- * stored. It replaces the object, so the second PUT has to be refused. A server that refuses the
- * first one compares etags in another way than AWS. */
+/* Checks If-Match by two PUTs with the etag that the object has at first. The server must accept
+ * the first PUT, which replaces the object, and so must refuse the second. A server that refuses
+ * the first PUT compares etags in another way than AWS. */
 static void check_if_match(struct doctor_bucket *bucket)
 {
 	struct contested contested = {.bucket = bucket, .write = &if_same};
 	struct problem problem = {0};
-	enum outcome outcome = prepare_write(&contested, 0, &problem); /* as for a round */
-	if (outcome == OUTCOME_OK)
-		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
-	if (outcome == OUTCOME_REFUSED) {
+	enum outcome first_outcome = prepare_write(&contested, 0, &problem); /* as for a round */
+	if (first_outcome == OUTCOME_OK)
+		first_outcome = put_under_condition(bucket->conn, &contested, other, &problem);
+	if (first_outcome == OUTCOME_REFUSED) {
 		doctor_find(bucket->doctor, DOCTOR_WARNING, if_same.what,
 			"If-Match is not read as RFC 9110 writes it by this server: %s",
 			if_same.else_push);
 		return;
 	}
-	/* If an earlier request has failed in another way, its outcome is reported instead. */
-	if (outcome == OUTCOME_OK)
-		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
-	judge_condition(&contested, outcome, &problem);
+	/* After any other failure the second PUT is not sent, and that failure is reported. */
+	const enum outcome second_outcome =
+		first_outcome == OUTCOME_OK
+			? put_under_condition(bucket->conn, &contested, other, &problem)
+			: first_outcome;
+	judge_condition(&contested, second_outcome, &problem);
 }
 
 bool doctor_puts(struct doctor_bucket *bucket)

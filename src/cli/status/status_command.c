@@ -208,9 +208,9 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		status_print_unfinished(walk->view, key, mark);
 }
 
-/* Shows the sessions and the sum of a walk. `key` is the user's argument. If it does not end in a
- * slash, it differs from the prefix, and could also have been the key of a mark, but print_key()
- * has found none. */
+/* Shows the sessions and the sum of a walk over a prefix. `key` is the user's argument. If it
+ * differs from the prefix, it has no slash at its end, and may have been meant as the key of a
+ * mark. print_key() has found no such mark. */
 static enum outcome print_prefix(
 	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
@@ -219,8 +219,8 @@ static enum outcome print_prefix(
 	const bool is_empty = !(sum->of[STATUS_DONE] | sum->of[STATUS_CLAIMED] |
 				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
 	struct session_info info;
-	const bool names_key = strcmp(key, prefix) != 0;
-	if (is_empty && names_key)
+	const bool may_mean_mark = strcmp(key, prefix) != 0;
+	if (is_empty && may_mean_mark)
 		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	/* With --json, the sum below shows that there is nothing. */
 	if (is_empty && !view->frame->json) {

@@ -68,12 +68,16 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 	return 0;
 }
 
-/* Measures the bytes behind the log in its own file, if the file still begins with it. */
+/* Measures the bytes after the log's end in the file that had the log in an earlier run. Sets
+ * prefix->is_there to whether the file still begins with the log; if it does not, *ret is
+ * untouched. Returns 0 or -errno. */
 static int measure_behind(const struct content *content, const struct log_row *row,
 	struct content_prefix *prefix, struct content_measured *ret)
 {
 	const int r = log_still_begins(content, row, &prefix->is_there);
-	return prefix->is_there ? content_measure_more(content, &row->sha256, prefix, ret) : r;
+	if (r < 0 || !prefix->is_there)
+		return r;
+	return content_measure_more(content, &row->sha256, prefix, ret);
 }
 
 int grown_file_measure(const struct log_family *family, struct grown_file *file,
@@ -128,14 +132,14 @@ void log_row_note_name(
 	row->change = LOG_CHANGED;
 }
 
-/* Cuts the bytes of the measured file behind the end of the log into its next piece. Returns 0 or
- * -ENOMEM. */
-static int cut_piece(
+/* Adds to the log, as its next piece, the bytes of the file after the log's end. `found` is the
+ * measured file. Returns 0 or -ENOMEM. */
+static int add_next_piece(
 	const struct grown_file *file, struct log_row *row, const struct content_measured *found)
 {
 	struct log_piece piece = {
 		.start = row->end, .end = found->bytes, .mtime_ns = file->state.mtime_ns};
-	memcpy(piece.id, found->rest, sizeof piece.id); /* of the bytes behind the log */
+	memcpy(piece.id, found->rest, sizeof piece.id); /* of the bytes after the log's end */
 	if (log_row_add_piece(row, &piece))
 		return -ENOMEM;
 	row->end = found->bytes;
@@ -148,7 +152,7 @@ int log_row_extend(const struct log_family *family, struct grown_file *file, str
 {
 	const bool has_grown = found->bytes > row->end;
 	const bool is_new = row->n_pieces == 0;
-	if ((has_grown || is_new) && cut_piece(file, row, found))
+	if ((has_grown || is_new) && add_next_piece(file, row, found))
 		return -ENOMEM;
 	/* A later run skips a file of the same size and time. It must not skip one that was written
 	 * a moment ago, or whose unfinished line was left out: that line becomes a piece once the

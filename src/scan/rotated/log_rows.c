@@ -122,12 +122,13 @@ static int read_day(void *today, int n, char **values, char **names)
  * tables, or they are in memory. Returns SQLite's result. */
 static int set_up(struct log_rows *rows, long long wall_day)
 {
-	char count[sizeof day_sql + 100];
+	char day_statement[sizeof day_sql + 100]; /* with room for three numbers */
 	sqlite3_busy_timeout(rows->db, BUSY_TIMEOUT_MS);
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
-	sqlite3_snprintf(sizeof count, count, day_sql, wall_day, wall_day, wall_day);
+	sqlite3_snprintf(
+		sizeof day_statement, day_statement, day_sql, wall_day, wall_day, wall_day);
 	if (!rc && !rows->only_looks)
-		rc = sqlite3_exec(rows->db, count, read_day, &rows->today, NULL);
+		rc = sqlite3_exec(rows->db, day_statement, read_day, &rows->today, NULL);
 	return rc ? rc : statements_prepare(rows->db, sql, STATEMENTS, rows->statements);
 }
 

@@ -149,7 +149,8 @@ static enum step compare_noted_content(
 	return step;
 }
 
-/* Compresses the file by an encoding, and compares the bytes with those of the object. */
+/* Compresses the file by an encoding, and compares the bytes with those of the object. If the file
+ * cannot be cut into parts as the object was, *ret stays as the caller set it. */
 static enum step compare_compressed(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
