@@ -487,6 +487,39 @@ def test_an_outage_that_ends_while_the_command_is_ended(s3once, wire, tmp_path, 
     assert s3once("lock", "status", "k").code == 0, "released"
 
 
+STOPPED = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+open("begun.new", "w").write(str(os.getpid()))
+os.rename("begun.new", "begun")
+while True:
+    was_stopped = os.path.exists("stopped")
+    if signal.SIGTERM in signal.sigpending():
+        break
+    if was_stopped:
+        open("worked", "w").close()
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+"""
+
+
+def test_a_stopped_command_does_not_go_on_without_the_lock(s3once, local, tmp_path):
+    """SIGCONT to lock run comes when the lease has just run out, as after a suspend: the command wakes to its end."""
+    clock = tmp_path / "clock"
+    clock.write_bytes(struct.pack("q", 0))
+    environment = preloaded(s3once, preload_library(), S3ONCE_TEST_BOOTTIME=clock)
+    script = f"cd {tmp_path}; exec /usr/bin/python3 -c '{STOPPED}'"
+    run = s3once.start("lock", "run", "--lease", "20s", "k", "--", "sh", "-c", script, env=environment)
+    wait_until((tmp_path / "begun").exists, 60, "the command")
+    command = int((tmp_path / "begun").read_text())
+    os.kill(command, signal.SIGSTOP)
+    wait_until(lambda: state_of(command) == "T", 60, "the stop")
+    (tmp_path / "stopped").touch()
+    clock.write_bytes(struct.pack("q", 3600))
+    os.kill(run.pid, signal.SIGCONT)
+    result = run.wait(60)
+    assert result.code == 5 and not (tmp_path / "worked").exists(), result
+
+
 def test_an_outage_shorter_than_the_lease_is_survived(s3once, wire, tmp_path):
     run, _ = start_holder(s3once, tmp_path, "--lease", "8s", "--json", script=f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
     rule = wire.add(faults.refuse, times=None)
