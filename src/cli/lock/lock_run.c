@@ -169,7 +169,8 @@ static void report_event(const struct lock_run *run, const struct s3once_lock_ev
 		text_add(&text, "; the holder is now ");
 		text_add_escaped_string(&text, event->owner);
 	}
-	log_warning("lock run: %s: %s%s", quote(run->use->request.key).text, text_string(&text),
+	log_warning("lock run: %s: %s%s%s", quote(run->use->request.key).text,
+		event->type == S3ONCE_LOCK_LOST ? "lost: " : "", text_string(&text),
 		ends_command(event) ? "; the command is ended" : "");
 	print_run(run, names[event->type], text_string(&text));
 	text_clear(&text);
