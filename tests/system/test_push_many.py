@@ -32,7 +32,8 @@ class Barrier:
 
     def is_through(self, run):
         try:
-            return run.popen.poll() is not None or b"barrier" not in open(f"/proc/{run.pid}/cmdline", "rb").read()
+            line = open(f"/proc/{run.pid}/cmdline", "rb").read()  # empty for a moment, while one program becomes the next
+            return run.popen.poll() is not None or (line and b"barrier" not in line)
         except ProcessLookupError:
             return True
 
