@@ -268,7 +268,7 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 static enum outcome send_batch(struct batches *batches, struct batch_ticket *leader)
 {
 	const struct batch_write *write = leader->write;
-	enum outcome answers[STATEMENTS_MAX], outcome;
+	enum outcome answers[STATEMENTS_MAX] = {OUTCOME_OK}, outcome;
 	struct problem problem = {0};
 	struct tickets others = {0}; /* tickets that this request answers, unless they leave */
 

@@ -582,12 +582,12 @@ int sqlite_file_open(
 	struct sqlite_path safe = {0};
 	int r = name ? 0 : -ENOMEM;
 
-	if (!r && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
-		r = (safe.real = strdup(path)) ? 0 : -ENOMEM;
-	else if (!r)
+	const bool is_nowhere = strcmp(path, STORE_SQLITE_NOWHERE) == 0;
+	if (!r && !is_nowhere)
 		r = secure_path(path, only_read, name, &safe, ret_problem);
 	if (!r)
-		r = open_path(&safe, only_read, name, ret, ret_problem);
+		r = open_path(is_nowhere ? &(struct sqlite_path){.real = nowhere} : &safe,
+			only_read, name, ret, ret_problem);
 	if (r == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	free(safe.real);
