@@ -316,7 +316,7 @@ static int check_held(struct s3once_locks *locks, const char *key, struct item_k
 int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *sort_key,
 	const char *if_version, struct s3once_lock_error *ret)
 {
-	struct lock_key row_key;
+	struct lock_key row_key = {0};
 	struct item present = {0};
 	struct problem problem = {0};
 	int r = find_key(locks, key, sort_key, &row_key, ret);
