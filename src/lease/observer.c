@@ -1,5 +1,5 @@
 /* Measures for how long the rows of others have not changed. Observations are kept in memory, and
- * in a file between runs of one boot. Sessions (marks/session.c) and locks (lock/lock_acquire.c)
+ * in a file between runs of one boot. Sessions (marks/session.c) and locks (lock/lock_observe.c)
  * judge by them. Only the elapsed time of this host counts, not the wall clock. */
 #include "lease/observer.h"
 #include "base/clock.h"

@@ -12,7 +12,7 @@
 #define OBSERVATIONS_MAX 256 /* if there are more, rows that are unchanged for longest are kept */
 
 struct observation {
-	char row[ID_CHARS + 1]; /* a session's id, or lock_acquire.c's name for a row */
+	char row[ID_CHARS + 1]; /* a session's id, or lock_observe.c's name for a row */
 	char version[ID_CHARS + 1];
 	uint64_t since_ns; /* clock_boot_ns() after the reply that first showed this version */
 	uint64_t asked_ns; /* the time of the last request to the store; not kept on disk */

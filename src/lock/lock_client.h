@@ -1,6 +1,7 @@
 /* A client of locks and its handles, as the files lock*.c share them.
  *
- * lock_client.c opens a client. lock_acquire.c acquires a lock. lock.c has the functions of a
+ * lock_client.c opens a client. lock_acquire.c acquires a lock, by what
+ * lock_observe.c remembers of its row. lock.c has the functions of a
  * handle, and closes a client. lock_row.c renews a row and releases it. lock_events.c reports
  * events to the user. lock_info.c reads rows, and passes a lock on to another process. */
 #pragma once
@@ -174,5 +175,7 @@ bool lock_version_is_of(const char *version, const char *id);
  * row has not changed, in ns. */
 uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns);
+/* Forgets the observation of a row that is ours now. */
+void lock_observe_forget(struct s3once_locks *locks, struct item_key key);
 /* Removes remembered observations that are a month old, at most once a day. */
 void lock_observe_sweep(const struct s3once_locks *locks);
