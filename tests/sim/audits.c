@@ -28,6 +28,7 @@ struct audit {
 	struct s3 *s3;
 	struct audit_place place;
 	char prefix[64];
+	bool began_calm; /* before it, the last runs had nothing more in their way */
 };
 
 static bool open_audit(struct audit *audit, const struct machine *machine, struct problem *problem)
@@ -130,15 +131,14 @@ static bool is_never_stopped(void *arg)
 
 static enum outcome verify(struct audit *audit, struct problem *problem)
 {
-	bool is_calm = world.is_calm;
 	const struct verify options = {.place = audit->place,
 		.range = {.prefix = audit->prefix},
-		.by = world.is_calm ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD,
+		.by = audit->began_calm ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD,
 		.workers = 2,
 		.visitor = {.found = on_found,
 			.warned = on_verify_warning,
 			.progress = on_verify_progress,
-			.arg = &is_calm}};
+			.arg = &audit->began_calm}};
 	struct verify_end end;
 	const enum outcome o = verify_run(&options, &end, problem);
 	story("verify ends: %s%s, same %llu, unfinished %llu, without a mark %llu", outcome_name(o),
@@ -206,7 +206,8 @@ int audit_run(const struct machine *machine, enum run_kind kind)
 {
 	static const char *const names[] = {
 		[RUN_VERIFY] = "verify", [RUN_GC] = "gc", [RUN_FORGET] = "forget"};
-	struct audit audit = {0};
+	/* Opening the marks may take long, so that all has become calm when it is done. */
+	struct audit audit = {.began_calm = world.is_calm};
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_SETUP;
 	story("%s begins", names[kind]);
