@@ -82,6 +82,11 @@ void http_shared_free(struct http_shared *shared)
 }
 
 #define REQUEST_HEADERS_MAX 100
+/* Each of these lines stops curl from adding a header of this name by itself. "Expect:" is the last
+ * one, since list_headers() omits it before a large body. */
+static const char *const unwanted_headers[] = {"Accept:", "Content-Type:", "Expect:"};
+enum { UNWANTED_HEADERS = sizeof unwanted_headers / sizeof *unwanted_headers };
+#define HEADER_LINES_MAX (UNWANTED_HEADERS + REQUEST_HEADERS_MAX)
 /* curl sends "Expect: 100-continue" before a body of this size, so that the server can refuse the
  * request before the body is on its way. */
 #define EXPECT_MIN_BYTES (1U << 20)
@@ -160,10 +165,21 @@ void http_free(struct http *http)
 	free(http);
 }
 
+/* Returns the size of curl's send buffer for a body in memory. curl allocates the buffer for each
+ * request, so it is no larger than the headers and the body need. */
+static size_t send_buffer_bytes(const struct http_body *body, size_t max_bytes)
+{
+	const uint64_t needed_bytes = HEADERS_BYTES + body->bytes;
+	if (needed_bytes > max_bytes)
+		return max_bytes;
+	return needed_bytes > BUFFER_MIN_BYTES ? (size_t)needed_bytes : BUFFER_MIN_BYTES;
+}
+
 /* Sets the options for sending this body, and resets those of the previous request. A body in
  * memory is given to curl as "post fields", since curl then sends headers and body in one
  * send(). */
-static void set_body(CURL *curl, const char *method, const struct http_body *body, size_t max_bytes)
+static void set_body(
+	CURL *curl, const char *method, const struct http_body *body, size_t buffer_max_bytes)
 {
 	const bool is_read = body->bytes && !body->memory; /* the body comes from body->read() */
 	/* A PUT or POST has a Content-Length even without a body. */
@@ -183,30 +199,27 @@ static void set_body(CURL *curl, const char *method, const struct http_body *bod
 	}
 	/* The options above also set a method; this one counts. */
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-	/* curl allocates the send buffer for each request, so it is no larger than needed. */
-	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
-	if (is_read || buffer_bytes > max_bytes)
-		buffer_bytes = max_bytes;
-	else if (buffer_bytes < BUFFER_MIN_BYTES)
-		buffer_bytes = BUFFER_MIN_BYTES;
+	const size_t buffer_bytes =
+		is_read ? buffer_max_bytes : send_buffer_bytes(body, buffer_max_bytes);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes);
 }
 
-/* Makes curl's list of the header lines, without copying them. First come lines such as "Accept:",
- * each of which stops curl from adding a header of this name by itself. The request may have its
- * own header of that name behind them. Returns 0, or -EINVAL if there are too many lines. */
-static int list_headers(const struct http_request *request, struct curl_slist *nodes)
+/* Links ret_nodes to curl's list of the header lines, without copying the lines. First come the
+ * unwanted_headers; the request may have a header of the same name behind them. Returns 0, or
+ * -EINVAL if the request has too many headers. */
+static int list_headers(
+	const struct http_request *request, struct curl_slist ret_nodes[static HEADER_LINES_MAX])
 {
-	static const char *const unwanted[] = {"Accept:", "Content-Type:", "Expect:"};
-	/* Expect, the last one, is wanted before a large body. */
-	const size_t n_unwanted = request->body.bytes >= EXPECT_MIN_BYTES ? 2 : 3;
+	const bool wants_expect = request->body.bytes >= EXPECT_MIN_BYTES;
+	const size_t n_unwanted = wants_expect ? UNWANTED_HEADERS - 1 : UNWANTED_HEADERS;
 	const size_t n = n_unwanted + request->n_headers;
 	if (request->n_headers > REQUEST_HEADERS_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
-		const char *line = i < n_unwanted ? unwanted[i] : request->headers[i - n_unwanted];
-		nodes[i].data = (char *)(uintptr_t)line;
-		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
+		const char *line =
+			i < n_unwanted ? unwanted_headers[i] : request->headers[i - n_unwanted];
+		ret_nodes[i].data = (char *)(uintptr_t)line; /* curl does not change it */
+		ret_nodes[i].next = i + 1 < n ? &ret_nodes[i + 1] : NULL;
 	}
 	return 0;
 }
@@ -233,9 +246,10 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 	return code;
 }
 
-/* Returns http_reply.wire_ns of the request that has just ended. The kernel tells by its ticks how
- * long ago the last bytes came, so a short time may become 0, and is right on average. */
-static uint64_t wire_ns(const struct http *http)
+/* Returns http_reply.wire_ns of the request that has just ended: the time from sending it until the
+ * kernel received the last bytes of the reply. The kernel knows the latter only to a few
+ * milliseconds, so a short time may come out as 0, but the average is right. */
+static uint64_t measure_wire_ns(const struct http *http)
 {
 	curl_off_t sent_us = 0, ended_us = 0;
 	struct tcp_info info = {0};
@@ -243,16 +257,49 @@ static uint64_t wire_ns(const struct http *http)
 	curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
 	curl_easy_getinfo(http->curl, CURLINFO_TOTAL_TIME_T, &ended_us);
 	if (getsockopt(http->socket, IPPROTO_TCP, TCP_INFO, &info, &size))
-		info.tcpi_last_data_recv = 0;
-	const curl_off_t us = ended_us - sent_us - (curl_off_t)info.tcpi_last_data_recv * 1000;
-	return us > 0 ? (uint64_t)us * 1000 : 0;
+		info.tcpi_last_data_recv = 0; /* ms since the last bytes came */
+	const curl_off_t noticed_late_us = (curl_off_t)info.tcpi_last_data_recv * 1000;
+	const curl_off_t wire_us = ended_us - sent_us - noticed_late_us;
+	return wire_us > 0 ? (uint64_t)wire_us * 1000 : 0;
+}
+
+/* Returns the time limit that curl gets, or 0 for none. It is 0.1 % and 2 ms longer than our
+ * deadline, since curl's clock (MONOTONIC_RAW) may go faster than ours. */
+static long curl_timeout_ms(uint64_t now_ns, uint64_t deadline_ns)
+{
+	if (!deadline_ns)
+		return 0;
+	const long left_ms = (long)((deadline_ns - now_ns) / NS_PER_MS);
+	return left_ms + left_ms / 1000 + 2;
+}
+
+/* Reports the bytes of the body that have left since the last report. After a failure, bytes of a
+ * large body that were still in the socket have not left this host, so they are not reported. Small
+ * bodies are always reported. */
+static void report_last_bytes(struct http *http, CURLcode code)
+{
+	const bool is_small = http->exchange.request->body.bytes <= HTTP_SMALL_BODY_BYTES;
+	curl_off_t uploaded = 0;
+	curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+	if (code == CURLE_OK || is_small)
+		exchange_report_moved(&http->exchange, (uint64_t)uploaded);
+}
+
+/* Returns 0 if the reply of a transfer that curl calls OK is whole. Otherwise the connection ended
+ * amid the headers, which curl treats as a whole reply (-ECONNRESET), or there was no memory for a
+ * header (-ENOMEM). */
+static int check_reply_is_whole(const struct exchange *exchange)
+{
+	if (!exchange->headers_ended)
+		return -ECONNRESET;
+	return exchange->reply->headers.error ? -ENOMEM : 0;
 }
 
 int http_perform(struct http *http, const struct http_request *request,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
-	struct curl_slist headers[REQUEST_HEADERS_MAX + 3]; /* 3: `unwanted` in list_headers() */
-	const uint64_t now_ns = clock_boot_ns(), end_ns = request->deadline_ns;
+	struct curl_slist headers[HEADER_LINES_MAX];
+	const uint64_t now_ns = clock_boot_ns(), deadline_ns = request->deadline_ns;
 	struct exchange *exchange = &http->exchange;
 	*exchange = (struct exchange){.request = request,
 		.reply = ret_reply,
@@ -262,31 +309,21 @@ int http_perform(struct http *http, const struct http_request *request,
 	http_reply_begin(ret_reply, request->reply_max_bytes);
 	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT; /* the code if no request is sent */
 	exchange->error = list_headers(request, headers);
-	if (!exchange->error && end_ns && now_ns >= end_ns)
+	if (!exchange->error && deadline_ns && now_ns >= deadline_ns)
 		exchange->error = -ECANCELED;
 	if (!exchange->error) {
-		/* curl gets 0.1 % and 2 ms more than our deadline, since its clock (MONOTONIC_RAW)
-		 * may go faster than ours. Without a deadline it gets 0, which means no limit. */
-		long left_ms = end_ns ? (long)((end_ns - now_ns) / NS_PER_MS) : 0;
-		code = transfer(http, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
-		curl_off_t uploaded = 0;
-		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-		/* After a failure, bytes of a large body that were still in the socket have not
-		 * left this host, so they are not reported. Small bodies are always reported. */
-		if (code == CURLE_OK || request->body.bytes <= HTTP_SMALL_BODY_BYTES)
-			exchange_report_moved(exchange, (uint64_t)uploaded);
+		code = transfer(http, curl_timeout_ms(now_ns, deadline_ns), headers);
+		report_last_bytes(http, code);
 	}
 	long status = 0; /* meaningless after an error */
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange->is_resent;
-	ret_reply->wire_ns = code == CURLE_OK ? wire_ns(http) : 0;
+	ret_reply->wire_ns = code == CURLE_OK ? measure_wire_ns(http) : 0;
 	if (code == CURLE_OK && !exchange->error) {
-		if (exchange->headers_ended && !ret_reply->headers.error)
+		exchange->error = check_reply_is_whole(exchange);
+		if (!exchange->error)
 			return 0;
-		/* curl treats a connection that ends amid the headers as a whole reply. A reply is
-		 * also incomplete if there was no memory for a header. */
-		exchange->error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
 	return http_explain(http, code, ret_problem);
 }

@@ -35,19 +35,20 @@ void http_reply_clear(struct http_reply *reply)
 
 const char *http_reply_header(const struct http_reply *reply, const char *name)
 {
-	const char *at = text_string(&reply->headers);
+	const char *kept_name = text_string(&reply->headers);
 	for (size_t i = 0; i < reply->n_headers; i++) {
-		const char *value = at + strlen(at) + 1;
-		if (strcmp(at, name) == 0)
+		const char *value = kept_name + strlen(kept_name) + 1;
+		if (strcmp(kept_name, name) == 0)
 			return value;
-		at = value + strlen(value) + 1;
+		kept_name = value + strlen(value) + 1;
 	}
 	return NULL;
 }
 
-/* Headers in which caches report whether they have contacted the server, and the word for "not
- * contacted". That of Cache-Status is a parameter (RFC 9211). If a request was forwarded, the value
- * contains `unless`: a refresh hit (CloudFront, Akamai), or the reason for forwarding it. */
+/* Headers by which a cache reports that it has answered without contacting the server: the value
+ * contains `hit`, such as "Hit from cloudfront". A value that also contains `unless` says that the
+ * cache has contacted the server after all: "RefreshHit from cloudfront", or "example; hit;
+ * fwd=stale" in Cache-Status (RFC 9211). */
 static const struct {
 	const char *header, *hit, *unless;
 } caches[] = {
@@ -79,49 +80,50 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	const char *colon = memchr(line, ':', n);
 	if (!colon || reply->n_headers == HTTP_HEADERS_MAX || memchr(line, 0, n))
 		return;
-	struct text *t = &reply->headers;
-	size_t name_at = t->len, name_bytes = (size_t)(colon - line);
+	struct text *kept = &reply->headers;
+	const size_t name_at = kept->len, name_bytes = (size_t)(colon - line);
 	const char *value = colon + 1, *end = line + n;
 	while (value < end && strchr(BLANKS, *value))
 		value++;
 	while (end > value && strchr(BLANKS, end[-1]))
 		end--;
-	/* Two NULs end the name and the value. */
-	if (name_bytes + (size_t)(end - value) + 2 > t->max - t->len)
+	const size_t value_bytes = (size_t)(end - value);
+	/* A NUL ends the name, and another one the value. */
+	if (name_bytes + 1 + value_bytes + 1 > kept->max - kept->len)
 		return;
-	text_add_bytes(t, line, name_bytes);
-	text_add_char(t, 0);
-	text_add_bytes(t, value, (size_t)(end - value));
-	text_add_char(t, 0);
-	if (t->error) /* http_perform() checks it */
+	text_add_bytes(kept, line, name_bytes);
+	text_add_char(kept, 0);
+	text_add_bytes(kept, value, value_bytes);
+	text_add_char(kept, 0);
+	if (kept->error) /* http_perform() checks it */
 		return;
-	for (char *c = t->data + name_at; *c; c++)
+	for (char *c = kept->data + name_at; *c; c++)
 		*c = (*c >= 'A' && *c <= 'Z') ? (char)(*c - 'A' + 'a') : *c;
 	reply->n_headers++;
 }
 
 /* the time between two checks of the progress of a large body */
-#define BODY_LOOK_NS (100 * NS_PER_MS)
+#define BODY_CHECK_NS (100 * NS_PER_MS)
 
-/* Sets *ret to the number of bytes that curl has written and that still wait in this host's socket.
- * curl counts them as sent, but over a slow line that many connections share, the socket may need
- * longer to send them than the stall timeout.
+/* Sets *ret_bytes to the number of bytes that curl has written and that still wait in this host's
+ * socket. curl counts them as sent, but over a slow line that many connections share, the socket
+ * may need longer to send them than the stall timeout.
  *
  * Returns false if the connection is gone, so that it is unknown how much arrived. */
-static bool bytes_waiting(struct http *http, curl_off_t *ret)
+static bool count_waiting_bytes(struct http *http, curl_off_t *ret_bytes)
 {
 	const curl_socket_t fd = http->socket;
 	struct tcp_info info = {0};
 	socklen_t size = sizeof info;
 	int waiting = 0;
-	*ret = 0;
+	*ret_bytes = 0;
 	if (fd == CURL_SOCKET_BAD)
 		/* Nothing waits before there is a socket. A socket that is no longer there means
 		 * that the connection is gone. */
 		return !http->exchange.had_socket;
 	http->exchange.had_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
-		*ret = waiting;
+		*ret_bytes = waiting;
 	/* If the state cannot be read, the connection counts as alive. */
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
 }
@@ -137,7 +139,7 @@ void exchange_report_moved(struct exchange *exchange, uint64_t bytes)
 }
 
 /* Notes the progress since the last check, by curl's counts. A large body is checked only every
- * BODY_LOOK_NS, since that takes system calls, and the check also calls body.moved(). */
+ * BODY_CHECK_NS, since that takes system calls, and the check also calls body.moved(). */
 static void note_progress(
 	struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
@@ -147,11 +149,11 @@ static void note_progress(
 	exchange->has_header = false;
 	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		curl_off_t waiting;
-		if (now_ns - exchange->noted_ns < BODY_LOOK_NS)
+		if (now_ns - exchange->noted_ns < BODY_CHECK_NS)
 			return;
-		/* If the connection is gone, nothing is noted: the bytes that curl has counted may
-		 * never have left. */
-		if (!bytes_waiting(http, &waiting))
+		/* If the connection is gone, the bytes that curl has counted may never have left,
+		 * so nothing is noted. */
+		if (!count_waiting_bytes(http, &waiting))
 			return;
 		uploaded = uploaded > waiting ? uploaded - waiting : 0;
 		exchange_report_moved(exchange, (uint64_t)uploaded);
@@ -180,7 +182,7 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 
 /* This limit is lower than curl's own, since curl reports longer headers as a lost connection. */
 #define HEADERS_MAX_BYTES (256U << 10)
-#define LOOK_NS           (10 * NS_PER_MS) /* the time between two checks of on_progress() */
+#define CHECK_NS          (10 * NS_PER_MS) /* the time between two checks of on_progress() */
 
 /* curl calls this for each line of the headers, which has n bytes, and for the empty line at their
  * end. `size` is always 1. If on_header() or on_reply_body() returns less than n, the request ends.
@@ -271,7 +273,7 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 }
 
 /* Ends the request, by returning nonzero, if it is abandoned, late or stalled. curl calls this some
- * ten times for a small request, and at least about once a second, but a check every LOOK_NS is
+ * ten times for a small request, and at least about once a second, but a check every CHECK_NS is
  * enough. */
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
@@ -280,12 +282,13 @@ static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, 
 	struct exchange *exchange = &http->exchange;
 	const struct http_request *request = exchange->request;
 	const uint64_t now_ns = clock_boot_ns();
-	if (now_ns - exchange->checked_ns < LOOK_NS)
+	if (now_ns - exchange->checked_ns < CHECK_NS)
 		return 0;
 	exchange->checked_ns = now_ns;
 	note_progress(http, now_ns, downloaded, uploaded);
-	if ((request->abandon && request->abandon(request->abandon_arg)) ||
-		(request->deadline_ns && now_ns >= request->deadline_ns))
+	const bool is_abandoned = request->abandon && request->abandon(request->abandon_arg);
+	const bool is_late = request->deadline_ns && now_ns >= request->deadline_ns;
+	if (is_abandoned || is_late)
 		exchange->error = -ECANCELED;
 	else if (exchange_is_stalled(http, now_ns))
 		exchange->error = -ETIMEDOUT;

@@ -32,7 +32,7 @@ struct exchange {
 	uint64_t noted_ns;       /* time at which `uploaded` and `downloaded` were last noted */
 	uint64_t body_taken_ns;  /* time at which the peer last took some of the body */
 	uint64_t reported_bytes; /* bytes of the body that were reported to body.moved() */
-	bool had_socket;         /* bytes_waiting() has found a socket of this request */
+	bool had_socket;         /* count_waiting_bytes() has found a socket of this request */
 	bool has_header;         /* a header line has come since the last check */
 	bool reply_has_begun;    /* a status line other than that of an interim reply has come */
 	size_t header_bytes;     /* bytes of all header lines, including those of interim replies */

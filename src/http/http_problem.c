@@ -13,12 +13,12 @@
 /* A request without a reply. */
 struct failure {
 	const struct http *http;
-	CURLcode code;     /* curl's result code */
-	long proxy_status; /* the answer of a proxy to CONNECT, or 0 */
-	bool was_sent;     /* set if some bytes left, perhaps on an earlier connection */
-	bool is_late;      /* the deadline has passed */
-	/* The host is "host:port". `words` is curl's message in brackets, or "". */
-	const char *host, *words;
+	CURLcode code;           /* curl's result code */
+	long proxy_status;       /* the answer of a proxy to CONNECT, or 0 */
+	bool was_sent;           /* set if some bytes left, perhaps on an earlier connection */
+	bool is_late;            /* the deadline has passed */
+	const char *host;        /* "host:port" */
+	const char *in_brackets; /* curl's message, as " (message)", or "" */
 };
 
 /* Whether the handshake failed for a lasting reason: the peer speaks no TLS, or the two sides agree
@@ -28,30 +28,34 @@ static bool is_wrong_tls(const struct failure *failure)
 {
 	static const char *const details[] = {"wrong version number", "unsupported protocol",
 		"alert protocol version", "handshake failure", "unknown ca"};
+	if (failure->code != CURLE_SSL_CONNECT_ERROR)
+		return false;
 	for (size_t i = 0; i < sizeof details / sizeof *details; i++)
-		if (failure->code == CURLE_SSL_CONNECT_ERROR &&
-			strstr(failure->http->error_text, details[i]))
+		if (strstr(failure->http->error_text, details[i]))
 			return true;
 	return false;
 }
 
-/* Whether the proxy has refused to connect, for a reason that lasts. */
+/* Whether the proxy has refused to connect, for a reason that lasts. A timeout (408) and too many
+ * requests (429) pass. */
 static bool is_refused_by_proxy(const struct failure *failure)
 {
 	const long status = failure->proxy_status;
 	return status >= 400 && status < 500 && status != 408 && status != 429;
 }
 
-/* Whether the failed connection was one to a proxy. curl names the address: "Failed to connect to
- * 127.0.0.1 port 3128", later versions with "via" before that of a proxy. */
-static bool is_of_proxy(const struct failure *failure)
+/* Whether the failed connection was one to a proxy. curl names the address that it has tried. So
+ * for S3 behind a proxy it says "Failed to connect to 127.0.0.1 port 3128", or in later versions
+ * "Failed to connect to s3.amazonaws.com port 443 via 127.0.0.1". */
+static bool is_proxy_unreachable(const struct failure *failure)
 {
-	const char *said = strstr(failure->http->error_text, "Failed to connect to ");
-	const char *name = said ? said + strlen("Failed to connect to ") : NULL;
-	const char *host = *failure->host == '[' ? failure->host + 1 : failure->host;
-	if (!name)
+	static const char begin[] = "Failed to connect to ";
+	const char *message = strstr(failure->http->error_text, begin);
+	if (!message)
 		return false;
-	return strstr(name, " via ") || strncmp(name, host, strcspn(name, " ")) != 0;
+	const char *tried = message + strlen(begin);
+	const char *host = *failure->host == '[' ? failure->host + 1 : failure->host;
+	return strstr(tried, " via ") || strncmp(tried, host, strcspn(tried, " ")) != 0;
 }
 
 /* Returns the -errno that http_perform() documents. An error of a callback comes first. Otherwise,
@@ -122,12 +126,12 @@ static void explain_certificate(const struct failure *failure, struct problem *r
 		problem_set(ret_problem,
 			"the certificate of %s is for another name%s: check the endpoint, or give the "
 			"server a certificate for this name",
-			failure->host, failure->words);
+			failure->host, failure->in_brackets);
 	else
 		problem_set(ret_problem,
 			"the certificate of %s is not trusted%s: if the server is yours, give "
 			"the file of its CA with --ca-bundle or AWS_CA_BUNDLE",
-			failure->host, failure->words);
+			failure->host, failure->in_brackets);
 }
 
 /* Explains -EPROTO, and any other TLS handshake that has failed. */
@@ -162,7 +166,7 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 	else
 		problem_set(ret_problem,
 			"cannot establish a TLS connection to %s%s: check that it speaks https",
-			failure->host, failure->words);
+			failure->host, failure->in_brackets);
 }
 
 /* The sentence for each error: the words before and behind the host. */
@@ -193,13 +197,14 @@ static const struct {
 static void explain_failure(const struct failure *failure, int error, struct problem *p)
 {
 	curl_off_t lookup_us = 0; /* it stays 0 while the name is being resolved */
-	size_t i = 0;
+	size_t i = 0;             /* the index of the sentence; that of error 0 is the last one */
 	while (sentences[i].error && sentences[i].error != error)
 		i++;
 	const char *last = sentences[i].last;
 	curl_easy_getinfo(failure->http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
-	/* With this code http_perform() has sent nothing, so there was no name to resolve. */
-	const bool was_resolved = lookup_us > 0 || failure->code == CURLE_BAD_FUNCTION_ARGUMENT;
+	/* http_perform() uses this code if it has not called curl at all, as after the deadline. */
+	const bool was_begun = failure->code != CURLE_BAD_FUNCTION_ARGUMENT;
+	const bool lacks_name = was_begun && lookup_us == 0;
 	if (error == -EPROTO ||
 		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))
 		explain_tls(failure, p);
@@ -208,11 +213,11 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 			"the proxy has no connection to %s (status %ld): check the endpoint and the "
 			"proxy, or go around it (NO_PROXY)",
 			failure->host, failure->proxy_status);
-	else if (error == -ECONNREFUSED && is_of_proxy(failure))
+	else if (error == -ECONNREFUSED && is_proxy_unreachable(failure))
 		problem_set(p,
 			"cannot connect to the proxy for %s%s: check http_proxy, HTTPS_PROXY and "
 			"ALL_PROXY, and that the proxy runs, or add the host to NO_PROXY",
-			failure->host, failure->words);
+			failure->host, failure->in_brackets);
 	else if (error == -ENOENT && failure->code == CURLE_COULDNT_RESOLVE_PROXY)
 		problem_set(p,
 			"cannot resolve the name of the proxy to %s: check http_proxy, "
@@ -222,51 +227,55 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 		problem_set(p,
 			failure->is_late ? "%s did not answer in time%s"
 					 : "the request to %s was given up%s",
-			failure->host, was_resolved ? "" : NOT_RESOLVED);
+			failure->host, lacks_name ? NOT_RESOLVED : "");
 	else
 		problem_set(p, "%s%s%s%s%s", sentences[i].before, failure->host,
-			sentences[i].behind, last ? failure->words : "", last ? last : "");
+			sentences[i].behind, last ? failure->in_brackets : "", last ? last : "");
 }
 
 /* Returns the host of a URL, with its port, but without user and password. */
 static struct quoted host_of(const char *url)
 {
-	const char *scheme_end = strstr(url, "://"), *user_at = scheme_end ? scheme_end + 3 : url;
-	const size_t all_bytes = strcspn(user_at, "/?#");
-	const char *at = memrchr(user_at, '@', all_bytes), *host_at = at ? at + 1 : user_at;
-	return quote_bytes(host_at, all_bytes - (size_t)(host_at - user_at));
+	const char *scheme_end = strstr(url, "://");
+	const char *authority = scheme_end ? scheme_end + 3 : url; /* USER:PASSWORD@HOST:PORT */
+	const char *end = authority + strcspn(authority, "/?#");
+	const char *user_end = memrchr(authority, '@', (size_t)(end - authority));
+	const char *host = user_end ? user_end + 1 : authority;
+	return quote_bytes(host, (size_t)(end - host));
 }
 
 #define MESSAGE_MAX_BYTES 120
-#define WORDS_BYTES       (sizeof(struct quoted) + 8)
+#define IN_BRACKETS_BYTES (sizeof(struct quoted) + 8)
 
-/* Writes curl's message in brackets, or "" if there is none. If the message names a proxy with a
- * password, it is cut before that address. */
-static void write_words(const char *message, char ret[static WORDS_BYTES])
+/* Writes curl's message as " (message)", or "" if there is none. If the message has an address with
+ * a password, such as a proxy's, it is cut there: " (Unsupported proxy syntax in ***)". */
+static void put_in_brackets(const char *message, char ret[static IN_BRACKETS_BYTES])
 {
-	const char *url = strstr(message, "://");
+	const char *scheme_end = strstr(message, "://");
+	const bool has_password = scheme_end && strchr(scheme_end, '@');
 	size_t n = strlen(message);
 	*ret = '\0';
 	if (!*message)
 		return;
-	if (url && strchr(url, '@'))
-		for (n = (size_t)(url - message); n && message[n - 1] != ' ';)
+	if (has_password) {
+		n = (size_t)(scheme_end - message);
+		while (n && message[n - 1] != ' ')
 			n--;
-	const bool was_cut = message[n] != '\0';
-	snprintf(ret, WORDS_BYTES, " (%s%s",
+	}
+	snprintf(ret, IN_BRACKETS_BYTES, " (%s%s",
 		quote_bytes(message, n < MESSAGE_MAX_BYTES ? n : MESSAGE_MAX_BYTES).text,
-		was_cut ? "***)" : ")");
+		has_password ? "***)" : ")");
 }
 
 int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem)
 {
 	const uint64_t end_ns = http->exchange.request->deadline_ns;
-	char words[WORDS_BYTES];
+	char in_brackets[IN_BRACKETS_BYTES];
 	long request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
 	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
 	const struct quoted host = host_of(http->exchange.request->url);
-	write_words(http->error_text, words);
+	put_in_brackets(http->error_text, in_brackets);
 	const struct failure failure = {.http = http,
 		.code = code,
 		.proxy_status = proxy_status,
@@ -274,7 +283,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 		.was_sent = http->exchange.is_sent && request_bytes > 0,
 		.is_late = end_ns && clock_boot_ns() >= end_ns,
 		.host = host.text,
-		.words = words};
+		.in_brackets = in_brackets};
 	const int error = error_of(&failure);
 	explain_failure(&failure, error, ret_problem);
 	return error;

@@ -60,22 +60,28 @@ static bool load_system_trust(X509_STORE *store)
 	return X509_STORE_set_default_paths(store);
 }
 
+/* Loads the certificates of a CA bundle. Returns whether they could be loaded. */
+static bool load_bundle(X509_STORE *store, const char *path)
+{
+	struct stat st;
+	/* Only a regular file is opened, since OpenSSL would wait for a FIFO. If stat() fails,
+	 * OpenSSL fails likewise, and leaves the reason in its queue of errors. */
+	const bool is_no_file = stat(path, &st) == 0 && named_file_kind(&st) != 0;
+	return !is_no_file && X509_STORE_load_file(store, path);
+}
+
 /* Loads the CA bundle, or, if that is NULL, the certificates that curl was built to trust. Returns
  * NULL if they cannot be loaded. */
 static X509_STORE *load_trust(const char *ca_bundle)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-	struct stat st;
 	bool is_loaded;
 	ERR_clear_error();
 	X509_STORE *store = X509_STORE_new();
 	if (!store)
 		return NULL;
-	/* Only a regular file is opened, since OpenSSL would wait for a FIFO. If stat() fails,
-	 * OpenSSL fails likewise. */
 	if (ca_bundle)
-		is_loaded = (stat(ca_bundle, &st) < 0 || named_file_kind(&st) == 0) &&
-			    X509_STORE_load_file(store, ca_bundle);
+		is_loaded = load_bundle(store, ca_bundle);
 	else if (!curl->cainfo && !curl->capath)
 		is_loaded = load_system_trust(store);
 	else
@@ -89,6 +95,19 @@ static X509_STORE *load_trust(const char *ca_bundle)
 	return NULL;
 }
 
+/* Returns curl's code for certificates that load_trust() could not load. If only a file descriptor
+ * was missing, notes that as the socket_error, so that the request is retried. */
+static CURLcode code_without_trust(struct http *http)
+{
+	const unsigned long first_error = ERR_peek_error();
+	const int system_error = ERR_SYSTEM_ERROR(first_error) ? ERR_GET_REASON(first_error) : 0;
+	ERR_clear_error();
+	if (system_error != EMFILE && system_error != ENFILE)
+		return CURLE_SSL_CACERT_BADFILE;
+	http->socket_error = -EMFILE;
+	return CURLE_COULDNT_CONNECT;
+}
+
 /* curl calls this before a TLS handshake, with the context of OpenSSL for the new connection. */
 static CURLcode on_context(CURL *curl, void *context, void *arg)
 {
@@ -99,15 +118,8 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 		shared->trust = load_trust(shared->ca_bundle);
 	X509_STORE *store = shared->trust;
 	uv_mutex_unlock(&shared->trust_mutex);
-	if (!store) { /* perhaps since no file descriptor was left to read the certificates */
-		const unsigned long why = ERR_peek_error(); /* the first error of load_trust() */
-		const int system_error = ERR_SYSTEM_ERROR(why) ? ERR_GET_REASON(why) : 0;
-		const bool lacks_descriptor = system_error == EMFILE || system_error == ENFILE;
-		if (lacks_descriptor)
-			http->socket_error = -EMFILE;
-		ERR_clear_error();
-		return lacks_descriptor ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
-	}
+	if (!store)
+		return code_without_trust(http);
 	SSL_CTX_set1_cert_store(context, store);
 	/* Allows the tickets of TLS 1.2, which curl forbids because of old servers that failed on
 	 * them. Without tickets most servers do not resume a session, and each connection costs a
