@@ -32,28 +32,20 @@ static const struct {
 	{CURLUPART_FRAGMENT, "it must not carry a fragment"},
 };
 
-/* Returns the fault of a URL that curl has parsed with this result, or NULL. */
-static const char *fault_of_url(const char *url, CURLU *parsed, CURLUcode code)
+#define NO_HOST "it has no host"
+#define NO_HTTP "it must begin with http:// or https://"
+
+/* Returns the fault of the parts of a URL, or NULL. */
+static const char *fault_of_parts(CURLU *parsed)
 {
 	char *scheme = NULL, *host = NULL;
 	const char *fault = NULL;
-	/* If curl refuses the URL, it has no parts to examine. Its text and curl's error show the
-	 * fault. */
-	bool has_host = !strstr(url, ":///"); /* curl would take the path for the host */
-	bool is_http = code != CURLUE_UNSUPPORTED_SCHEME && code != CURLUE_BAD_SCHEME;
-	if (!code) {
-		is_http = !curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) &&
-			  (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
-		has_host = has_host && !curl_url_get(parsed, CURLUPART_HOST, &host, 0) && host[0];
-	}
-	if (!is_graphic(url))
-		fault = "it has a character that is not allowed in a URL";
-	else if (!has_host)
-		fault = "it has no host";
+	const bool is_http = !curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) &&
+			     (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+	if (curl_url_get(parsed, CURLUPART_HOST, &host, 0) || !host[0])
+		fault = NO_HOST;
 	else if (!is_http)
-		fault = "it must begin with http:// or https://";
-	else if (code)
-		fault = "it is not a URL like https://HOST:PORT";
+		fault = NO_HTTP;
 	else if (!is_graphic(host)) /* %XX, which curl decodes */
 		fault = "its host has a character that is not allowed there";
 	for (size_t i = 0; !fault && i < sizeof unwanted / sizeof *unwanted; i++) {
@@ -65,6 +57,21 @@ static const char *fault_of_url(const char *url, CURLU *parsed, CURLUcode code)
 	curl_free(scheme);
 	curl_free(host);
 	return fault;
+}
+
+/* Returns the fault of a URL that curl has parsed with this result, or NULL. If curl has refused
+ * the URL, `parsed` has no parts, and the URL's text and curl's result show the fault. */
+static const char *fault_of_url(const char *url, CURLU *parsed, CURLUcode result)
+{
+	if (!is_graphic(url))
+		return "it has a character that is not allowed in a URL";
+	if (strstr(url, ":///")) /* curl would take the path for the host */
+		return NO_HOST;
+	if (result == CURLUE_UNSUPPORTED_SCHEME || result == CURLUE_BAD_SCHEME)
+		return NO_HTTP;
+	if (result)
+		return "it is not a URL like https://HOST:PORT";
+	return fault_of_parts(parsed);
 }
 
 /* Writes the host in lower case, and removes slashes at the end. Returns the length of the URL. */
@@ -84,8 +91,8 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	char *whole = NULL, *copy = NULL;
 	if (!parsed)
 		return -ENOMEM;
-	const CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
-	const char *fault = fault_of_url(url, parsed, code);
+	const CURLUcode result = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	const char *fault = fault_of_url(url, parsed, result);
 	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
 	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
 	/* If the URL has no fault, curl and strdup() fail only when memory runs out, and `copy` is
@@ -114,30 +121,33 @@ static bool is_label(const char *s)
 
 int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem)
 {
-	/* arn, partition, service, region, account, type, name. A slash may end the type. */
-	char words[7][64] = {""};
-	const char *at = s, *why = NULL;
+	enum { ARN, PARTITION, SERVICE, REGION, ACCOUNT, TYPE, NAME, WORDS };
+	char words[WORDS][64] = {""};
+	const char *rest = s, *why = NULL;
 	bool fits = true;
-	for (size_t i = 0; i < 7 && fits; i++) {
-		const size_t n = strcspn(at, i < 5 ? ":" : ":/");
+	for (size_t i = 0; i < WORDS && fits; i++) {
+		/* A slash may end the type. A name with a slash has an eighth word behind it, which
+		 * stays in `rest`. */
+		const size_t n = strcspn(rest, i < TYPE ? ":" : ":/");
 		fits = n < sizeof words[i];
-		memcpy(words[i], at, fits ? n : 0);
-		at += n + (at[n] != '\0'); /* moves behind the separator, if there is one */
+		memcpy(words[i], rest, fits ? n : 0);
+		rest += rest[n] ? n + 1 : n; /* behind the separator, if there is one */
 	}
-	/* If `at` is not at the end now, there is an eighth part. */
-	const char *service = words[2], *region = words[3], *account = words[4], *name = words[6];
+	const char *service = words[SERVICE], *region = words[REGION], *account = words[ACCOUNT];
+	const char *name = words[NAME];
 	const bool is_lambda = strcmp(service, "s3-object-lambda") == 0;
-	if (!fits || strcmp(words[0], "arn") != 0)
+	const bool has_more_words = *rest != '\0';
+	if (!fits || strcmp(words[ARN], "arn") != 0)
 		why = "this is not the ARN of an access point";
 	else if (strcmp(service, "s3-outposts") == 0)
 		why = "S3 on Outposts is not supported: name a bucket or an access point of S3";
 	else if (strcmp(service, "s3") != 0 && !is_lambda)
 		why = "only access points of S3 can be named by an ARN";
-	else if (strcmp(words[5], "accesspoint") != 0)
+	else if (strcmp(words[TYPE], "accesspoint") != 0)
 		why = "only access points can be named by an ARN: name a bucket by its name alone";
 	else if (!*region)
 		why = "multi-region access points are not supported: name a regional one";
-	else if (!is_label(region) || !is_label(account) || !is_label(name) || *at)
+	else if (!is_label(region) || !is_label(account) || !is_label(name) || has_more_words)
 		why = "an access point is named arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
 	if (why)
 		return problem_error(ret_problem, -EINVAL, "%s: %s", quote(s).text, why);
@@ -181,16 +191,20 @@ static bool has_ip_address(const char *endpoint)
  * wildcard certificates match no name with another dot. */
 static bool is_host_name(const char *bucket, bool allows_dots)
 {
-	size_t n = strlen(bucket);
-	if (n < 3 || n > 63 || bucket[strspn(bucket, LOWER_ALNUM "-.")] || is_ip_address(bucket))
+	const size_t bytes = strlen(bucket);
+	const bool has_other_characters = bucket[strspn(bucket, LOWER_ALNUM "-.")] != '\0';
+	if (bytes < 3 || bytes > 63 || has_other_characters || is_ip_address(bucket))
 		return false;
-	for (const char *label = bucket; label; label = strchr(label, '.')) {
-		label += *label == '.'; /* behind the dot that strchr() has found */
-		n = strcspn(label, ".");
-		if (n == 0 || label[0] == '-' || label[n - 1] == '-' || (label[n] && !allows_dots))
+	for (const char *label = bucket;;) {
+		const size_t n = strcspn(label, ".");
+		if (n == 0 || label[0] == '-' || label[n - 1] == '-')
 			return false;
+		if (!label[n]) /* that was the last label */
+			return true;
+		if (!allows_dots)
+			return false;
+		label += n + 1; /* behind the dot */
 	}
-	return true;
 }
 
 /* Writes the custom URL with `before` and a dot in front of its host. */
@@ -206,11 +220,13 @@ static void add_below_custom(struct text *url, const char *custom, const char *b
 static void add_s3_host(
 	struct text *url, const char *first, const char *region, const struct endpoint_terms *terms)
 {
-	bool is_global = strcmp(region, "aws-global") == 0;
+	const bool is_global = strcmp(region, "aws-global") == 0;
+	const bool omits_region =
+		terms->accelerate || (is_global && !terms->fips && !terms->s3_dualstack);
 	text_add(url, first);
 	text_add(url, terms->fips ? "-fips" : terms->accelerate ? "-accelerate" : "");
 	text_add(url, terms->s3_dualstack ? ".dualstack" : "");
-	if (!terms->accelerate && (!is_global || terms->fips || terms->s3_dualstack))
+	if (!omits_region)
 		text_addf(url, ".%s", is_global ? "us-east-1" : region);
 	text_addf(url, ".%s", partition_of(region)->suffix);
 }
@@ -244,26 +260,35 @@ static const char *access_point_url(const struct endpoint_question *question,
 	return NULL;
 }
 
-/* Writes the URL of a bucket that is given by its name, or by an access point's alias. */
-static const char *bucket_url(const struct endpoint_question *question, struct text *url)
+/* Returns why a bucket of this name is not at S3's ordinary endpoints, or NULL if it is there. The
+ * suffix of its name shows it. */
+static const char *unsupported_kind_of_bucket(const char *bucket)
 {
-	/* Buckets that are not at S3's ordinary endpoints, known by the suffixes of their names. */
 	static const struct {
 		const char *suffix, *why;
-	} elsewhere[] = {
+	} kinds[] = {
 		{"--op-s3", "S3 on Outposts is not supported: its buckets are not in the region"},
 		{"--x-s3", "directory buckets (S3 Express One Zone) are not supported"},
 		{"--xa-s3", "access points of directory buckets (S3 Express One Zone) are not "
 			    "supported: they need sessions of their own"},
 	};
+	const size_t n = strlen(bucket);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		const size_t suffix_bytes = strlen(kinds[i].suffix);
+		if (n > suffix_bytes && strcmp(bucket + n - suffix_bytes, kinds[i].suffix) == 0)
+			return kinds[i].why;
+	}
+	return NULL;
+}
+
+/* Writes the URL of a bucket that is given by its name, or by an access point's alias. */
+static const char *bucket_url(const struct endpoint_question *question, struct text *url)
+{
 	const struct endpoint_terms *terms = &question->terms;
 	const char *bucket = question->bucket, *custom = question->custom;
-	const size_t n = strlen(bucket);
-	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
-		const size_t m = strlen(elsewhere[i].suffix);
-		if (n > m && strcmp(bucket + n - m, elsewhere[i].suffix) == 0)
-			return elsewhere[i].why;
-	}
+	const char *unsupported = unsupported_kind_of_bucket(bucket);
+	if (unsupported)
+		return unsupported;
 	/* Whether the bucket goes into the host name or into the path. At a custom endpoint it goes
 	 * into the host only if the style asks for it. At AWS it goes there unless the style
 	 * forbids it, which S3 Transfer Acceleration overrides. */
@@ -289,7 +314,7 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	}
 	if (!in_host) {
 		text_add(url, "/");
-		uri_encode(url, bucket, n);
+		uri_encode(url, bucket, strlen(bucket));
 	}
 	return NULL;
 }
@@ -368,8 +393,10 @@ static const char *other_url(
 static bool is_region(const char *s)
 {
 	const size_t n = strlen(s);
-	return n >= 1 && n <= REGION_MAX && !s[strspn(s, LOWER_ALNUM "-")] && s[0] != '-' &&
-	       s[n - 1] != '-';
+	const bool has_other_characters = s[strspn(s, LOWER_ALNUM "-")] != '\0';
+	if (n < 1 || n > REGION_MAX || has_other_characters)
+		return false;
+	return s[0] != '-' && s[n - 1] != '-';
 }
 
 int endpoint_resolve(

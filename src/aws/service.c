@@ -75,8 +75,8 @@ unsigned service_cuts(const struct service *service)
 	return atomic_load(&service->pace.cuts);
 }
 
-/* Returns the time now in whole seconds, of a clock that is at_boot_ms ahead of clock_boot_ns();
- * for NO_TIME, of our wall clock. */
+/* Returns the time now, in whole seconds since 1970, of a clock that showed at_boot_ms when
+ * clock_boot_ns() was 0. For NO_TIME, returns our wall clock. */
 static int64_t time_now_s(int64_t at_boot_ms)
 {
 	if (at_boot_ms == NO_TIME)
@@ -187,15 +187,22 @@ enum outcome service_conn_refresh(
 	uv_mutex_lock(&service->mutex);
 	conn->signer.endpoint = service->locked.endpoint;
 	uv_mutex_unlock(&service->mutex);
-	bool has_expired = mine->expires_s && clock_wall_s() >= mine->expires_s;
-	/* Keeps the copy, if there is one, while it is the credentials in force. */
-	if (mine->access_key[0] && !has_expired &&
-		credentials_generation(chain) == conn->credentials_generation)
+	const bool has_copy = mine->access_key[0] != '\0';
+	const bool is_in_force = credentials_generation(chain) == conn->credentials_generation;
+	const bool has_expired = mine->expires_s && clock_wall_s() >= mine->expires_s;
+	if (has_copy && is_in_force && !has_expired)
 		return OUTCOME_OK;
 	credentials_wipe(mine);
 	int error =
 		credentials_get(chain, limits, mine, &conn->credentials_generation, ret_problem);
-	if (error == -ECANCELED)
+	switch (error) {
+	case 0:
+		return OUTCOME_OK;
+	case -ECANCELED:
 		return OUTCOME_ABANDONED;
-	return !error ? OUTCOME_OK : error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
+	case -ENOMEM:
+		return OUTCOME_LOCAL;
+	default:
+		return OUTCOME_SETUP;
+	}
 }

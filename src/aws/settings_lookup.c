@@ -26,17 +26,25 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
-/* Looks for a value that has swallowed the next setting, in the section of *arg, a struct
- * ini_entry. Such a value goes on in a line that looks like a setting. It must not be used, since a
- * sentence that shows it would also show the other setting, perhaps a secret. Only
- * credential_process may go on so, since it is a command line. If this entry has such a value,
+/* Finds a value that has swallowed the next setting, as that of "region" does here:
+ *
+ *	region = eu-west-1
+ *	  aws_secret_access_key = SECRET
+ *
+ * An indented line continues the value before it, so a sentence that shows this value would also
+ * show the secret. Only the value of credential_process may have further lines with a '=' or ':',
+ * since it is a command line.
+ *
+ * *arg is a struct ini_entry that names the section to search. If this entry has such a value,
  * copies the entry to *arg, and returns -EINVAL, which ends the search. */
 static int find_swallowed(void *arg, const struct ini_entry *entry)
 {
 	struct ini_entry *found = arg;
-	const char *more = entry->key ? strchr(entry->value, '\n') : NULL;
-	if (!more || !strpbrk(more, "=:") || strcmp(entry->section, found->section) != 0 ||
-		strcasecmp(entry->key, "credential_process") == 0)
+	if (!entry->key || strcmp(entry->section, found->section) != 0)
+		return 0;
+	const char *more_lines = strchr(entry->value, '\n');
+	const bool looks_like_setting = more_lines && strpbrk(more_lines, "=:");
+	if (!looks_like_setting || strcasecmp(entry->key, "credential_process") == 0)
 		return 0;
 	*found = *entry;
 	return -EINVAL;
@@ -135,7 +143,7 @@ int setting_rows_add(
 /* Returns the path of one of AWS's files: the variable's value, or else the default. "~/" at its
  * beginning stands for HOME. Returns NULL if HOME is needed and not set, or after an error.
  * Borrowed from the rows. */
-static const char *aws_file(struct lookup *lookup, const struct lookup_key *key)
+static const char *find_aws_file(struct lookup *lookup, const struct lookup_key *key)
 {
 	const char *given = lookup_variable(key->variable[0]);
 	const char *path = given ? given : key->standard, *home = lookup_variable("HOME");
@@ -143,8 +151,9 @@ static const char *aws_file(struct lookup *lookup, const struct lookup_key *key)
 	char *whole = NULL;
 	if (lookup->error || (is_below_home && !home))
 		return NULL;
-	/* "~" is dropped, and the slash behind it stays. */
-	if (asprintf(&whole, "%s%s", is_below_home ? home : "", path + is_below_home) < 0)
+	const char *folder = is_below_home ? home : "";
+	const char *rest = is_below_home ? path + strlen("~") : path; /* keeps the slash */
+	if (asprintf(&whole, "%s%s", folder, rest) < 0)
 		lookup->error = -ENOMEM;
 	else
 		lookup->error = setting_rows_add(
@@ -164,18 +173,17 @@ void lookup_begin(const char *profile, struct setting_rows *rows, struct lookup 
 		{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, {"ignore_configured_endpoint_urls"},
 		"false"};
 	/* As in botocore, AWS_DEFAULT_PROFILE comes before AWS_PROFILE. */
-	const char *from =
+	const char *variable =
 		lookup_variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
-	const char *named = profile ? profile : lookup_variable(from);
+	const char *named = profile ? profile : lookup_variable(variable);
+	const char *from = profile ? "--profile" : variable;
 	*ret = (struct lookup){.found = rows, .problem = ret_problem};
-	ret->error = setting_rows_add(rows, "profile", named ? named : "default",
-		profile ? "--profile"
-		: named ? from
-			: "default");
+	ret->error = setting_rows_add(
+		rows, "profile", named ? named : "default", named ? from : "default");
 	if (!ret->error)
 		ret->profile_name = rows->rows[rows->n - 1].value;
-	ret->config_path = aws_file(ret, &config_file);
-	ret->credentials_path = aws_file(ret, &credentials_file);
+	ret->config_path = find_aws_file(ret, &config_file);
+	ret->credentials_path = find_aws_file(ret, &credentials_file);
 	if (!ret->error)
 		ret->error = profile_load(ret->profile_name, ret->config_path,
 			ret->credentials_path, &ret->profile, ret_problem);
@@ -212,31 +220,54 @@ static const char *url_in_services(struct lookup *lookup, const char *service, s
 	return value;
 }
 
-const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given)
+/* Returns the value of a setting in the profile's own sections, or NULL, and writes its place into
+ * `from`. */
+static const char *value_in_profile(
+	const struct lookup *lookup, const struct lookup_key *key, struct text *from)
 {
 	const struct profile *profile = &lookup->profile;
-	/* Whether only the option's value counts. */
-	const bool only_given = given || (key->service && lookup->ignores_urls);
-	struct text from = TEXT(FROM_BYTES_MAX); /* the place of the value, for people */
-	const char *value = given;
+	for (size_t i = 0; i < 2 && key->key[i]; i++) {
+		const char *value = profile_get(profile, key->key[i]);
+		if (!value)
+			continue;
+		const bool is_config = !profile_get_of(profile, CREDENTIALS_FILE, key->key[i]);
+		text_addf(from, "%s of [%s] in %s", key->key[i],
+			is_config ? profile->section : profile->name,
+			is_config ? lookup->config_path : lookup->credentials_path);
+		return value;
+	}
+	return NULL;
+}
+
+/* Returns the value of a setting, or NULL, and writes its place into `from`, for people. The first
+ * source that has the setting counts. After an error, which url_in_services() may note in `lookup`,
+ * the value does not count. */
+static const char *find_setting(
+	struct lookup *lookup, const struct lookup_key *key, const char *given, struct text *from)
+{
+	if (given) {
+		text_add(from, key->option);
+		return given;
+	}
+	if (key->service && lookup->ignores_urls)
+		return NULL;
+	for (size_t i = 0; i < 2; i++) {
+		const char *value = lookup_variable(key->variable[i]);
+		if (!value)
+			continue;
+		text_add(from, key->variable[i]);
+		return value;
+	}
+	const char *url = key->service ? url_in_services(lookup, key->service, from) : NULL;
+	return url ? url : value_in_profile(lookup, key, from);
+}
+
+const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given)
+{
+	struct text from = TEXT(FROM_BYTES_MAX);
 	if (lookup->error)
 		return NULL;
-	text_add(&from, given ? key->option : "");
-	for (size_t i = 0; i < 2 && !value && !only_given; i++) {
-		value = lookup_variable(key->variable[i]);
-		text_add(&from, value ? key->variable[i] : "");
-	}
-	/* After an error in url_in_services() the value does not count: see the last line. */
-	if (key->service && !value && !only_given)
-		value = url_in_services(lookup, key->service, &from);
-	for (size_t i = 0; i < 2 && key->key[i] && !value && !only_given; i++) {
-		const bool is_config = !profile_get_of(profile, CREDENTIALS_FILE, key->key[i]);
-		value = profile_get(profile, key->key[i]);
-		if (value)
-			text_addf(&from, "%s of [%s] in %s", key->key[i],
-				is_config ? profile->section : profile->name,
-				is_config ? lookup->config_path : lookup->credentials_path);
-	}
+	const char *value = find_setting(lookup, key, given, &from);
 	if (from.error)
 		lookup->error = -ENOMEM;
 	else if (!lookup->error && (value || key->standard))
@@ -258,17 +289,19 @@ void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char
 	const char *const *words, int *ret)
 {
 	const char *value = lookup_value(lookup, key, given);
-	struct text want = TEXT(256); /* the words, as "a, b or c" */
-	int i = 0;
 	if (!value)
 		return;
-	for (; words[i] && strcasecmp(words[i], value) != 0; i++)
-		text_addf(&want, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
-	if (words[i])
-		*ret = i;
-	else
-		refuse_found(lookup, text_string(&want));
-	text_clear(&want);
+	struct text all = TEXT(256); /* the words, as "a, b or c" */
+	for (int i = 0; words[i]; i++) {
+		if (strcasecmp(words[i], value) == 0) {
+			*ret = i;
+			text_clear(&all);
+			return;
+		}
+		text_addf(&all, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+	}
+	refuse_found(lookup, text_string(&all));
+	text_clear(&all);
 }
 
 void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret)
