@@ -21,11 +21,11 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* number of attempts that count (may_retry()) */
-	unsigned waits; /* number of waits so far that make the next one longer (next_wait_ms()) */
+	unsigned attempts; /* number of attempts that count (count_attempt()) */
+	unsigned waits;    /* number of waits so far that make the next one longer (count_wait()) */
 	uint64_t began_ns, wait_began_ns; /* beginning of the call, and of its last wait */
 	uint64_t wait_ns;                 /* intended length of that wait */
-	uint64_t failed_ns;   /* time of the last failure, as fails_too_long() counts it; 0: none */
+	uint64_t failed_ns;   /* time of the last failure that note_failing_time() noted; 0: none */
 	uint64_t failing_ns;  /* time since the first of these failures */
 	unsigned cost;        /* tokens of the retry quota that the last wait took */
 	bool was_abandoned;   /* limits.abandon() has returned true */
@@ -53,15 +53,16 @@ struct call_run {
  * that is missing is NULL, which is neither a number nor a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
-	const char *after = http_reply_header(run->reply, "retry-after");
-	const int64_t at_s = clock_parse_http_date(after);
-	uint64_t n, wait_ms = 0;
-	if (decimal_read(http_reply_header(run->reply, "x-amz-retry-after"), UINT64_MAX, &n))
-		wait_ms = n;
-	else if (decimal_read(after, UINT64_MAX, &n)) /* n * 1000 may overflow */
-		wait_ms = n < RETRY_AFTER_MAX_MS ? n * 1000 : RETRY_AFTER_MAX_MS;
-	else if (at_s > run->date_s && run->date_s >= 0)
-		wait_ms = (uint64_t)(at_s - run->date_s) * 1000;
+	const char *amz_retry_after = http_reply_header(run->reply, "x-amz-retry-after");
+	const char *retry_after = http_reply_header(run->reply, "retry-after");
+	const int64_t retry_at_s = clock_parse_http_date(retry_after);
+	uint64_t ms, s, wait_ms = 0;
+	if (decimal_read(amz_retry_after, UINT64_MAX, &ms))
+		wait_ms = ms;
+	else if (decimal_read(retry_after, UINT64_MAX, &s)) /* s * 1000 may overflow */
+		wait_ms = s < RETRY_AFTER_MAX_MS ? s * 1000 : RETRY_AFTER_MAX_MS;
+	else if (run->date_s >= 0 && retry_at_s > run->date_s)
+		wait_ms = (uint64_t)(retry_at_s - run->date_s) * 1000;
 	return wait_ms < RETRY_AFTER_MAX_MS ? wait_ms : RETRY_AFTER_MAX_MS;
 }
 
@@ -75,13 +76,28 @@ static uint64_t shorten_wait_ms(const struct call_run *run, uint64_t now_ns, uin
 	const uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = half_ms;
+	const bool is_failing = run->failed_ns || run->is_down;
+	if (!is_failing || !limits->patience_ms)
+		return ms;
 	/* While the call fails, waits no longer than its patience: otherwise the long wait of an
 	 * empty quota would make the last attempt too late. */
 	const uint64_t failed_ms = limits->failed_ms + run->failing_ns / NS_PER_MS;
 	const uint64_t left_ms =
 		limits->patience_ms > failed_ms ? limits->patience_ms - failed_ms : 0;
-	const bool is_failing = run->failed_ns || run->is_down;
-	return is_failing && limits->patience_ms && ms > left_ms ? left_ms : ms;
+	return ms < left_ms ? ms : left_ms;
+}
+
+/* Counts a wait that begins now, unless it should not make the next one longer: this request is
+ * throttled, but the service has accepted others since the last wait of this request began. The
+ * service then has room for some requests, and longer waits would only let the others go first. The
+ * first wait of a throttled request is never counted, since wait_began_ns is still 0. */
+static void count_wait(struct call_run *run, bool is_throttled, uint64_t now_ns)
+{
+	const uint64_t accepted_ns = atomic_load(&run->conn->service->pace.success_ns);
+	const bool accepts_others = accepted_ns >= run->wait_began_ns;
+	if (!is_throttled || !accepts_others)
+		run->waits++;
+	run->wait_began_ns = now_ns;
 }
 
 /* Returns the wait before the next attempt, in ms. Counts the wait, and takes the tokens of the
@@ -92,15 +108,7 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	const uint64_t now_ns = clock_boot_ns();
 	const uint64_t asked_ms = retry_after_ms(run); /* the server's request */
 	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* Each wait makes the next one longer, except in one case: this request is throttled, but
-	 * the service has accepted others since the last wait of this request began. The service
-	 * then has room for some requests, and longer waits would only let the others go first.
-	 * The first wait of a throttled request is never counted, since wait_began_ns is still 0.
-	 */
-	const bool accepts_others = atomic_load(&service->pace.success_ns) >= run->wait_began_ns;
-	if (!is_throttled || !accepts_others)
-		run->waits++;
-	run->wait_began_ns = now_ns;
+	count_wait(run, is_throttled, now_ns);
 	const unsigned waits_before = run->waits ? run->waits - 1 : 0;
 	uint64_t ms = retry_backoff_ms(
 		retry, service->options.is_s3 ? RETRY_OF_S3 : RETRY_OF_DYNAMODB, waits_before);
@@ -137,9 +145,6 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 {
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
-	/* With SETUP the reply has named the credentials as the cause, as ExpiredToken does.
-	 * Otherwise it was a 400 without a code, to a HEAD, which may have other causes. */
-	const bool is_sure = verdict.outcome == OUTCOME_SETUP;
 	if (run->retried[verdict.retry])
 		return false;
 	run->retried[verdict.retry] = true;
@@ -150,11 +155,16 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 		/* All later requests of the service are signed by the server's clock. */
 		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
-	case RETRY_CREDENTIALS:
+	case RETRY_CREDENTIALS: {
+		/* With SETUP the reply has named the credentials as the cause, as ExpiredToken
+		 * does. Otherwise it was a 400 without a code, to a HEAD, which may have other
+		 * causes. */
+		const bool is_sure = verdict.outcome == OUTCOME_SETUP;
 		/* Without this copy, service_conn_refresh() gets the credentials in force. */
 		credentials_wipe(&conn->signer.credentials);
 		return credentials_refused(service->options.settings->credentials,
 			conn->credentials_generation, is_sure, &run->call->limits);
+	}
 	case RETRY_REGION:
 		return service_learn_region(service, run->region) == 0;
 	default:
@@ -174,18 +184,19 @@ static unsigned max_attempts(const struct call_run *run)
 	const unsigned by_settings = service->options.settings->attempts;
 	if (by_caller)
 		return by_caller;
-	return run->may_be_misspelt && by_settings > MISSPELT_ATTEMPTS ? MISSPELT_ATTEMPTS
-								       : by_settings;
+	if (run->may_be_misspelt && by_settings > MISSPELT_ATTEMPTS)
+		return MISSPELT_ATTEMPTS;
+	return by_settings;
 }
 
-/* Returns whether another attempt may follow the one that failed. Counts the failed one, unless the
- * patience excuses it. If the service is down and the call waits for it, logs a warning, once for
- * all calls.
+/* Counts the attempt that has failed, unless the patience excuses it, and returns whether another
+ * one may follow. If the service is down and the call waits for it, logs a warning, once for all
+ * calls.
  *
  * While the patience lasts, it excuses attempts that were throttled or could not connect. The
  * patience begins with the call, or when the service last accepted any request, whichever is later.
  */
-static bool may_retry(struct call_run *run, enum retry_class retry)
+static bool count_attempt(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
 	const uint64_t patience_ms = run->call->limits.patience_ms;
@@ -206,43 +217,52 @@ static bool may_retry(struct call_run *run, enum retry_class retry)
 	return !run->is_down || run->waits + 1 < max;
 }
 
-/* Whether this call has failed for as long as the patience lasts, with or without replies, counted
- * from the end of its first failure. A later attempt counts for no longer than a request may be
- * silent, since a large body may have moved for hours before its connection broke. A call without
- * patience has no such limit. may_retry() handles a service that cannot be reached. */
-static bool fails_too_long(struct call_run *run, enum retry_class retry)
+/* Notes for how long this call has failed, with or without replies, counted from the end of its
+ * first failure. A later attempt counts for no longer than a request may be silent, since a large
+ * body may have moved for hours before its connection broke. */
+static void note_failing_time(struct call_run *run)
 {
-	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
+	const uint64_t now_ns = clock_boot_ns();
 	const struct aws_settings *settings = run->conn->service->options.settings;
 	const uint64_t max_ns = run->wait_ns + settings->stall_timeout_ms * NS_PER_MS;
-	if (retry != RETRY_TRANSIENT || run->is_down)
-		return false;
 	const uint64_t passed_ns = run->failed_ns ? now_ns - run->failed_ns : 0;
 	run->failing_ns += passed_ns < max_ns ? passed_ns : max_ns;
 	run->failed_ns = now_ns;
-	return patience_ms &&
-	       run->call->limits.failed_ms * NS_PER_MS + run->failing_ns >= patience_ms * NS_PER_MS;
+}
+
+/* Whether this call has failed for as long as its patience lasts. A call without patience has no
+ * such limit. */
+static bool has_failed_too_long(const struct call_run *run)
+{
+	const struct call_limits *limits = &run->call->limits;
+	const uint64_t failed_ns = limits->failed_ms * NS_PER_MS + run->failing_ns;
+	return limits->patience_ms && failed_ns >= limits->patience_ms * NS_PER_MS;
 }
 
 /* Decides whether another attempt follows this verdict, which is not OK. Before it returns true, it
- * has waited, or has made the correction that the verdict asks for. If it returns false, *outcome
- * is the outcome of the call. */
-static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
+ * has waited, or has made the correction that the verdict asks for. If it returns false,
+ * *ret_outcome is the outcome of the call. */
+static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *ret_outcome)
 {
 	const enum retry_class retry = verdict.retry;
-	*outcome = verdict.outcome;
+	*ret_outcome = verdict.outcome;
 	if (retry == RETRY_NONE)
 		return false;
 	if (retry == RETRY_CLOCK || retry == RETRY_CREDENTIALS || retry == RETRY_REGION)
 		return correct_before_retry(run, verdict);
-	/* may_retry() counts the attempt, and fails_too_long() notes the first failure. */
-	if (!may_retry(run, retry) || fails_too_long(run, retry))
+	if (!count_attempt(run, retry))
 		return false;
+	/* count_attempt() handles a service that cannot be reached. */
+	if (retry == RETRY_TRANSIENT && !run->is_down) {
+		note_failing_time(run);
+		if (has_failed_too_long(run))
+			return false;
+	}
 	if (retry == RETRY_DIGEST && run->retried[retry]) /* damaged bytes are sent again once */
 		return false;
 	run->retried[retry] = true;
 	if (back_off(run, retry) != OUTCOME_OK) {
-		*outcome = OUTCOME_ABANDONED;
+		*ret_outcome = OUTCOME_ABANDONED;
 		return false;
 	}
 	/* The attempt of this verdict is no longer the last one. Only after a transient error may
@@ -356,40 +376,54 @@ static void explain_reply(struct call_run *run, enum outcome outcome, bool body_
 		&run->problem);
 }
 
+/* Returns the facts about an attempt by which classify() decides. Notes in `run` the error that the
+ * reply names, if there is a reply. */
+static struct attempt describe_attempt(
+	struct call_run *run, const struct call_request *sent, int error)
+{
+	const struct service_conn *conn = run->conn;
+	const struct service *service = conn->service;
+	struct attempt attempt = {.error = error,
+		.code = run->code,
+		.is_s3 = service->options.is_s3,
+		.is_write = run->call->is_write};
+	run->code[0] = run->message[0] = run->region[0] = 0;
+	if (error)
+		return attempt;
+	attempt.status = run->reply->status;
+	const int found = run->call->read_error(run->reply, run->code, run->message, run->region);
+	const bool has_error = found > 0,
+		   is_success = attempt.status >= 200 && attempt.status < 300;
+	const bool is_nameless_error = has_error && !run->code[0]; /* a success never has one */
+	attempt.body_is_unreadable = found < 0 || (is_success && is_nameless_error);
+	attempt.names_other_region =
+		run->region[0] && strcmp(run->region, conn->signer.endpoint.region) != 0;
+	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
+	attempt.signature_is_good =
+		atomic_load(&service->accepted_generation) == conn->credentials_generation + 1;
+	return attempt;
+}
+
 /* Returns the verdict on the attempt. Notes the server's time, and in `run` the error in the reply
  * and the problem that explains it. */
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
 {
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
-	struct attempt attempt = {.error = error,
-		.code = run->code,
-		.is_s3 = service->options.is_s3,
-		.is_write = run->call->is_write};
-	run->code[0] = run->message[0] = run->region[0] = 0;
 	run->date_s = -1;
-	if (error)
-		return classify(&attempt);
-	note_date(run, sent);
-	attempt.status = run->reply->status;
-	/* A reply cannot be understood if has_error is negative, or if it is successful and yet has
-	 * an error, but one without a code. */
-	int has_error = run->call->read_error(run->reply, run->code, run->message, run->region);
-	bool is_success = attempt.status >= 200 && attempt.status < 300;
-	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);
-	attempt.names_other_region =
-		run->region[0] && strcmp(run->region, run->conn->signer.endpoint.region) != 0;
-	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
-	attempt.signature_is_good =
-		atomic_load(&service->accepted_generation) == conn->credentials_generation + 1;
+	if (!error)
+		note_date(run, sent);
+	const struct attempt attempt = describe_attempt(run, sent, error);
 	struct verdict verdict = classify(&attempt);
+	if (error) /* send_once() has set the problem */
+		return verdict;
 	if (verdict.outcome == OUTCOME_OK && !attempt.signature_is_good)
 		atomic_store(&service->accepted_generation, conn->credentials_generation + 1);
+	if (verdict.outcome != OUTCOME_OK)
+		explain_reply(run, verdict.outcome, attempt.body_is_unreadable);
 	/* DynamoDB is called by POST, which no cache answers. */
 	const bool may_be_cached = attempt.is_s3 && !attempt.is_write;
 	const char *cached_by = may_be_cached ? http_reply_cached_by(run->reply) : NULL;
-	if (verdict.outcome != OUTCOME_OK)
-		explain_reply(run, verdict.outcome, attempt.body_is_unreadable);
 	/* A cached reply, whatever it says, is out of date. */
 	if (cached_by) {
 		verdict = (struct verdict){RETRY_NONE, OUTCOME_SETUP};
@@ -429,7 +463,7 @@ static struct verdict send_signed(struct call_run *run)
 		error == -ENOENT && atomic_load(&run->conn->service->server_at_boot_ms) == NO_TIME;
 	run->is_down = is_unreached && !run->may_be_misspelt;
 	run->has_sent |= !is_unreached;
-	/* curl has sent the request again by itself, so the first one is not the last one. */
+	/* If curl has sent the request twice by itself, the first one may have been applied. */
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge_reply(run, &built, error);

@@ -52,6 +52,21 @@ static int write_lines(
 	return 0;
 }
 
+/* Splits the endpoint's URL, "https://host:port/base", whose base may be missing. Returns its base,
+ * which begins with a slash or is "", and writes its host with the port. NULL: it is no URL. */
+static const char *split_endpoint(
+	const struct endpoint *endpoint, char ret_host[static ENDPOINT_MAX + 1])
+{
+	const char *scheme_end = strstr(endpoint->url, "://");
+	if (!scheme_end)
+		return NULL;
+	const char *host = scheme_end + 3, *base = host + strcspn(host, "/");
+	snprintf(ret_host, ENDPOINT_MAX + 1, "%.*s", (int)(base - host), host);
+	return base;
+}
+
+#define OWN_HEADERS_MAX 4 /* the headers that call_request_build() adds before it signs */
+
 int call_request_build(
 	struct signer *signer, const struct call *call, int64_t time_s, struct call_request *ret)
 {
@@ -60,16 +75,12 @@ int call_request_build(
 	struct call_header headers[SIGV4_HEADERS_MAX];
 	char host[ENDPOINT_MAX + 1];
 	size_t n = 0;
-	/* "https://host:port/base", whose base may be missing. */
-	const char *scheme_end = strstr(endpoint->url, "://");
-	/* Up to four headers are added below. */
-	if (call->n_headers + 4 > SIGV4_HEADERS_MAX || !scheme_end)
+	const char *base = split_endpoint(endpoint, host);
+	if (!base || call->n_headers + OWN_HEADERS_MAX > SIGV4_HEADERS_MAX)
 		return -EINVAL;
-	const char *base = scheme_end + 3 + strcspn(scheme_end + 3, "/");
-	snprintf(host, sizeof host, "%.*s", (int)(base - scheme_end - 3), scheme_end + 3);
 	text_reset(url);
 	text_add_bytes(url, endpoint->url, (size_t)(base - endpoint->url));
-	const size_t path_at = url->len;
+	const size_t path_at = url->len; /* the path that is signed includes the base */
 	text_add(url, base);
 	/* The path of a request is at least a slash. */
 	text_add(url, (call->path[0] || *base) ? call->path : "/");
@@ -122,7 +133,8 @@ int call_request_build(
 
 bool call_request_clock_is_off(const struct call_request *request, int64_t date_s)
 {
-	int64_t now_s =
+	/* The present time by the clock that the request was signed with. */
+	const int64_t now_s =
 		request->signed_s + (int64_t)((clock_boot_ns() - request->signed_ns) / NS_PER_S);
 	return date_s <= request->signed_s - CLOCK_IS_OFF_S || date_s >= now_s + CLOCK_IS_OFF_S;
 }

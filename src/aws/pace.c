@@ -11,10 +11,10 @@
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
+	const bool is_urgent = limits->deadline_ns != 0; /* such as a heartbeat: it never waits */
 	uv_mutex_lock(&pace->mutex);
-	/* The wait has no deadline: a call that has one does not wait. */
 	const bool may_send =
-		wait_until(limits->deadline_ns || pace->locked.in_flight + 1 <= pace->locked.limit,
+		wait_until(is_urgent || pace->locked.in_flight + 1 <= pace->locked.limit,
 			.cond = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
 			.arg = limits->abandon_arg) == WAIT_MET;
 	pace->locked.in_flight += may_send ? 1 : 0;

@@ -5,38 +5,50 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns the text behind `begin` in s, or NULL if s is NULL or does not have it. */
+static const char *find_behind(const char *s, const char *begin)
+{
+	const char *found = s ? strstr(s, begin) : NULL;
+	return found ? found + strlen(begin) : NULL;
+}
+
+/* Whether the server has signed another value than the `sent_bytes` that we sent. `received` is
+ * that value, up to the end of its line, or NULL if the reply does not show it. */
+static bool was_changed(const char *received, const char *sent, size_t sent_bytes)
+{
+	if (!received)
+		return false;
+	const size_t received_bytes = strcspn(received, "\r\n<");
+	return received_bytes != sent_bytes || memcmp(received, sent, sent_bytes) != 0;
+}
+
 /* Sets the sentence for a signature that does not match. AWS and some others return the canonical
  * request that they have signed: its first line is the method, and one line is the host. Any
  * difference from the request that we sent was made on the way. */
 static void explain_signature(const struct refusal *refusal, struct problem *ret)
 {
-	const char *body = text_string(&refusal->reply->body);
-	const char *canonical = strstr(body, "<CanonicalRequest>");
-	const char *method = canonical ? canonical + strlen("<CanonicalRequest>") : NULL;
-	const char *line = canonical ? strstr(canonical, "\nhost:") : NULL;
-	const char *host = line ? line + strlen("\nhost:") : NULL;
-	const char *scheme_end = strstr(refusal->url, "://");
-	const char *sent = scheme_end ? scheme_end + 3 : refusal->url;
-	const size_t sent_bytes = strcspn(sent, "/?"),
-		     host_bytes = host ? strcspn(host, "\r\n<") : 0;
-	const size_t method_bytes = method ? strcspn(method, "\r\n<") : 0;
-	if (host && (host_bytes != sent_bytes || memcmp(host, sent, sent_bytes) != 0))
+	const char *method = find_behind(text_string(&refusal->reply->body), "<CanonicalRequest>");
+	const char *host = find_behind(method, "\nhost:");
+	const char *url_host = find_behind(refusal->url, "://");
+	const char *sent_host = url_host ? url_host : refusal->url;
+	const size_t sent_bytes = strcspn(sent_host, "/?");
+	if (was_changed(host, sent_host, sent_bytes))
 		problem_set(ret,
 			"a proxy on the way has changed the header Host from %s to %s, which breaks "
 			"the signature: let it pass the header on (nginx: proxy_set_header Host "
 			"$http_host)",
-			quote_bytes(sent, sent_bytes).text, quote_bytes(host, host_bytes).text);
-	else if (method && (method_bytes != strlen(refusal->method) ||
-				   memcmp(method, refusal->method, method_bytes) != 0))
+			quote_bytes(sent_host, sent_bytes).text,
+			quote_bytes(host, strcspn(host, "\r\n<")).text);
+	else if (was_changed(method, refusal->method, strlen(refusal->method)))
 		problem_set(ret,
 			"a cache on the way has sent %s in place of %s, which breaks the signature: "
 			"exempt the host of S3 from it (nginx: proxy_cache_convert_head off)",
-			quote_bytes(method, method_bytes).text, refusal->method);
+			quote_bytes(method, strcspn(method, "\r\n<")).text, refusal->method);
 	else if (refusal->outcome == OUTCOME_DENIED)
 		problem_set(ret,
 			"the server refuses the signature of this key, although it has accepted "
 			"other requests with the same secret key: %s",
-			memchr(sent, '%', strcspn(sent, "?"))
+			memchr(sent_host, '%', strcspn(sent_host, "?"))
 				? "it reads a character of the key otherwise, perhaps a blank or "
 				  "one of @+; rename the file"
 				: "a cache or proxy on the way changes the request, as one that "
@@ -51,19 +63,20 @@ static void explain_signature(const struct refusal *refusal, struct problem *ret
 
 /* Whether the reply is not the service's own, but that of a proxy, a firewall or a portal. The
  * services send a code in any refusal except in the reply to a HEAD, which has no body. */
-static bool is_of_proxy(const struct refusal *refusal)
+static bool comes_from_proxy(const struct refusal *refusal)
 {
-	return refusal->reply->status >= 400 && !*refusal->code && !*refusal->message &&
-	       !http_reply_header(refusal->reply, "x-amz-request-id") &&
-	       strcmp(refusal->method, "HEAD") != 0;
+	const bool is_head = strcmp(refusal->method, "HEAD") == 0;
+	const bool shows_service = *refusal->code || *refusal->message ||
+				   http_reply_header(refusal->reply, "x-amz-request-id");
+	return refusal->reply->status >= 400 && !is_head && !shows_service;
 }
 
-/* Sets the sentence for a reply that is not the service's own. */
+/* Sets the sentence for a reply that is not that of the service of this name. */
 static void explain_proxy(const struct refusal *refusal, const char *name, struct problem *ret)
 {
 	const int status = refusal->reply->status;
-	const char *server = http_reply_header(refusal->reply, "via");
-	server = server ? server : http_reply_header(refusal->reply, "server");
+	const char *via = http_reply_header(refusal->reply, "via");
+	const char *server = via ? via : http_reply_header(refusal->reply, "server");
 	const struct quoted quoted = quote(server ? server : "");
 	const char *of = server ? " of " : "", *server_name = quoted.text;
 	if (status == 403)
@@ -85,9 +98,10 @@ void refusal_explain(const struct refusal *refusal, struct problem *ret_problem)
 	const char *name = refusal->is_s3 ? "S3" : "DynamoDB";
 	const char *sentence = code_sentence(refusal->code);
 	const int status = reply->status;
-	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
-				  status == 308 ||
-				  strcmp(refusal->code, "AuthorizationHeaderMalformed") == 0;
+	const bool is_redirect = status == 301 || status == 302 || status == 307 || status == 308;
+	const bool is_elsewhere =
+		is_redirect || strcmp(refusal->code, "AuthorizationHeaderMalformed") == 0;
+	/* The reply's code is the most exact cause, and its status the least exact one. */
 	if (strcmp(refusal->code, SIGNATURE_REFUSED) == 0)
 		explain_signature(refusal, ret_problem);
 	else if (sentence)
@@ -106,7 +120,7 @@ void refusal_explain(const struct refusal *refusal, struct problem *ret_problem)
 			refusal->request, status, name);
 	else if (*refusal->message)
 		problem_set(ret_problem, "%s says: %s", name, quote(refusal->message).text);
-	else if (is_of_proxy(refusal))
+	else if (comes_from_proxy(refusal))
 		explain_proxy(refusal, name, ret_problem);
 	else if (status == 403)
 		problem_set(ret_problem, "access is denied: check the policy of these credentials");

@@ -207,16 +207,17 @@ const char *status_sentence(int status)
 static struct verdict verdict_by_status(const struct attempt *attempt)
 {
 	const int status = attempt->status;
-	const bool is_bare = !attempt->code[0], may_be_head = attempt->is_s3 && is_bare;
-	if (status >= 200 && status < 300 && is_bare)
+	const bool lacks_code = !attempt->code[0], may_be_head = attempt->is_s3 && lacks_code;
+	const bool is_kms_error = strncmp(attempt->code, "KMS.", 4) == 0;
+	if (status >= 200 && status < 300 && lacks_code)
 		return (struct verdict){RETRY_NONE, OUTCOME_OK};
-	if (status >= 400 && status < 500 && strncmp(attempt->code, "KMS.", 4) == 0)
+	if (status >= 400 && status < 500 && is_kms_error) /* of the object's KMS key */
 		return (struct verdict){RETRY_NONE, OUTCOME_SETTING};
 	if (status == 404 && may_be_head)
 		return (struct verdict){RETRY_NONE, OUTCOME_ABSENT};
 	/* To a HEAD, 400 may mean ExpiredToken. DynamoDB always names a code, so a reply without
 	 * one was damaged on the way. */
-	if (status == 400 && is_bare)
+	if (status == 400 && lacks_code)
 		return (struct verdict){
 			may_be_head ? RETRY_CREDENTIALS : RETRY_TRANSIENT, OUTCOME_INVALID};
 	/* To a HEAD or another read, 503 is taken for SlowDown. To a write, 503 without a code says
@@ -233,8 +234,8 @@ static struct verdict verdict_by_status(const struct attempt *attempt)
 
 struct verdict classify(const struct attempt *attempt)
 {
-	/* The outcome if the service's action is unknown. A lost read equals a failed one, but a
-	 * write may have been applied. */
+	/* The outcome if it is unknown whether the service has done what was asked. A lost read is
+	 * as good as a failed one, but a lost write may have been applied. */
 	const enum outcome unknown = attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT;
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
 		if (errors[i].number == attempt->error)
@@ -242,29 +243,29 @@ struct verdict classify(const struct attempt *attempt)
 	if (attempt->error) /* -EMSGSIZE: the reply would be too long again */
 		return (struct verdict){
 			attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT, unknown};
-	if (attempt->status == 429) /* with any code: R2 sends ServiceUnavailable */
+	if (attempt->status == 429) /* whatever its code is: R2 sends ServiceUnavailable */
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	/* A write to S3, such as CompleteMultipartUpload, is not repeated blindly: the caller
 	 * checks first. */
+	const bool caller_checks = attempt->is_s3 && attempt->is_write;
 	if (attempt->body_is_unreadable)
-		return (struct verdict){
-			(attempt->is_s3 && attempt->is_write) ? RETRY_NONE : RETRY_TRANSIENT,
-			unknown};
+		return (struct verdict){caller_checks ? RETRY_NONE : RETRY_TRANSIENT, unknown};
 	const struct known *row = row_of_code(attempt->code);
-	struct verdict verdict = row ? row->verdict : verdict_by_status(attempt);
-	/* A refusal whose real cause may be a wrong region or a wrong clock. */
-	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
-			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
+	const struct verdict verdict = row ? row->verdict : verdict_by_status(attempt);
+	/* The real cause of such a refusal may be a wrong region or a wrong clock. */
+	const bool may_have_other_cause = verdict.outcome == OUTCOME_SETUP ||
+					  verdict.outcome == OUTCOME_INVALID ||
+					  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
 	/* With 404 the bucket or table does not exist, and another region would not help. */
-	if (is_refusal && attempt->names_other_region && attempt->status != 404)
-		verdict = (struct verdict){RETRY_REGION, OUTCOME_SETUP};
-	else if (is_refusal && attempt->clock_is_off)
-		verdict = (struct verdict){RETRY_CLOCK, OUTCOME_SETUP};
-	/* The credentials are good, so the server computes another signature for this request. Some
-	 * do so for keys with a blank or an @. */
-	else if (attempt->signature_is_good && attempt->is_s3 &&
-		 strcmp(attempt->code, SIGNATURE_REFUSED) == 0)
-		verdict = (struct verdict){RETRY_NONE, OUTCOME_DENIED};
+	if (may_have_other_cause && attempt->names_other_region && attempt->status != 404)
+		return (struct verdict){RETRY_REGION, OUTCOME_SETUP};
+	if (may_have_other_cause && attempt->clock_is_off)
+		return (struct verdict){RETRY_CLOCK, OUTCOME_SETUP};
+	/* If the credentials are good, the server computes another signature for this one request.
+	 * Some servers do so for keys with a blank or an @. */
+	const bool refuses_signature = strcmp(attempt->code, SIGNATURE_REFUSED) == 0;
+	if (attempt->is_s3 && refuses_signature && attempt->signature_is_good)
+		return (struct verdict){RETRY_NONE, OUTCOME_DENIED};
 	return verdict;
 }
 
@@ -299,13 +300,14 @@ const struct call_limits no_limits;
 
 enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct problem *ret_problem)
 {
-	const struct call_limits *by = limits ? limits : &no_limits;
+	if (!limits)
+		limits = &no_limits;
 	const uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS;
-	if (by->deadline_ns && end_ns > by->deadline_ns)
+	if (limits->deadline_ns && end_ns > limits->deadline_ns)
 		return outcome_error(ret_problem, OUTCOME_ABANDONED,
 			"the deadline passed before the next attempt");
-	if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
-		    .arg = by->abandon_arg) == WAIT_ABANDONED)
+	if (wait_until(false, .deadline_ns = end_ns, .abandon = limits->abandon,
+		    .arg = limits->abandon_arg) == WAIT_ABANDONED)
 		return outcome_error(
 			ret_problem, OUTCOME_ABANDONED, "stopped before the next attempt");
 	return OUTCOME_OK;

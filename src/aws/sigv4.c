@@ -62,7 +62,7 @@ int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char re
 
 /* Sets cache->mac to the signing key for this day, region, service and secret, unless it has that
  * key already. Returns 0, -EINVAL for too long a scope, or -ENOMEM. */
-static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
+static int set_signing_key(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request)
 {
 	char scope[sizeof cache->scope], day[9];
@@ -101,7 +101,8 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 			      !EVP_MAC_init(cache->mac, (unsigned char *)key, HASH_BYTES, params)))
 		error = -ENOMEM;
 	OPENSSL_cleanse(key, sizeof key);
-	/* No request has an empty scope, so after an error the next one derives the key again. */
+	/* After an error the scope is "", which no request has, so the next one derives the key
+	 * again. */
 	snprintf(cache->scope, sizeof cache->scope, "%s", error ? "" : scope);
 	memcpy(cache->secret_id, credentials->secret, sizeof cache->secret_id);
 	return error;
@@ -147,6 +148,20 @@ static void add_headers(struct text *t, const struct call_header *const *sorted,
 	}
 }
 
+/* Sorts the headers by name. Those of one name keep their order. */
+static void sort_headers(
+	const struct call_header *headers, size_t n, const struct call_header **ret_sorted)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t place = i;
+		while (place && strcmp(ret_sorted[place - 1]->name, headers[i].name) > 0) {
+			ret_sorted[place] = ret_sorted[place - 1];
+			place--;
+		}
+		ret_sorted[place] = &headers[i];
+	}
+}
+
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization)
 {
@@ -158,16 +173,10 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	char hex[2 * HASH_BYTES + 1];
 	if (n > SIGV4_HEADERS_MAX)
 		return -E2BIG;
-	int error = derive_key(cache, credentials, request);
+	int error = set_signing_key(cache, credentials, request);
 	if (error)
 		return error;
-	/* Sorts the headers by name. Those of one name keep their order. */
-	for (size_t i = 0; i < n; i++) {
-		size_t at = i;
-		for (; at && strcmp(sorted[at - 1]->name, request->headers[i].name) > 0; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = &request->headers[i];
-	}
+	sort_headers(request->headers, n, sorted);
 	/* Writes the canonical request, and then replaces it by the string to sign, which contains
 	 * its hash. */
 	text_reset(t);
