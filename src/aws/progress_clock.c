@@ -8,8 +8,9 @@
 
 #define COUNT_NS      (20 * NS_PER_MS) /* the shortest time between two counts */
 #define PASSED_MAX_NS NS_PER_S         /* the most that counts between two calls */
-/* a failed request is retried within this time and two requests */
-#define PAUSE_NS (60 * NS_PER_S)
+/* A request that fails is retried within the time of two requests and this pause. After that, its
+ * caller must have given it up. */
+#define RETRY_PAUSE_NS (60 * NS_PER_S)
 
 void progress_init(struct progress_clock *clock)
 {
@@ -59,14 +60,16 @@ void progress_end_wait(struct progress_clock *clock)
 		atomic_fetch_sub(&clock->waiting, 1);
 }
 
-/* Removes this kind, and those that were not retried for a while. */
+/* Removes this kind from those that fail, and any kind that was not retried for a while. */
 static void forget_failures_locked(struct progress_clock *clock, const char *what)
 {
-	const uint64_t now_ns = clock_boot_ns(), fresh_ns = 2 * clock->request_ns + PAUSE_NS;
+	const uint64_t now_ns = clock_boot_ns();
+	const uint64_t retried_within_ns = 2 * clock->request_ns + RETRY_PAUSE_NS;
 	unsigned kept = 0;
 	for (unsigned i = 0; i < clock->locked.n_failing; i++) {
-		struct progress_failure *failure = &clock->locked.failing[i];
-		if (strcmp(failure->what, what) != 0 && now_ns - failure->at_ns < fresh_ns)
+		const struct progress_failure *failure = &clock->locked.failing[i];
+		const bool is_old = now_ns - failure->at_ns >= retried_within_ns;
+		if (strcmp(failure->what, what) != 0 && !is_old)
 			clock->locked.failing[kept++] = *failure;
 	}
 	clock->locked.n_failing = kept;
@@ -78,7 +81,8 @@ void progress_failed(struct progress_clock *clock, const char *what, const struc
 		return;
 	uv_mutex_lock(&clock->locked.mutex);
 	forget_failures_locked(clock, what);
-	if (clock->locked.n_failing == PROGRESS_KINDS)
+	if (clock->locked.n_failing ==
+		PROGRESS_KINDS) /* the last place is that of all further kinds */
 		clock->locked.n_failing--;
 	struct progress_failure *last = &clock->locked.failing[clock->locked.n_failing++];
 	*last = (struct progress_failure){.at_ns = clock_boot_ns(), .why = *problem};
@@ -114,12 +118,14 @@ static struct problem describe_wait_locked(const struct progress_clock *clock)
 	return problem_of("there is no answer to %s yet", clock->locked.what);
 }
 
-/* Whether the last request was answered, or none has failed: then one that is under way is not cut
- * off, and has the time of a request more. */
+/* Whether the clock's limit is extended by the time of a request (struct progress_clock): no
+ * request has failed, or the one that failed last was answered, so that its problem has a status.
+ */
 static bool has_more_time_locked(const struct progress_clock *clock)
 {
 	const unsigned n = clock->locked.n_failing;
-	return n == 0 || clock->locked.failing[n - 1].why.status;
+	const bool was_answered = n > 0 && clock->locked.failing[n - 1].why.status;
+	return n == 0 || was_answered;
 }
 
 /* Returns the time without progress after which the clock is over. */
@@ -128,26 +134,37 @@ static uint64_t limit_locked(const struct progress_clock *clock)
 	return clock->limit_ns + (has_more_time_locked(clock) ? clock->request_ns : 0);
 }
 
-/* Counts the time since the last call, unless there was progress, or this host was at work itself.
- * Returns whether the wait has to be logged now, with *ret_why as its description. */
-static bool count_locked(
-	struct progress_clock *clock, uint64_t passed_ns, bool is_at_work, struct problem *ret_why)
+/* Begins to count anew, after progress. */
+static void restart_locked(struct progress_clock *clock, uint64_t steps)
+{
+	clock->locked.steps = steps;
+	clock->locked.still_ns = 0;
+	clock->locked.has_warned = false;
+	clock->locked.n_failing = 0;
+	atomic_store(&clock->has_failed, false);
+}
+
+/* Counts the time since the last call, unless there was progress, nothing is waited for, or this
+ * host was at work itself. */
+static void count_locked(struct progress_clock *clock, uint64_t passed_ns, bool is_at_work)
 {
 	const uint64_t steps = atomic_load(&clock->steps);
-	const bool has_failed = clock->locked.n_failing > 0;
 	if (steps != clock->locked.steps) {
-		clock->locked.steps = steps;
-		clock->locked.still_ns = 0;
-		clock->locked.has_warned = false;
-		clock->locked.n_failing = 0;
-		atomic_store(&clock->has_failed, false);
-		return false;
+		restart_locked(clock, steps);
+		return;
 	}
-	if ((!has_failed && !atomic_load(&clock->waiting)) || is_at_work)
-		return false;
+	const bool waits = clock->locked.n_failing > 0 || atomic_load(&clock->waiting);
+	if (!waits || is_at_work)
+		return;
 	clock->locked.still_ns += passed_ns;
 	if (clock->locked.still_ns >= limit_locked(clock))
 		atomic_store(&clock->is_over, true);
+}
+
+/* Returns whether the wait is to be logged now, for the first time since the last progress, and
+ * sets *ret_why to its description. */
+static bool begin_warning_locked(struct progress_clock *clock, struct problem *ret_why)
+{
 	if (clock->locked.has_warned || clock->locked.still_ns < PROGRESS_SAY_NS ||
 		atomic_load(&clock->is_over))
 		return false;
@@ -156,23 +173,29 @@ static bool count_locked(
 	return true;
 }
 
-bool progress_is_over(struct progress_clock *clock)
+bool progress_poll_is_over(struct progress_clock *clock)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	uint64_t last_ns = atomic_load(&clock->counted_ns);
 	struct problem why;
-	if (atomic_load(&clock->is_over) || now_ns < last_ns || now_ns - last_ns < COUNT_NS ||
-		!atomic_compare_exchange_strong(&clock->counted_ns, &last_ns, now_ns))
+	/* now_ns is less than last_ns if another thread has counted since it was taken. */
+	const bool is_due = now_ns >= last_ns && now_ns - last_ns >= COUNT_NS;
+	if (atomic_load(&clock->is_over) || !is_due)
+		return atomic_load(&clock->is_over);
+	/* Of several threads that come here at once, one counts the time. */
+	if (!atomic_compare_exchange_strong(&clock->counted_ns, &last_ns, now_ns))
 		return atomic_load(&clock->is_over);
 	const uint64_t passed_ns =
 		now_ns - last_ns < PASSED_MAX_NS ? now_ns - last_ns : PASSED_MAX_NS;
+	const bool is_at_work = atomic_load(&clock->local_ns) >= last_ns;
 	uv_mutex_lock(&clock->locked.mutex);
-	const uint64_t was_still_ns = clock->locked.has_warned ? clock->locked.still_ns : 0;
-	const bool warns =
-		count_locked(clock, passed_ns, atomic_load(&clock->local_ns) >= last_ns, &why);
+	const bool had_warned = clock->locked.has_warned;
+	const uint64_t was_still_ns = clock->locked.still_ns;
+	count_locked(clock, passed_ns, is_at_work);
+	const bool has_resumed = had_warned && !clock->locked.has_warned;
+	const bool warns = begin_warning_locked(clock, &why);
 	const unsigned long long limit_s = limit_locked(clock) / NS_PER_S;
 	const bool has_more_time = has_more_time_locked(clock);
-	const bool has_resumed = was_still_ns >= PROGRESS_SAY_NS && !clock->locked.has_warned;
 	uv_mutex_unlock(&clock->locked.mutex);
 	if (warns)
 		log_urgent("%s; nothing has moved for %llu s, waiting for up to %llu s "

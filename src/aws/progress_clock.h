@@ -73,7 +73,7 @@ void progress_give_up(struct progress_clock *clock);
  * host is suspended or the process is stopped, counts as a second at most. After PROGRESS_SAY_NS
  * without progress it logs a warning that --quiet does not hide, and another one once there is
  * progress. */
-bool progress_is_over(struct progress_clock *clock);
+bool progress_poll_is_over(struct progress_clock *clock);
 /* Returns the time without progress, in ns. If `ret` is not NULL, sets it to a description of the
  * wait, or of its failure. */
 uint64_t progress_still_ns(struct progress_clock *clock, struct problem *ret);

@@ -42,7 +42,7 @@ bool run_is_over(void *arg)
 {
 	struct run *run = arg;
 	return run_grace_is_over(arg) || atomic_load(&run->end.fenced) ||
-	       atomic_load(&run->end.failed_setup) || progress_is_over(&run->progress) ||
+	       atomic_load(&run->end.failed_setup) || progress_poll_is_over(&run->progress) ||
 	       (run->session && session_is_fenced(run->session));
 }
 
@@ -235,7 +235,7 @@ void run_check_progress(struct run *run)
 	struct problem why, explained;
 	/* Once the grace is over, tasks are given up, which would look like progress. Until then,
 	 * run_warn_of_wait() has reported the wait. */
-	if (run_grace_is_over(run) || !progress_is_over(&run->progress))
+	if (run_grace_is_over(run) || !progress_poll_is_over(&run->progress))
 		return;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
 	explained = why;
@@ -269,7 +269,7 @@ void run_ask_to_stop(struct run *run)
 #define RENEWAL "RenewLease" /* named like a request */
 
 /* Whether the run is over. This is checked during the wait for the lease. A host that was suspended
- * has not tried to renew it yet, and progress_is_over() does not count that time. */
+ * has not tried to renew it yet, and progress_poll_is_over() does not count that time. */
 static bool is_over_without_lease(void *arg)
 {
 	struct run *run = arg;

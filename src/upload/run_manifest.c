@@ -114,7 +114,7 @@ struct to_store {
 static bool was_stopped(void *arg)
 {
 	struct run *run = arg;
-	return progress_is_over(&run->progress) ||
+	return progress_poll_is_over(&run->progress) ||
 	       (atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg));
 }
 

@@ -14,7 +14,7 @@ static struct progress_clock begin(void)
 	struct progress_clock clock;
 	progress_init(&clock);
 	progress_set_limit(&clock, LIMIT_MS, REQUEST_MS);
-	progress_is_over(&clock); /* the time counts from here on */
+	progress_poll_is_over(&clock); /* the time counts from here on */
 	return clock;
 }
 
@@ -23,12 +23,12 @@ static bool is_over_within(
 	struct progress_clock *clock, uint64_t ms, void (*happens)(struct progress_clock *clock))
 {
 	const uint64_t end_ns = clock_boot_ns() + SHARE(ms);
-	while (!progress_is_over(clock) && clock_boot_ns() < end_ns) {
+	while (!progress_poll_is_over(clock) && clock_boot_ns() < end_ns) {
 		if (happens)
 			happens(clock);
 		usleep(5000);
 	}
-	return progress_is_over(clock);
+	return progress_poll_is_over(clock);
 }
 
 /* After how many ms it is over, of those that were counted. */
@@ -63,7 +63,7 @@ static void test_limits(void)
 	progress_still_ns(&clock, &why);
 	CHECK_STRING(why.text, "refused"); /* the last one */
 	progress_made(&clock);
-	CHECK(progress_is_over(&clock)); /* it stays so */
+	CHECK(progress_poll_is_over(&clock)); /* it stays so */
 	progress_clear(&clock);
 }
 
@@ -137,15 +137,15 @@ static void test_a_kind_that_recovers(void)
 	progress_set_limit(&clock, 600000, REQUEST_MS); /* it is not over, however slow this is */
 	progress_failed(&clock, "PutObject", &refused);
 	usleep(50000);
-	progress_is_over(&clock);
+	progress_poll_is_over(&clock);
 	const uint64_t still_ns = progress_still_ns(&clock, NULL);
 	CHECK(still_ns >= SHARE(40));
 	progress_answered(&clock, "PutObject");
-	progress_is_over(&clock);
+	progress_poll_is_over(&clock);
 	CHECK(progress_still_ns(&clock, NULL) >= still_ns);
 	progress_answered(&clock, "PutObject");
 	usleep(30000);
-	progress_is_over(&clock);
+	progress_poll_is_over(&clock);
 	CHECK_INT(progress_still_ns(&clock, NULL), 0);
 	progress_clear(&clock);
 }
@@ -169,10 +169,10 @@ static void test_a_gap(void)
 	struct progress_clock clock;
 	progress_init(&clock);
 	progress_set_limit(&clock, 1100, 1);
-	progress_is_over(&clock);
+	progress_poll_is_over(&clock);
 	progress_failed(&clock, "PutObject", &refused);
 	usleep(1300000);
-	CHECK(!progress_is_over(&clock));
+	CHECK(!progress_poll_is_over(&clock));
 	CHECK_INT(progress_still_ns(&clock, NULL), NS_PER_S);
 	progress_clear(&clock);
 }
