@@ -15,7 +15,7 @@
 
 #define AHEAD_MAX_S         (15 * 60) /* the time before the expiry at which AWS's SDKs begin to renew */
 #define RETRY_MAX_MS        30000
-#define LOOK_NS             (2 * NS_PER_S) /* the time between two checks of the files */
+#define CHECK_NS            (2 * NS_PER_S) /* the time between two checks of the files */
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
 #define UNSURE_PAUSE_NS                                                                            \
 	(60 * NS_PER_S) /* the time between two loads after refusals of unclear cause */
@@ -54,16 +54,16 @@ static bool is_usable_locked(const struct credentials_chain *chain)
 	       (!current->expires_s || clock_wall_s() < current->expires_s);
 }
 
-/* Returns the clock_boot_ns() at which to renew: AHEAD_MAX_S before the expiry, or when two thirds
- * of the time until the expiry have passed, if that is later, but not within 1 s. So credentials
- * with a short life are not loaded over and over. */
+/* Returns the clock_boot_ns() at which to renew: AHEAD_MAX_S before the expiry, or a third of the
+ * time until the expiry before it, if that is less. So credentials that live for only a few minutes
+ * are not loaded over and over. The time is at least 1 s from now. */
 static uint64_t next_renewal_ns(int64_t expires_s)
 {
 	if (!expires_s) /* credentials that never expire */
 		return UINT64_MAX;
-	int64_t left_s = expires_s - clock_wall_s();
-	int64_t ahead_s = left_s / 3 < AHEAD_MAX_S ? left_s / 3 : AHEAD_MAX_S;
-	int64_t in_s = left_s - ahead_s > 1 ? left_s - ahead_s : 1;
+	const int64_t left_s = expires_s - clock_wall_s();
+	const int64_t ahead_s = left_s / 3 < AHEAD_MAX_S ? left_s / 3 : AHEAD_MAX_S;
+	const int64_t in_s = left_s - ahead_s > 1 ? left_s - ahead_s : 1;
 	return clock_boot_ns() + (uint64_t)in_s * NS_PER_S;
 }
 
@@ -92,11 +92,12 @@ static void warn_late_locked(struct credentials_chain *chain)
 {
 	if (chain->locked.has_warned_late)
 		return;
+	const int64_t expires_s = chain->locked.current.expires_s;
 	char until[21];
-	clock_format_iso(chain->locked.current.expires_s, until);
+	clock_format_iso(expires_s, until);
 	log_warning("the credentials cannot be renewed: %s; those in use are good %s%s, trying on",
-		chain->locked.problem.text, chain->locked.current.expires_s ? "until " : "for now",
-		chain->locked.current.expires_s ? until : "");
+		chain->locked.problem.text, expires_s ? "until " : "for now",
+		expires_s ? until : "");
 	chain->locked.has_warned_late = true;
 }
 
@@ -108,7 +109,7 @@ static void note_failure_locked(struct credentials_chain *chain)
 	/* Before the first credentials there is no automatic retry: only credentials_get() asks
 	 * again. */
 	chain->locked.next_ns = chain->locked.loaded ? next_retry_ns(chain) : UINT64_MAX;
-	/* Once the credentials cannot be used, is_patience_over_locked() warns instead. */
+	/* Once the credentials cannot be used, poll_patience_is_over_locked() warns instead. */
 	if (is_usable_locked(chain))
 		warn_late_locked(chain);
 }
@@ -179,10 +180,10 @@ static void keep_credentials(void *arg)
 			continue;
 		}
 		/* Sleeps until the next load or the next check of the files is due. */
-		const uint64_t look_ns = now_ns + LOOK_NS, next_ns = chain->locked.next_ns;
+		const uint64_t check_ns = now_ns + CHECK_NS, next_ns = chain->locked.next_ns;
 		wait_until(chain->locked.wanted || chain->locked.stopping, .cond = &chain->changed,
 			.mutex = &chain->mutex,
-			.deadline_ns = next_ns < look_ns ? next_ns : look_ns);
+			.deadline_ns = next_ns < check_ns ? next_ns : check_ns);
 	}
 	uv_mutex_unlock(&chain->mutex);
 }
@@ -253,10 +254,10 @@ static void warn_paused_locked(struct credentials_chain *chain)
 	chain->locked.has_warned_paused = true;
 }
 
-/* Whether the pause, which is the time without usable credentials, has used up the patience. The
- * patience cannot be used up before a load has failed, or has brought only keys that a server had
- * refused. After such a load, a warning reports the pause. */
-static bool is_patience_over_locked(struct credentials_chain *chain)
+/* Whether the pause, which is the time without usable credentials, has used up the patience. False
+ * before a load has failed, or has brought only keys that a server had refused. After such a load,
+ * the first call also warns of the pause. */
+static bool poll_patience_is_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
 		return false;
@@ -275,12 +276,12 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 	const bool is_under_way = chain->locked.begun != chain->locked.ended;
 	if (!chain->locked.wanted && !is_under_way && !chain->locked.failures)
 		want_load_locked(chain);
-	/* Any deadline, even UINT64_MAX, makes wait_until() test the condition every 200 ms, which
-	 * the end of the patience needs. */
+	/* Nothing signals the end of the patience. But with a deadline, even that of UINT64_MAX,
+	 * wait_until() tests the condition every 200 ms. */
+	const uint64_t deadline_ns = limits->deadline_ns ? limits->deadline_ns : UINT64_MAX;
 	const enum waited waited =
-		wait_until(is_usable_locked(chain) || is_patience_over_locked(chain),
-			.cond = &chain->changed, .mutex = &chain->mutex,
-			.deadline_ns = limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
+		wait_until(is_usable_locked(chain) || poll_patience_is_over_locked(chain),
+			.cond = &chain->changed, .mutex = &chain->mutex, .deadline_ns = deadline_ns,
 			.abandon = limits->abandon, .arg = limits->abandon_arg);
 	if (waited != WAIT_MET)
 		return problem_error(
@@ -358,9 +359,8 @@ void credentials_accepted(struct credentials_chain *chain)
 		atomic_store(&chain->accepted, true);
 }
 
-/* Whether a refusal of this generation is news: the generation is still in force, and no call has
- * noted a refusal of it. */
-static bool is_news_locked(const struct credentials_chain *chain, unsigned generation)
+/* Whether this generation is still in force, and no call has noted a refusal of it. */
+static bool counts_as_good_locked(const struct credentials_chain *chain, unsigned generation)
 {
 	return atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
 }
@@ -369,20 +369,21 @@ static bool is_news_locked(const struct credentials_chain *chain, unsigned gener
 static bool handle_refusal_locked(struct credentials_chain *chain, unsigned generation,
 	bool is_sure, const struct call_limits *limits)
 {
-	/* If this is no news, the next credentials_get() returns the other credentials, or waits
-	 * for some. Without the keeper no load is possible; that call starts it. */
-	if (!is_news_locked(chain, generation) || !chain->locked.keeper_runs)
+	/* Other credentials are in force, or this refusal is known: the next credentials_get()
+	 * returns the others, or waits for some. It also starts the keeper, without which no load
+	 * is possible. */
+	if (!counts_as_good_locked(chain, generation) || !chain->locked.keeper_runs)
 		return true;
 	/* A refusal that does not name expired credentials may have many other reasons, and may
 	 * occur with each file. So it causes a load only now and then, and only if the credentials
 	 * have a session token, since others do not expire. */
-	const bool may_have_expired = chain->locked.current.session_token &&
-				      clock_boot_ns() - chain->locked.ended_ns >= UNSURE_PAUSE_NS;
-	if (!is_sure && !may_have_expired)
+	const bool can_expire = chain->locked.current.session_token != NULL;
+	const bool was_loaded_lately = clock_boot_ns() - chain->locked.ended_ns < UNSURE_PAUSE_NS;
+	if (!is_sure && (!can_expire || was_loaded_lately))
 		return false;
 	/* If the wait for the load is given up, the next credentials_get() returns the result. */
 	if (!await_load_locked(chain, want_load_locked(chain), limits) ||
-		!is_news_locked(chain, generation))
+		!counts_as_good_locked(chain, generation))
 		return true;
 	/* The load has failed, or has yielded the same credentials. */
 	const bool others_may_come =

@@ -17,27 +17,32 @@
 #define TOKEN        "AWS_CONTAINER_AUTHORIZATION_TOKEN"
 #define TOKEN_FILE   "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
-/* Whether the token may be sent to this URL: it is https, or on loopback, or the agent of ECS or
- * EKS. To any other host that the variable names, the token would go in the clear. */
-static bool may_get_token(const char *url)
+/* Whether the host is this one, or the agent of ECS or EKS. curl has written it: an IPv6 address is
+ * in brackets. */
+static bool is_agent(const char *host)
 {
-	/* The hosts are written as curl gives them: IPv6 in brackets. */
 	static const char *const agents[] = {
 		"localhost", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "[::1]"};
+	struct in_addr v4;
+	for (size_t i = 0; i < sizeof agents / sizeof *agents; i++)
+		if (strcasecmp(host, agents[i]) == 0)
+			return true;
+	return inet_pton(AF_INET, host, &v4) == 1 &&
+	       ntohl(v4.s_addr) >> 24 == 127; /* 127.0.0.0/8 */
+}
+
+/* Whether the token may be sent to this URL. By http it is sent to an agent alone, since it would
+ * go in the clear to any other host that the variable names. */
+static bool may_get_token(const char *url)
+{
 	CURLU *parsed = curl_url();
 	char *scheme = NULL, *host = NULL;
-	struct in_addr v4;
 	bool allowed = false;
 	if (parsed && curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
 		curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-		curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
-		const bool is_http = strcmp(scheme, "http") == 0;
-		const bool is_loopback = inet_pton(AF_INET, host, &v4) == 1 &&
-					 ntohl(v4.s_addr) >> 24 == 127; /* 127.0.0.0/8 */
-		allowed = strcmp(scheme, "https") == 0 || (is_http && is_loopback);
-		for (size_t i = 0; is_http && i < sizeof agents / sizeof *agents; i++)
-			allowed |= strcasecmp(host, agents[i]) == 0;
-	}
+		curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+		allowed = strcmp(scheme, "https") == 0 ||
+			  (strcmp(scheme, "http") == 0 && is_agent(host));
 	curl_free(scheme);
 	curl_free(host);
 	curl_url_cleanup(parsed);

@@ -93,7 +93,7 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 
 /* Sends a request for `name` below `path`, with this header line, or with none if it is "". Leaves
  * the reply in service->reply. Returns 0 if there is a reply of any status, or -errno. */
-static int request(struct imds *service, const char *method, const char *path, const char *name,
+static int query_imds(struct imds *service, const char *method, const char *path, const char *name,
 	const char *header, struct problem *ret_problem)
 {
 	struct text url = TEXT(1024);
@@ -122,7 +122,7 @@ static bool is_visible_word(const struct text *text, size_t max)
 static int get_token(struct imds *service, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;
-	int error = request(service, "PUT", "/latest/api/token", "", TTL_HEADER, ret_problem);
+	int error = query_imds(service, "PUT", "/latest/api/token", "", TTL_HEADER, ret_problem);
 	if (error)
 		return error;
 	/* At this address other clouds have other services, whose answer is no error: -ENODATA
@@ -140,7 +140,8 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 static int get_role(struct imds *service, struct text *ret, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;
-	int error = request(service, "GET", ROLES, "", text_string(&service->token), ret_problem);
+	int error =
+		query_imds(service, "GET", ROLES, "", text_string(&service->token), ret_problem);
 	if (error)
 		return error;
 	const char *list = text_string(&reply->body);
@@ -158,7 +159,8 @@ static int get_role(struct imds *service, struct text *ret, struct problem *ret_
 static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
 	struct problem *ret_problem)
 {
-	int error = request(service, "GET", ROLES, role, text_string(&service->token), ret_problem);
+	int error =
+		query_imds(service, "GET", ROLES, role, text_string(&service->token), ret_problem);
 	if (error == 0)
 		error = credentials_from_reply(&service->reply, FORM_AGENT, ret, ret_problem);
 	/* While its own sources are out of order, the service hands out the last credentials again.

@@ -19,9 +19,10 @@
 
 #define SPACE " \t\r\n"
 
-/* Copies the word at s to `to`, with a NUL, and sets *ret_end behind that. Returns the rest of s
- * behind the word, or NULL with *ret_why. A backslash takes the next character as it is. In "..."
- * it does so only before a double quote or a backslash, and in '...' never. */
+/* Copies the word at s to `to`, without its quotes and with a NUL, and sets *ret_end behind the
+ * NUL. Returns the rest of s behind the word, or NULL with *ret_why. A backslash takes the next
+ * character as it is. In "..." it does so only before a double quote or a backslash, and in '...'
+ * never. */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
 	char quotation = 0; /* the quote character that is open, or 0 */
@@ -175,15 +176,18 @@ static int start_process(char *const *argv, struct process_run *run)
  * dropped. */
 static int drain_pipe(struct process_run *run, int i)
 {
+	struct pollfd *pipe = &run->pipes[i];
 	struct text *text = i == PIPE_OUT ? &run->output->out : &run->output->err;
 	char buf[4096];
-	ssize_t n = 0;
-	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof buf)) > 0)
+	ssize_t n;
+	if (pipe->fd < 0) /* closed by an earlier call */
+		return 0;
+	while ((n = read(pipe->fd, buf, sizeof buf)) > 0)
 		text_add_bytes(text, buf, (size_t)n);
 	const bool is_at_end = n == 0 || (errno != EAGAIN && errno != EINTR);
-	if (run->pipes[i].fd >= 0 && is_at_end) {
-		close(run->pipes[i].fd);
-		run->pipes[i].fd = -1;
+	if (is_at_end) {
+		close(pipe->fd);
+		pipe->fd = -1;
 	}
 	OPENSSL_cleanse(buf, sizeof buf);
 	return i == PIPE_OUT ? text->error : 0;

@@ -70,7 +70,7 @@ static int load_profile(struct credentials_providers *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
 
 /* Loads the credentials of the provider that credential_source names. */
-static int from_source(const struct profile_source *source, const char *name,
+static int load_named_provider(const struct profile_source *source, const char *name,
 	struct credentials *ret, struct problem *ret_problem)
 {
 	for (int i = 0; i < PROVIDERS; i++) {
@@ -106,17 +106,17 @@ static int load_source(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	const char *name = profile_get(&source->profile, "source_profile");
-	const char *kind = profile_get(&source->profile, "credential_source");
-	if (!name == !kind) /* there are both, or neither */
+	const char *credential_source = profile_get(&source->profile, "credential_source");
+	if (!name == !credential_source) /* there are both, or neither */
 		return problem_error(ret_problem, -EINVAL,
 			"role_arn needs one of source_profile and credential_source, not %s",
-			kind ? "both" : "neither");
-	if (kind)
-		return from_source(source, kind, ret, ret_problem);
+			name ? "both" : "neither");
+	if (credential_source)
+		return load_named_provider(source, credential_source, ret, ret_problem);
 	if (strcmp(name, source->profile.name) == 0)
 		return take_own_keys(source, ret, ret_problem);
-	for (const struct profile_source *up = source; up; up = up->parent)
-		if (strcmp(up->profile.name, name) == 0)
+	for (const struct profile_source *ancestor = source; ancestor; ancestor = ancestor->parent)
+		if (strcmp(ancestor->profile.name, name) == 0)
 			return problem_error(ret_problem, -ELOOP,
 				"source_profile %s leads back to itself", quote(name).text);
 	const int error = load_profile(source->loader, name, source, ret, ret_problem);
@@ -137,10 +137,10 @@ static int assume_role(
 	 * its role. */
 	const bool has_keys = source->parent && profile_get(profile, "aws_access_key_id");
 	/* The role of a web identity is assumed by credentials_web_identity(). */
-	const bool is_of_web = profile_get(profile, "web_identity_token_file") != NULL;
-	struct credentials by = {0};
+	const bool has_web_identity = profile_get(profile, "web_identity_token_file") != NULL;
+	struct credentials signer = {0}; /* they sign the request for the role */
 	int error = -EINVAL;
-	if (!arn || is_of_web || has_keys)
+	if (!arn || has_web_identity || has_keys)
 		return -ENODATA;
 	if (profile_get(profile, "mfa_serial"))
 		problem_set(ret_problem,
@@ -150,7 +150,7 @@ static int assume_role(
 		problem_set(
 			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
 	else
-		error = load_source(source, &by, ret_problem);
+		error = load_source(source, &signer, ret_problem);
 	/* -ENODATA would make load_profile() try the other ways, and hide this error. */
 	if (error == -ENODATA)
 		error = -ENOENT;
@@ -159,10 +159,10 @@ static int assume_role(
 			.session_name = profile_get(profile, "role_session_name"),
 			.external_id = profile_get(profile, "external_id"),
 			.duration_seconds = seconds,
-			.signed_by = &by};
+			.signed_by = &signer};
 		error = sts_assume(source->loader, &request, ret, ret_problem);
 	}
-	credentials_wipe(&by);
+	credentials_wipe(&signer);
 	if (error)
 		problem_prefix(ret_problem, "profile %s", quote(profile->name).text);
 	return error;
@@ -203,7 +203,7 @@ static const struct {
 
 /* Adds the reason why a file has no keys of the profile. A NULL path means that there is no HOME.
  */
-static void add_lack(struct text *t, const char *path, const struct ini *ini, const char *section)
+static void add_reason(struct text *t, const char *path, const struct ini *ini, const char *section)
 {
 	if (!path)
 		text_add(t, "there is no HOME");
@@ -217,17 +217,18 @@ static void add_lack(struct text *t, const char *path, const struct ini *ini, co
 }
 
 /* Writes the sentence about a profile without credentials, with the reason of each file. */
-static void explain_lack(const struct profile_source *source, struct problem *ret_problem)
+static void explain_no_credentials(const struct profile_source *source, struct problem *ret_problem)
 {
 	const struct profile *profile = &source->profile;
-	struct text lacks = TEXT(2048);
-	add_lack(&lacks, source->loader->options.credentials_path, profile->credentials,
+	struct text reasons = TEXT(2048);
+	add_reason(&reasons, source->loader->options.credentials_path, profile->credentials,
 		profile->name);
-	text_add(&lacks, ", and ");
-	add_lack(&lacks, source->loader->options.config_path, profile->config, profile->section);
+	text_add(&reasons, ", and ");
+	add_reason(
+		&reasons, source->loader->options.config_path, profile->config, profile->section);
 	problem_set(ret_problem, "profile %s has no credentials (%s)", quote(profile->name).text,
-		text_string(&lacks));
-	text_clear(&lacks);
+		text_string(&reasons));
+	text_clear(&reasons);
 }
 
 static int load_profile(struct credentials_providers *loader, const char *name,
@@ -246,7 +247,7 @@ static int load_profile(struct credentials_providers *loader, const char *name,
 			ret->from = ways[i].name;
 	}
 	if (error == -ENODATA)
-		explain_lack(&source, ret_problem);
+		explain_no_credentials(&source, ret_problem);
 	profile_clear(&source.profile);
 	return error;
 }
@@ -258,10 +259,10 @@ static int credentials_profile(
 }
 
 /* Loads from the first provider that has credentials, or only from the one that had some before,
- * and sets *ret_provider to its index. *ret_looked gets the sentences of the others. Returns as
- * credentials_load(). */
+ * and sets *ret_provider to its index. Adds the sentences of those that are not configured to
+ * `reasons`. Returns as credentials_load(). */
 static int try_providers(struct credentials_providers *loader, struct credentials *ret,
-	int *ret_provider, struct text *ret_looked, struct problem *ret_problem)
+	int *ret_provider, struct text *reasons, struct problem *ret_problem)
 {
 	const int first = loader->has_provider ? loader->provider : 0;
 	const int end = loader->has_provider ? first + 1 : PROVIDERS;
@@ -275,8 +276,7 @@ static int try_providers(struct credentials_providers *loader, struct credential
 		if (error != -ENODATA)
 			return error;
 		if (ret_problem->text[0])
-			text_addf(
-				ret_looked, "%s%s", ret_looked->len ? "; " : "", ret_problem->text);
+			text_addf(reasons, "%s%s", reasons->len ? "; " : "", ret_problem->text);
 	}
 	return -ENODATA;
 }
@@ -297,19 +297,19 @@ static int refuse_expired(struct credentials *found, struct problem *ret_problem
 int credentials_providers_load(
 	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	struct text looked = TEXT(1024);
+	struct text reasons = TEXT(1024);
 	int used = 0; /* the index of the provider that had them */
-	int error = try_providers(loader, ret, &used, &looked, ret_problem);
+	int error = try_providers(loader, ret, &used, &reasons, ret_problem);
 	if (error == 0)
 		error = refuse_expired(ret, ret_problem);
 	if (error == -ENODATA)
 		problem_set(ret_problem,
 			"no credentials: %s; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
 			"name a profile that has them",
-			text_string(&looked));
+			text_string(&reasons));
 	else if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
-	text_clear(&looked);
+	text_clear(&reasons);
 	if (error < 0)
 		return error;
 	/* The profile has set ret->from to the way in which it is configured. */

@@ -62,21 +62,22 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 	const bool is_variable = strcmp(where, "environment") == 0;
 	const struct {
 		const char *variable, *name, *value;
-		bool is_sent;
+		bool is_sent, may_be_empty;
 		size_t bytes_max;
 	} parts[] = {
-		{"AWS_ACCESS_KEY_ID", "access key id", access_key, true, sizeof set.access_key - 1},
+		{"AWS_ACCESS_KEY_ID", "access key id", access_key, true, false,
+			sizeof set.access_key - 1},
 		{"AWS_SECRET_ACCESS_KEY", "secret access key", secret, false,
+			true, /* the callers have refused an empty one */
 			sizeof set.secret - 1},
-		{"AWS_SESSION_TOKEN", "session token", session_token, true, SIZE_MAX},
+		{"AWS_SESSION_TOKEN", "session token", session_token, true, true, SIZE_MAX},
 	};
-	/* The access key may be empty in a reply of STS, which is a flaw. The callers have refused
-	 * an empty secret, and the session token may be missing. */
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		const char *value = parts[i].value;
-		const char *flaw = i == 0 || (value && *value)
-					   ? flaw_of(value, parts[i].is_sent, parts[i].bytes_max)
-					   : NULL;
+		const bool is_empty = !value || !*value;
+		if (is_empty && parts[i].may_be_empty)
+			continue;
+		const char *flaw = flaw_of(value, parts[i].is_sent, parts[i].bytes_max);
 		if (flaw)
 			return problem_error(ret_problem, -EINVAL,
 				"%s of the %s is malformed: %s: correct it",
@@ -208,10 +209,12 @@ static bool is_throttled(const struct http_reply *reply)
 {
 	static const char *const codes[] = {
 		"<Code>Throttling", "<Code>RequestLimitExceeded<", "<Code>IDPCommunicationError<"};
+	if (reply->status == 429)
+		return true;
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
 		if (reply->status == 400 && strstr(text_string(&reply->body), codes[i]))
 			return true;
-	return reply->status == 429;
+	return false;
 }
 
 /* Whether the same request may have another result if it is sent again. Of all replies, only

@@ -205,34 +205,23 @@ static const char *sso_setting(
 	return (value && *value) ? value : profile_get(profile, key);
 }
 
-int credentials_sso(
-	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+/* Asks for the credentials of a role, with the token of the session. Returns 0 if there is a reply
+ * of any status, or -errno with a sentence, which may be missing as in sso_url(). */
+static int request_role(const struct profile_source *source, const struct sso_session *session,
+	struct http_reply *ret, struct problem *ret_problem)
 {
 	struct credentials_providers *loader = source->loader;
-	const struct profile *profile = &source->profile;
-	const char *account = profile_get(profile, "sso_account_id");
-	const char *role = profile_get(profile, "sso_role_name");
-	if (!account && !role)
-		return -ENODATA;
-	struct sso_session session = {.name = profile_get(profile, "sso_session")};
-	/* sso_setting() looks in the section of session.name first. */
-	session.start_url = sso_setting(profile, &session, "sso_start_url");
-	session.region = sso_setting(profile, &session, "sso_region");
+	const char *account = profile_get(&source->profile, "sso_account_id");
+	const char *role = profile_get(&source->profile, "sso_role_name");
 	struct text url = TEXT(2048), line = TEXT(TOKEN_MAX_BYTES);
-	struct http_reply reply = {0};
-	int error = -EINVAL;
 	text_add(&line, "x-amz-sso_bearer_token: ");
-	if (!account || !role || !session.start_url || !session.region)
-		problem_set(ret_problem,
-			"it needs sso_account_id, sso_role_name, sso_start_url and sso_region");
-	else
-		error = sso_url(loader, "portal.sso", session.region, loader->options.sso_endpoint,
-			"/federation/credentials?account_id=", &url, ret_problem);
+	int error = sso_url(loader, "portal.sso", session->region, loader->options.sso_endpoint,
+		"/federation/credentials?account_id=", &url, ret_problem);
 	if (error == 0) {
 		uri_encode(&url, account, strlen(account));
 		text_add(&url, "&role_name=");
 		uri_encode(&url, role, strlen(role));
-		error = sso_token_get(loader, &session, &line, ret_problem);
+		error = sso_token_get(loader, session, &line, ret_problem);
 	}
 	/* A token with a line break would add a header of its own to the request. */
 	if (error == 0 && strpbrk(text_string(&line), "\r\n"))
@@ -243,17 +232,38 @@ int credentials_sso(
 			.url = text_string(&url),
 			.headers = (const char *const[]){line.data},
 			.n_headers = 1};
-		error = credentials_http(
-			loader, request, TIMEOUT_MS, ATTEMPTS, &reply, ret_problem);
+		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, ret, ret_problem);
 	}
+	text_clear(&url);
+	text_wipe(&line);
+	return error;
+}
+
+int credentials_sso(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
+{
+	const struct profile *profile = &source->profile;
+	const char *account = profile_get(profile, "sso_account_id");
+	const char *role = profile_get(profile, "sso_role_name");
+	if (!account && !role)
+		return -ENODATA;
+	struct sso_session session = {.name = profile_get(profile, "sso_session")};
+	/* sso_setting() looks in the section of session.name first. */
+	session.start_url = sso_setting(profile, &session, "sso_start_url");
+	session.region = sso_setting(profile, &session, "sso_region");
+	struct http_reply reply = {0};
+	int error;
+	if (!account || !role || !session.start_url || !session.region)
+		error = problem_error(ret_problem, -EINVAL,
+			"it needs sso_account_id, sso_role_name, sso_start_url and sso_region");
+	else
+		error = request_role(source, &session, &reply, ret_problem);
 	if (error == 0 && reply.status == 401)
 		error = problem_error(ret_problem, -EACCES,
 			"the SSO token is refused: log in with `aws sso login`");
 	else if (error == 0)
 		error = credentials_from_reply(&reply, FORM_SSO, ret, ret_problem);
 	http_reply_clear(&reply);
-	text_clear(&url);
-	text_wipe(&line);
 	if (error)
 		problem_prefix(ret_problem, "SSO of profile %s", quote(profile->name).text);
 	/* -ENODATA would make the next way be tried, and hide this error. */

@@ -64,8 +64,8 @@ static int send_request(struct credentials_providers *loader, const struct crede
 static const char *find_text(const xmlNode *node, const char *name)
 {
 	const char *found = xml_child_text(node, name);
-	for (const xmlNode *at = node->children; at && !*found; at = at->next)
-		found = find_text(at, name);
+	for (const xmlNode *child = node->children; child && !*found; child = child->next)
+		found = find_text(child, name);
 	return found;
 }
 
