@@ -12,7 +12,7 @@
 
 /* Copies a text, of which NULL counts as "". The copy is "" if the text does not fit, since half a
  * value would be a wrong value. */
-static void set_text(char *ret, size_t size, const char *text)
+static void copy_if_fits(char *ret, size_t size, const char *text)
 {
 	if (snprintf(ret, size, "%s", text ? text : "") >= (int)size)
 		ret[0] = '\0';
@@ -20,7 +20,7 @@ static void set_text(char *ret, size_t size, const char *text)
 
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
 {
-	set_text(ret, size, http_reply_header(reply, name));
+	copy_if_fits(ret, size, http_reply_header(reply, name));
 }
 
 void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
@@ -51,7 +51,7 @@ static void read_child_sum(const xmlNode *parent, struct s3_sum *ret)
 	for (enum checksum kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
 		ret->kind = kind;
 		if (checksum_kinds[kind].element)
-			set_text(ret->text, sizeof ret->text,
+			copy_if_fits(ret->text, sizeof ret->text,
 				xml_child_text(parent, checksum_kinds[kind].element));
 	}
 }
@@ -91,7 +91,7 @@ void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 static void set_region(char ret_region[static 64], const char *region)
 {
 	if (region && !region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
-		set_text(ret_region, 64, region);
+		copy_if_fits(ret_region, 64, region);
 }
 
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
@@ -109,7 +109,7 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 	const xmlNode *root = xmlDocGetRootElement(document);
 	bool is_error = xml_is(root, "Error");
 	if (is_error) {
-		set_text(ret_code, 64, xml_child_text(root, "Code"));
+		copy_if_fits(ret_code, 64, xml_child_text(root, "Code"));
 		snprintf(ret_message, 256, "%s", xml_child_text(root, "Message"));
 		if (!ret_region[0])
 			set_region(ret_region, xml_child_text(root, "Region"));
@@ -149,9 +149,11 @@ static int read_completed(void *arg, const xmlNode *root)
 const struct s3_document s3_reply_complete = {
 	.name = "CompleteMultipartUploadResult", .child = "ETag", .read = read_completed};
 
-/* Returns the number of days after which a rule aborts uploads of all keys below this prefix. 0:
- * never, or not within 100,000 days. The rule has a prefix of its own, in its filter or in the rule
- * itself. A rule that is limited to tags or sizes does not apply to uploads. */
+#define DAYS_MAX 100000 /* a rule that waits for longer counts as one that never aborts */
+
+/* Returns the number of days after which a rule aborts uploads of all keys below this prefix, or 0
+ * if it never does. The rule has a prefix of its own, in its filter or in the rule itself. A rule
+ * that is limited to tags or sizes does not apply to uploads. */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
 	const xmlNode *filter = xml_child(rule, "Filter");
@@ -159,10 +161,12 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 	const char *rule_prefix = xml_child_text(filter ? filter : rule, "Prefix");
 	uint64_t days = 0;
 	/* A filter by tags or sizes has no Prefix as a child of its own. */
-	bool is_by_prefix = !filter || !filter->children || xml_child(filter, "Prefix");
-	if (!abort || !is_by_prefix || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
-		strncmp(prefix, rule_prefix, strlen(rule_prefix)) != 0 ||
-		!decimal_read(xml_child_text(abort, "DaysAfterInitiation"), 100000, &days))
+	const bool is_by_prefix = !filter || !filter->children || xml_child(filter, "Prefix");
+	const bool covers_prefix = strncmp(prefix, rule_prefix, strlen(rule_prefix)) == 0;
+	const bool is_enabled = strcmp(xml_child_text(rule, "Status"), "Enabled") == 0;
+	if (!abort || !is_enabled || !is_by_prefix || !covers_prefix)
+		return 0;
+	if (!decimal_read(xml_child_text(abort, "DaysAfterInitiation"), DAYS_MAX, &days))
 		return 0;
 	return (unsigned)days;
 }
@@ -186,29 +190,32 @@ static int read_tags(void *ret, const xmlNode *root)
 {
 	const xmlNode *set = xml_child(root, "TagSet");
 	size_t count = 0;
-	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
+	if (!set)
+		return -EBADMSG;
+	for (const xmlNode *tag = set->children; tag; tag = tag->next) {
 		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
-		count += key && key->children; /* an empty element means that there are no tags */
+		count += key && key->children; /* some servers send an empty <Tag> for no tags */
 	}
-	if (set)
-		*(size_t *)ret = count;
-	return set ? 0 : -EBADMSG;
+	*(size_t *)ret = count;
+	return 0;
 }
 
 const struct s3_document s3_reply_tags = {
 	.name = "Tagging", .child = "TagSet", .read = read_tags, .may_be_other = true};
 
-/* Returns a copy of s, in which encoding-type=url is undone ('+' is a space there) if is_encoded.
- * NULL if out of memory. */
-static char *url_decoded_copy(const char *s, bool is_encoded)
+/* Returns a copy of s. If is_encoded, the copy is decoded from encoding-type=url, in which '+' is a
+ * space. NULL if out of memory. */
+static char *copy_decoded(const char *s, bool is_encoded)
 {
 	char *copy = strdup(s), *to = copy;
 	if (!copy || !is_encoded)
 		return copy;
 	for (const char *from = copy; *from; from++) {
-		int high = *from == '%' ? OPENSSL_hexchar2int((unsigned char)from[1]) : -1;
-		int low = high >= 0 ? OPENSSL_hexchar2int((unsigned char)from[2]) : -1;
-		if (low >= 0 && high + low > 0) { /* %00 stays: it would end the key */
+		/* Both are -1 unless this is %XX. */
+		const int high = *from == '%' ? OPENSSL_hexchar2int((unsigned char)from[1]) : -1;
+		const int low = high >= 0 ? OPENSSL_hexchar2int((unsigned char)from[2]) : -1;
+		const bool is_nul = high == 0 && low == 0; /* %00 stays: it would end the key */
+		if (low >= 0 && !is_nul) {
 			*to++ = (char)(high * 16 + low);
 			from += 2;
 		} else {
@@ -262,7 +269,7 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 		return read_part(node, page);
 	if (!xml_child(node, "Key"))
 		return -EBADMSG;
-	char *key = url_decoded_copy(xml_child_text(node, "Key"), is_encoded);
+	char *key = copy_decoded(xml_child_text(node, "Key"), is_encoded);
 	const int r = !key           ? -ENOMEM
 		      : page->upload ? read_upload(node, key, page)
 				     : read_object(node, key, page);
@@ -291,10 +298,10 @@ static int read_page(void *arg, const xmlNode *root)
 	/* A page that is not the last one must continue the listing, or that would never end: at a
 	 * higher part number, or after its last key. */
 	const char *marker = xml_child_text(root, "NextPartNumberMarker");
-	const bool leads_on =
+	const bool continues =
 		page->part ? (decimal_read(marker, 10000, &next) && next > page->next_part)
 			   : count > 0;
-	if (is_truncated && !leads_on)
+	if (is_truncated && !continues)
 		return -EBADMSG;
 	page->has_more = is_truncated;
 	page->next_part = is_truncated ? (unsigned)next : 0;

@@ -82,13 +82,14 @@ static int read_storage_class(struct setting_reading *r)
 	return 0;
 }
 
-/* Accepts TYPE/SUBTYPE, where parameters may follow behind a ';' or a space. So the '/' has to come
- * before these two. */
+/* Accepts TYPE/SUBTYPE, where parameters may follow behind a ';' or a space. */
 static int read_type(struct setting_reading *r)
 {
 	const char *slash = strchr(r->value, '/');
-	if (!slash || slash == r->value || !slash[1] || slash[1] == ';' ||
-		!is_printable(r->value) || strcspn(r->value, " ;") < (size_t)(slash - r->value))
+	const char *parameters = r->value + strcspn(r->value, " ;");
+	const bool has_type = slash && slash != r->value && slash < parameters;
+	const bool has_subtype = slash && slash[1] && slash[1] != ';';
+	if (!has_type || !has_subtype || !is_printable(r->value))
 		return refuse(r, "is not a content type; it looks like text/plain");
 	return 0;
 }
@@ -117,30 +118,33 @@ static int read_time(struct setting_reading *r)
 static int64_t parse_days(const char *value)
 {
 	const size_t digits = strspn(value, "0123456789");
-	const unsigned long days = digits ? strtoul(value, NULL, 10) : 0;
-	return !days || digits > 5 || days > 36500 || strcmp(value + digits, "d") != 0
-		       ? -1
-		       : clock_wall_s() + (int64_t)days * 24 * 3600;
+	if (!digits || digits > 5 || strcmp(value + digits, "d") != 0)
+		return -1;
+	const unsigned long days = strtoul(value, NULL, 10);
+	if (days == 0 || days > 36500)
+		return -1;
+	return clock_wall_s() + (int64_t)days * 24 * 3600;
 }
 
 /* Reads MODE:DAYS or MODE:TIME, where the time is still to come. */
 static int read_lock(struct setting_reading *r)
 {
 	char date[CLOCK_HTTP_DATE_CHARS];
-	const size_t n = strcspn(r->value, ":");
-	const char *until = r->value + n + (r->value[n] == ':');
-	size_t mode = 0;
-	while (lock_modes[mode] &&
-		(strncmp(lock_modes[mode], r->value, n) != 0 || lock_modes[mode][n]))
-		mode++;
-	const int64_t of_days_s = parse_days(until);
-	const int64_t time_s = of_days_s < 0 ? parse_time(until) : of_days_s;
-	if (!lock_modes[mode] || time_s < 0)
+	const char *mode = NULL;
+	const size_t mode_bytes = strcspn(r->value, ":");
+	const char *until = r->value[mode_bytes] ? r->value + mode_bytes + 1 : "";
+	for (size_t i = 0; lock_modes[i]; i++)
+		if (strlen(lock_modes[i]) == mode_bytes &&
+			strncmp(lock_modes[i], r->value, mode_bytes) == 0)
+			mode = lock_modes[i];
+	const int64_t after_days_s = parse_days(until);
+	const int64_t time_s = after_days_s < 0 ? parse_time(until) : after_days_s;
+	if (!mode || time_s < 0)
 		return refuse(r, "is not a retention: it looks like GOVERNANCE:400d, for up to "
 				 "36500d, or COMPLIANCE:2030-12-31T23:59:59Z");
 	if (time_s <= clock_wall_s())
 		return refuse(r, "is past; objects are retained until a time to come");
-	text_add(&r->name, lock_modes[mode]);
+	text_add(&r->name, mode);
 	clock_format_iso(time_s, date);
 	text_add(&r->result, date);
 	return 0;
@@ -166,16 +170,21 @@ static int read_account(struct setting_reading *r)
 		       : refuse(r, "is not an account number of 12 digits");
 }
 
-/* Reads an encryption context, given as JSON or as the base64 of JSON. It is sent in base64. */
+/* Reads an encryption context, given as JSON or as the base64 of JSON. It is sent in base64. The
+ * characters with which JSON begins do not occur in base64. */
 static int read_context(struct setting_reading *r)
 {
 	if (*r->value != '{' && *r->value != '[')
 		return read_printable(r);
 	const char *key;
 	json_t *each, *object = json_loads(r->value, JSON_REJECT_DUPLICATES, NULL);
-	/* `object` may be NULL, or no object. Then the loop has nothing to go through. */
 	bool is_context = json_is_object(object) && json_object_size(object);
-	json_object_foreach(object, key, each) is_context = is_context && json_is_string(each);
+	/* If `object` is NULL, or no object, the loop has nothing to go through. */
+	json_object_foreach(object, key, each)
+	{
+		if (!json_is_string(each))
+			is_context = false;
+	}
 	json_decref(object);
 	if (!is_context)
 		return refuse(r,
@@ -263,30 +272,37 @@ static int read_metadata(struct setting_reading *r)
 	return 0;
 }
 
+/* Returns the grantee at the beginning of a list of TYPE=GRANTEE, behind its type, or NULL if there
+ * is no known type. */
+static const char *behind_grantee_type(const char *s)
+{
+	static const char *const types[] = {"id=", "uri=", "emailaddress="};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (strncasecmp(s, types[i], strlen(types[i])) == 0)
+			return s + strlen(types[i]);
+	return NULL;
+}
+
 /* Checks a list of TYPE=GRANTEE, as the headers of grants have it. */
 static int read_grantees(struct setting_reading *r)
 {
-	static const char *const types[] = {"id=", "uri=", "emailaddress="};
-	const char *at = r->value;
-	bool is_good = is_printable(at);
-	while (is_good) {
-		size_t type = 0;
-		while (type < 3 && strncasecmp(at, types[type], strlen(types[type])) != 0)
-			type++;
-		at += type < 3 ? strlen(types[type]) : 0;
-		const size_t n = strcspn(at, ",");
-		is_good = type < 3 && n;
-		at += n;
-		if (!*at)
-			break;
-		at += 1 + strspn(at + 1, " ");
+	static const char why[] = "is not a list of grantees; it looks like id=USER, uri=GROUP";
+	if (!is_printable(r->value))
+		return refuse(r, why);
+	for (const char *rest = r->value;;) {
+		const char *grantee = behind_grantee_type(rest);
+		const size_t bytes = grantee ? strcspn(grantee, ",") : 0;
+		if (!bytes)
+			return refuse(r, why);
+		if (!grantee[bytes]) /* that was the last one */
+			return 0;
+		rest = grantee + bytes + 1;
+		rest += strspn(rest, " ");
 	}
-	return is_good ? 0
-		       : refuse(r, "is not a list of grantees; it looks like id=USER, uri=GROUP");
 }
 
 /* All s3_settings, with the fields of struct setting as columns. The number of a setting is its
- * index here, as in the masks of s3_headers_asked() and s3_headers_lacks(). So messages about
+ * index here, as in the masks of s3_headers_checkable() and s3_headers_missing(). So messages about
  * settings that a server has ignored come in this order. */
 #define HEADER(name) "header " name, SETTING_ONE
 const struct setting s3_settings[S3_SETTINGS] = {
@@ -353,16 +369,19 @@ bool s3_setting_is_header(const struct setting *setting)
 	return strncmp(setting->name, "header ", strlen("header ")) == 0;
 }
 
-/* Says why --header does not set the header of this name. */
-static void refuse_header(const char *name, struct problem *problem)
+/* Sets the sentence about a header of this name, which --header does not set. */
+static void explain_refused_header(const char *name, struct problem *ret_problem)
 {
 	struct text all = TEXT(600);
 	for (size_t i = 0; i < sizeof set_elsewhere / sizeof *set_elsewhere; i++) {
 		const char *header = set_elsewhere[i].header, *option = set_elsewhere[i].option;
 		const size_t n = strlen(header);
-		if (strncasecmp(name, header, header[n - 1] == '-' ? n : n + 1) != 0)
+		/* With its NUL, a whole name is compared. Without it, the beginning of a name is.
+		 */
+		const bool is_beginning = header[n - 1] == '-';
+		if (strncasecmp(name, header, is_beginning ? n : n + 1) != 0)
 			continue;
-		problem_set(problem, "%s is set by %s%s", quote(name).text, option ? "--" : "",
+		problem_set(ret_problem, "%s is set by %s%s", quote(name).text, option ? "--" : "",
 			option ? option : "s3once itself in each request");
 		return;
 	}
@@ -370,20 +389,20 @@ static void refuse_header(const char *name, struct problem *problem)
 		if (s3_setting_is_header(&s3_settings[i]))
 			text_addf(&all, "%s%s", all.len ? ", " : "",
 				s3_settings[i].name + strlen("header "));
-	problem_set(problem, "S3 knows no header %s for an upload; there are %s", quote(name).text,
-		text_string(&all));
+	problem_set(ret_problem, "S3 knows no header %s for an upload; there are %s",
+		quote(name).text, text_string(&all));
 	text_clear(&all);
 }
 
 /* Returns the setting of a header "NAME: VALUE", and sets *ret_value to its value. The rules write
  * a '=' if the header is a line of a block. NULL with a sentence: --header does not set it. */
 static const struct setting *setting_of_header(
-	const char *header, const char **ret_value, struct problem *problem)
+	const char *header, const char **ret_value, struct problem *ret_problem)
 {
 	char name[100];
 	const size_t n = strcspn(header, ":=");
 	if (!header[n] || !n || n >= sizeof name) {
-		problem_set(problem,
+		problem_set(ret_problem,
 			"'%s' is not a header; it looks like 'Cache-Control: max-age=3600'",
 			quote(header).text);
 		return NULL;
@@ -395,25 +414,27 @@ static const struct setting *setting_of_header(
 			continue;
 		if (s3_setting_is_header(&s3_settings[i]))
 			return &s3_settings[i];
-		problem_set(problem, "%s is set by --%s", quote(name).text, s3_settings[i].name);
+		problem_set(
+			ret_problem, "%s is set by --%s", quote(name).text, s3_settings[i].name);
 		return NULL;
 	}
-	refuse_header(name, problem);
+	explain_refused_header(name, ret_problem);
 	return NULL;
 }
 
-const struct setting *s3_setting_find(const char *name, const char **value, struct problem *problem)
+const struct setting *s3_setting_find(
+	const char *name, const char **value, struct problem *ret_problem)
 {
 	if (strcmp(name, "header") == 0) {
-		const struct setting *setting = setting_of_header(*value, value, problem);
+		const struct setting *setting = setting_of_header(*value, value, ret_problem);
 		if (!setting)
-			problem_prefix(problem, "header");
+			problem_prefix(ret_problem, "header");
 		return setting;
 	}
 	for (size_t i = 0; i < S3_SETTINGS; i++)
 		if (strcmp(s3_settings[i].name, name) == 0 &&
 			!s3_setting_is_header(&s3_settings[i]))
 			return &s3_settings[i];
-	problem_set(problem, "there is no setting '%s' of objects", quote(name).text);
+	problem_set(ret_problem, "there is no setting '%s' of objects", quote(name).text);
 	return NULL;
 }

@@ -10,22 +10,30 @@
 /* AWS wants chunks of at least 8 KiB. In larger ones fewer readings are cut in two. */
 #define CHUNK_BYTES (1U << 20)
 
-/* Returns the number of bytes that are sent in place of the body. */
+/* Returns the number of bytes that frame a chunk: its length in hex, and two line ends. */
+static size_t frame_bytes_of(uint64_t chunk_bytes)
+{
+	return (size_t)snprintf(NULL, 0, "%" PRIx64 "\r\n\r\n", chunk_bytes);
+}
+
+/* Returns the number of bytes that are sent in place of the body, as s3_trailer.h shows them. */
 static uint64_t framed_bytes(const struct s3_trailer *trailer)
 {
 	const struct checksum_kind *kind = &checksum_kinds[trailer->checksum];
-	const uint64_t bytes = trailer->inner.bytes, rest = bytes % CHUNK_BYTES;
-	const size_t full = (size_t)snprintf(NULL, 0, "%x\r\n\r\n", CHUNK_BYTES);
-	const size_t last = (size_t)snprintf(NULL, 0, "%" PRIx64 "\r\n\r\n", rest);
-	return bytes + bytes / CHUNK_BYTES * full + (rest ? last : 0) + strlen("0\r\n") +
-	       strlen(kind->header) + strlen(":") + (kind->bytes + 2) / 3 * 4 + strlen("\r\n\r\n");
+	const uint64_t bytes = trailer->inner.bytes;
+	const uint64_t full_chunks = bytes / CHUNK_BYTES, rest = bytes % CHUNK_BYTES;
+	const size_t base64_bytes = (kind->bytes + 2) / 3 * 4;
+	return bytes + full_chunks * frame_bytes_of(CHUNK_BYTES) +
+	       (rest ? frame_bytes_of(rest) : 0) + strlen("0\r\n") + strlen(kind->header) +
+	       strlen(":") + base64_bytes + strlen("\r\n\r\n");
 }
 
-/* Begins the next chunk, or, behind the last one, finishes the checksum. */
-static void next_frame(struct s3_trailer *trailer)
+/* Begins the next chunk, or, behind the last one, finishes the checksum. Makes the frame for it,
+ * which first ends the chunk before. */
+static void begin_frame(struct s3_trailer *trailer)
 {
-	const char *end = trailer->at ? "\r\n" : ""; /* of the chunk before */
-	const uint64_t left = trailer->inner.bytes - trailer->at;
+	const char *end = trailer->read_bytes ? "\r\n" : "";
+	const uint64_t left = trailer->inner.bytes - trailer->read_bytes;
 	char base64[CHECKSUM_BASE64_MAX + 1];
 	int n;
 	trailer->chunk_left = left < CHUNK_BYTES ? left : CHUNK_BYTES;
@@ -41,7 +49,7 @@ static void next_frame(struct s3_trailer *trailer)
 		trailer->has_ended = true;
 	}
 	trailer->frame_bytes = (size_t)n;
-	trailer->frame_at = 0;
+	trailer->frame_sent = 0;
 }
 
 /* Reads up to n of the next bytes of the body. Returns as http_body.read. */
@@ -50,29 +58,30 @@ static long read_inner(struct s3_trailer *trailer, void *buffer, size_t n)
 	const struct http_body *inner = &trailer->inner;
 	if (!inner->memory)
 		return inner->read(inner->arg, buffer, n);
-	memcpy(buffer, (const char *)inner->memory + trailer->at, n);
+	memcpy(buffer, (const char *)inner->memory + trailer->read_bytes, n);
 	return (long)n;
 }
 
-/* http_body.read of the whole. */
+/* Implements http_body.read for the framed body. */
 static long trailer_read(void *arg, void *buffer, size_t n)
 {
 	struct s3_trailer *trailer = arg;
 	char *out = buffer;
 	size_t done = 0;
 	while (done < n) {
-		const size_t room = n - done, framed = trailer->frame_bytes - trailer->frame_at;
-		if (framed) {
-			const size_t now = framed < room ? framed : room;
-			memcpy(out + done, trailer->frame + trailer->frame_at, now);
-			trailer->frame_at += now;
-			done += now;
+		const size_t room = n - done;
+		const size_t frame_left = trailer->frame_bytes - trailer->frame_sent;
+		if (frame_left) {
+			const size_t copied = frame_left < room ? frame_left : room;
+			memcpy(out + done, trailer->frame + trailer->frame_sent, copied);
+			trailer->frame_sent += copied;
+			done += copied;
 			continue;
 		}
 		if (trailer->has_ended)
 			break;
 		if (!trailer->chunk_left) {
-			next_frame(trailer);
+			begin_frame(trailer);
 			continue;
 		}
 		const size_t wanted =
@@ -81,38 +90,42 @@ static long trailer_read(void *arg, void *buffer, size_t n)
 		if (got <= 0)
 			return got;
 		digest_update(trailer->digest, out + done, (size_t)got);
-		trailer->at += (uint64_t)got;
+		trailer->read_bytes += (uint64_t)got;
 		trailer->chunk_left -= (uint64_t)got;
 		done += (size_t)got;
 	}
 	return (long)done;
 }
 
-/* http_body.rewind of the whole. Before each attempt call.c goes back to the beginning, the only
- * offset that is asked for (body_rewind()). */
+/* Implements http_body.rewind for the framed body. Only offset 0 is asked for: each attempt begins
+ * anew (send_once() in call.c). */
 static int trailer_rewind(void *arg, uint64_t offset)
 {
 	struct s3_trailer *trailer = arg;
 	const struct http_body *inner = &trailer->inner;
 	if (offset)
 		return -EINVAL;
-	trailer->at = trailer->told = trailer->chunk_left = 0;
-	trailer->frame_bytes = trailer->frame_at = 0;
+	trailer->read_bytes = trailer->reported_bytes = trailer->chunk_left = 0;
+	trailer->frame_bytes = trailer->frame_sent = 0;
 	trailer->has_ended = false;
 	trailer->trailing->sums->kinds = 0;
 	const int error = digest_restart(trailer->digest, trailer->trailing->kinds);
-	return error || !inner->rewind ? error : inner->rewind(inner->arg, 0);
+	if (error || !inner->rewind)
+		return error;
+	return inner->rewind(inner->arg, 0);
 }
 
-/* http_body.moved of the whole. What is between the chunks is no progress of the body. */
+/* Implements http_body.moved for the framed body. The few bytes of the frames are reported as bytes
+ * of the body, but in all no more than the body has. */
 static void trailer_moved(void *arg, uint64_t n)
 {
 	struct s3_trailer *trailer = arg;
 	const struct http_body *inner = &trailer->inner;
-	const uint64_t left = inner->bytes - trailer->told, now = n < left ? n : left;
-	trailer->told += now;
+	const uint64_t unreported = inner->bytes - trailer->reported_bytes;
+	const uint64_t reported = n < unreported ? n : unreported;
+	trailer->reported_bytes += reported;
 	if (inner->moved)
-		inner->moved(inner->moved_arg, now);
+		inner->moved(inner->moved_arg, reported);
 }
 
 struct http_body s3_trailer_begin(
