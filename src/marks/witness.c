@@ -136,10 +136,10 @@ static enum witness_look confirm_by_get(const struct witness_asking *asking, con
 {
 	const struct s3_target target = {
 		.key = object_key, .headers = asking->keys ? *asking->keys : NULL};
-	const enum outcome o = s3_ask_object(asking->s3, &target, limits, ret_problem);
+	const enum outcome o = s3_get_first_byte(asking->s3, &target, limits, ret_problem);
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && head_was_denied)
-		s3_only_head_refused(object_key, ret_problem);
+		s3_explain_refused_head(object_key, ret_problem);
 	else if (o == OUTCOME_OK)
 		problem_set(ret_problem,
 			"HEAD says that there is no object %s, and GET shows it: a cache or proxy "

@@ -35,13 +35,14 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	return outcome;
 }
 
-/* Ends the listing of s3_ask_why(), which only needs to know whether it is answered. */
+/* Ends the listing of s3_find_bucket_fault(), which only needs to know whether it is answered. */
 static int stop_at_first(void *arg, const struct s3_upload *upload)
 {
 	return 1;
 }
 
-bool s3_ask_why(struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+bool s3_find_bucket_fault(
+	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
 	/* *ret_problem is untouched unless the server names a reason. */
 	struct problem why = {0};
@@ -59,7 +60,8 @@ enum outcome s3_look_for_bucket(
 	const enum outcome o = s3_request_read(&request, NULL, NULL, ret_problem);
 	const bool lacks_reason =
 		o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID;
-	return (lacks_reason && s3_ask_why(conn, limits, ret_problem)) ? OUTCOME_SETUP : o;
+	return (lacks_reason && s3_find_bucket_fault(conn, limits, ret_problem)) ? OUTCOME_SETUP
+										 : o;
 }
 
 static const char *const kinds[] = {
@@ -155,8 +157,11 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 
 bool s3_may_trail(const struct s3 *s3, enum checksum checksum)
 {
-	return s3->is_tls && !s3->settings->signs_payload && checksum_kinds[checksum].header &&
-	       !atomic_load(&s3->refuses_checksum) && s3_supports(s3, S3_TRAILER) == S3_YES;
+	const bool needs_signature = !s3->is_tls || s3->settings->signs_payload;
+	const bool has_header = checksum_kinds[checksum].header != NULL;
+	const bool takes_trailer =
+		!atomic_load(&s3->refuses_checksum) && s3_supports(s3, S3_TRAILER) == S3_YES;
+	return !needs_signature && has_header && takes_trailer;
 }
 
 /* The longest path has the longest key and bucket with every byte as %XX. The longest query has a
@@ -213,10 +218,11 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
-		s3_read_proof(&request, put, &reply, ret->etag, &ret->sum);
+		s3_read_sum_and_learn(&request, put, &reply, ret->etag, &ret->sum);
 		s3_copy_header(&reply, "x-amz-version-id", ret->version_id, sizeof ret->version_id);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
-		ret->lacks_encryption = !s3_headers_encryption_is(put->target.headers, &reply);
+		ret->lacks_encryption =
+			!s3_headers_encryption_is_confirmed(put->target.headers, &reply);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -250,17 +256,17 @@ static int read_head(struct s3_conn *conn, const struct s3_target *target,
 	struct s3_object object = {.age_s = (then_s >= 0 && now_s >= then_s) ? now_s - then_s : -1,
 		.has_request_id = http_reply_header(reply, "x-amz-request-id") != NULL,
 		.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, reply),
-		.lacks_encryption = !s3_headers_encryption_is(target->headers, reply)};
+		.lacks_encryption = !s3_headers_encryption_is_confirmed(target->headers, reply)};
 	struct s3_meta *meta = &object.meta;
 	s3_read_sum(reply, object.etag, &object.sum);
 	s3_copy_header(reply, "x-amz-version-id", object.version_id, sizeof object.version_id);
-	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
+	const char *key_hash = http_reply_header(reply, "x-amz-meta-s3once-key");
 	const char *sums = http_reply_header(reply, "x-amz-meta-s3once-sums");
 	if (s3_key_hash(&conn->digest, conn->s3->bucket, target->key, hash))
 		return -ENOMEM;
-	if (told)
+	if (key_hash)
 		meta->written_for =
-			strcmp(told, hash) == 0 ? S3_WRITTEN_FOR_THIS : S3_WRITTEN_FOR_ANOTHER;
+			strcmp(key_hash, hash) == 0 ? S3_WRITTEN_FOR_THIS : S3_WRITTEN_FOR_ANOTHER;
 	meta->mtime_ns = s3_parse_mtime(http_reply_header(reply, "x-amz-meta-mtime"));
 	meta->ctime_ns = s3_parse_mtime(http_reply_header(reply, "x-amz-meta-s3once-ctime"));
 	s3_copy_header(reply, "x-amz-meta-s3once-table", meta->table_id, sizeof meta->table_id);
@@ -315,44 +321,49 @@ enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *ta
 	return outcome;
 }
 
-enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
-	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem)
+/* Sets *ret_count to the number of tags of an object. */
+static enum outcome count_tags(struct s3_conn *conn, const char *key,
+	const struct call_limits *limits, size_t *ret_count, struct problem *ret_problem)
 {
 	/* GetObjectTagging takes no customer-provided key (SSE-C), so this target has no headers.
 	 */
-	const struct s3_target plain = {.key = target->key};
+	const struct s3_target plain = {.key = key};
+	struct s3_request request;
+	s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", &plain, limits);
+	s3_request_query(&request, "tagging", "");
+	return s3_request_read(&request, &s3_reply_tags, ret_count, ret_problem);
+}
+
+enum outcome s3_check_settings(struct s3_conn *conn, const struct s3_target *target,
+	unsigned checked, const struct call_limits *limits, struct s3_settings_check *ret,
+	struct problem *ret_problem)
+{
 	struct s3_request request;
 	struct http_reply reply = {0};
-	size_t tags = SIZE_MAX; /* as long as the number is unknown, no tag counts as lacking */
-	*ret = (struct s3_kept_look){.unknown = asked};
+	*ret = (struct s3_settings_check){.unknown = checked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
-	enum outcome outcome = ret->head =
-		s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	ret->head = outcome;
 	if (outcome == OUTCOME_OK) {
 		const char *count = http_reply_header(&reply, "x-amz-tagging-count");
+		/* As long as the number of tags is unknown, no tag counts as missing. */
+		size_t tags = count ? strtoull(count, NULL, 10) : SIZE_MAX;
 		s3_copy_header(&reply, "x-amz-storage-class", ret->storage_class,
 			sizeof ret->storage_class);
 		if (!ret->storage_class[0])
 			strcpy(ret->storage_class, S3_STANDARD);
-		ret->unknown = count ? 0 : (asked & (1U << S3_SETTING_TAG));
-		if (count)
-			tags = strtoull(count, NULL, 10);
+		ret->unknown = count ? 0 : (checked & (1U << S3_SETTING_TAG));
+		if (ret->unknown) /* only the number of tags can be unknown here */
+			outcome = count_tags(conn, target->key, limits, &tags, ret_problem);
+		if (outcome == OUTCOME_OK)
+			ret->unknown = 0;
+		ret->missing = checked & s3_headers_missing(target->headers, &reply, tags);
 	}
-	/* Only the number of tags can still be unknown here. */
-	if (outcome == OUTCOME_OK && ret->unknown) {
-		s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", &plain, limits);
-		s3_request_query(&request, "tagging", "");
-		outcome = s3_request_read(&request, &s3_reply_tags, &tags, ret_problem);
-	}
-	if (outcome == OUTCOME_OK)
-		ret->unknown = 0;
-	if (ret->head == OUTCOME_OK)
-		ret->lacks = asked & s3_headers_lacks(target->headers, &reply, tags);
 	http_reply_clear(&reply);
 	return outcome;
 }
 
-enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
+enum outcome s3_get_first_byte(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
@@ -361,7 +372,7 @@ enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	return s3_request_read(&request, NULL, NULL, ret_problem);
 }
 
-void s3_only_head_refused(const char *key, struct problem *ret_problem)
+void s3_explain_refused_head(const char *key, struct problem *ret_problem)
 {
 	problem_set(ret_problem,
 		"HEAD of the object %s is refused and GET is not: a cache or proxy on the way turns "

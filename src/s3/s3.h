@@ -199,20 +199,22 @@ enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struc
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
-struct s3_kept_look {
+/* Sets of settings, as in s3_headers.h. */
+struct s3_settings_check {
 	enum outcome head;                 /* outcome of the HEAD: ABSENT if there is no object */
-	unsigned lacks;                    /* the settings in `asked` that the object lacks */
-	unsigned unknown;                  /* the settings in `asked` that were not shown */
+	unsigned missing;                  /* the checked settings that the object does not have */
+	unsigned unknown;                  /* the checked settings that were not shown */
 	char storage_class[S3_ID_MAX + 1]; /* the object's, if HEAD was answered */
 };
-/* Checks whether an object exists, and has those of the target's settings that are in the set
- * `asked`, which may be empty. It sends HEAD, and GetObjectTagging if tags are in the set and HEAD
- * does not show their number.
+/* Checks whether an object exists, and whether it has those of the target's settings that are in
+ * the set `checked`, which may be empty. It sends HEAD, and GetObjectTagging if tags are in the set
+ * and HEAD does not show their number.
  *
  * *ret is always set. Returns OK if nothing is unknown, and otherwise the outcome of the failed
  * request. */
-enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
-	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem);
+enum outcome s3_check_settings(struct s3_conn *conn, const struct s3_target *target,
+	unsigned checked, const struct call_limits *limits, struct s3_settings_check *ret,
+	struct problem *ret_problem);
 
 /* Gets the size of the first part of the object (HEAD ?partNumber=1). A server that does not know
  * partNumber returns the size of the object. */
@@ -221,10 +223,10 @@ enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *ta
 
 /* Requests the object's first byte after a HEAD was refused, since the reply to a HEAD has no body
  * that could give a reason. The outcome comes with an error code in *ret_problem, or is OK. */
-enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
+enum outcome s3_get_first_byte(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem);
 /* Sets the sentence for a HEAD of this key that was refused (403), although a GET was not. */
-void s3_only_head_refused(const char *key, struct problem *ret_problem);
+void s3_explain_refused_head(const char *key, struct problem *ret_problem);
 
 struct s3_create {
 	struct s3_target target;
@@ -290,13 +292,14 @@ struct s3_upload {
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem);
-/* Finds the reason why a HEAD was refused, since its reply has no body that could give it. It sends
- * ListMultipartUploads, to which the server names a missing bucket, or wrong or expired
- * credentials. Returns true with a sentence if the server named such a reason. */
-bool s3_ask_why(
+/* Finds the fault of the bucket or of the credentials for which a HEAD was refused, since the reply
+ * to a HEAD has no body that could name it. It sends ListMultipartUploads, to which the server
+ * names a missing bucket, or wrong or expired credentials. Returns true with a sentence if the
+ * server named such a fault. */
+bool s3_find_bucket_fault(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
-/* Sends HEAD for the bucket, and s3_ask_why() if it is refused. Returns OK; SETUP with the reason
- * if there is one; otherwise the outcome of the HEAD, such as ABSENT or DENIED. */
+/* Sends HEAD for the bucket, and s3_find_bucket_fault() if it is refused. Returns OK; SETUP with
+ * the reason if there is one; otherwise the outcome of the HEAD, such as ABSENT or DENIED. */
 enum outcome s3_look_for_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 

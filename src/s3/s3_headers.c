@@ -109,6 +109,34 @@ static int add_value(struct s3_headers *headers, const struct setting *setting, 
 	return 0;
 }
 
+/* Reads a value that the user gave, and adds it. 0, -ENOMEM, or -EINVAL with a sentence. */
+static int read_and_add(struct s3_headers *headers, const struct setting *setting,
+	const char *value, struct problem *ret_problem)
+{
+	struct setting_reading reading = {.setting = setting,
+		.value = value,
+		.name = TEXT(VALUE_MAX_BYTES),
+		.result = TEXT(VALUE_MAX_BYTES),
+		.problem = ret_problem};
+	text_add(&reading.name, setting->header ? setting->header : "");
+	int error = setting->read(&reading);
+	/* The read() of a setting with one header leaves `result` empty if the value is sent as it
+	 * was given. */
+	const bool is_as_given = setting->header && !reading.result.len;
+	if (!error && is_as_given)
+		text_add(&reading.result, value);
+	if (!error)
+		error = reading.name.error ? reading.name.error : reading.result.error;
+	if (!error)
+		error = add_value(
+			headers, setting, text_string(&reading.name), text_string(&reading.result));
+	if (error == -EMSGSIZE)
+		error = problem_error(ret_problem, -EINVAL, "the value is too long for a header");
+	text_clear(&reading.name);
+	text_wipe(&reading.result);
+	return error;
+}
+
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem)
 {
@@ -125,28 +153,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		drop_values(headers, setting, NULL);
 		return 0;
 	}
-	struct setting_reading r = {.setting = setting,
-		.value = value,
-		.name = TEXT(VALUE_MAX_BYTES),
-		.result = TEXT(VALUE_MAX_BYTES),
-		.problem = ret_problem};
-	struct text sent = TEXT(VALUE_MAX_BYTES); /* the value of the header */
-	text_add(&r.name, setting->header ? setting->header : "");
-	/* If the value is refused, the result below is thrown away. */
-	int error = setting->read(&r);
-	/* The read() of a setting with one header leaves `result` empty if the value is sent as it
-	 * was given. */
-	const bool is_as_given = setting->header && !r.result.len;
-	text_add(&sent, is_as_given ? value : text_string(&r.result));
-	if (!error)
-		error = r.name.error ? r.name.error : r.result.error ? r.result.error : sent.error;
-	if (!error)
-		error = add_value(headers, setting, text_string(&r.name), text_string(&sent));
-	if (error == -EMSGSIZE)
-		error = problem_error(ret_problem, -EINVAL, "the value is too long for a header");
-	text_clear(&r.name);
-	text_wipe(&r.result);
-	text_wipe(&sent);
+	const int error = read_and_add(headers, setting, value, ret_problem);
 	if (error == -EINVAL)
 		problem_prefix(
 			ret_problem, "%s", s3_setting_is_header(setting) ? setting->name : name);
@@ -207,6 +214,40 @@ static int key_md5_of(const char *base64, char ret[static S3_KEY_MD5_CHARS + 1])
 	return error;
 }
 
+/* Adds the headers of a customer-provided key. They come first, since requests that read an object
+ * have only them. For the first three headers there is always room. Returns 0 or -errno. */
+static int add_key_headers(struct s3_headers *headers, const struct value *key)
+{
+	const int error = key_md5_of(key->value, headers->key_md5);
+	add_header(headers, S3_CUSTOMER "algorithm", "AES256");
+	add_header(headers, S3_CUSTOMER "key", key->value);
+	add_header(headers, S3_CUSTOMER "key-md5", headers->key_md5);
+	headers->n_access = headers->n_headers;
+	return error;
+}
+
+/* Adds the header or the headers of a value, and returns whether there was room. A tag is added to
+ * `tags`, which become one header at the end. */
+static bool add_headers_of(struct s3_headers *headers, const struct value *value)
+{
+	switch (value->setting->kind) {
+	case SETTING_ONE:
+	case SETTING_METADATA:
+		return add_header(headers, value->name, value->value);
+	case SETTING_OBJECT_LOCK:
+		return add_header(headers, S3_LOCK "mode", value->name) &&
+		       add_header(headers, S3_LOCK "retain-until-date", value->value);
+	case SETTING_TAG:
+		text_addf(&headers->tags, "%s%s=%s", headers->tags.len ? "&" : "", value->name,
+			value->value);
+		return true;
+	case SETTING_CUSTOMER_KEY: /* add_key_headers() */
+	case SETTING_OF_REQUESTS:  /* s3_set_terms() */
+		return true;
+	}
+	return true;
+}
+
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
@@ -214,34 +255,19 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	/* `sentence` is about faulty settings, `error` is for all other failures. */
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
-	int error = key ? key_md5_of(key->value, headers->key_md5) : 0;
+	int error = key ? add_key_headers(headers, key) : 0;
 	if (error == -ENOTSUP) {
 		sentence =
 			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
 		error = 0;
 	}
-	/* These headers come first, since requests that read an object have only them. For the
-	 * first three there is always room. */
-	if (key) {
-		add_header(headers, S3_CUSTOMER "algorithm", "AES256");
-		add_header(headers, S3_CUSTOMER "key", key->value);
-		add_header(headers, S3_CUSTOMER "key-md5", headers->key_md5);
-		headers->n_access = headers->n_headers;
-	}
 	for (size_t i = 0; fits && i < headers->n; i++) {
 		const struct value *value = &headers->values[i];
-		const enum setting_kind kind = value->setting->kind;
-		if (kind == SETTING_METADATA)
+		fits = add_headers_of(headers, value);
+		tags += value->setting->kind == SETTING_TAG;
+		if (value->setting->kind == SETTING_METADATA)
 			metadata_bytes +=
 				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
-		if (kind == SETTING_OBJECT_LOCK)
-			fits = add_header(headers, S3_LOCK "mode", value->name) &&
-			       add_header(headers, S3_LOCK "retain-until-date", value->value);
-		else if (kind == SETTING_TAG)
-			text_addf(&headers->tags, "%s%s=%s", tags++ ? "&" : "", value->name,
-				value->value);
-		else if (kind != SETTING_CUSTOMER_KEY && kind != SETTING_OF_REQUESTS)
-			fits = add_header(headers, value->name, value->value);
 	}
 	if (tags)
 		fits = fits && add_header(headers, "x-amz-tagging", text_string(&headers->tags)) &&
@@ -261,7 +287,8 @@ size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct
 	return !headers ? 0 : stores ? headers->n_headers : headers->n_access;
 }
 
-bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply)
+bool s3_headers_encryption_is_confirmed(
+	const struct s3_headers *headers, const struct http_reply *reply)
 {
 	const struct value *asked = headers ? find_value(headers, "sse") : NULL;
 	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
@@ -290,43 +317,43 @@ static bool is_shown(const struct value *value)
 	       !(is_class && strcmp(value->value, S3_STANDARD) == 0);
 }
 
-unsigned s3_headers_asked(const struct s3_headers *headers)
+unsigned s3_headers_checkable(const struct s3_headers *headers)
 {
-	unsigned asked = 0;
+	unsigned checkable = 0;
 	for (size_t i = 0; headers && i < headers->n; i++)
 		if (is_shown(&headers->values[i]))
-			asked |= 1U << (headers->values[i].setting - s3_settings);
-	return asked;
+			checkable |= 1U << (headers->values[i].setting - s3_settings);
+	return checkable;
 }
 
-/* Whether the reply to a HEAD shows that the object has this value. `n_tags` is the number of tags
- * among the values up to this one, and `tags` the number of the object's. */
+/* Whether the reply to a HEAD shows that the object has this value. HEAD shows only the number of
+ * tags, so that many of the tags that were set count as kept: `tags_so_far` were set up to this
+ * value, and the object has `tags`. */
 static bool is_kept(
-	const struct value *value, const struct http_reply *reply, size_t n_tags, size_t tags)
+	const struct value *value, const struct http_reply *reply, size_t tags_so_far, size_t tags)
 {
 	const struct setting *setting = value->setting;
-	/* HEAD shows only the number of tags, so this many of the wanted tags count as kept. */
 	if (setting->kind == SETTING_TAG)
-		return n_tags <= tags;
+		return tags_so_far <= tags;
 	if (setting->kind == SETTING_OBJECT_LOCK) {
 		const char *mode = http_reply_header(reply, S3_LOCK "mode");
 		return mode && strcasecmp(mode, value->name) == 0 &&
 		       http_reply_header(reply, S3_LOCK "retain-until-date");
 	}
-	const char *told = http_reply_header(reply, value->name);
-	return told && (setting->shown != SHOWN_AS_SENT || strcasecmp(told, value->value) == 0);
+	const char *shown = http_reply_header(reply, value->name);
+	return shown && (setting->shown != SHOWN_AS_SENT || strcasecmp(shown, value->value) == 0);
 }
 
-unsigned s3_headers_lacks(
+unsigned s3_headers_missing(
 	const struct s3_headers *headers, const struct http_reply *reply, size_t tags)
 {
-	unsigned lacks = 0;
-	size_t n_tags = 0;
+	unsigned missing = 0;
+	size_t tags_so_far = 0;
 	for (size_t i = 0; headers && i < headers->n; i++) {
 		const struct value *value = &headers->values[i];
-		n_tags += value->setting->kind == SETTING_TAG;
-		if (is_shown(value) && !is_kept(value, reply, n_tags, tags))
-			lacks |= 1U << (value->setting - s3_settings);
+		tags_so_far += value->setting->kind == SETTING_TAG;
+		if (is_shown(value) && !is_kept(value, reply, tags_so_far, tags))
+			missing |= 1U << (value->setting - s3_settings);
 	}
-	return lacks;
+	return missing;
 }

@@ -34,7 +34,8 @@ size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct
  * if it is secret or has several values. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
 /* Whether a reply confirms the requested encryption, if there was one. NULL headers: yes. */
-bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply);
+bool s3_headers_encryption_is_confirmed(
+	const struct s3_headers *headers, const struct http_reply *reply);
 /* Returns the MD5 of a customer-provided key (SSE-C) in base64, as replies have it too, or ""
  * without such a key. NULL headers: "". Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);
@@ -48,9 +49,9 @@ const char *s3_headers_key_md5(const struct s3_headers *headers);
 #define S3_PAYER "header x-amz-request-payer"
 #define S3_OWNER "header x-amz-expected-bucket-owner"
 const char *s3_setting_name(unsigned i); /* "tag", "header Expires", …; static */
-/* Returns the settings that were set and that the reply to a HEAD shows. NULL headers: none. */
-unsigned s3_headers_asked(const struct s3_headers *headers);
+/* Returns the set of the settings that were set and that a HEAD can show. NULL headers: none. */
+unsigned s3_headers_checkable(const struct s3_headers *headers);
 /* Returns the set of those settings that are missing or different in the reply to a HEAD. `tags` is
  * the number of tags that the object has. */
-unsigned s3_headers_lacks(
+unsigned s3_headers_missing(
 	const struct s3_headers *headers, const struct http_reply *reply, size_t tags);

@@ -18,7 +18,8 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	const enum outcome outcome = s3_request_perform(
 		&request, &s3_reply_create, &ret->upload_id, &reply, ret_problem);
 	if (outcome == OUTCOME_OK)
-		ret->lacks_encryption = !s3_headers_encryption_is(create->target.headers, &reply);
+		ret->lacks_encryption =
+			!s3_headers_encryption_is_confirmed(create->target.headers, &reply);
 	http_reply_clear(&reply);
 	return outcome;
 }
@@ -32,12 +33,12 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_put *put, stru
 	snprintf(number, sizeof number, "%u", put->part_number);
 	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", &put->target, &put->limits);
 	s3_request_query(&request, "partNumber", number);
-	s3_request_upload(&request, put->upload_id);
+	s3_request_upload_id(&request, put->upload_id);
 	s3_request_body(&request, put);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
-		s3_read_proof(&request, put, &reply, ret->etag, &ret->sum);
+		s3_read_sum_and_learn(&request, put, &reply, ret->etag, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 	}
 	http_reply_clear(&reply);
@@ -83,7 +84,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	struct s3_object object = {.size = complete->whole->bytes};
 	s3_request_begin(
 		&request, conn, S3_COMPLETE_UPLOAD, "POST", &complete->target, &complete->limits);
-	s3_request_upload(&request, complete->upload_id);
+	s3_request_upload_id(&request, complete->upload_id);
 	add_part_list(&conn->body, complete);
 	request.call.body =
 		(struct http_body){.bytes = conn->body.len, .memory = text_string(&conn->body)};
@@ -111,7 +112,7 @@ enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *
 	struct s3_request request;
 	const struct s3_target target = {.key = key};
 	s3_request_begin(&request, conn, S3_ABORT_UPLOAD, "DELETE", &target, limits);
-	s3_request_upload(&request, upload_id);
+	s3_request_upload_id(&request, upload_id);
 	return s3_request_read(&request, NULL, NULL, ret_problem);
 }
 
@@ -128,7 +129,7 @@ enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", target, limits);
 		if (page.next_part)
 			s3_request_query(&request, "part-number-marker", number);
-		s3_request_upload(&request, upload_id);
+		s3_request_upload_id(&request, upload_id);
 		outcome = s3_request_read(&request, &s3_reply_parts, &page, ret_problem);
 	} while (outcome == OUTCOME_OK && page.next_part); /* 0: that was the last page */
 	return outcome;

@@ -32,9 +32,10 @@ const char *s3_server(const struct s3 *s3)
 static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 {
 	int unknown = S3_SERVER_UNKNOWN;
-	/* Without a status there was no reply. Only one of several threads notes the header. */
-	if (!reply->status ||
-		!atomic_compare_exchange_strong(&s3->server_is, &unknown, S3_SERVER_BEING_NOTED))
+	if (!reply->status) /* there was no reply */
+		return;
+	/* Only one of several threads notes the header. */
+	if (!atomic_compare_exchange_strong(&s3->server_is, &unknown, S3_SERVER_BEING_NOTED))
 		return;
 	const char *name = http_reply_header(reply, "server");
 	snprintf(s3->server, sizeof s3->server, "%s", name ? name : "");
@@ -102,12 +103,12 @@ int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
 
 void s3_format_sums(const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS])
 {
-	const enum checksum kinds[] = {checksum, CHECKSUM_MD5};
+	const enum checksum kinds[2] = {checksum, CHECKSUM_MD5};
 	char base64[CHECKSUM_BASE64_MAX + 1];
 	size_t n = 0;
 	ret[0] = '\0';
-	/* If the checksum is itself the MD5, only the second of both is written. */
-	for (int i = checksum == CHECKSUM_MD5; i < 2; i++) {
+	/* If the checksum is itself the MD5, it is written only once. */
+	for (int i = checksum == CHECKSUM_MD5 ? 1 : 0; i < 2; i++) {
 		if (!(sums->kinds & DIGEST_OF(kinds[i])))
 			continue;
 		checksum_to_base64(kinds[i], sums_bytes(sums, kinds[i]), base64);
@@ -120,17 +121,18 @@ void s3_parse_sums(const char *s, struct sums *ret)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	*ret = (struct sums){0};
-	while (*s) {
-		/* The lengths of the word NAME:BASE64, and of NAME alone. */
-		const size_t n = strcspn(s, " "), name_n = strcspn(s, ": ");
-		const enum checksum kind = checksum_named(s, name_n);
-		if (kind != CHECKSUMS && s[name_n] == ':' &&
-			!checksum_from_base64(kind, s + name_n + 1, n - name_n - 1, bytes)) {
+	for (; *s; s += strspn(s, " ")) {
+		const char *end = s + strcspn(s, " "); /* the end of the word NAME:BASE64 */
+		const size_t name_bytes = strcspn(s, ": ");
+		const enum checksum kind = checksum_named(s, name_bytes);
+		const char *base64 = s + name_bytes + 1;
+		if (kind != CHECKSUMS && s[name_bytes] == ':' &&
+			!checksum_from_base64(kind, base64, (size_t)(end - base64), bytes)) {
 			memcpy((char *)ret + checksum_kinds[kind].at, bytes,
 				checksum_kinds[kind].bytes);
 			ret->kinds |= DIGEST_OF(kind);
 		}
-		s += n + (s[n] == ' ');
+		s = end;
 	}
 }
 
@@ -169,7 +171,7 @@ static void learn_etag_kind(
 		s3_set_support(s3, S3_ETAG_IS_MD5, S3_NO);
 }
 
-void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
+void s3_read_sum_and_learn(const struct s3_request *request, const struct s3_put *put,
 	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum)
 {
@@ -242,7 +244,7 @@ void s3_request_query(struct s3_request *request, const char *name, const char *
 	uri_encode(query, value, strlen(value));
 }
 
-void s3_request_upload(struct s3_request *request, const char *upload_id)
+void s3_request_upload_id(struct s3_request *request, const char *upload_id)
 {
 	s3_request_query(request, "uploadId", upload_id);
 	request->is_of_upload = true;
@@ -272,7 +274,7 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 }
 
 /* Whether this is the checksum of the settings, and the server is known to refuse it. */
-static bool is_refused(struct s3 *s3, enum checksum checksum)
+static bool is_refused_checksum(struct s3 *s3, enum checksum checksum)
 {
 	return checksum == s3->settings->checksum && atomic_load(&s3->refuses_checksum);
 }
@@ -282,7 +284,7 @@ void s3_request_checksum(
 {
 	const char *header = checksum_kinds[checksum].header;
 	if (!header || !(sums->kinds & DIGEST_OF(checksum)) ||
-		is_refused(request->conn->s3, checksum))
+		is_refused_checksum(request->conn->s3, checksum))
 		return;
 	checksum_to_base64(checksum, sums_bytes(sums, checksum), request->checksum);
 	s3_request_header(request, header, request->checksum);
@@ -291,7 +293,7 @@ void s3_request_checksum(
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum)
 {
 	const struct checksum_kind *kind = &checksum_kinds[checksum];
-	if (!kind->header || is_refused(request->conn->s3, checksum))
+	if (!kind->header || is_refused_checksum(request->conn->s3, checksum))
 		return;
 	if (request->call.kind == S3_CREATE_UPLOAD)
 		s3_request_header(request, "x-amz-checksum-algorithm", kind->s3_name);
@@ -324,7 +326,8 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 	 * s3.payload_signing_enabled, s3_wanted_digests() asks for SHA-256, and it is signed with
 	 * the request. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
-	if ((!s3->is_tls || s3->settings->signs_payload) && (sums->kinds & DIGEST_SHA256)) {
+	const bool is_signed = !s3->is_tls || s3->settings->signs_payload;
+	if (is_signed && (sums->kinds & DIGEST_SHA256)) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
 		request->call.payload_hash = request->sha256;
 	}
@@ -337,21 +340,22 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
 {
-	const bool is_bare = s3_supports(request->conn->s3, S3_IF_MATCH_QUOTES) == S3_NO;
+	const bool has_quotes = s3_supports(request->conn->s3, S3_IF_MATCH_QUOTES) != S3_NO;
 	request->condition = condition;
 	if (condition->if_none_match)
 		s3_request_header(request, "if-none-match", "*");
 	else if (condition->if_match)
 		s3_request_headerf(
-			request, "if-match", is_bare ? "%s" : "\"%s\"", condition->if_match);
+			request, "if-match", has_quotes ? "\"%s\"" : "%s", condition->if_match);
 }
 
 void s3_request_version(struct s3_request *request, const struct s3_target *target)
 {
+	if (!target->version_id || !*target->version_id)
+		return;
 	/* "null" names an object that was stored without versioning. Some servers refuse it. */
-	const bool is_null = target->version_id && strcmp(target->version_id, "null") == 0;
-	if (target->version_id && *target->version_id &&
-		(!is_null || request->conn->s3->settings->s3_is_aws))
+	const bool is_null = strcmp(target->version_id, "null") == 0;
+	if (!is_null || request->conn->s3->settings->s3_is_aws)
 		s3_request_query(request, "versionId", target->version_id);
 }
 
@@ -393,7 +397,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
  * reply to a HEAD of the bucket, from which call_perform() learns it, if no other thread has done
  * so meanwhile. Returns false if the HEAD ends with SETUP, as the request has: then the region
  * stays unknown. */
-static bool finds_region(const struct s3_request *request)
+static bool find_region(const struct s3_request *request)
 {
 	const struct call head = {.kind = S3_HEAD_BUCKET,
 		.method = "HEAD",
@@ -408,6 +412,25 @@ static bool finds_region(const struct s3_request *request)
 	return outcome != OUTCOME_SETUP;
 }
 
+/* Removes the headers with the checksum. Returns false if the request had none. */
+static bool drop_checksum(struct s3_request *request)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < request->call.n_headers; i++) {
+		const char *name = request->headers[i].name;
+		/* This header asks for the checksum of an object, and has none itself. */
+		const bool is_mode = strcmp(name, "x-amz-checksum-mode") == 0;
+		if (is_mode || strncmp(name, "x-amz-checksum-", strlen("x-amz-checksum-")) != 0)
+			request->headers[kept++] = request->headers[i];
+	}
+	const bool had_checksum = kept < request->call.n_headers;
+	request->call.n_headers = kept;
+	/* s3_read_sum_and_learn() then expects no echo of a checksum. */
+	if (had_checksum)
+		request->checksum[0] = '\0';
+	return had_checksum;
+}
+
 /* Performs a refused request again without its checksum, if the user has not chosen the checksum
  * and the server may not know it. Servers refuse an unknown checksum in many ways, so only the same
  * request without it shows whether the checksum is the cause.
@@ -419,27 +442,18 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 {
 	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
-	size_t kept = 0; /* headers */
 	const bool may_be_cause = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
 				  outcome == OUTCOME_SETTING;
 	const bool may_be_dropped = s3->settings->checksum_is_automatic &&
 				    checksum_kinds[s3->settings->checksum].s3_name &&
 				    s3_supports(s3, S3_ECHOES_CHECKSUM) != S3_YES;
-	if (!may_be_cause || !may_be_dropped)
+	if (!may_be_cause || !may_be_dropped || !drop_checksum(request))
 		return outcome;
-	/* x-amz-checksum-mode stays: it asks for the checksum of an object, and names none. */
-	for (size_t i = 0; i < request->call.n_headers; i++)
-		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
-			strcmp(request->headers[i].name, "x-amz-checksum-mode") == 0)
-			request->headers[kept++] = request->headers[i];
-	if (kept == request->call.n_headers) /* the request had no checksum */
+	const enum outcome outcome_without =
+		call_perform(request->conn->service, &request->call, reply, &second);
+	if (outcome_without == outcome)
 		return outcome;
-	request->call.n_headers = kept;
-	request->checksum[0] = '\0'; /* so that s3_read_proof() expects no echo of it */
-	const enum outcome o = call_perform(request->conn->service, &request->call, reply, &second);
-	if (o == outcome)
-		return outcome;
-	if (o == OUTCOME_OK) {
+	if (outcome_without == OUTCOME_OK) {
 		s3_set_support(s3, S3_ECHOES_CHECKSUM, S3_NO); /* so that MD5s are computed */
 		/* Several threads may find this out, and only the first one reports it. */
 		if (!atomic_exchange(&s3->refuses_checksum, true))
@@ -447,12 +461,11 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 				checksum_kinds[s3->settings->checksum].s3_name);
 	}
 	*problem = second;
-	return o;
+	return outcome_without;
 }
 
-/* Learns about the server from how the request has ended. Returns the outcome for the caller, which
- * is NO_UPLOAD in place of ABSENT if it is the upload that is missing. */
-static enum outcome learn_from_end(
+/* Learns about the server from the outcome of the request. */
+static void learn_from_outcome(
 	const struct s3_request *request, enum outcome outcome, const struct http_reply *reply)
 {
 	const struct s3_condition *condition = request->condition;
@@ -464,10 +477,14 @@ static enum outcome learn_from_end(
 		reply->status == 501)
 		s3_set_support(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
 			S3_NO);
-	/* A request about an upload gets 404 if the upload is missing. Only with If-Match it may
-	 * also be the object that is missing. */
-	const bool is_upload = request->is_of_upload && !(condition && condition->if_match);
-	return (is_upload && outcome == OUTCOME_ABSENT) ? OUTCOME_NO_UPLOAD : outcome;
+}
+
+/* Whether ABSENT means that the upload of this request does not exist. A request about an upload
+ * gets 404 for that. Only with If-Match it may also be the object that is missing. */
+static bool absent_means_upload(const struct s3_request *request)
+{
+	const bool has_if_match = request->condition && request->condition->if_match;
+	return request->is_of_upload && !has_if_match;
 }
 
 enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
@@ -496,10 +513,12 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 	struct problem problem = {0};
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	/* A redirect (301) that names the region was followed by call_perform() already. */
-	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
+	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && find_region(request))
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	outcome = try_without_checksum(request, outcome, ret_reply, &problem);
-	outcome = learn_from_end(request, outcome, ret_reply);
+	learn_from_outcome(request, outcome, ret_reply);
+	if (outcome == OUTCOME_ABSENT && absent_means_upload(request))
+		outcome = OUTCOME_NO_UPLOAD;
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
 	if (outcome != OUTCOME_OK)

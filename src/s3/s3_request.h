@@ -102,7 +102,7 @@ void s3_request_query(struct s3_request *request, const char *name, const char *
 /* Names the upload that the request is about, and makes the outcome NO_UPLOAD instead of ABSENT.
  * Some servers answer NoSuchKey where S3 answers NoSuchUpload, as Ceph's gateway does for
  * ListParts. */
-void s3_request_upload(struct s3_request *request, const char *upload_id);
+void s3_request_upload_id(struct s3_request *request, const char *upload_id);
 /* Adds a header. `name` and `value` are borrowed until the request was performed. */
 void s3_request_header(struct s3_request *request, const char *name, const char *value);
 /* The same for a value that is made here, printf style, and kept with the request. */
@@ -147,6 +147,6 @@ enum outcome s3_not_understood(
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
 /* Reads the sum as s3_read_sum() does, from the OK reply to a write. Learns from it whether etags
  * are MD5s, and, if a checksum was sent, whether the server echoes it. */
-void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
+void s3_read_sum_and_learn(const struct s3_request *request, const struct s3_put *put,
 	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum);

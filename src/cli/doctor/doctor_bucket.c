@@ -181,13 +181,14 @@ static void check_kept(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
 {
 	struct doctor *doctor = bucket->doctor;
-	struct s3_kept_look look;
+	struct s3_settings_check look;
 	struct problem problem = {0};
-	const unsigned asked = s3_headers_asked(target->headers); /* the bit of the one setting */
+	const unsigned asked =
+		s3_headers_checkable(target->headers); /* the bit of the one setting */
 	const char *option = s3_setting_name((unsigned)ffs((int)asked) - 1);
 	enum outcome outcome =
-		s3_look_at_kept(bucket->conn, target, asked, &doctor->limits, &look, &problem);
-	if (look.lacks)
+		s3_check_settings(bucket->conn, target, asked, &doctor->limits, &look, &problem);
+	if (look.missing)
 		doctor_find(doctor, DOCTOR_WARNING, trial->what,
 			"--%s is ignored by this server: objects are stored without", option);
 	else if (!look.unknown)

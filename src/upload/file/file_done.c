@@ -30,7 +30,7 @@
 
 /* Warns that the server has not kept the setting `name` of the file's object. */
 static void warn_of_ignored(const struct worker *worker, const struct file *file, const char *name,
-	const struct s3_kept_look *look)
+	const struct s3_settings_check *look)
 {
 	const bool is_class = strcmp(name, "storage-class") == 0;
 	const bool is_lock = strstr(name, "object-lock") != NULL;
@@ -79,11 +79,11 @@ static void find_encoded_characters(const char *key, uint64_t ret[static 2])
 /* Warns of each setting that the server has ignored, once in a run. `problem` is the reason why a
  * setting is unknown. */
 static void report_settings(struct worker *worker, const struct file *file,
-	const struct s3_kept_look *look, const struct problem *problem)
+	const struct s3_settings_check *look, const struct problem *problem)
 {
-	const unsigned reported = atomic_fetch_or(&worker->run->stored.lacks, look->lacks);
+	const unsigned reported = atomic_fetch_or(&worker->run->stored.lacks, look->missing);
 	for (unsigned i = 0; i < S3_SETTINGS; i++) {
-		if (look->lacks & ~reported & (1U << i))
+		if (look->missing & ~reported & (1U << i))
 			warn_of_ignored(worker, file, s3_setting_name(i), look);
 		else if (look->unknown & (1U << i))
 			log_info("whether the server keeps --%s could not be looked at: %s",
@@ -106,7 +106,7 @@ static struct unchecked find_unchecked(struct stored_seen *seen, const struct fi
 	find_encoded_characters(file->target.key, ret.characters);
 	ret.is_new_key = (ret.characters[0] & ~atomic_load(&seen->characters[0])) ||
 			 (ret.characters[1] & ~atomic_load(&seen->characters[1]));
-	const unsigned asked = s3_headers_asked(file->target.headers);
+	const unsigned asked = s3_headers_checkable(file->target.headers);
 	const bool in_parts = file->sent_part_bytes != 0;
 	ret.settings = asked & ~atomic_fetch_or(&seen->settings[in_parts], asked);
 	return ret;
@@ -121,7 +121,7 @@ static enum step check_first_object(struct worker *worker, struct file *file)
 	struct stored_seen *seen = &worker->run->stored;
 	const struct unchecked unchecked = find_unchecked(seen, file);
 	struct call_limits limits = worker->limits;
-	struct s3_kept_look look;
+	struct s3_settings_check look;
 	struct problem problem = {0};
 	if (!unchecked.settings && !unchecked.is_new_key)
 		return STEP_NEXT;
@@ -132,7 +132,7 @@ static enum step check_first_object(struct worker *worker, struct file *file)
 		limits.attempts = ATTEMPTS;
 		limits.patience_ms = 0;
 	}
-	s3_look_at_kept(worker->s3, &file->target, unchecked.settings, &limits, &look, &problem);
+	s3_check_settings(worker->s3, &file->target, unchecked.settings, &limits, &look, &problem);
 	if (look.head == OUTCOME_ABSENT)
 		return file_fail_missing(worker, file);
 	report_settings(worker, file, &look, &problem);

@@ -275,14 +275,14 @@ static enum step handle_refused_head(struct worker *worker, struct file *file,
 	enum head_refusal refusal, struct problem *problem)
 {
 	struct problem why = {0};
-	enum outcome o = s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
+	enum outcome o = s3_get_first_byte(worker->s3, &file->target, &worker->limits, &why);
 	const bool has_reason = o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code;
 	if (has_reason)
 		*problem = why;
 	else
-		/* s3_ask_why() is true if the reason is not about this object. */
-		o = s3_ask_why(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
-								     : OUTCOME_INVALID;
+		/* s3_find_bucket_fault() is true if the reason is not about this object. */
+		o = s3_find_bucket_fault(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
+									       : OUTCOME_INVALID;
 	if (o != OUTCOME_INVALID)
 		return file_outcome(worker, file, o, problem);
 	if (*s3_headers_key_md5(file->target.headers))
@@ -312,12 +312,12 @@ static enum step handle_no_object(struct worker *worker, struct file *file,
 	 * only HEAD is. */
 	struct problem why = {0};
 	const enum outcome get_outcome =
-		s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
+		s3_get_first_byte(worker->s3, &file->target, &worker->limits, &why);
 	if (get_outcome == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
 		return file_outcome(worker, file, o, &why);
 	/* A 404 with a code is S3's own, so that this GET was allowed. */
 	if (get_outcome == OUTCOME_OK || (get_outcome == OUTCOME_ABSENT && *why.code))
-		s3_only_head_refused(file->target.key, problem);
+		s3_explain_refused_head(file->target.key, problem);
 	else
 		problem_prefix(problem,
 			"cannot find out whether the object exists already: allow s3:GetObject "

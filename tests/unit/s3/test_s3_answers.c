@@ -329,11 +329,11 @@ static void test_kept(void)
 		{{EMPTY("403")}, TAG | OTHER, OUTCOME_DENIED, "HEAD ", TAG | OTHER, ""}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct script_s3 f;
-		struct s3_kept_look look;
+		struct s3_settings_check look;
 		if (!begin(&f, rows[i].replies))
 			return;
 		bool good = CHECK_INT(
-			s3_look_at_kept(f.conn, &k, rows[i].asked, NULL, &look, &f.aws.problem),
+			s3_check_settings(f.conn, &k, rows[i].asked, NULL, &look, &f.aws.problem),
 			rows[i].outcome);
 		good &= CHECK_INT(look.unknown, rows[i].unknown);
 		good &= CHECK_STRING(look.storage_class, rows[i].storage_class);

@@ -313,20 +313,22 @@ static void test_kept(void)
 		struct problem problem = {0};
 		struct http_reply reply = reply_of(kept[i].reply);
 		CHECK_INT(s3_headers_prepare(headers, &problem), 0);
-		const unsigned asked = s3_headers_asked(headers);
-		const unsigned lacks = s3_headers_lacks(headers, &reply, kept[i].tags);
+		const unsigned asked = s3_headers_checkable(headers);
+		const unsigned lacks = s3_headers_missing(headers, &reply, kept[i].tags);
 		bool ok = CHECK((lacks != 0) == kept[i].is_lacking);
 		ok = CHECK((lacks & ~asked) == 0) && ok;
-		ok = CHECK(s3_headers_encryption_is(headers, &reply) == kept[i].is_encrypted) && ok;
+		ok = CHECK(s3_headers_encryption_is_confirmed(headers, &reply) ==
+			     kept[i].is_encrypted) &&
+		     ok;
 		if (!ok)
 			fprintf(stderr, "\tkept %zu\n", i);
 		http_reply_clear(&reply);
 		s3_headers_free(headers);
 	}
 	struct http_reply none = reply_of("");
-	CHECK(s3_headers_encryption_is(NULL, &none));
-	CHECK_INT(s3_headers_asked(NULL), 0);
-	CHECK_INT(s3_headers_lacks(NULL, &none, 0), 0);
+	CHECK(s3_headers_encryption_is_confirmed(NULL, &none));
+	CHECK_INT(s3_headers_checkable(NULL), 0);
+	CHECK_INT(s3_headers_missing(NULL, &none, 0), 0);
 	http_reply_clear(&none);
 }
 
