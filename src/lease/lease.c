@@ -43,10 +43,10 @@ struct lease {
 	struct {
 		bool busy; /* a request of this lease is under way, or about to be */
 		bool has_heartbeats, suspected, expired;
-		uint64_t due_ns;       /* the time of the next heartbeat */
-		uint64_t next_ns;      /* the time of the next heartbeat or event; sorts the list */
-		bool is_listed, waits; /* whether it is in the list, and in the queue */
-		TAILQ_ENTRY(lease) next, then; /* links of the list, and of the queue */
+		uint64_t heartbeat_due_ns; /* the time of the next heartbeat */
+		uint64_t due_ns;           /* that of the next heartbeat or event; sorts the list */
+		bool is_listed, is_queued; /* whether it is in the list, and in the queue */
+		TAILQ_ENTRY(lease) in_list, in_queue;
 	} locked;
 };
 
@@ -58,21 +58,21 @@ struct lease_keeper {
 	uv_cond_t work;    /* a lease came into the queue, or the keeper is ending */
 	uv_cond_t changed; /* a lease was renewed, was lost, or is no longer busy */
 	struct {
-		bool stopping, keeping;
-		unsigned failures;       /* consecutive heartbeats that failed, of any lease */
-		struct lease_list list;  /* the earliest first */
-		struct lease_list queue; /* leases whose heartbeat is to be sent now */
-		unsigned waiting;        /* the length of the queue */
-		unsigned count;          /* leases that were started and not freed */
+		bool stopping, has_thread; /* has_thread: `thread` was started */
+		unsigned failures;         /* consecutive heartbeats that failed, of any lease */
+		struct lease_list list;    /* the earliest first */
+		struct lease_list queue;   /* leases whose heartbeat is to be sent now */
+		unsigned queued;           /* the length of the queue */
+		unsigned count;            /* leases that were started and not freed */
 		unsigned workers, idle;
 		uv_thread_t thread, worker[WORKERS_MAX];
 	} locked;
 };
 
-static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
+static void unlist_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	if (lease->locked.is_listed)
-		TAILQ_REMOVE(&keeper->locked.list, lease, locked.next);
+		TAILQ_REMOVE(&keeper->locked.list, lease, locked.in_list);
 	lease->locked.is_listed = false;
 }
 
@@ -80,18 +80,19 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
  * margin before its end, and later EXPIRED at the end. UINT64_MAX: nothing will be due. */
 static uint64_t next_due_of_lease_locked(const struct lease *lease)
 {
-	const uint64_t ends = atomic_load(&lease->ends_ns), margin = lease->options.suspect_ns;
+	const uint64_t ends_ns = atomic_load(&lease->ends_ns),
+		       margin_ns = lease->options.suspect_ns;
 	if (lease_is_lost(lease) || atomic_load(&lease->stopping))
 		return UINT64_MAX;
-	uint64_t next = UINT64_MAX;
+	uint64_t heartbeat_ns = UINT64_MAX;
 	if (lease->locked.has_heartbeats && !lease->locked.busy)
-		next = lease->locked.due_ns;
-	if (lease->locked.expired || !ends) /* both events were reported, or nothing has begun */
-		return next;
-	uint64_t alarm = ends;
+		heartbeat_ns = lease->locked.heartbeat_due_ns;
+	if (lease->locked.expired || !ends_ns) /* both events were reported, or nothing has begun */
+		return heartbeat_ns;
+	uint64_t event_ns = ends_ns;
 	if (!lease->locked.suspected)
-		alarm = ends > margin ? ends - margin : 0;
-	return alarm < next ? alarm : next;
+		event_ns = ends_ns > margin_ns ? ends_ns - margin_ns : 0;
+	return event_ns < heartbeat_ns ? event_ns : heartbeat_ns;
 }
 
 /* Moves a lease to its place in the list, or out of the list if nothing will be due for it. The
@@ -99,20 +100,20 @@ static uint64_t next_due_of_lease_locked(const struct lease *lease)
  * belongs there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
-	const uint64_t next = next_due_of_lease_locked(lease);
-	remove_locked(keeper, lease);
-	lease->locked.next_ns = next;
-	if (next == UINT64_MAX)
+	const uint64_t due_ns = next_due_of_lease_locked(lease);
+	unlist_locked(keeper, lease);
+	lease->locked.due_ns = due_ns;
+	if (due_ns == UINT64_MAX)
 		return;
 	struct lease *earlier = TAILQ_LAST(&keeper->locked.list, lease_list);
-	while (earlier && earlier->locked.next_ns > next)
-		earlier = TAILQ_PREV(earlier, lease_list, locked.next);
+	while (earlier && earlier->locked.due_ns > due_ns)
+		earlier = TAILQ_PREV(earlier, lease_list, locked.in_list);
 	lease->locked.is_listed = true;
 	if (earlier) {
-		TAILQ_INSERT_AFTER(&keeper->locked.list, earlier, lease, locked.next);
+		TAILQ_INSERT_AFTER(&keeper->locked.list, earlier, lease, locked.in_list);
 		return;
 	}
-	TAILQ_INSERT_HEAD(&keeper->locked.list, lease, locked.next);
+	TAILQ_INSERT_HEAD(&keeper->locked.list, lease, locked.in_list);
 	uv_cond_signal(&keeper->due);
 }
 
@@ -181,9 +182,9 @@ static enum outcome judge_refusing_row(struct lease *lease, const struct item *r
 		note_renewal(lease, lease->pending_sent_ns);
 		return OUTCOME_OK;
 	}
+	/* Another client has written our version back since the refusal, so the heartbeat is
+	 * repeated. */
 	if (version && strcmp(version, lease->version) == 0)
-		/* another client has written our version back since, so the heartbeat is repeated
-		 */
 		return OUTCOME_TRANSIENT;
 	uv_mutex_lock(&lease->keeper->mutex);
 	memcpy(lease->loss, why, sizeof lease->loss);
@@ -207,11 +208,11 @@ static bool is_heartbeat_abandoned(void *arg)
 static uint64_t heartbeat_timeout_ns(const struct lease *lease)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
-	const unsigned share = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
-	uint64_t ns = lease_ns / share;
-	if (ns < TRY_MIN_NS)
-		ns = TRY_MIN_NS;
-	return ns < lease_ns / 2 ? ns : lease_ns / 2;
+	const unsigned divisor = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
+	uint64_t timeout_ns = lease_ns / divisor;
+	if (timeout_ns < TRY_MIN_NS)
+		timeout_ns = TRY_MIN_NS;
+	return timeout_ns < lease_ns / 2 ? timeout_ns : lease_ns / 2;
 }
 
 /* Sends the pending version, or a new one if none is pending. After an unclear answer the version
@@ -247,7 +248,7 @@ static enum outcome try_heartbeat(struct lease *lease, struct store_conn *conn,
 	enum outcome o =
 		lease->options.ops->renew(lease->options.arg, conn, &try, &row, ret_problem);
 	/* OK means that the row still had the old version. So no earlier try with the same new
-	 * version was applied, and the lease counts from this request. */
+	 * version was applied, and the lease counts from this request, not from pending_sent_ns. */
 	if (o == OUTCOME_OK)
 		note_renewal(lease, sent_ns);
 	else if (o == OUTCOME_REFUSED)
@@ -265,11 +266,12 @@ static enum outcome send_heartbeat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
 	const bool has_pending = *lease->pending;
-	enum outcome o =
-		try_heartbeat(lease, conn, has_pending ? NULL : more, until_ns, ret_problem);
-	if (has_pending && more && o == OUTCOME_OK)
-		o = try_heartbeat(lease, conn, more, until_ns, ret_problem);
-	return o;
+	if (has_pending && more) {
+		const enum outcome o = try_heartbeat(lease, conn, NULL, until_ns, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+	}
+	return try_heartbeat(lease, conn, more, until_ns, ret_problem);
 }
 
 /* Marks the lease as no longer busy. The next heartbeat is due a period after the last successful
@@ -280,9 +282,10 @@ static void end_heartbeat_locked(struct lease *lease)
 	lease->locked.busy = false;
 	const uint64_t period = lease->options.heartbeat_ns;
 	if (!lease->failures)
-		lease->locked.due_ns = lease_ends_ns(lease) - lease_length_ns(lease) + period;
+		lease->locked.heartbeat_due_ns =
+			lease_ends_ns(lease) - lease_length_ns(lease) + period;
 	else
-		lease->locked.due_ns = clock_boot_ns() + period / 8;
+		lease->locked.heartbeat_due_ns = clock_boot_ns() + period / 8;
 	place_locked(lease->keeper, lease);
 	uv_cond_broadcast(&lease->keeper->changed);
 }
@@ -315,7 +318,7 @@ void lease_keeper_free(struct lease_keeper *keeper)
 	uv_mutex_unlock(&keeper->mutex);
 	/* The keeper's thread starts the workers. Once that thread has ended, their number is
 	 * fixed. */
-	if (keeper->locked.keeping)
+	if (keeper->locked.has_thread)
 		uv_thread_join(&keeper->locked.thread);
 	for (unsigned i = 0; i < keeper->locked.workers; i++)
 		uv_thread_join(&keeper->locked.worker[i]);
@@ -341,9 +344,9 @@ static void note_outcome_locked(struct lease *lease, enum outcome o, const struc
 
 static void leave_queue_locked(struct lease *lease)
 {
-	TAILQ_REMOVE(&lease->keeper->locked.queue, lease, locked.then);
-	lease->keeper->locked.waiting--;
-	lease->locked.waits = false;
+	TAILQ_REMOVE(&lease->keeper->locked.queue, lease, locked.in_queue);
+	lease->keeper->locked.queued--;
+	lease->locked.is_queued = false;
 }
 
 /* Waits for a lease whose heartbeat is to be sent, and takes it. NULL: the keeper is being
@@ -390,9 +393,9 @@ static void send_due_heartbeats(void *arg)
 static void queue_heartbeat_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	const unsigned n = keeper->locked.workers;
-	lease->locked.busy = lease->locked.waits = true;
-	TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
-	const bool needs_worker = ++keeper->locked.waiting > keeper->locked.idle;
+	lease->locked.busy = lease->locked.is_queued = true;
+	TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.in_queue);
+	const bool needs_worker = ++keeper->locked.queued > keeper->locked.idle;
 	if (needs_worker && n < keeper->max_workers &&
 		!thread_start(&keeper->locked.worker[n], send_due_heartbeats, keeper))
 		keeper->locked.workers++;
@@ -403,9 +406,11 @@ static void queue_heartbeat_locked(struct lease_keeper *keeper, struct lease *le
  * both. */
 static void handle_due_locked(struct lease_keeper *keeper, struct lease *lease, uint64_t now_ns)
 {
-	const uint64_t ends = atomic_load(&lease->ends_ns); /* 0: no lease has begun */
-	const bool is_near_end = ends && now_ns + lease->options.suspect_ns >= ends;
-	const bool is_at_end = ends && now_ns >= ends;
+	const uint64_t ends_ns = atomic_load(&lease->ends_ns); /* 0: no lease has begun */
+	const bool is_near_end = ends_ns && now_ns + lease->options.suspect_ns >= ends_ns;
+	const bool is_at_end = ends_ns && now_ns >= ends_ns;
+	const bool needs_heartbeat = lease->locked.has_heartbeats && !lease->locked.busy &&
+				     lease->locked.heartbeat_due_ns <= now_ns;
 	if (is_near_end && !lease->locked.suspected) {
 		lease->locked.suspected = true;
 		report_event_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
@@ -416,7 +421,7 @@ static void handle_due_locked(struct lease_keeper *keeper, struct lease *lease, 
 		lease->locked.expired = true;
 		report_event_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
-	if (lease->locked.has_heartbeats && !lease->locked.busy && lease->locked.due_ns <= now_ns)
+	if (needs_heartbeat)
 		queue_heartbeat_locked(keeper, lease);
 	place_locked(keeper, lease);
 }
@@ -425,7 +430,7 @@ static void handle_due_locked(struct lease_keeper *keeper, struct lease *lease, 
 static uint64_t next_due_locked(const struct lease_keeper *keeper)
 {
 	const struct lease *first = TAILQ_FIRST(&keeper->locked.list);
-	return first ? first->locked.next_ns : 0;
+	return first ? first->locked.due_ns : 0;
 }
 
 /* The keeper's thread, which waits until something is due for any lease. */
@@ -484,7 +489,8 @@ static void begin_heartbeats_locked(struct lease *lease, const char *version, ui
 	if (sent_ns)
 		atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
 	lease->locked.has_heartbeats = period_ns && sent_ns;
-	lease->locked.due_ns = sent_ns + (is_spread ? random_below(period_ns) : period_ns);
+	lease->locked.heartbeat_due_ns =
+		sent_ns + (is_spread ? random_below(period_ns) : period_ns);
 	place_locked(keeper, lease);
 }
 
@@ -500,9 +506,9 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 			&keeper->locked.worker[0], send_due_heartbeats, keeper);
 		keeper->locked.workers = !error;
 	}
-	if (!error && !keeper->locked.keeping) {
+	if (!error && !keeper->locked.has_thread) {
 		error = thread_start_patiently(&keeper->locked.thread, watch_leases, keeper);
-		keeper->locked.keeping = !error;
+		keeper->locked.has_thread = !error;
 	}
 	if (!error)
 		begin_heartbeats_locked(lease, version, sent_ns);
@@ -553,13 +559,13 @@ void lease_stop(struct lease *lease)
 	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
 	atomic_store(&lease->stopping, true);
-	if (lease->locked.waits) { /* no worker has begun the heartbeat that is queued */
+	if (lease->locked.is_queued) { /* no worker has begun the heartbeat that is queued */
 		leave_queue_locked(lease);
 		lease->locked.busy = false;
 	}
 	uv_cond_broadcast(&keeper->changed);
 	wait_until(!lease->locked.busy, .cond = &keeper->changed, .mutex = &keeper->mutex);
-	remove_locked(keeper, lease);
+	unlist_locked(keeper, lease);
 	uv_mutex_unlock(&keeper->mutex);
 }
 

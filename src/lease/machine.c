@@ -52,17 +52,19 @@ static bool add_file_value(struct text *values, const char *path)
  * read it, the card is skipped. */
 static int is_card(const struct dirent *entry)
 {
-	char path[SYS_PATH_MAX], value[VALUE_MAX];
-	snprintf(path, sizeof path, "/sys/class/net/%s/device", entry->d_name);
-	if (*entry->d_name == '.' || access(path, F_OK))
+	char device[SYS_PATH_MAX], origin_path[SYS_PATH_MAX], origin[VALUE_MAX];
+	snprintf(device, sizeof device, "/sys/class/net/%s/device", entry->d_name);
+	if (*entry->d_name == '.' || access(device, F_OK))
 		return 0;
-	snprintf(path, sizeof path, "/sys/class/net/%s/addr_assign_type", entry->d_name);
-	const ssize_t n = read_value(path, value);
-	return n < 0 || (n > 0 && *value == '0');
+	snprintf(origin_path, sizeof origin_path, "/sys/class/net/%s/addr_assign_type",
+		entry->d_name);
+	const ssize_t n = read_value(origin_path, origin);
+	const bool is_permanent = n > 0 && *origin == '0'; /* NET_ADDR_PERM */
+	return n < 0 || is_permanent;
 }
 
-/* Makes an id of the values, and frees them. Returns false with the id "" if that fails. */
-static bool make_id(struct text *values, char ret[static MACHINE_CHARS + 1])
+/* Makes a hash of the values, and frees them. Returns false with the hash "" if that fails. */
+static bool hash_values(struct text *values, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
 	const bool good =
@@ -75,8 +77,8 @@ static bool make_id(struct text *values, char ret[static MACHINE_CHARS + 1])
 }
 
 /* Makes process.machine. Returns false if a value that it is made of cannot be read. A machine that
- * has none of these values still gets an id, which all such machines share. */
-static bool machine_id(char ret[static MACHINE_CHARS + 1])
+ * has none of these values still gets a hash, which all such machines share. */
+static bool hash_machine(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
 	struct dirent **cards;
@@ -96,53 +98,63 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 		free(cards);
 	else if (!is_absent)
 		values.error = -EIO;
-	return make_id(&values, ret);
+	return hash_values(&values, ret);
 }
 
 /* Makes process.board, which is "" if neither value is known. Returns false if a value cannot be
  * read. */
-static bool machine_board(char ret[static MACHINE_CHARS + 1])
+static bool hash_board(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
-	bool known = add_file_value(&values, "/sys/class/dmi/id/product_uuid");
-	known |= add_file_value(&values, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
-	const bool good = make_id(&values, ret);
-	if (!known)
+	bool is_known = add_file_value(&values, "/sys/class/dmi/id/product_uuid");
+	is_known |=
+		add_file_value(&values, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
+	const bool good = hash_values(&values, ret);
+	if (!is_known)
 		*ret = '\0';
 	return good;
 }
 
-bool machine_ids(
+bool machine_hashes(
 	char ret_machine[static MACHINE_CHARS + 1], char ret_board[static MACHINE_CHARS + 1])
 {
-	return machine_id(ret_machine) && machine_board(ret_board);
+	return hash_machine(ret_machine) && hash_board(ret_board);
 }
 
-/* Adds a hash of the address of each network card. Cards without an address that we may read, and
- * cards for which there is no more room, are left out. Returns false if reading fails. */
+/* Adds a hash of the address of a network card. If there is no address that we may read, or no more
+ * room, nothing is added. Returns false if reading fails. */
+static bool add_card(struct known_machine *machine, const char *name)
+{
+	struct text values = TEXT(VALUES_MAX);
+	char path[SYS_PATH_MAX], address[VALUE_MAX], hash[MACHINE_CHARS + 1];
+	const size_t used = strlen(machine->cards);
+	snprintf(path, sizeof path, "/sys/class/net/%s/address", name);
+	const ssize_t n = read_value(path, address);
+	if (n <= 0)
+		return n == 0;
+	text_add_bytes(&values, address, (size_t)n);
+	if (!hash_values(&values, hash))
+		return false;
+	if (used + CARD_CHARS + 1 < sizeof machine->cards)
+		snprintf(machine->cards + used, sizeof machine->cards - used, "%.*s ", CARD_CHARS,
+			hash);
+	return true;
+}
+
+/* Adds a hash of the address of each network card. Returns false if reading fails. */
 static bool add_cards(struct known_machine *machine)
 {
 	struct dirent **cards;
-	char path[SYS_PATH_MAX], hash[MACHINE_CHARS + 1];
 	bool good = true;
 	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
+	const bool is_scanned = n >= 0 || errno == ENOENT || errno == EACCES;
 	for (int i = 0; i < n; i++) {
-		struct text values = TEXT(VALUES_MAX);
-		char address[VALUE_MAX];
-		const size_t used = strlen(machine->cards);
-		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
-		const ssize_t bytes = read_value(path, address);
-		text_add_bytes(&values, address, bytes > 0 ? (size_t)bytes : 0);
-		const bool is_hashed = make_id(&values, hash); /* frees the values */
-		good &= bytes >= 0 && is_hashed;
-		if (good && bytes > 0 && used + CARD_CHARS + 1 < sizeof machine->cards)
-			snprintf(machine->cards + used, sizeof machine->cards - used, "%.*s ",
-				CARD_CHARS, hash);
+		good = good && add_card(machine, cards[i]->d_name);
 		free(cards[i]);
 	}
 	if (n >= 0)
 		free(cards);
-	return good && (n >= 0 || errno == ENOENT || errno == EACCES);
+	return good && is_scanned;
 }
 
 void machine_self(struct known_machine *ret)
@@ -156,7 +168,7 @@ void machine_self(struct known_machine *ret)
 	add_file_value(&values, "/sys/hypervisor/uuid");
 	/* Without /etc/machine-id, or if a value could not be read, the id is left empty: a machine
 	 * with an empty id is never taken for a different one. */
-	const bool good = make_id(&values, ret->id) && machine_board(ret->board) && add_cards(ret);
+	const bool good = hash_values(&values, ret->id) && hash_board(ret->board) && add_cards(ret);
 	if (!good || !has_id)
 		*ret->id = '\0';
 }

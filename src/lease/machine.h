@@ -27,5 +27,5 @@ bool machine_differs(const struct known_machine *a, const struct known_machine *
 
 /* Makes `machine` and `board` of struct process (process.h). `board` is "" if this user may not
  * read it. False if anything else cannot be read. */
-bool machine_ids(
+bool machine_hashes(
 	char ret_machine[static MACHINE_CHARS + 1], char ret_board[static MACHINE_CHARS + 1]);

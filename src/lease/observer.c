@@ -25,7 +25,7 @@ static bool is_worth_less(const struct observation *a, const struct observation 
 	return a_since > b_since;
 }
 
-struct observation *observer_of(struct observer *observer, const char *row)
+struct observation *observer_find_or_add(struct observer *observer, const char *row)
 {
 	struct observation *least_useful = &observer->list[0];
 	for (unsigned i = 0; i < observer->n; i++) {
@@ -55,9 +55,9 @@ uint64_t observer_note(struct observation *o, const char *version, uint64_t now_
 	return now_ns > o->since_ns ? now_ns - o->since_ns : 0;
 }
 
-/* Makes a text of the boot id and the time namespace. Two processes have the same boot clock only
- * if both are the same. */
-static void clock_identity(char ret[static 128])
+/* Writes the boot id and the time namespace. Two processes have the same boot clock only if both
+ * are the same. "?" stands for one that is not known. */
+static void identify_clock(char ret[static 128])
 {
 	char boot[37], space[64];
 	clock_boot_id(boot);
@@ -77,9 +77,9 @@ static bool is_our_file(int fd)
 static bool begins_with_our_clock(FILE *file)
 {
 	char mine[128], line[256];
-	clock_identity(mine);
+	identify_clock(mine);
 	const size_t n = strlen(mine);
-	const bool is_known = *mine != '?';
+	const bool is_known = *mine != '?'; /* without the boot id, the clock may be any */
 	return is_known && fgets(line, sizeof line, file) && strncmp(line, mine, n) == 0 &&
 	       line[n] == '\n';
 }
@@ -107,7 +107,7 @@ int observer_save(const struct observer *observer, const char *path)
 {
 	char mine[128];
 	struct text lines = TEXT(FILE_MAX_BYTES);
-	clock_identity(mine);
+	identify_clock(mine);
 	text_addf(&lines, "%s\n", mine);
 	for (unsigned i = 0; i < observer->n; i++) {
 		const struct observation *o = &observer->list[i];

@@ -27,7 +27,7 @@ struct observer {
 
 /* Returns the observation of a session or of a lock's row, and adds one if there is none. The
  * pointer is valid until the next call. */
-struct observation *observer_of(struct observer *observer, const char *row);
+struct observation *observer_find_or_add(struct observer *observer, const char *row);
 /* Notes the version that a reply showed, which arrived at now_ns. Returns for how long, in ns, this
  * version has been seen unchanged. */
 uint64_t observer_note(struct observation *observation, const char *version, uint64_t now_ns);

@@ -27,10 +27,10 @@ static uint64_t start_in_proc(const char *who)
 	struct text line = TEXT(STAT_MAX);
 	snprintf(path, sizeof path, "/proc/%s/stat", who);
 	named_file_read(path, &line, NULL);
-	const char *at = line.data ? strrchr(line.data, ')') : NULL;
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	const uint64_t start = at ? strtoull(at + 1, NULL, 10) : 0;
+	const char *blank = line.data ? strrchr(line.data, ')') : NULL; /* before the next field */
+	for (int field = 2; blank && field < 22; field++)
+		blank = strchr(blank + 1, ' ');
+	const uint64_t start = blank ? strtoull(blank + 1, NULL, 10) : 0;
 	text_clear(&line);
 	return start;
 }
@@ -57,7 +57,7 @@ void process_self(struct process *ret)
 	read_link("/proc/self/ns/pid", ret->pid_space, sizeof ret->pid_space);
 	read_link("/proc/self/ns/time", ret->time_space, sizeof ret->time_space);
 	/* Without an id of the machine, no process counts as local. */
-	if (!machine_ids(ret->machine, ret->board))
+	if (!machine_hashes(ret->machine, ret->board))
 		*ret->machine = 0;
 	ret->start = start_in_proc("self");
 }
@@ -80,7 +80,7 @@ static bool has_ended(pid_t pid)
 }
 
 /* Whether two values are known to be the same. "" is a value that is not known. */
-static bool is_same(const char *a, const char *b)
+static bool are_known_same(const char *a, const char *b)
 {
 	return *a && strcmp(a, b) == 0;
 }
@@ -90,12 +90,13 @@ bool process_is_local(const struct process *self, const struct process *other)
 	/* Only root knows the board, so it counts only if both know it. */
 	const bool is_other_board =
 		*self->board && *other->board && strcmp(self->board, other->board) != 0;
-	const bool is_this_machine = is_same(self->boot, other->boot) &&
-				     is_same(self->machine, other->machine) && !is_other_board;
+	const bool is_this_machine = are_known_same(self->boot, other->boot) &&
+				     are_known_same(self->machine, other->machine) &&
+				     !is_other_board;
 	/* In another container, the same pid is another process. Both time spaces are "" without
 	 * time namespaces. */
-	const bool is_this_container = is_same(self->host, other->host) &&
-				       is_same(self->pid_space, other->pid_space) &&
+	const bool is_this_container = are_known_same(self->host, other->host) &&
+				       are_known_same(self->pid_space, other->pid_space) &&
 				       strcmp(self->time_space, other->time_space) == 0;
 	return is_this_machine && is_this_container;
 }
@@ -106,6 +107,6 @@ bool process_is_gone(const struct process *self, const struct process *other)
 		return false;
 	const uint64_t start = start_of(other->pid);
 	const bool is_absent = kill(other->pid, 0) && errno == ESRCH;
-	const bool is_another = start && other->start && start != other->start; /* with its pid */
-	return is_absent || is_another || has_ended(other->pid);
+	const bool is_pid_reused = start && other->start && start != other->start;
+	return is_absent || is_pid_reused || has_ended(other->pid);
 }

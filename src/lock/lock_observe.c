@@ -59,7 +59,7 @@ uint64_t lock_observe(
 	if (!*row || !*hashed)
 		return 0; /* no memory: the row counts as new, so it is not stale */
 	uv_mutex_lock(&locks->mutex);
-	struct observation *seen = observer_of(&locks->locked.observer, row);
+	struct observation *seen = observer_find_or_add(&locks->locked.observer, row);
 	/* This process has not seen the row yet, but an earlier process may have. */
 	if (!*seen->version && *locks->observations)
 		observer_load(&kept, path);
@@ -85,7 +85,7 @@ void lock_observe_forget(struct s3once_locks *locks, struct item_key key)
 	char row[ID_CHARS + 1], path[PATH_CHARS];
 	observation_name(locks, key, row, path);
 	uv_mutex_lock(&locks->mutex);
-	*observer_of(&locks->locked.observer, row) = (struct observation){0};
+	*observer_find_or_add(&locks->locked.observer, row) = (struct observation){0};
 	uv_mutex_unlock(&locks->mutex);
 	if (*locks->observations && *row)
 		unlink(path);

@@ -355,7 +355,7 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 	}
 	/* The mutex is held during the request, so that one request answers all workers. */
 	uv_mutex_lock(&session->locked.mutex);
-	struct observation *seen = observer_of(&session->locked.observer, id);
+	struct observation *seen = observer_find_or_add(&session->locked.observer, id);
 	const bool was_just_asked = seen->asked_ns && clock_boot_ns() - seen->asked_ns < pause_ns;
 	if (!seen->over && !was_just_asked) /* a session that is over stays over */
 		o = read_other_session(session, conn, seen, ret_problem);
@@ -368,7 +368,7 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 void session_recall(struct session *session, const char *id, struct session_info *ret)
 {
 	uv_mutex_lock(&session->locked.mutex);
-	const struct observation *seen = observer_of(&session->locked.observer, id);
+	const struct observation *seen = observer_find_or_add(&session->locked.observer, id);
 	*ret = seen->asked_ns ? session->locked.infos[seen - session->locked.observer.list]
 			      : (struct session_info){0};
 	uv_mutex_unlock(&session->locked.mutex);

@@ -187,8 +187,8 @@ BUGS = {
         "if (other->pid <= 0)\n\t\treturn false;",
     ),
     "a-clone-is-the-same-machine": (
-        "is_same(self->boot, other->boot) && is_same(self->machine, other->machine) && !is_other_board;",
-        "is_same(self->boot, other->boot) && !is_other_board;",
+        "are_known_same(self->boot, other->boot) && are_known_same(self->machine, other->machine) && !is_other_board;",
+        "are_known_same(self->boot, other->boot) && !is_other_board;",
     ),
     "unreadable-is-not-there": (  # of what tells clones apart
         "return errno == ENOENT || errno == EACCES || errno == EPERM ? 0 : -1; const ssize_t n = read(fd, ret, VALUE_MAX);"

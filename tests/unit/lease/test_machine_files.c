@@ -135,7 +135,7 @@ struct ids {
 static struct ids ids_now(void)
 {
 	struct ids ids = {.is_read = false};
-	ids.is_read = machine_ids(ids.machine, ids.board);
+	ids.is_read = machine_hashes(ids.machine, ids.board);
 	machine_self(&ids.known);
 	return ids;
 }

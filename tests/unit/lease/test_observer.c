@@ -19,7 +19,7 @@ static unsigned look_at_all(uint64_t now_ns)
 		char name[ID_CHARS + 1];
 		snprintf(name, sizeof name, "%032x", i);
 		if (!over[i]) {
-			struct observation *o = observer_of(&observer, name);
+			struct observation *o = observer_find_or_add(&observer, name);
 			over[i] = o->over = observer_note(o, "1", now_ns) >= 30 * NS_PER_S;
 		}
 		n_over += over[i];
@@ -39,15 +39,18 @@ static void test_many_rows_come_to_an_end(void)
 static void test_what_stands_still_is_kept(void)
 {
 	observer = (struct observer){0};
-	observer_note(observer_of(&observer, "still"), "1", NS_PER_S);
+	observer_note(observer_find_or_add(&observer, "still"), "1", NS_PER_S);
 	for (unsigned i = 0; i < ROWS; i++) {
 		char name[ID_CHARS + 1];
 		snprintf(name, sizeof name, "%032x", i);
-		observer_note(observer_of(&observer, name), "1", (2 + i) * NS_PER_S);
+		observer_note(observer_find_or_add(&observer, name), "1", (2 + i) * NS_PER_S);
 	}
-	CHECK_INT((int64_t)observer_note(observer_of(&observer, "still"), "1", 60 * NS_PER_S),
+	CHECK_INT((int64_t)observer_note(
+			  observer_find_or_add(&observer, "still"), "1", 60 * NS_PER_S),
 		(int64_t)(59 * NS_PER_S));
-	CHECK_INT((int64_t)observer_note(observer_of(&observer, "still"), "2", 61 * NS_PER_S), 0);
+	CHECK_INT((int64_t)observer_note(
+			  observer_find_or_add(&observer, "still"), "2", 61 * NS_PER_S),
+		0);
 }
 
 /* What is over is not kept, and a time that this boot has not reached is not believed. */
@@ -62,10 +65,11 @@ static void test_what_is_kept_in_a_file(void)
 		return;
 	close(fd);
 	observer = (struct observer){0};
-	observer_note(observer_of(&observer, names[0]), names[0], now_ns / 2);
-	observer_note(observer_of(&observer, names[1]), names[1], now_ns / 2);
-	observer_of(&observer, names[1])->over = true;
-	observer_note(observer_of(&observer, names[2]), names[2], now_ns + 3600 * NS_PER_S);
+	observer_note(observer_find_or_add(&observer, names[0]), names[0], now_ns / 2);
+	observer_note(observer_find_or_add(&observer, names[1]), names[1], now_ns / 2);
+	observer_find_or_add(&observer, names[1])->over = true;
+	observer_note(
+		observer_find_or_add(&observer, names[2]), names[2], now_ns + 3600 * NS_PER_S);
 	observer_save(&observer, path);
 	observer = (struct observer){0};
 	observer_load(&observer, path);
