@@ -36,11 +36,11 @@ static const struct {
 	{"m", 6e4}, {"h", 3.6e6}};
 enum { UNITS = sizeof units / sizeof *units };
 
-/* Reads a number with its unit, and moves *at behind it. Returns the milliseconds, or -1 if it is
- * not of Go. */
-static double read_number_with_unit(const char **at)
+/* Reads a number with its unit, such as the "1.5h" of "1.5h30m", and moves *text behind it. Returns
+ * the milliseconds, or -1 if Go could not read it. */
+static double read_number_with_unit(const char **text)
 {
-	const char *s = *at;
+	const char *s = *text;
 	double value = 0, scale = 1;
 	size_t digits = 0, unit = 0;
 	for (; *s >= '0' && *s <= '9'; s++, digits++)
@@ -54,7 +54,7 @@ static double read_number_with_unit(const char **at)
 		unit++;
 	if (!digits || unit == UNITS)
 		return -1;
-	*at = s + n;
+	*text = s + n;
 	return value * units[unit].ms;
 }
 
@@ -207,14 +207,15 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
 	const char *value, size_t n)
 {
-	size_t at = 0;
+	size_t i = 0;
 	if (!name)
 		return;
-	while (at < changes->n && strcmp(changes->list[at].name, name) != 0)
-		at++;
-	assert(at < LOCK_CHANGES_MAX);
-	changes->list[at] = (struct change){.name = name, .type = type, .value = value, .n = n};
-	changes->n += at == changes->n; /* a new one, not a replacement */
+	while (i < changes->n && strcmp(changes->list[i].name, name) != 0)
+		i++;
+	assert(i < LOCK_CHANGES_MAX);
+	if (i == changes->n) /* a new change, not a replacement */
+		changes->n++;
+	changes->list[i] = (struct change){.name = name, .type = type, .value = value, .n = n};
 }
 
 /* Strings and numbers are passed without their length, which change_bytes() finds out. */

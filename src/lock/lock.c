@@ -22,7 +22,7 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	return r;
 }
 
-int lock_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
+int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
 	const struct problem *problem)
 {
 	const bool has_sort = *locks->sk_name != '\0';
@@ -258,7 +258,7 @@ static int release_row(
 		if (ret)
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
-		r = lock_failed(lock->locks, ret, -EIO, &problem);
+		r = lock_error_of(lock->locks, ret, -EIO, &problem);
 	} else if (!own_files_are_in_place(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
@@ -346,7 +346,7 @@ static int renew_lock(
 	if (o == OUTCOME_OK)
 		return 0;
 	return o == OUTCOME_REFUSED ? report_stale_handle(lock, ret)
-				    : lock_failed(lock->locks, ret, -EIO, &problem);
+				    : lock_error_of(lock->locks, ret, -EIO, &problem);
 }
 
 int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret)

@@ -73,7 +73,7 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 {
 	if (atomic_load(&a->locks->closed))
 		return lock_error(a->error, -ECANCELED, "the client was closed");
-	return lock_failed(a->locks, a->error, -EIO, problem);
+	return lock_error_of(a->locks, a->error, -EIO, problem);
 }
 
 /* Warns of a request that has waited for ANSWER_SAY_NS, once for the acquisition, with the failure
@@ -100,9 +100,10 @@ static bool poll_is_closed(void *arg)
 	return atomic_load(&a->locks->closed);
 }
 
-/* The limits of a request that is sent at sent_ns. A failing request is retried until the caller's
- * wait is over, or for PATIENCE_NS if that is longer, but never for longer than the lease. */
-static struct call_limits acquire_limits(struct acquisition *a, uint64_t sent_ns)
+/* Notes that a request is sent at sent_ns, for say_answer_is_late(), and returns its limits. A
+ * failing request is retried until the caller's wait is over, or for PATIENCE_NS if that is longer,
+ * but never for longer than the lease. */
+static struct call_limits begin_request(struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
 		sent_ns + PATIENCE_NS > a->deadline_ns ? sent_ns + PATIENCE_NS : a->deadline_ns;
@@ -117,7 +118,7 @@ static struct call_limits acquire_limits(struct acquisition *a, uint64_t sent_ns
 }
 
 /* Adds 1 to the token counter beside the lock, and sets *ret_token to the new count. */
-static enum outcome next_token(struct store_conn *conn, const struct s3once_lock *lock,
+static enum outcome draw_token(struct store_conn *conn, const struct s3once_lock *lock,
 	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
 {
 	const struct item_write counting = {
@@ -149,13 +150,13 @@ static enum outcome next_token(struct store_conn *conn, const struct s3once_lock
 static int complete_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
-	const struct call_limits limits = acquire_limits(a, sent_ns);
+	const struct call_limits limits = begin_request(a, sent_ns);
 	const struct lock_row row = dialect_read(a->locks->dialect, item);
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
 	lock->token = row.token;
 	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
-		o = next_token(a->conn, lock, &limits, &lock->token, &problem);
+		o = draw_token(a->conn, lock, &limits, &lock->token, &problem);
 	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
 		lock->token = 0;
 	if (o != OUTCOME_OK)
@@ -199,25 +200,28 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	 *
 	 * In a dialect without `released` a row is free only if it is absent. Then the write has no
 	 * condition: with or_absent, that means that the row must be absent. */
-	const struct condition as_seen[] = {
+	const struct condition if_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
-	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
-	const size_t n_seen = dialect->by_wall_clock ? 2 : 1, n_free = dialect->released ? 1 : 0;
+	const size_t n_if_seen = dialect->by_wall_clock ? 2 : 1;
+	const struct condition if_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
+	const size_t n_if_free = dialect->released ? 1 : 0;
 	const struct item_write write = {
 		.changes = changes.list,
 		.n_changes = changes.n,
-		.conditions = seen ? as_seen : &is_free,
-		.n_conditions = seen ? n_seen : n_free,
+		.conditions = seen ? if_seen : &if_free,
+		.n_conditions = seen ? n_if_seen : n_if_free,
 		.or_absent = !seen,
 		.count = lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
 		.shows = true,
 	};
 	enum outcome o = a->conn->store->ops->write(
 		a->conn, lock->row_key.key, &write, limits, ret, ret_problem);
-	const char *there = item_string(ret, dialect->version);
-	if (o == OUTCOME_REFUSED && there && strcmp(there, version) == 0)
-		o = OUTCOME_OK; /* the present row is our own write, whose reply was lost */
+	/* The row that has refused the write may be our own, written by a try whose reply was lost.
+	 */
+	const char *present = item_string(ret, dialect->version);
+	if (o == OUTCOME_REFUSED && present && strcmp(present, version) == 0)
+		o = OUTCOME_OK;
 	if (o == OUTCOME_OK && !own_files_are_in_place(&locks->files))
 		o = outcome_error(ret_problem, OUTCOME_SETUP,
 			"%s: was removed or replaced meanwhile: run again",
@@ -227,7 +231,7 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 
 /* Releases a row with this version that may be ours, so that no client has to wait until its lease
  * expires. If that fails, the lease expires by itself, so the caller waits only briefly. */
-static void release_row(
+static void undo_write(
 	const struct acquisition *a, const struct s3once_lock *lock, const char *version)
 {
 	struct item present = {0};
@@ -264,7 +268,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 			       : a->locks->tokens;
 	lease_version(lock->lease, version);
 	const uint64_t sent_ns = clock_boot_ns();
-	const struct call_limits limits = acquire_limits(a, sent_ns);
+	const struct call_limits limits = begin_request(a, sent_ns);
 	item_clear(ret_item);
 	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
 	int r;
@@ -279,7 +283,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	lease_stop(lock->lease);
 	const bool may_be_ours = o == OUTCOME_OK || outcome_is_ambiguous(o);
 	if (may_be_ours)
-		release_row(a, lock, version);
+		undo_write(a, lock, version);
 	s3once_lock_free(lock);
 	return r;
 }
@@ -288,11 +292,11 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
  * is dead, and the next one would have to begin anew, says so. Returns -EBUSY. */
 static int fail_busy(struct acquisition *a, const struct lock_row *row)
 {
-	const bool is_known_by_time = a->locks->dialect->by_wall_clock;
+	const bool needs_observation = row->state == ROW_HELD && !a->locks->dialect->by_wall_clock;
 	const bool is_short = a->request->wait_ms <= row->lease_ms;
+	const bool begins_anew = atomic_load(&a->locks->loses_observations);
 	lock_error_held(a->error, -EBUSY, a->request->key, row);
-	if (!a->error || row->state != ROW_HELD || is_known_by_time || !is_short ||
-		!atomic_load(&a->locks->loses_observations))
+	if (!needs_observation || !is_short || !begins_anew)
 		return -EBUSY;
 	const size_t n = strlen(a->error->text);
 	snprintf(a->error->text + n, sizeof a->error->text - n,
@@ -314,14 +318,14 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 {
 	struct lock_key key;
 	struct item item = {0};
-	struct lock_row row = {
-		.owner = "", .version = "", .why = ""}; /* the content of `item`, once judged */
+	/* The content of `item`, once judge_lock_row() has read it. */
+	struct lock_row row = {.owner = "", .version = "", .why = ""};
 	struct problem problem = {0};
 	enum next next = NEXT_TAKE_FREE;
 	int r = -EBUSY; /* until the row is ours, or a request has failed */
 	lock_key_of(a->locks, a->request->key, a->sort, slot, &key);
 	if (first == FIRST_READ) {
-		const struct call_limits limits = acquire_limits(a, clock_boot_ns());
+		const struct call_limits limits = begin_request(a, clock_boot_ns());
 		enum outcome o = a->conn->store->ops->get(
 			a->conn, key.key, READ_CONSISTENT, &limits, &item, &problem);
 		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
@@ -329,7 +333,7 @@ static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 		else
 			r = fail_acquisition(a, &problem);
 	}
-	for (int i = 0; i < 3 && r == -EBUSY && next != NEXT_BUSY; i++) {
+	for (int tries = 0; tries < 3 && r == -EBUSY && next != NEXT_BUSY; tries++) {
 		char seen[1024]; /* a copy, since take_row() replaces the item */
 		snprintf(seen, sizeof seen, "%s", row.version);
 		r = take_row(a, slot, next == NEXT_TAKE_OVER ? seen : NULL, &item);
@@ -377,15 +381,14 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
 	const uint64_t now_ns = clock_boot_ns();
-	uint64_t ns = random_pause_ns(round, locks->poll_ms);
-	if (a->stale_ns && a->stale_ns < now_ns + ns)
-		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;
-	if (a->deadline_ns < now_ns + ns)
-		ns = a->deadline_ns > now_ns ? a->deadline_ns - now_ns : 0;
+	uint64_t end_ns = now_ns + random_pause_ns(round, locks->poll_ms);
+	if (a->stale_ns && a->stale_ns < end_ns)
+		end_ns = (a->stale_ns > now_ns ? a->stale_ns : now_ns) + NS_PER_MS;
+	if (a->deadline_ns < end_ns)
+		end_ns = a->deadline_ns > now_ns ? a->deadline_ns : now_ns;
 	uv_mutex_lock(&locks->mutex);
-	const bool is_closed =
-		wait_until(atomic_load(&locks->closed), .cond = &locks->closing,
-			.mutex = &locks->mutex, .deadline_ns = now_ns + ns) == WAIT_MET;
+	const bool is_closed = wait_until(atomic_load(&locks->closed), .cond = &locks->closing,
+				       .mutex = &locks->mutex, .deadline_ns = end_ns) == WAIT_MET;
 	uv_mutex_unlock(&locks->mutex);
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
@@ -466,8 +469,8 @@ static int check_request(const struct s3once_locks *locks,
 					   : 0;
 }
 
-int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
-	struct s3once_lock_error *ret)
+int lock_error_split_table(const struct s3once_locks *locks, const struct dynamodb_shape *shape,
+	int error, struct s3once_lock_error *ret)
 {
 	return lock_error(ret, error,
 		"table %s has replicas (%s), and each Region judges conditions by its own: two hosts of "
@@ -481,15 +484,15 @@ int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shap
 static int check_replicas(struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
-	struct call_limits limits = acquire_limits(a, clock_boot_ns());
 	struct dynamodb_shape shape;
 	struct problem problem = {0};
 	if (locks->is_private || locks->allows_replicas || atomic_load(&locks->has_shape))
 		return 0;
+	struct call_limits limits = begin_request(a, clock_boot_ns());
 	limits.attempts = 1;
 	const enum outcome o = dynamodb_describe_table(a->conn, &limits, &shape, &problem);
 	if (o == OUTCOME_OK && shape.is_split)
-		return report_replicas(locks, &shape, -EIO, a->error);
+		return lock_error_split_table(locks, &shape, -EIO, a->error);
 	atomic_store(&locks->has_shape, o == OUTCOME_OK || o == OUTCOME_DENIED);
 	if (o == OUTCOME_DENIED)
 		log_warning(
@@ -505,17 +508,17 @@ static int check_place(struct acquisition *a)
 {
 	const struct store_ops *ops = a->locks->store->ops;
 	struct problem problem = {0};
-	enum outcome o = ops->prepare ? OUTCOME_TRANSIENT : OUTCOME_OK;
-	const struct call_limits limits = acquire_limits(a, clock_boot_ns());
-	while (o != OUTCOME_OK) {
-		o = ops->prepare(a->conn, &limits, &problem);
+	if (!ops->prepare)
+		return check_replicas(a);
+	const struct call_limits limits = begin_request(a, clock_boot_ns());
+	for (;;) {
+		const enum outcome o = ops->prepare(a->conn, &limits, &problem);
 		if (o == OUTCOME_OK)
-			break;
+			return check_replicas(a);
 		const bool may_repeat = outcome_is_ambiguous(o) || o == OUTCOME_THROTTLED;
 		if (!may_repeat || wait_within(&limits, a->locks->poll_ms, NULL) != OUTCOME_OK)
 			return fail_acquisition(a, &problem);
 	}
-	return check_replicas(a);
 }
 
 /* Reports the holder that is waited for, once, after HELD_SAY_NS of a longer wait. */
@@ -528,9 +531,9 @@ static void say_held(struct acquisition *a, uint64_t began_ns)
 	log_note("waiting for lock %s", a->error->text);
 }
 
-/* Makes round after round until the lock is acquired, by this thread or by another one of this
- * client (a->lock), or the deadline has passed, or a request fails. Returns 0, -EBUSY if another
- * client holds the lock, or another -errno. */
+/* Makes round after round until the lock is acquired (a->lock), the deadline has passed, or a
+ * request fails. A reentrant request may also get the lock by another thread of this client.
+ * Returns 0, -EBUSY if another client holds the lock, or another -errno. */
 static int acquire_by_rounds(struct acquisition *a, uint64_t began_ns)
 {
 	/* The first round writes at once, since most locks are free. In a dialect that decides by

@@ -199,10 +199,12 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 		return 0;
 	char *path = locks->observations;
 	const size_t size = sizeof locks->observations;
-	if (!*observations && state_path("locks", FOLDER_MADE, path, size))
-		*path = 0;
-	else if (*observations && (size_t)snprintf(path, size, "%s", observations) >= size)
+	if (!*observations) {
+		if (state_path("locks", FOLDER_MADE, path, size))
+			*path = 0;
+	} else if ((size_t)snprintf(path, size, "%s", observations) >= size) {
 		return -ENAMETOOLONG;
+	}
 	if (*path && mkdir(path, 0700) && errno != EEXIST)
 		*path = 0;
 	atomic_store(&locks->loses_observations, !*path);
@@ -211,7 +213,13 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 	return 0;
 }
 
-/* Opens the SQLite file with this path. NULL: the file of this user. 0 or -errno. */
+static bool is_missing(const char *path)
+{
+	return access(path, F_OK) < 0 && errno == ENOENT;
+}
+
+/* Opens the SQLite file with this path. NULL: the file of this user. A program that only looks
+ * makes no file: if that of this user is missing, it opens an empty one in memory. 0 or -errno. */
 static int open_file(
 	struct s3once_locks *locks, const char *named, bool only_looks, struct problem *problem)
 {
@@ -220,7 +228,7 @@ static int open_file(
 	if (error)
 		problem_set(problem,
 			"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
-	else if (only_looks && !named && access(path, F_OK) < 0 && errno == ENOENT)
+	else if (only_looks && !named && is_missing(path))
 		error = store_sqlite_open(
 			STORE_SQLITE_NOWHERE, STORE_WRITTEN, &locks->store, problem);
 	else
@@ -307,7 +315,7 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	if (error) {
 		if (!problem.text[0])
 			problem_set(&problem, "the locks cannot be opened: %s", strerror(-error));
-		error = lock_failed(locks, ret, error == -ENOMEM ? -ENOMEM : -EIO, &problem);
+		error = lock_error_of(locks, ret, error == -ENOMEM ? -ENOMEM : -EIO, &problem);
 		destroy_locks(locks);
 		return error;
 	}
@@ -340,7 +348,7 @@ static int prepare_place(struct s3once_locks *locks, struct s3once_lock_error *r
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const enum outcome o = locks->store->ops->prepare(conn, &no_limits, &problem);
 	store_conn_free(conn);
-	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_error_of(locks, ret, -EIO, &problem);
 }
 
 int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_table *table,
@@ -367,11 +375,11 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MAX_MS,
 	};
 	if (table_make(locks->aws, locks->http, &making, &made, &problem) != OUTCOME_OK)
-		return lock_failed(locks, ret, -EIO, &problem);
+		return lock_error_of(locks, ret, -EIO, &problem);
 	*ret_created = made.created;
 	/* These are no failures, but the user learns of them. */
 	if (made.shape.is_split)
-		report_replicas(locks, &made.shape, 0, ret);
+		lock_error_split_table(locks, &made.shape, 0, ret);
 	else if (table->ttl_name && !made.has_ttl)
 		lock_error(ret, 0, "this server has no time to live");
 	return 0;

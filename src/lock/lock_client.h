@@ -118,13 +118,13 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 
 /* Reports in *ret that the table is split among Regions, and returns `error`. */
-int report_replicas(const struct s3once_locks *locks, const struct dynamodb_shape *shape, int error,
-	struct s3once_lock_error *ret);
+int lock_error_split_table(const struct s3once_locks *locks, const struct dynamodb_shape *shape,
+	int error, struct s3once_lock_error *ret);
 /* Both describe a failure in *ret, if `ret` is not NULL, and return r. lock_error() takes a format,
- * and lock_failed() takes the problem of a request, with its code and request id. */
+ * and lock_error_of() takes the problem of a request, with its code and request id. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-int lock_failed(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
+int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
 	const struct problem *problem);
 /* As lock_error(), with a sentence that the lock `key` is held by the owner of this row. */
 int lock_error_held(

@@ -13,7 +13,7 @@
 
 struct lock_event {
 	struct lock_event *next;
-	struct s3once_lock_event told; /* its strings point to the arrays below */
+	struct s3once_lock_event event; /* its strings point to the arrays below */
 	char key[LOCK_KEY_MAX + 1], sort[LOCK_KEY_MAX + 1];
 	char text[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX];
 };
@@ -31,14 +31,14 @@ void lock_events_add(void *arg, enum lease_event event, const char *text, const 
 		log_error("lock %.100s: %s (and no memory to report it)", lock->key, text);
 		return;
 	}
-	e->told = (struct s3once_lock_event){.type = (enum s3once_lock_event_type)event,
+	e->event = (struct s3once_lock_event){.type = (enum s3once_lock_event_type)event,
 		.key = e->key,
 		.sort_key = e->sort,
 		.text = e->text,
 		.owner = e->owner};
 	/* An outage is one of the store, so its event names no lock. */
 	if (event != LEASE_OUTAGE) {
-		e->told.lock = lock;
+		e->event.lock = lock;
 		memcpy(e->key, lock->key, sizeof e->key);
 		memcpy(e->sort, lock->sort, sizeof e->sort);
 	}
@@ -81,7 +81,7 @@ static void deliver_events(void *arg)
 			break;
 		struct lock_event *e = pop_locked(events);
 		uv_mutex_unlock(&events->mutex);
-		events->callback(events->callback_arg, &e->told);
+		events->callback(events->callback_arg, &e->event);
 		free(e);
 		uv_mutex_lock(&events->mutex);
 	}
@@ -130,8 +130,8 @@ void lock_events_forget(struct lock_events *events, const struct s3once_lock *lo
 {
 	uv_mutex_lock(&events->mutex);
 	for (struct lock_event *e = events->locked.first; e; e = e->next)
-		if (e->told.lock == lock)
-			e->told.lock = NULL;
+		if (e->event.lock == lock)
+			e->event.lock = NULL;
 	uv_mutex_unlock(&events->mutex);
 }
 
@@ -147,7 +147,7 @@ int s3once_locks_next_event(struct s3once_locks *locks, s3once_lock_callback *ca
 	uv_mutex_unlock(&locks->events.mutex);
 	if (!e)
 		return 0;
-	callback(arg, &e->told);
+	callback(arg, &e->event);
 	free(e);
 	return 1;
 }

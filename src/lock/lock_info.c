@@ -60,15 +60,18 @@ static bool decode_handle(
 	snprintf(encoded, sizeof encoded, "%s%.*s", handle, (int)(3 - (n + 3) % 4), "===");
 	replace_characters(encoded, "-_", "+/");
 	const int decoded = base64_decode(encoded, (unsigned char *)bytes);
-	int at = 0;
-	for (int i = 0; i < FIELDS && at < decoded; i++) {
-		ret_fields[i] = bytes + at;
-		/* If the last field has no NUL, this is one more than `decoded`. */
-		at += (int)strnlen(bytes + at, (size_t)(decoded - at)) + 1;
-		if (i == SORT && at == decoded)
-			return strlen(ret_fields[ID]) == ID_CHARS;
+	if (decoded <= 0)
+		return false;
+	const char *field = bytes, *end = bytes + decoded;
+	for (int i = 0; i < FIELDS; i++) {
+		const char *nul = memchr(field, 0, (size_t)(end - field));
+		if (!nul)
+			return false;
+		ret_fields[i] = field;
+		field = nul + 1;
 	}
-	return false;
+	const bool has_more = field != end;
+	return !has_more && strlen(ret_fields[ID]) == ID_CHARS;
 }
 
 /* Reads a row. Returns -ENOENT if there is none. The caller clears *ret_item in any case. */
@@ -85,7 +88,7 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	store_conn_free(conn);
 	if (o == OUTCOME_ABSENT)
 		return lock_error(ret, -ENOENT, "there is no such lock");
-	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_error_of(locks, ret, -EIO, &problem);
 }
 
 /* Begins to hold the lock, if its row is held and has a version of the handle's acquisition.
@@ -95,25 +98,27 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	struct s3once_locks *locks = lock->locks;
 	struct item item = {0};
 	int r = read_row(locks, lock->row_key.key, lease_length_ns(lock->lease), &item, ret);
-	/* If reading has failed, the item is empty, and these values are not used. */
+	if (r && r != -ENOENT) {
+		item_clear(&item);
+		return r;
+	}
 	const struct lock_row row = dialect_read(locks->dialect, &item);
-	const bool is_its = lock_version_is_of(row.version, lock->id);
-	if (!r && row.state == ROW_HELD && is_its)
-		r = lock_start(lock, &item, row.version, /* sent_ns */ 0, ret);
-	else if (!r && row.state == ROW_UNREADABLE && is_its)
-		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
-	else if (r == -ENOENT || (!r && item_is_empty(&item)))
+	const bool is_same = lock_version_is_of(row.version, lock->id);
+	const char *place = locks->files.path ? locks->files.path
+			    : locks->is_s3    ? locks->s3_place
+					      : locks->table_name;
+	if (r == -ENOENT || item_is_empty(&item))
 		r = lock_error(ret, -ESTALE,
 			"the lock '%s' has no row in %s: it was released, or is in another place",
-			quote(lock->key).text,
-			quote(locks->files.path ? locks->files.path
-				: locks->is_s3  ? locks->s3_place
-						: locks->table_name)
-				.text);
-	else if (!r && row.state == ROW_FREE)
+			quote(lock->key).text, quote(place).text);
+	else if (row.state == ROW_FREE)
 		r = lock_error(ret, -ESTALE, "the lock was released");
-	else if (!r)
+	else if (!is_same)
 		r = lock_error_held(ret, -ESTALE, lock->key, &row);
+	else if (row.state == ROW_UNREADABLE)
+		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
+	else
+		r = lock_start(lock, &item, row.version, /* sent_ns */ 0, ret);
 	item_clear(&item);
 	return r;
 }
@@ -126,14 +131,15 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	uint64_t slot, token, lease_ms;
 	const bool is_handle = decode_handle(handle, bytes, fields);
 	/* lock_key_check() expects NULL for the sort key of a lock whose request had none. */
-	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
+	const bool has_default_sort =
+		is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
 	/* Handles never exceed these limits: a slot is at most 999, and a lease at most a day. */
 	const bool has_numbers = is_handle && decimal_read(fields[SLOT], 999, &slot) &&
 				 decimal_read(fields[TOKEN], UINT64_MAX, &token) &&
 				 decimal_read(fields[LEASE_MS], LOCK_DAY_MS, &lease_ms) &&
 				 lease_ms >= 1000;
 	if (!has_numbers ||
-		lock_key_check(locks, fields[KEY], is_default ? NULL : fields[SORT], ret))
+		lock_key_check(locks, fields[KEY], has_default_sort ? NULL : fields[SORT], ret))
 		return lock_error(ret, -EINVAL, "this is not the handle of a lock in this place");
 	struct s3once_lock *lock = lock_new(
 		locks, fields[KEY], fields[SORT], (unsigned)slot, fields[ID], lease_ms * NS_PER_MS);
@@ -180,7 +186,7 @@ static int show_row(const struct s3once_locks *locks, struct s3once_lock_info in
 
 /* Makes the key of a row. For dlm, the user gives the number of the slot as sort key. 0, or -errno
  * with a sentence: -EINVAL, or -ECANCELED if the client was closed. */
-static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
+static int make_row_key(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
 {
 	uint64_t slot = 0;
@@ -211,7 +217,7 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 {
 	struct lock_key row_key = {0};
 	struct item item = {0};
-	int r = find_key(locks, key, sort_key, &row_key, ret);
+	int r = make_row_key(locks, key, sort_key, &row_key, ret);
 	if (!r)
 		r = read_row(locks, row_key.key, row_timeout_ns(locks), &item, ret);
 	const uint64_t now_ns = clock_boot_ns(); /* taken after the reply */
@@ -265,6 +271,26 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	return listing->r;
 }
 
+/* Lists the rows of a file or a bucket whose keys begin with the prefix, page by page. The first
+ * page begins at the prefix, and each other one after the last row of the page before. */
+static enum outcome list_pages(struct store_conn *conn, struct listing *listing,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	char from[sizeof listing->after], to[sizeof from + 4];
+	struct store_range range = {.pk = "lock", .from = from, .to = to, .consistent = true};
+	enum outcome o = OUTCOME_OK;
+	snprintf(listing->after, sizeof listing->after, "%s", listing->prefix);
+	/* No key that begins with the prefix comes after the prefix and U+10FFFF, which is no
+	 * character. */
+	snprintf(to, sizeof to, "%s\xf4\x8f\xbf\xbf", listing->after);
+	for (bool more = true; more && o == OUTCOME_OK; range.after = true) {
+		memcpy(from, listing->after, sizeof from);
+		o = conn->store->ops->query(
+			conn, &range, limits, list_row, listing, &more, ret_problem);
+	}
+	return o;
+}
+
 int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock_visitor *visitor,
 	void *arg, struct s3once_lock_error *ret)
 {
@@ -277,26 +303,13 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, 0);
-	char from[sizeof listing.after], to[sizeof from + 4];
-	struct store_range range = {.pk = "lock", .from = from, .to = to, .consistent = true};
-	bool more = locks->is_private;
-	enum outcome o = OUTCOME_OK;
-	snprintf(listing.after, sizeof listing.after, "%s", listing.prefix);
-	snprintf(to, sizeof to, "%s\xf4\x8f\xbf\xbf", listing.after);
-	if (!locks->is_private)
-		o = conn->store->ops->scan(conn, &limits, list_row, &listing, &problem);
-	/* A file and a bucket are read page by page. The first page begins at the prefix, and each
-	 * other one after the last row of the page before. No key that begins with the prefix comes
-	 * after `to`, since that ends with U+10FFFF, which is no character. */
-	for (; more && o == OUTCOME_OK; range.after = true) {
-		memcpy(from, listing.after, sizeof from);
-		o = conn->store->ops->query(
-			conn, &range, &limits, list_row, &listing, &more, &problem);
-	}
+	const enum outcome o = locks->is_private ? list_pages(conn, &listing, &limits, &problem)
+						 : conn->store->ops->scan(conn, &limits, list_row,
+							   &listing, &problem);
 	store_conn_free(conn);
 	if (listing.r) /* the user's visitor has ended the listing; then the outcome is LOCAL */
 		return listing.r;
-	return o == OUTCOME_OK ? 0 : lock_failed(locks, ret, -EIO, &problem);
+	return o == OUTCOME_OK ? 0 : lock_error_of(locks, ret, -EIO, &problem);
 }
 
 /* Returns 0 if the row is held, or cannot be understood, -ENOENT if it is free or absent, or
@@ -319,13 +332,13 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	struct lock_key row_key = {0};
 	struct item present = {0};
 	struct problem problem = {0};
-	int r = find_key(locks, key, sort_key, &row_key, ret);
-	struct store_conn *conn;
+	int r = make_row_key(locks, key, sort_key, &row_key, ret);
 	/* A released row may still have the version, and would be released again. */
 	if (!r)
 		r = check_held(locks, key, row_key.key, ret);
 	if (r)
 		return r;
+	struct store_conn *conn;
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	/* The row is another owner's. So only the version that the caller has named is released,
@@ -337,19 +350,19 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	enum outcome o = lock_row_release(conn, &target, &limits, &present, &problem);
 	store_conn_free(conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
-	/* If the row has become free, its holder has released the lock meanwhile, which is just as
-	 * good. */
-	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
-		if (*row.version)
-			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
-				quote(row.version).text);
-		else
-			r = lock_error(ret, -EAGAIN,
-				"the row has no version by which its holder could be meant: if nobody "
-				"holds it, delete it in the table");
-	} else if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
-		r = lock_failed(locks, ret, -EIO, &problem);
-	}
+	if (o == OUTCOME_OK)
+		r = 0;
+	else if (o != OUTCOME_REFUSED)
+		r = lock_error_of(locks, ret, -EIO, &problem);
+	else if (row.state == ROW_FREE) /* its holder has released it meanwhile: just as good */
+		r = 0;
+	else if (*row.version)
+		r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
+			quote(row.version).text);
+	else
+		r = lock_error(ret, -EAGAIN,
+			"the row has no version by which its holder could be meant: if nobody "
+			"holds it, delete it in the table");
 	item_clear(&present);
 	return r;
 }

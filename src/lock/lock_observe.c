@@ -36,7 +36,7 @@ static void hash_strings(const char *const *strings, size_t n, char ret[static I
 
 /* Makes the name of a row in observations, and the path of its file. Each row has a file of its
  * own, so that a process never overwrites another process's observation of a different row. */
-static void observation_name(const struct s3once_locks *locks, struct item_key key,
+static void make_observation_name(const struct s3once_locks *locks, struct item_key key,
 	char ret[static ID_CHARS + 1], char ret_path[static PATH_CHARS])
 {
 	/* Tables of the same name differ if their endpoints or their files do. */
@@ -52,11 +52,11 @@ static void observation_name(const struct s3once_locks *locks, struct item_key k
 uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns)
 {
-	char row[ID_CHARS + 1], hashed[ID_CHARS + 1], path[PATH_CHARS];
+	char row[ID_CHARS + 1], version_hash[ID_CHARS + 1], path[PATH_CHARS];
 	struct observer kept = {0}; /* the content of this row's file: one observation */
-	observation_name(locks, key, row, path);
-	hash_strings(&version, 1, hashed); /* other clients' versions may be longer than an id */
-	if (!*row || !*hashed)
+	make_observation_name(locks, key, row, path);
+	hash_strings(&version, 1, version_hash); /* the version of another client may be too long */
+	if (!*row || !*version_hash)
 		return 0; /* no memory: the row counts as new, so it is not stale */
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_find_or_add(&locks->locked.observer, row);
@@ -65,8 +65,8 @@ uint64_t lock_observe(
 		observer_load(&kept, path);
 	if (kept.n && strcmp(kept.list[0].row, row) == 0)
 		*seen = kept.list[0];
-	const bool is_new = strcmp(seen->version, hashed) != 0;
-	const uint64_t unchanged_ns = observer_note(seen, hashed, now_ns);
+	const bool is_new = strcmp(seen->version, version_hash) != 0;
+	const uint64_t unchanged_ns = observer_note(seen, version_hash, now_ns);
 	seen->asked_ns = now_ns;
 	if (is_new && *locks->observations) {
 		kept.n = 1;
@@ -83,7 +83,7 @@ uint64_t lock_observe(
 void lock_observe_forget(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
-	observation_name(locks, key, row, path);
+	make_observation_name(locks, key, row, path);
 	uv_mutex_lock(&locks->mutex);
 	*observer_find_or_add(&locks->locked.observer, row) = (struct observation){0};
 	uv_mutex_unlock(&locks->mutex);

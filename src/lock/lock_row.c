@@ -35,6 +35,27 @@ bool lock_version_is_of(const char *version, const char *id)
 	return strncmp(version, id, n) == 0 && (version[n] == '.' || !version[n]);
 }
 
+/* Whether an earlier try of ours has released the row that has refused the release now. A free row
+ * shows this by a version of our acquisition. A missing row shows it as long as the lease lasts.
+ * Later, another client may have acquired the lock and released it, so a missing row shows it only
+ * if a request of this call may have been applied. */
+static bool was_released_before(const struct lock_release_target *target,
+	const struct call_limits *limits, const struct item *present)
+{
+	if (item_is_empty(present))
+		return !target->is_late || *limits->maybe_applied;
+	const struct lock_row row = dialect_read(target->locks->dialect, present);
+	return row.state == ROW_FREE && target->id && lock_version_is_of(row.version, target->id);
+}
+
+/* Whether the row that has refused the release has target->or_version, which a heartbeat without an
+ * answer has written. */
+static bool has_other_version(const struct lock_release_target *target, const struct item *present)
+{
+	const struct lock_row row = dialect_read(target->locks->dialect, present);
+	return *target->or_version && strcmp(row.version, target->or_version) == 0;
+}
+
 enum outcome lock_row_release(struct store_conn *conn, const struct lock_release_target *target,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
 {
@@ -50,31 +71,18 @@ enum outcome lock_row_release(struct store_conn *conn, const struct lock_release
 		.n_changes = changes.n,
 		.conditions = &as_seen,
 		.n_conditions = 1};
-	for (;;) {
-		enum outcome o = conn->store->ops->write(
-			conn, target->key, &write, limits, ret_present, ret_problem);
-		if (o != OUTCOME_REFUSED)
-			return o;
-		/* An earlier try of ours may have released the row, without a reply. A free row
-		 * shows this by a version of our acquisition. A missing row shows it as long as the
-		 * lease lasts. Later, another client may have acquired the lock and released it, so
-		 * a missing row shows it only if a request of this call may have been applied. */
-		const struct lock_row row = dialect_read(dialect, ret_present);
-		const bool was_removed =
-			item_is_empty(ret_present) && (!target->is_late || *limits->maybe_applied);
-		const bool was_marked = row.state == ROW_FREE && target->id &&
-					lock_version_is_of(row.version, target->id);
-		if (was_removed || was_marked)
-			return OUTCOME_OK;
-		/* A heartbeat without an answer may have written or_version. If so, the release is
-		 * tried once more with that version. */
-		const bool was_first_try = as_seen.value == target->version;
-		if (!was_first_try || !*target->or_version ||
-			strcmp(row.version, target->or_version) != 0)
-			return o;
+	enum outcome o = conn->store->ops->write(
+		conn, target->key, &write, limits, ret_present, ret_problem);
+	if (o == OUTCOME_REFUSED && !was_released_before(target, limits, ret_present) &&
+		has_other_version(target, ret_present)) {
 		as_seen.value = target->or_version;
 		item_clear(ret_present);
+		o = conn->store->ops->write(
+			conn, target->key, &write, limits, ret_present, ret_problem);
 	}
+	if (o == OUTCOME_REFUSED && was_released_before(target, limits, ret_present))
+		return OUTCOME_OK;
+	return o;
 }
 
 /* lock_lease_ops: a heartbeat's write, and the judgement of a row that has refused one. */
@@ -122,26 +130,28 @@ static const char *own_row_version(void *arg, const struct item *item,
 {
 	const struct s3once_lock *lock = arg;
 	const struct lock_row row = dialect_read(lock->locks->dialect, item);
-	const bool ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
+	const bool is_ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
+	const bool has_expired = clock_boot_ns() >= lease_ends_ns(lock->lease);
 	/* These reasons are used only if the lease is lost. The row of our acquisition is lost if
 	 * it has a version that this process has not written. */
-	const char *why =
-		clock_boot_ns() >= lease_ends_ns(lock->lease)
-			? "another took it over: its row had not changed for a whole lease"
-			: "another holds it, although its lease had not ended: its row was "
-			  "deleted or overwritten";
+	const char *why;
 	if (!own_files_are_in_place(&lock->locks->files))
 		why = LOCK_FILE_GONE;
 	else if (item_is_empty(item))
 		why = "its row was deleted";
 	else if (row.state == ROW_FREE)
 		why = "another released it";
-	else if (ours)
+	else if (is_ours)
 		why = "another process goes on with this lock";
-	else
+	else {
+		why = has_expired
+			      ? "another took it over: its row had not changed for a whole lease"
+			      : "another holds it, although its lease had not ended: its row was "
+				"deleted or overwritten";
 		snprintf(ret_owner, LEASE_TEXT_MAX, "%s", row.owner);
+	}
 	snprintf(ret_why, LEASE_TEXT_MAX, "%s", why);
-	return ours ? row.version : NULL;
+	return is_ours ? row.version : NULL;
 }
 
 const struct lease_ops lock_lease_ops = {
