@@ -28,7 +28,7 @@ static enum outcome list_manifests(const struct manifest_place *place, const cha
 					? "manifests are found by the bucket's listing, which is "
 					  "refused; allow s3:ListBucket of the bucket"
 					: "manifests are found by the bucket's listing");
-		else if (row && manifest_is_list_key(row->key))
+		else if (row && manifest_is_key(row->key))
 			o = each(arg, row->key, ret_problem);
 	} while (o == OUTCOME_OK && row);
 	object_stream_free(objects);
@@ -59,7 +59,7 @@ struct sought {
 static enum outcome take_if_sought(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct sought *sought = arg;
-	/* manifest_is_list_key() has found the '/' and the suffix in the key. */
+	/* manifest_is_key() has found the '/' and the suffix in the key. */
 	const char *name = strrchr(key, '/') + 1;
 	const size_t n = strlen(name) - strlen(MANIFEST_SUFFIX);
 	if (strlen(sought->run) == n && strncmp(name, sought->run, n) == 0 && !sought->key->len)
@@ -81,9 +81,9 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	enum outcome o = OUTCOME_OK;
 	/* A key that still begins with s3:// is that of another bucket. The name of a run begins
 	 * with a day, so only the folder of this day is listed. */
-	if (manifest_is_list_key(key) && strncmp(key, "s3://", 5) != 0)
+	if (manifest_is_key(key) && strncmp(key, "s3://", 5) != 0)
 		text_add(ret_key, key);
-	else if (!strchr(given, '/') && manifest_add_day(&day, place->prefix, given))
+	else if (!strchr(given, '/') && manifest_add_day_folder(&day, place->prefix, given))
 		o = list_manifests(
 			place, text_string(&day), NULL, take_if_sought, &sought, ret_problem);
 	if (o == OUTCOME_OK && !ret_key->len)

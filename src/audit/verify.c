@@ -180,8 +180,8 @@ static bool merge_object(struct merging *merging, const char *key)
 	const int64_t modified_s = merging->object->modified_s;
 	const int64_t age_s = store_time_s(verify->place.store) - modified_s;
 	/* Objects that s3once writes without a mark. */
-	const bool is_own =
-		manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
+	const bool is_own = manifest_is_key_or_signature(key) ||
+			    (verify->id_object && strcmp(verify->id_object, key) == 0);
 	if (merging->object_has_mark || is_own)
 		return true;
 	/* `gc --keep-marks` may have removed the mark of this object: the object was stored before

@@ -6,14 +6,17 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "scan/scan.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Adds a checksum to the entry. `sum` is a checksum as a mark keeps it, such as "crc32c:BASE64"; ""
- * adds nothing. */
-static void add_recorded_sum(struct manifest_entry *entry, const char *sum)
+#define MTIME_CHARS 40 /* more than a time with nanoseconds has, with its NUL */
+
+/* Sets a checksum of the entry. `sum` is a checksum as a mark keeps it, such as "crc32c:BASE64"; ""
+ * sets nothing. */
+static void set_recorded_sum(struct manifest_entry *entry, const char *sum)
 {
 	const struct s3_sum parsed = mark_sum_parse(sum);
 	if (*parsed.text)
@@ -21,7 +24,7 @@ static void add_recorded_sum(struct manifest_entry *entry, const char *sum)
 			parsed.text);
 }
 
-void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version)
+void manifest_entry_set_version(struct manifest_entry *entry, const struct version *version)
 {
 	unsigned char md5[16];
 	size_t n;
@@ -37,13 +40,13 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
 		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
 		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
-	/* If the checksum of the parts and that of the whole object are of one kind, the latter
-	 * stays. */
-	add_recorded_sum(entry, version->parts_sum);
-	add_recorded_sum(entry, version_object_sum(version));
+	/* The order matters: if both are of one kind, the checksum of the whole object replaces
+	 * that of its parts. */
+	set_recorded_sum(entry, version->parts_sum);
+	set_recorded_sum(entry, version_object_sum(version));
 }
 
-void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums)
+void manifest_entry_set_sums(struct manifest_entry *entry, const struct sums *sums)
 {
 	for (enum checksum kind = 0; kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind))
@@ -58,16 +61,25 @@ static json_t *text_or_null(const char *text)
 	return *text ? json_string(text) : json_null();
 }
 
+/* Writes a time as "2026-11-21T07:56:28.000000001Z", with all nanoseconds, so that two versions of
+ * a file do not look the same. */
+static void format_ns(int64_t time_ns, char ret[static MTIME_CHARS])
+{
+	char second[21];
+	int64_t s = time_ns / (int64_t)NS_PER_S, ns = time_ns % (int64_t)NS_PER_S;
+	if (ns < 0) { /* C rounds a time before 1970 up to the next second */
+		s--;
+		ns += (int64_t)NS_PER_S;
+	}
+	clock_format_iso(s, second);
+	snprintf(ret, MTIME_CHARS, "%.19s.%09" PRId64 "Z", second, ns);
+}
+
 char *manifest_entry_line(const struct manifest_entry *entry)
 {
-	char second[21], mtime[40];
+	char mtime[MTIME_CHARS];
 	json_t *sums = json_object();
-	/* The mtime is written as "2026-11-21T07:56:28.000000001Z", with all nanoseconds, so that
-	 * two versions of a file do not look the same. Before 1970 the rest of the division is
-	 * negative, and the second begins one earlier. */
-	const int64_t ns = (int64_t)NS_PER_S, rest = entry->mtime_ns % ns;
-	clock_format_iso(entry->mtime_ns / ns - (rest < 0), second);
-	snprintf(mtime, sizeof mtime, "%.19s.%09" PRId64 "Z", second, rest < 0 ? rest + ns : rest);
+	format_ns(entry->mtime_ns, mtime);
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (*entry->sums[kind])
 			json_object_set_new(
@@ -100,7 +112,8 @@ static bool take_text(
 	return true;
 }
 
-/* Reads the checksums of an entry. */
+/* Sets entry->sums to the "checksums" of a line. Returns false with a sentence if one of them is
+ * not a checksum of its kind. */
 static bool take_sums(
 	const json_t *object, struct manifest_entry *entry, struct problem *ret_problem)
 {
@@ -126,9 +139,8 @@ static bool take_sums(
 	return true;
 }
 
-/* Reads the members that identify the object and the file, and those about the object's content.
- * "file_size" and "mtime" are not read. Returns false with a sentence if the members cannot be
- * those of an object. */
+/* Sets *ret by the members of a line, except "file_size" and "mtime". Returns false with a sentence
+ * if the members cannot be those of an object. */
 static bool take_entry(
 	const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
 {
@@ -184,9 +196,9 @@ const char *const manifest_format_names[MANIFEST_FORMATS + 1] = {
 	[MANIFEST_S3_BATCH_VERSIONS] = "s3-batch-versions",
 };
 
-/* Adds a line as sha256sum writes it. If the name has a backslash or a line break, these are
- * escaped, and the line begins with a backslash (GNU Coreutils, "cksum output modes"). */
-static void add_sum_line(struct text *t, const char *hex, const char *name)
+/* Adds a line as sha256sum writes it, "HEX  NAME". If the name has a backslash or a line break,
+ * these are escaped, and the line begins with a backslash (GNU Coreutils, "cksum output modes"). */
+static void add_hex_and_name(struct text *t, const char *hex, const char *name)
 {
 	static const char raw[] = "\\\n\r", shown[] = "\\nr";
 	if (strpbrk(name, raw))
@@ -202,31 +214,31 @@ static void add_sum_line(struct text *t, const char *hex, const char *name)
 
 /* Whether the name points to a file below the folder in which the list is checked: it is neither
  * empty nor absolute, and no part of it is "..". */
-static bool is_below(const char *name)
+static bool stays_in_folder(const char *name)
 {
 	char path[KEY_BYTES_MAX + SUFFIX_MAX + 3];
-	snprintf(path, sizeof path, "/%s/", name);
-	return strncmp(path, "//", 2) != 0 && !strstr(path, "/../");
+	snprintf(path, sizeof path, "/%s/", name); /* so that each part has a '/' on both sides */
+	return *name && *name != '/' && !strstr(path, "/../");
 }
 
 /* Adds the line of a list of checksums of this kind. */
-static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, const char *base,
-	struct text *ret, struct problem *ret_problem)
+static bool add_line_of_sums(enum checksum kind, const struct manifest_entry *entry,
+	const char *base, struct text *ret, struct problem *ret_problem)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	char hex[2 * CHECKSUM_BYTES_MAX + 1];
 	const char *sum = entry->sums[kind];
-	const size_t n = strlen(base);
-	if (strncmp(entry->key, base, n) != 0)
+	if (strncmp(entry->key, base, strlen(base)) != 0)
 		return problem_error(
 			ret_problem, false, "its key is not below %s", quote(base).text);
-	if (!is_below(entry->key + n))
+	const char *name = entry->key + strlen(base);
+	if (!stays_in_folder(name))
 		return problem_error(ret_problem, false,
 			"its name in the list would be '%s', which is not a file below the folder "
 			"in which the list is checked",
-			quote(entry->key + n).text);
-	/* Neither "", which is unknown, nor a checksum of parts, which ends in "-" and a number, is
-	 * read. */
+			quote(name).text);
+	/* This refuses "", which is unknown, and a checksum of parts, which ends in "-" and a
+	 * number. */
 	if (checksum_from_base64(kind, sum, strlen(sum), bytes) < 0)
 		return problem_error(ret_problem, false,
 			"its %s is not known: push with --checksum %s, and with a --part-size that "
@@ -234,20 +246,17 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 			checksum_kinds[kind].name, checksum_kinds[kind].name);
 	hex_encode(bytes, checksum_kinds[kind].bytes, hex);
 	/* sha256sum takes the name "-" for its standard input. */
-	add_sum_line(ret, hex, strcmp(entry->key + n, "-") == 0 ? "./-" : entry->key + n);
+	add_hex_and_name(ret, hex, strcmp(name, "-") == 0 ? "./-" : name);
 	return true;
 }
 
-bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
-	const char *base, struct text *ret, struct problem *ret_problem)
+enum batch_columns { BUCKET_AND_KEY, BUCKET_KEY_AND_VERSION };
+
+/* Adds the line of a list for S3 Batch Operations. */
+static bool add_line_of_batch(enum batch_columns columns, const struct manifest_entry *entry,
+	struct text *ret, struct problem *ret_problem)
 {
-	static const enum checksum sums[] = {[MANIFEST_SHA256SUM] = CHECKSUM_SHA256,
-		[MANIFEST_SHA1SUM] = CHECKSUM_SHA1,
-		[MANIFEST_MD5SUM] = CHECKSUM_MD5};
-	/* These are lists of sums. MANIFEST_JSON does not come here. */
-	if (format < MANIFEST_S3_BATCH)
-		return derive_sum(sums[format], entry, base, ret, ret_problem);
-	const bool has_version = format == MANIFEST_S3_BATCH_VERSIONS;
+	const bool has_version = columns == BUCKET_KEY_AND_VERSION;
 	if (has_version && !*entry->version_id)
 		return problem_error(ret_problem, false,
 			"its version is not known: --format s3-batch makes a list without versions");
@@ -262,4 +271,26 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 	if (has_version)
 		text_addf(ret, ",%s", entry->version_id);
 	return true;
+}
+
+bool manifest_add_list_line(enum manifest_format format, const struct manifest_entry *entry,
+	const char *base, struct text *ret, struct problem *ret_problem)
+{
+	switch (format) {
+	case MANIFEST_SHA256SUM:
+		return add_line_of_sums(CHECKSUM_SHA256, entry, base, ret, ret_problem);
+	case MANIFEST_SHA1SUM:
+		return add_line_of_sums(CHECKSUM_SHA1, entry, base, ret, ret_problem);
+	case MANIFEST_MD5SUM:
+		return add_line_of_sums(CHECKSUM_MD5, entry, base, ret, ret_problem);
+	case MANIFEST_S3_BATCH:
+		return add_line_of_batch(BUCKET_AND_KEY, entry, ret, ret_problem);
+	case MANIFEST_S3_BATCH_VERSIONS:
+		return add_line_of_batch(BUCKET_KEY_AND_VERSION, entry, ret, ret_problem);
+	case MANIFEST_JSON: /* is not a list for other programs */
+	case MANIFEST_FORMATS:
+		break;
+	}
+	assert(false);
+	return false;
 }

@@ -20,12 +20,11 @@ struct manifest_entry {
 	char sums[CHECKSUMS]
 		 [S3_SUM_MAX + 1]; /* checksums of the object, as S3 writes them; "" if unknown */
 };
-/* Sets the fields that are known from the version in the file's mark. Strings are borrowed from the
- * version. */
-void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version);
-/* Adds checksums that were computed of the object's content, in place of those of the same kinds.
- */
-void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums);
+/* Sets all fields but event, bucket, key and path, by the version in the file's mark. Strings are
+ * borrowed from the version. */
+void manifest_entry_set_version(struct manifest_entry *entry, const struct version *version);
+/* Sets the checksums that were computed of the object's content. Those of other kinds stay. */
+void manifest_entry_set_sums(struct manifest_entry *entry, const struct sums *sums);
 /* The line, without its newline; the caller frees it. NULL: out of memory. */
 char *manifest_entry_line(const struct manifest_entry *entry);
 
@@ -52,7 +51,7 @@ enum manifest_format {
 extern const char *const manifest_format_names[MANIFEST_FORMATS + 1];
 
 /* Adds the line of an entry in a format other than MANIFEST_JSON, without its newline. In lists of
- * sums, a name is the key without `base`, with which every key has to begin. Returns false with a
- * sentence if the entry lacks a value that the format needs. */
-bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
+ * sums, the name of a file is the key without `base`, with which every key has to begin. Returns
+ * false with a sentence if the entry lacks a value that the format needs. */
+bool manifest_add_list_line(enum manifest_format format, const struct manifest_entry *entry,
 	const char *base, struct text *ret, struct problem *ret_problem);

@@ -25,8 +25,8 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	char started[17], name[RUN_CHARS + 1];
 	clock_format_amz(run->started_s, started);
 	snprintf(name, sizeof name, "%s-%s", started, run->session);
-	manifest_add_day(
-		key, run->prefix, name); /* returns true, since the name begins with a time */
+	/* It cannot fail, since the name begins with the time. */
+	manifest_add_day_folder(key, run->prefix, name);
 	text_add(key, "host=");
 	/* Query engines read "host=HOST" as a partition. Such a value ends at a '/', and a '%' in
 	 * it is decoded. So every character that is not plain becomes '_'. */
@@ -44,7 +44,7 @@ static bool begins_as(const char *s, const char *pattern)
 	return true;
 }
 
-bool manifest_add_day(struct text *key, const char *prefix, const char *run_name)
+bool manifest_add_day_folder(struct text *key, const char *prefix, const char *run_name)
 {
 	if (!begins_as(run_name, "00000000T")) /* 0 stands for any digit */
 		return false;
@@ -59,27 +59,33 @@ static bool ends_with(const char *s, const char *end)
 	return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* Whether the rest of a key after the folder is "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz", or the
- * same with ".sig" behind it. NAME begins with a date, which has exactly eight digits. */
-static bool is_below_folder(const char *rest)
+/* Whether a key has "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz" behind FOLDER, or the same with ".sig"
+ * at the end. NAME begins with the time of the run, such as "20261122T135501Z", so that a date of
+ * nine digits is not one of ours. */
+static bool is_manifest_path(const char *behind_folder)
 {
-	if (!begins_as(rest, "dt=0000-00-00/host="))
+	static const char day_and_host[] = "dt=0000-00-00/host=", date[] = "00000000";
+	if (!begins_as(behind_folder, day_and_host))
 		return false;
-	const char *slash = strchr(rest + strlen("dt=0000-00-00/host="), '/');
-	return slash && !strchr(slash + 1, '/') && begins_as(slash, "/00000000") &&
-	       !isdigit((unsigned char)slash[strlen("/00000000")]) &&
-	       (ends_with(slash, MANIFEST_SUFFIX) || ends_with(slash, MANIFEST_SUFFIX ".sig"));
+	const char *slash = strchr(behind_folder + strlen(day_and_host), '/');
+	if (!slash)
+		return false;
+	const char *name = slash + 1;
+	const bool begins_with_date =
+		begins_as(name, date) && !isdigit((unsigned char)name[strlen(date)]);
+	return begins_with_date && !strchr(name, '/') &&
+	       (ends_with(name, MANIFEST_SUFFIX) || ends_with(name, MANIFEST_SUFFIX ".sig"));
 }
 
-bool manifest_is_key(const char *key)
+bool manifest_is_key_or_signature(const char *key)
 {
 	for (const char *at = key; (at = strstr(at, FOLDER)); at++)
-		if ((at == key || at[-1] == '/') && is_below_folder(at + strlen(FOLDER)))
+		if ((at == key || at[-1] == '/') && is_manifest_path(at + strlen(FOLDER)))
 			return true;
 	return false;
 }
 
-bool manifest_is_list_key(const char *key)
+bool manifest_is_key(const char *key)
 {
-	return manifest_is_key(key) && ends_with(key, MANIFEST_SUFFIX);
+	return manifest_is_key_or_signature(key) && ends_with(key, MANIFEST_SUFFIX);
 }

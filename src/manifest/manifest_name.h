@@ -12,7 +12,7 @@ void manifest_add_folder(struct text *key, const char *prefix);
 /* The run that a manifest belongs to. All strings are borrowed. */
 struct manifest_run {
 	const char *prefix;  /* prefix of the run */
-	const char *host;    /* host on which it ran */
+	const char *host;    /* host on which it ran; "" becomes "unknown" */
 	const char *session; /* its session's id, which makes the name unique */
 	int64_t started_s;   /* beginning of the run, in seconds since 1970, UTC */
 };
@@ -20,10 +20,11 @@ struct manifest_run {
  * "PREFIX/_s3once/runs/dt=2026-11-22/host=HOST/20261122T135501Z-SESSION.jsonl.gz". */
 void manifest_add_key(struct text *key, const struct manifest_run *run);
 
-/* Whether this is the key of a manifest, or of its signature, below any prefix. */
+/* Whether this is the key of a manifest below any prefix. */
 bool manifest_is_key(const char *key);
-/* Whether this is the key of a manifest and not of a signature. */
-bool manifest_is_list_key(const char *key);
-/* Adds the folder of the manifests of the day on which a run began, which is in its name:
- * "PREFIX/_s3once/runs/dt=YYYY-MM-DD/". Returns false if run_name is not the name of a run. */
-bool manifest_add_day(struct text *key, const char *prefix, const char *run_name);
+/* Whether this is the key of a manifest, or of the signature of one. */
+bool manifest_is_key_or_signature(const char *key);
+/* Adds the folder of the manifests of the day on which a run began. For the run
+ * "20261122T135501Z-SESSION", that is "PREFIX/_s3once/runs/dt=2026-11-22/". Returns false, and adds
+ * nothing, if run_name does not begin with a day. */
+bool manifest_add_day_folder(struct text *key, const char *prefix, const char *run_name);

@@ -92,9 +92,9 @@ void run_report_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 		.bucket = run->options.bucket,
 		.key = key,
 		.path = file->file->path};
-	manifest_entry_of_version(&entry, file->version);
+	manifest_entry_set_version(&entry, file->version);
 	if (file->sums)
-		manifest_entry_add_sums(&entry, file->sums);
+		manifest_entry_set_sums(&entry, file->sums);
 	/* If there is no memory for the line, manifest_spool_add() notes that. */
 	char *line = manifest_entry_line(&entry);
 	manifest_spool_add(run->manifest->spool, line);

@@ -71,7 +71,8 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 	text_reset(&printing->line);
 	if (strcmp(entry->bucket, printing->bucket.manifests.bucket) != 0) {
 		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
-	} else if (manifest_derive(format, entry, printing->base.text, &printing->line, &problem)) {
+	} else if (manifest_add_list_line(
+			   format, entry, printing->base.text, &printing->line, &problem)) {
 		output_result(&printing->frame->output, text_string(&printing->line));
 		return;
 	}

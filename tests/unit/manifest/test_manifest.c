@@ -26,7 +26,7 @@ static struct manifest_entry entry_of(const char *key, const char *path)
 {
 	struct manifest_entry entry = {
 		.event = "uploaded", .bucket = "b", .key = key, .path = path};
-	manifest_entry_of_version(&entry, &version);
+	manifest_entry_set_version(&entry, &version);
 	return entry;
 }
 
@@ -70,7 +70,7 @@ static void test_fields(void)
 	struct manifest_entry read;
 	struct problem problem = {0};
 	json_t *owner = NULL;
-	manifest_entry_of_version(&entry, &compressed);
+	manifest_entry_set_version(&entry, &compressed);
 	char *line = manifest_entry_line(&entry);
 	CHECK_STRING(line,
 		"{\"event\":\"adopted\",\"bucket\":\"b\",\"key\":\"k.zst\",\"version_id\":null,"
@@ -100,13 +100,13 @@ static void test_checksums(void)
 	struct manifest_entry entry = {.event = "skipped"};
 	struct digest digest;
 	struct sums sums;
-	manifest_entry_of_version(&entry, &both);
+	manifest_entry_set_version(&entry, &both);
 	CHECK_STRING(entry.sums[CHECKSUM_SHA256], "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
 	CHECK_STRING(entry.sums[CHECKSUM_MD5], ""); /* the etag is not said to be one */
 	CHECK_INT(digest_init(&digest, DIGEST_OF(CHECKSUM_CRC32C) | DIGEST_OF(CHECKSUM_SHA256)), 0);
 	digest_finish(&digest, &sums);
 	digest_clear(&digest);
-	manifest_entry_add_sums(&entry, &sums);
+	manifest_entry_set_sums(&entry, &sums);
 	CHECK_STRING(entry.sums[CHECKSUM_CRC32C], "AAAAAA==");
 	CHECK_STRING(entry.sums[CHECKSUM_SHA256], "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
 	CHECK_STRING(entry.sums[CHECKSUM_SHA1], "");
@@ -268,9 +268,9 @@ static void test_short_md5(void)
 	struct version odd = version;
 	struct manifest_entry entry = {.event = "uploaded", .bucket = "b", .key = "k", .path = "p"};
 	snprintf(odd.etag, sizeof odd.etag, "d41d8cd98f00b204");
-	manifest_entry_of_version(&entry, &odd);
+	manifest_entry_set_version(&entry, &odd);
 	CHECK_STRING(entry.sums[CHECKSUM_MD5], "");
-	manifest_entry_of_version(&entry, &version);
+	manifest_entry_set_version(&entry, &version);
 	CHECK_STRING(entry.sums[CHECKSUM_MD5], "1B2M2Y8AsgTpgAmY7PhCfg==");
 }
 
@@ -452,14 +452,14 @@ static void test_names(void)
 	CHECK_STRING(text_string(&key),
 		"p/q/_s3once/runs/dt=1970-01-01/host=web.1_x/"
 		"19700101T000000Z-00112233445566778899aabbccddeeff.jsonl.gz");
+	CHECK(manifest_is_key_or_signature(text_string(&key)));
+	CHECK(manifest_is_key_or_signature(text_string(&key) + 4));
 	CHECK(manifest_is_key(text_string(&key)));
-	CHECK(manifest_is_key(text_string(&key) + 4));
-	CHECK(manifest_is_list_key(text_string(&key)));
 	text_add(&key, ".sig");
-	CHECK(manifest_is_key(text_string(&key)));
-	CHECK(!manifest_is_list_key(text_string(&key)));
-	text_add(&key, "x");
+	CHECK(manifest_is_key_or_signature(text_string(&key)));
 	CHECK(!manifest_is_key(text_string(&key)));
+	text_add(&key, "x");
+	CHECK(!manifest_is_key_or_signature(text_string(&key)));
 	static const char *const others[] = {"", "_s3once/runs/", "_s3once/runs/dt=1970-01-01",
 		"_s3once/runs/dt=1970-01-01/host=", "_s3once/runs/dt=1970-01-01/host=a/x.jsonl.gz",
 		"x_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz",
@@ -470,18 +470,18 @@ static void test_names(void)
 		"_s3once/runs/dt=1970-01-1/host=a/19700101T.jsonl.gz",
 		"_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl"};
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		CHECK(!manifest_is_key(others[i]));
-	CHECK(manifest_is_list_key("_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz"));
-	CHECK(!manifest_is_list_key("p/19700101T.jsonl.gz"));
+		CHECK(!manifest_is_key_or_signature(others[i]));
+	CHECK(manifest_is_key("_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz"));
+	CHECK(!manifest_is_key("p/19700101T.jsonl.gz"));
 	text_reset(&key);
 	manifest_add_key(&key, &(struct manifest_run){"", "", "s", 0});
 	CHECK_STRING(text_string(&key),
 		"_s3once/runs/dt=1970-01-01/host=unknown/19700101T000000Z-s.jsonl.gz");
 	text_reset(&key);
-	CHECK(manifest_add_day(&key, "p", "20261122T"));
+	CHECK(manifest_add_day_folder(&key, "p", "20261122T"));
 	CHECK_STRING(text_string(&key), "p/_s3once/runs/dt=2026-11-22/");
-	CHECK(!manifest_add_day(&key, "p", "2026-11-22"));
-	CHECK(!manifest_add_day(&key, "p", "20261122"));
+	CHECK(!manifest_add_day_folder(&key, "p", "2026-11-22"));
+	CHECK(!manifest_add_day_folder(&key, "p", "20261122"));
 	text_clear(&key);
 }
 
@@ -490,18 +490,18 @@ static void test_derive(void)
 	const struct manifest_entry entry = entry_of("p/a\\ \nü", "/x");
 	struct text line = TEXT(500);
 	struct problem problem = {0};
-	CHECK(manifest_derive(MANIFEST_MD5SUM, &entry, "p/", &line, &problem));
+	CHECK(manifest_add_list_line(MANIFEST_MD5SUM, &entry, "p/", &line, &problem));
 	CHECK_STRING(text_string(&line), "\\d41d8cd98f00b204e9800998ecf8427e  a\\\\ \\nü");
 	text_reset(&line);
-	CHECK(manifest_derive(MANIFEST_S3_BATCH_VERSIONS, &entry, "", &line, &problem));
+	CHECK(manifest_add_list_line(MANIFEST_S3_BATCH_VERSIONS, &entry, "", &line, &problem));
 	CHECK_STRING(text_string(&line), "b,p/a%5C%20%0A%C3%BC,v1");
-	CHECK(!manifest_derive(MANIFEST_SHA256SUM, &entry, "p/", &line, &problem));
+	CHECK(!manifest_add_list_line(MANIFEST_SHA256SUM, &entry, "p/", &line, &problem));
 	CHECK(strstr(problem.text, "--checksum sha256") != NULL);
-	CHECK(!manifest_derive(MANIFEST_MD5SUM, &entry, "q/", &line, &problem));
+	CHECK(!manifest_add_list_line(MANIFEST_MD5SUM, &entry, "q/", &line, &problem));
 	static const char *const outside[] = {"p/", "p//x", "p/..", "p/../x", "p/x/../y", "p/x/.."};
 	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
 		const struct manifest_entry out = entry_of(outside[i], "/x");
-		CHECK(!manifest_derive(MANIFEST_MD5SUM, &out, "p/", &line, &problem));
+		CHECK(!manifest_add_list_line(MANIFEST_MD5SUM, &out, "p/", &line, &problem));
 		CHECK(strstr(problem.text, "not a file below the folder"));
 	}
 	/* An object without a version, or with one that cannot stand in the list. */
@@ -509,24 +509,25 @@ static void test_derive(void)
 	for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
 		struct manifest_entry odd = entry;
 		odd.version_id = versions[i];
-		CHECK(!manifest_derive(MANIFEST_S3_BATCH_VERSIONS, &odd, "", &line, &problem));
-		CHECK(manifest_derive(MANIFEST_S3_BATCH, &odd, "", &line, &problem));
+		CHECK(!manifest_add_list_line(
+			MANIFEST_S3_BATCH_VERSIONS, &odd, "", &line, &problem));
+		CHECK(manifest_add_list_line(MANIFEST_S3_BATCH, &odd, "", &line, &problem));
 	}
 	text_reset(&line);
-	CHECK(manifest_derive(MANIFEST_S3_BATCH, &entry, "", &line, &problem));
+	CHECK(manifest_add_list_line(MANIFEST_S3_BATCH, &entry, "", &line, &problem));
 	CHECK_STRING(text_string(&line), "b,p/a%5C%20%0A%C3%BC");
 	/* The checksum of parts is not that of the file. */
-	CHECK(!manifest_derive(MANIFEST_SHA1SUM, &entry, "p/", &line, &problem));
+	CHECK(!manifest_add_list_line(MANIFEST_SHA1SUM, &entry, "p/", &line, &problem));
 	struct manifest_entry parts = entry;
 	snprintf(parts.sums[CHECKSUM_SHA256], S3_SUM_MAX,
 		"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=-2");
-	CHECK(!manifest_derive(MANIFEST_SHA256SUM, &parts, "p/", &line, &problem));
+	CHECK(!manifest_add_list_line(MANIFEST_SHA256SUM, &parts, "p/", &line, &problem));
 	const struct manifest_entry dash = entry_of("p/-", "/x"),
 				    dots = entry_of("p/..x/y..", "/x");
 	text_reset(&line);
-	CHECK(manifest_derive(MANIFEST_MD5SUM, &dash, "p/", &line, &problem));
+	CHECK(manifest_add_list_line(MANIFEST_MD5SUM, &dash, "p/", &line, &problem));
 	CHECK_STRING(text_string(&line), "d41d8cd98f00b204e9800998ecf8427e  ./-");
-	CHECK(manifest_derive(MANIFEST_MD5SUM, &dots, "p/", &line, &problem));
+	CHECK(manifest_add_list_line(MANIFEST_MD5SUM, &dots, "p/", &line, &problem));
 	text_clear(&line);
 }
 
