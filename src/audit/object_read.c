@@ -31,7 +31,7 @@ enum outcome object_read(
 		digest_update(reading->digest, range.body.data, n);
 		const int error = reading->fd >= 0 ? write_all(reading->fd, range.body.data, n) : 0;
 		if (error) {
-			manifest_explain_unwritten(reading->fd, error, ret_problem);
+			manifest_explain_write_error(reading->fd, error, ret_problem);
 			o = OUTCOME_LOCAL;
 		}
 	}

@@ -20,7 +20,7 @@
 #define GZIP_MEMORY  8         /* zlib's default for memLevel */
 
 struct manifest_spool {
-	int fd; /* descriptor of the temporary file, or an -errno while the spool is made */
+	int fd;              /* descriptor of the temporary file; negative: it could not be made */
 	uint64_t sent_bytes; /* the offset at which the body is read next */
 	struct sums sums;    /* checksums of the compressed bytes, once the manifest is finished */
 	struct {
@@ -48,7 +48,7 @@ int manifest_temporary_file(struct problem *ret_problem)
 	return fd;
 }
 
-void manifest_explain_unwritten(int fd, int error, struct problem *ret_problem)
+void manifest_explain_write_error(int fd, int error, struct problem *ret_problem)
 {
 	char link[64], path[4096];
 	/* The file has no name, but the link of its descriptor names the folder that it is in. */
@@ -66,7 +66,7 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 {
 	struct manifest_spool *spool = calloc(1, sizeof *spool);
 	int error = spool ? digest_init(&spool->locked.digest, kinds) : -ENOMEM;
-	if (error) { /* too little was made for manifest_spool_free() */
+	if (error) { /* manifest_spool_free() needs the digest and the mutex */
 		free(spool);
 		return problem_error(
 			ret_problem, error, "the manifest cannot be begun: %s", strerror(-error));
@@ -74,17 +74,20 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 	uv_mutex_init(&spool->locked.mutex);
 	spool->locked.deflate.next_out = spool->locked.buffer;
 	spool->locked.deflate.avail_out = BUFFER_BYTES;
+	spool->fd = -1;
 	if (deflateInit2(&spool->locked.deflate, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
-		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
-		spool->fd = problem_error(ret_problem, -ENOMEM, "out of memory");
-	else
-		spool->fd = manifest_temporary_file(ret_problem);
-	error = spool->fd < 0 ? spool->fd : 0;
-	if (error)
+		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
 		manifest_spool_free(spool);
-	else
-		*ret = spool;
-	return error;
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
+	}
+	spool->fd = manifest_temporary_file(ret_problem);
+	if (spool->fd < 0) {
+		error = spool->fd;
+		manifest_spool_free(spool);
+		return error;
+	}
+	*ret = spool;
+	return 0;
 }
 
 void manifest_spool_free(struct manifest_spool *spool)
@@ -99,6 +102,18 @@ void manifest_spool_free(struct manifest_spool *spool)
 	free(spool);
 }
 
+/* Writes the compressed bytes in the buffer to the file, and empties the buffer. The caller holds
+ * the mutex. */
+static void write_buffer(struct manifest_spool *spool)
+{
+	z_stream *z = &spool->locked.deflate;
+	const size_t n = BUFFER_BYTES - z->avail_out;
+	digest_update(&spool->locked.digest, spool->locked.buffer, n);
+	spool->locked.error = write_all(spool->fd, spool->locked.buffer, n);
+	z->next_out = spool->locked.buffer;
+	z->avail_out = BUFFER_BYTES;
+}
+
 /* Compresses n bytes, and writes the buffer to the file whenever it is full. `how` is Z_NO_FLUSH,
  * or Z_FINISH to write all that is left. The first error is kept in spool->locked.error, and after
  * it nothing more is done. The caller holds the mutex. */
@@ -110,18 +125,14 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 	z->avail_in = (uInt)n;
 	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && !has_ended))) {
 		const int rc = deflate(z, how); /* Z_BUF_ERROR is no failure: it cannot go on yet */
-		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
 			spool->locked.error = -EIO;
+			return;
+		}
 		has_ended = rc == Z_STREAM_END;
-		if (z->avail_out && !has_ended)
-			continue;
-		/* The buffer is full, or this is the end: its bytes go to the file. */
-		const size_t full = BUFFER_BYTES - z->avail_out;
-		digest_update(&spool->locked.digest, spool->locked.buffer, full);
-		if (!spool->locked.error)
-			spool->locked.error = write_all(spool->fd, spool->locked.buffer, full);
-		z->next_out = spool->locked.buffer;
-		z->avail_out = BUFFER_BYTES;
+		const bool is_full = z->avail_out == 0;
+		if (is_full || has_ended)
+			write_buffer(spool);
 	}
 }
 
@@ -147,7 +158,7 @@ bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_pro
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	else if (error)
-		manifest_explain_unwritten(spool->fd, error, ret_problem);
+		manifest_explain_write_error(spool->fd, error, ret_problem);
 	return !error;
 }
 
@@ -156,24 +167,24 @@ const struct sums *manifest_spool_sums(const struct manifest_spool *spool)
 	return &spool->sums;
 }
 
-/* Reads up to n bytes at the offset *at, and advances *at. Returns the number of bytes read, 0 at
- * the end of the file, or -errno. */
-static ssize_t read_more(int fd, void *buffer, size_t n, uint64_t *at)
+/* Reads up to n bytes at *offset, and advances *offset. Returns the number of bytes read, 0 at the
+ * end of the file, or -errno. */
+static ssize_t read_some(int fd, void *buffer, size_t n, uint64_t *offset)
 {
 	ssize_t got;
 	do
-		got = pread(fd, buffer, n, (off_t)*at);
+		got = pread(fd, buffer, n, (off_t)*offset);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	*at += (uint64_t)got;
+	*offset += (uint64_t)got;
 	return got;
 }
 
 static long read_body(void *arg, void *buffer, size_t n)
 {
 	struct manifest_spool *spool = arg;
-	return read_more(spool->fd, buffer, n, &spool->sent_bytes);
+	return read_some(spool->fd, buffer, n, &spool->sent_bytes);
 }
 
 static int rewind_body(void *arg, uint64_t offset)
@@ -196,7 +207,7 @@ struct manifest_reader {
 	bool has_ended; /* the trailer of gzip was read, and is right */
 	unsigned char in[BUFFER_BYTES];
 	char out[BUFFER_BYTES];
-	size_t at, n; /* the bytes of out that are not yet read: from `at` to before `n` */
+	size_t out_begin, out_end; /* the bytes of `out` that are not yet read, without out_end */
 	struct text line;
 	uint64_t line_number; /* number of the line that was read last; 0: none was */
 	json_t *owner;        /* the JSON that owns the last entry */
@@ -225,70 +236,78 @@ void manifest_reader_free(struct manifest_reader *reader)
 	free(reader);
 }
 
-/* Makes the sentence that the manifest is damaged behind the last line that was read. Returns
+/* Sets the sentence that the manifest is damaged behind the last line that was read. Returns
  * -EBADMSG. */
-static int damaged_at(
+static int refuse_damage(
 	const struct manifest_reader *reader, const char *how, struct problem *ret_problem)
 {
 	return problem_error(ret_problem, -EBADMSG, "it is damaged after line %" PRIu64 ": %s",
 		reader->line_number, how);
 }
 
+/* Replaces the bytes in reader->in, all of which were inflated, by the next ones of the file.
+ * Returns 1, 0 at the end of the file, or -errno with a sentence. */
+static int read_input(struct manifest_reader *reader, struct problem *ret_problem)
+{
+	const ssize_t n = read_some(reader->fd, reader->in, BUFFER_BYTES, &reader->offset);
+	if (n < 0)
+		return problem_error(
+			ret_problem, (int)n, "it cannot be read: %s", strerror((int)-n));
+	reader->inflate.next_in = reader->in;
+	reader->inflate.avail_in = (uInt)n;
+	return n > 0;
+}
+
 /* Replaces the bytes in reader->out by the next bytes of the manifest, at least one. Returns 1, 0
- * at the end of the file, or -errno with a sentence. */
+ * at the end of the manifest, or -errno with a sentence. */
 static int inflate_some(struct manifest_reader *reader, struct problem *ret_problem)
 {
 	z_stream *z = &reader->inflate;
 	z->next_out = (unsigned char *)reader->out;
 	z->avail_out = BUFFER_BYTES;
-	reader->at = reader->n = 0;
-	while (z->avail_out == BUFFER_BYTES) {
-		if (!z->avail_in) {
-			const ssize_t n =
-				read_more(reader->fd, reader->in, BUFFER_BYTES, &reader->offset);
-			if (n < 0)
-				return problem_error(ret_problem, (int)n, "it cannot be read: %s",
-					strerror((int)-n));
-			z->next_in = reader->in;
-			z->avail_in = (uInt)n;
-			if (n == 0 && reader->has_ended)
-				return 0;
-			if (n == 0)
-				return damaged_at(reader, "its end is missing", ret_problem);
-		}
-		if (reader->has_ended) /* there is input after the trailer */
-			return damaged_at(reader, "other bytes follow its end", ret_problem);
+	reader->out_begin = reader->out_end = 0;
+	while (z->avail_out == BUFFER_BYTES) { /* nothing was inflated yet */
+		const int r = z->avail_in ? 1 : read_input(reader, ret_problem);
+		if (r < 0)
+			return r;
+		const bool is_file_end = r == 0;
+		if (is_file_end && reader->has_ended)
+			return 0;
+		if (is_file_end)
+			return refuse_damage(reader, "its end is missing", ret_problem);
+		if (reader->has_ended)
+			return refuse_damage(reader, "other bytes follow its end", ret_problem);
 		/* Z_BUF_ERROR is no failure: more input is needed. */
 		const int rc = inflate(z, Z_NO_FLUSH);
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-			return damaged_at(
+			return refuse_damage(
 				reader, "its bytes are not what gzip has written", ret_problem);
 		reader->has_ended = rc == Z_STREAM_END;
 	}
-	reader->n = BUFFER_BYTES - z->avail_out;
+	reader->out_end = BUFFER_BYTES - z->avail_out;
 	return 1;
 }
 
-/* Reads the next line into reader->line. Returns 1, 0 at the end of the file, or -errno with a
+/* Reads the next line into reader->line. Returns 1, 0 at the end of the manifest, or -errno with a
  * sentence. */
 static int read_line(struct manifest_reader *reader, struct problem *ret_problem)
 {
 	text_reset(&reader->line);
 	for (;;) {
-		const char *from = reader->out + reader->at;
-		const char *newline =
-			reader->at < reader->n ? memchr(from, '\n', reader->n - reader->at) : NULL;
+		const char *begin = reader->out + reader->out_begin;
+		const size_t unread = reader->out_end - reader->out_begin;
+		const char *newline = unread ? memchr(begin, '\n', unread) : NULL;
 		/* The bytes up to the newline or, without one, all that are left in `out`. */
-		const size_t n = newline ? (size_t)(newline - from) : reader->n - reader->at;
-		text_add_bytes(&reader->line, from, n);
-		reader->at += n + (newline != NULL);
+		const size_t n = newline ? (size_t)(newline - begin) : unread;
+		text_add_bytes(&reader->line, begin, n);
+		reader->out_begin += n + (newline != NULL);
 		if (reader->line.error)
-			return damaged_at(reader, "the next line is too long", ret_problem);
+			return refuse_damage(reader, "the next line is too long", ret_problem);
 		if (newline)
 			return 1;
 		const int r = inflate_some(reader, ret_problem);
 		if (r == 0 && reader->line.len)
-			return damaged_at(reader, "the last line has no end", ret_problem);
+			return refuse_damage(reader, "the last line has no end", ret_problem);
 		if (r <= 0)
 			return r;
 	}

@@ -8,8 +8,9 @@
 /* Makes a temporary file without a name (base/files.h) for a manifest, in the state folder, or else
  * in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_temporary_file(struct problem *ret_problem);
-/* Sets the sentence which says that writing to such a file failed with this -errno. */
-void manifest_explain_unwritten(int fd, int error, struct problem *ret_problem);
+/* Sets the sentence for a write to such a file that failed with this -errno. It names the folder.
+ */
+void manifest_explain_write_error(int fd, int error, struct problem *ret_problem);
 
 /* The manifest of a run while it is written. Its lines are compressed into a temporary file. Memory
  * does not grow with the number of lines. Any thread may call manifest_spool_add(); all other
@@ -20,8 +21,8 @@ struct manifest_spool;
 int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct problem *ret_problem);
 void manifest_spool_free(struct manifest_spool *spool); /* NULL is fine */
 
-/* Adds a line and a newline. NULL stands for a line for which there was no memory. Errors are
- * reported by manifest_spool_finish(). */
+/* Adds a line and a newline. NULL stands for a line for which there was no memory, and is such an
+ * error. manifest_spool_finish() reports errors. */
 void manifest_spool_add(struct manifest_spool *spool, const char *line);
 /* Ends the manifest. Call it once. Returns false with a sentence if the manifest is not complete.
  */
@@ -36,9 +37,9 @@ struct http_body manifest_spool_body(struct manifest_spool *spool);
 
 #define MANIFEST_LINE_MAX (256U << 10) /* bytes; a longer line is not an entry */
 
+struct manifest_reader;
 /* Makes a reader, which starts at the beginning of the file. The file is borrowed. Returns 0, or
  * -errno with a sentence. */
-struct manifest_reader;
 int manifest_reader_new(int fd, struct manifest_reader **ret, struct problem *ret_problem);
 void manifest_reader_free(struct manifest_reader *reader); /* NULL is fine */
 
