@@ -28,24 +28,31 @@ static EVP_PKEY *read_pem(const struct text *text, enum key_half half)
 	return key;
 }
 
+/* Whether users other than the owner and its group may read or write the file. The mode of
+ * /dev/null, the only file here that is not regular, protects nothing. */
+static bool is_open_to_others(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && (st->st_mode & S_IRWXO);
+}
+
 int signing_key_read(
 	const char *path, enum key_half half, EVP_PKEY **ret, struct problem *ret_problem)
 {
 	const bool is_private = half == KEY_PRIVATE;
 	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
+	EVP_PKEY *key = NULL;
 	int error = named_file_read(path, &text, &st);
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	/* A reader of a private key can sign anything, so only its owner and its group may have
-	 * access. The mode of /dev/null protects nothing, and is not checked. named_file_read()
-	 * refuses everything else that is not a regular file. */
-	else if (is_private && S_ISREG(st.st_mode) && (st.st_mode & S_IRWXO))
+	/* A reader of a private key can sign anything. */
+	else if (is_private && is_open_to_others(&st))
 		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
 			quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
-	EVP_PKEY *key = error ? NULL : read_pem(&text, half);
+	else
+		key = read_pem(&text, half);
 	text_wipe(&text);
 	if (error)
 		return error;
@@ -108,31 +115,36 @@ static bool is_signed_by(EVP_PKEY *key, const struct text *statement, const char
 	return good;
 }
 
+/* Finds the base64 of the signature in a signature object of n bytes. All other bytes of the object
+ * have to be those that manifest_sign() writes around it. NULL: they are not. */
+static const char *find_signature(const struct text *statement, const char *bytes, size_t n)
+{
+	const size_t before = statement->len + strlen(LAST_LINE);
+	if (n != before + SIGNATURE_BASE64 + strlen("\n"))
+		return NULL;
+	const bool is_same_statement = memcmp(bytes, text_string(statement), statement->len) == 0;
+	const bool has_last_line =
+		memcmp(bytes + statement->len, LAST_LINE, strlen(LAST_LINE)) == 0 &&
+		bytes[n - 1] == '\n';
+	return is_same_statement && has_last_line ? bytes + before : NULL;
+}
+
 bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem)
 {
 	struct text statement = TEXT(MANIFEST_SIGNATURE_MAX);
-	char base64[SIGNATURE_BASE64 + 1];
-	bool good = false;
+	char base64[SIGNATURE_BASE64 + 1] = "";
 	add_statement(&statement, manifest);
-	/* All of the object except the signature itself has to equal the text of
-	 * manifest_sign(). */
-	const size_t m = statement.len, last = strlen(LAST_LINE);
-	const bool has_right_length = n == m + last + SIGNATURE_BASE64 + 1;
-	const bool is_about = !statement.error && has_right_length &&
-			      memcmp(bytes, text_string(&statement), m) == 0 &&
-			      memcmp(bytes + m, LAST_LINE, last) == 0 && bytes[n - 1] == '\n';
-	if (is_about) {
-		memcpy(base64, bytes + m + last, SIGNATURE_BASE64);
-		base64[SIGNATURE_BASE64] = '\0';
-		good = is_signed_by(key, &statement, base64);
-	}
+	const char *found = statement.error ? NULL : find_signature(&statement, bytes, n);
+	if (found)
+		memcpy(base64, found, SIGNATURE_BASE64);
+	const bool is_good = found && is_signed_by(key, &statement, base64);
 	text_clear(&statement);
-	if (!is_about)
+	if (!found)
 		problem_set(ret_problem,
 			"its signature is about other bytes, another key or another bucket: the "
 			"manifest or its signature was changed");
-	else if (!good)
+	else if (!is_good)
 		problem_set(ret_problem, "its signature is not by this key");
-	return good;
+	return is_good;
 }
