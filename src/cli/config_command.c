@@ -234,7 +234,7 @@ int config_main(int argc, char **argv)
 	/* If job_open() fails, it has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
-	else if (goes_on && job_open(argv[0], JOB_ASKED, argc, frame.words, job) == 0) {
+	else if (goes_on && job_open(argv[0], JOB_ASKED_ABOUT, argc, frame.words, job) == 0) {
 		view.job = job;
 		view.command = &job->command;
 		frame.access = job->options.access;

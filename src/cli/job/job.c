@@ -59,6 +59,21 @@ static void explain_unknown(struct job *job, const struct job_line *line)
 			quote(line->name).text);
 }
 
+/* Checks a pattern or a setting, which option_set() takes without a look at it. `field` is the list
+ * to which option_set() has added the value. Returns 0, or -errno with a sentence. */
+static int check_list_value(struct checker *checker, const struct option *option, const void *field,
+	const char *value, struct problem *ret_problem)
+{
+	if (option->type == OPTION_SETTING)
+		return s3_headers_set(checker->headers, option->name, value, ret_problem);
+	const struct option_rules *added = field;
+	const int error =
+		filter_add_rule(checker->filter, &added->rules[added->n - 1], ret_problem);
+	if (error == -EINVAL)
+		problem_prefix(ret_problem, "%s", option->name);
+	return error;
+}
+
 /* Notes the line in job->lines, and sets the option that it names, unless the command line
  * overrides the option. An overridden value is checked all the same. */
 static void set_option(struct job *job, struct checker *checker, const struct job_line *line)
@@ -77,28 +92,21 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		explain_unknown(job, line);
 		return;
 	}
-	const char *value = line->value;
+	const bool is_list = option_is_list(match.option);
 	const bool is_overridden = option_is_overridden(&job->command, &match, SET_IN_WORDS);
+	void *field = is_overridden ? &unused : match.field;
 	const struct job_line *before = job->lines[match.index];
-	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
 	job->given[match.index] |= SET_IN_FILE;
-	int error =
-		option_set(match.option, is_overridden ? &unused : match.field, value, &problem);
+	int error = option_set(match.option, field, line->value, &problem);
 	/* Only option_set() leaves it to its caller to name the option in the sentence. */
 	if (error)
 		option_name_problem(&job->command, match.option, line->name, &problem);
-	else if (type == OPTION_SETTING)
-		error = s3_headers_set(checker->headers, match.option->name, value, &problem);
-	else if (option_is_list(match.option)) {
-		const struct option_rules *rules = match.field;
-		error = filter_add_rule(checker->filter, &rules->rules[rules->n - 1], &problem);
-		if (error == -EINVAL)
-			problem_prefix(&problem, "%s", match.option->name);
-	}
+	else if (is_list)
+		error = check_list_value(checker, match.option, field, line->value, &problem);
 	if (error)
 		add_error(job, line->number, "%s", problem.text);
-	else if (before && !option_is_list(match.option))
+	else if (before && !is_list)
 		add_error(job, line->number, "%s: line %u says it already", line->name,
 			before->number);
 }
@@ -157,9 +165,9 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	read_words(job, argc, argv);
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
-	/* filter_new() and s3_headers_new() fail only if memory has run out. */
-	must_have(filter_new(&checker.filter) ? NULL : job);
-	must_have(s3_headers_new(&checker.headers) ? NULL : job);
+	const bool has_memory =
+		filter_new(&checker.filter) == 0 && s3_headers_new(&checker.headers) == 0;
+	must_have(has_memory ? job : NULL);
 	options_take_list_variables(&job->command);
 	for (size_t i = 0; i < job->file.n; i++)
 		read_line_of_job(job, &checker, &job->file.lines[i]);
@@ -199,18 +207,19 @@ static struct option_variable name_as_given(const struct job *job, const char *o
 }
 
 /* Adds an error of the run's options. If the sentence begins with an option, as in "--min-size is
- * more than …", the error is reported with the line that sets this option. */
+ * more than …", the error is reported with the line that sets this option. Without such a line, a
+ * variable or the command line has set it, and the sentence names the option as it was given there.
+ */
 static void add_option_error(struct job *job, const char *sentence)
 {
 	char name[64] = ""; /* name of the option; "" is none */
 	sscanf(sentence, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
-	/* An option without a line was set by a variable or on the command line. It is named as it
-	 * was given there, in place of the sentence's "--NAME". */
-	const bool is_from_outside = !line && *name;
-	add_error(job, line ? line->number : 0, "%s%s",
-		is_from_outside ? name_as_given(job, name).name : "",
-		sentence + (is_from_outside ? 2 + strlen(name) : 0));
+	if (!line && *name)
+		add_error(job, 0, "%s%s", name_as_given(job, name).name,
+			sentence + strlen("--") + strlen(name));
+	else
+		add_error(job, line ? line->number : 0, "%s", sentence);
 }
 
 /* Reports all options that contradict each other, each pair with the later one of its lines. */
@@ -266,9 +275,10 @@ static void check_whole(struct job *job)
 		add_option_error(job, problem.text);
 }
 
-/* Makes the variables stand in for a file of two lines. Their values are set after it was parsed,
+/* Makes ret->file of the two variables, in place of a file that would have these two lines. The
+ * lines have no numbers, so that errors name the variables instead. The values are not parsed,
  * which would remove quotes and blanks from them. */
-static void read_two_variables(const char *source, const char *target, struct job *ret)
+static void make_file_of_variables(const char *source, const char *target, struct job *ret)
 {
 	static const char text[] = "source =\ntarget =\n";
 	job_file_parse(text, strlen(text), &ret->file);
@@ -282,13 +292,16 @@ static void read_two_variables(const char *source, const char *target, struct jo
 static void explain_lack_of_file(const struct job *job, struct problem *ret_problem)
 {
 	char *own = job_own_path(job->name), *nearest = job_nearest(job->name);
+	const bool is_root = geteuid() == 0;
+	const char *elsewhere = ""; /* where else the file was looked for, or why nowhere else */
+	if (own)
+		elsewhere = ", nor ";
+	else if (is_root && !getenv("S3ONCE_JOBS"))
+		elsewhere = ", and root has no jobs in ~/.config";
 	problem_set(ret_problem,
 		"there is no such file%s%s; %s%s%sname a job of another folder by its "
 		"path, such as ./%s" JOB_SUFFIX,
-		own                                  ? ", nor "
-		: geteuid() || getenv("S3ONCE_JOBS") ? ""
-						     : ", and root has no jobs in ~/.config",
-		own ? quote(own).text : "", nearest ? "did you mean " : "",
+		elsewhere, own ? quote(own).text : "", nearest ? "did you mean " : "",
 		nearest ? quote(nearest).text : "", nearest ? "? Otherwise, " : "",
 		quote(job->name).text);
 	free(own);
@@ -307,7 +320,7 @@ static int read_file(const char *wanted, struct job *ret)
 	const bool lacks_file = error == -ENOENT && !has_slash;
 	const bool has_variables = source && *source && target && *target;
 	if (lacks_file && has_variables) {
-		read_two_variables(source, target, ret);
+		make_file_of_variables(source, target, ret);
 		error = 0;
 	} else if (lacks_file) {
 		explain_lack_of_file(ret, &problem);
@@ -324,7 +337,7 @@ static void read_job(enum job_use use, int argc, char *const *argv, struct job *
 	/* There is room for each line as a source, for the target, and for a NULL at the end. */
 	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
 	read_options(ret, argc, argv);
-	ret->options.run.dry_run |= use == JOB_ASKED;
+	ret->options.run.dry_run |= use == JOB_ASKED_ABOUT;
 	check_whole(ret);
 	ret->options.job = ret->name;
 }
@@ -339,19 +352,27 @@ static void warn_of_variables(const struct job *job)
 	free(file);
 }
 
-int job_open(const char *wanted, enum job_use use, int argc, char *const *argv, struct job *ret)
+/* Returns the name of the job whose name or path was given: "nginx" of "./nginx.conf". The caller
+ * frees it. */
+static char *name_of_job(const char *wanted)
 {
 	const char *slash = strrchr(wanted, '/');
+	char *name = must_have(strdup(slash ? slash + 1 : wanted));
+	const size_t n = strlen(name), n_suffix = strlen(JOB_SUFFIX);
+	if (n > n_suffix && strcmp(name + n - n_suffix, JOB_SUFFIX) == 0)
+		name[n - n_suffix] = '\0';
+	return name;
+}
+
+int job_open(const char *wanted, enum job_use use, int argc, char *const *argv, struct job *ret)
+{
+	const bool is_by_name = !strchr(wanted, '/'); /* only such a job has variables */
 	*ret = (struct job){0};
 	ret->command = job_command;
 	ret->command.values = &ret->options;
 	ret->command.given = ret->given;
-	ret->name = must_have(strdup(slash ? slash + 1 : wanted));
-	const size_t n = strlen(ret->name), n_suffix = strlen(JOB_SUFFIX);
-	if (n > n_suffix && strcmp(ret->name + n - n_suffix, JOB_SUFFIX) == 0)
-		ret->name[n - n_suffix] = 0;
-	/* Only a job that is given by its name has variables. */
-	if (!slash && job_variables_read(ret->name, &ret->variables) < 0)
+	ret->name = name_of_job(wanted);
+	if (is_by_name && job_variables_read(ret->name, &ret->variables) < 0)
 		return -EINVAL;
 	job_set_variables(ret);
 	warn_of_variables(ret);
@@ -383,7 +404,7 @@ const struct option job_asked_options[] = {
 };
 
 /* Sets *value to the job's value if the command line has none. */
-static void choose(const char **value, const char *of_job)
+static void set_if_unset(const char **value, const char *of_job)
 {
 	if (!*value)
 		*value = of_job;
@@ -393,12 +414,12 @@ static void choose(const char **value, const char *of_job)
 static void choose_access(struct access *access, const struct access *job)
 {
 	const char *given_marks = access->marks;
-	choose(&access->marks, job->marks);
-	choose(&access->aws.endpoint_url, job->aws.endpoint_url);
-	choose(&access->aws.region, job->aws.region);
-	choose(&access->aws.profile, job->aws.profile);
-	choose(&access->aws.ca_bundle, job->aws.ca_bundle);
-	choose(&access->aws.checksum, job->aws.checksum);
+	set_if_unset(&access->marks, job->marks);
+	set_if_unset(&access->aws.endpoint_url, job->aws.endpoint_url);
+	set_if_unset(&access->aws.region, job->aws.region);
+	set_if_unset(&access->aws.profile, job->aws.profile);
+	set_if_unset(&access->aws.ca_bundle, job->aws.ca_bundle);
+	set_if_unset(&access->aws.checksum, job->aws.checksum);
 	if (!access->aws.request_timeout_ms)
 		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
 	/* A job whose marks are `local` is run by a systemd unit as a rule, and the local marks of
@@ -415,7 +436,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 	char *const argv[] = {self, NULL};
 	if (!asked->name)
 		return n;
-	if (job_open(asked->name, JOB_ASKED, 1, argv, &asked->job) < 0)
+	if (job_open(asked->name, JOB_ASKED_ABOUT, 1, argv, &asked->job) < 0)
 		return -EINVAL; /* job_open() has reported it */
 	choose_access(access, &asked->job.options.access);
 	for (int i = 0; i < n; i++)

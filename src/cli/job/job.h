@@ -71,14 +71,13 @@ struct job {
 	size_t n_sources;
 	const char *target;
 	struct command command; /* job_command, with the fields of `options` */
-	/* By the index of an option: the last line that sets the option, or NULL, and where the
-	 * option was set (enum set_in). */
-	const struct job_line *lines[OPTIONS_MAX];
-	unsigned given[OPTIONS_MAX];
-	unsigned errors; /* errors reported so far */
+	/* Both by the index of an option (struct option_match): */
+	const struct job_line *lines[OPTIONS_MAX]; /* the last line that sets it, or NULL */
+	unsigned given[OPTIONS_MAX];               /* where it was set (enum set_in) */
+	unsigned errors;                           /* errors reported so far */
 };
 
-enum job_use { JOB_ASKED, JOB_RUN };
+enum job_use { JOB_ASKED_ABOUT, JOB_RUN };
 /* Reads and checks a job. `wanted` is a path if there is a slash in it. Otherwise it is the name of
  * a job, whose file job_path() finds. If there is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET
  * are both set, they are the job.
@@ -89,8 +88,8 @@ enum job_use { JOB_ASKED, JOB_RUN };
  * For a job that is given by name, its variables count as well, but do not replace those in the
  * environment.
  *
- * JOB_ASKED: no run of the job follows. The job becomes a dry run, so that its options may name
- * files which this user cannot write. Its variables stay in the environment until job_close().
+ * JOB_ASKED_ABOUT: no run of the job follows. The job becomes a dry run, so that its options may
+ * name files which this user cannot write. Its variables stay in the environment until job_close().
  * JOB_RUN: job_set_variables() sets the variables before each run.
  *
  * Every error is reported on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
@@ -120,9 +119,9 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
 int jobs_worse_code(int a, int b);
-/* Whether two jobs would write the same --metrics. If so, that is logged as an error of this
- * command. */
-bool jobs_share_metrics(const char *command, const struct job *a, const struct job *b);
+/* Logs an error of this command if two jobs would write the same --metrics. Returns whether they
+ * would. */
+bool jobs_report_shared_metrics(const char *command, const struct job *a, const struct job *b);
 
 /* The option --job NAME of the commands about the uploads of a job. It gives them the marks, the
  * services and the target of the job, as in the job's systemd unit.

@@ -18,7 +18,7 @@ static char *name_of(const struct job_variable *variable)
 }
 
 /* Returns the variable of this name, or a new one at the end of the list, which has room for it. */
-static struct job_variable *find_variable(struct job_variables *variables, const char *wanted)
+static struct job_variable *find_or_add(struct job_variables *variables, const char *wanted)
 {
 	const size_t n = strlen(wanted);
 	for (size_t i = 0; i < variables->n; i++) {
@@ -29,10 +29,11 @@ static struct job_variable *find_variable(struct job_variables *variables, const
 	return &variables->list[variables->n++];
 }
 
-/* If a name is set twice, the later value replaces the earlier one, as in systemd. */
+/* Sets a variable of the list. If a name is set twice, the later value replaces the earlier one, as
+ * in systemd. */
 static void set_variable(struct job_variables *variables, const char *name, const char *value)
 {
-	struct job_variable *variable = find_variable(variables, name);
+	struct job_variable *variable = find_or_add(variables, name);
 	free(variable->text);
 	if (asprintf(&variable->text, "%s=%s", name, value) < 0)
 		must_have(NULL);

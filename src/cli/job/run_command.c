@@ -23,7 +23,7 @@ int jobs_worse_code(int a, int b)
 	return S3ONCE_EXIT_OK;
 }
 
-bool jobs_share_metrics(const char *command, const struct job *a, const struct job *b)
+bool jobs_report_shared_metrics(const char *command, const struct job *a, const struct job *b)
 {
 	const char *path = a->options.metrics_file, *other = b->options.metrics_file;
 	if (!path || !other || strcmp(path, other) != 0)
@@ -46,12 +46,12 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 	if (goes_on && frame.n == 0)
 		problem_set(&frame.problem, "name a job, %s", example);
 	for (int i = 0; i < frame.n; i++)
-		if (!*argv[i])
+		if (!*frame.operands[i])
 			problem_set(&frame.problem, "the name of a JOB is empty: name one, %s",
 				example);
 	push_options_check_variables();
 	if (goes_on && !*frame.problem.text)
-		frame.code = run((size_t)frame.n, argv, argc, frame.words);
+		frame.code = run((size_t)frame.n, frame.operands, argc, frame.words);
 	return frame_end(&frame);
 }
 
@@ -81,9 +81,9 @@ static const struct command run_command = {
 		"6, 4. The lines of a file: man s3once.conf\n",
 };
 
-/* Returns whether the job reads its list of files from standard input, and reports that as an error
- * of one job of several. */
-static bool takes_standard_input(const struct job *job)
+/* Logs an error of one job of several if it reads its list of files from standard input. Returns
+ * whether it does. */
+static bool report_standard_input(const struct job *job)
 {
 	const char *list = job->options.run.files_from;
 	if (!list || strcmp(list, "-") != 0)
@@ -92,30 +92,46 @@ static bool takes_standard_input(const struct job *job)
 	return true;
 }
 
-/* Opens all jobs, and then runs them. If one of them has an error, none is run. */
-static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
+/* Opens all jobs, even after an error, so that all errors are reported. Returns whether there was
+ * none. */
+static bool open_all(
+	size_t n, char *const *names, int argc, char *const *argv, struct job *ret_jobs)
 {
-	struct job *jobs = must_have(calloc(n, sizeof *jobs));
 	bool is_wrong = false;
-	int code = S3ONCE_EXIT_OK;
-	for (size_t i = 0; i < n; i++) { /* all, even after an error, so that all are reported */
-		is_wrong |= job_open(names[i], JOB_RUN, argc, argv, &jobs[i]) < 0;
+	for (size_t i = 0; i < n; i++) {
+		is_wrong |= job_open(names[i], JOB_RUN, argc, argv, &ret_jobs[i]) < 0;
 		if (n > 1 && !is_wrong)
-			is_wrong = takes_standard_input(&jobs[i]);
+			is_wrong = report_standard_input(&ret_jobs[i]);
 	}
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
-			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);
-	/* After a failed job, the next ones still run; only a signal stops them. */
-	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++) {
+			is_wrong = jobs_report_shared_metrics("run", &ret_jobs[j], &ret_jobs[i]);
+	return !is_wrong;
+}
+
+/* Runs the jobs one after another, and returns the worst exit code. A failed job does not keep the
+ * next ones from running; only a signal does. */
+static int run_all(struct job *jobs, size_t n)
+{
+	int code = S3ONCE_EXIT_OK;
+	for (size_t i = 0; i < n && code < S3ONCE_EXIT_STOPPED; i++) {
 		job_set_variables(&jobs[i]);
 		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
 		job_unset_variables(&jobs[i]);
 	}
+	return code;
+}
+
+/* Opens all jobs, and then runs them. If one of them has an error, none is run. */
+static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
+{
+	struct job *jobs = must_have(calloc(n, sizeof *jobs));
+	const bool may_run = open_all(n, names, argc, argv, jobs);
+	const int code = may_run ? run_all(jobs, n) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)
 		job_close(&jobs[i]);
 	free(jobs);
-	return is_wrong ? S3ONCE_EXIT_USAGE : code;
+	return code;
 }
 
 int run_main(int argc, char **argv)

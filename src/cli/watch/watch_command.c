@@ -176,7 +176,7 @@ static bool listen_as_configured(struct watch *watch)
 static bool do_clash(const struct job *a, const struct job *b)
 {
 	const char *address = a->options.metrics_listen, *other = b->options.metrics_listen;
-	if (jobs_share_metrics("watch", a, b))
+	if (jobs_report_shared_metrics("watch", a, b))
 		return true;
 	if (address && other && strcmp(address, other) != 0) {
 		log_error("watch: the jobs %s and %s have different --metrics-listen: name one",
