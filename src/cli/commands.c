@@ -27,7 +27,7 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 	if (n < 0 || (command->shares & SHARES_JOB && frame->job.name))
 		return n;
 	if (options_take_variables(command, &frame->problem) < 0 ||
-		options_check(command, &frame->problem) < 0)
+		options_refuse_conflict(command, &frame->problem) < 0)
 		return -EINVAL;
 	return n;
 }

@@ -226,7 +226,7 @@ static void add_option_error(struct job *job, const char *sentence)
 static void report_conflicts(struct job *job)
 {
 	const struct option_conflict *c = job->command.conflicts;
-	for (; (c = options_conflict(&job->command, c)); c++) {
+	for (; (c = options_next_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
 		add_error(job, line_a > line_b ? line_a : line_b,

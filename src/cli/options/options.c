@@ -115,11 +115,13 @@ static int set_flag(int *field, const char *value, struct problem *ret_problem)
 /* Reads a count: yes, no or a number. Without a value, as on a command line, one is added. */
 static int set_count(unsigned *field, const char *value, struct problem *ret_problem)
 {
-	uint64_t n = *field + 1;
+	uint64_t n = 0;
 	int yes = 0;
-	if (value && set_flag(&yes, value, NULL) == 0)
+	if (!value)
+		n = *field + 1;
+	else if (set_flag(&yes, value, NULL) == 0)
 		n = yes ? 1 : 0;
-	else if (value && (value_number(value, &n, NULL) < 0 || n > COUNT_MAX))
+	else if (value_number(value, &n, NULL) < 0 || n > COUNT_MAX)
 		return problem_error(ret_problem, -EINVAL,
 			"'%s' is neither yes nor no nor a number from 0 to %d", quote(value).text,
 			COUNT_MAX);
@@ -166,16 +168,16 @@ int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
 	const enum option_type type = option->type;
+	const bool takes_text = type == OPTION_STRING || type == OPTION_SETTING;
+	const bool takes_one_choice = option->choices && type != OPTION_SET;
 	int choice = 0;
 	/* parse_long() has seen to it that there is a value if the option needs one. */
 	assert(value || type == OPTION_AGE || !takes_value(option));
 	assert(value || !option->choices);
 	assert(field || type == OPTION_HELP);
-	if ((type == OPTION_STRING || type == OPTION_SETTING) && value && !*value)
+	if (takes_text && value && !*value)
 		return problem_error(ret_problem, -EINVAL, "the value is empty");
-	if (type == OPTION_SET)
-		return set_choices(option, field, value, ret_problem);
-	if (option->choices) {
+	if (takes_one_choice) {
 		choice = find_choice(option, value, strlen(value));
 		if (choice < 0)
 			return refuse_choice(option, value, strlen(value), ret_problem);
@@ -191,6 +193,8 @@ int option_set(
 	case OPTION_CHOICE:
 		*(int *)field = choice;
 		return 0;
+	case OPTION_SET:
+		return set_choices(option, field, value, ret_problem);
 	case OPTION_AGE:
 		return set_age(option, field, value, ret_problem);
 	case OPTION_NUMBER:
@@ -205,11 +209,10 @@ int option_set(
 	case OPTION_SETTING:
 		add_setting(field, option->name, value);
 		return 0;
-	case OPTION_SET: /* was read above */
 	case OPTION_HELP:
-		break; /* the caller prints the help */
+		break;
 	}
-	return -ECANCELED;
+	return -ECANCELED; /* the caller prints the help */
 }
 
 const struct option no_options[] = {{NULL}};
@@ -381,7 +384,7 @@ static bool is_in_force(const struct command *command, const char *name)
 	return type != OPTION_AGE || *(const uint64_t *)match.field != UINT64_MAX;
 }
 
-const struct option_conflict *options_conflict(
+const struct option_conflict *options_next_conflict(
 	const struct command *command, const struct option_conflict *from)
 {
 	for (; from && from->a; from++)
@@ -390,9 +393,9 @@ const struct option_conflict *options_conflict(
 	return NULL;
 }
 
-int options_check(const struct command *command, struct problem *ret_problem)
+int options_refuse_conflict(const struct command *command, struct problem *ret_problem)
 {
-	const struct option_conflict *c = options_conflict(command, command->conflicts);
+	const struct option_conflict *c = options_next_conflict(command, command->conflicts);
 	if (!c)
 		return 0;
 	const bool environment_sets_one = options_set_in(command, c->a) == SET_IN_ENVIRONMENT ||
@@ -500,7 +503,7 @@ static bool is_variable(const struct command *command, const char *name, size_t 
 	return false;
 }
 
-bool options_is_foreign(const struct command *command, const char *variable)
+bool options_lack_variable(const struct command *command, const char *variable)
 {
 	const size_t n = strcspn(variable, "=");
 	return strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 && variable[n] &&
@@ -556,6 +559,6 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	if (r >= 0)
 		r = check_ages(command, operands, argv, ret_problem);
 	if (r >= 0)
-		r = options_check(command, ret_problem);
+		r = options_refuse_conflict(command, ret_problem);
 	return r < 0 ? r : operands;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What an option is, by what it does to the field at `offset`. */
+/* The type of an option, which decides the type and the new value of its field. */
 enum option_type {
 	OPTION_FLAG,   /* int: becomes 1, or 0 for "no" */
 	OPTION_COUNT,  /* unsigned: becomes one more each time */
@@ -45,17 +45,17 @@ struct option {
 	bool removes;     /* it makes a command remove something, so no message proposes it */
 	enum option_type type;
 	size_t offset;              /* of its field in the group's values */
-	const char *argument;       /* what stands for the value in --help; NULL if there is none */
+	const char *argument;       /* the word for the value in --help; NULL: it takes none */
 	const char *help;           /* is broken into lines; '\n' begins one, too */
 	uint64_t min, max;          /* of NUMBER, SIZE and DURATION, inclusive; max 0: no bound */
 	const char *const *choices; /* NULL-terminated */
 	/* The default, which --help prints after `help`. NULL: none is printed. */
 	const char *standard;
-	/* Of SIZE and DURATION: what is stored if the value is 0. It is 1 where a field that is 0
-	 * gets the default: `--grace 0` has to mean at once, and not 10 s. */
+	/* Of SIZE and DURATION: the value that is stored in place of 0. It is 1 where a field that
+	 * is 0 gets the default: `--grace 0` has to mean at once, and not 10 s. */
 	uint64_t for_zero;
-	/* One line about it in the first screen of help, "" if `help` is short enough itself. NULL:
-	 * few people need the option, and the first screen has it not. */
+	/* One line about it in the first screen of help, or "" if `help` is short enough itself.
+	 * NULL: few people need the option, and the first screen omits it. */
 	const char *brief;
 };
 
@@ -72,10 +72,10 @@ struct option_group {
 	/* The topic of --help TOPIC, in small letters. NULL: it continues the group before it. */
 	const char *title;
 	const struct option *options; /* NULL ends the groups of a command */
-	size_t at; /* where the struct that has the fields begins in the values of the command */
+	size_t at;                    /* offset in `values` of the struct that has the fields */
 	/* Each option is also set by a variable of the environment: min-age by S3ONCE_MIN_AGE. */
 	bool has_variables;
-	void *values; /* what `at` is in; NULL: the values of the command */
+	void *values; /* NULL: the values of the command */
 };
 
 /* Two options that exclude each other, and why. */
@@ -124,7 +124,7 @@ struct command {
 	/* It has so many options that --help prints only those with a `brief`, and the topics. */
 	bool has_first_screen;
 	/* Of this run of the command: */
-	void *values;           /* what its options are read into */
+	void *values;           /* the struct that its options are read into */
 	unsigned *given;        /* OPTIONS_MAX: where each option was set (enum set_in) */
 	const char **ret_topic; /* becomes the word after --help, if there is one; may be NULL */
 	/* Becomes the number of operands before "--", and stays as it is if there is no "--". May
@@ -188,17 +188,17 @@ void options_take_list_variables(const struct command *command);
 /* Likewise for all other options, unless option_is_overridden(). It is called once the file and the
  * command line are read. Returns 0, or -EINVAL with a sentence. */
 int options_take_variables(const struct command *command, struct problem *ret_problem);
-/* Whether "NAME=VALUE" of the environment begins with S3ONCE_, is not empty, and is not the
- * variable of an option. */
-bool options_is_foreign(const struct command *command, const char *variable);
+/* Whether "NAME=VALUE" of the environment looks like the variable of an option, and no option has
+ * it: the name begins with S3ONCE_, and the value is not empty. */
+bool options_lack_variable(const struct command *command, const char *variable);
 
-/* Searches the conflicts, beginning with `from`. Returns the first one whose two options were both
- * given and are not "no". NULL: there is none. The values have to be read before. */
-const struct option_conflict *options_conflict(
+/* Returns the first conflict from `from` on whose two options were both given and are not "no".
+ * NULL: there is none. The values have to be read before. */
+const struct option_conflict *options_next_conflict(
 	const struct command *command, const struct option_conflict *from);
 /* Refuses two options that contradict each other. Returns 0, or -EINVAL with a sentence about the
  * first conflict. */
-int options_check(const struct command *command, struct problem *ret_problem);
+int options_refuse_conflict(const struct command *command, struct problem *ret_problem);
 /* Reads the value of one option into `field`, whose type is that of enum option_type. Strings stay
  * borrowed. `value` is NULL for an option without a value, as flags mostly are on a command line.
  * With one, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-#define NAME_COLUMN    26 /* where the text about an option begins */
-#define HELP_COLUMNS   54 /* how wide this text may be, so that a line has at most 80 columns */
+#define HELP_COLUMN    26 /* column at which the text about an option begins */
+#define HELP_COLUMNS   54 /* width of this text, so that a line has at most 80 columns */
 #define EXCEPTIONS_MAX 3  /* options without a variable that are named one by one */
 
-/* Returns how many bytes the first line of a text has. It ends at a '\n', or at the blank before
- * the first word that does not fit. */
-static size_t first_line(const char *text)
+/* Returns the length of the first line of a text in bytes. The line ends at a '\n', or at the blank
+ * before the first word that does not fit. */
+static size_t first_line_bytes(const char *text)
 {
 	size_t n = 0, columns = 0, blank = 0;
 	for (; text[n] && text[n] != '\n' && columns <= HELP_COLUMNS; n++) {
@@ -30,28 +30,28 @@ static void print_option(const struct option *option, enum help_length length, F
 	const bool is_brief = length == HELP_BRIEF;
 	const char *help = (is_brief && *option->brief) ? option->brief : option->help;
 	const char *standard = is_brief ? NULL : option->standard;
-	/* How many columns of the line were printed so far. */
+	/* n is the number of columns of the line that were printed so far. */
 	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
 			       : fprintf(stream, "      ");
 	/* An argument that may be left out has its '=' in brackets: --delete-after[=AGE]. */
 	n += fprintf(stream, "--%s%s%s", option->name,
 		(option->argument && *option->argument != '[') ? " " : "",
 		option->argument ? option->argument : "");
-	if (n > NAME_COLUMN - 2) { /* there is no room for two blanks before the text */
+	if (n > HELP_COLUMN - 2) { /* there is no room for two blanks before the text */
 		fputc('\n', stream);
 		n = 0;
 	}
 	size_t len = 0;
 	for (const char *line = help; *line; line += len + (line[len] != 0)) {
-		len = first_line(line);
-		fprintf(stream, "%*s%.*s", NAME_COLUMN - n, "", (int)len, line);
+		len = first_line_bytes(line);
+		fprintf(stream, "%*s%.*s", HELP_COLUMN - n, "", (int)len, line);
 		if (line[len])
 			fprintf(stream, "\n");
 		n = 0;
 	}
 	if (standard) {
 		const bool has_room = len + strlen(standard) + strlen(" []") <= HELP_COLUMNS;
-		fprintf(stream, "%s%*s[%s]", has_room ? "" : "\n", has_room ? 1 : NAME_COLUMN, "",
+		fprintf(stream, "%s%*s[%s]", has_room ? "" : "\n", has_room ? 1 : HELP_COLUMN, "",
 			standard);
 	}
 	fprintf(stream, "\n");

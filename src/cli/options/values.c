@@ -22,137 +22,150 @@
 
 #define WORD_CHARS  64 /* of a time of day with its rate */
 #define BLANKS      " \t"
-#define ADDRESS_MAX 64 /* of an address without its port, with the NUL */
+#define ADDRESS_MAX 64 /* bytes of an address without its port, with the NUL */
 
 struct unit {
 	const char *name;
 	uint64_t factor;
 };
 
-/* If a unit has several names, the last one is shown. */
-static const struct unit duration_units[] = {
-	{"ms", 1},
-	{"sec", 1000},
-	{"s", 1000},
-	{"min", 60 * 1000},
-	{"m", 60 * 1000},
-	{"h", 3600 * 1000},
-	{"d", 24 * 3600 * 1000},
-	{NULL, 0},
+/* The units of one kind of value. */
+struct units {
+	/* From the smallest one on. If a unit has several names, the last one is shown. */
+	const struct unit *list;
+	bool is_summed; /* a value may be a sum, such as "1h30m" */
+	bool is_in_lower_case;
 };
+
+static const struct units duration_units = {
+	.list =
+		(const struct unit[]){
+			{"ms", 1},
+			{"sec", 1000},
+			{"s", 1000},
+			{"min", 60 * 1000},
+			{"m", 60 * 1000},
+			{"h", 3600 * 1000},
+			{"d", 24 * 3600 * 1000},
+			{NULL, 0},
+		},
+	.is_summed = true,
+	.is_in_lower_case = true,
+};
+
 #define SIZE_UNITS(letter, factor)                                                                 \
 	{letter, factor}, {letter "B", factor}, {letter "i", factor},                              \
 	{                                                                                          \
 		letter "iB", factor                                                                \
 	}
-static const struct unit size_units[] = {
-	{"", 1},
-	{"B", 1},
-	SIZE_UNITS("K", 1ULL << 10),
-	SIZE_UNITS("M", 1ULL << 20),
-	SIZE_UNITS("G", 1ULL << 30),
-	SIZE_UNITS("T", 1ULL << 40),
-	{NULL, 0},
+static const struct units size_units = {
+	.list =
+		(const struct unit[]){
+			{"", 1},
+			{"B", 1},
+			SIZE_UNITS("K", 1ULL << 10),
+			SIZE_UNITS("M", 1ULL << 20),
+			SIZE_UNITS("G", 1ULL << 30),
+			SIZE_UNITS("T", 1ULL << 40),
+			{NULL, 0},
+		},
 };
 
-/* Finds the unit whose name is the n bytes of `name`. "" names the unit of a number alone. The
- * units of a duration have to be in lower case; those of a size may be in either case. NULL: there
- * is none. */
-static const struct unit *find_unit(const struct unit *units, const char *name, size_t n)
+static const struct units no_units = {.list = (const struct unit[]){{"", 1}, {NULL, 0}}};
+
+/* Finds the unit whose name is the n bytes of `name`. "" names the unit of a number alone. NULL:
+ * there is none. */
+static const struct unit *find_unit(const struct units *units, const char *name, size_t n)
 {
-	const bool is_duration = units == duration_units;
-	for (const struct unit *unit = units; unit->name; unit++)
+	for (const struct unit *unit = units->list; unit->name; unit++)
 		if (strlen(unit->name) == n &&
-			(is_duration ? strncmp : strncasecmp)(unit->name, name, n) == 0)
+			(units->is_in_lower_case ? strncmp : strncasecmp)(unit->name, name, n) == 0)
 			return unit;
 	return NULL;
 }
 
-/* Adds up numbers with units, each unit once and the largest first. Only a duration may have
- * several units. Returns 0, -ERANGE if the sum is too large, or -EINVAL. */
-static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
+/* Adds up numbers with units, each unit once and the largest first. Returns 0, -ERANGE if the sum
+ * is too large, or -EINVAL. */
+static int read_in_units(const char *s, const struct units *units, uint64_t *ret)
 {
-	const bool is_duration = units == duration_units;
-	uint64_t product, below = UINT64_MAX; /* each unit is smaller than the one before */
-	char *name;
+	uint64_t product, last_factor = UINT64_MAX;
 	*ret = 0;
-	for (;; s = name) {
+	for (;;) {
+		char *name;               /* the unit, behind the digits */
 		if (*s < '0' || *s > '9') /* strtoull() would accept a blank or a sign */
 			return -EINVAL;
 		errno = 0;
-		const uint64_t n = strtoull(s, &name, 10); /* `name` is what follows the digits */
+		const uint64_t n = strtoull(s, &name, 10);
 		if (errno)
 			return -ERANGE;
-		const size_t len = strcspn(name, "0123456789");
-		const struct unit *unit = find_unit(units, name, len);
-		name += len; /* to the next number */
-		if (!unit || unit->factor >= below || (*name && !is_duration))
+		const size_t name_bytes = strcspn(name, "0123456789");
+		const struct unit *unit = find_unit(units, name, name_bytes);
+		s = name + name_bytes; /* the next number */
+		const bool has_more = *s != '\0';
+		if (!unit || unit->factor >= last_factor || (has_more && !units->is_summed))
 			return -EINVAL;
 		if (__builtin_mul_overflow(n, unit->factor, &product) ||
 			__builtin_add_overflow(*ret, product, ret))
 			return -ERANGE;
-		below = unit->factor;
-		if (!*name)
+		if (!has_more)
 			return 0;
+		last_factor = unit->factor;
 	}
 }
 
-/* Reads as read_in_units() does. what_it_is_not is the predicate of the sentence about a value that
- * is not valid, such as "is not a whole number". */
-static int value_in_units(const char *s, const struct unit *units, const char *what_it_is_not,
+/* Reads as read_in_units() does. `complaint` is the predicate of the sentence about a value that is
+ * not valid, such as "is not a whole number". */
+static int value_in_units(const char *s, const struct units *units, const char *complaint,
 	uint64_t *ret, struct problem *problem)
 {
 	uint64_t n;
 	const int r = read_in_units(s, units, &n);
 	if (r < 0)
 		return problem_error(problem, -EINVAL, "'%s' %s", quote(s).text,
-			r == -ERANGE ? "is too large" : what_it_is_not);
+			r == -ERANGE ? "is too large" : complaint);
 	*ret = n;
 	return 0;
 }
 
 int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
 {
-	static const struct unit units[] = {{"", 1}, {NULL, 0}};
-	return value_in_units(s, units, "is not a whole number", ret, ret_problem);
+	return value_in_units(s, &no_units, "is not a whole number", ret, ret_problem);
 }
 
 int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
 {
-	static const char what[] =
+	static const char complaint[] =
 		"is not a duration: write whole numbers with d, h, m (or min), s, ms, as in 1h30m";
-	/* A zero needs no unit. */
-	return value_in_units(
-		strcmp(s, "0") == 0 ? "0s" : s, duration_units, what, ret_ms, ret_problem);
+	const char *with_unit = strcmp(s, "0") == 0 ? "0s" : s; /* a zero needs none */
+	return value_in_units(with_unit, &duration_units, complaint, ret_ms, ret_problem);
 }
 
 int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem)
 {
-	static const char what[] =
+	static const char complaint[] =
 		"is not a size: write a whole number of bytes, or one with the unit K, M, G or T, "
 		"as in 64M or 64MiB";
-	return value_in_units(s, size_units, what, ret_bytes, ret_problem);
+	return value_in_units(s, &size_units, complaint, ret_bytes, ret_problem);
 }
 
-/* Writes n in the last unit of the list that divides it. The list begins with the smallest unit,
- * which 0 has. */
-static void show_in_units(struct text *t, const struct unit *units, uint64_t n)
+/* Writes n in the largest unit that divides it. 0 has the smallest unit. */
+static void show_in_units(struct text *t, const struct units *units, uint64_t n)
 {
-	const struct unit *largest = units;
-	for (; units->name; units++)
-		if (n % units->factor == 0 && n >= units->factor)
-			largest = units;
+	const struct unit *largest = units->list;
+	for (const struct unit *unit = units->list; unit->name; unit++)
+		if (n % unit->factor == 0 && n >= unit->factor)
+			largest = unit;
 	text_addf(t, "%" PRIu64 "%s", n / largest->factor, largest->name);
 }
 
 void value_show_duration(struct text *t, uint64_t ms)
 {
-	show_in_units(t, duration_units, ms);
+	show_in_units(t, &duration_units, ms);
 }
 
 void value_show_size(struct text *t, uint64_t bytes)
 {
-	show_in_units(t, size_units, bytes);
+	show_in_units(t, &size_units, bytes);
 }
 
 static int refuse_rate(struct problem *problem, const char *word, const char *why)
@@ -228,25 +241,39 @@ int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDW
 	return 0;
 }
 
+/* Splits "PORT", which is on 127.0.0.1, "ADDRESS:PORT" or "[ADDRESS]:PORT". Returns false if the
+ * value has none of these forms. */
+static bool split_listen_address(
+	const char *value, char ret_address[static ADDRESS_MAX], uint64_t *ret_port)
+{
+	const char *colon = strrchr(value, ':'), *digits = colon ? colon + 1 : value;
+	const bool is_port = strlen(digits) <= 5 && decimal_read(digits, UINT16_MAX, ret_port);
+	if (!is_port || *ret_port == 0)
+		return false;
+	if (!colon) {
+		snprintf(ret_address, ADDRESS_MAX, "127.0.0.1");
+		return true;
+	}
+	const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
+	const char *begin = value + has_brackets, *end = colon - has_brackets;
+	if (begin == end || end - begin >= ADDRESS_MAX)
+		return false;
+	snprintf(ret_address, ADDRESS_MAX, "%.*s", (int)(end - begin), begin);
+	/* An IPv6 address has colons. Only such an address is in brackets. */
+	const bool is_ipv6 = strchr(ret_address, ':') != NULL;
+	return has_brackets == is_ipv6;
+}
+
 int listen_address_parse(const char *value, struct listen_address *ret, struct problem *ret_problem)
 {
-	char address[ADDRESS_MAX] = "127.0.0.1";
-	const char *colon = strrchr(value, ':'), *digits = colon ? colon + 1 : value;
+	char address[ADDRESS_MAX];
 	uint64_t port = 0;
-	bool is_right = strlen(digits) <= 5 && decimal_read(digits, UINT16_MAX, &port) && port > 0;
-	if (colon) {
-		/* An IPv6 address has colons. Only such an address is in brackets. */
-		const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
-		const char *begin = value + has_brackets, *end = colon - has_brackets;
-		snprintf(address, sizeof address, "%.*s", (int)(end - begin), begin);
-		is_right &= *address && end - begin < ADDRESS_MAX &&
-			    has_brackets == (strchr(address, ':') != NULL);
-	}
+	const bool is_split = split_listen_address(value, address, &port);
 	*ret = (struct listen_address){.length = sizeof(struct sockaddr_in)};
-	if (is_right && uv_ip4_addr(address, (int)port, (void *)&ret->address) == 0)
+	if (is_split && uv_ip4_addr(address, (int)port, (void *)&ret->address) == 0)
 		return 0;
 	ret->length = sizeof(struct sockaddr_in6);
-	if (is_right && uv_ip6_addr(address, (int)port, (void *)&ret->address) == 0)
+	if (is_split && uv_ip6_addr(address, (int)port, (void *)&ret->address) == 0)
 		return 0;
 	return problem_error(ret_problem, -EINVAL,
 		"--metrics-listen: '%s' is not a port from 1 to 65535, nor an address and a port, such "
@@ -257,10 +284,13 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 int directory_option_check(const char *name, const char *path, struct problem *ret_problem)
 {
 	struct stat st;
-	const int error = stat(path, &st)                                      ? errno
-			  : !S_ISDIR(st.st_mode)                               ? ENOTDIR
-			  : faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) ? errno
-									       : 0;
+	int error = 0;
+	if (stat(path, &st) < 0)
+		error = errno;
+	else if (!S_ISDIR(st.st_mode))
+		error = ENOTDIR;
+	else if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
+		error = errno;
 	if (error)
 		problem_set(ret_problem,
 			"%s: %s cannot be used: %s; name a directory that this user may write to",
@@ -333,24 +363,26 @@ static size_t arn_length(const char *s)
 
 int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 {
-	if (strncmp(s, "s3://", 5) != 0)
+	static const char scheme[] = "s3://";
+	if (strncmp(s, scheme, strlen(scheme)) != 0)
 		return refuse_url(
 			ret_problem, s, "an S3 URL is written s3://BUCKET or s3://BUCKET/PREFIX");
-	const char *bucket = s + 5;
-	bool is_arn = strncmp(bucket, "arn:", 4) == 0;
-	size_t n = is_arn ? arn_length(bucket) : strcspn(bucket, "/");
-	const char *fault = !is_arn       ? bucket_fault(bucket, n)
-			    : n > ARN_MAX ? "this is not the ARN of an access point"
-					  : NULL;
+	const char *bucket = s + strlen(scheme);
+	const bool is_arn = strncmp(bucket, "arn:", 4) == 0;
+	const size_t n = is_arn ? arn_length(bucket) : strcspn(bucket, "/");
+	const char *fault = is_arn ? NULL : bucket_fault(bucket, n);
+	if (is_arn && n > ARN_MAX)
+		fault = "this is not the ARN of an access point";
 	if (fault)
 		return refuse_url(ret_problem, s, fault);
 	memcpy(ret->bucket, bucket, n);
 	ret->bucket[n] = 0;
-	struct endpoint_arn arn;
+	struct endpoint_arn arn; /* unused: only its validity counts here */
 	if (is_arn && endpoint_arn_parse(ret->bucket, &arn, ret_problem) < 0)
 		return -EINVAL;
 	struct problem fault_of_key;
-	ret->key = bucket[n] ? bucket + n + 1 : bucket + n; /* behind the '/', or "" */
+	const char *rest = bucket + n; /* "/KEY", "/" or "" */
+	ret->key = *rest ? rest + 1 : rest;
 	if (*ret->key && !key_valid(ret->key, strlen(ret->key), &fault_of_key))
 		return refuse_url(ret_problem, s, fault_of_key.text);
 	return 0;

@@ -330,7 +330,7 @@ void push_options_check_variable(const char *file, const char *variable)
 {
 	char name[64];
 	struct option_match match;
-	if (!options_is_foreign(&job_command, variable) || is_known_otherwise(variable))
+	if (!options_lack_variable(&job_command, variable) || is_known_otherwise(variable))
 		return;
 	/* The option that the name looks like: S3ONCE_MIN_AEG becomes min-aeg. */
 	const char *own = strchr(variable, '_') + 1;

@@ -151,7 +151,7 @@ static void check_lists(void)
 		{"S3ONCE_TAG_4=d=4", true}, {"S3ONCE_MIN_AEG=1m", true}, {"S3ONCE_MIN_AEG=", false},
 		{"S3ONCE_MIN_AGE=1m", false}, {"S3ONCE_MIN_AGES=1m", true}, {"HOME=/root", false}};
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-		CHECK_INT(options_is_foreign(&command, tests[i].variable), tests[i].is_foreign);
+		CHECK_INT(options_lack_variable(&command, tests[i].variable), tests[i].is_foreign);
 }
 
 int main(void)
