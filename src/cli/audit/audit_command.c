@@ -55,13 +55,15 @@ bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	return true;
 }
 
-int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong)
+int audit_exit_code(struct command_frame *frame, bool is_complete, int signal, bool is_wrong)
 {
-	if (!ok && !stopped_by)
+	const bool is_stopped = !is_complete && signal;
+	const bool has_failed = !is_complete && !signal;
+	if (has_failed)
 		return S3ONCE_EXIT_SETUP;
 	frame->problem = (struct problem){0};
-	if (stopped_by)
-		return S3ONCE_EXIT_STOPPED + stopped_by;
+	if (is_stopped)
+		return S3ONCE_EXIT_STOPPED + signal;
 	return is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 

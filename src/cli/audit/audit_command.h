@@ -31,10 +31,12 @@ bool audit_open(struct command_frame *frame, const char *bucket, struct audit_bu
  * ret->public_key in any case. */
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	const char *public_key_file, struct audit_bucket *ret);
-/* Returns the exit code of forget or gc. `ok`: the command came to its end; `stopped_by`: the
- * signal that has stopped it, or 0; `is_wrong`: something was reported that makes the exit code 1.
- * The problem of the frame is kept, to be printed, only if the command failed without a signal. */
-int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
+/* Returns the exit code of forget or gc. is_complete: the command came to its end; otherwise
+ * `signal` has stopped it, or the frame has the problem if `signal` is 0. After the end, a signal
+ * came too late to stop anything, and does not count. is_wrong: something was reported that makes
+ * the exit code S3ONCE_EXIT_FILES. The problem is removed from the frame, so that it is not
+ * printed, unless the command failed. */
+int audit_exit_code(struct command_frame *frame, bool is_complete, int signal, bool is_wrong);
 /* Reports the fates of marks for `forget` and `gc`, for people or as JSON, and counts them. */
 struct fates {
 	struct command_frame *frame;
@@ -47,10 +49,21 @@ void fates_print(void *arg, const struct mark_report *report);
 json_t *fates_json(
 	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
 
+/* The sums over all jobs passed to fleet_print_job(). Each job counts as FINE, FAILED, OVERDUE,
+ * SILENT or LOST, so that these five add up to all jobs. RUNNING and WAITING jobs are counted
+ * there, too. */
+enum fleet_sum {
+	FLEET_SUM_FINE,
+	FLEET_SUM_RUNNING,
+	FLEET_SUM_FAILED,
+	FLEET_SUM_OVERDUE,
+	FLEET_SUM_SILENT,
+	FLEET_SUM_LOST,
+	FLEET_SUM_WAITING,
+	FLEET_SUMS
+};
 /* Shows jobs of hosts, for people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
- * those whose target is its operand, or above or below that. The sums are over all jobs passed to
- * fleet_print_job(): FLEET_SUM_FINE, and the others that fleet_command.c names. */
-enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 7 };
+ * those whose target is its operand, or above or below that. */
 struct fleet_view {
 	struct command_frame *frame;
 	/* Takes a line for people, without its newline. NULL: the frame prints it. */

@@ -12,22 +12,19 @@
 
 #define LINE_MAX_BYTES (32U << 10)
 
-/* The sums over all jobs. Each job counts as FINE or as one of the four that say what is wrong with
- * it, so that these five add up to all jobs. RUNNING and WAITING jobs are counted there, too. */
-enum {
-	FLEET_SUM_RUNNING = FLEET_SUM_FINE + 1,
-	FLEET_SUM_FAILED,
-	FLEET_SUM_OVERDUE,
-	FLEET_SUM_SILENT,
-	FLEET_SUM_LOST,
-	FLEET_SUM_WAITING,
-};
-/* Their names, in JSON and for people. */
+/* The names of the sums, in JSON and for people. */
 static const char *const sums[FLEET_SUMS] = {
-	"fine", "running", "failed", "overdue", "silent", "lost", "waiting"};
+	[FLEET_SUM_FINE] = "fine",
+	[FLEET_SUM_RUNNING] = "running",
+	[FLEET_SUM_FAILED] = "failed",
+	[FLEET_SUM_OVERDUE] = "overdue",
+	[FLEET_SUM_SILENT] = "silent",
+	[FLEET_SUM_LOST] = "lost",
+	[FLEET_SUM_WAITING] = "waiting",
+};
 
 /* Returns the sum in which a job counts that is not fine: that of its worst condition. */
-static int wrong_sum(const struct fleet_job *job)
+static enum fleet_sum wrong_sum(const struct fleet_job *job)
 {
 	return job->state == FLEET_SILENT ? FLEET_SUM_SILENT
 	       : job->state == FLEET_LOST ? FLEET_SUM_LOST
@@ -192,52 +189,66 @@ static void add_last_run(struct text *t, const struct fleet_job *job)
 		text_add(t, "; no upload yet");
 }
 
-/* Adds the result of the last run for an idle or lost job, or the state of the session for a
- * running or silent job. After that comes the last success, unless it is that same run. Adds
- * nothing for an idle job of which no run has ended yet (exit < 0). */
-static void add_state(struct text *t, const struct fleet_job *job)
+/* Adds the time since which the last run of a job goes on, or since which it is not heard of, and
+ * its progress. */
+static void add_open_session(struct text *t, const struct fleet_job *job)
 {
-	const struct job_row *row = &job->row;
-	const struct session_info *session = &job->session;
-	if (job->state == FLEET_IDLE && row->exit < 0)
-		return;
-	if (job->state == FLEET_IDLE) {
-		add_last_run(t, job);
-		if (row->exit == S3ONCE_EXIT_OK)
-			return;
-	} else if (job->state == FLEET_LOST) {
-		text_addf(t, "its run of %s ago is over and did not say how it ended",
-			age(job, row->began_s).text);
-	} else {
-		if (job->state == FLEET_RUNNING)
-			text_addf(t, "running for %s", age(job, row->began_s).text);
-		else
-			text_addf(t, "%slast heard of %s ago",
-				session->is_gone ? "its process is gone, " : "",
-				age(job, session->heard_s).text);
-		add_so_far(t, job);
-	}
+	if (job->state == FLEET_RUNNING)
+		text_addf(t, "running for %s", age(job, job->row.began_s).text);
+	else /* FLEET_SILENT */
+		text_addf(t, "%slast heard of %s ago",
+			job->session.is_gone ? "its process is gone, " : "",
+			age(job, job->session.heard_s).text);
+	add_so_far(t, job);
+}
+
+/* Adds the last success of a job. */
+static void add_last_success(struct text *t, const struct fleet_job *job)
+{
 	if (job->is_replaced)
 		text_add(t, "; the same files were uploaded to another target since");
-	else if (row->succeeded_s)
-		text_addf(t, "; last success %s ago", age(job, row->succeeded_s).text);
+	else if (job->row.succeeded_s)
+		text_addf(t, "; last success %s ago", age(job, job->row.succeeded_s).text);
 	else
 		text_add(t, "; no success yet");
 	if (job->is_overdue && !job->is_replaced)
 		text_add(t, "; overdue");
 }
 
-/* Adds the number of waiting files, according to the last run that saw all files. */
+/* Adds the state of the last run, and then the last success, unless it is that same run. Adds
+ * nothing for an idle job of which no run has ended yet (exit < 0). */
+static void add_state(struct text *t, const struct fleet_job *job)
+{
+	const bool is_idle = job->state == FLEET_IDLE;
+	if (is_idle && job->row.exit < 0)
+		return;
+	if (is_idle)
+		add_last_run(t, job);
+	else if (job->state == FLEET_LOST)
+		text_addf(t, "its run of %s ago is over and did not say how it ended",
+			age(job, job->row.began_s).text);
+	else
+		add_open_session(t, job);
+	const bool has_just_succeeded = is_idle && job->row.exit == S3ONCE_EXIT_OK;
+	if (!has_just_succeeded)
+		add_last_success(t, job);
+}
+
+/* Adds the number of waiting files, according to the last run that saw all files: "; 3 files are
+ * waiting, the oldest for 2 days", or "; 1 file has been waiting for 2 days". The age is left out
+ * if it is not known. */
 static void add_waiting(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
-	if (row->waiting)
-		text_addf(t, "; %s %s", human_things(row->waiting, "file").text,
-			row->waiting > 1       ? "are waiting"
-			: row->waiting_since_s ? "has been waiting"
-					       : "is waiting");
-	if (row->waiting && row->waiting_since_s)
-		text_addf(t, "%s for %s", row->waiting == 1 ? "" : ", the oldest",
+	const bool has_age = row->waiting_since_s != 0;
+	if (!row->waiting)
+		return;
+	text_addf(t, "; %s %s", human_things(row->waiting, "file").text,
+		row->waiting > 1 ? "are waiting"
+		: has_age        ? "has been waiting"
+				 : "is waiting");
+	if (has_age)
+		text_addf(t, "%s for %s", row->waiting > 1 ? ", the oldest" : "",
 			age(job, row->waiting_since_s).text);
 }
 
@@ -323,21 +334,32 @@ static bool is_named(const char *name, const struct job_row *row)
 	return is_one;
 }
 
-/* Forgets the job unless a run of it is at work, and reports the result. */
+/* Removes the row of a job, unless a run of it is at work or has changed the row since it was read.
+ * *ret_kept becomes the reason for keeping the job, or "" if it is forgotten. */
+static enum outcome remove_unless_used(struct fleet *fleet, const struct fleet_job *job,
+	const char **ret_kept, struct problem *ret_problem)
+{
+	*ret_kept = "";
+	if (job->state == FLEET_RUNNING) {
+		*ret_kept = "a run of it is at work";
+		return OUTCOME_OK;
+	}
+	const enum outcome o =
+		job_row_remove(fleet->frame->marks.conn, &job->row, &no_limits, ret_problem);
+	if (o != OUTCOME_REFUSED)
+		return o;
+	*ret_kept = "a run of it has begun or ended meanwhile";
+	return OUTCOME_OK;
+}
+
+/* Forgets the job if it may be forgotten, and reports the result. */
 static enum outcome forget_job(
 	struct fleet *fleet, const struct fleet_job *job, struct problem *ret_problem)
 {
-	const char *kept = ""; /* the reason for keeping the job; "": it is forgotten */
-	if (job->state == FLEET_RUNNING) {
-		kept = "a run of it is at work";
-	} else { /* the row is removed only if it has not changed since it was read */
-		const enum outcome o = job_row_remove(
-			fleet->frame->marks.conn, &job->row, &no_limits, ret_problem);
-		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
-			return o;
-		if (o == OUTCOME_REFUSED)
-			kept = "a run of it has begun or ended meanwhile";
-	}
+	const char *kept;
+	const enum outcome o = remove_unless_used(fleet, job, &kept, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
 	fleet->kept += *kept != '\0';
 	fleet->forgotten += !*kept;
 	const char *fate = *kept ? "kept" : "forgotten";

@@ -14,7 +14,8 @@ struct forgetting {
 	struct command_frame *frame;
 	struct audit_bucket bucket;
 	struct fates fates;
-	bool has_missed; /* an operand has no mark, or a mark of it was kept */
+	bool has_missed; /* not all that was to be forgotten is: an operand has no mark, or a mark
+			    of it was kept */
 };
 
 static const struct option which_options[] = {
@@ -52,44 +53,57 @@ static const struct command forget_command = {
 		    "Exit codes: 0 done, or shown; 1 not all of it; 2 usage; 3 setup.\n",
 };
 
-/* Forgets the mark of this key. If there is no such mark, forgets the marks below the key, or only
- * shows them without --yes. A key that is "" or ends in a slash can only be a prefix. */
-static enum outcome forget_operand(struct forgetting *f, const char *key)
+/* Returns the options by which marks are forgotten. only_show: they are only shown. */
+static struct forget_options options_of(struct forgetting *f, bool only_show)
 {
-	struct fates *fates = &f->fates;
-	struct problem *problem = &f->frame->problem;
-	struct forget_options options = {
+	return (struct forget_options){
 		.clearing = {.place = f->bucket.place,
-			.only_show = f->dry_run,
-			.reporter = {.report = fates_print, .arg = fates}},
+			.only_show = only_show,
+			.reporter = {.report = fates_print, .arg = &f->fates}},
 		.only_missing = f->only_missing,
 		.older_than_s = f->older_than_ms / 1000,
 	};
-	/* The counts are over all operands, so that this one's are their increase. */
-	const uint64_t kept_before = fates->counts[FATE_KEPT], all_before = fates->all;
-	const bool may_be_mark = *key && key[strlen(key) - 1] != '/';
-	enum outcome o = OUTCOME_ABSENT;
-	if (may_be_mark)
-		o = forget_key(&options, &f->bucket.place.own, key, problem);
-	f->has_missed |= fates->counts[FATE_KEPT] > kept_before;
-	if (o != OUTCOME_ABSENT)
-		return o;
-	options.clearing.only_show = !f->yes; /* also with --dry-run, which excludes --yes */
-	o = forget_prefix(&options, url_prefix(key).text, problem);
+}
+
+/* Forgets the mark of exactly this key. ABSENT: there is none. */
+static enum outcome forget_one(struct forgetting *f, const char *key)
+{
+	const struct forget_options options = options_of(f, f->dry_run);
+	const uint64_t kept_before = f->fates.counts[FATE_KEPT];
+	const enum outcome o = forget_key(&options, &f->bucket.place.own, key, &f->frame->problem);
+	f->has_missed |= f->fates.counts[FATE_KEPT] > kept_before;
+	return o;
+}
+
+/* Forgets the marks below this key, or only shows them without --yes. */
+static enum outcome forget_below(struct forgetting *f, const char *key)
+{
+	/* --dry-run excludes --yes. */
+	const struct forget_options options = options_of(f, !f->yes);
+	const uint64_t kept_before = f->fates.counts[FATE_KEPT], all_before = f->fates.all;
+	const enum outcome o = forget_prefix(&options, url_prefix(key).text, &f->frame->problem);
 	/* With --missing or --older-than, it is no error if all marks are kept, or if there are
 	 * none. */
-	const bool selects = options.only_missing || options.older_than_s;
-	if (selects)
+	if (f->only_missing || f->older_than_ms)
 		return o;
-	/* Without --yes, the marks are only shown, so that those that are kept do not count. */
-	f->has_missed |= f->yes && fates->counts[FATE_KEPT] > kept_before;
-	if (o == OUTCOME_OK && fates->all == all_before) {
+	/* Marks that are only shown were not to be forgotten. */
+	f->has_missed |= f->yes && f->fates.counts[FATE_KEPT] > kept_before;
+	if (o == OUTCOME_OK && f->fates.all == all_before) {
 		output_message(&f->frame->output,
-			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
+			"error: there is no mark of s3://%s/%s, and none below it", f->fates.bucket,
 			quote(key).text);
 		f->has_missed = true;
 	}
 	return o;
+}
+
+/* Forgets the mark of this key or, if there is no such mark, the marks below the key. A key that is
+ * "" or ends in a slash can only be a prefix. */
+static enum outcome forget_operand(struct forgetting *f, const char *key)
+{
+	const bool may_be_mark = *key && key[strlen(key) - 1] != '/';
+	const enum outcome o = may_be_mark ? forget_one(f, key) : OUTCOME_ABSENT;
+	return o == OUTCOME_ABSENT ? forget_below(f, key) : o;
 }
 
 /* Prints the number of marks with each fate. */
@@ -126,12 +140,10 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 		     OUTCOME_OK;
 	for (int i = 0; i < frame->n && ok; i++)
 		ok = forget_operand(f, urls[i].key) == OUTCOME_OK;
-	const int stopped_by = signals_restore();
-	if (ok || stopped_by || f->fates.all)
+	const int signal = signals_restore();
+	if (ok || signal || f->fates.all)
 		print_counts(f);
-	/* A signal that came when all was done has stopped nothing, and does not count. */
-	return audit_code(
-		frame, ok, ok ? 0 : stopped_by, f->has_missed || f->fates.counts[FATE_FAILED]);
+	return audit_exit_code(frame, ok, signal, f->has_missed || f->fates.counts[FATE_FAILED]);
 }
 
 /* Reads all operands, which have to be of one bucket. False: the frame has the problem. */

@@ -23,8 +23,8 @@ struct gc {
 	struct session *session;
 	struct fates fates;
 	atomic_bool has_mark; /* there is a mark below the prefix */
-	uint64_t bytes_before,
-		bytes_after; /* sizes of the SQLite file; 0: the marks are in DynamoDB */
+	/* Sizes of the SQLite file; 0: the marks are in DynamoDB. */
+	uint64_t bytes_before, bytes_after;
 };
 
 static const struct option what_options[] = {
@@ -62,9 +62,9 @@ static uint64_t file_bytes(const struct marks_place *marks)
 	return marks->is_dynamodb || stat(marks->path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Cleans up the marks below the prefix, under a new session, which the caller closes. False with a
- * sentence. */
-static bool collect_all(struct gc *gc, const char *prefix)
+/* Clears away the remains of ended runs in the marks below the prefix, under a new session, which
+ * the caller closes. False with a sentence. */
+static bool clean_marks(struct gc *gc, const char *prefix)
 {
 	char observations[4096], host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
 	struct problem *problem = &gc->frame->problem, unnamed;
@@ -100,7 +100,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 	return collect(&collecting, prefix, problem) == OUTCOME_OK;
 }
 
-/* Prints the sums, which are planned ones with --dry-run. */
+/* Prints the sums: those of the work that was done or, with --dry-run, of the work to be done. */
 static void print_end(struct gc *gc)
 {
 	static const enum mark_fate which[] = {FATE_ABORTED, FATE_ABORTABLE, FATE_FORGOTTEN,
@@ -146,22 +146,22 @@ static bool compact_marks(struct gc *gc, struct store_conn *conn)
 	return true;
 }
 
-/* Performs the whole gc, prints the sums, and returns the exit code. */
-static int collect_garbage(struct gc *gc, const struct s3_url *url)
+/* Cleans up, prints the sums, and returns the exit code. */
+static int clean_up(struct gc *gc, const struct s3_url *url)
 {
 	struct command_frame *frame = gc->frame;
 	gc->fates.bucket = url->bucket;
 	signals_count("s3once: stopping; what is under way is ended in order\n");
 	gc->bytes_before = file_bytes(&frame->place);
 	bool ok = audit_open(frame, url->bucket, &gc->bucket) &&
-		  collect_all(gc, url_prefix(url->key).text);
+		  clean_marks(gc, url_prefix(url->key).text);
 	struct store_conn *conn = frame->marks.conn;
 	ok = ok && compact_marks(gc, conn);
 	gc->bytes_after = file_bytes(&frame->place);
 	if (gc->session)
 		session_close(gc->session, conn);
-	const int stopped_by = signals_restore();
-	if (ok || stopped_by)
+	const int signal = signals_restore();
+	if (ok || signal)
 		print_end(gc);
 	const bool knows_none = ok && !gc->has_mark;
 	if (knows_none)
@@ -169,8 +169,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 			"error: gc: these marks know of nothing in s3://%s/%s: check its name, and "
 			"--marks",
 			quote(url->bucket).text, escaped(url->key).text);
-	/* A signal that came when all was done has stopped nothing, and does not count. */
-	return audit_code(frame, ok, ok ? 0 : stopped_by,
+	return audit_exit_code(frame, ok, signal,
 		knows_none || gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
 }
 
@@ -183,6 +182,6 @@ int gc_main(int argc, char **argv)
 	if (frame_begin(&frame, argc, argv) &&
 		url_parse(frame.operands[0], &url, &frame.problem) == 0 &&
 		frame_choose_marks(&frame, gc.dry_run ? MARKS_READ : MARKS_WRITTEN))
-		frame.code = collect_garbage(&gc, &url);
+		frame.code = clean_up(&gc, &url);
 	return frame_end(&frame);
 }

@@ -162,12 +162,14 @@ static bool is_stopped(void *arg)
 	return signals_came() || (v->until_ns && clock_boot_ns() >= v->until_ns);
 }
 
-/* The signs are those of `rclone check --combined`. The names are those of --json. The words come
- * behind a number in the sum for people, with the sign before the keys of such lines; NULL: the sum
- * has them in another way. */
+/* How each finding is shown. */
 static const struct {
-	char sign;
-	const char *name, *words, *words_of_one;
+	char sign;        /* before the key, as `rclone check --combined` has it */
+	const char *name; /* in JSON */
+	/* The words behind a number in the last line for people, such as "3 differ (*)"; NULL: that
+	 * line does not count the finding. */
+	const char *words;
+	const char *words_of_one; /* in place of `words` if the number is 1; NULL: `words` fit */
 } results[FINDINGS] = {
 	[FINDING_SAME] = {'=', "same"},
 	[FINDING_MISSING] = {'-', "missing", "missing (-)"},
@@ -260,26 +262,26 @@ static void print_end_for_people(const struct verification *v)
 	/* In the order of enum verify_by. */
 	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
 	const bool of_manifest = !v->verify.place.store;
-	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
-	const uint64_t unfinished = of[FINDING_UNFINISHED];
+	const uint64_t *counts = end->counts.of; /* by finding */
+	const uint64_t right = counts[FINDING_SAME], unfinished = counts[FINDING_UNFINISHED];
+	const char *source = of_manifest  ? "the manifest says"
+			     : right == 1 ? "its mark says"
+					  : "their marks say";
 	struct text t = TEXT(4000);
-	for (int i = 0; i < FINDINGS; i++)
-		if (results[i].words && of[i])
-			add_count(&t, of[i],
-				of[i] == 1 && results[i].words_of_one ? results[i].words_of_one
-								      : results[i].words);
+	for (int i = 0; i < FINDINGS; i++) {
+		const bool has_own_words = counts[i] == 1 && results[i].words_of_one;
+		if (results[i].words && counts[i])
+			add_count(&t, counts[i],
+				has_own_words ? results[i].words_of_one : results[i].words);
+	}
 	output_message(output, "s3://%s/%s: %s %s %s, by %s%s", quote(v->url.bucket).text,
 		escaped(v->named).text, human_things(right, "object").text,
-		right == 1 ? "is as" : "are as",
-		of_manifest  ? "the manifest says"
-		: right == 1 ? "its mark says"
-			     : "their marks say",
-		ways[v->verify.by], text_string(&t));
+		right == 1 ? "is as" : "are as", source, ways[v->verify.by], text_string(&t));
 	if (unfinished)
 		output_message(output,
 			"%s %s being uploaded, and not compared: s3once status shows by whom",
 			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
-	if (of[FINDING_MISSING] && !of_manifest)
+	if (counts[FINDING_MISSING] && !of_manifest)
 		output_message(output,
 			"push with --reupload uploads missing objects again, if their "
 			"files are still there");
@@ -319,53 +321,74 @@ static void print_end_as_json(const struct verification *v, const struct problem
 			NODE("requests", requests), NUMBER("exit", code)));
 }
 
+/* Whether the comparison came to its end and there was nothing to compare. */
+static bool found_nothing(const struct verification *v)
+{
+	/* Behind --after there may be nothing, and a manifest may be empty. */
+	const bool may_be_empty = v->verify.range.after || v->manifest;
+	uint64_t all = v->end.counts.listed; /* listed objects and findings */
+	for (int i = 0; i < FINDING_NOTHING; i++)
+		all += v->end.counts.of[i];
+	return v->end.is_complete && !all && !may_be_empty;
+}
+
+/* Returns the exit code of a comparison that did not fail. */
+static int code_of_findings(const struct verification *v)
+{
+	const uint64_t *counts = v->end.counts.of; /* by finding */
+	const bool has_difference = counts[FINDING_MISSING] || counts[FINDING_DIFFERS] ||
+				    counts[FINDING_UNKNOWN] || counts[FINDING_ERROR] ||
+				    counts[FINDING_UNSENT];
+	if (has_difference || found_nothing(v))
+		return S3ONCE_EXIT_FILES;
+	return v->end.is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
+}
+
 /* Prints the result of the comparison, and returns the exit code. `failure` is the exit code if the
  * comparison failed because of `why`; 0: it did not. A stop is no failure. */
 static int print_end(struct verification *v, int failure, const struct problem *why)
 {
-	const struct verify_end *end = &v->end;
 	struct problem *problem = &v->frame->problem;
-	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
-	uint64_t all = end->counts.listed; /* listed objects and findings; 0: there is nothing */
-	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
-	for (int i = 0; i < FINDING_NOTHING; i++)
-		all += of[i];
-	/* If there are several reasons for a code, the last one here counts. */
-	const bool has_difference = of[FINDING_MISSING] || of[FINDING_DIFFERS] ||
-				    of[FINDING_UNKNOWN] || of[FINDING_ERROR] || of[FINDING_UNSENT];
-	if (has_difference)
-		code = S3ONCE_EXIT_FILES;
-	/* Behind --after there may be nothing, and a manifest may be empty. */
-	const bool may_be_empty = v->verify.range.after || v->manifest;
+	int code = failure ? failure : code_of_findings(v);
 	*problem = failure ? *why : (struct problem){0};
-	if (failure) {
-		code = failure;
-	} else if (end->is_complete && !all && !may_be_empty) {
+	if (!failure && found_nothing(v))
 		problem_set(problem,
 			"there is no mark of %s, and no mark or object below: check it and --marks",
 			quote(v->frame->operands[0]).text);
-		code = S3ONCE_EXIT_FILES;
-	}
-	if (signal && !end->is_complete) /* otherwise the signal came too late to matter */
+	if (signal && !v->end.is_complete) /* otherwise the signal came too late to matter */
 		code = S3ONCE_EXIT_STOPPED + signal;
 	const bool has_problem = *problem->text != '\0';
 	if (v->draws)
 		output_draw(&v->frame->output, ""); /* removes the progress line */
 	if (v->frame->json)
 		print_end_as_json(v, has_problem ? problem : NULL, code);
-	else if (!has_problem || end->counts.listed) /* otherwise the problem is enough */
+	else if (!has_problem || v->end.counts.listed) /* otherwise the problem is enough */
 		print_end_for_people(v);
 	return code;
 }
 
+/* Compares the bucket with the marks below the prefix. If the key of the URL is that of a mark or
+ * of the object of a mark, only that mark is compared, as in `status`. */
+static enum outcome compare_marks(
+	struct verification *v, const struct audit_conns *own, struct problem *ret_problem)
+{
+	/* A key that is "" or ends in a '/' is the prefix itself, and names no one mark. */
+	const bool may_be_mark = strcmp(v->prefix.text, v->url.key) != 0;
+	if (may_be_mark) {
+		const enum outcome o =
+			verify_one(&v->verify, own, v->url.key, &v->end, ret_problem);
+		if (o != OUTCOME_ABSENT) {
+			v->named = v->url.key;
+			return o;
+		}
+	}
+	return verify_run(&v->verify, &v->end, ret_problem);
+}
+
 /* Compares the bucket with the marks, and returns the exit code. First S3 has to show that this is
  * the bucket that the marks know: in another bucket of this name, every object would be missing or
- * different. If the key of the URL is that of a mark or of the object of a mark, only that mark is
- * compared, as in `status`.
- *
- * If audit_check_bucket() was stopped (ABANDONED), verify_run() is called all the same: it notices
- * the stop at once, and sets v->end. */
+ * different. */
 static int verify_marks(struct verification *v)
 {
 	struct verify *verify = &v->verify;
@@ -378,17 +401,11 @@ static int verify_marks(struct verification *v)
 	verify->headers = v->frame->headers;
 	signals_count("s3once: stopping\n");
 	enum outcome o = audit_check_bucket(&bucket.place, &bucket.place.own, &problem);
-	enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
-	/* A key that is "" or ends in a '/' is the prefix itself, and names no one mark. */
-	const bool may_be_mark = strcmp(verify->range.prefix, v->url.key) != 0;
-	if (o == OUTCOME_OK && may_be_mark)
-		of_one = verify_one(verify, &bucket.place.own, v->url.key, &v->end, &problem);
-	if (of_one != OUTCOME_ABSENT) {
-		v->named = v->url.key;
-		o = of_one;
-	} else if (o == OUTCOME_OK || o == OUTCOME_ABANDONED) {
+	if (o == OUTCOME_OK)
+		o = compare_marks(v, &bucket.place.own, &problem);
+	else if (o == OUTCOME_ABANDONED)
+		/* It was stopped. verify_run() notices that at once, and sets v->end. */
 		o = verify_run(verify, &v->end, &problem);
-	}
 	return print_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 }
 
