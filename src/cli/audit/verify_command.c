@@ -162,7 +162,7 @@ static bool is_stopped(void *arg)
 	return signals_came() || (v->until_ns && clock_boot_ns() >= v->until_ns);
 }
 
-/* How each finding is shown. */
+/* Each finding as the output shows it. */
 static const struct {
 	char sign;        /* before the key, as `rclone check --combined` has it */
 	const char *name; /* in JSON */
