@@ -10,13 +10,15 @@
 
 #define THREADS 16
 
-/* A HEAD, or a range to fetch. */
+/* A HEAD to send, or a range to fetch. */
 struct ahead_task {
 	struct read_ahead *ahead;
 	struct log_object *head_of; /* the object to send a HEAD of; NULL: the task is a range */
-	const struct log_object *object; /* the object of the range */
+	/* The range: n bytes from the offset `at` of the object. */
+	const struct log_object *object;
 	uint64_t at;
 	size_t n;
+	/* The result of a range. That of a HEAD is set in the object. */
 	struct http_reply reply; /* its memory is reused */
 	char etag[S3_ETAG_MAX + 1];
 	enum outcome outcome;
@@ -33,41 +35,44 @@ struct read_ahead {
 	struct ahead_task ring[READ_AHEAD];
 	size_t first, n; /* the first task in the ring, and the number of tasks */
 	bool is_lent;    /* the first task is lent to the caller of read_ahead_next() */
-	/* The next range: */
+	/* The range that is queued next: from the offset `at` of the object `next`. `end` is the
+	 * end of the array of objects. */
 	const struct log_object *next, *end;
 	uint64_t at;
 };
 
+/* Whether read_ahead_stop() was called: the `abandon` of each request. */
 static bool is_over(void *arg)
 {
 	const struct read_ahead *ahead = arg;
 	return atomic_load(&ahead->is_over);
 }
 
+/* Sends the request of a task. `conn` is NULL if no connection could be made. */
 static void perform_task(struct ahead_task *task, struct s3_conn *conn)
 {
 	struct read_ahead *ahead = task->ahead;
 	struct call_limits limits = ahead->place.limits;
 	struct log_object *head_of = task->head_of;
+	struct problem *problem = head_of ? &head_of->problem : &task->problem;
+	enum outcome o;
 	limits.abandon = is_over;
 	limits.abandon_arg = ahead;
 	const struct s3_target target = {
 		.key = head_of ? head_of->key : task->object->key, .headers = ahead->place.headers};
 	if (is_over(ahead))
-		task->outcome = OUTCOME_ABANDONED;
+		o = OUTCOME_ABANDONED;
 	else if (!conn)
-		task->outcome =
-			outcome_error(&task->problem, OUTCOME_LOCAL, PROBLEM_NO_DESCRIPTORS);
+		o = outcome_error(problem, OUTCOME_LOCAL, PROBLEM_NO_DESCRIPTORS);
 	else if (head_of)
-		head_of->outcome =
-			s3_head_object(conn, &target, &limits, &head_of->head, &head_of->problem);
+		o = s3_head_object(conn, &target, &limits, &head_of->head, problem);
 	else
-		task->outcome = s3_get_range(conn, &target, task->at, task->n, &limits,
-			&task->reply, task->etag, &task->problem);
-	if (head_of && !conn) {
-		head_of->outcome = task->outcome;
-		head_of->problem = task->problem;
-	}
+		o = s3_get_range(conn, &target, task->at, task->n, &limits, &task->reply,
+			task->etag, problem);
+	if (head_of)
+		head_of->outcome = o;
+	else
+		task->outcome = o;
 	uv_mutex_lock(&ahead->mutex);
 	task->is_done = true;
 	uv_cond_broadcast(&ahead->done);
@@ -75,7 +80,7 @@ static void perform_task(struct ahead_task *task, struct s3_conn *conn)
 }
 
 /* A thread of the pool: performs tasks, on a connection of its own, until the pool ends. */
-static void perform_tasks(void *arg)
+static void reading_thread(void *arg)
 {
 	struct read_ahead *ahead = arg;
 	struct s3_conn *conn = NULL;
@@ -123,12 +128,18 @@ void read_ahead_free(struct read_ahead *ahead)
 	free(ahead);
 }
 
+/* Adds a task behind the last one of the ring, which has room for it. The caller sets its members
+ * and queues it. */
+static struct ahead_task *append_task(struct read_ahead *ahead)
+{
+	return &ahead->ring[(ahead->first + ahead->n++) % READ_AHEAD];
+}
+
 /* Queues the task for the threads, or performs it here if there are none. */
 static void queue_task(struct read_ahead *ahead, struct ahead_task *task)
 {
-	task->outcome = OUTCOME_OK;
 	task->is_done = false;
-	if (!pool_feed(&ahead->pool, perform_tasks, ahead, task))
+	if (!pool_feed(&ahead->pool, reading_thread, ahead, task))
 		perform_task(task, ahead->place.conn);
 }
 
@@ -155,7 +166,7 @@ void read_ahead_heads(struct read_ahead *ahead, struct log_object *objects, size
 	for (size_t i = 0; i < n; i++) {
 		if (ahead->n == READ_AHEAD)
 			drop_first(ahead);
-		struct ahead_task *task = &ahead->ring[(ahead->first + ahead->n++) % READ_AHEAD];
+		struct ahead_task *task = append_task(ahead);
 		task->head_of = &objects[i];
 		queue_task(ahead, task);
 	}
@@ -172,8 +183,8 @@ void read_ahead_begin(struct read_ahead *ahead, const struct log_object *objects
 	ahead->at = 0;
 }
 
-/* Queues tasks until the ring is full, or nothing is left. */
-static void queue_reads(struct read_ahead *ahead)
+/* Queues the next ranges until the ring is full, or none is left. */
+static void queue_ranges(struct read_ahead *ahead)
 {
 	while (ahead->n < READ_AHEAD && ahead->next < ahead->end) {
 		const struct log_object *object = ahead->next;
@@ -183,7 +194,7 @@ static void queue_reads(struct read_ahead *ahead)
 			ahead->at = 0;
 			continue;
 		}
-		struct ahead_task *task = &ahead->ring[(ahead->first + ahead->n++) % READ_AHEAD];
+		struct ahead_task *task = append_task(ahead);
 		task->head_of = NULL;
 		task->object = object;
 		task->at = ahead->at;
@@ -200,8 +211,9 @@ enum outcome read_ahead_next(struct read_ahead *ahead, const struct log_object *
 	if (ahead->is_lent)
 		drop_first(ahead);
 	for (;;) {
-		queue_reads(ahead);
+		queue_ranges(ahead);
 		const struct ahead_task *task = &ahead->ring[ahead->first];
+		/* The objects are in one array, so a pointer that is less is to an earlier one. */
 		if (!ahead->n || task->object > object)
 			return OUTCOME_OK; /* the end of the object */
 		if (task->object < object) {
