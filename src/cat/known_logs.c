@@ -28,16 +28,17 @@ struct known_log *known_logs_continued(struct known_logs *known, uint64_t start)
 int known_logs_add(struct known_logs *known, struct known_log *log, const struct log_range *range)
 {
 	struct known_log latest = {.start = range->start};
-	size_t at = known->n < KNOWN_LOGS_MAX ? known->n : KNOWN_LOGS_MAX - 1;
+	size_t place; /* the logs before this index move up by one, which frees logs[0] */
 	if (log) {
-		at = (size_t)(log - known->logs);
+		place = (size_t)(log - known->logs);
 		latest = *log;
-	} else if (known->n == KNOWN_LOGS_MAX) {
-		clear_log(&known->logs[at]);
-	} else {
-		known->n++;
+	} else if (known->n < KNOWN_LOGS_MAX) {
+		place = known->n++;
+	} else { /* the log that was met longest ago is dropped */
+		place = KNOWN_LOGS_MAX - 1;
+		clear_log(&known->logs[place]);
 	}
-	memmove(known->logs + 1, known->logs, at * sizeof *known->logs);
+	memmove(known->logs + 1, known->logs, place * sizeof *known->logs);
 	known->logs[0] = latest;
 	struct log_range *ranges = reallocarray(latest.ranges, latest.n + 1, sizeof *latest.ranges);
 	if (!ranges)
@@ -60,5 +61,6 @@ bool known_log_may_repeat(const struct known_log *log, const struct log_range *o
 	 * log had been uploaded again, it would have the same key, and so be the same object. */
 	if (log->n == 1 && object->start == log->start && object->end == log->end)
 		return false;
-	return log->end != LENGTH_UNKNOWN && object->start < log->end && object->end > log->start;
+	const bool overlaps = object->start < log->end && object->end > log->start;
+	return overlaps && log->end != LENGTH_UNKNOWN;
 }

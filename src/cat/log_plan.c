@@ -43,8 +43,8 @@ static int compare_at_boundary(struct comparison *c)
 	return digest_restart(&c->digest, DIGEST_SHA256);
 }
 
-/* unpack.take: digests n bytes of the object's content, and compares each range of the log at its
- * end. Returns 0, -ECANCELED if a range differs, or -errno. */
+/* Digests n bytes of the object's content, and compares each range of the log at its end. It is the
+ * `take` of unpack(). Returns 0, -ECANCELED if a range differs, or -errno. */
 static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
 {
 	struct comparison *c = arg;
@@ -62,20 +62,16 @@ static int compare_bytes(void *arg, const unsigned char *bytes, size_t n)
 	return r;
 }
 
-/* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
- * sets *ret_rest to the range behind the log in it, if there is any. Otherwise returns false, also
- * if the object cannot be read. */
-static bool object_repeats_log(struct read_ahead *ahead, struct log_object *object,
-	const struct known_log *log, struct log_range *ret_rest)
+/* Reads the object to its end, and compares its content with the log. *ret_last has the sums of the
+ * bytes after the last range that was compared. Returns 0, -ECANCELED if a range differs, or
+ * another -errno if the object cannot be read. */
+static int read_and_compare(struct read_ahead *ahead, const struct log_object *object,
+	struct comparison *c, struct sums *ret_last)
 {
-	struct comparison c = {.log = log, .at = object->range.start};
-	struct unpack u = {.take = compare_bytes, .arg = &c};
+	struct unpack u = {.take = compare_bytes, .arg = c};
 	struct read_range range;
 	struct problem ignored;
-	struct sums sums;
-	while (c.next < log->n && log->ranges[c.next].start < c.at)
-		c.next++;
-	int r = digest_restart(&c.digest, DIGEST_SHA256);
+	int r = digest_restart(&c->digest, DIGEST_SHA256);
 	read_ahead_begin(ahead, object, 1);
 	do {
 		if (r == 0 && read_ahead_next(ahead, object, &range, &ignored) != OUTCOME_OK)
@@ -84,12 +80,28 @@ static bool object_repeats_log(struct read_ahead *ahead, struct log_object *obje
 			r = unpack(&u, &range, &ignored);
 	} while (r == 0 && range.n);
 	if (r == 0)
-		digest_finish(&c.digest, &sums);
+		digest_finish(&c->digest, ret_last);
 	unpack_clear(&u);
-	digest_clear(&c.digest);
+	digest_clear(&c->digest);
+	return r;
+}
+
+/* Reads the object, and compares it with the log. If it repeats the log, sets object->skipped, and
+ * sets *ret_rest to the range behind the log in it, if there is any. Otherwise returns false, also
+ * if the object cannot be read. */
+static bool object_repeats_log(struct read_ahead *ahead, struct log_object *object,
+	const struct known_log *log, struct log_range *ret_rest)
+{
+	struct comparison c = {.log = log, .at = object->range.start};
+	struct sums sums; /* if the object is longer than the log: of its bytes behind the log */
+	/* The object has only a part of a range that begins before it, so the first range that can
+	 * be compared is the next one. */
+	while (c.next < log->n && log->ranges[c.next].start < c.at)
+		c.next++;
+	const int error = read_and_compare(ahead, object, &c, &sums);
 	/* Two logs may be equal, see known_log_may_repeat(). */
 	const bool is_equal = log->n == 1 && object->range.start == log->start && c.at == log->end;
-	if (r || !c.compared || is_equal)
+	if (error || !c.compared || is_equal)
 		return false;
 	object->skipped = c.at <= log->end ? LENGTH_UNKNOWN : log->end - object->range.start;
 	*ret_rest = object->range;
@@ -116,14 +128,25 @@ static void set_range(struct log_object *object)
 	memcpy(range->table, meta->table_id, sizeof range->table);
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Returns the offset from which bytes are missing before an object that continues no known log. It
+ * is taken for a piece of the latest log that ends before `start`; 0: there is no such log. */
+static uint64_t gap_begins_at(const struct known_logs *known, uint64_t start)
+{
+	for (size_t i = 0; i < known->n; i++)
+		if (known->logs[i].end < start)
+			return known->logs[i].end;
+	return 0;
+}
+
+/* Sets lacks_from and skipped of an object: it continues a known log, or repeats bytes of one, or
+ * neither. Then adds its range to the known logs. Returns 0 or -ENOMEM. */
 static int plan_object(
 	struct known_logs *known, struct read_ahead *ahead, struct log_object *object)
 {
 	const uint64_t start = object->range.start;
 	struct log_range rest;
 	struct known_log *log = known_logs_continued(known, start);
-	object->lacks_from = start;
+	object->lacks_from = start; /* nothing is missing */
 	object->skipped = 0;
 	if (log || !log_object_is_read(object))
 		return known_logs_add(known, log, &object->range);
@@ -132,24 +155,22 @@ static int plan_object(
 		if (!known_log_may_repeat(log, &object->range) ||
 			!object_repeats_log(ahead, object, log, &rest))
 			continue;
-		return object->skipped == LENGTH_UNKNOWN ? 0 : known_logs_add(known, log, &rest);
+		const bool has_rest = object->skipped != LENGTH_UNKNOWN;
+		return has_rest ? known_logs_add(known, log, &rest) : 0;
 	}
-	if (start)
-		object->lacks_from = 0;
-	for (size_t i = 0; start && i < known->n; i++)
-		if (known->logs[i].end < start) {
-			object->lacks_from = known->logs[i].end;
-			break;
-		}
+	object->lacks_from = gap_begins_at(known, start);
 	return known_logs_add(known, NULL, &object->range);
 }
 
+/* Returns the time of the last write to the log, as the metadata or else the name have it. */
 static int64_t written_ns(const struct log_object *object)
 {
 	const int64_t mtime_ns = object->head.meta.mtime_ns;
 	return mtime_ns ? mtime_ns : object->by_name.time_s * (int64_t)NS_PER_S;
 }
 
+/* For qsort(): compares objects by their last line, and those of the same time by their offset in
+ * the log. */
 static int compare_order(const void *a, const void *b)
 {
 	const struct log_object *x = a, *y = b;
