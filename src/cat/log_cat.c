@@ -50,24 +50,29 @@ static void report_missing(struct log_cat *cat, const char *key, const char *sen
 	report_object(cat, REPORT_ERROR, key, sentence);
 }
 
-/* Whether an outcome concerns this one object, so that the others are still printed. Replaces the
- * sentence where it would not say enough about an object of a log. */
-static bool concerns_one_object(
-	const struct log_cat *cat, const char *key, enum outcome outcome, struct problem *problem)
+/* Whether the object has to be restored from an archive before it can be read. */
+static bool is_archived(const struct problem *problem)
+{
+	return strcmp(problem->code, "InvalidObjectState") == 0;
+}
+
+/* Reports an object that cannot be read, with a sentence of its own where that of S3 would not say
+ * enough. */
+static void report_unreadable(
+	struct log_cat *cat, const char *key, enum outcome outcome, struct problem *problem)
 {
 	if (outcome == OUTCOME_ABSENT)
 		problem_set(problem, "it was removed after it was listed");
-	else if (strcmp(problem->code, "InvalidObjectState") == 0)
+	else if (is_archived(problem))
 		problem_set(problem,
 			"it is archived, and has to be restored before it can be read: aws s3api "
 			"restore-object --bucket %s --key '%s' --restore-request Days=7; after "
 			"some hours, print it again",
 			cat->bucket, quote(key).text);
-	else if (outcome != OUTCOME_REFUSED)
-		return false;
-	return true;
+	report_missing(cat, key, problem->text);
 }
 
+/* Writes bytes, and notes whether they end a line. Returns 0 or -errno. */
 static int print_bytes(struct printing *p, const void *bytes, size_t n)
 {
 	if (!n)
@@ -76,7 +81,8 @@ static int print_bytes(struct printing *p, const void *bytes, size_t n)
 	return write_all(p->cat->fd, bytes, n);
 }
 
-/* Takes bytes of the content: prints those that were held, and holds these. */
+/* Takes bytes of the content: prints those that were held, and holds these. It is the `take` of
+ * unpack(). Returns 0 or -errno. */
 static int print_content(void *arg, const unsigned char *bytes, size_t n)
 {
 	struct printing *p = arg;
@@ -104,74 +110,82 @@ static int print_content(void *arg, const unsigned char *bytes, size_t n)
 	return 0;
 }
 
-/* The value that verifies an object. */
+/* The value that an object is verified by, and the kind of checksum that it is. */
 enum verified_by {
-	PROOF_NONE,
-	PROOF_META,    /* a checksum in the metadata, of the bytes that s3once has sent */
-	PROOF_SUM,     /* the object's checksum according to S3 */
-	PROOF_CONTENT, /* the SHA-256 of the content in the metadata */
-	PROOF_MD5,     /* the etag */
+	BY_NOTHING,
+	BY_META_SUM,   /* a checksum in the metadata, of the bytes that s3once has sent */
+	BY_S3_SUM,     /* the object's checksum according to S3 */
+	BY_CONTENT_ID, /* the SHA-256 of the decompressed content, in the metadata */
+	BY_ETAG,       /* the etag, which is an MD5 */
 };
-struct proving {
-	enum verified_by proof;
+struct verification {
+	enum verified_by by;
 	enum checksum kind;
 };
 
-static struct proving choose_proof(const struct s3_object *head)
+static struct verification choose_verification(const struct s3_object *head)
 {
 	const struct sums *sums = &head->meta.sums;
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind))
-			return (struct proving){PROOF_META, (enum checksum)kind};
+			return (struct verification){BY_META_SUM, (enum checksum)kind};
 	/* "…-N" is made of the checksums of N parts, whose sizes may be unknown. */
 	if (*head->sum.text && !strchr(head->sum.text, '-'))
-		return (struct proving){PROOF_SUM, head->sum.kind};
+		return (struct verification){BY_S3_SUM, head->sum.kind};
 	if (*head->meta.content_id)
-		return (struct proving){PROOF_CONTENT, CHECKSUM_SHA256};
+		return (struct verification){BY_CONTENT_ID, CHECKSUM_SHA256};
 	if (!head->etag_is_opaque && strlen(head->etag) == 32)
-		return (struct proving){PROOF_MD5, CHECKSUM_MD5};
-	return (struct proving){PROOF_NONE, CHECKSUM_SHA256};
+		return (struct verification){BY_ETAG, CHECKSUM_MD5};
+	return (struct verification){BY_NOTHING, CHECKSUM_SHA256};
 }
 
-/* Whether the metadata has the id of the content that the name was made for. Otherwise the content
- * is compared with the name: another client may have written this object, and its checksums would
- * only show that it is whole. */
-static bool has_id_of_name(const struct log_object *object)
+/* The checksums of an object's bytes, and of its decompressed content. */
+struct object_sums {
+	struct sums bytes, content;
+};
+
+/* Whether the checksums are those of the object. */
+static bool is_verified(const struct s3_object *head, struct verification verification,
+	const struct object_sums *sums)
+{
+	char base64[CHECKSUM_BASE64_MAX + 1], hex[65];
+	switch (verification.by) {
+	case BY_S3_SUM:
+		checksum_to_base64(
+			verification.kind, sums_bytes(&sums->bytes, verification.kind), base64);
+		return strcmp(base64, head->sum.text) == 0;
+	case BY_META_SUM:
+		return sums_equal(&sums->bytes, &head->meta.sums, verification.kind);
+	case BY_CONTENT_ID:
+		hex_encode(sums->content.sha256, sizeof sums->content.sha256, hex);
+		return strcmp(hex, head->meta.content_id) == 0;
+	case BY_ETAG:
+		hex_encode(sums->bytes.md5, sizeof sums->bytes.md5, hex);
+		return strcmp(hex, head->etag) == 0;
+	case BY_NOTHING:
+		break;
+	}
+	return true;
+}
+
+/* Whether the id of the content is the same in the metadata and in the name. Otherwise the content
+ * itself is compared with the name: another client may have written this object, and its checksums
+ * would only show that it is whole. */
+static bool metadata_match_name(const struct log_object *object)
 {
 	return strncmp(object->head.meta.content_id, object->by_name.id, LOG_ID_CHARS) == 0;
 }
 
-static bool is_of_name(const struct log_object *object, const struct sums *content)
+/* Whether the name has the id of this content. */
+static bool content_matches_name(const struct log_object *object, const struct sums *content)
 {
 	char hex[65];
 	hex_encode(content->sha256, sizeof content->sha256, hex);
 	return strncmp(hex, object->by_name.id, LOG_ID_CHARS) == 0;
 }
 
-/* Whether the checksums of the bytes, and of the content, are those of the object. */
-static bool is_proven(const struct s3_object *head, struct proving proving,
-	const struct sums *bytes, const struct sums *content)
-{
-	char base64[CHECKSUM_BASE64_MAX + 1], hex[65];
-	switch (proving.proof) {
-	case PROOF_SUM:
-		checksum_to_base64(proving.kind, sums_bytes(bytes, proving.kind), base64);
-		return strcmp(base64, head->sum.text) == 0;
-	case PROOF_META:
-		return sums_equal(bytes, &head->meta.sums, proving.kind);
-	case PROOF_CONTENT:
-		hex_encode(content->sha256, sizeof content->sha256, hex);
-		return strcmp(hex, head->meta.content_id) == 0;
-	case PROOF_MD5:
-		hex_encode(bytes->md5, sizeof bytes->md5, hex);
-		return strcmp(hex, head->etag) == 0;
-	case PROOF_NONE:
-		break;
-	}
-	return true;
-}
-
-/* Prints the held bytes if the object is right. Otherwise drops them, and ends the line. */
+/* Prints the held bytes if the object is right. Otherwise drops them, and ends the line. Returns 0
+ * or -errno. */
 static int print_held(struct printing *p, bool is_right)
 {
 	int error = 0;
@@ -183,23 +197,18 @@ static int print_held(struct printing *p, bool is_right)
 	return error;
 }
 
-/* Reads the object to its end and prints it. *ret_error is the error of writing, or -ENOMEM. An
- * outcome other than OK has a sentence. */
-static enum outcome read_and_print(struct printing *p, const struct log_object *object,
-	int *ret_error, struct problem *ret_problem)
+/* Reads the object to its end, and prints its content but for the last bytes, which are held.
+ * Computes these kinds of checksums of its bytes, and the SHA-256 of its content if
+ * p->wants_content. *ret_error is the error of writing, or -ENOMEM. An outcome other than OK has a
+ * sentence. */
+static enum outcome read_object(struct printing *p, const struct log_object *object, unsigned kinds,
+	struct object_sums *ret_sums, int *ret_error, struct problem *ret_problem)
 {
-	const struct proving proving = choose_proof(&object->head);
-	/* PROOF_CONTENT is about the decompressed bytes, and has a digest of its own. */
-	const bool needs_raw_bytes = proving.proof != PROOF_CONTENT && proving.proof != PROOF_NONE;
-	const unsigned kinds = needs_raw_bytes ? DIGEST_OF(proving.kind) : 0;
 	struct unpack u = {.take = print_content, .arg = p};
 	struct digest bytes = {0};
-	struct sums sums_of_bytes = {0}, sums_of_content = {0};
 	struct read_range range;
 	enum outcome o = OUTCOME_OK;
 	int r = digest_restart(&bytes, kinds);
-	p->skip = object->skipped;
-	p->wants_content = proving.proof == PROOF_CONTENT || !has_id_of_name(object);
 	if (r == 0)
 		r = digest_restart(&p->content, DIGEST_SHA256);
 	do {
@@ -212,23 +221,43 @@ static enum outcome read_and_print(struct printing *p, const struct log_object *
 	} while (r == 0 && range.n);
 	unpack_clear(&u);
 	if (r == 0 && o == OUTCOME_OK) {
-		digest_finish(&bytes, &sums_of_bytes);
-		digest_finish(&p->content, &sums_of_content);
-		if (!has_id_of_name(object) && !is_of_name(object, &sums_of_content))
-			o = outcome_error(ret_problem, OUTCOME_REFUSED,
-				"another client has replaced it: the SHA-256 in its name is not "
-				"that of its content; its last lines are not printed");
-		else if (!is_proven(&object->head, proving, &sums_of_bytes, &sums_of_content))
-			o = outcome_error(ret_problem, OUTCOME_REFUSED,
-				"it is damaged: its checksum is not that which it was uploaded "
-				"with; its last lines are not printed");
-	} else if (r == -EBADMSG || r == -EFBIG) {
-		o = OUTCOME_REFUSED; /* unpack() has set the sentence */
-		r = 0;
+		digest_finish(&bytes, &ret_sums->bytes);
+		digest_finish(&p->content, &ret_sums->content);
 	}
 	digest_clear(&bytes);
-	const int error = r ? r : print_held(p, o == OUTCOME_OK);
-	*ret_error = error;
+	if (r == -EBADMSG || r == -EFBIG)
+		return OUTCOME_REFUSED; /* unpack() has set the sentence */
+	*ret_error = r;
+	return o;
+}
+
+/* Reads the object, verifies it and prints it. *ret_error is the error of writing, or -ENOMEM. An
+ * outcome other than OK has a sentence. */
+static enum outcome read_and_print(struct printing *p, const struct log_object *object,
+	int *ret_error, struct problem *ret_problem)
+{
+	const struct verification verification = choose_verification(&object->head);
+	/* The content has a digest of its own (p->content). */
+	const bool needs_raw_bytes =
+		verification.by != BY_CONTENT_ID && verification.by != BY_NOTHING;
+	const unsigned kinds = needs_raw_bytes ? DIGEST_OF(verification.kind) : 0;
+	struct object_sums sums = {0};
+	p->skip = object->skipped;
+	p->wants_content = verification.by == BY_CONTENT_ID || !metadata_match_name(object);
+	*ret_error = 0;
+	enum outcome o = read_object(p, object, kinds, &sums, ret_error, ret_problem);
+	if (*ret_error)
+		return o;
+	if (o == OUTCOME_OK && !metadata_match_name(object) &&
+		!content_matches_name(object, &sums.content))
+		o = outcome_error(ret_problem, OUTCOME_REFUSED,
+			"another client has replaced it: the SHA-256 in its name is not that of "
+			"its content; its last lines are not printed");
+	else if (o == OUTCOME_OK && !is_verified(&object->head, verification, &sums))
+		o = outcome_error(ret_problem, OUTCOME_REFUSED,
+			"it is damaged: its checksum is not that which it was uploaded with; its "
+			"last lines are not printed");
+	*ret_error = print_held(p, o == OUTCOME_OK);
 	return o;
 }
 
@@ -286,11 +315,14 @@ static enum outcome print_object(
 			"cannot write to standard output: %s", strerror(-error));
 	if (o == OUTCOME_OK)
 		return o;
-	if (!concerns_one_object(cat, object->key, o, ret_problem)) {
+	/* The other objects can still be printed. */
+	const bool concerns_this_one =
+		o == OUTCOME_ABSENT || o == OUTCOME_REFUSED || is_archived(ret_problem);
+	if (!concerns_this_one) {
 		problem_prefix(ret_problem, "s3://%s/%s", cat->bucket, quote(object->key).text);
 		return o;
 	}
-	report_missing(cat, object->key, ret_problem->text);
+	report_unreadable(cat, object->key, o, ret_problem);
 	return OUTCOME_OK;
 }
 
@@ -328,6 +360,7 @@ struct before {
 	size_t first, n;
 };
 
+/* Keeps one more object, in place of the oldest one if there are BEFORE of them. */
 static void keep_before(struct before *before, const struct s3_listed *listed)
 {
 	const size_t i = (before->first + before->n) % BEFORE;
@@ -343,7 +376,7 @@ static void keep_before(struct before *before, const struct s3_listed *listed)
 }
 
 /* Hands out the objects before the first selected one, and forgets them. */
-static enum outcome give_before(struct log_cat *cat, struct before *before, select_each *each,
+static enum outcome hand_out_before(struct log_cat *cat, struct before *before, select_each *each,
 	void *arg, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
@@ -366,7 +399,7 @@ static enum outcome select_objects(
 		cat->place.conn, text_string(&cat->name->prefix), NULL, &cat->place.limits);
 	struct before before = {.n = 0};
 	struct selected selected = {.listed = NULL};
-	int64_t end_s = INT64_MAX; /* the time of the last object */
+	int64_t end_s = INT64_MAX; /* the time of the last selected object, once it is known */
 	enum outcome o = stream ? OUTCOME_OK : outcome_no_memory(ret_problem);
 	cat->last_s = -1;
 	while (o == OUTCOME_OK && !cat->is_closed) {
@@ -381,7 +414,7 @@ static enum outcome select_objects(
 			continue;
 		const int64_t time_s = selected.by_name.time_s;
 		cat->last_s = time_s;
-		if (time_s > end_s) /* comes after the last object, but may be of its second */
+		if (time_s > end_s) /* other objects of the same second are selected as well */
 			break;
 		if (time_s < cat->from_s) {
 			keep_before(&before, selected.listed);
@@ -389,7 +422,7 @@ static enum outcome select_objects(
 		}
 		if (time_s >= cat->to_s)
 			end_s = time_s;
-		o = give_before(cat, &before, each, arg, ret_problem);
+		o = hand_out_before(cat, &before, each, arg, ret_problem);
 		cat->objects++;
 		if (o == OUTCOME_OK)
 			o = each(arg, &selected, ret_problem);
@@ -447,6 +480,7 @@ enum outcome log_cat_print(struct log_cat *cat, struct problem *ret_problem)
 	return o;
 }
 
+/* Prints time, size and URL of an object. */
 static enum outcome list_object(
 	void *arg, const struct selected *selected, struct problem *ret_problem)
 {

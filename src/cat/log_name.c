@@ -29,12 +29,16 @@ void log_name_clear(struct log_name *name)
 /* Reads "20261120T075959Z-0f3c9a61". Returns the rest, or NULL if s does not begin like that. */
 static const char *read_time_and_id(const char *s, struct log_key *ret)
 {
+	/* 0 stands for a decimal digit, x for a hex digit, and any other character for itself. */
 	static const char form[] = "00000000T000000Z-xxxxxxxx";
 	char iso[32];
 	for (size_t i = 0; form[i]; i++) {
 		const bool is_digit = s[i] >= '0' && s[i] <= '9';
 		const bool is_hex = is_digit || (s[i] >= 'a' && s[i] <= 'f');
-		if (form[i] == '0' ? !is_digit : form[i] == 'x' ? !is_hex : s[i] != form[i])
+		const bool fits = form[i] == '0'   ? is_digit
+				  : form[i] == 'x' ? is_hex
+						   : s[i] == form[i];
+		if (!fits)
 			return NULL;
 	}
 	snprintf(iso, sizeof iso, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", s, s + 4, s + 6, s + 9, s + 11,
@@ -45,7 +49,7 @@ static const char *read_time_and_id(const char *s, struct log_key *ret)
 }
 
 /* Reads the part after the extension: "~6000" and a suffix of compression, each of which may be
- * missing. */
+ * missing. Returns false if it is anything else. */
 static bool read_end(const char *s, struct log_key *ret)
 {
 	char digits[24];
