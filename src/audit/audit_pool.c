@@ -13,7 +13,7 @@
 
 #define WALKERS 15 /* threads of audit_pool_walk(), besides the caller, which reads the marks */
 
-struct mark_ref audit_ref(
+struct mark_ref audit_mark_ref(
 	const struct audit_place *place, const struct audit_conns *conns, const char *key)
 {
 	return (struct mark_ref){.conn = conns->marks,

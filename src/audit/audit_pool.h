@@ -28,7 +28,7 @@ struct audit_place {
 
 /* Returns a reference to the mark of a key. Session, source and suffix are "" in it, so a caller
  * that claims the mark has to set them. */
-struct mark_ref audit_ref(
+struct mark_ref audit_mark_ref(
 	const struct audit_place *place, const struct audit_conns *conns, const char *key);
 /* The mark of an object may have one of several keys: the key of the object or, if the file was
  * compressed on its way, that key without its suffix of compression. This writes the key without

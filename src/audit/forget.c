@@ -131,7 +131,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 {
 	struct subject subject = {.clearing = &options->clearing,
 		.conns = conns,
-		.ref = audit_ref(&options->clearing.place, conns, key)};
+		.ref = audit_mark_ref(&options->clearing.place, conns, key)};
 	struct mark *mark = &subject.mark;
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	/* The object in question is that of the last done version. */

@@ -263,7 +263,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	const struct collect_options *options = collection->options;
 	struct subject subject = {.clearing = &options->clearing,
 		.conns = conns,
-		.ref = audit_ref(&options->clearing.place, conns, key)};
+		.ref = audit_mark_ref(&options->clearing.place, conns, key)};
 	struct mark *mark = &subject.mark;
 	bool is_over = true; /* whether the session of the claim is over, if the mark is claimed */
 	uint64_t unused_ns;

@@ -41,7 +41,7 @@ struct inspection {
 static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
-	const struct mark_ref ref = audit_ref(&look->verify->place, look->conns, key);
+	const struct mark_ref ref = audit_mark_ref(&look->verify->place, look->conns, key);
 	const enum outcome o = mark_get(&ref, &mark, &look->problem);
 	if (o != OUTCOME_OK) {
 		problem_prefix(&look->problem, "its mark cannot be read");

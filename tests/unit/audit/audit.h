@@ -188,7 +188,7 @@ static inline void audit_put_session(struct audit *audit, const char *id, const 
 static inline struct mark audit_mark(struct audit *audit, const char *key)
 {
 	const struct audit_place place = audit_place(audit);
-	const struct mark_ref ref = audit_ref(&place, &place.own, key);
+	const struct mark_ref ref = audit_mark_ref(&place, &place.own, key);
 	struct mark mark;
 	CHECK_INT(mark_get(&ref, &mark, &audit->problem), OUTCOME_OK);
 	return mark;

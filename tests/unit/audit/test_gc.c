@@ -306,7 +306,7 @@ static void make_young(struct audit *audit)
 static void remove_mark(struct audit *audit)
 {
 	const struct audit_place place = audit_place(audit);
-	const struct mark_ref ref = audit_ref(&place, &place.own, "k");
+	const struct mark_ref ref = audit_mark_ref(&place, &place.own, "k");
 	struct mark mark = audit_mark(audit, "k");
 	CHECK_INT(mark_forget(&ref, &mark, &audit->problem), OUTCOME_OK);
 	mark_clear(&mark);
