@@ -113,7 +113,7 @@ static void work_on_item(struct audit_pool *pool, const struct audit_conns *conn
 
 /* A thread of the pool. If its connections cannot be made, it ends the pool, and then leaves all
  * items that it takes. */
-static void work_on_items(void *arg)
+static void audit_thread(void *arg)
 {
 	struct audit_pool *pool = arg;
 	const struct audit_place *place = &pool->place;
@@ -143,7 +143,7 @@ bool audit_pool_add(struct audit_pool *pool, void *item)
 {
 	/* If there is no thread, the caller works on the item itself. If the queue is closed, since
 	 * the pool has ended, work_on_item() leaves it. */
-	if (!pool_feed(&pool->threads, work_on_items, pool, item))
+	if (!pool_feed(&pool->threads, audit_thread, pool, item))
 		work_on_item(pool, &pool->place.own, item);
 	return is_running(pool);
 }
@@ -170,13 +170,15 @@ enum outcome audit_pool_walk(const struct audit_place *place, const struct mark_
 	enum outcome o = OUTCOME_LOCAL; /* the outcome if memory runs out */
 	if (!audit_pool_init(&pool, place, work, WALKERS, ret_problem))
 		return audit_pool_end(&pool, o, ret_problem);
-	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)
+	bool goes_on = mark_stream_new(
+			       place->own.marks, place->space, range, &place->limits, &stream) == 0;
+	if (!goes_on)
 		problem_set(ret_problem, "out of memory");
-	else
+	while (goes_on) {
+		o = mark_stream_next(stream, &row, ret_problem);
 		/* audit_pool_add() takes the row in any case, so no row is freed here. */
-		do
-			o = mark_stream_next(stream, &row, ret_problem);
-		while (o == OUTCOME_OK && row && audit_pool_add(&pool, row));
+		goes_on = o == OUTCOME_OK && row && audit_pool_add(&pool, row);
+	}
 	o = audit_pool_end(&pool, o, ret_problem);
 	mark_stream_free(stream);
 	return o;

@@ -35,11 +35,12 @@ static enum fleet_state fleet_state_of(const struct fleet_job *job)
 	const struct job_row *row = &job->row;
 	const struct session_info *session = &job->session;
 	const int64_t silent_s = job->now_s - session->heard_s;
+	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
 	const bool is_open = job->has_session && session->is_open;
+	const bool has_process = is_open && !session->is_gone;
 	if (has_reported_end(row))
 		return FLEET_IDLE;
-	if (is_open && !session->is_gone &&
-		silent_s <= (int64_t)(session->lease_ns / NS_PER_S) + LATE_S)
+	if (has_process && silent_s <= lease_s + LATE_S)
 		return FLEET_RUNNING;
 	/* The session is silent or over, but another run of the same job has ended after this one
 	 * began. */
@@ -90,9 +91,9 @@ struct page {
 	size_t n, n_ids;
 };
 
-/* Returns the index of an id in `ids`, and adds the id if it is missing. No id is added twice,
- * since rows may name the same session, and DynamoDB refuses a request that names an item twice. */
-static size_t index_of_id(struct page *page, const char *id)
+/* Adds an id to `ids` unless it is there already, and returns its index. Rows may name the same
+ * session, and DynamoDB refuses a request that names an item twice. */
+static size_t add_id(struct page *page, const char *id)
 {
 	size_t at = 0;
 	while (at < page->n_ids && strcmp(page->ids[at], id) != 0)
@@ -112,7 +113,8 @@ static size_t bytes_before_target(const struct job_row *row)
 	return target ? (size_t)(target - row->key.text) : 0;
 }
 
-/* Whether the job in row i is_replaced. Rows of the same sources are side by side. */
+/* Whether the job in row i is_replaced. Rows of the same sources are side by side, so the other row
+ * is looked for in this page alone. */
 static bool is_replaced(const struct page *page, size_t i)
 {
 	const struct job_row *row = &page->rows[i];
@@ -141,7 +143,7 @@ static enum outcome read_page(struct store_conn *conn, const struct job_key *aft
 	page->n_ids = 0;
 	for (size_t i = 0; i < page->n; i++)
 		if (!has_reported_end(&page->rows[i]))
-			page->id_of[i] = index_of_id(page, page->rows[i].session);
+			page->id_of[i] = add_id(page, page->rows[i].session);
 	return session_describe_many(
 		conn, page->ids, page->n_ids, NULL, page->infos, page->known, ret_problem);
 }

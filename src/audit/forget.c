@@ -70,12 +70,12 @@ static const char *reason_not_selected(
 /* The user has named the mark by its key, or by a prefix that many marks have. */
 enum named { BY_KEY, BY_PREFIX };
 
-/* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
- * object is there or the HEAD failed. If the HEAD failed, the mark was reported as FAILED. If the
- * object is there, the mark was reported as KEPT, but only with BY_KEY. ABANDONED: the limits ended
- * the request. Any other outcome, with a sentence: no object can be asked for. */
-static enum outcome check_object_is_gone(
-	const struct subject *subject, enum named named, struct problem *ret_problem)
+/* Finds out by a HEAD whether the object is gone. If it is there or the HEAD failed, *ret_is_gone
+ * is false, and the mark has to stay: it was reported as FAILED if the HEAD failed, and as KEPT if
+ * the object is there, but only with BY_KEY. ABANDONED: the limits ended the request. Any other
+ * outcome but OK, with a sentence: no object can be asked for. */
+static enum outcome check_object_is_gone(const struct subject *subject, enum named named,
+	bool *ret_is_gone, struct problem *ret_problem)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const struct s3_target target = {.key = object};
@@ -83,6 +83,7 @@ static enum outcome check_object_is_gone(
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
 	const enum outcome o = s3_head_object(
 		subject->conns->s3, &target, &subject->ref.limits, &now, ret_problem);
+	*ret_is_gone = o == OUTCOME_ABSENT;
 	/* These are failures that all other objects would have, too. */
 	if (o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED)
 		return o;
@@ -90,7 +91,7 @@ static enum outcome check_object_is_gone(
 		subject_report(subject, FATE_KEPT, "its object is there", NULL);
 	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		subject_report(subject, FATE_FAILED, "", ret_problem);
-	return o == OUTCOME_ABSENT ? o : OUTCOME_OK;
+	return OUTCOME_OK;
 }
 
 /* Forgets the mark if the options select it and nothing protects it, and reports its fate. A mark
@@ -112,8 +113,9 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 		return OUTCOME_OK;
 	}
 	if (options->only_missing) {
-		const enum outcome o = check_object_is_gone(subject, named, ret_problem);
-		if (o != OUTCOME_ABSENT) /* only ABSENT allows the mark to be forgotten */
+		bool is_gone;
+		const enum outcome o = check_object_is_gone(subject, named, &is_gone, ret_problem);
+		if (o != OUTCOME_OK || !is_gone)
 			return o;
 	}
 	const enum outcome o = subject_forget(subject, ret_problem);
@@ -136,11 +138,12 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	/* The object in question is that of the last done version. */
 	subject.suffix = mark->has_done ? mark->done.suffix : "";
-	const bool has_other_suffix = *suffix && strcmp(mark_suffix(mark), suffix) != 0;
-	if (o == OUTCOME_OK)
-		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || has_other_suffix
-			    ? OUTCOME_ABSENT
-			    : forget_if_selected(options, &subject, named, ret_problem);
+	const bool is_there = mark->state != MARK_ABSENT && mark->state != MARK_FORGOTTEN;
+	const bool has_suffix = !*suffix || strcmp(mark_suffix(mark), suffix) == 0;
+	if (o == OUTCOME_OK && is_there && has_suffix)
+		o = forget_if_selected(options, &subject, named, ret_problem);
+	else if (o == OUTCOME_OK)
+		o = OUTCOME_ABSENT;
 	mark_clear(mark);
 	return o;
 }

@@ -39,43 +39,46 @@ struct collection {
 /* The chore for a mark. NONE: the mark is too young, or there is nothing to do. */
 enum chore { CHORE_NONE, CHORE_REPORT_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
+/* Whether the mark was not changed for keep_s. */
+static bool is_older(const struct mark *mark, uint64_t keep_s, int64_t now_s)
+{
+	/* keep_s is UINT64_MAX if marks are kept for ever, which does not fit into an int64_t, and
+	 * must not be subtracted from a time. */
+	const bool is_limited = keep_s < (uint64_t)INT64_MAX / 2;
+	return is_limited && mark->at_s <= now_s - (int64_t)keep_s;
+}
+
 /* Chooses the chore by the state and the age of a mark. Whether the session of a claimed mark is
  * over is checked later. */
 static enum chore choose_chore(const struct collect_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
-	/* the chore for a mark that is keep_s old */
-	enum chore chore = CHORE_FORGET;
-	uint64_t keep_s = options->keep_marks_s;
+	const bool has_open_upload = mark->upload.id && mark->state != MARK_DONE;
+	if (mark->state == MARK_ABSENT)
+		return CHORE_NONE;
 	if (mark->state == MARK_UNREADABLE)
 		return CHORE_REPORT_DAMAGE;
-	if (mark->state == MARK_FORGOTTEN) {
-		/* mark_forget() removes a row that says forgotten only when it is older than
-		 * MARK_FORGOTTEN_KEEP_S. */
-		keep_s = MARK_FORGOTTEN_KEEP_S + 1;
-	} else if (mark->upload.id && mark->state != MARK_DONE) {
-		chore = CHORE_ABORT;
-		keep_s = options->keep_uploads_s;
-	}
-	/* keep_s is UINT64_MAX if marks are kept for ever, which does not fit into an int64_t, and
-	 * must not be subtracted from a time. */
-	const bool is_old =
-		keep_s < (uint64_t)INT64_MAX / 2 && mark->at_s <= now_s - (int64_t)keep_s;
-	return (is_old && mark->state != MARK_ABSENT) ? chore : CHORE_NONE;
+	/* mark_forget() removes a row that says forgotten only when it is older than
+	 * MARK_FORGOTTEN_KEEP_S. */
+	if (mark->state == MARK_FORGOTTEN)
+		return is_older(mark, MARK_FORGOTTEN_KEEP_S + 1, now_s) ? CHORE_FORGET : CHORE_NONE;
+	if (has_open_upload)
+		return is_older(mark, options->keep_uploads_s, now_s) ? CHORE_ABORT : CHORE_NONE;
+	return is_older(mark, options->keep_marks_s, now_s) ? CHORE_FORGET : CHORE_NONE;
 }
 
-/* One upload that is aborted while gc holds the claim of its mark. */
+/* The abort of one upload. */
 struct upload_abort {
 	struct subject *subject;
-	struct claim claim;
+	struct claim claim; /* gc's claim of the mark, which names the upload */
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the key of the upload */
 	struct call_limits limits;
 	struct problem problem;
 };
 
-/* Whether a request has to end: if the caller's limits end it, or if gc's lease
- * is over. After the lease, another uploader may hold the mark and go on with the upload, which a
- * late request of gc would abort. This function is an abandon() of struct call_limits. */
+/* Whether a request has to end: if the caller's limits end it, or if gc's lease is over. After the
+ * lease, another uploader may hold the mark and go on with the upload, which a late request of gc
+ * would abort. It is the `abandon` of struct call_limits. */
 static bool request_has_to_end(void *arg)
 {
 	const struct collect_options *options = arg;
@@ -102,11 +105,12 @@ static enum abort_choice choose_abort(struct upload_abort *a)
 		return ABORT_ALLOWED;
 	if (o != OUTCOME_OK)
 		return ABORT_UNKNOWN;
-	const bool may_be_it = *a->claim.upload.encoding || now.size == a->claim.upload.size;
-	return may_be_it && !judge_is_done_version(&a->claim, &now) ? ABORT_FORBIDDEN
-								    : ABORT_ALLOWED;
+	const bool fits_size = *a->claim.upload.encoding || now.size == a->claim.upload.size;
+	const bool may_be_upload = fits_size && !judge_is_done_version(&a->claim, &now);
+	return may_be_upload ? ABORT_FORBIDDEN : ABORT_ALLOWED;
 }
 
+/* Counts a part in `arg`, an unsigned. It returns 0, so that the listing goes on. */
 static int count_part(void *arg, const struct s3_part *part)
 {
 	++*(unsigned *)arg;
@@ -114,7 +118,7 @@ static int count_part(void *arg, const struct s3_part *part)
 }
 
 /* Counts the parts of the upload. OK: S3 has the upload. NO_UPLOAD: the upload is gone. */
-static enum outcome list_uploaded_parts(struct upload_abort *a, unsigned *ret_parts)
+static enum outcome count_parts(struct upload_abort *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
 	*ret_parts = 0;
@@ -128,7 +132,7 @@ static bool abort_until_gone(struct upload_abort *a)
 {
 	const struct subject *subject = a->subject;
 	unsigned parts;
-	enum outcome o = list_uploaded_parts(a, &parts);
+	enum outcome o = count_parts(a, &parts);
 	if (o == OUTCOME_NO_UPLOAD) {
 		/* S3 does not know the upload id. That proves that the upload is gone only if this
 		 * is the bucket that the marks know. ABSENT: no mark says done, so there is no
@@ -140,8 +144,9 @@ static bool abort_until_gone(struct upload_abort *a)
 		o = s3_abort_upload(
 			subject->conns->s3, a->object, a->claim.upload.id, &a->limits, &a->problem);
 		if (o == OUTCOME_OK)
-			o = list_uploaded_parts(a, &parts);
-		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
+			o = count_parts(a, &parts);
+		const bool is_gone = o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts);
+		if (is_gone)
 			return true;
 		if (o == OUTCOME_OK && n + 1 < ABORTS_MAX)
 			o = wait_within(
@@ -219,7 +224,7 @@ static enum outcome collect_upload(
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
 	claim_clear(&a.claim);
-	return o == OUTCOME_REFUSED ? OUTCOME_OK : o; /* a REFUSED one was reported as KEPT */
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o; /* then it was reported as KEPT */
 }
 
 /* Forgets a mark. A row that says only that its mark is forgotten is removed without a report. */
@@ -277,8 +282,8 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
 		o = session_is_over(options->session, conns->marks, mark->session, &is_over,
 			&unused_ns, ret_problem);
-	/* Whether the chore has to wait for the end of the session, or can be done now. */
-	const bool waits = o == OUTCOME_OK && !is_over, is_due = o == OUTCOME_OK && is_over;
+	const bool waits = o == OUTCOME_OK && !is_over; /* for the end of the session */
+	const bool is_due = o == OUTCOME_OK && is_over;
 	if (ret_waits)
 		*ret_waits = waits;
 	else if (waits)
@@ -319,7 +324,7 @@ static enum outcome check_claims_again(
 	const struct audit_conns *conns = &options->clearing.place.own;
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		const struct waited_for *claim = &collection->locked.list[i];
-		bool waits = true, is_last = false;
+		bool waits = true, is_last = false; /* `is_last`: this check is the last one */
 		while (waits && o == OUTCOME_OK && !is_last) {
 			/* If the limits end this wait, the mark is checked a last time, and the
 			 * request returns ABANDONED if they end that, too. */
