@@ -196,8 +196,9 @@ static bool merge_object(struct merging *merging, const char *key)
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
  * another one in its place. If both keys are equal, it takes the mark. A later step skips the
  * object, since several marks may belong to it. False: the run has ended. The reason is in
- * *ret_outcome and *ret or, if both are untouched, in the pool. */
-static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
+ * *ret_outcome and *ret_problem or, if both are untouched, in the pool. */
+static bool merge_next_key(
+	struct merging *merging, enum outcome *ret_outcome, struct problem *ret_problem)
 {
 	const struct s3_listed *object = merging->object;
 	/* As strcmp(): greater than 0 if the object is first, 0 if the mark belongs to this
@@ -209,18 +210,52 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(key, sizeof key, "%s", takes_object ? object->key : merging->row->object_key);
 	merging->object_has_mark |= (order == 0);
-	if (takes_object ? !merge_object(merging, key)
-			 : !merge_mark(merging, order == 0 ? object : NULL, key))
+	const bool goes_on = takes_object ? merge_object(merging, key)
+					  : merge_mark(merging, order == 0 ? object : NULL, key);
+	if (!goes_on)
 		return false;
-	*ret_outcome = takes_object ? next_object(merging, ret) : next_mark(merging, ret);
+	*ret_outcome =
+		takes_object ? next_object(merging, ret_problem) : next_mark(merging, ret_problem);
 	snprintf(merging->after, sizeof merging->after, "%s", key);
 	return *ret_outcome == OUTCOME_OK;
+}
+
+/* Merges both streams to their end. Returns false if the run has ended before, with the reason as
+ * merge_next_key() gives it. */
+static bool merge_all(
+	struct merging *merging, enum outcome *ret_outcome, struct problem *ret_problem)
+{
+	const struct call_limits *limits = &merging->verify->place.limits;
+	for (unsigned n = 1; merging->row || merging->object; n++) {
+		if (limits_are_over(limits) || !merge_next_key(merging, ret_outcome, ret_problem))
+			return false;
+		/* 0: the clock is not read after this key */
+		const uint64_t now_ns = n % KEYS_PER_CLOCK_READ ? 0 : clock_boot_ns();
+		if (now_ns >= merging->progress_ns + NS_PER_S) {
+			merging->progress_ns = now_ns;
+			verify_tasks_progress(&merging->tasks);
+		}
+	}
+	return true;
+}
+
+/* Opens both streams, and reads the first object and the first mark. */
+static enum outcome open_streams(
+	struct merging *merging, const struct mark_range *range, struct problem *ret_problem)
+{
+	const struct audit_place *place = &merging->verify->place;
+	merging->objects =
+		object_stream_new(place->own.s3, range->prefix, range->after, &place->limits);
+	if (!merging->objects || mark_stream_new(place->own.marks, place->space, range,
+					 &place->limits, &merging->marks) < 0)
+		return outcome_no_memory(ret_problem);
+	const enum outcome o = next_object(merging, ret_problem);
+	return o == OUTCOME_OK ? next_mark(merging, ret_problem) : o;
 }
 
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
 {
-	const struct audit_place *place = &verify->place;
 	struct verify sized =
 		*verify; /* a copy, since resolve_subset_bytes() sets the subset in it */
 	struct merging *merging = calloc(1, sizeof *merging);
@@ -235,30 +270,12 @@ enum outcome verify_run(
 	if (range.after)
 		snprintf(merging->after, sizeof merging->after, "%s", range.after);
 	if (verify_tasks_init(&merging->tasks, &sized, ret_problem))
-		o = resolve_subset_bytes(&sized, place->own.marks, ret_problem);
-	if (o == OUTCOME_OK) {
-		merging->objects =
-			object_stream_new(place->own.s3, range.prefix, range.after, &place->limits);
-		o = !merging->objects || mark_stream_new(place->own.marks, place->space, &range,
-						 &place->limits, &merging->marks) < 0
-			    ? outcome_no_memory(ret_problem)
-			    : next_object(merging, ret_problem);
-	}
+		o = resolve_subset_bytes(&sized, verify->place.own.marks, ret_problem);
 	if (o == OUTCOME_OK)
-		o = next_mark(merging, ret_problem);
-	bool goes_on = o == OUTCOME_OK; /* after the loop: everything was merged */
-	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
-		goes_on = !limits_are_over(&place->limits) &&
-			  merge_next_key(merging, &o, ret_problem);
-		/* 0: the clock is not read after this key */
-		const uint64_t now_ns = n % KEYS_PER_CLOCK_READ ? 0 : clock_boot_ns();
-		if (now_ns >= merging->progress_ns + NS_PER_S) {
-			merging->progress_ns = now_ns;
-			verify_tasks_progress(&merging->tasks);
-		}
-	}
+		o = open_streams(merging, &range, ret_problem);
+	const bool is_all = o == OUTCOME_OK && merge_all(merging, &o, ret_problem);
 	snprintf(ret->after, sizeof ret->after, "%s", merging->after);
-	o = verify_tasks_end(&merging->tasks, o, goes_on, ret, ret_problem);
+	o = verify_tasks_end(&merging->tasks, o, is_all, ret, ret_problem);
 	mark_stream_free(merging->marks);
 	object_stream_free(merging->objects);
 	free(merging->row);
@@ -296,6 +313,38 @@ static struct packed_mark *row_of_entry(
 	return mark_pack(entry->key, &mark);
 }
 
+/* Returns the sum of the sizes of all entries. An error in the manifest ends it: the caller reads
+ * the entries once more, and meets the error then. */
+static uint64_t sum_entries(struct manifest_reader *reader)
+{
+	struct manifest_entry entry;
+	struct problem ignored;
+	uint64_t total = 0;
+	while (manifest_reader_next(reader, &entry, &ignored) > 0)
+		total += entry.size;
+	return total;
+}
+
+/* Compares an entry of a manifest of this bucket: adds a task for it, or reports that it is in
+ * another bucket, or skips it if it is not in the subset. False: the run has ended. */
+static bool check_entry(
+	struct verify_tasks *tasks, const struct manifest_entry *entry, const char *bucket)
+{
+	const struct verify *verify = tasks->verify;
+	if (strcmp(entry->bucket, bucket) != 0) {
+		verify_tasks_report(tasks, FINDING_ERROR, entry->key,
+			PROBLEM("it is an object of bucket %s", quote(entry->bucket).text));
+		return true;
+	}
+	if (!verify_subset_has(&verify->subset, entry->key))
+		return true;
+	struct packed_mark *row = row_of_entry(verify, entry);
+	if (row)
+		return verify_tasks_add(tasks, row, entry->key, "");
+	audit_pool_stop(&tasks->pool, OUTCOME_LOCAL, PROBLEM("out of memory"));
+	return false;
+}
+
 enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
 	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem)
 {
@@ -303,18 +352,12 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	struct verify_tasks tasks;
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
-	struct problem ignored;
-	uint64_t total = 0;
 	*ret = (struct verify_end){0};
 	*ret_is_damaged = false;
 	/* As manifest_reader_next() returns it: 1 after an entry, 0 at the end, or -errno. */
 	int r = manifest_reader_new(fd, &reader, ret_problem);
 	if (r == 0 && sized.subset.bytes) {
-		/* Adds up the sizes of all entries. An error in the manifest is reported by the
-		 * second reading, below. */
-		while (manifest_reader_next(reader, &entry, &ignored) > 0)
-			total += entry.size;
-		set_subset_share(&sized.subset, total);
+		set_subset_share(&sized.subset, sum_entries(reader));
 		manifest_reader_free(reader);
 		r = manifest_reader_new(fd, &reader, ret_problem);
 	}
@@ -324,16 +367,8 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	r = goes_on ? 0 : -ENOMEM;
 	while (goes_on && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
 		verify_tasks_count_listed(&tasks);
-		goes_on = !limits_are_over(&verify->place.limits);
-		if (goes_on && strcmp(entry.bucket, bucket) != 0) {
-			verify_tasks_report(&tasks, FINDING_ERROR, entry.key,
-				PROBLEM("it is an object of bucket %s", quote(entry.bucket).text));
-		} else if (goes_on && verify_subset_has(&sized.subset, entry.key)) {
-			struct packed_mark *row = row_of_entry(verify, &entry);
-			if (!row)
-				r = problem_error(ret_problem, -ENOMEM, "out of memory");
-			goes_on = row && verify_tasks_add(&tasks, row, entry.key, "");
-		}
+		goes_on = !limits_are_over(&verify->place.limits) &&
+			  check_entry(&tasks, &entry, bucket);
 	}
 	manifest_reader_free(reader);
 	*ret_is_damaged = r == -EBADMSG;

@@ -38,7 +38,8 @@ struct inspection {
 
 /* Reads the mark of a key, consistently. If there is none, it is MARK_ABSENT. *ret is the caller's
  * to free(). */
-static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
+static enum outcome read_packed_mark(
+	struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
 	const struct mark_ref ref = audit_mark_ref(&look->verify->place, look->conns, key);
@@ -133,23 +134,23 @@ static enum proof compare_with_recorded(
 	return is_same;
 }
 
-/* Makes the sentence about an object whose content, of which these are the checksums, is another
- * one than was recorded. */
+/* Makes the sentence that the content which was read, with the checksums `content`, differs from
+ * the recorded values. */
 static void explain_other_content(
-	struct inspection *look, const struct recorded *recorded, const struct sums *sums)
+	struct inspection *look, const struct recorded *recorded, const struct sums *content)
 {
 	const struct s3_sum recorded_sum = mark_sum_parse(recorded->sum);
 	struct s3_sum read_sum = {.kind = recorded_sum.kind};
 	char md5[33];
 	if (*recorded_sum.text)
 		checksum_to_base64(
-			recorded_sum.kind, sums_bytes(sums, recorded_sum.kind), read_sum.text);
+			recorded_sum.kind, sums_bytes(content, recorded_sum.kind), read_sum.text);
 	if (strcmp(read_sum.text, recorded_sum.text) != 0) {
 		explain_other_sum(look, &read_sum, &recorded_sum);
 		return;
 	}
 	/* No recorded checksum differs, so the difference is in the etag, which is an MD5. */
-	hex_encode(sums->md5, sizeof sums->md5, md5);
+	hex_encode(content->md5, sizeof content->md5, md5);
 	problem_set(&look->problem,
 		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
 		recorded->etag);
@@ -198,6 +199,15 @@ static enum outcome compare_by_download(struct inspection *look, const struct re
 	return OUTCOME_OK;
 }
 
+/* Returns the finding of a comparison by HEAD. It is an ERROR if there was no value to compare. */
+static enum finding finding_by_head(enum proof is_same, const struct recorded *recorded)
+{
+	const bool has_no_value = is_same == PROOF_UNKNOWN && !*recorded->etag;
+	if (is_same == PROOF_YES)
+		return FINDING_SAME;
+	return has_no_value ? FINDING_ERROR : FINDING_DIFFERS;
+}
+
 /* Sends a HEAD of the object, and compares it with its done mark, or with the entry of a manifest,
  * which verify_manifest() has turned into such a mark. With --download it reads the object, too. */
 static enum outcome compare_with_head(
@@ -214,9 +224,7 @@ static enum outcome compare_with_head(
 		look->conns->s3, &target, &look->verify->place.limits, &object, &look->problem);
 	if (o == OUTCOME_OK) {
 		const enum proof is_same = compare_with_recorded(look, &recorded, &object);
-		look->finding = is_same == PROOF_YES                          ? FINDING_SAME
-				: is_same == PROOF_UNKNOWN && !*recorded.etag ? FINDING_ERROR
-									      : FINDING_DIFFERS;
+		look->finding = finding_by_head(is_same, &recorded);
 		if (is_same != PROOF_NO && look->verify->by == VERIFY_BY_DOWNLOAD)
 			o = compare_by_download(look, &recorded, &target, &object);
 	}
@@ -242,7 +250,7 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	enum outcome o = OUTCOME_OK;
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
-		struct packed_mark *now = NULL;
+		struct packed_mark *reread = NULL;
 		look->finding = verify_judge_state(look->conns->marks, &mark, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
@@ -255,14 +263,14 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		 * the sentence of the difference again. */
 		const struct problem difference = look->problem;
 		look->problem = (struct problem){0};
-		o = read_packed(look, row->key, &now);
+		o = read_packed_mark(look, row->key, &reread);
 		if (o != OUTCOME_OK)
 			break;
 		look->problem = difference;
-		const bool is_same =
-			now->bytes == row->bytes && memcmp(now->row, row->row, now->bytes) == 0;
+		const bool is_same = reread->bytes == row->bytes &&
+				     memcmp(reread->row, row->row, row->bytes) == 0;
 		free(row);
-		row = now;
+		row = reread;
 		if (is_same)
 			break;
 		look->finding = FINDING_UNFINISHED; /* stays if this was the last try */
@@ -271,8 +279,8 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	return o;
 }
 
-/* Whether a key is that of an object, or may also be that of a mark, whatever the key of the mark's
- * object is. */
+/* A key from the listing is that of an object. A key from the user may also be that of a mark,
+ * whose object then may have another key: with a suffix of compression. */
 enum key_of { KEY_OF_OBJECT, KEY_OF_EITHER };
 
 /* Looks for the mark of an object under each key that this mark may have, and compares it. The
@@ -286,7 +294,7 @@ static enum outcome inspect_key(struct inspection *look, const char *given, enum
 		struct packed_mark *row;
 		if (!audit_mark_key(given, i, key, &suffix))
 			continue;
-		const enum outcome o = read_packed(look, key, &row);
+		const enum outcome o = read_packed_mark(look, key, &row);
 		if (o != OUTCOME_OK)
 			return o;
 		const enum mark_state state = mark_unpack(row).state;
@@ -304,7 +312,7 @@ static enum outcome inspect_key(struct inspection *look, const char *given, enum
 	return OUTCOME_OK;
 }
 
-#define FINDING_NONE FINDINGS /* of a task that was left undone: nothing is reported */
+#define FINDING_NONE FINDINGS /* the task was left undone, so nothing is reported */
 
 /* One object or mark to be checked, or the finding about it, until the finding is reported. */
 struct verify_task {
@@ -353,16 +361,10 @@ static struct verify_task *append_locked(
 	return task;
 }
 
-/* Sets the finding of a task, with a copy of its sentence, or without a sentence if memory runs
- * out. Then reports and frees the tasks at the beginning of the list up to the first one whose
- * finding is unknown, which may include this task. The caller holds the mutex. */
-static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *task,
-	enum finding finding, const struct problem *problem)
+/* Reports and frees the tasks at the beginning of the list, up to the first one whose finding is
+ * unknown. The caller holds the mutex. */
+static void report_known_locked(struct verify_tasks *tasks)
 {
-	task->is_known = true;
-	task->finding = finding;
-	if (problem && *problem->text && (task->problem = malloc(sizeof *problem)))
-		*task->problem = *problem;
 	for (struct verify_task *first; (first = tasks->locked.first) && first->is_known;) {
 		if (first->finding != FINDING_NONE)
 			verify_report(tasks->verify, &tasks->locked.counts, first->finding,
@@ -376,6 +378,19 @@ static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *t
 		free(first);
 	}
 	uv_cond_broadcast(&tasks->locked.shorter);
+}
+
+/* Sets the finding of a task, with a copy of its sentence, or without a sentence if memory runs
+ * out. Then reports all findings whose turn has come, and frees their tasks, perhaps this one. The
+ * caller holds the mutex. */
+static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *task,
+	enum finding finding, const struct problem *problem)
+{
+	task->is_known = true;
+	task->finding = finding;
+	if (problem && *problem->text && (task->problem = malloc(sizeof *problem)))
+		*task->problem = *problem;
+	report_known_locked(tasks);
 }
 
 /* Leaves a task undone. The least `before` of all tasks that were left is the key after which the
