@@ -205,6 +205,14 @@ static int report_stale_handle(const struct s3once_lock *lock, struct s3once_loc
 	return -ESTALE;
 }
 
+/* Whether the lease of the lock has not ended. The end is not known (0) if the lock was resumed and
+ * not renewed since. Such a lock counts as ours, since its row was ours when it was resumed. */
+static bool counts_as_ours(const struct s3once_lock *lock)
+{
+	const uint64_t ends_ns = lease_ends_ns(lock->lease);
+	return !ends_ns || clock_boot_ns() < ends_ns;
+}
+
 /* Sends the release of the row. OK also if an earlier request has released it; then another owner
  * may have the row by now. REFUSED: the row is not ours, and *ret_present is the present one. */
 static enum outcome send_release(struct s3once_lock *lock, struct store_conn *conn,
@@ -216,19 +224,16 @@ static enum outcome send_release(struct s3once_lock *lock, struct store_conn *co
 	target.version = lease_row_version(lock->lease, &target.or_version);
 	const struct call_limits limits = {
 		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
-	/* Whether the lock is still ours when the request is sent. The end of the lease is not
-	 * known (0) if the lock was resumed and not renewed since. Such a lock counts as ours,
-	 * since its row was ours when it was resumed. */
-	const uint64_t ends_ns = lease_ends_ns(lock->lease);
-	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
-	target.is_late = !is_ours;
+	const bool was_ours = counts_as_ours(lock); /* before the request is sent */
+	target.is_late = !was_ours;
 	const enum outcome o = lock_row_release(conn, &target, &limits, ret_present, ret_problem);
-	const bool may_be_released = maybe_applied || outcome_is_ambiguous(o);
-	if (is_ours && may_be_released)
-		atomic_store(&lock->release_sent, true);
+	if (was_ours && (maybe_applied || outcome_is_ambiguous(o)))
+		atomic_store(&lock->maybe_released, true);
 	/* Another owner may have the row because we released it by a request whose reply was lost.
 	 */
-	return o == OUTCOME_REFUSED && atomic_load(&lock->release_sent) ? OUTCOME_OK : o;
+	if (o == OUTCOME_REFUSED && atomic_load(&lock->maybe_released))
+		return OUTCOME_OK;
+	return o;
 }
 
 /* Releases the row if it is still ours, with the results of s3once_lock_release(). Sets
@@ -464,7 +469,9 @@ int s3once_locks_close(
 	 * release hangs soon goes on to other locks, and time is left to retry. The sixteenth is
 	 * unrelated to CLOSE_THREADS. */
 	const uint64_t each_ns = max_ns / 16 > RELEASE_MIN_NS ? max_ns / 16 : RELEASE_MIN_NS;
-	int r = run_round(first, deadline_ns, each_ns, ret);
+	const int r = run_round(first, deadline_ns, each_ns, ret);
+	if (!r || clock_boot_ns() >= deadline_ns)
+		return r;
 	/* Failed releases are retried once, with all of the time that is left. */
-	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, max_ns, ret) : r;
+	return run_round(first, deadline_ns, max_ns, ret);
 }

@@ -98,8 +98,8 @@ struct s3once_lock {
 	struct lock_key row_key;
 	struct lease *lease;
 	atomic_bool release_begun; /* released, or about to be */
-	/* A release was sent while the lock was ours, and may have been applied. */
-	atomic_bool release_sent;
+	/* A release that was sent while the lock was ours may have been applied. */
+	atomic_bool maybe_released;
 	/* The row was released, or is no longer ours: no further release has to be tried. */
 	atomic_bool release_done;
 	enum s3once_lock_tokens tokens;

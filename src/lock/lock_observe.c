@@ -60,11 +60,12 @@ uint64_t lock_observe(
 		return 0; /* no memory: the row counts as new, so it is not stale */
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_find_or_add(&locks->locked.observer, row);
-	/* This process has not seen the row yet, but an earlier process may have. */
-	if (!*seen->version && *locks->observations)
-		observer_load(&kept, path);
-	if (kept.n && strcmp(kept.list[0].row, row) == 0)
-		*seen = kept.list[0];
+	const bool is_first_look = !*seen->version; /* of this process */
+	if (is_first_look && *locks->observations) {
+		observer_load(&kept, path); /* an earlier process may have kept its observation */
+		if (kept.n && strcmp(kept.list[0].row, row) == 0)
+			*seen = kept.list[0];
+	}
 	const bool is_new = strcmp(seen->version, version_hash) != 0;
 	const uint64_t unchanged_ns = observer_note(seen, version_hash, now_ns);
 	seen->asked_ns = now_ns;
