@@ -82,6 +82,15 @@ static const char *const kinds[] = {
 	NULL,
 };
 
+/* Notes that AWS has all features, but echoes a checksum only if the algorithm has a header. */
+static void note_aws_features(struct s3 *s3)
+{
+	const bool has_header = checksum_kinds[s3->settings->checksum].header != NULL;
+	for (enum s3_feature feature = 0; feature < S3_FEATURES; feature++)
+		if (feature != S3_ECHOES_CHECKSUM || has_header)
+			s3_set_support(s3, feature, S3_YES);
+}
+
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem)
 {
@@ -105,10 +114,8 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &unused) == 0;
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->settings = settings;
-	/* AWS has all abilities, but echoes a checksum only if the algorithm has a header. */
-	for (int i = 0; s3->settings->s3_is_aws && i < S3_FEATURES; i++)
-		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->settings->checksum].header)
-			s3_set_support(s3, (enum s3_feature)i, S3_YES);
+	if (settings->s3_is_aws)
+		note_aws_features(s3);
 	if (!s3->has_md5) /* without MD5 there is nothing to compare the etags with */
 		s3_set_support(s3, S3_ETAG_IS_MD5, S3_NO);
 	*ret = s3;
@@ -400,6 +407,8 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 	return outcome;
 }
 
+#define ERROR_MAX_BYTES (1U << 20) /* room for the reply that refuses a short range */
+
 /* The call.read_error of the requests for an object's bytes. The body of a successful reply is the
  * object, and never an error, even if it looks like one. */
 static int read_content_error(const struct http_reply *reply, char ret_code[static 64],
@@ -421,7 +430,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_version(&request, target);
 	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
 	request.call.read_error = read_content_error;
-	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20; /* room also for an error */
+	request.call.reply_max_bytes = n > ERROR_MAX_BYTES ? n : ERROR_MAX_BYTES;
 	/* Reserves the memory at once. A body that grows step by step would leave about as much
 	 * freed memory behind, in each thread. */
 	ret->body.max = request.call.reply_max_bytes;

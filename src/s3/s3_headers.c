@@ -284,7 +284,9 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret)
 {
 	*ret = headers ? headers->headers : NULL;
-	return !headers ? 0 : stores ? headers->n_headers : headers->n_access;
+	if (!headers)
+		return 0;
+	return stores ? headers->n_headers : headers->n_access;
 }
 
 bool s3_headers_encryption_is_confirmed(
@@ -306,7 +308,10 @@ const char *s3_headers_key_md5(const struct s3_headers *headers)
 const char *s3_headers_value(const struct s3_headers *headers, const char *name)
 {
 	const struct value *found = headers ? find_value(headers, name) : NULL;
-	return !found ? NULL : found->setting->header ? found->value : "";
+	if (!found)
+		return NULL;
+	const bool is_one_header = found->setting->header != NULL; /* neither secret nor several */
+	return is_one_header ? found->value : "";
 }
 
 /* Whether the reply to a HEAD shows this value. It never shows the storage class STANDARD. */

@@ -156,11 +156,12 @@ int credentials_from_json(const json_t *object, enum credentials_form form, stru
 	if (!access_key || !secret)
 		return problem_error(ret_problem, -EBADMSG, "it gives no %s",
 			access_key ? names[form].secret : names[form].access_key);
-	int64_t expires_s = until ? clock_parse_iso(until) : 0; /* 0: they never expire */
-	/* SSO gives the expiry as a number, in milliseconds. */
-	if (form == FORM_SSO)
+	int64_t expires_s = 0; /* never */
+	if (form == FORM_SSO)  /* a number, in milliseconds */
 		expires_s = json_integer_value(json_object_get(object, "expiration")) / 1000;
-	else if (expires_s < 0)
+	else if (until)
+		expires_s = clock_parse_iso(until);
+	if (form != FORM_SSO && expires_s < 0)
 		return problem_error(ret_problem, -EBADMSG,
 			"it gives an Expiration that is not a time: %s", quote(until).text);
 	int error = credentials_set(ret, access_key, secret, json_word(object, names[form].token),
