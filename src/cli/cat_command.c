@@ -307,9 +307,9 @@ static bool choose_log(struct catting *catting, struct command_frame *frame)
 	/* With --job, the frame adds the job's target to the operands, unless one is a URL. */
 	const bool lacks_log = asked->name && operands[0] == asked->job.target;
 	bool is_chosen;
-	if (asked->name && frame->n == 2 && !url_is_s3(operands[0]))
+	if (asked->name && frame->n_operands == 2 && !url_is_s3(operands[0]))
 		is_chosen = choose_of_job(catting, asked, operands[0], operands[1], problem);
-	else if (frame->n == 1 && !lacks_log)
+	else if (frame->n_operands == 1 && !lacks_log)
 		is_chosen = choose_of_url(catting, operands[0], problem);
 	else
 		is_chosen = problem_error(problem, false,
@@ -389,7 +389,7 @@ int cat_main(int argc, char **argv)
 	struct catting catting = {.family = TEXT(4 * KEY_BYTES_MAX)};
 	/* The lines of the log do not go through `output`. */
 	struct command_frame frame = {
-		.command = &cat_command, .values = &catting, .speaks_itself = true};
+		.command = &cat_command, .values = &catting, .has_own_output = true};
 	if (frame_begin(&frame, argc, argv) && read_times(&catting, &frame.problem) &&
 		choose_log(&catting, &frame))
 		frame.code = print_log(&frame, &catting);

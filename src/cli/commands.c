@@ -16,15 +16,16 @@
 
 #define FULL_BYTES (256U << 10) /* a disk with less room than this is full */
 
-/* Reads the options of the command line, and from the environment those that it does not set. With
- * --job, job_asked_open() reads the environment later, with the job's file. Returns the number of
- * operands, or an error as options_parse() does. */
+/* Reads the options of the command line, and from the environment those that it does not set.
+ * Returns the number of operands, or an error as options_parse() does. */
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
-	const struct command *command = &frame->read;
+	const struct command *command = &frame->parsed;
 	options_take_list_variables(command);
 	const int n = options_parse(command, argc, argv, &frame->problem);
-	if (n < 0 || (command->shares & SHARES_JOB && frame->job.name))
+	/* With --job, job_asked_open() reads the environment, after the job's file. */
+	const bool has_job = command->shares & SHARES_JOB && frame->job.name;
+	if (n < 0 || has_job)
 		return n;
 	if (options_take_variables(command, &frame->problem) < 0 ||
 		options_refuse_conflict(command, &frame->problem) < 0)
@@ -85,20 +86,21 @@ static void add_shared_groups(struct command_frame *frame)
 	};
 	const struct command *command = frame->command;
 	const struct option_group *own = command->groups;
-	const char *title = NULL; /* the title that --help prints above the last group so far */
+	const char *last_title = NULL; /* the last title that --help prints so far */
 	size_t n = 0;
 	for (; own && own->options; own++) {
-		title = own->title ? own->title : title;
+		last_title = own->title ? own->title : last_title;
 		frame->groups[n++] = *own;
 	}
 	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
 		if (shared[i].shares && !(shared[i].shares & command->shares))
 			continue;
-		/* A group that has the title above it, or none, goes on under that title. */
-		const char *wanted = shared[i].title;
-		const bool goes_on = !wanted || (title && strcmp(title, wanted) == 0);
-		title = goes_on ? title : wanted;
-		frame->groups[n++] = (struct option_group){.title = goes_on ? NULL : title,
+		/* A title is printed once: groups without a title go on under the last one. */
+		const char *title = shared[i].title;
+		if (title && last_title && strcmp(title, last_title) == 0)
+			title = NULL;
+		last_title = title ? title : last_title;
+		frame->groups[n++] = (struct option_group){.title = title,
 			.options = shared[i].options,
 			.has_variables = shared[i].has_variables,
 			.values = shared[i].values};
@@ -106,7 +108,7 @@ static void add_shared_groups(struct command_frame *frame)
 	if (command->output_options)
 		frame->groups[n++] = (struct option_group){.options = command->output_options};
 	assert(n < FRAME_GROUPS);
-	frame->read.groups = frame->groups;
+	frame->parsed.groups = frame->groups;
 }
 
 /* Reads the command line and the job of --job, and checks the number of operands, which is
@@ -131,22 +133,20 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->operands = argv; /* options_parse() moves the operands to the beginning of argv */
 	frame->words = must_have(calloc((size_t)argc + 1, sizeof *frame->words));
 	memcpy(frame->words, argv, (size_t)argc * sizeof *argv);
-	frame->read = *frame->command;
-	frame->read.values = frame->values;
-	frame->read.given = frame->given;
-	frame->read.ret_topic = &frame->topic;
-	frame->read.ret_before_dashes = &frame->before_dashes;
+	frame->parsed = *frame->command;
+	frame->parsed.values = frame->values;
+	frame->parsed.given = frame->given;
+	frame->parsed.ret_topic = &frame->topic;
+	frame->parsed.ret_before_dashes = &frame->before_dashes;
 	if (frame->command->shares)
 		add_shared_groups(frame);
-	frame->n = read_words(frame, argc, argv);
-	const bool asks_for_help = frame->n == -ECANCELED, goes_on = frame->n >= 0;
-	if (asks_for_help && options_help(&frame->read, frame->topic, stdout, &frame->problem) == 0)
+	frame->n_operands = read_words(frame, argc, argv);
+	const bool asks_for_help = frame->n_operands == -ECANCELED;
+	const bool goes_on = frame->n_operands >= 0;
+	if (asks_for_help &&
+		options_help(&frame->parsed, frame->topic, stdout, &frame->problem) == 0)
 		frame->code = S3ONCE_EXIT_OK;
-	/* If the command does not go on, `output` is not begun. `speaks_itself` keeps frame_end()
-	 * from finishing it. */
-	if (!goes_on)
-		frame->speaks_itself = true;
-	if (!frame->speaks_itself)
+	if (goes_on && !frame->has_own_output)
 		output_init(&frame->output, &(struct output_options){0});
 	return goes_on;
 }
@@ -175,7 +175,10 @@ bool frame_choose_marks(struct command_frame *frame, enum marks_use use)
 static bool report_full_disk(const char *path)
 {
 	struct statfs fs;
-	if (statfs(path, &fs) || (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= FULL_BYTES)
+	if (statfs(path, &fs))
+		return false;
+	const uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	if (free_bytes >= FULL_BYTES)
 		return false;
 	log_warning("the disk of %s is full, so that the last runs may not have recorded how they "
 		    "ended: free some of it, and run again",
@@ -183,14 +186,14 @@ static bool report_full_disk(const char *path)
 	return true;
 }
 
-/* Puts the name of the marks before the sentence, unless it contains the path or ":TABLE" already.
- * The name of a table without the colon could be any word. */
+/* Puts the name of the marks before the sentence, unless the sentence names them already: by the
+ * path, or by ":TABLE", since the name of a table without the colon could be any word. */
 static void name_marks_in_problem(struct command_frame *frame)
 {
 	const char *name = text_string(&frame->marks_name); /* "dynamodb:TABLE", "sqlite:PATH" */
 	const char *colon = strchr(name, ':');
-	const char *contained = frame->place.is_dynamodb ? colon : colon + 1;
-	if (!strstr(frame->problem.text, contained))
+	const char *part = frame->place.is_dynamodb ? colon : colon + 1;
+	if (!strstr(frame->problem.text, part))
 		problem_prefix(&frame->problem, "%s", name);
 }
 
@@ -198,16 +201,16 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 {
 	const struct marks_place *place = &frame->place;
 	struct problem *problem = &frame->problem;
-	const char *there = place->is_dynamodb ? place->table : place->path;
+	const char *table_or_path = place->is_dynamodb ? place->table : place->path;
 	frame->marks_name = TEXT(8192);
 	text_add(&frame->marks_name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
-	text_add_escaped_string(&frame->marks_name, there);
+	text_add_escaped_string(&frame->marks_name, table_or_path);
 	frame->code = S3ONCE_EXIT_SETUP;
 	/* Opening a missing file of marks would create it, and a command that only reads must not
 	 * do that. */
 	if (marks_are_missing(place, problem))
 		return false;
-	frame->disk_is_full = !place->is_dynamodb && report_full_disk(there);
+	frame->disk_is_full = !place->is_dynamodb && report_full_disk(place->path);
 	if (services_open(&frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;
@@ -256,7 +259,8 @@ bool frame_open_s3(struct command_frame *frame, const char *bucket)
 int frame_end(struct command_frame *frame)
 {
 	/* The output is finished first, so that the error comes after all results. */
-	const bool is_printed = frame->speaks_itself || output_finish(&frame->output) == 0;
+	const bool has_begun = frame->output.writer != NULL;
+	const bool is_printed = !has_begun || output_finish(&frame->output) == 0;
 	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)
@@ -278,14 +282,14 @@ int frame_end(struct command_frame *frame)
 	return code;
 }
 
-int command_unknown(const char *of, const char *given, const char *const *names, size_t n)
+int command_unknown(const char *before, const char *given, const char *const *names, size_t n)
 {
 	const char *what = *given == '-' ? "option" : "command";
 	const char *nearest = nearest_name(given, names, n);
 	if (nearest)
-		log_error("unknown %s '%s'; did you mean %s%s?", what, quote(given).text, of,
+		log_error("unknown %s '%s'; did you mean %s%s?", what, quote(given).text, before,
 			nearest);
 	else
-		log_error("unknown %s '%s'; see s3once %s--help", what, quote(given).text, of);
+		log_error("unknown %s '%s'; see s3once %s--help", what, quote(given).text, before);
 	return S3ONCE_EXIT_USAGE;
 }

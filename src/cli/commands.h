@@ -38,7 +38,7 @@ struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
 	void *values;                  /* the struct that its own options are read into */
-	bool speaks_itself; /* it prints by itself: `output` is never begun, and must not be used */
+	bool has_own_output;           /* it prints without `output`, which is never begun */
 	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
 	int code; /* the exit code */
@@ -53,14 +53,14 @@ struct command_frame {
 	const char *key_file; /* of --sse-c-key-file; NULL: none */
 	int json;
 	/* From frame_begin() on: */
-	struct command read; /* the command with all its groups, its values and `given` */
+	struct command parsed; /* `command`, with the groups of the frame, its values and `given` */
 	struct option_group groups[FRAME_GROUPS];
 	/* Where each option was set (enum set_in). With --job, only the command line counts. */
 	unsigned given[OPTIONS_MAX];
 	const char *topic; /* the TOPIC of --help; NULL: none */
 	int before_dashes; /* operands before "--"; 0 also if there is no "--" */
 	char **words;      /* the original argv */
-	int n;             /* operands */
+	int n_operands;
 	char **operands;
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */
@@ -104,6 +104,7 @@ bool frame_open_s3(struct command_frame *frame, const char *bucket);
  * frame->unprinted_code. */
 int frame_end(struct command_frame *frame);
 
-/* Prints that no command is named `given`, with the most similar of n names. `of` is "" for the
- * commands of s3once, and "lock " for those of s3once lock. Returns the exit code. */
-int command_unknown(const char *of, const char *given, const char *const *names, size_t n);
+/* Prints that no command is named `given`, with the most similar of n names. `before` is the word
+ * before it in a command line: "lock " for the commands of s3once lock, and else "". Returns the
+ * exit code. */
+int command_unknown(const char *before, const char *given, const char *const *names, size_t n);

@@ -227,12 +227,12 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 int config_main(int argc, char **argv)
 {
 	struct command_frame frame = {.command = &config_command};
-	struct config_view view = {.frame = &frame, .command = &frame.read};
+	struct config_view view = {.frame = &frame, .command = &frame.parsed};
 	struct job *job = &frame.job.job; /* which frame_end() closes */
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_check_variables();
 	/* If job_open() fails, it has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
-	if (goes_on && frame.n == 0)
+	if (goes_on && frame.n_operands == 0)
 		frame.code = config_of(&frame, &view);
 	else if (goes_on && job_open(argv[0], JOB_ASKED_ABOUT, argc, frame.words, job) == 0) {
 		view.job = job;

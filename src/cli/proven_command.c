@@ -266,9 +266,9 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		n_given += is_in_words(frame->given[i]);
 	for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)
-		n_allowed += is_in_words(options_set_in(&frame->read, printing[i]));
+		n_allowed += is_in_words(options_set_in(&frame->parsed, printing[i]));
 	for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
-		if (is_in_words(options_set_in(&frame->read, chosen[i].option))) {
+		if (is_in_words(options_set_in(&frame->parsed, chosen[i].option))) {
 			n_allowed++;
 			*chosen[i].to = chosen[i].value;
 		}
@@ -278,18 +278,19 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 			"--job, only options about marks, services and output go");
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
-	const int n = job_asked_open(&frame->job, &access, frame->n, frame->operands);
+	const int n = job_asked_open(&frame->job, &access, frame->n_operands, frame->operands);
 	if (n < 0)
 		return S3ONCE_EXIT_USAGE;
-	if (n == frame->n) /* an operand is an s3:// URL, so the job's target was not added */
+	if (n == frame->n_operands) /* an operand is an s3:// URL, so the job's target was not added
+				     */
 		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
 			"the job says where files are uploaded: beside --job, name each FILE");
 	options->json |= given->json;
 	options->quiet = given->quiet;
 	options->verbose = given->verbose;
 	push_options_use(options, &access);
-	return frame->n ? prove_files(frame, options, frame->operands, frame->n)
-			: prove_files(frame, options, job->operands, (int)job->n_sources);
+	return frame->n_operands ? prove_files(frame, options, frame->operands, frame->n_operands)
+				 : prove_files(frame, options, job->operands, (int)job->n_sources);
 }
 
 /* Proves the files of a job, or those that the command line names with the options of a push.
@@ -300,18 +301,18 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	struct problem *problem = &frame->problem;
 	if (frame->job.name)
 		return prove_of_job(frame, &options->push);
-	if (frame->n < 2)
+	if (frame->n_operands < 2)
 		return problem_error(
 			problem, S3ONCE_EXIT_USAGE, "name a FILE and s3://BUCKET, or give --job");
 	/* With --source DIR, DIR is the only source. Without it, each FILE is a source. */
 	char *source = (char *)(uintptr_t)options->source;
-	char *of_source[] = {source, operands[frame->n - 1]};
+	char *of_source[] = {source, operands[frame->n_operands - 1]};
 	options->push.run.dry_run = 1;
-	if (push_options_complete(&options->push, source ? 2 : frame->n,
+	if (push_options_complete(&options->push, source ? 2 : frame->n_operands,
 		    source ? of_source : operands, problem) < 0)
 		return S3ONCE_EXIT_USAGE;
 	push_options_aim(&options->push);
-	return prove_files(frame, &options->push, operands, frame->n - 1);
+	return prove_files(frame, &options->push, operands, frame->n_operands - 1);
 }
 
 int proven_main(int argc, char **argv)

@@ -138,7 +138,7 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 	if (ok && needs_s3)
 		ok = audit_check_bucket(&f->bucket.place, &f->bucket.place.own, &frame->problem) ==
 		     OUTCOME_OK;
-	for (int i = 0; i < frame->n && ok; i++)
+	for (int i = 0; i < frame->n_operands && ok; i++)
 		ok = forget_operand(f, urls[i].key) == OUTCOME_OK;
 	const int signal = signals_restore();
 	if (ok || signal || f->fates.all)
@@ -149,7 +149,7 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 /* Reads all operands, which have to be of one bucket. False: the frame has the problem. */
 static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 {
-	for (int i = 0; i < frame->n; i++) {
+	for (int i = 0; i < frame->n_operands; i++) {
 		if (url_parse(frame->operands[i], &ret_urls[i], &frame->problem) < 0)
 			return false;
 		if (strcmp(ret_urls[i].bucket, ret_urls[0].bucket) != 0) {

@@ -184,7 +184,7 @@ static bool is_date(const char *s)
 /* Checks the combination of options and operands. False with a sentence. */
 static bool check_usage(const struct printing *printing)
 {
-	const bool has_run = printing->frame->n == 2; /* RUN and the URL */
+	const bool has_run = printing->frame->n_operands == 2; /* RUN and the URL */
 	const bool lists_keys = !has_run && !printing->since;
 	const bool needs_entries = printing->format || printing->uploaded || printing->public_key;
 	struct problem *problem = &printing->frame->problem;
@@ -207,11 +207,11 @@ int manifest_main(int argc, char **argv)
 	struct s3_url url;
 	printing.frame = &frame;
 	if (!frame_begin(&frame, argc, argv) || !check_usage(&printing) ||
-		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) < 0)
+		url_parse(frame.operands[frame.n_operands - 1], &url, &frame.problem) < 0)
 		return frame_end(&frame);
 	printing.base = url_prefix(url.key);
 	if (audit_open_manifests(&frame, &url, printing.public_key, &printing.bucket))
-		frame.code = print_all(&printing, frame.n == 2 ? frame.operands[0] : NULL);
+		frame.code = print_all(&printing, frame.n_operands == 2 ? frame.operands[0] : NULL);
 	EVP_PKEY_free(printing.bucket.public_key);
 	text_clear(&printing.line);
 	return frame_end(&frame);

@@ -132,7 +132,7 @@ int doctor_main(int argc, char **argv)
 		return frame_end(&frame);
 	const char *marks = frame.access.marks;
 	/* The code of the frame is S3ONCE_EXIT_USAGE until the checks begin. */
-	if (frame.n && url_parse(frame.operands[0], &url, &frame.problem) < 0)
+	if (frame.n_operands && url_parse(frame.operands[0], &url, &frame.problem) < 0)
 		return frame_end(&frame);
 	/* Only a --marks that cannot be parsed (-EINVAL) is an error of usage. If it can be parsed,
 	 * but its place cannot be found, doctor_marks() reports that as a finding. */
@@ -146,7 +146,7 @@ int doctor_main(int argc, char **argv)
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		check_host(&doctor);
-		stopped_by = check_services(&doctor, frame.n ? &url : NULL);
+		stopped_by = check_services(&doctor, frame.n_operands ? &url : NULL);
 	}
 	frame.problem = (struct problem){0}; /* its sentence is a finding already */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by

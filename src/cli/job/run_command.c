@@ -38,20 +38,20 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 	static const char example[] = "such as NAME of /etc/s3once/NAME.conf";
 	struct push_options options;
 	struct command_frame frame = {
-		.command = command, .values = &options, .speaks_itself = true};
+		.command = command, .values = &options, .has_own_output = true};
 	push_options_init(&options);
 	/* The words are only checked here: job_open() reads them again, and `options` is unused. */
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_clear(&options);
-	if (goes_on && frame.n == 0)
+	if (goes_on && frame.n_operands == 0)
 		problem_set(&frame.problem, "name a job, %s", example);
-	for (int i = 0; i < frame.n; i++)
+	for (int i = 0; i < frame.n_operands; i++)
 		if (!*frame.operands[i])
 			problem_set(&frame.problem, "the name of a JOB is empty: name one, %s",
 				example);
 	push_options_check_variables();
 	if (goes_on && !*frame.problem.text)
-		frame.code = run((size_t)frame.n, frame.operands, argc, frame.words);
+		frame.code = run((size_t)frame.n_operands, frame.operands, argc, frame.words);
 	return frame_end(&frame);
 }
 

@@ -456,17 +456,17 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 {
 	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
 	struct command_frame frame = {
-		.command = &which->command, .values = &use, .speaks_itself = true};
+		.command = &which->command, .values = &use, .has_own_output = true};
 	use.frame = &frame;
 	log_set_level(LOG_NOTE);
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.
 	 * Every argv has room for a NULL at its end. */
-	argv[frame.n] = NULL;
+	argv[frame.n_operands] = NULL;
 	use.request.key = argv[0];
 	complete_client(&use.client, which, &frame.access.aws);
-	if (which->needs && !options_set_in(&frame.read, which->needs)) {
+	if (which->needs && !options_set_in(&frame.parsed, which->needs)) {
 		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
 	} else if (which->run) {
 		frame.code = which->run(&use);

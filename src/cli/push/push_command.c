@@ -325,7 +325,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
  * can be there: options come before the first operand. */
 static void note_taken(const struct command_frame *frame, int argc, struct push_options *options)
 {
-	if (frame->n != 1) /* the SOURCE is there */
+	if (frame->n_operands != 1) /* the SOURCE is there */
 		return;
 	/* The words in question are "push … --OPTION VALUE OPERAND". */
 	for (int i = 3; i < argc; i++) {
@@ -352,7 +352,7 @@ int push_main(int argc, char **argv)
 {
 	struct push_options options;
 	struct command_frame frame = {
-		.command = &push_own_command, .values = &options, .speaks_itself = true};
+		.command = &push_own_command, .values = &options, .has_own_output = true};
 	struct pipe_input pipe = {0};
 	sigset_t none;
 	/* Blocks nothing more, and reads which signals are blocked. */
@@ -367,7 +367,8 @@ int push_main(int argc, char **argv)
 		/* s3://BUCKET/KEY -- COMMAND... */
 		options.is_command = frame.before_dashes == 1 && url_is_s3(argv[0]);
 	}
-	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0) {
+	if (goes_on &&
+		push_options_complete(&options, frame.n_operands, argv, &frame.problem) == 0) {
 		push_options_aim(&options);
 		frame.code = push_run(&options, NULL);
 	}

@@ -443,7 +443,7 @@ int status_main(int argc, char **argv)
 	view.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	const bool has_url = frame.n > 0;
+	const bool has_url = frame.n_operands > 0;
 	if (!has_url && (view.depth || is_watching(&view)))
 		problem_set(&frame.problem, "%s: name s3://BUCKET[/PREFIX]",
 			view.depth ? "--depth shows the folders of a bucket"
