@@ -25,7 +25,7 @@
 
 #define KILL_AFTER_MS   5000 /* from SIGTERM to SIGKILL */
 #define KILLED_AFTER_MS 1000 /* how long the end may take after SIGKILL */
-#define LOOK_MS         20   /* between two looks whether the command has ended */
+#define CHECK_MS        20   /* the time between two checks whether the command has ended */
 
 /* The state before startup_prepare(): soft limits, whether signals were ignored, and the
  * descriptors that a command inherits from the parent of this process. */
@@ -33,7 +33,7 @@ static struct {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz; /* 0 or 1 */
 	bool descriptors[FD_SETSIZE];   /* descriptors with higher numbers are not passed on */
-} given;
+} inherited;
 
 /* Sets the soft limit, at most to the hard one. Returns the former one, or 0 if it cannot be
  * read. */
@@ -61,17 +61,18 @@ static void visit_descriptors(void (*visit)(int fd))
 		closedir(folder);
 }
 
+/* Notes whether commands may inherit the descriptor. */
 static void note_descriptor(int fd)
 {
 	if (fd < FD_SETSIZE)
-		given.descriptors[fd] = !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		inherited.descriptors[fd] = !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
 /* Hides the descriptor from commands, unless this process was started with it. libcurl does not set
  * close-on-exec on all of its own. */
 static void hide_descriptor(int fd)
 {
-	if (fd >= FD_SETSIZE || !given.descriptors[fd])
+	if (fd >= FD_SETSIZE || !inherited.descriptors[fd])
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
@@ -99,10 +100,10 @@ void startup_prepare(void)
 {
 	open_standard_descriptors();
 	visit_descriptors(note_descriptor);
-	given.core = set_soft_limit(RLIMIT_CORE, 0);
-	given.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
-	given.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
-	given.ignored_xfsz = signal(SIGXFSZ, SIG_IGN) == SIG_IGN;
+	inherited.core = set_soft_limit(RLIMIT_CORE, 0);
+	inherited.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
+	inherited.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
+	inherited.ignored_xfsz = signal(SIGXFSZ, SIG_IGN) == SIG_IGN;
 }
 
 bool pass_terminal(int tty, pid_t from, pid_t to)
@@ -116,13 +117,14 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 	return true;
 }
 
-/* Returns the words of `s3once lock child PARENT BEFORE NAME=value… -- COMMAND…`, ended by NULL, of
- * which `parent` and `before` are two. The caller frees the list, which borrows the words. */
-static char **words_of_child(const struct child_options *options, char *parent, char *before)
+/* Returns the words of `s3once lock child PARENT INHERITED NAME=value… -- COMMAND…`, ended by NULL.
+ * `parent` and `state` are PARENT and INHERITED. The caller frees the list, which borrows the
+ * words. */
+static char **words_of_child(const struct child_options *options, char *parent, char *state)
 {
 	/* Arrays instead of literals, since argv is not const. */
 	static char program[] = "s3once", lock[] = "lock", child[] = "child", dashes[] = "--";
-	char *const first[] = {program, lock, child, parent, before};
+	char *const first[] = {program, lock, child, parent, state};
 	const size_t n_first = sizeof first / sizeof *first;
 	size_t n_command = 0, n_variables = 0;
 	while (options->command[n_command])
@@ -152,16 +154,18 @@ int child_start(const struct child_options *options, pid_t *ret)
 	const short group_flag = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
-	char parent[16], before[64];
+	char parent[16], state[64];
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
-	snprintf(before, sizeof before, "%llu:%llu:%d:%d", given.core, given.files,
-		given.ignored_pipe, given.ignored_xfsz);
-	char **argv = words_of_child(options, parent, before);
+	snprintf(state, sizeof state, "%llu:%llu:%d:%d", inherited.core, inherited.files,
+		inherited.ignored_pipe, inherited.ignored_xfsz);
+	char **argv = words_of_child(options, parent, state);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, (short)(group_flag | POSIX_SPAWN_SETSIGMASK));
 	posix_spawnattr_setpgroup(&attributes, 0); /* a group of its own */
 	posix_spawnattr_setsigmask(&attributes, options->mask);
 	posix_spawn_file_actions_init(&actions);
+	/* These are inherited although hide_descriptor() sets close-on-exec: the duplicate does not
+	 * have it, even if both numbers are the same. */
 	for (size_t i = 0; i < options->n_fds; i++)
 		posix_spawn_file_actions_adddup2(
 			&actions, options->fds[i].ours, options->fds[i].theirs);
@@ -184,9 +188,9 @@ bool child_end(pid_t child)
 	while (!has_ended && clock_boot_ns() < give_up_ns) {
 		if (clock_boot_ns() >= kill_ns)
 			kill(-child, SIGKILL);
-		has_ended = waitpid(child, NULL, WNOHANG) != 0;
+		has_ended = waitpid(child, NULL, WNOHANG) != 0; /* 0: it is still running */
 		if (!has_ended)
-			poll(NULL, 0, LOOK_MS);
+			poll(NULL, 0, CHECK_MS);
 	}
 	kill(-child, SIGKILL); /* the processes of its group that are left */
 	return has_ended;
@@ -196,7 +200,7 @@ int child_main(int argc, char **argv)
 {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz;
-	/* argv is "child", PARENT, BEFORE, then variables up to "--", and then the command. */
+	/* argv is "child", PARENT, INHERITED, then variables up to "--", and then the command. */
 	if (argc < 3)
 		return S3ONCE_EXIT_USAGE;
 	char **word = argv + 3;

@@ -36,10 +36,10 @@ int child_start(const struct child_options *options, pid_t *ret);
  * that the kernel holds does. */
 bool child_end(pid_t child);
 
-/* Runs `s3once lock child PARENT BEFORE NAME=value… -- COMMAND…`, which only child_start() starts.
- * PARENT is a process id, and BEFORE has the limits and signals that startup_prepare() found.
- * The process has itself killed when its parent ends, and then becomes the command. Returns only if
- * that fails. */
+/* Runs `s3once lock child PARENT INHERITED NAME=value… -- COMMAND…`, which only child_start()
+ * starts. PARENT is a process id, and INHERITED has the limits and signals that startup_prepare()
+ * found. The process has itself killed when its parent ends, and then becomes the command. Returns
+ * only if that fails. */
 int child_main(int argc, char **argv);
 
 /* Gives the terminal to the process group `to` if the group `from` has it in the foreground.
