@@ -34,7 +34,7 @@ static const struct command config_command = {
 
 /* Prints a setting. `line` is the line of the job's file that sets it. If it is NULL, `from` is the
  * source of the value. */
-static void print_row(const struct config_view *view, const char *name, const char *value,
+static void print_setting(const struct config_view *view, const char *name, const char *value,
 	const struct job_line *line, const char *from)
 {
 	struct option_match match;
@@ -61,18 +61,20 @@ static void print_row(const struct config_view *view, const char *name, const ch
 
 /* Returns the name of the option that sets the value of a row, whose `from` is then "--NAME". NULL:
  * the value comes from elsewhere. */
-static const char *option_of(const struct setting_row *row)
+static const char *option_of_row(const struct setting_row *row)
 {
 	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
 }
 
-/* Returns whether this option sets the value of any row. If so, print_all() prints that row, and
+/* Returns whether this option sets the value of any row. If so, print_rows() prints that row, and
  * the option needs no line of its own. */
 static bool has_row(const struct setting_rows *rows, const char *option)
 {
-	for (size_t i = 0; i < rows->n; i++)
-		if (option_of(&rows->rows[i]) && strcmp(option_of(&rows->rows[i]), option) == 0)
+	for (size_t i = 0; i < rows->n; i++) {
+		const char *own = option_of_row(&rows->rows[i]);
+		if (own && strcmp(own, option) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -89,38 +91,38 @@ static void print_job(const struct config_view *view, const struct setting_rows 
 		if (!is_set || has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
-			print_row(view, at.option->name, value, NULL, from.name);
+			print_setting(view, at.option->name, value, NULL, from.name);
 	}
 	/* The lines of the job's file. */
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		if (!job_is_overridden(job, line->name) && !has_row(rows, line->name))
-			print_row(view, line->name, line->value, line, NULL);
+			print_setting(view, line->name, line->value, line, NULL);
 	}
 	/* The defaults. */
 	const unsigned anywhere = SET_IN_ENVIRONMENT | SET_IN_FILE | SET_IN_WORDS;
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
 		const bool is_set = option_is_overridden(view->command, &at, anywhere);
 		if (at.option->standard && !is_set)
-			print_row(view, at.option->name, at.option->standard, NULL, "default");
+			print_setting(view, at.option->name, at.option->standard, NULL, "default");
 	}
 }
 
 /* Prints each row, and with a job also the settings that have no row. If the value of a row comes
  * from an option that the job's file or the environment sets, the line or the variable is named. */
-static void print_all(const struct config_view *view, const struct setting_rows *rows)
+static void print_rows(const struct config_view *view, const struct setting_rows *rows)
 {
 	const struct job *job = view->job;
 	if (job)
 		print_job(view, rows);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct setting_row *row = &rows->rows[i];
-		const char *option = option_of(row);
+		const char *option = option_of_row(row);
 		const struct job_line *line = (job && option) ? job_line_of(job, option) : NULL;
 		struct option_match match;
 		const bool is_variable = option && options_find(view->command, option, &match) &&
 					 (view->command->given[match.index] & SET_IN_ENVIRONMENT);
-		print_row(view, row->name, row->value, line,
+		print_setting(view, row->name, row->value, line,
 			is_variable ? option_variable(match.option).name : row->from);
 	}
 }
@@ -135,14 +137,27 @@ static void add_row(
 /* Adds the URL of a proxy. Stars replace the user and password between "://" and the last "@". */
 static void add_masked_url(struct text *t, const char *url)
 {
-	const char *at = strrchr(url, '@'), *scheme = strstr(url, "://");
-	if (!at) {
+	const char *at_sign = strrchr(url, '@'), *scheme_end = strstr(url, "://");
+	if (!at_sign) {
 		text_add(t, url);
 		return;
 	}
-	if (scheme)
-		text_add_bytes(t, url, (size_t)(scheme - url) + strlen("://"));
-	text_addf(t, "****%s", at);
+	if (scheme_end)
+		text_add_bytes(t, url, (size_t)(scheme_end - url) + strlen("://"));
+	text_addf(t, "****%s", at_sign);
+}
+
+#define VARIABLES_MAX 4 /* variables of one proxy */
+
+/* Returns the name of the first of these variables that is set and not empty; NULL: none is. */
+static const char *first_set_variable(const char *const names[static VARIABLES_MAX])
+{
+	for (size_t i = 0; i < VARIABLES_MAX && names[i]; i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return names[i];
+	}
+	return NULL;
 }
 
 /* Adds the proxies. Variables are looked for in the order of libcurl, and the first one that is set
@@ -151,22 +166,18 @@ static void add_proxies(struct setting_rows *rows)
 {
 	/* The name of each row, and its variables. NULL: there are no more. */
 	static const struct {
-		const char *row, *variables[4];
+		const char *row, *variables[VARIABLES_MAX];
 	} proxies[] = {
 		{"proxy_of_https", {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}},
 		{"proxy_of_http", {"http_proxy", "all_proxy", "ALL_PROXY"}},
 		{"no_proxy", {"no_proxy", "NO_PROXY"}},
 	};
 	for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++) {
-		const char *value = NULL, *variable = NULL;
-		for (size_t j = 0; j < 4 && proxies[i].variables[j] && !(value && *value); j++) {
-			variable = proxies[i].variables[j];
-			value = getenv(variable);
-		}
-		if (!value || !*value)
+		const char *variable = first_set_variable(proxies[i].variables);
+		if (!variable)
 			continue;
 		struct text shown = TEXT(4096);
-		add_masked_url(&shown, value);
+		add_masked_url(&shown, getenv(variable));
 		add_row(rows, proxies[i].row, text_string(&shown), variable);
 		text_clear(&shown);
 	}
@@ -201,7 +212,7 @@ static int add_credentials(
 
 /* Prints all settings. If there are no credentials, it prints the others all the same, and
  * frame->problem has the reason. Returns the exit code. */
-static int config_of(struct command_frame *frame, const struct config_view *view)
+static int print_config(struct command_frame *frame, const struct config_view *view)
 {
 	struct problem *problem = &frame->problem;
 	if (services_open(&frame->access, &frame->services, problem) < 0)
@@ -220,7 +231,7 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	add_row(rows, "locks", has_locks ? locks : "local", has_locks ? "S3ONCE_LOCKS" : "default");
 	add_proxies(rows);
 	const int error = add_credentials(rows, aws->credentials, problem);
-	print_all(view, rows);
+	print_rows(view, rows);
 	return error < 0 ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_OK;
 }
 
@@ -233,12 +244,12 @@ int config_main(int argc, char **argv)
 	push_options_check_variables();
 	/* If job_open() fails, it has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n_operands == 0)
-		frame.code = config_of(&frame, &view);
+		frame.code = print_config(&frame, &view);
 	else if (goes_on && job_open(argv[0], JOB_ASKED_ABOUT, argc, frame.words, job) == 0) {
 		view.job = job;
 		view.command = &job->command;
 		frame.access = job->options.access;
-		frame.code = config_of(&frame, &view);
+		frame.code = print_config(&frame, &view);
 	}
 	return frame_end(&frame);
 }

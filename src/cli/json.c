@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include <stdlib.h>
 
-/* Returns the value of a member that is no string. The caller owns the reference. */
+/* Returns the value of a member that json_set_bytes() does not set. The caller owns the
+ * reference. */
 static json_t *value_of(const struct json_member *member)
 {
 	char time[21];
@@ -21,7 +22,7 @@ static json_t *value_of(const struct json_member *member)
 		return json_boolean(member->number);
 	case IS_NODE:
 		return member->node;
-	case IS_BYTES: /* NULL */
+	case IS_BYTES: /* BYTES(name, NULL) becomes null */
 		break;
 	}
 	return json_null();

@@ -41,16 +41,19 @@ void services_close(struct services *services)
 bool marks_of_units_are_there(const char *own)
 {
 	struct stat st;
+	const bool is_root = geteuid() == 0;
 	/* With DynamicUser=, the folder is a symbolic link that only root can follow, so it is
-	 * examined with lstat(). Only root can also look for the file in it. */
-	return lstat(UNITS_FOLDER, &st) == 0 && (geteuid() || access(MARKS_OF_UNITS, F_OK) == 0) &&
-	       strcmp(own, MARKS_OF_UNITS) != 0;
+	 * examined with lstat(). */
+	const bool has_folder = lstat(UNITS_FOLDER, &st) == 0;
+	const bool may_have_marks = !is_root || access(MARKS_OF_UNITS, F_OK) == 0;
+	return has_folder && may_have_marks && strcmp(own, MARKS_OF_UNITS) != 0;
 }
 
 void marks_of_units_choose(const char **spec)
 {
 	char own[PATH_MAX];
-	if (geteuid() || (*spec && strcmp(*spec, "local") != 0))
+	const bool is_local = !*spec || strcmp(*spec, "local") == 0;
+	if (geteuid() || !is_local)
 		return;
 	if (state_path(MARKS, FOLDER_NOT_MADE, own, sizeof own))
 		*own = 0; /* there is no such path, and access() below fails */
@@ -82,7 +85,7 @@ void marks_describe_missing(const struct marks_place *place, struct problem *ret
 
 bool marks_are_missing(const struct marks_place *place, struct problem *ret_problem)
 {
-	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
+	if (place->is_dynamodb || access(place->path, F_OK) == 0 || errno != ENOENT)
 		return false;
 	marks_describe_missing(place, ret_problem);
 	return true;
