@@ -27,7 +27,7 @@ static const struct option which_options[] = {
 
 /* The options of push that select the files, the place of their marks and objects, and the output.
  * All others are useless here, or rare enough to be given by a job. */
-#define PICKED_MAX 8 /* the most paths of one title */
+#define PICKED_MAX 8 /* the most options of one title */
 static const struct picked {
 	const char *title; /* title of the group; NULL: the options continue the group before */
 	const char *names[PICKED_MAX];
@@ -39,13 +39,14 @@ static const struct picked {
 };
 enum { PICKED = sizeof picked / sizeof *picked };
 
-/* The table of proven's options. */
+/* The table of proven's options: its own ones, --job, and those that are picked from push. */
+enum { OWN_GROUPS = 2 };
 struct proven_table {
 	struct option options[PICKED][PICKED_MAX + 1]; /* each ends with a NULL */
-	struct option_group groups[2 + PICKED + 1];
+	struct option_group groups[OWN_GROUPS + PICKED + 1];
 };
 
-/* `asked` gets the argument of --job. */
+/* Makes the table. `asked` gets the argument of --job. */
 static void make_table(struct job_asked *asked, struct proven_table *ret)
 {
 	*ret = (struct proven_table){.groups = {{"Which files", which_options},
@@ -57,9 +58,10 @@ static void make_table(struct job_asked *asked, struct proven_table *ret)
 			must_have(options_find(&push_own_command, from->names[n], &match) ? ret
 											  : NULL);
 			ret->options[i][n] = *match.option;
+			/* An offset in a group of push begins at group->at, and here at 0. */
 			ret->options[i][n].offset += match.group->at;
 		}
-		ret->groups[2 + i] = (struct option_group){
+		ret->groups[OWN_GROUPS + i] = (struct option_group){
 			.title = from->title, .options = ret->options[i], .has_variables = true};
 	}
 }
@@ -176,16 +178,32 @@ static void print_sums(const struct view *view)
 	text_clear(&others);
 }
 
-/* Returns whether the file of the marks does not exist; then the sentence says so. If the marks
- * cannot be parsed, s3once_push_new() will report it. */
-static bool run_marks_are_missing(const struct s3once_options *options, struct problem *ret_problem)
+/* Returns whether the options name a file of marks that does not exist; then the sentence says so.
+ * If the marks cannot be parsed, s3once_push_new() will report it. */
+static bool has_missing_marks(const struct s3once_options *options, struct problem *ret_problem)
 {
 	struct marks_place place;
 	const char *spec = options->marks ? options->marks : "local";
-	const bool are_missing = marks_place_parse(spec, &place, ret_problem) == 0 &&
-				 marks_are_missing(&place, ret_problem);
+	const bool is_parsed = marks_place_parse(spec, &place, ret_problem) == 0;
+	const bool are_missing = is_parsed && marks_are_missing(&place, ret_problem);
 	marks_place_clear(&place);
 	return are_missing;
+}
+
+/* Reports the excluded files, and prints the numbers of all files if they were in a folder. */
+static void report_totals(
+	const struct view *view, const struct push_options *options, bool has_folder)
+{
+	if (view->excluded)
+		output_message(view->people.output,
+			"error: %s %s left out by --exclude or --include, and not looked for%s",
+			human_things(view->excluded, "file").text,
+			view->excluded == 1 ? "was" : "were",
+			options->verbose ? "" : " (-v names each)");
+	const bool has_files = view->proven || view->unproven || view->failed || view->excluded;
+	const bool wants_sums = has_folder && !options->quiet && !options->json;
+	if (has_files && wants_sums)
+		print_sums(view);
 }
 
 /* Proves files with the options of a run, and prints the answers. Returns the exit code. */
@@ -204,7 +222,7 @@ static int prove_files(
 		.lists_proven = !has_folder || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	if (run_marks_are_missing(&options->run, problem))
+	if (has_missing_marks(&options->run, problem))
 		return S3ONCE_EXIT_SETUP;
 	/* These two are about uploading, and must have no effect here: a folder stands for all
 	 * files in it, listed or not. */
@@ -222,23 +240,43 @@ static int prove_files(
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
-	if (view.excluded)
-		output_message(&frame->output,
-			"error: %s %s left out by --exclude or --include, and not looked for%s",
-			human_things(view.excluded, "file").text,
-			view.excluded == 1 ? "was" : "were",
-			options->verbose ? "" : " (-v names each)");
-	const bool has_files = view.proven || view.unproven || view.failed || view.excluded;
-	const bool wants_sums = has_folder && !options->quiet && !options->json;
-	if (has_files && wants_sums)
-		print_sums(&view);
+	report_totals(&view, options, has_folder);
 	return code;
 }
 
-/* Whether the command line sets an option that was set in these places (enum set_in). */
-static bool is_in_words(unsigned places)
+/* Whether these places, where an option was set (enum set_in), include the command line. */
+static bool is_on_command_line(unsigned places)
 {
 	return (places & SET_IN_WORDS) != 0;
+}
+
+/* Sets *ret to the options about marks and services that the command line has. Returns false if it
+ * also has an option that cannot be combined with --job. */
+static bool take_access_options(
+	const struct command_frame *frame, const struct push_options *given, struct access *ret)
+{
+	/* All that the command line may have besides. */
+	static const char *const others[] = {"job", "quiet", "verbose", "json"};
+	const struct {
+		const char *option, **to, *value;
+	} about_access[] = {
+		{"marks", &ret->marks, given->access.marks},
+		{"endpoint-url", &ret->aws.endpoint_url, given->access.aws.endpoint_url},
+		{"region", &ret->aws.region, given->access.aws.region},
+		{"profile", &ret->aws.profile, given->access.aws.profile},
+		{"ca-bundle", &ret->aws.ca_bundle, given->access.aws.ca_bundle},
+	};
+	unsigned n_given = 0, n_allowed = 0;
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		n_given += is_on_command_line(frame->given[i]);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		n_allowed += is_on_command_line(options_set_in(&frame->parsed, others[i]));
+	for (size_t i = 0; i < sizeof about_access / sizeof *about_access; i++)
+		if (is_on_command_line(options_set_in(&frame->parsed, about_access[i].option))) {
+			n_allowed++;
+			*about_access[i].to = about_access[i].value;
+		}
+	return n_given == n_allowed;
 }
 
 /* Proves files of a job. A job's file has all options. The command line adds only those about the
@@ -246,33 +284,10 @@ static bool is_in_words(unsigned places)
  * code. */
 static int prove_of_job(struct command_frame *frame, const struct push_options *given)
 {
-	static const char *const printing[] = {"job", "quiet", "verbose", "json"};
 	struct job *job = &frame->job.job;
 	struct push_options *options = &job->options;
-	/* Values of the job where the command line has none, or for root the marks of the systemd
-	 * units. */
-	struct access access = {0};
-	const struct {
-		const char *option, **to, *value;
-	} chosen[] = {
-		{"marks", &access.marks, given->access.marks},
-		{"endpoint-url", &access.aws.endpoint_url, given->access.aws.endpoint_url},
-		{"region", &access.aws.region, given->access.aws.region},
-		{"profile", &access.aws.profile, given->access.aws.profile},
-		{"ca-bundle", &access.aws.ca_bundle, given->access.aws.ca_bundle},
-	};
-	/* Options of the command line: all, and those of them that can be combined with --job. */
-	unsigned n_given = 0, n_allowed = 0;
-	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		n_given += is_in_words(frame->given[i]);
-	for (size_t i = 0; i < sizeof printing / sizeof *printing; i++)
-		n_allowed += is_in_words(options_set_in(&frame->parsed, printing[i]));
-	for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
-		if (is_in_words(options_set_in(&frame->parsed, chosen[i].option))) {
-			n_allowed++;
-			*chosen[i].to = chosen[i].value;
-		}
-	if (n_given > n_allowed)
+	struct access access = {0}; /* job_asked_open() sets what the command line does not */
+	if (!take_access_options(frame, given, &access))
 		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
 			"the job says which files are meant and how they were uploaded: beside "
 			"--job, only options about marks, services and output go");
@@ -320,8 +335,8 @@ int proven_main(int argc, char **argv)
 	struct proven_options options = {0};
 	struct proven_table table;
 	struct command command = proven_command;
-	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. It has
-	 * no SHARES_JOB, since prove_of_job() opens the job itself. */
+	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. The
+	 * command has no SHARES_JOB, since prove_of_job() opens the job itself. */
 	struct command_frame frame = {
 		.command = &command, .values = &options, .unprinted_code = S3ONCE_EXIT_SETUP};
 	make_table(&frame.job, &table);
