@@ -61,7 +61,7 @@ static const struct command cat_command = {
 		"2 usage; 3 the bucket cannot be read.\n",
 };
 
-/* Reads "hh:mm" or "hh:mm:ss" into tm. Returns the rest, or NULL. */
+/* Reads "hh:mm" or "hh:mm:ss" into tm. Returns the rest of s, or NULL if it begins otherwise. */
 static const char *read_time_of_day(const char *s, struct tm *tm)
 {
 	int n = 0;
@@ -79,33 +79,40 @@ static const char *read_time_of_day(const char *s, struct tm *tm)
 	return is_time ? s : NULL;
 }
 
-/* Reads a TIME. A time of the day alone belongs to the day of day_s. Returns false if it is
- * none. */
+/* Reads a date such as "2026-11-20" into tm. Returns the rest of s, or NULL if it begins
+ * otherwise. */
+static const char *read_date(const char *s, struct tm *tm)
+{
+	int n = 0;
+	/* sscanf() accepts "2026-1-2", too, so the length is checked. */
+	if (sscanf(s, "%4d-%2d-%2d%n", &tm->tm_year, &tm->tm_mon, &tm->tm_mday, &n) != 3 ||
+		n != (int)strlen("2026-11-20"))
+		return NULL;
+	tm->tm_year -= 1900;
+	tm->tm_mon--;
+	return s + n;
+}
+
+/* Reads a TIME. A time of the day alone belongs to the day of day_s. Returns false if it is not a
+ * TIME. */
 static bool read_time(const char *s, int64_t day_s, int64_t *ret_s)
 {
 	struct tm tm = {0};
 	const time_t day = (time_t)day_s;
-	int n = 0;
-	/* A date has exactly ten characters, while sscanf() accepts "2026-1-2", too. */
-	const bool has_date =
-		sscanf(s, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &n) == 3 &&
-		n == 10;
-	if (has_date) {
-		tm.tm_year -= 1900;
-		tm.tm_mon--;
-		s += n;
-		if (*s == ' ' || *s == 'T')
-			s = read_time_of_day(s + 1, &tm);
-	} else {
-		tm = (struct tm){0};
+	const char *rest = read_date(s, &tm);
+	const bool has_date = rest != NULL;
+	if (has_date && (*rest == ' ' || *rest == 'T')) {
+		rest = read_time_of_day(rest + 1, &tm);
+	} else if (!has_date) {
 		if (!localtime_r(&day, &tm))
 			return false;
-		s = read_time_of_day(s, &tm);
+		rest = read_time_of_day(s, &tm);
 	}
-	if (!s)
+	if (!rest)
 		return false;
-	const bool is_utc = *s == 'Z';
-	const char *rest = is_utc ? s + 1 : s;
+	const bool is_utc = *rest == 'Z';
+	if (is_utc)
+		rest++;
 	if (*rest)
 		return false;
 	const struct tm asked = tm;
@@ -145,8 +152,9 @@ static bool read_times(struct catting *catting, struct problem *ret_problem)
 	return true;
 }
 
-/* Makes the job's key for a version of the log. Returns 0, or -errno with a sentence. */
-static int render(const struct key_template *template, const char *log, int64_t time_s,
+/* Makes the key of an object of the log whose last line is of this time. Returns 0, or -errno with
+ * a sentence. */
+static int render_key(const struct key_template *template, const char *log, int64_t time_s,
 	struct text *ret, struct problem *ret_problem)
 {
 	const struct key_subject subject = {.relative = log,
@@ -157,8 +165,8 @@ static int render(const struct key_template *template, const char *log, int64_t 
 	return error ? error : ret->error;
 }
 
-/* Sets *ret to the family of the object with this key. Returns whether log_key_read() knows the key
- * as one of this family, and reads time_s from it. */
+/* Sets *ret to the family of the object with this key. Returns whether log_key_read() understands
+ * the key as one of this family and of the time time_s. */
 static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
 {
 	struct log_name name = {.ext = ""};
@@ -166,11 +174,11 @@ static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
 	const char *base = path_name(key);
 	text_reset(ret);
 	text_add_bytes(ret, key, (size_t)(base - key)); /* the folder */
-	const bool is_known = log_family_of_object(base, ret) &&
-			      log_name_set(&name, text_string(ret)) == 0 &&
-			      log_key_read(&name, key, &read);
+	const bool is_understood = log_family_of_object(base, ret) &&
+				   log_name_set(&name, text_string(ret)) == 0 &&
+				   log_key_read(&name, key, &read);
 	log_name_clear(&name);
-	return is_known && read.time_s == time_s;
+	return is_understood && read.time_s == time_s;
 }
 
 /* Finds the family of the objects whose keys the template makes of the log, by making the keys of
@@ -180,21 +188,22 @@ static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
 static int family_of_template(const struct key_template *template, const char *log,
 	struct text *family, bool *ret_is_understood, struct problem *ret_problem)
 {
-	/* A day in winter, and one in summer of another year. If the template has a date in a
-	 * folder, the folders differ. If it has local time, one of the times is not UTC: London,
-	 * for example, has UTC only in winter. */
-	static const int64_t times_s[] = {979541130, 1026728430};
-	struct text key = TEXT(2 * KEY_BYTES_MAX), other = TEXT(2 * KEY_BYTES_MAX);
-	int error = render(template, log, times_s[0], &key, ret_problem);
-	bool is_understood = !error && family_of_key(text_string(&key), times_s[0], family);
-	if (is_understood)
-		error = render(template, log, times_s[1], &key, ret_problem);
-	if (!error)
-		*ret_is_understood = is_understood &&
-				     family_of_key(text_string(&key), times_s[1], &other) &&
-				     strcmp(text_string(&other), text_string(family)) == 0;
+	/* 2001-01-15T06:45:30Z and 2002-07-15T10:20:30Z, in winter and in summer of another year.
+	 * If the template has a date in a folder, the folders differ. If it has local time, one of
+	 * the times is not UTC: London, for example, has UTC only in winter. */
+	static const int64_t winter_s = 979541130, summer_s = 1026728430;
+	struct text key = TEXT(2 * KEY_BYTES_MAX), family_in_summer = TEXT(2 * KEY_BYTES_MAX);
+	int error = render_key(template, log, winter_s, &key, ret_problem);
+	bool is_understood = !error && family_of_key(text_string(&key), winter_s, family);
+	if (is_understood) {
+		error = render_key(template, log, summer_s, &key, ret_problem);
+		is_understood =
+			!error && family_of_key(text_string(&key), summer_s, &family_in_summer);
+	}
+	*ret_is_understood =
+		is_understood && strcmp(text_string(&family_in_summer), text_string(family)) == 0;
 	text_clear(&key);
-	text_clear(&other);
+	text_clear(&family_in_summer);
 	return error;
 }
 
@@ -229,23 +238,24 @@ static int family_of_job(
 	return error;
 }
 
-/* Returns the path of the log below its source, which the user may have given as a whole path. A
- * path that is below no source is returned as it is. */
+/* Returns the path of the log relative to the source that it is below, such as "nginx/error.log" of
+ * "/var/log/nginx/error.log". A path that is below no source is returned as it is. */
 static const char *relative_log(const struct job *job, const char *log)
 {
 	for (size_t i = 0; i < job->n_sources; i++) {
-		size_t n = strlen(job->operands[i]);
-		while (n && job->operands[i][n - 1] == '/')
+		const char *source = job->operands[i];
+		size_t n = strlen(source);
+		while (n && source[n - 1] == '/')
 			n--;
-		if (n && strncmp(log, job->operands[i], n) == 0 && log[n] == '/')
+		if (n && strncmp(log, source, n) == 0 && log[n] == '/')
 			return log + n + strspn(log + n, "/");
 	}
 	return log;
 }
 
 /* Determines the log of the job. False with a sentence. */
-static bool choose_of_job(struct catting *catting, const struct job_asked *asked, const char *log,
-	const char *target, struct problem *ret_problem)
+static bool choose_log_of_job(struct catting *catting, const struct job_asked *asked,
+	const char *log, const char *target, struct problem *ret_problem)
 {
 	const struct job *job = &asked->job;
 	struct text below = TEXT(2 * KEY_BYTES_MAX);
@@ -272,7 +282,7 @@ static bool choose_of_job(struct catting *catting, const struct job_asked *asked
 }
 
 /* Determines the log of a URL. False with a sentence. */
-static bool choose_of_url(struct catting *catting, const char *url, struct problem *ret_problem)
+static bool choose_log_of_url(struct catting *catting, const char *url, struct problem *ret_problem)
 {
 	struct text family = TEXT(2 * KEY_BYTES_MAX);
 	if (!url_is_s3(url))
@@ -306,11 +316,12 @@ static bool choose_log(struct catting *catting, struct command_frame *frame)
 	struct problem *problem = &frame->problem;
 	/* With --job, the frame adds the job's target to the operands, unless one is a URL. */
 	const bool lacks_log = asked->name && operands[0] == asked->job.target;
+	const bool is_log_of_job = asked->name && frame->n_operands == 2 && !url_is_s3(operands[0]);
 	bool is_chosen;
-	if (asked->name && frame->n_operands == 2 && !url_is_s3(operands[0]))
-		is_chosen = choose_of_job(catting, asked, operands[0], operands[1], problem);
+	if (is_log_of_job)
+		is_chosen = choose_log_of_job(catting, asked, operands[0], operands[1], problem);
 	else if (frame->n_operands == 1 && !lacks_log)
-		is_chosen = choose_of_url(catting, operands[0], problem);
+		is_chosen = choose_log_of_url(catting, operands[0], problem);
 	else
 		is_chosen = problem_error(problem, false,
 			asked->name ? "name a log of the job, such as access.log"
