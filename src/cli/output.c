@@ -48,9 +48,9 @@ struct log_file {
 	int fd;     /* -1: it is not open */
 	dev_t dev;
 	ino_t ino;
-	bool is_cut;   /* the last line may be there only in part */
-	bool is_wrong; /* the last line could not be written, which was reported */
-	int error;     /* -errno of the first line that could not be written */
+	bool is_cut;     /* the last line may be there only in part */
+	bool has_failed; /* the last line could not be written, which was reported */
+	int error;       /* -errno of the first line that could not be written */
 };
 
 /* The lines on their way, and the thread that writes them. If a reader hangs at the end, they are
@@ -126,12 +126,12 @@ static int append_to_log(struct log_file *file, const char *line, size_t n)
 		error = write_all(file->fd, line, n);
 		file->is_cut = error != 0;
 	}
-	if (error && !file->is_wrong)
+	if (error && !file->has_failed)
 		dprintf(STDERR_FILENO,
 			"s3once: error: --log-file: cannot write to %s: %s; lines are printed "
 			"instead until it can be written again\n",
 			quote(file->path).text, strerror(-error));
-	file->is_wrong = error != 0;
+	file->has_failed = error != 0;
 	if (error && !file->error)
 		file->error = error;
 	return error;
@@ -222,9 +222,8 @@ static void write_lines(void *arg)
 		free_writer(writer);
 }
 
-/* Whether the reader has taken nothing for this time. 0: no limit. After a signal, the limit is a
- * second in any case. */
-static bool stands_still(const struct output_writer *writer, uint64_t ms)
+/* Whether the reader has taken nothing for `ms` (0: no limit) or, after a signal, for a second. */
+static bool is_stalled(const struct output_writer *writer, uint64_t ms)
 {
 	/* Read before the clock, so that the difference is never negative. */
 	const uint64_t taken_ns = writer->taken_ns;
@@ -234,12 +233,12 @@ static bool stands_still(const struct output_writer *writer, uint64_t ms)
 
 /* Waits until at most this many bytes are on their way. Returns false if the reader takes nothing
  * for `ms`. */
-static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
+static bool await_drained_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
 {
 	/* The deadline never comes, but makes wait_until() test the condition several times a
 	 * second, which a condition that depends on the time needs. */
-	wait_until(writer->locked.bytes <= bytes || stands_still(writer, ms),
-		.cond = &writer->taken, .mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
+	wait_until(writer->locked.bytes <= bytes || is_stalled(writer, ms), .cond = &writer->taken,
+		.mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
 	return writer->locked.bytes <= bytes;
 }
 
@@ -248,7 +247,8 @@ enum without_room { LINE_WAITS, LINE_IS_LOST };
 
 /* Returns whether there is room for n more bytes. If there is none, a line that waits waits here,
  * unless an earlier wait has failed and the reader has taken nothing since. */
-static bool has_room_locked(struct output_writer *writer, size_t n, enum without_room without_room)
+static bool await_room_locked(
+	struct output_writer *writer, size_t n, enum without_room without_room)
 {
 	static const char message[] =
 		"s3once: warning: nobody has read standard output or error for a minute: lines are "
@@ -260,7 +260,7 @@ static bool has_room_locked(struct output_writer *writer, size_t n, enum without
 	const bool still_stalls = writer->locked.stalled_ns == writer->taken_ns;
 	if (without_room == LINE_IS_LOST || still_stalls)
 		return false;
-	if (await_locked(writer, others, writer->options.stall_ms))
+	if (await_drained_locked(writer, others, writer->options.stall_ms))
 		return true;
 	/* Several threads may have waited at the same time. The first one prints the warning. */
 	if (writer->locked.stalled_ns != writer->taken_ns) {
@@ -279,7 +279,7 @@ static void add_locked(struct output_writer *writer, struct line members, const 
 	/* The reader had nothing to take so far, so its time begins now. */
 	if (!writer->locked.bytes)
 		writer->taken_ns = clock_boot_ns();
-	if (!line || !has_room_locked(writer, members.n, without_room)) {
+	if (!line || !await_room_locked(writer, members.n, without_room)) {
 		writer->locked.lost++;
 		free(line);
 		return;
@@ -423,7 +423,7 @@ bool output_has_failed(struct output *output)
 {
 	struct output_writer *writer = output->writer;
 	uv_mutex_lock(&writer->mutex);
-	await_locked(writer, 0, writer->options.stall_ms);
+	await_drained_locked(writer, 0, writer->options.stall_ms);
 	const bool has_failed = writer->locked.error || writer->locked.log_error;
 	uv_mutex_unlock(&writer->mutex);
 	return has_failed;
@@ -441,8 +441,8 @@ static void report_lost(uint64_t lost)
 	signals_print_if_room(line);
 }
 
-/* Returns the number of lines that were lost, or are lost now since the reader takes nothing. Then
- * those are all lines of the list, and the one that is being written, which is no longer in it. */
+/* Returns the number of lost lines. Unless all lines are written, these include all lines of the
+ * list, and the one that is being written, which is no longer in it. */
 static uint64_t count_lost_locked(const struct output_writer *writer, bool is_written)
 {
 	uint64_t lost = writer->locked.lost;
@@ -459,12 +459,13 @@ int output_finish(struct output *output)
 	log_set_sink(NULL, NULL); /* from now on, messages of the log go to standard error */
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
-	const bool is_written = await_locked(writer, 0, writer->options.end_ms);
+	const bool is_written = await_drained_locked(writer, 0, writer->options.end_ms);
 	const uint64_t lost = count_lost_locked(writer, is_written);
 	int error = writer->locked.error;
 	const int log_error = writer->locked.log_error;
+	/* If the writer is abandoned, its thread may free it as soon as the mutex is released. So
+	 * all that is needed later is copied before. */
 	uv_thread_t thread = writer->thread;
-	/* If the writer is abandoned, its thread may free it as soon as the mutex is released. */
 	writer->locked.finishes = true;
 	writer->locked.is_abandoned = !is_written;
 	if (!is_written && writer->has_thread)

@@ -20,17 +20,17 @@ static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
  * uv_signal is not used, for two reasons. The loop belongs to the library, which leaves signals to
  * the program that uses it. And a second signal has to end a process whose loop hangs. */
 static struct {
-	struct s3once_push *push; /* NULL: signals are only counted */
-	const char *message;      /* printed at the first signal */
-	uint64_t first_ns;
-	/* The first signal, the number of signals, whether SIGUSR2 has lifted the limit of
-	 * bandwidth, and whether a SIGHUP came for signals_take_reload(). */
-	volatile sig_atomic_t first, came, toggled, reload;
-	bool serves; /* SIGHUP does not stop the run */
+	struct s3once_push *push;          /* NULL: signals are only counted */
+	const char *message;               /* printed at the first signal */
+	uint64_t first_ns;                 /* time of the first signal */
+	volatile sig_atomic_t first, came; /* the first signal, and the number of signals */
+	volatile sig_atomic_t toggled;     /* SIGUSR2 has lifted the limit of bandwidth */
+	volatile sig_atomic_t reload;      /* a SIGHUP came for signals_take_reload() */
+	bool serves;                       /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
 	/* The former actions of signals: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
-} run;
+} state;
 
 void signals_print_if_room(const char *message)
 {
@@ -47,16 +47,16 @@ void signals_print_if_room(const char *message)
 static void on_end(int number)
 {
 	(void)number;
-	_exit(S3ONCE_EXIT_STOPPED + run.first);
+	_exit(S3ONCE_EXIT_STOPPED + state.first);
 }
 
 /* Stops the run. While the process drains, its SIGTERM was the first request to stop. So the signal
  * that stops this run is the second one, which ends the grace. */
 static void stop_push(void)
 {
-	s3once_push_stop(run.push);
-	if (run.drains)
-		s3once_push_stop(run.push);
+	s3once_push_stop(state.push);
+	if (state.drains)
+		s3once_push_stop(state.push);
 }
 
 /* The handler of the signals that stop a run: counts the signal, and stops the run if there is one.
@@ -64,17 +64,17 @@ static void stop_push(void)
 static void on_signal(int number)
 {
 	int saved = errno;
-	run.came++;
-	if (!run.first) {
-		run.first = number;
-		run.first_ns = clock_boot_ns();
-		signals_print_if_room(run.message);
+	state.came++;
+	if (!state.first) {
+		state.first = number;
+		state.first_ns = clock_boot_ns();
+		signals_print_if_room(state.message);
 	}
-	if (run.push) {
+	if (state.push) {
 		stop_push();
-		if (run.came == 2)
+		if (state.came == 2)
 			alarm(LAST_S);
-		if (run.came > 2)
+		if (state.came > 2)
 			on_end(number);
 	}
 	errno = saved;
@@ -84,16 +84,16 @@ static void on_signal(int number)
 static void on_toggle(int number)
 {
 	int saved = errno;
-	run.toggled = !run.toggled;
-	if (run.push)
-		s3once_push_toggle_bandwidth(run.push);
+	state.toggled = !state.toggled;
+	if (state.push)
+		s3once_push_toggle_bandwidth(state.push);
 	errno = saved;
 }
 
 static void on_reload(int number)
 {
 	(void)number;
-	run.reload = 1;
+	state.reload = 1;
 }
 
 /* Sets the handler of a signal. A signal that was ignored when the process began stays ignored. */
@@ -112,39 +112,39 @@ static void take_toggle(void)
 /* `push` may be NULL, from signals_count(): then signals are only counted. */
 void signals_stop_run(struct s3once_push *push, const char *message)
 {
-	run.push = push;
-	run.message = message;
+	state.push = push;
+	state.message = message;
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
 		sigaddset(&action.sa_mask, stop_signals[i]);
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
-		if (!run.serves || stop_signals[i] != SIGHUP) /* on_reload() keeps SIGHUP */
-			take_signal(stop_signals[i], &action, &run.before[i]);
+		if (!state.serves || stop_signals[i] != SIGHUP) /* on_reload() keeps SIGHUP */
+			take_signal(stop_signals[i], &action, &state.before[i]);
 	if (!push)
 		return;
-	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &run.alarm_before);
+	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &state.alarm_before);
 	take_toggle();
-	if (run.toggled)
+	if (state.toggled)
 		s3once_push_toggle_bandwidth(push);
 	/* A signal came between two runs, besides the SIGTERM by which the process drains. */
-	if (run.came > (run.drains ? 1 : 0))
+	if (state.came > (state.drains ? 1 : 0))
 		stop_push();
 }
 
 /* The handlers stay. Without a run they only count. */
 int signals_end_run(void)
 {
-	run.push = NULL;
-	run.message = "";
+	state.push = NULL;
+	state.message = "";
 	alarm(0);
-	sigaction(SIGALRM, &run.alarm_before, NULL);
-	return run.first;
+	sigaction(SIGALRM, &state.alarm_before, NULL);
+	return state.first;
 }
 
 void signals_serve(void)
 {
 	struct sigaction unused; /* signals_restore() restores the default action of SIGHUP */
-	run.serves = true;
+	state.serves = true;
 	take_signal(SIGHUP, &(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART},
 		&unused);
 	take_toggle(); /* without a handler, a SIGUSR2 before the first run would end the process */
@@ -153,16 +153,16 @@ void signals_serve(void)
 
 bool signals_take_reload(void)
 {
-	const bool came = run.reload;
-	run.reload = 0;
+	const bool came = state.reload;
+	state.reload = 0;
 	return came;
 }
 
 bool signals_begin_drain(uint64_t *ret_since_ns)
 {
-	run.drains = run.came == 1 && run.first == SIGTERM;
-	*ret_since_ns = run.first_ns;
-	return run.drains;
+	state.drains = state.came == 1 && state.first == SIGTERM;
+	*ret_since_ns = state.first_ns;
+	return state.drains;
 }
 
 void signals_count(const char *message)
@@ -172,18 +172,18 @@ void signals_count(const char *message)
 
 unsigned signals_came(void)
 {
-	return (unsigned)run.came;
+	return (unsigned)state.came;
 }
 
 bool signals_abandon(void *arg)
 {
 	(void)arg;
-	return run.came > 0;
+	return state.came > 0;
 }
 
 int signals_restore(void)
 {
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
-		sigaction(stop_signals[i], &run.before[i], NULL);
-	return run.first;
+		sigaction(stop_signals[i], &state.before[i], NULL);
+	return state.first;
 }
