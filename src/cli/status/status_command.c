@@ -83,8 +83,8 @@ static bool is_within(const char *above, const char *target)
 	return begins_alike && (n == n_above || target[n_above] == '/');
 }
 
-/* Returns whether the job was requested. With --job, jobs of other names with a target above that
- * of the job are not. */
+/* Returns whether the job was requested: its target is the one asked for, or is below or above it.
+ * With --job, a job of another name counts only if it is not above. */
 static bool is_asked(const struct jobs *jobs, const struct job_row *row)
 {
 	const char *asked = text_string(&jobs->asked);
@@ -121,7 +121,7 @@ static enum outcome print_jobs(
 		.asked = TEXT(32U << 10)};
 	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
 	text_add_escaped_string(&jobs.asked, key);
-	/* 0: no job is overdue. */
+	/* expect_s 0: no job is overdue. */
 	const enum outcome o =
 		fleet_walk(view->frame->marks.conn, 0, print_job, &jobs, ret_problem);
 	text_clear(&jobs.asked);
@@ -157,33 +157,25 @@ static void close_folder(struct walk *walk)
 }
 
 /* Counts a claim of this session. */
-static void count_session(struct walk *walk, const char *id)
+static void count_claim(struct walk *walk, const char *session)
 {
 	size_t i = 0;
-	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, id) != 0)
+	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, session) != 0)
 		i++;
 	if (i == SESSIONS_MAX) /* the claims of more sessions are not shown */
 		return;
-	snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", id);
+	if (i == walk->n_sessions) {
+		walk->n_sessions++;
+		snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", session);
+	}
 	walk->sessions[i].claims++;
-	walk->n_sessions += i == walk->n_sessions; /* it was not in the list before */
 }
 
-/* Closes the open folders that the mark is not in, opens those that it is in, and adds the mark to
- * the sum of the deepest one. Without --depth it also counts the claim's session, and shows a mark
- * that is not done, or whose file has changed since. */
-static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
+/* Closes the open folders that the mark with this key is not in, and opens those that it is in,
+ * down to --depth. */
+static void move_to_folder(struct walk *walk, const char *key)
 {
-	/* A stream of marks has none that is ABSENT, so its count does not matter. MARK_FORGOTTEN
-	 * counts nowhere. */
-	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
-		[MARK_CLAIMED] = STATUS_CLAIMED,
-		[MARK_FAILED] = STATUS_FAILED,
-		[MARK_ABSENT] = STATUS_UNREADABLE,
-		[MARK_UNREADABLE] = STATUS_UNREADABLE};
 	const char *slash;
-	if (mark->state == MARK_FORGOTTEN)
-		return;
 	/* A folder of the last mark stays open if the key begins with its name, too. */
 	while (walk->open && strncmp(walk->key, key, walk->ends[walk->open]) != 0)
 		close_folder(walk);
@@ -194,6 +186,22 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		walk->ends[walk->open] = (size_t)(slash - walk->key) + 1;
 		walk->sums[walk->open] = (struct status_counts){0};
 	}
+}
+
+/* Adds the mark to the sum of its deepest open folder. Without --depth it also counts the claim's
+ * session, and shows a mark that is not done, or whose file has changed since. */
+static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
+{
+	/* A stream of marks has none that is ABSENT, so its count does not matter. MARK_FORGOTTEN
+	 * counts nowhere. */
+	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
+		[MARK_CLAIMED] = STATUS_CLAIMED,
+		[MARK_FAILED] = STATUS_FAILED,
+		[MARK_ABSENT] = STATUS_UNREADABLE,
+		[MARK_UNREADABLE] = STATUS_UNREADABLE};
+	if (mark->state == MARK_FORGOTTEN)
+		return;
+	move_to_folder(walk, key);
 	uint64_t *of = walk->sums[walk->open].of;
 	of[counts[mark->state]]++;
 	if (mark->state == MARK_DONE) {
@@ -203,7 +211,7 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 	if (walk->view->depth)
 		return;
 	if (mark->state == MARK_CLAIMED)
-		count_session(walk, mark->session);
+		count_claim(walk, mark->session);
 	if (mark->state != MARK_DONE || mark->has_newer)
 		status_print_unfinished(walk->view, key, mark);
 }
@@ -219,7 +227,7 @@ static enum outcome print_prefix(
 	const bool is_empty = !(sum->of[STATUS_DONE] | sum->of[STATUS_CLAIMED] |
 				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
 	struct session_info info;
-	const bool may_mean_mark = strcmp(key, prefix) != 0;
+	const bool may_mean_mark = strcmp(key, prefix) != 0; /* "photos", and not "photos/" */
 	if (is_empty && may_mean_mark)
 		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	/* With --json, the sum below shows that there is nothing. */
@@ -243,8 +251,8 @@ static enum outcome print_prefix(
 
 /* Reads the mark of this key. Shows it if its object has this suffix of compression; NULL stands
  * for any suffix. OK also if there is no such mark; then *ret_found is false. */
-static enum outcome print_mark(struct status_view *view, const char *key, const char *suffix,
-	bool *ret_found, struct problem *ret_problem)
+static enum outcome find_and_print_mark(struct status_view *view, const char *key,
+	const char *suffix, bool *ret_found, struct problem *ret_problem)
 {
 	const struct mark_ref ref = {.conn = view->frame->marks.conn,
 		.space = view->space,
@@ -276,7 +284,7 @@ static enum outcome print_key(
 	struct status_view *view, const char *key, bool *ret_found, struct problem *ret_problem)
 {
 	const char *suffix = strrchr(key, '.');
-	enum outcome o = print_mark(view, key, NULL, ret_found, ret_problem);
+	enum outcome o = find_and_print_mark(view, key, NULL, ret_found, ret_problem);
 	if (o != OUTCOME_OK || *ret_found)
 		return o;
 	/* A suffix begins at the last dot, which is in the name of the file, and not at the
@@ -285,7 +293,7 @@ static enum outcome print_key(
 	if (!has_suffix)
 		return o;
 	char *bare = must_have(strndup(key, (size_t)(suffix - key)));
-	o = print_mark(view, bare, suffix, ret_found, ret_problem);
+	o = find_and_print_mark(view, bare, suffix, ret_found, ret_problem);
 	free(bare);
 	return o;
 }
@@ -353,23 +361,25 @@ static enum outcome print_all(
 }
 
 /* The sums of one reading of the marks. */
-struct found {
-	uint64_t at_ns; /* time at which it ended; 0: none so far */
+struct reading {
+	uint64_t end_ns; /* time at which it ended; 0: there was none so far */
 	uint64_t done, bytes;
 };
 
 /* Ends one reading: shows the time and the progress since the previous one, and draws the page.
- * With --json it shows nothing. *seen has the previous sums, and gets the new ones. */
-static void end_look(struct status_view *view, struct found *seen)
+ * With --json it shows nothing. *last has the previous reading, and becomes this one. */
+static void end_reading(struct status_view *view, struct reading *last)
 {
 	char line[400];
 	struct status_page *page = view->page; /* NULL: lines are printed one by one */
-	const struct found before = *seen;
-	*seen = (struct found){
-		clock_boot_ns(), view->sum.of[STATUS_DONE], view->sum.of[STATUS_BYTES]};
-	const double seconds = (double)(seen->at_ns - before.at_ns) / (double)NS_PER_S;
-	const uint64_t files = seen->done > before.done ? seen->done - before.done : 0;
-	const uint64_t bytes = seen->bytes > before.bytes ? seen->bytes - before.bytes : 0;
+	const struct reading before = *last;
+	const struct reading now = {.end_ns = clock_boot_ns(),
+		.done = view->sum.of[STATUS_DONE],
+		.bytes = view->sum.of[STATUS_BYTES]};
+	const double seconds = (double)(now.end_ns - before.end_ns) / (double)NS_PER_S;
+	const uint64_t files = now.done > before.done ? now.done - before.done : 0;
+	const uint64_t bytes = now.bytes > before.bytes ? now.bytes - before.bytes : 0;
+	*last = now;
 	if (page && page->left_out) {
 		snprintf(line, sizeof line, "%s lines more have no room here",
 			human_count(page->left_out).text);
@@ -377,7 +387,7 @@ static void end_look(struct status_view *view, struct found *seen)
 	}
 	clock_format_iso(clock_wall_s(), line);
 	/* The first reading has nothing to be compared with. */
-	if (before.at_ns && seen->at_ns > before.at_ns)
+	if (before.end_ns && now.end_ns > before.end_ns)
 		snprintf(line + strlen(line), sizeof line - strlen(line),
 			", %s (%s) done since the last look, %.1f files/s, %s/s",
 			human_things(files, "file").text, human_bytes(bytes).text,
@@ -399,7 +409,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	uint64_t interval_ms, struct problem *ret_problem)
 {
 	struct status_page page = {0};
-	struct found seen = {0};
+	struct reading last = {0};
 	enum outcome o;
 	view->page = !view->frame->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
 	for (;;) {
@@ -409,7 +419,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 		o = print_all(view, url, ret_problem);
 		if (o != OUTCOME_OK)
 			break;
-		end_look(view, &seen);
+		end_reading(view, &last);
 		/* Nobody reads the output any more. frame_end() makes the exit code. */
 		if (output_has_failed(&view->frame->output))
 			break;

@@ -30,8 +30,8 @@ void status_page_add(struct status_page *page, const char *line)
 	size_t n = 0;
 	/* Cuts the line at the width of the terminal. It counts characters of UTF-8, not bytes. */
 	for (unsigned used = 0; line[n]; n++) {
-		const bool begins = ((unsigned char)line[n] & 0xc0) != 0x80;
-		if (begins && used++ == page->columns)
+		const bool begins_character = ((unsigned char)line[n] & 0xc0) != 0x80;
+		if (begins_character && used++ == page->columns)
 			break;
 	}
 	text_add(&page->lines, page->n++ ? ERASE_LINE "\n" : HOME);
@@ -340,15 +340,40 @@ static void print_counts_as_json(const struct status_view *view, const char *pre
 	json_print(&view->frame->output, object);
 }
 
+/* Adds a row of the table of folders. */
+static void add_row(struct text *t, const struct status_view *view, const char *prefix,
+	const uint64_t of[static STATUS_COUNTS], enum counts_of which)
+{
+	text_addf(t, "%12s %11s %9s %9s %9s  ", human_count(of[STATUS_DONE]).text,
+		human_bytes(of[STATUS_BYTES]).text, human_count(of[STATUS_CLAIMED]).text,
+		human_count(of[STATUS_FAILED]).text, human_count(of[STATUS_CHANGED]).text);
+	if (which == COUNTS_OF_SUM)
+		text_addf(t, "s3://%s/", quote(view->space->bucket).text);
+	text_add_escaped_string(t, prefix);
+}
+
+/* Adds the sentence about all marks below the prefix. It omits numbers that are 0: files that
+ * failed before they had a mark are not counted, so that "failed 0" would be misleading. */
+static void add_sentence(struct text *t, const struct status_view *view, const char *prefix,
+	const uint64_t of[static STATUS_COUNTS])
+{
+	const struct mark_space *space = view->space;
+	text_addf(t, "s3://%s/%s at %s: done %s (%s)", space->bucket, quote(prefix).text,
+		quote(space->service).text, human_things(of[STATUS_DONE], "file").text,
+		human_bytes(of[STATUS_BYTES]).text);
+	if (of[STATUS_CLAIMED])
+		text_addf(t, ", claimed %s", human_count(of[STATUS_CLAIMED]).text);
+	if (of[STATUS_FAILED])
+		text_addf(t, ", failed %s", human_count(of[STATUS_FAILED]).text);
+	if (of[STATUS_CHANGED])
+		text_addf(t, ", changed since %s", human_count(of[STATUS_CHANGED]).text);
+}
+
 void status_print_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, enum counts_of which)
 {
 	const bool is_sum = which == COUNTS_OF_SUM;
-	const struct mark_space *space = view->space;
 	const uint64_t *of = counts->of, unreadable = of[STATUS_UNREADABLE];
-	const struct figure claimed = human_count(of[STATUS_CLAIMED]),
-			    failed = human_count(of[STATUS_FAILED]),
-			    changed = human_count(of[STATUS_CHANGED]);
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (is_sum)
 		view->sum = *counts;
@@ -356,26 +381,10 @@ void status_print_counts(struct status_view *view, const char *prefix,
 		print_counts_as_json(view, prefix, of, which);
 		return;
 	}
-	if (view->depth) {
-		text_addf(&t, "%12s %11s %9s %9s %9s  ", human_count(of[STATUS_DONE]).text,
-			human_bytes(of[STATUS_BYTES]).text, claimed.text, failed.text,
-			changed.text);
-		if (is_sum)
-			text_addf(&t, "s3://%s/", quote(space->bucket).text);
-		text_add_escaped_string(&t, prefix);
-	} else {
-		/* Files that failed before they had a mark are not counted here, so that "failed 0"
-		 * would be misleading. */
-		text_addf(&t, "s3://%s/%s at %s: done %s (%s)", space->bucket, quote(prefix).text,
-			quote(space->service).text, human_things(of[STATUS_DONE], "file").text,
-			human_bytes(of[STATUS_BYTES]).text);
-		if (of[STATUS_CLAIMED])
-			text_addf(&t, ", claimed %s", claimed.text);
-		if (of[STATUS_FAILED])
-			text_addf(&t, ", failed %s", failed.text);
-		if (of[STATUS_CHANGED])
-			text_addf(&t, ", changed since %s", changed.text);
-	}
+	if (view->depth)
+		add_row(&t, view, prefix, of, which);
+	else
+		add_sentence(&t, view, prefix, of);
 	if (unreadable) /* the table has no column for these */
 		text_addf(&t, ", %sof a later version of s3once %s", view->depth ? "and " : "",
 			human_count(unreadable).text);

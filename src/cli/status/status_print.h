@@ -44,7 +44,7 @@ struct status_view {
 	bool knows_bucket; /* the marks have a row of the bucket */
 	unsigned depth;    /* the levels of the table of folders; 0: there is no table */
 	unsigned verbose;
-	struct status_counts sum; /* the last sum that was shown with is_sum */
+	struct status_counts sum; /* the last counts that were shown as COUNTS_OF_SUM */
 	/* Numbers of failed and changed files listed. Zero both before each reading. */
 	uint64_t printed_failed, printed_changed;
 };
@@ -73,7 +73,7 @@ void status_print_session(struct status_view *view, const char *id, uint64_t cla
 	const struct session_info *session);
 /* Prints the head of the table of folders. */
 void status_print_head(struct status_view *view);
-/* The prefix of some counts. SUM: it is the user's argument. */
+/* The prefix that counts belong to: a folder of the table, or the user's argument (SUM). */
 enum counts_of { COUNTS_OF_FOLDER, COUNTS_OF_SUM };
 /* Prints the counts below a prefix: as a row of the table of folders, or as a sentence if there is
  * no such table. */
