@@ -90,26 +90,27 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 	return queued;
 }
 
-/* Called by libmicrohttpd when a connection begins or ends, as its MHD_NotifyConnectionCallback. */
-static void on_connection(void *arg, struct MHD_Connection *connection, void **client,
+/* Called by libmicrohttpd when a connection begins or ends, as its MHD_NotifyConnectionCallback.
+ * libmicrohttpd keeps *socket_context for us as long as the connection lasts. */
+static void on_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
 	enum MHD_ConnectionNotificationCode code)
 {
 	struct metrics_server *server = arg;
-	struct client *at = *client;
-	if (code == MHD_CONNECTION_NOTIFY_CLOSED && at) {
-		at->end_ns = 0;
+	struct client *client = *socket_context;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && client) {
+		client->end_ns = 0;
 		server->has_room = true;
 	}
 	if (code != MHD_CONNECTION_NOTIFY_STARTED)
 		return;
 	/* A place whose end_ns is 0 is free. There is one, since there are as many places as
 	 * connections. */
-	for (at = server->clients; at->end_ns;)
-		at++;
+	for (client = server->clients; client->end_ns;)
+		client++;
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	*at = (struct client){.fd = info->connect_fd, .end_ns = clock_boot_ns() + REQUEST_NS};
-	*client = at;
+	*client = (struct client){.fd = info->connect_fd, .end_ns = clock_boot_ns() + REQUEST_NS};
+	*socket_context = client;
 }
 
 /* Ends the connections whose time has passed. Returns how many milliseconds are left until the next
@@ -244,7 +245,8 @@ const char *metrics_server_address(const struct metrics_server *server)
 	return server->address;
 }
 
-void metrics_server_probe(struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns)
+void metrics_server_set_probes(
+	struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns)
 {
 	atomic_store(&server->is_ready, is_ready);
 	atomic_store(&server->healthy_until_ns, healthy_until_ns);

@@ -17,7 +17,8 @@ void metrics_server_free(struct metrics_server *server);
 const char *metrics_server_address(const struct metrics_server *server);
 /* Sets the answers to probes from now on: whether the service is ready, and the
  * clock_monotonic_ns() until which it is healthy. Call it again before that time. Thread-safe. */
-void metrics_server_probe(struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns);
+void metrics_server_set_probes(
+	struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns);
 /* Sets the content of /metrics from now on. It is copied. If memory runs out, the earlier text
  * stays. */
 void metrics_server_set(struct metrics_server *server, const char *text);

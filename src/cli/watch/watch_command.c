@@ -64,7 +64,7 @@ static void report_status(const struct watch *watch)
 {
 	struct watched_sums sums = {0};
 	size_t n_folders = 0;
-	struct text worst = TEXT(STATUS_BYTES_MAX);
+	struct text failing = TEXT(STATUS_BYTES_MAX);
 	for (size_t i = 0; i < watch->n; i++) {
 		const struct watched *job = watch->jobs[i];
 		sums.whole += job->sums.whole;
@@ -74,7 +74,7 @@ static void report_status(const struct watch *watch)
 		sums.bytes += job->sums.bytes;
 		n_folders += watch_folders_count(job->folders);
 		if (job->code)
-			text_addf(&worst, "; %s: exit status %d, is tried again",
+			text_addf(&failing, "; %s: exit status %d, is tried again",
 				quote(job->job.name).text, job->code);
 	}
 	service_notify_say(&watch->service,
@@ -83,8 +83,8 @@ static void report_status(const struct watch *watch)
 		human_things(n_folders, "folder").text, human_things(sums.whole, "full scan").text,
 		human_count(sums.some).text, sums.some == 1 ? "" : "es",
 		human_count(sums.failed).text, human_things(sums.files, "file").text,
-		human_bytes(sums.bytes).text, text_string(&worst));
-	text_clear(&worst);
+		human_bytes(sums.bytes).text, text_string(&failing));
+	text_clear(&failing);
 }
 
 static const struct metric_kind passes = {"s3once_watch_passes_total", "counter",
@@ -136,7 +136,7 @@ static void update_probes(const struct watch *watch)
 	for (size_t i = 0; i < watch->n; i++)
 		is_ready &= watch->jobs[i]->is_ready;
 	if (watch->server)
-		metrics_server_probe(watch->server, is_ready,
+		metrics_server_set_probes(watch->server, is_ready,
 			clock_monotonic_ns() + 2 * watch->watchdog_ms * NS_PER_MS);
 }
 
@@ -321,7 +321,7 @@ static void drain_job(struct watched *job, uint64_t since_ns, size_t n_after)
 	const uint64_t drain_ms = job->job.options.drain_ms;
 	const struct quoted name = quote(job->job.name);
 	const uint64_t now_ns = clock_boot_ns(), end_ns = since_ns + drain_ms * NS_PER_MS;
-	const bool leaves_files = watched_waits(job) || job->code;
+	const bool leaves_files = watched_leaves_files(job) || job->code;
 	if (end_ns > now_ns) {
 		log_note(
 			"%s: what waits is uploaded before the end (--drain); a second signal ends "
@@ -350,13 +350,25 @@ static void drain(struct watch *watch)
 	thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 }
 
+/* Returns the exit code after this signal and drain(): that of the signal if files still wait, and
+ * otherwise the worst one of the jobs. */
+static int code_at_end(const struct watch *watch, int signal)
+{
+	int code = S3ONCE_EXIT_OK;
+	bool waits = false;
+	for (size_t i = 0; i < watch->n; i++) {
+		waits |= watched_leaves_files(watch->jobs[i]);
+		code = jobs_worse_code(code, watch->jobs[i]->code);
+	}
+	return waits ? S3ONCE_EXIT_STOPPED + signal : code;
+}
+
 /* Serves the jobs until a signal comes. Returns the exit code. */
 static int serve(struct watch *watch)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
 	sigset_t taken;
-	int code = S3ONCE_EXIT_OK;
-	bool reloads = false, waits = false;
+	bool reloads = false;
 	watch->watchdog_ms = service_notify_watchdog_ms();
 	if (!watch->watchdog_ms)
 		watch->watchdog_ms = WATCHDOG_MS;
@@ -381,15 +393,8 @@ static int serve(struct watch *watch)
 	}
 	service_notify_say(&watch->service, "STOPPING=1\n");
 	drain(watch);
-	/* If files still wait after drain(), the exit code is that of the signal, and otherwise the
-	 * worst one of the jobs. */
-	for (size_t i = 0; i < watch->n; i++) {
-		waits |= watched_waits(watch->jobs[i]);
-		code = jobs_worse_code(code, watch->jobs[i]->code);
-	}
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, NULL);
-	const int number = signals_restore();
-	return waits ? S3ONCE_EXIT_STOPPED + number : code;
+	return code_at_end(watch, signals_restore());
 }
 
 /* Opens all jobs, and serves them. If one of them has an error, none is served. */
@@ -400,12 +405,13 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 		.others_want_turn = others_want_turn, .sign = send_sign_of_life, .arg = &watch};
 	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
-	bool is_right = true;
-	for (size_t i = 0; i < n; i++) /* all are opened even after an error, so that the errors of
-					  all are reported */
-		is_right &= !watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) &&
-			    !clashes(watch.jobs, n, i);
-	const int code = is_right ? serve(&watch) : S3ONCE_EXIT_USAGE;
+	bool are_valid = true;
+	/* All are opened even after an error, so that the errors of all are reported. */
+	for (size_t i = 0; i < n; i++)
+		if (watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) ||
+			clashes(watch.jobs, n, i))
+			are_valid = false;
+	const int code = are_valid ? serve(&watch) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)
 		watched_free(watch.jobs[i]);
 	metrics_server_free(watch.server);

@@ -80,7 +80,7 @@ struct below {
 };
 
 /* Adds a folder to the list if it is at the path or below it: a visit of twalk_r(3). */
-static void note_below(const void *node, VISIT which, void *arg)
+static void list_if_below(const void *node, VISIT which, void *arg)
 {
 	struct below *below = arg;
 	struct watch_folder *folder = *(struct watch_folder *const *)node;
@@ -94,11 +94,11 @@ static void note_below(const void *node, VISIT which, void *arg)
 	below->first = folder;
 }
 
-void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
+void watch_table_drop_below(struct watch_table *table, const char *path, int fd)
 {
 	struct below below = {.path = path};
 	/* The folders are listed first, since the tree must not change while it is walked. */
-	twalk_r(table->tree, note_below, &below);
+	twalk_r(table->tree, list_if_below, &below);
 	for (struct watch_folder *at = below.first, *next; at; at = next) {
 		next = at->next;
 		inotify_rm_watch(fd, at->wd);
@@ -109,7 +109,7 @@ void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
 /* The events that are asked for. IN_MODIFY is not among them: a file that was written to is closed
  * at some time (IN_CLOSE_WRITE). IN_EXCL_UNLINK ignores files that were removed and are still
  * open. */
-#define MASK                                                                                       \
+#define EVENTS                                                                                     \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR |    \
 		IN_EXCL_UNLINK)
 
@@ -124,7 +124,7 @@ struct root {
 struct watch_folders {
 	const struct job *job;
 	void (*touched)(void *arg, const char *path);
-	void (*moves)(void *arg);
+	void (*sign)(void *arg);
 	void *arg;
 	struct filter *filter; /* the rules of the job; NULL: none */
 	int fd;                /* descriptor of inotify; -1: there is none */
@@ -138,11 +138,11 @@ struct watch_folders {
 };
 
 struct watch_folders *watch_folders_new(const struct job *job,
-	void (*touched)(void *arg, const char *path), void (*moves)(void *arg), void *arg)
+	void (*touched)(void *arg, const char *path), void (*sign)(void *arg), void *arg)
 {
 	struct watch_folders *folders = must_have(calloc(1, sizeof *folders));
 	*folders = (struct watch_folders){
-		.job = job, .touched = touched, .moves = moves, .arg = arg, .fd = -1};
+		.job = job, .touched = touched, .sign = sign, .arg = arg, .fd = -1};
 	folders->roots = must_have(calloc(job->n_sources, sizeof *folders->roots));
 	return folders;
 }
@@ -164,10 +164,10 @@ void watch_folders_free(struct watch_folders *folders)
 /* Watches one folder, of which only one file counts unless only_name is NULL. False: the folder is
  * not watched. A folder that cannot be opened is not reported here. The run over all files reports
  * it. */
-static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
+static bool watch_folder(struct watch_folders *folders, const char *path, const char *only_name)
 {
-	folders->moves(folders->arg);
-	const int wd = inotify_add_watch(folders->fd, path, MASK);
+	folders->sign(folders->arg);
+	const int wd = inotify_add_watch(folders->fd, path, EVENTS);
 	if (wd >= 0)
 		watch_table_put(&folders->table, wd, path, only_name);
 	else
@@ -175,8 +175,8 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 	return wd >= 0;
 }
 
-/* Returns the rest of a path below this root for the filter: without a slash before it. "": it is
- * the root itself. The root "/" ends in that slash, and no other root does. */
+/* Returns a path relative to the root that it is below, for the filter. "": it is the root itself.
+ * The root "/" ends in a slash, and no other root does. */
 static const char *path_below(const char *root, const char *path)
 {
 	const size_t n = strlen(root);
@@ -207,7 +207,7 @@ static void watch_tree(
 		const bool is_excluded = *below && filter_prunes(folders->filter, below);
 		if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0 || is_excluded)
 			fts_set(tree, entry, FTS_SKIP);
-		else if (watch_one(folders, path, NULL) && kind == TREE_IS_NEW)
+		else if (watch_folder(folders, path, NULL) && kind == TREE_IS_NEW)
 			folders->touched(folders->arg, path);
 	}
 	if (tree)
@@ -285,7 +285,7 @@ static void watch_source(struct watch_folders *folders, const char *source, stru
 		watch_tree(folders, root->path, root->path, TREE_OF_SOURCE);
 	} else {
 		char *folder = must_have(path_folder(root->path));
-		watch_one(folders, folder, path_name(root->path));
+		watch_folder(folders, folder, path_name(root->path));
 		free(root->path);
 		root->path = folder;
 	}
@@ -330,8 +330,8 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
-/* Whether a file that was touched is to be reported. It is not if it is the job's --log-file, which
- * each pass itself writes to. */
+/* Whether a file that was touched is to be reported. The job's --log-file is not, since each pass
+ * itself writes to it, nor is a file that the rules exclude. */
 static bool wants_file(const struct watch_folders *folders, const char *root, const char *path)
 {
 	const char *log_file = folders->job->options.run.log_file;
@@ -356,7 +356,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 	const char *root = root_above(folders, path);
 	if (event->mask & IN_ISDIR) {
 		if (event->mask & IN_MOVED_FROM)
-			watch_table_drop_all(&folders->table, path, folders->fd);
+			watch_table_drop_below(&folders->table, path, folders->fd);
 		if (event->mask & (IN_CREATE | IN_MOVED_TO) && root)
 			watch_tree(folders, root, path, TREE_IS_NEW);
 		warn_unwatched(folders);
@@ -381,7 +381,7 @@ static void on_overflow(struct watch_folders *folders)
 static void on_folder(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {
-	struct root *root = NULL; /* the SOURCE with this folder; NULL: none */
+	struct root *root = NULL; /* the SOURCE whose folder it is; NULL: it is below one */
 	for (size_t i = 0; i < folders->job->n_sources && !root; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			root = &folders->roots[i];

@@ -12,10 +12,10 @@ struct watch_folders;
  * the job exclude are not reported, nor is its --log-file. Everything is borrowed.
  *
  * `touched` is called by watch_folders_read() for each file that was touched and each folder that
- * is new, with the absolute path, whose folder is written without links. `moves` is called for each
- * folder that is found, as a sign of life, since finding all folders may take long. */
+ * is new, with the absolute path, whose folder is written without links. `sign` is called for each
+ * folder that is found, to give a sign of life, since finding all folders may take long. */
 struct watch_folders *watch_folders_new(const struct job *job,
-	void (*touched)(void *arg, const char *path), void (*moves)(void *arg), void *arg);
+	void (*touched)(void *arg, const char *path), void (*sign)(void *arg), void *arg);
 /* NULL is fine. */
 void watch_folders_free(struct watch_folders *folders);
 
@@ -37,7 +37,7 @@ struct watch_folder {
 	int wd;
 	char *path;
 	char *only_name;           /* only this file in it counts; NULL: everything does */
-	struct watch_folder *next; /* used by watch_table_drop_all() */
+	struct watch_folder *next; /* used by watch_table_drop_below() */
 };
 
 /* All folders that are watched. Zero it to start. */
@@ -57,4 +57,4 @@ void watch_table_put(struct watch_table *table, int wd, const char *path, const 
 /* Forgets the folder that is watched as wd, but does not end its watch. */
 void watch_table_drop(struct watch_table *table, int wd);
 /* Forgets each folder at `path` or below it, and ends its watch. `fd` is that of inotify. */
-void watch_table_drop_all(struct watch_table *table, const char *path, int fd);
+void watch_table_drop_below(struct watch_table *table, const char *path, int fd);

@@ -67,8 +67,8 @@ static void pending_add(
 
 #define MIN_AGE_MS     10000          /* default of --min-age */
 #define FIRST_RETRY_NS (5 * NS_PER_S) /* the wait after the first pass that failed */
-#define SAID_BYTES_MAX (16U << 10)    /* a message without room here is printed in each pass */
-#define LONGEST_TIMES  5              /* see note_stored() */
+#define SAID_BYTES_MAX (16U << 10)    /* a message without room here is repeated in each pass */
+#define LONGEST_TIMES  5              /* see has_lasted_enough() */
 /* Added to each wait, since a time stamp of a file may be a little late. */
 #define TOUCH_DELAY_NS (100 * NS_PER_MS)
 
@@ -90,7 +90,7 @@ static void touched_clear(struct touched *touched)
 
 /* Refuses options that are for a single run, or that need a decision of a person. Returns 0, or
  * -EINVAL after an error was logged. */
-static int refuse(const struct watched *watched)
+static int refuse_options(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
 	const char *option = o->dry_run           ? "dry-run"
@@ -111,7 +111,7 @@ static int refuse(const struct watched *watched)
 
 /* Returns the wall time from which on a file is at rest: --min-age after its modification time. For
  * a modification time in the future, the ctime counts instead, as in the scan. */
-static int64_t rests_at(const struct watched *watched, const struct stat *st)
+static int64_t at_rest_wall_ns(const struct watched *watched, const struct stat *st)
 {
 	const int64_t mtime_ns = clock_to_ns(st->st_mtim);
 	const bool is_in_future = mtime_ns > clock_wall_ns();
@@ -122,13 +122,15 @@ static int64_t rests_at(const struct watched *watched, const struct stat *st)
 /* Converts the wall time from which on a file is at rest to the clock_boot_ns() at which the file
  * is checked. That is between TOUCH_DELAY_NS from now and --min-age later, even if the times of the
  * file are in the future. */
-static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
+static uint64_t due_boot_ns(const struct watched *watched, int64_t at_rest_ns)
 {
-	const int64_t left = rests_at_ns - clock_wall_ns(), max = (int64_t)watched->min_age_ns;
-	return clock_boot_ns() + TOUCH_DELAY_NS +
-	       (uint64_t)(left < 0     ? 0
-			  : left > max ? max
-				       : left);
+	const int64_t max_ns = (int64_t)watched->min_age_ns;
+	int64_t wait_ns = at_rest_ns - clock_wall_ns();
+	if (wait_ns < 0)
+		wait_ns = 0;
+	if (wait_ns > max_ns)
+		wait_ns = max_ns;
+	return clock_boot_ns() + TOUCH_DELAY_NS + (uint64_t)wait_ns;
 }
 
 /* Lets a file wait that a pass has left for later, under the path by which inotify reports it:
@@ -142,13 +144,14 @@ static void on_waiting(void *arg, const char *path)
 	struct watched *watched = arg;
 	struct stat st;
 	/* A file that is gone does not wait: it has 0, which is before any pass. */
-	const int64_t rests_at_ns = lstat(path, &st) ? 0 : rests_at(watched, &st);
-	const bool was_too_young = rests_at_ns > watched->began_wall_ns;
+	const int64_t at_rest_ns = lstat(path, &st) ? 0 : at_rest_wall_ns(watched, &st);
+	const bool was_too_young = at_rest_ns > watched->began_wall_ns;
+	if (!was_too_young)
+		return;
 	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
 	/* In the folder "/", the name must not follow a second slash. */
-	if (was_too_young && folder &&
-		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
-		pending_add(&watched->pending, file, due_at(watched, rests_at_ns), SINCE_PASS);
+	if (folder && asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
+		pending_add(&watched->pending, file, due_boot_ns(watched, at_rest_ns), SINCE_PASS);
 		free(file);
 	}
 	free(folder);
@@ -163,18 +166,18 @@ static void on_touched(void *arg, const char *path)
 		SINCE_TOUCH);
 }
 
-/* Returns the time at which a due path is to be checked by a pass: now_ns; or later, for a file
- * that was written to meanwhile; or UINT64_MAX, if it is gone. With --live, a file is checked even
- * while it is written to, since its new lines are uploaded. */
-static uint64_t looked_at_ns(const struct watched *watched, const char *path, uint64_t now_ns)
+/* Returns the time from which a pass can take a path that was due at now_ns: now_ns itself; or
+ * later, for a file that was written to meanwhile; or UINT64_MAX, if it is gone. With --live, a
+ * pass takes a file even while it is written to, since its new lines are uploaded. */
+static uint64_t postponed_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
 	if (lstat(path, &st)) /* the pass reports any error but ENOENT */
 		return errno == ENOENT ? UINT64_MAX : now_ns;
-	const int64_t rests_at_ns = rests_at(watched, &st);
-	const bool is_due = S_ISDIR(st.st_mode) || watched->job.options.run.live ||
-			    rests_at_ns <= clock_wall_ns();
-	return is_due ? now_ns : due_at(watched, rests_at_ns);
+	const int64_t at_rest_ns = at_rest_wall_ns(watched, &st);
+	const bool is_at_rest = at_rest_ns <= clock_wall_ns();
+	const bool needs_no_rest = S_ISDIR(st.st_mode) || watched->job.options.run.live;
+	return (is_at_rest || needs_no_rest) ? now_ns : due_boot_ns(watched, at_rest_ns);
 }
 
 /* Checks the waiting paths that are due, and returns whether any is at rest now. A path at rest is
@@ -192,7 +195,7 @@ static bool check_due(struct watched *watched, struct touched *ret)
 	for (size_t i = 0; i < pending->n; i++) {
 		struct pending_path at = pending->paths[i];
 		if (at.due_ns <= now_ns) {
-			at.due_ns = looked_at_ns(watched, at.path, now_ns);
+			at.due_ns = postponed_ns(watched, at.path, now_ns);
 			at.is_new = at.is_new && at.due_ns == now_ns;
 		}
 		const bool rests = at.due_ns <= now_ns, is_gone = at.due_ns == UINT64_MAX;
@@ -224,7 +227,7 @@ static bool has_rested(struct watched *watched)
 }
 
 /* Plans a pass over all files for this time, unless one is planned for an earlier time. */
-static void look_at_all_by(struct watched *watched, uint64_t due_ns)
+static void plan_pass_over_all(struct watched *watched, uint64_t due_ns)
 {
 	if (due_ns < watched->next_whole_ns)
 		watched->next_whole_ns = due_ns;
@@ -234,11 +237,11 @@ void watched_read(struct watched *watched)
 {
 	/* The files whose events were lost are at rest after --min-age. */
 	if (!watch_folders_read(watched->folders))
-		look_at_all_by(watched, clock_boot_ns() + watched->min_age_ns);
+		plan_pass_over_all(watched, clock_boot_ns() + watched->min_age_ns);
 }
 
-/* Returns whether the last pass ended with an error that a pass over some files would have, too.
- * Then files at rest wait for the next pass over all files. */
+/* Returns whether the last pass ended with an error that a pass over some files would have, too,
+ * such as denied access to the bucket. Then files at rest wait for the next pass over all files. */
 static bool is_held_up(const struct watched *watched)
 {
 	return watched->code == S3ONCE_EXIT_SETUP || watched->code == S3ONCE_EXIT_FENCED;
@@ -270,11 +273,7 @@ static bool needs_all(const struct watched *watched)
 	return o->key_template || o->rotated || o->follow;
 }
 
-/* Notes the run's progress since the last call, and returns whether the run may end now, so that
- * others get their turn. It may end if it has just stored something, has lasted for --min-age, and
- * has lasted LONGEST_TIMES as long as the longest time in which it stored nothing. The reason:
- * interrupted requests have to be sent again, which takes about as long as that longest time, and
- * so at most about a fifth of the pass. */
+/* Notes the run's progress. Returns whether the run has stored anything since the last call. */
 static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
 	struct stored *stored = &watched->stored;
@@ -286,18 +285,27 @@ static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 		.bytes_kept = c->bytes_kept,
 		.last_s = c->seconds,
 		.longest_s = took_s > stored->longest_s ? took_s : stored->longest_s};
+	return true;
+}
+
+/* Returns whether a run that has just stored something may end, so that others get their turn: it
+ * has lasted for --min-age, and LONGEST_TIMES as long as the longest time in which it stored
+ * nothing. The reason: interrupted requests have to be sent again, which takes about as long as
+ * that longest time, and so at most about a fifth of the pass. */
+static bool has_lasted_enough(const struct watched *watched, const struct s3once_counts *c)
+{
 	return c->seconds * NS_PER_S >= (double)watched->min_age_ns &&
-	       c->seconds >= LONGEST_TIMES * stored->longest_s;
+	       c->seconds >= LONGEST_TIMES * watched->stored.longest_s;
 }
 
 /* Gives a sign of life to the watchdog of systemd, at most once a second. */
-static void send_sign_of_life(void *arg)
+static void give_sign_of_life(void *arg)
 {
 	struct watched *watched = arg;
 	const uint64_t now_ns = clock_boot_ns();
-	if (now_ns - watched->signed_ns < NS_PER_S)
+	if (now_ns - watched->last_sign_ns < NS_PER_S)
 		return;
-	watched->signed_ns = now_ns;
+	watched->last_sign_ns = now_ns;
 	watched->service->sign(watched->service->arg);
 }
 
@@ -314,10 +322,10 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 	watched->is_ready |= counts->uploaded || counts->adopted || counts->refreshed ||
 			     counts->skipped || counts->bytes_kept;
 	if (!counts->is_stuck) /* the watchdog shall end a service whose run hangs */
-		send_sign_of_life(watched);
-	/* Until note_stored() lets the run end, it goes on, whoever wants a turn. */
-	if (watched->job.options.run.final || !note_stored(watched, counts))
-		return false;
+		give_sign_of_life(watched);
+	if (watched->job.options.run.final || !note_stored(watched, counts) ||
+		!has_lasted_enough(watched, counts))
+		return false;  /* whoever wants a turn */
 	watched_read(watched); /* so that has_rested() knows the files touched up to now */
 	return watched->is_unfinished || (!needs_all(watched) && has_rested(watched)) ||
 	       watched->service->others_want_turn(watched->service->arg);
@@ -345,7 +353,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 	struct watched *watched = must_have(calloc(1, sizeof *watched));
 	struct s3once_options *o = &watched->job.options.run;
 	watched->service = service;
-	if (job_open(name, JOB_RUN, argc, argv, &watched->job) || refuse(watched)) {
+	if (job_open(name, JOB_RUN, argc, argv, &watched->job) || refuse_options(watched)) {
 		watched_free(watched);
 		return -EINVAL;
 	}
@@ -361,7 +369,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 		.printed_warnings = TEXT(SAID_BYTES_MAX),
 		.printed_errors = TEXT(SAID_BYTES_MAX)};
 	note_sources(&watched->job.options);
-	watched->folders = watch_folders_new(&watched->job, on_touched, send_sign_of_life, watched);
+	watched->folders = watch_folders_new(&watched->job, on_touched, give_sign_of_life, watched);
 	*ret = watched;
 	return 0;
 }
@@ -382,7 +390,7 @@ void watched_free(struct watched *watched)
 
 /* Runs push over the paths in `touched`, or over all files if that is NULL, and adds to the sums.
  * Returns the exit code, which does not count if the pass gave way (pass.ret_gave_way). */
-static int run(struct watched *watched, const struct touched *touched)
+static int run_pass(struct watched *watched, const struct touched *touched)
 {
 	struct push_options *options = &watched->job.options;
 	watched->began_wall_ns = clock_wall_ns();
@@ -418,7 +426,7 @@ static void plan_retry(struct watched *watched)
 	watched->retry_ns = watched->retry_ns ? 2 * watched->retry_ns : FIRST_RETRY_NS;
 	if (watched->retry_ns > max_ns)
 		watched->retry_ns = max_ns;
-	look_at_all_by(watched, clock_boot_ns() + watched->retry_ns);
+	plan_pass_over_all(watched, clock_boot_ns() + watched->retry_ns);
 }
 
 /* Makes a pass over all files, and plans the next one: for now, if this one gave way. */
@@ -427,13 +435,14 @@ static void pass_over_all(struct watched *watched)
 	pending_clear(&watched->pending); /* this pass includes these paths */
 	watch_folders_renew(watched->folders);
 	watched->next_whole_ns = UINT64_MAX; /* an event during the pass may plan another one */
-	const int code = run(watched, NULL);
+	const int code = run_pass(watched, NULL);
 	if (watched->pass.ret_gave_way) {
 		watched->next_whole_ns = 0;
 		return;
 	}
 	watched->code = watched->whole_code = code;
-	look_at_all_by(watched, clock_boot_ns() + watched->job.options.whole_scan_ms * NS_PER_MS);
+	plan_pass_over_all(
+		watched, clock_boot_ns() + watched->job.options.whole_scan_ms * NS_PER_MS);
 	if (code)
 		plan_retry(watched);
 	else
@@ -446,7 +455,7 @@ static void pass_over_all(struct watched *watched)
  * over. */
 static void pass_over_some(struct watched *watched, struct touched touched)
 {
-	const int code = run(watched, &touched);
+	const int code = run_pass(watched, &touched);
 	if (watched->pass.ret_gave_way) {
 		for (size_t i = 0; i < touched.n; i++)
 			add_touched(&watched->left, touched.paths[i]);
@@ -503,14 +512,15 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	o->final = 1;
 	/* At least 1, since 0 would set no limit. */
 	o->max_duration_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 1;
-	watched->code = run(watched, NULL);
+	watched->code = run_pass(watched, NULL);
 	pending_clear(&watched->pending);
 	watched->next_whole_ns = UINT64_MAX;
-	/* The pass reached its time limit and left files, so that watched_waits() returns true. */
+	/* The pass reached its time limit and left files, so that watched_leaves_files() returns
+	 * true. */
 	watched->is_unfinished = watched->code == S3ONCE_EXIT_LIMIT;
 }
 
-bool watched_waits(const struct watched *watched)
+bool watched_leaves_files(const struct watched *watched)
 {
 	/* next_whole_ns is 0 before the first pass, and while a pass over all files has to go on.
 	 */

@@ -28,7 +28,7 @@ struct watched_service {
 struct pending_path {
 	char *path;
 	uint64_t due_ns; /* clock_boot_ns() at which it is checked */
-	bool is_new;     /* it was touched, and not checked since: see watched_waits() */
+	bool is_new;     /* it was touched, and not checked since: see watched_leaves_files() */
 };
 
 /* All paths that wait, in the order of the paths. */
@@ -79,7 +79,7 @@ struct watched {
 				  if next_whole_ns is 0, over all files */
 	bool rested_go_first;  /* before the pass that gave way goes on, files at rest get a pass */
 	struct touched left;   /* the paths of the pass that gave way */
-	uint64_t signed_ns;    /* time of the last sign of life */
+	uint64_t last_sign_ns; /* time of the last sign of life */
 };
 
 /* Opens the job as job_open() does. Its folders are watched from the first pass on, which is due at
@@ -113,9 +113,9 @@ bool watched_wants_turn(struct watched *watched);
 void watched_pass(struct watched *watched);
 
 /* Makes the last pass, over all files, like `s3once run --final` with a --max-duration that ends at
- * this clock_boot_ns(). watched_waits() then returns whether files are left. */
+ * this clock_boot_ns(). watched_leaves_files() then returns whether files are left. */
 void watched_drain(struct watched *watched, uint64_t until_ns);
 
 /* Returns whether files are left for a pass that did not take place: files or folders that were
  * touched and not checked, or all files. */
-bool watched_waits(const struct watched *watched);
+bool watched_leaves_files(const struct watched *watched);

@@ -17,7 +17,7 @@ static void test_paths(void)
 	CHECK_STRING(watch_table_find(&table, 3)->path, "/t/new");
 	CHECK(!watch_table_find(&table, 2) && !watch_table_find(&table, 8));
 	watch_table_put(&table, 5, "/t/old", NULL);
-	watch_table_drop_all(&table, "/t/old", -1);
+	watch_table_drop_below(&table, "/t/old", -1);
 	CHECK_INT((long long)table.n, 3);
 	CHECK(!watch_table_find(&table, 4) && !watch_table_find(&table, 5));
 	CHECK(watch_table_find(&table, 1) && watch_table_find(&table, 7));

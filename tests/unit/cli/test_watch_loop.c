@@ -202,7 +202,7 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 		(unsigned)((left_ms + 5000) / 10000 * 10));
 }
 
-bool watched_waits(const struct watched *watched)
+bool watched_leaves_files(const struct watched *watched)
 {
 	return now->waits && fake_of(watched)->index == 0;
 }
@@ -246,7 +246,8 @@ const char *metrics_server_address(const struct metrics_server *server)
 	return server->address;
 }
 
-void metrics_server_probe(struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns)
+void metrics_server_set_probes(
+	struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns)
 {
 	static bool was_ready;
 	(void)server;

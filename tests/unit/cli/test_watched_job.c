@@ -101,7 +101,7 @@ static void test_left_by_a_pass(void)
 			ok &= CHECK(watched_due_ns(watched) == UINT64_MAX);
 		}
 		/* A pass has checked it, so it does not count when the service ends. */
-		ok &= CHECK(!watched_waits(watched));
+		ok &= CHECK(!watched_leaves_files(watched));
 		if (!ok)
 			fprintf(stderr, "\tin row %zu: %s\n", i, rows[i].name);
 		unlink(file);
@@ -144,7 +144,7 @@ static void test_due(void)
 			pending->paths[0].is_new = true;
 			ok &= CHECK_INT(watched_wants_turn(watched), rows[i].wants_turn);
 			ok &= CHECK_INT(pending->n, rows[i].goes_on);
-			ok &= CHECK_INT(watched_waits(watched), rows[i].is_still_new);
+			ok &= CHECK_INT(watched_leaves_files(watched), rows[i].is_still_new);
 		}
 		if (ok && rows[i].goes_on && !rows[i].wants_turn)
 			ok &= check_due(pending->paths[0].due_ns, begun_ns, rows[i].due_s);
@@ -169,7 +169,7 @@ static void test_again(void)
 		if (CHECK_INT(pending->n, 1))
 			check_due(pending->paths[0].due_ns, begun_ns, 50);
 		CHECK_INT(watched_due_ns(watched), pending->paths[0].due_ns);
-		CHECK_INT(watched_waits(watched), age_s == 0);
+		CHECK_INT(watched_leaves_files(watched), age_s == 0);
 		pending->paths[0].is_new = true;
 	}
 	unlink(file);

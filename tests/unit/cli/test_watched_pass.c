@@ -141,7 +141,8 @@ static void test_exit_status(void)
 		struct watched *watched = open_job("");
 		answer.files = 2;
 		answer.bytes = 30;
-		bool good = CHECK(watched_waits(watched)) && CHECK(watched_wants_turn(watched));
+		bool good =
+			CHECK(watched_leaves_files(watched)) && CHECK(watched_wants_turn(watched));
 		good &= pass(watched, rows[i].code, false, "all");
 		good &= CHECK_INT(asked.whole_code, 0);
 		good &= CHECK_INT(watched->code, rows[i].code);
@@ -150,7 +151,7 @@ static void test_exit_status(void)
 		good &= CHECK_INT(watched->sums.some, 0);
 		good &= CHECK_INT(watched->sums.failed, rows[i].code != 0);
 		good &= check_due(watched, rows[i].code ? 5 : WHOLE_S);
-		good &= CHECK(!watched_waits(watched));
+		good &= CHECK(!watched_leaves_files(watched));
 		/* A file at rest waits for the pass over all if that found no S3 or no marks. */
 		add_rested(watched, "a");
 		good &= CHECK_INT(watched_wants_turn(watched), !rows[i].is_held_up);
@@ -243,7 +244,7 @@ static void test_giving_way(void)
 	CHECK_INT(watched->sums.bytes, 10);
 	CHECK(!watched->is_ready);
 	CHECK_INT(watched_due_ns(watched), 0);
-	CHECK(watched_waits(watched) && watched_wants_turn(watched));
+	CHECK(watched_leaves_files(watched) && watched_wants_turn(watched));
 	add_rested(watched, "a");
 	add_rested(watched, "b");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a b ");
@@ -258,7 +259,7 @@ static void test_giving_way(void)
 	CHECK_INT(asked.whole_code, 0);
 	CHECK_INT(watched->sums.whole, 1);
 	CHECK_STRING(text_string(&watched->pass.printed_errors), "");
-	CHECK(!watched_waits(watched));
+	CHECK(!watched_leaves_files(watched));
 	check_due(watched, WHOLE_S);
 
 	/* Such a pass includes the files that are too young, too: it is told of them again. */
@@ -276,14 +277,14 @@ static void test_giving_way(void)
 	add_rested(watched, "c");
 	pass(watched, 0, false, "c ");
 	CHECK_INT(asked.whole_code, S3ONCE_EXIT_LIMIT);
-	CHECK(watched_waits(watched));
+	CHECK(watched_leaves_files(watched));
 	CHECK_STRING(text_string(&watched->pass.printed_errors), "told");
 	add_rested(watched, "d");
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a b d ");
 	pass(watched, 0, false, "a b d ");
 	CHECK_INT(watched->sums.some, 2);
 	CHECK_INT(watched->sums.failed, 0);
-	CHECK(!watched_waits(watched));
+	CHECK(!watched_leaves_files(watched));
 	pass(watched, 0, false, "");
 
 	/* A pass over all files that becomes due includes the rest of one over some. */
@@ -291,7 +292,7 @@ static void test_giving_way(void)
 	pass(watched, S3ONCE_EXIT_LIMIT, true, "a ");
 	watched->next_whole_ns = 1;
 	pass(watched, 0, false, "all");
-	CHECK(!watched_waits(watched));
+	CHECK(!watched_leaves_files(watched));
 	pass(watched, 0, false, "");
 	watched_free(watched);
 }
@@ -344,7 +345,7 @@ static void test_drain(void)
 			good &= CHECK(
 				asked.max_duration_ms > 55000 && asked.max_duration_ms <= 60001);
 		good &= CHECK_INT(watched->code, rows[i].code);
-		good &= CHECK_INT(watched_waits(watched), rows[i].waits);
+		good &= CHECK_INT(watched_leaves_files(watched), rows[i].waits);
 		good &= CHECK(watched_due_ns(watched) == (rows[i].waits ? 0 : UINT64_MAX));
 		if (!good)
 			fprintf(stderr, "\trow %zu\n", i);
@@ -454,7 +455,7 @@ static void test_signs(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct s3once_counts counts = rows[i].counts;
 		watched->is_ready = false;
-		watched->signed_ns = 0;
+		watched->last_sign_ns = 0;
 		signs = 0;
 		counts.is_stuck = 1;
 		watched->pass.gives_way(watched->pass.arg, &counts);
@@ -463,7 +464,7 @@ static void test_signs(void)
 		watched->pass.gives_way(watched->pass.arg, &counts);
 		watched->pass.gives_way(watched->pass.arg, &counts);
 		CHECK_INT(signs, 1);
-		watched->signed_ns -= NS_PER_S;
+		watched->last_sign_ns -= NS_PER_S;
 		watched->pass.gives_way(watched->pass.arg, &counts);
 		CHECK_INT(signs, 2);
 		if (!CHECK_INT(watched->is_ready, rows[i].is_ready))
