@@ -167,7 +167,7 @@ static void print_json(const struct s3once_lock_info *info)
 	text_clear(&data);
 }
 
-/* Adds how long the lock of a held row lasts. */
+/* Adds the lease of a held row, whether it has run out, and the time at which it expires. */
 static void add_lease(struct text *line, const struct s3once_lock_info *info)
 {
 	char time[21];
@@ -219,33 +219,39 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 	return 0;
 }
 
-/* Prints the row of each slot. The row of slot N > 0 has the key "KEY#N", or for dlm the sort key
- * "N". A slot without a row is free. */
+/* Prints the row of a slot. The row of slot N > 0 has the key "KEY#N", or for dlm the sort key "N".
+ * A slot without a row is free. */
+static int show_slot(struct lock_use *use, unsigned slot, struct view *view)
+{
+	const bool is_dlm = use->client.dialect == S3ONCE_LOCK_DLM;
+	const bool is_in_key = slot && !is_dlm, is_in_sort_key = slot && is_dlm;
+	/* A KEY too long for the buffer is cut, but is still longer than any key may be. So the
+	 * library refuses it, and it is never taken for another key. */
+	char key[1100], number[16];
+	snprintf(number, sizeof number, "%u", slot);
+	snprintf(key, sizeof key, "%s%s%s", use->operands[0], is_in_key ? "#" : "",
+		is_in_key ? number : "");
+	const char *sort_key = is_in_sort_key ? number : use->request.sort_key;
+	const int r = s3once_lock_get(use->locks, key, sort_key, show_lock, view, &use->error);
+	if (r != -ENOENT)
+		return r;
+	const struct s3once_lock_info absent = {.key = key,
+		.sort_key = sort_key ? sort_key : "",
+		.owner = "",
+		.version = "",
+		.understood = 1,
+		.why = ""};
+	return show_lock(view, &absent);
+}
+
+/* Prints the row of each slot. */
 static int show_slots(struct lock_use *use)
 {
 	struct view view = {.json = use->frame->json};
-	const bool is_dlm = use->client.dialect == S3ONCE_LOCK_DLM;
 	const unsigned slots = use->request.slots ? use->request.slots : 1;
-	/* A KEY too long for the buffer is cut, but is still longer than any key may be. So the
-	 * library refuses it, and it is never taken for another key. */
-	char name[1100], number[16];
 	int r = 0;
-	for (unsigned slot = 0; !r && slot < slots; slot++) {
-		const bool is_in_key = slot && !is_dlm, is_in_sort_key = slot && is_dlm;
-		snprintf(number, sizeof number, "%u", slot);
-		snprintf(name, sizeof name, "%s%s%s", use->operands[0], is_in_key ? "#" : "",
-			is_in_key ? number : "");
-		const char *sort = is_in_sort_key ? number : use->request.sort_key;
-		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
-		const struct s3once_lock_info absent = {.key = name,
-			.sort_key = sort ? sort : "",
-			.owner = "",
-			.version = "",
-			.understood = 1,
-			.why = ""};
-		if (r == -ENOENT) /* r becomes 0: an absent row is no error */
-			r = show_lock(&view, &absent);
-	}
+	for (unsigned slot = 0; !r && slot < slots; slot++)
+		r = show_slot(use, slot, &view);
 	use->code = view.held == slots ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
 	return r;
 }
@@ -370,7 +376,8 @@ static int init_locks(struct lock_use *use)
 		.tags = tags};
 	int code = lock_open(use);
 	if (!code)
-		code = lock_exit(use, s3once_locks_init(use->locks, &table, &created, &use->error));
+		code = lock_report_result(
+			use, s3once_locks_init(use->locks, &table, &created, &use->error));
 	s3once_locks_free(use->locks);
 	if (code)
 		return code;
@@ -416,7 +423,7 @@ static const struct lock_command init_command = {
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
 	&renew_command, &release_command, &status_command, &list_command, &break_command,
 	&init_command};
-/* NAME_AT is where "run" begins in "lock run", and so in the name of each command. */
+/* NAME_AT: the name of each command is "lock NAME". */
 enum { COMMANDS = sizeof commands / sizeof(void *), NAME_AT = 5 };
 
 static void print_usage(FILE *stream)
@@ -474,7 +481,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		frame.code = lock_open(&use);
 		if (!frame.code) { /* the client is open */
 			const int r = which->use(&use);
-			frame.code = r ? lock_exit(&use, r) : use.code;
+			frame.code = r ? lock_report_result(&use, r) : use.code;
 		}
 		s3once_locks_free(use.locks);
 	}

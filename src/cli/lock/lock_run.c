@@ -100,16 +100,16 @@ static bool is_interrupt(int signal)
 	return signal == SIGINT || signal == SIGQUIT;
 }
 
-/* Takes the next signal and returns it, or 0 if none waits. *ret_key: a key of the terminal sent it
- * to our whole process group. Such a signal comes from the kernel. The last SIGINT or SIGQUIT of a
- * key is noted in run->interrupt. */
-static int next_signal(struct lock_run *run, bool *ret_key)
+/* Takes the next signal and returns it, or 0 if none waits. *ret_from_terminal: the terminal sent
+ * it to our whole process group, as for Ctrl-C. Such a signal comes from the kernel. The last
+ * SIGINT or SIGQUIT of the terminal is noted in run->interrupt. */
+static int next_signal(struct lock_run *run, bool *ret_from_terminal)
 {
 	struct signalfd_siginfo info;
 	if (read(run->signals, &info, sizeof info) != sizeof info)
 		return 0;
-	*ret_key = info.ssi_code == SI_KERNEL;
-	if (*ret_key && is_interrupt((int)info.ssi_signo))
+	*ret_from_terminal = info.ssi_code == SI_KERNEL;
+	if (*ret_from_terminal && is_interrupt((int)info.ssi_signo))
 		run->interrupt = (int)info.ssi_signo;
 	return (int)info.ssi_signo;
 }
@@ -128,11 +128,13 @@ static void print_run(const struct lock_run *run, const char *event, const char 
 			BYTES("text", text)));
 }
 
-/* Sends a signal to the process group of the command. If that is not permitted, an error is
- * reported after the lock was lost, for the first signal alone. */
+/* Sends a signal to the process group of the command. If that is not permitted, and the lock is
+ * lost, an error is reported: only for the first signals, before end_command() sets kill_ns. */
 static void signal_command(const struct lock_run *run, int signal)
 {
-	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
+	const bool is_forbidden = kill(-run->group, signal) && errno == EPERM;
+	const bool is_ending = run->lost && !run->kill_ns;
+	if (is_forbidden && is_ending)
 		log_error("lock run: the command cannot be ended: process %d runs as another user",
 			(int)run->group);
 }
@@ -147,7 +149,8 @@ static void continue_command(struct lock_run *run)
 		signal_command(run, SIGCONT);
 }
 
-/* LOST may follow EXPIRED. */
+/* Whether the command has to end after this event. There may be two such events: EXPIRED, and then
+ * LOST. */
 static bool ends_command(const struct s3once_lock_event *event)
 {
 	return event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
@@ -215,13 +218,13 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
  *   command gets it and goes on at once. */
 static void on_stop(struct lock_run *run)
 {
-	const int by = WSTOPSIG(run->status);
+	const int signal = WSTOPSIG(run->status);
 	/* The terminal is taken back from a command that has stopped, as a shell does. */
 	const bool had_terminal = pass_terminal(run->tty, run->child, getpgrp());
-	const bool wants_terminal = by == SIGTTIN || by == SIGTTOU;
+	const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
 	const bool gets_terminal = wants_terminal && tcgetpgrp(run->tty) == getpgrp();
-	/* Any other stop, such as by SIGSTOP, is left to the sender of the signal. */
-	if (!had_terminal && !wants_terminal && !run->ctrl_z)
+	const bool is_job_control = had_terminal || wants_terminal || run->ctrl_z;
+	if (!is_job_control) /* such as SIGSTOP: its sender also sends SIGCONT */
 		return;
 	run->ctrl_z = false;
 	/* stop_group() returns once the shell has continued our group. If no shell can continue our
@@ -240,35 +243,41 @@ static void on_stop(struct lock_run *run)
 	continue_command(run);
 }
 
+/* Handles SIGCHLD: the command has stopped or ended. If waitpid() returns nothing new, SIGCHLD was
+ * about another child, or the command was continued. */
+static void on_child(struct lock_run *run)
+{
+	if (waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
+		return;
+	if (WIFSTOPPED(run->status))
+		on_stop(run);
+	else
+		run->child = 0;
+}
+
 /* Handles one signal: the command has stopped or ended, or the signal is passed on to it. */
 static void on_signal(struct lock_run *run)
 {
-	bool by_key = false;
-	const int signal = next_signal(run, &by_key);
+	bool from_terminal = false;
+	const int signal = next_signal(run, &from_terminal);
+	if (!signal || run->child <= 0)
+		return;
 	if (signal == SIGCHLD) {
-		/* If waitpid() returns nothing new, SIGCHLD was about another child, or the command
-		 * was continued. */
-		if (run->child <= 0 ||
-			waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
-			return;
-		if (WIFSTOPPED(run->status))
-			on_stop(run);
-		else
-			run->child = 0;
-	} else if (run->child > 0 && signal == SIGCONT) {
+		on_child(run);
+	} else if (signal == SIGCONT) {
 		continue_command(run);
-	} else if (run->child > 0 && signal) {
-		run->ctrl_z = by_key && signal == SIGTSTP;
+	} else {
+		run->ctrl_z = from_terminal && signal == SIGTSTP;
 		signal_command(run, signal);
 		if (asks_to_end(signal)) /* a stopped command would not notice it */
 			continue_command(run);
 	}
 }
 
-/* Returns whether processes that the command has left in its group still have to be ended, which is
- * so only if the lock was lost. First it reaps those that have ended, which would count otherwise.
- * EPERM also means that there are processes, of another user. */
-static bool has_rest_to_end(const struct lock_run *run)
+/* Reaps the processes that the command has left in its group and that have ended, which would count
+ * otherwise. Returns whether any is left that has to be ended, which is so only if the lock was
+ * lost. EPERM also means that there are processes, of another user. */
+static bool reap_rest(const struct lock_run *run)
 {
 	if (!run->lost)
 		return false;
@@ -296,7 +305,7 @@ static void watch_command(struct lock_run *run)
 {
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
 		{.fd = s3once_locks_event_fd(run->use->locks), .events = POLLIN}};
-	while (run->child > 0 || has_rest_to_end(run)) {
+	while (run->child > 0 || reap_rest(run)) {
 		const int n = poll(fds, 2, poll_timeout_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
 			signal_command(run, SIGKILL);
@@ -312,10 +321,26 @@ static void watch_command(struct lock_run *run)
 	}
 }
 
-/* Releases the lock after the command has ended, reports late events, takes the terminal back, and
- * sets run->die_by. Returns the exit code, which is that of the command unless the lock was lost
- * while it ran. Any other failure of the release is only a warning, since the lease runs out by
- * itself. */
+/* Returns the exit code of the command, which has ended. Sets run->die_by if this process has to
+ * end by the same signal. */
+static int code_of_command(struct lock_run *run, bool had_terminal)
+{
+	if (WIFEXITED(run->status))
+		return WEXITSTATUS(run->status);
+	const int signal = WTERMSIG(run->status);
+	/* The command had the terminal, so Ctrl-C has sent the signal to the group of the command
+	 * alone. Our group gets the same signal now. This process has blocked it, and ends by it in
+	 * run_command(). */
+	const bool is_ctrl_c = had_terminal && is_interrupt(signal);
+	if (is_ctrl_c)
+		kill(0, signal);
+	run->die_by = (is_ctrl_c || signal == run->interrupt) ? signal : 0;
+	return S3ONCE_EXIT_STOPPED + signal;
+}
+
+/* Releases the lock after the command has ended, reports late events, and takes the terminal back.
+ * Returns the exit code, which is that of the command unless the lock was lost while it ran. Any
+ * other failure of the release is only a warning, since the lease runs out by itself. */
 static int finish_run(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
@@ -332,25 +357,12 @@ static int finish_run(struct lock_run *run)
 	if (r)
 		log_warning(
 			"lock run: not released, it runs out by itself: %s", run->use->error.text);
-	if (WIFEXITED(run->status))
-		return WEXITSTATUS(run->status);
-	const int signal = WTERMSIG(run->status);
-	/* The command had the terminal, so Ctrl-C has sent the signal to the group of the command
-	 * alone. Our group gets the same signal now. This process has blocked it, and ends by it in
-	 * run_command(). */
-	const bool by_key = had_terminal && is_interrupt(signal);
-	if (by_key)
-		kill(0, signal);
-	run->die_by = (by_key || signal == run->interrupt) ? signal : 0;
-	return S3ONCE_EXIT_STOPPED + signal;
+	return code_of_command(run, had_terminal);
 }
 
 /* time for releasing a lock that was acquired just as the wait ended */
 #define RELEASE_MAX_MS 10000
 #define NO_DESCRIPTORS "out of descriptors: raise ulimit -n"
-
-static const int forwarded[] = {
-	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
 /* The thread that waits for the lock. */
 static void acquire_thread(void *arg)
@@ -369,7 +381,7 @@ static int wait_for_lock(struct lock_run *run)
 {
 	uv_thread_t thread;
 	int signal = 0;
-	bool by_key = false;
+	bool from_terminal = false;
 	run->acquired_fd = eventfd(0, EFD_CLOEXEC);
 	if (run->acquired_fd < 0 || thread_start(&thread, acquire_thread, run)) {
 		log_error(
@@ -379,14 +391,14 @@ static int wait_for_lock(struct lock_run *run)
 	struct pollfd fds[] = {
 		{.fd = run->acquired_fd, .events = POLLIN}, {.fd = run->signals, .events = POLLIN}};
 	while (poll(fds, 2, -1) < 0 || !fds[0].revents) {
-		const int got = fds[1].revents ? next_signal(run, &by_key) : 0;
+		const int got = fds[1].revents ? next_signal(run, &from_terminal) : 0;
 		if (asks_to_end(got)) {
 			signal = got;
 			run->die_by = got == run->interrupt ? got : 0;
 			/* Ends the wait of the thread. If the lock was acquired just now, this
 			 * releases it. */
 			s3once_locks_close(run->use->locks, 0, RELEASE_MAX_MS, NULL);
-		} else if (got == SIGTSTP && by_key) { /* Ctrl-Z was for our whole group */
+		} else if (got == SIGTSTP && from_terminal) { /* Ctrl-Z was for our whole group */
 			stop_group();
 		} else if (got == SIGTSTP) {
 			/* The signal was sent to this process alone, which has blocked it. */
@@ -395,7 +407,7 @@ static int wait_for_lock(struct lock_run *run)
 	}
 	uv_thread_join(&thread);
 	close(run->acquired_fd);
-	return signal ? S3ONCE_EXIT_STOPPED + signal : lock_exit(run->use, run->acquired);
+	return signal ? S3ONCE_EXIT_STOPPED + signal : lock_report_result(run->use, run->acquired);
 }
 
 /* Waits for the lock, runs the command, and releases the lock. Returns the exit code. */
@@ -424,9 +436,9 @@ static char **find_command(const struct lock_use *use)
 {
 	char **operands = use->operands;
 	/* In "lock run -- KEY -- COMMAND", the second "--" is an operand. */
-	const bool is_dashed_key = strcmp(operands[1], "--") == 0;
-	char **command = operands + (is_dashed_key ? 2 : 1);
-	if (!is_dashed_key && use->frame->before_dashes != 1) {
+	const bool has_dashes_before_key = strcmp(operands[1], "--") == 0;
+	char **command = operands + (has_dashes_before_key ? 2 : 1);
+	if (!has_dashes_before_key && use->frame->before_dashes != 1) {
 		log_error("lock run: one KEY stands before -- and the command after it: "
 			  "s3once lock run KEY -- COMMAND...");
 		return NULL;
@@ -437,6 +449,10 @@ static char **find_command(const struct lock_use *use)
 	}
 	return command;
 }
+
+/* The signals that are passed on to the command. */
+static const int forwarded[] = {
+	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
 /* Lets the signals that run_with_lock() handles come by a descriptor, which is returned; negative:
  * there is none. *ret_before is the signal mask so far. */

@@ -74,10 +74,10 @@ int lock_open(struct lock_use *use)
 		log_warning(
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
 			"early, one whose clock is behind waits too long");
-	return lock_exit(use, r);
+	return lock_report_result(use, r);
 }
 
-int lock_exit(const struct lock_use *use, int r)
+int lock_report_result(const struct lock_use *use, int r)
 {
 	const struct s3once_lock_error *error = &use->error;
 	if (!r)

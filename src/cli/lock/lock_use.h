@@ -49,8 +49,9 @@ extern const struct option lock_place_options[], lock_timeout_options[], lock_ke
 
 /* Opens the client with these options. Returns 0, or an exit code that was explained on stderr. */
 int lock_open(struct lock_use *use);
-/* Returns the exit code for the result `r` of the library. If `r` is not 0, the error is explained
- * on stderr. With --json there is an event as well, unless it is an error of usage. */
-int lock_exit(const struct lock_use *use, int r);
+/* Returns the exit code for the result `r` of the library, and reports an error: on stderr, and
+ * with
+ * --json by an event as well, unless it is an error of usage. */
+int lock_report_result(const struct lock_use *use, int r);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);
