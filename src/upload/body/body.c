@@ -1,7 +1,7 @@
 /* Reads a file in chunks, for its checksums and for a request, and lends the workers the buffers
  * for that. If the file changes meanwhile, the request ends before its body is whole. payload.c
- * sends the bytes, and compare.c digests them. file_read_error() (file_open.c) decides what to do
- * about a file that has changed. */
+ * sends the bytes, and compare.c digests them. file_handle_read_error() (file_open.c) decides what
+ * to do about a file that has changed. */
 #include "upload/body/body.h"
 #include "base/files.h"
 #include <errno.h>

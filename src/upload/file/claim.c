@@ -48,7 +48,7 @@ static enum step find_done_object(struct worker *worker, struct file *file, bool
 	const enum outcome o =
 		head_done_object(worker, file, &file->seen_mark.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	*ret_is_there = o == OUTCOME_OK && recorded_matches(&recorded, &object.object) == PROOF_YES;
 	return STEP_NEXT;
 }
@@ -280,7 +280,7 @@ static enum step handle_done(struct worker *worker, struct file *file)
 		 * nothing. */
 		const int error = body_check_unchanged(file->fd, &file->state);
 		if (error)
-			return file_read_error(worker, file, error);
+			return file_handle_read_error(worker, file, error);
 		if (done == PROOF_UNKNOWN)
 			return file_fail(worker, file, &problem);
 		if (done == PROOF_NO)
@@ -344,7 +344,7 @@ static enum step handle_touched(struct worker *worker, struct file *file)
 		mark_clear(&file->seen_mark);
 		o = mark_get(&ref, &file->seen_mark, &problem);
 	}
-	return o == OUTCOME_OK ? STEP_OPEN : file_marks_outcome(worker, file, o, &problem);
+	return o == OUTCOME_OK ? STEP_OPEN : file_handle_marks_outcome(worker, file, o, &problem);
 }
 
 /* Reports that another uploader holds the file. `is_waited_for`: the file is retried later in this
@@ -398,7 +398,7 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 	const enum outcome o = session_is_over(
 		session, worker->marks, file->seen_mark.session, &over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
-		return file_marks_outcome(worker, file, o, &problem);
+		return file_handle_marks_outcome(worker, file, o, &problem);
 	if (over)
 		return STEP_NEXT;
 	const bool waits = !worker->options->no_wait && !worker->run->dry;
@@ -409,7 +409,7 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 		report_held(worker, file, waits);
 	/* That uploader is probably at work on the other files of the block, too. */
 	queue_put_back_block(worker->run->queue, c->block);
-	return waits ? file_later(worker, file, again_ns) : STEP_SETTLED;
+	return waits ? file_put_back(worker, file, again_ns) : STEP_SETTLED;
 }
 
 /* Decides the next step by file->seen_mark. Returns NEXT if the mark may be claimed or taken over.
@@ -459,7 +459,7 @@ static enum step try_claim(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)
-		return file_marks_outcome(worker, file, o, &problem);
+		return file_handle_marks_outcome(worker, file, o, &problem);
 	mark_clear(&file->seen_mark);
 	file->seen_mark = present;
 	atomic_fetch_add(&worker->report->claims_refused, 1);
@@ -477,7 +477,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 		return STEP_OVER;
 	/* Others have written the mark again and again, so this file gives way for a second. */
 	if (++file->judgings > JUDGINGS_MAX)
-		return file_later(worker, file, clock_boot_ns() + NS_PER_S);
+		return file_put_back(worker, file, clock_boot_ns() + NS_PER_S);
 	/* If the mark records an upload and has a done version, the upload was begun to replace
 	 * that version. This run resumes the upload if it may replace the version, too, and has the
 	 * same key for the object. */

@@ -53,7 +53,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	}
 	if (error) {
 		free(sums);
-		return file_read_error(worker, file, error);
+		return file_handle_read_error(worker, file, error);
 	}
 	const struct sums whole = sums_combine(sums, plan->n_parts);
 	*ret = proof_parts(sums, plan->n_parts, object, SIZE_KNOWN);

@@ -148,16 +148,16 @@ bool file_was_done_here(const struct worker *worker, const struct file *file);
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
 /* Puts the file's candidate back into the queue, to be taken at not_before_ns at the earliest.
  * Returns LATER. */
-enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
+enum step file_put_back(struct worker *worker, struct file *file, uint64_t not_before_ns);
 
 /* Handles an outcome other than OK that no step handles itself. The file fails, the run ends, or
  * the file is retried later. Or the file is put aside until it is clear whether S3 refuses all
  * files. */
-enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+enum step file_handle_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
 /* Likewise for a request to the marks. DENIED or ABSENT concern all files, and the run ends. */
-enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+enum step file_handle_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
 /* Handles an error of the file itself that may pass. Reports it, and begins the file once more
  * after a pause. Fails the file if this has gone on for give_up_after_ms. */
-enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
+enum step file_retry(struct worker *worker, struct file *file, const struct problem *problem);

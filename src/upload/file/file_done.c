@@ -145,7 +145,7 @@ static enum step check_first_object(struct worker *worker, struct file *file)
 	if (only_settings || look.head == OUTCOME_OK)
 		return STEP_NEXT;
 	if (look.head != OUTCOME_DENIED)
-		return file_outcome(worker, file, look.head, &problem);
+		return file_handle_outcome(worker, file, look.head, &problem);
 	problem_prefix(&problem,
 		"whether the object %s is found under its key cannot be seen without s3:GetObject "
 		"(s3once doctor tries such keys)",
@@ -186,7 +186,7 @@ enum step file_mark_done(
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)
-		return file_marks_outcome(worker, file, o, &problem);
+		return file_handle_marks_outcome(worker, file, o, &problem);
 	run_fence(worker->run, is_gone ? "the mark of a file of this run was deleted"
 				       : "another uploader took over a file of this run");
 	return STEP_OVER;

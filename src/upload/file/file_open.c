@@ -1,6 +1,7 @@
 /* Opens a file as it is now, chooses whether it is compressed on its way, and reads it for
  * checksums. worker.c opens each file. A step that finds that the file changed while it was read
- * opens it again by file_read_error(). Only the version that is open can become visible in S3. */
+ * opens it again by file_handle_read_error(). Only the version that is open can become visible in
+ * S3. */
 #include "upload/file/file_open.h"
 #include "base/clock.h"
 #include "scan/content/content.h"
@@ -103,7 +104,7 @@ static enum step handle_missing(struct worker *worker, struct file *file)
 			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
 			       : STEP_OVER;
 	if (!file->candidate->is_rotated)
-		return file_read_error(worker, file, -ENOENT);
+		return file_handle_read_error(worker, file, -ENOENT);
 	return file_fail(worker, file,
 		PROBLEM("was compressed or deleted before it could be sent; the next run looks"));
 }
@@ -204,7 +205,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
 	const int is_compressed = content_seems_compressed(file->fd); /* or -errno */
 	if (is_compressed < 0)
-		return file_read_error(worker, file, is_compressed);
+		return file_handle_read_error(worker, file, is_compressed);
 	if (is_compressed) {
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
@@ -302,7 +303,7 @@ enum step file_open(struct worker *worker, struct file *file)
 		return file_fail(worker, file, &problem);
 	if (fd < 0)
 		return fd == -ENOENT ? handle_missing(worker, file)
-				     : file_read_error(worker, file, fd);
+				     : file_handle_read_error(worker, file, fd);
 	take_descriptor(file, fd);
 	const enum step step = check_opened(worker, file);
 	/* Whether the file is sent as it is: without --compress, if it was compressed when it was
@@ -344,7 +345,7 @@ enum step file_sum(
 	const int error = file_digest(worker, file, kinds, &range, sums);
 	if (error) /* the bytes read before may belong to another version */
 		*sums = (struct sums){0};
-	return error ? file_read_error(worker, file, error) : STEP_NEXT;
+	return error ? file_handle_read_error(worker, file, error) : STEP_NEXT;
 }
 
 /* The difference of a file at the end of a reading from its beginning. */
@@ -432,7 +433,7 @@ static enum step fail_gone(struct worker *worker, struct file *file, const struc
 	return file_fail(worker, file, problem);
 }
 
-enum step file_read_error(struct worker *worker, struct file *file, int error)
+enum step file_handle_read_error(struct worker *worker, struct file *file, int error)
 {
 	struct problem problem;
 	switch (error) {
@@ -451,7 +452,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	case -EINVAL:
 		return fail_gone(worker, file, PROBLEM("is no longer a regular file"));
 	case -EAGAIN: /* the kernel now asks that process to give the lease up, so this may pass */
-		return file_again(worker, file,
+		return file_retry(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:
 		return file_fail(worker, file, PROBLEM("out of memory"));

@@ -28,7 +28,7 @@ enum step file_sum(
  * an object. After -ECANCELED, with which this run has ended the reading, and if no descriptor is
  * left, which ends the run, this returns OVER. If another process holds a lease on the file, it is
  * retried later. Any other error fails it. */
-enum step file_read_error(struct worker *worker, struct file *file, int error);
+enum step file_handle_read_error(struct worker *worker, struct file *file, int error);
 /* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
  * that. Returns NEXT, or the step to take instead. */
 enum step file_compare(

@@ -1,7 +1,8 @@
 /* Decides the consequence of an outcome other than OK for a file: it is retried, it fails, it ends
  * the run, or it is put aside with other files that S3 refused. If a setting of the object may be
- * the reason, the sentence names it. Every step calls file_outcome() for outcomes that it does not
- * handle itself. A condition that S3 refused (412) is no error: look_after_write() handles it. */
+ * the reason, the sentence names it. Every step calls file_handle_outcome() for outcomes that it
+ * does not handle itself. A condition that S3 refused (412) is no error: look_after_write() handles
+ * it. */
 #include "base/clock.h"
 #include "upload/file/file.h"
 #include "upload/file/worker.h"
@@ -103,7 +104,7 @@ static bool fails_with_run(struct worker *worker, const struct candidate *c,
 
 /* The turns in which the file failed, and the pauses, count toward give_up_after_ms. Time in which
  * the file waits for its turn does not. The claim stays with this run. */
-static enum step retry_file(
+static enum step retry_or_fail(
 	struct worker *worker, struct file *file, const struct problem *problem, enum failure_of of)
 {
 	struct candidate *c = file->candidate;
@@ -130,12 +131,12 @@ static enum step retry_file(
 	c->failures++;
 	problem_prefix(&reported, "will be retried later");
 	file_report(worker, file, S3ONCE_EVENT_RETRY, &reported);
-	return file_later(worker, file, now + pause_ns);
+	return file_put_back(worker, file, now + pause_ns);
 }
 
-enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
+enum step file_retry(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	return retry_file(worker, file, problem, FAILURE_OF_FILE);
+	return retry_or_fail(worker, file, problem, FAILURE_OF_FILE);
 }
 
 /* Names the settings of the file's object that the error code is about in *problem. */
@@ -171,7 +172,8 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
  * the file is retried, since Swift answers 404 as long as it cannot reach the server of the bucket.
  * After that the file is put aside, since some servers answer 404 for a key that they cannot
  * store. */
-static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
+static enum step handle_not_found(
+	struct worker *worker, struct file *file, const struct problem *problem)
 {
 	const enum outcome o = look_for_bucket(worker, &worker->limits);
 	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP)
@@ -186,12 +188,12 @@ static enum step not_found(struct worker *worker, struct file *file, const struc
 		"S3 answers 404 for this %s, although bucket %s is there%s",
 		key_is_suspect ? "key" : "file", quote(worker->options->bucket).text,
 		key_is_suspect && !is_retried ? ": the server may not take such keys" : "");
-	return is_retried ? file_again(worker, file, &explained)
+	return is_retried ? file_retry(worker, file, &explained)
 			  : put_aside(worker, file, &explained);
 }
 
-/* Handles an outcome as file_outcome() promises. */
-static enum step by_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+/* Handles an outcome as file_handle_outcome() promises. */
+static enum step handle_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem, enum failure_of of)
 {
 	if (run_is_over(worker->run))
@@ -208,11 +210,11 @@ static enum step by_outcome(struct worker *worker, struct file *file, enum outco
 			return put_aside(worker, file, problem);
 		break;
 	case OUTCOME_ABSENT:
-		return not_found(worker, file, problem);
+		return handle_not_found(worker, file, problem);
 	case OUTCOME_SETUP:
 		/* NoSuchBucket comes with 404, too, so the bucket is looked for first. */
 		if (strcmp(problem->code, "NoSuchBucket") == 0)
-			return not_found(worker, file, problem);
+			return handle_not_found(worker, file, problem);
 		run_fail(worker->run, problem);
 		return STEP_OVER;
 	case OUTCOME_LOST:
@@ -224,26 +226,26 @@ static enum step by_outcome(struct worker *worker, struct file *file, enum outco
 	case OUTCOME_TRANSIENT:
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
-		return retry_file(worker, file, problem, of);
+		return retry_or_fail(worker, file, problem, of);
 	/* the lease ran out: the claim is judged again once it is renewed */
 	case OUTCOME_ABANDONED:
-		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
+		return file_put_back(worker, file, clock_boot_ns() + NS_PER_S / 2);
 	default:
 		break;
 	}
 	return file_fail(worker, file, problem);
 }
 
-enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+enum step file_handle_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem)
 {
-	return by_outcome(worker, file, outcome, problem, FAILURE_OF_S3);
+	return handle_outcome(worker, file, outcome, problem, FAILURE_OF_S3);
 }
 
-enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
+enum step file_handle_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem)
 {
 	if (outcome == OUTCOME_DENIED || outcome == OUTCOME_ABSENT)
 		outcome = OUTCOME_SETUP;
-	return by_outcome(worker, file, outcome, problem, FAILURE_OF_MARKS);
+	return handle_outcome(worker, file, outcome, problem, FAILURE_OF_MARKS);
 }

@@ -284,13 +284,13 @@ static enum step handle_refused_head(struct worker *worker, struct file *file,
 		o = s3_find_bucket_fault(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
 									       : OUTCOME_INVALID;
 	if (o != OUTCOME_INVALID)
-		return file_outcome(worker, file, o, problem);
+		return file_handle_outcome(worker, file, o, problem);
 	if (*s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
 	else if (refusal == REFUSAL_PASSED_OVER)
 		return STEP_NEXT;
-	return file_outcome(worker, file, o, problem);
+	return file_handle_outcome(worker, file, o, problem);
 }
 
 /* Handles a HEAD that has shown no object. Returns NEXT if there is none, or if S3 refuses to show
@@ -307,14 +307,14 @@ static enum step handle_no_object(struct worker *worker, struct file *file,
 	if (o == OUTCOME_DENIED && refusal == REFUSAL_PASSED_OVER)
 		return STEP_NEXT;
 	if (o != OUTCOME_DENIED)
-		return file_outcome(worker, file, o, problem);
+		return file_handle_outcome(worker, file, o, problem);
 	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused, or
 	 * only HEAD is. */
 	struct problem why = {0};
 	const enum outcome get_outcome =
 		s3_get_first_byte(worker->s3, &file->target, &worker->limits, &why);
 	if (get_outcome == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
-		return file_outcome(worker, file, o, &why);
+		return file_handle_outcome(worker, file, o, &why);
 	/* A 404 with a code is S3's own, so that this GET was allowed. */
 	if (get_outcome == OUTCOME_OK || (get_outcome == OUTCOME_ABSENT && *why.code))
 		s3_explain_refused_head(file->target.key, problem);
@@ -322,7 +322,7 @@ static enum step handle_no_object(struct worker *worker, struct file *file,
 		problem_prefix(problem,
 			"cannot find out whether the object exists already: allow s3:GetObject "
 			"and s3:ListBucket");
-	return file_outcome(worker, file, o, problem);
+	return file_handle_outcome(worker, file, o, problem);
 }
 
 enum step look_at_object(struct worker *worker, struct file *file, enum look why)
@@ -357,7 +357,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 		problem_prefix(&problem,
 			"the object is not replaced, since S3 does not show whose it is: allow "
 			"s3:GetObject and s3:ListBucket");
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	}
 	if (o != OUTCOME_OK)
 		return handle_no_object(worker, file, REFUSAL_IN_THE_WAY, o, &problem);
@@ -406,7 +406,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 		return STEP_SEND;
 	}
 	if (!is_condition_refused)
-		return file_outcome(worker, file, outcome, &explained);
+		return file_handle_outcome(worker, file, outcome, &explained);
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
@@ -435,7 +435,7 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 	if (o == OUTCOME_ABSENT)
 		return file_fail_missing(worker, file);
 	if (o != OUTCOME_OK)
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
 	const enum step step = file_compare(worker, file, &object, &judged.proof);
 	if (step != STEP_NEXT)
@@ -476,7 +476,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
 	judged.suffix = key + strlen(c->key);
 	/* Input of a pipe that has not come yet has no content to compare. judge() takes such an

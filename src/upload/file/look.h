@@ -33,7 +33,7 @@ enum step look_before_write(struct worker *worker, struct file *file);
  *
  * If the condition was refused, look_at_object() checks the object. If nothing is in the way of the
  * file now, this returns SEND. It also returns SEND if the server does not support the condition:
- * the file goes on without one. Any other outcome is left to file_outcome(). */
+ * the file goes on without one. Any other outcome is left to file_handle_outcome(). */
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
 /* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the

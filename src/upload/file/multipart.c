@@ -111,7 +111,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	if (o == OUTCOME_LOST && problem.status)
 		return file_fail(worker, file, &problem);
 	if (o != OUTCOME_OK)
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	atomic_store(&worker->run->refusals.has_stored, true);
 	struct open_upload upload = multipart_of_file(worker, file);
 	upload.id = created.upload_id;
@@ -133,7 +133,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	 * here. A later turn or run then finds that the upload is gone, and begins another one. */
 	discard_empty(worker, file, &upload);
 	if (o != OUTCOME_REFUSED)
-		return file_marks_outcome(worker, file, o, &problem);
+		return file_handle_marks_outcome(worker, file, o, &problem);
 	run_fence(worker->run, "another uploader took over a file of this run");
 	return STEP_OVER;
 }
@@ -549,7 +549,7 @@ static enum step complete_and_prove(struct worker *worker, struct multipart *mul
 		return step;
 	const int error = check_parts_unchanged(worker, multipart);
 	if (error)
-		return file_read_error(worker, file, error);
+		return file_handle_read_error(worker, file, error);
 	const struct sums whole = sums_combine(multipart->body_sums, file->plan.n_parts);
 	struct call_limits limits = worker->visible_limits;
 	bool maybe_applied = false;
@@ -616,10 +616,10 @@ static enum step continue_after_parts(struct worker *worker, struct multipart *m
 		return multipart_abort(worker, file);
 	}
 	if (failure->read_error)
-		return file_read_error(worker, file, failure->read_error);
+		return file_handle_read_error(worker, file, failure->read_error);
 	if (failure->outcome == OUTCOME_NO_UPLOAD)
 		return multipart_handle_gone(worker, file);
-	return file_outcome(worker, file, failure->outcome, &failure->problem);
+	return file_handle_outcome(worker, file, failure->outcome, &failure->problem);
 }
 
 enum step multipart_send(

@@ -33,7 +33,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	}
 	if (file->step != STEP_STRANDED)
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
 	return STEP_SETTLED;
 }
@@ -43,7 +43,7 @@ enum step multipart_handle_gone(struct worker *worker, struct file *file)
 	/* S3 may be assembling the parts, and show the object later. Another upload would send the
 	 * file again in vain. In its next turn the file looks for the object first. */
 	if (file->candidate->is_completing)
-		return file_again(worker, file,
+		return file_retry(worker, file,
 			PROBLEM("S3 has not answered the request that completes the upload, and "
 				"shows neither the upload any more nor the object yet"));
 	file_set_kept_bytes(file, 0);
@@ -153,7 +153,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	uint64_t in, out;
 	const int error = compress_samples(worker, file, &in, &out);
 	if (error)
-		return file_read_error(worker, file, error);
+		return file_handle_read_error(worker, file, error);
 	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (server_may_take(worker, file->encoding)) {
 		plan_upload(size, bytes, &file->plan); /* it succeeds, as it did in file_open() */
@@ -234,7 +234,7 @@ static enum step abort_unlisted(struct worker *worker, struct file *file, const 
 		file->claim.upload.id, &worker->limits, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && o != OUTCOME_UNSUPPORTED &&
 		o != OUTCOME_INVALID)
-		return file_outcome(worker, file, o, &problem);
+		return file_handle_outcome(worker, file, o, &problem);
 	return multipart_handle_gone(worker, file);
 }
 
@@ -254,5 +254,5 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 	const bool is_other_document =
 		(o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem.status / 100 == 2;
 	return is_refused || is_other_document ? abort_unlisted(worker, file, &problem)
-					       : file_outcome(worker, file, o, &problem);
+					       : file_handle_outcome(worker, file, o, &problem);
 }

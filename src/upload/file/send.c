@@ -37,7 +37,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	worker->read_ns += clock_boot_ns() - began_ns;
 	file->content_sums = file->object_sums = (struct sums){0};
 	if (error)
-		return file_read_error(worker, file, error);
+		return file_handle_read_error(worker, file, error);
 	file->content_sums = file->encoding ? payload->input_sums : payload->body_sums;
 	file->object_sums = file->encoding ? payload->body_sums : (struct sums){0};
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
@@ -79,7 +79,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	payload_end(worker, payload); /* others may use its encoder while this proves the upload */
 	const int error = payload_find_error(worker, file, payload, o);
 	if (error)
-		return file_read_error(worker, file, error);
+		return file_handle_read_error(worker, file, error);
 	/* A refusal of the condition means that S3 accepts such requests, since it checks
 	 * conditions last. */
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)

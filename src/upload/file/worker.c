@@ -144,7 +144,7 @@ static bool was_taken(const struct worker *worker, const struct file *file)
 static enum step leave_block(struct worker *worker, struct file *file)
 {
 	queue_put_back_block(worker->run->queue, file->candidate->block);
-	return file_later(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
+	return file_put_back(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
 }
 
 /* Goes on with the file that was taken ahead. */
@@ -183,7 +183,7 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen_mark, &problem);
 		if (o != OUTCOME_OK)
-			step = file_marks_outcome(worker, file, o, &problem);
+			step = file_handle_marks_outcome(worker, file, o, &problem);
 		else if (was_taken(worker, file))
 			step = leave_block(worker, file);
 	}

@@ -226,7 +226,7 @@ static void change(struct steps *steps)
 	CHECK_INT(pwrite(fd, content, 1, 0), 1);
 	close(fd);
 	steps->file->step = STEP_LOOK;
-	CHECK_INT(file_read_error(steps->worker, steps->file, -ESTALE), STEP_LOOK);
+	CHECK_INT(file_handle_read_error(steps->worker, steps->file, -ESTALE), STEP_LOOK);
 }
 
 /* A file that has changed is compared by its new content, not by an earlier checksum. */

@@ -77,7 +77,7 @@ static void test_not_in_s3(void)
 			return;
 		steps.file->step = ends[i / 2].step;
 		if (is_put_back) {
-			CHECK_INT(file_later(steps.worker, steps.file, 0), STEP_LATER);
+			CHECK_INT(file_put_back(steps.worker, steps.file, 0), STEP_LATER);
 			CHECK(!steps.file->candidate);
 		}
 		file_progress_add(&steps.file->progress, 5);
@@ -112,7 +112,7 @@ static void test_put_back(void)
 	if (!begin(&steps))
 		return;
 	steps.file->candidate->mark_state = MARK_ABSENT;
-	CHECK_INT(file_later(steps.worker, steps.file, 0), STEP_LATER);
+	CHECK_INT(file_put_back(steps.worker, steps.file, 0), STEP_LATER);
 	struct candidate *c = queue_pop_file(steps.run->queue);
 	CHECK(c && c->mark_state == MARK_CLAIMED);
 	free(c);

@@ -299,8 +299,9 @@ static void test_errors(void)
 		if (!steps_make(&steps, CONTENT, 9) || !steps_begin(&steps, NULL, 0))
 			return;
 		file_set_kept_bytes(steps.file, 5);
-		bool good = CHECK_INT(
-			file_read_error(steps.worker, steps.file, rows[i].error), rows[i].step);
+		bool good =
+			CHECK_INT(file_handle_read_error(steps.worker, steps.file, rows[i].error),
+				rows[i].step);
 		for (size_t k = 0; k < sizeof events / sizeof *events; k++)
 			good &= CHECK_INT(steps.events[events[k]], (int)events[k] == rows[i].event);
 		good &= CHECK(strstr(steps.said, rows[i].says) != NULL);
@@ -359,7 +360,8 @@ static void test_changed_while_read(void)
 			rows[i].replaces ? "e" : "");
 		file->content_sums.kinds = DIGEST_MD5; /* of the version that was read */
 		run_command(&steps, rows[i].happens);
-		bool good = CHECK_INT(file_read_error(steps.worker, file, -ESTALE), rows[i].step);
+		bool good = CHECK_INT(
+			file_handle_read_error(steps.worker, file, -ESTALE), rows[i].step);
 		good &= CHECK_INT(
 			steps.events[S3ONCE_EVENT_RETRY], rows[i].event == S3ONCE_EVENT_RETRY);
 		good &= CHECK_INT(

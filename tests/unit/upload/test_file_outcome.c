@@ -138,7 +138,7 @@ static void test_row(const struct row *row)
 	steps_answer(&steps, row->bucket);
 	if (row->is_over)
 		run_fail(run, PROBLEM("another reason"));
-	const enum step step = (row->of_marks ? file_marks_outcome : file_outcome)(
+	const enum step step = (row->of_marks ? file_handle_marks_outcome : file_handle_outcome)(
 		steps.worker, file, row->outcome, &problem);
 	const bool has_failed = step == STEP_SETTLED;
 	const bool is_retried = step == STEP_LATER && row->outcome != OUTCOME_ABANDONED;
@@ -208,8 +208,8 @@ static void test_retries(void)
 			steps.file->begun_ns = clock_boot_ns() - 50 * NS_PER_S;
 			c->failing_ns = limit_ns - turn_ns - (over ? 0 : NS_PER_S);
 			const uint64_t failing_ns = c->failing_ns, begun_ns = clock_boot_ns();
-			const enum step step =
-				file_outcome(steps.worker, steps.file, OUTCOME_TRANSIENT, &problem);
+			const enum step step = file_handle_outcome(
+				steps.worker, steps.file, OUTCOME_TRANSIENT, &problem);
 			const uint64_t spent_ns = clock_boot_ns() - begun_ns;
 			const uint64_t pause_ns = pauses_s[failures] * NS_PER_S;
 			bool good = CHECK_INT(step, over ? STEP_SETTLED : STEP_LATER);
@@ -244,7 +244,7 @@ static void test_late_lease(void)
 		return;
 	struct candidate *c = steps.file->candidate;
 	const uint64_t begun_ns = clock_boot_ns();
-	CHECK_INT(file_outcome(steps.worker, steps.file, OUTCOME_ABANDONED, &steps.problem),
+	CHECK_INT(file_handle_outcome(steps.worker, steps.file, OUTCOME_ABANDONED, &steps.problem),
 		STEP_LATER);
 	CHECK_INT(c->failures, 0);
 	CHECK_INT(c->failing_ns, 0);
@@ -299,7 +299,7 @@ static void test_all_fail(void)
 		steps_answer(&steps, rows_of_all[i].bucket);
 		steps_answer(&steps, rows_of_all[i].bucket);
 		const enum step step =
-			(rows_of_all[i].of_marks ? file_marks_outcome : file_outcome)(
+			(rows_of_all[i].of_marks ? file_handle_marks_outcome : file_handle_outcome)(
 				steps.worker, steps.file, OUTCOME_TRANSIENT, &problem);
 		bool good = CHECK_INT(step, rows_of_all[i].step);
 		good &= CHECK_INT(run_is_over(run), step == STEP_OVER);
@@ -323,7 +323,8 @@ static void test_the_bucket_goes(void)
 	steps.file->candidate->failing_ns = steps.run->options.give_up_after_ms * NS_PER_MS;
 	steps_answer(&steps, GONE);
 	steps_answer(&steps, GONE);
-	CHECK_INT(file_outcome(steps.worker, steps.file, OUTCOME_TRANSIENT, &problem), STEP_OVER);
+	CHECK_INT(file_handle_outcome(steps.worker, steps.file, OUTCOME_TRANSIENT, &problem),
+		STEP_OVER);
 	CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], 1);
 	steps_say(&steps, "the bucket b does not exist");
 	steps_end(&steps);
@@ -364,7 +365,7 @@ static void test_refusals(void)
 			struct file *file = file_new(run,
 				feed_new_candidate(&(struct scan_entry){
 					.key = "f", .path = "f", .relative = "f", .suffix = ""}));
-			CHECK_INT(file_outcome(steps.worker, file, OUTCOME_DENIED, &problem),
+			CHECK_INT(file_handle_outcome(steps.worker, file, OUTCOME_DENIED, &problem),
 				STEP_ASIDE);
 		}
 		atomic_store(&run->refusals.has_stored, settles[i].has_stored);
