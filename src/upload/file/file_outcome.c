@@ -37,9 +37,17 @@ static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id",
 	"header x-amz-grant-read-acp", "header x-amz-grant-write-acp",
 	"header x-amz-grant-full-control"};
 
-/* Returns the number of suspects that are set for the file's object. Names them in *problem, unless
- * `problem` is NULL. */
-static unsigned count_suspects(const struct file *file, struct problem *problem)
+/* Whether any of the suspects is set for the file's object. */
+static bool has_suspects(const struct file *file)
+{
+	for (size_t i = 0; i < sizeof suspects / sizeof *suspects; i++)
+		if (s3_headers_value(file->target.headers, suspects[i]))
+			return true;
+	return false;
+}
+
+/* Names in *problem the suspects that are set for the file's object, if there are any. */
+static void name_suspects(const struct file *file, struct problem *problem)
 {
 	struct text names = TEXT(SUSPECTS_MAX_BYTES);
 	unsigned n = 0;
@@ -49,11 +57,10 @@ static unsigned count_suspects(const struct file *file, struct problem *problem)
 			text_addf(&names, "%s--%s%s%s", n++ ? ", " : "", suspects[i],
 				*value ? " " : "", value);
 	}
-	if (problem && n && !names.error)
+	if (n && !names.error)
 		problem_prefix(problem, "the reason may be %s%s", n > 1 ? "one of " : "",
 			text_string(&names));
 	text_clear(&names);
-	return n;
 }
 
 /* Whether the error code leaves the cause open. Ceph returns NoSuchKey for an unknown grantee. */
@@ -78,8 +85,9 @@ static enum outcome look_for_bucket(struct worker *worker, const struct call_lim
 	return o;
 }
 
-/* Whether S3 answers a single request for the bucket. */
-static bool bucket_answers(struct worker *worker)
+/* Sends a single request for the bucket, and returns whether S3 has answered it. Ends the run if
+ * there is no such bucket. */
+static bool ask_bucket_once(struct worker *worker)
 {
 	struct call_limits once = worker->limits;
 	once.attempts = 1;
@@ -88,33 +96,40 @@ static bool bucket_answers(struct worker *worker)
 	return o != OUTCOME_THROTTLED && !outcome_is_ambiguous(o);
 }
 
-/* Whether the run gives up, and not this file alone: nothing has moved since the file began to
- * fail, and every other file would fail as well. Without a reply, that is assumed. The marks of all
- * files are alike. S3 may fail a single file, and is asked for the bucket. */
-static bool fails_with_run(struct worker *worker, const struct candidate *c,
+/* Whether not this file alone fails, but every other file would as well. Then the run gives up. May
+ * send a request for the bucket. */
+static bool fails_with_all(struct worker *worker, const struct candidate *c,
 	const struct problem *problem, enum failure_of of)
 {
-	const bool has_answer = problem->status != 0;
+	/* Half of the time is enough: failing_ns also has time that the clock of progress does not
+	 * count, as when the host was suspended. */
 	const bool others_move =
 		progress_still_ns(&worker->run->progress, NULL) <= c->failing_ns / 2;
+	const bool has_reply = problem->status != 0;
 	if (of == FAILURE_OF_FILE || others_move)
 		return false;
-	return !has_answer || of == FAILURE_OF_MARKS || !bucket_answers(worker);
+	/* The marks of all files are in one store. A service that does not reply is taken to be out
+	 * of reach for all files. */
+	if (of == FAILURE_OF_MARKS || !has_reply)
+		return true;
+	/* S3 may answer with an error to the requests of a single file. */
+	return !ask_bucket_once(worker);
 }
 
-/* The turns in which the file failed, and the pauses, count toward give_up_after_ms. Time in which
- * the file waits for its turn does not. The claim stays with this run. */
+/* Reports the failure, and retries the file after a pause, or fails it after give_up_after_ms. The
+ * turns in which the file failed, and the pauses, count toward that time. Time in which the file
+ * waits for its turn does not. The claim stays with this run. */
 static enum step retry_or_fail(
 	struct worker *worker, struct file *file, const struct problem *problem, enum failure_of of)
 {
 	struct candidate *c = file->candidate;
-	const uint64_t now = clock_boot_ns();
+	const uint64_t now_ns = clock_boot_ns();
 	struct problem reported = *problem;
 	/* In the first turn, only the time in which the service failed counts, since the file may
 	 * be a large one. */
-	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
+	c->failing_ns += c->failures ? now_ns - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
-		if (fails_with_run(worker, c, problem, of))
+		if (fails_with_all(worker, c, problem, of))
 			progress_give_up(&worker->run->progress);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
@@ -131,7 +146,7 @@ static enum step retry_or_fail(
 	c->failures++;
 	problem_prefix(&reported, "will be retried later");
 	file_report(worker, file, S3ONCE_EVENT_RETRY, &reported);
-	return file_put_back(worker, file, now + pause_ns);
+	return file_put_back(worker, file, now_ns + pause_ns);
 }
 
 enum step file_retry(struct worker *worker, struct file *file, const struct problem *problem)
@@ -139,7 +154,7 @@ enum step file_retry(struct worker *worker, struct file *file, const struct prob
 	return retry_or_fail(worker, file, problem, FAILURE_OF_FILE);
 }
 
-/* Names the settings of the file's object that the error code is about in *problem. */
+/* Names in *problem those settings of the file's object that the error code is about. */
 static void name_settings(const struct file *file, struct problem *problem)
 {
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
@@ -161,7 +176,7 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 {
 	struct problem explained = *problem;
 	if (is_vague(problem))
-		count_suspects(file, &explained);
+		name_suspects(file, &explained);
 	else
 		name_settings(file, &explained);
 	return refusals_keep(worker, file, &explained) ? STEP_ASIDE
@@ -182,7 +197,7 @@ static enum step handle_not_found(
 		return put_aside(worker, file, problem);
 	const bool is_retried = file->candidate->failures < NOT_FOUND_RETRIES_MAX;
 	/* If no setting of the object is suspected, the key may be the reason. */
-	const bool key_is_suspect = !is_vague(problem) || !count_suspects(file, NULL);
+	const bool key_is_suspect = !is_vague(problem) || !has_suspects(file);
 	struct problem explained = *problem;
 	snprintf(explained.text, sizeof explained.text,
 		"S3 answers 404 for this %s, although bucket %s is there%s",
@@ -206,7 +221,7 @@ static enum step handle_outcome(struct worker *worker, struct file *file, enum o
 	case OUTCOME_UNSUPPORTED:
 		/* The error code does not name the reason. It may be a setting of the object: some
 		 * servers refuse a storage class or tags in this way. */
-		if (is_vague(problem) && count_suspects(file, NULL))
+		if (is_vague(problem) && has_suspects(file))
 			return put_aside(worker, file, problem);
 		break;
 	case OUTCOME_ABSENT:
