@@ -17,9 +17,8 @@
 /* The rest of a block in which another uploader was met is left to it at least that long. */
 #define LEFT_ALONE_NS (5 * NS_PER_S)
 
-/* Whether the file can go back to the queue without a turn: a running uploader holds it, and that
- * was reported before, or is too recent to be reported. *ret_again_ns is the time of the next
- * check. */
+/* Whether the file can go back to the queue without a turn, since a running uploader holds it, and
+ * that need not be reported now. Then *ret_again_ns is the time of the next check. */
 static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
@@ -27,12 +26,10 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	bool over;
 	if (run->options.no_wait || run->dry) /* such a run does not wait */
 		return false;
-	/* Nobody else has claimed it. */
-	if (c->mark_state != MARK_CLAIMED || strcmp(c->mark_session, session_id(run->session)) == 0)
+	const bool is_ours = strcmp(c->mark_session, session_id(run->session)) == 0;
+	if (c->mark_state != MARK_CLAIMED || is_ours)
 		return false;
-	/* It takes a turn to report it: handle_claimed() in claim.c. */
-	const bool is_to_be_reported = !candidate_was_just_seen_held(c) && !c->held_was_reported;
-	if (is_to_be_reported)
+	if (candidate_note_held(c)) /* it takes a turn to report it: handle_claimed() in claim.c */
 		return false;
 	return session_is_over(run->session, worker->marks, c->mark_session, &over, ret_again_ns,
 		       &problem) == OUTCOME_OK &&

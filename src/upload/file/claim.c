@@ -402,10 +402,8 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 	if (over)
 		return STEP_NEXT;
 	const bool waits = !worker->options->no_wait && !worker->run->dry;
-	/* A file that is waited for is reported once, and only if it is held for longer than a
-	 * moment. */
-	const bool is_too_soon = candidate_was_just_seen_held(c);
-	if (!waits || (!is_too_soon && !c->held_was_reported))
+	/* A file that is not waited for is reported at once: this is its last turn. */
+	if (candidate_note_held(c) || !waits)
 		report_held(worker, file, waits);
 	/* That uploader is probably at work on the other files of the block, too. */
 	queue_put_back_block(worker->run->queue, c->block);

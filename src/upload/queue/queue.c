@@ -18,6 +18,9 @@
  * it */
 #define CONTESTED_NS NS_PER_S
 
+/* A file that another uploader holds for less than this is not reported. */
+#define HELD_FOR_A_MOMENT_NS (5 * NS_PER_S)
+
 /* Blocks are begun in the order of their due times. A block of the scan is due at once, but its due
  * time is a random moment of the last minute, so that the order of these blocks is random. With
  * ranks it is 0, so that ranks alone order them.
@@ -62,12 +65,13 @@ struct queue {
 	} locked;
 };
 
-bool candidate_was_just_seen_held(struct candidate *candidate)
+bool candidate_note_held(struct candidate *candidate)
 {
-	const uint64_t now = clock_boot_ns();
+	const uint64_t now_ns = clock_boot_ns();
 	if (!candidate->held_since_ns)
-		candidate->held_since_ns = now;
-	return now - candidate->held_since_ns < 5 * NS_PER_S;
+		candidate->held_since_ns = now_ns;
+	return !candidate->held_was_reported &&
+	       now_ns - candidate->held_since_ns >= HELD_FOR_A_MOMENT_NS;
 }
 
 static bool is_before(const struct block *a, const struct block *b)

@@ -31,7 +31,7 @@ struct candidate {
 	char *key, *path, *relative; /* in one allocation with the struct */
 	char *object_key; /* the object's key: `key`, and the suffix of compression if there is one
 			   */
-	char *suffix;     /* that suffix, at the end of `object`; there is room for SUFFIX_MAX
+	char *suffix;     /* that suffix, at the end of `object_key`; there is room for SUFFIX_MAX
 			     characters */
 	char *content_id; /* the content's id, or "" */
 	size_t source;
@@ -68,10 +68,10 @@ struct candidate {
 	bool is_completing; /* S3 may still be at work on a CompleteMultipartUpload without reply */
 	bool was_marked_done; /* this run has marked it done, or may have */
 };
-/* Whether another uploader was first seen to hold the file less than five seconds ago. The first
- * call notes the time. Such a hold is not worth a report, since many files are held for a moment
- * where several uploaders share a tree. */
-bool candidate_was_just_seen_held(struct candidate *candidate);
+/* Notes that another uploader holds the file. Returns whether that is to be reported: the file has
+ * been held for five seconds since the first call, and was not reported as held before. Where
+ * several uploaders share a tree, many files are held for a moment, which is not worth a report. */
+bool candidate_note_held(struct candidate *candidate);
 /* The rank of a file in a run with --final, on a host that is about to end: the lowest rank goes
  * first. Small files come before large ones. Small files are ordered by age, the oldest first, and
  * large ones by size, the smallest first. */
