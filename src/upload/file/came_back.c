@@ -43,24 +43,27 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp((**x)->key, (**y)->key);
 }
 
-/* Reads the marks of n files that came back. The pages are as small as they can be if all marks in
- * them are wanted. If there are far more marks between them, known_read() reads single ones.
- * Returns false if they cannot be read. */
+/* Reads the marks of n files into ret[n]. places[i] points to the place of a file in its block, and
+ * the keys of the files rise. Returns false if the marks cannot be read. */
 static bool read_marks_again(
 	struct worker *worker, struct candidate **const *places, size_t n, struct packed_mark **ret)
 {
 	const char *keys[CHECK_CHUNK];
 	const struct mark_space *space = &worker->run->space;
+	/* The keys are spread evenly over the shards, so a page that is twice as large as the share
+	 * of one shard mostly has all of them. If far more marks lie between the wanted ones,
+	 * known_read() reads single marks. */
 	const unsigned page_rows = PAGE_ROWS_MIN + 2 * (unsigned)n / space->settings.shards;
 	struct problem problem = {.text = "out of memory"};
 	struct known *known = NULL;
 	bool is_read = !known_new(worker->marks, space, &worker->limits, page_rows, &known);
-	for (size_t at = 0, chunk; at < n && is_read; at += chunk) {
-		chunk = n - at < CHECK_CHUNK ? n - at : CHECK_CHUNK;
+	for (size_t first = 0, chunk; first < n && is_read; first += chunk) {
+		chunk = n - first < CHECK_CHUNK ? n - first : CHECK_CHUNK;
 		for (size_t i = 0; i < chunk; i++)
-			keys[i] = (*places[at + i])->key;
-		const bool is_last = at + chunk == n;
-		is_read = known_read(known, keys, chunk, is_last, ret + at, &problem) == OUTCOME_OK;
+			keys[i] = (*places[first + i])->key;
+		const bool is_last = first + chunk == n;
+		is_read = known_read(known, keys, chunk, is_last, ret + first, &problem) ==
+			  OUTCOME_OK;
 	}
 	if (!is_read) /* each claim will read the mark of its file */
 		log_info("reading marks again: %s", problem.text);
@@ -68,8 +71,9 @@ static bool read_marks_again(
 	return is_read;
 }
 
-/* Drops the files that are done, and puts NULL in their places. If the marks are not read, no file
- * is dropped, and all count as free. `places` and `marks` have room for all files of the blocks. */
+/* Drops the files that are done, and puts NULL in their places in the blocks. If the marks cannot
+ * be read, no file is dropped, and all count as free. `places` and `marks` are working memory, with
+ * room for all files of the blocks. */
 static void drop_done(struct worker *worker, struct block *blocks, struct candidate ***places,
 	struct packed_mark **marks)
 {
@@ -94,10 +98,10 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 	}
 }
 
-/* Whether another uploader is at work in the block of this file that came back, so that it is about
- * to claim the other small files there. `c` is NULL for a file that was dropped as done since the
- * block came back. */
-static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
+/* Whether this file shows that another uploader is at work in its block, and so is about to claim
+ * the other small files there. `c` is NULL for a file that was dropped as done: that uploader has
+ * uploaded it since the block came back. */
+static bool shows_other_uploader(const struct candidate *c, bool is_held, uint64_t now_ns)
 {
 	if (!c)
 		return true;
@@ -106,8 +110,9 @@ static bool is_shared(const struct candidate *c, bool is_held, uint64_t now_ns)
 	return c->contested_ns && now_ns - c->contested_ns < LEFT_ALONE_NS;
 }
 
-/* Returns the pause for the files of a block that have to wait. The longer ago another uploader was
- * met there, the longer is the pause. */
+/* Returns the pause for the files of a block that have to wait. It is as long as the time since
+ * another uploader was met there, from CAME_BACK_AGAIN_NS to LEFT_ALONE_NS. So without a
+ * further meeting, each pause is about twice as long as the one before. */
 static uint64_t pause_of(const struct block *block, uint64_t now_ns)
 {
 	uint64_t pause_ns = CAME_BACK_AGAIN_NS;
@@ -134,7 +139,7 @@ static void give_back(struct worker *worker, struct block *block)
 		struct candidate *c = block->files[i]; /* NULL: it is done */
 		uint64_t check_ns;
 		is_held[i] = c && may_wait(worker, c, &check_ns);
-		leaves_small |= is_shared(c, is_held[i], now_ns);
+		leaves_small |= shows_other_uploader(c, is_held[i], now_ns);
 		if (is_held[i] && check_ns > again_ns)
 			again_ns = check_ns;
 	}
