@@ -73,16 +73,16 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 	return scan_open_moved(scan, c->source, c->relative, &found, ret);
 }
 
-/* Whether the mark of a file that is missing says done, so that another uploader has uploaded and
- * removed it. Reads the mark. */
-static bool is_missing_as_done(struct worker *worker, struct file *file)
+/* Reads the mark of a file that is missing into file->seen_mark. Returns whether the mark says done
+ * of the file as it was found, so that another uploader has uploaded and removed it since. */
+static bool mark_explains_absence(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	/* The file is compared as it was found, since it was not opened. */
 	const struct file_version found = {
 		.size = c->size, .mtime_ns = c->mtime_ns, .content_id = c->content_id};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
+	mark_clear(&file->seen_mark);
 	/* After the claim, the mark is ours and does not say done. */
 	if (file->step > STEP_CLAIM)
 		return false;
@@ -98,8 +98,7 @@ static bool is_missing_as_done(struct worker *worker, struct file *file)
  * removed it since it was found, which is not an error. */
 static enum step handle_missing(struct worker *worker, struct file *file)
 {
-	mark_clear(&file->seen_mark);
-	if (is_missing_as_done(worker, file))
+	if (mark_explains_absence(worker, file))
 		return bucket_is_believed(worker->run, worker->marks)
 			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
 			       : STEP_OVER;
@@ -124,39 +123,52 @@ static bool source_has_file(
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int is_compressed = content_seems_compressed(fd); /* or -errno */
+	const int is_compressed = content_seems_compressed(fd); /* 1, 0 or -errno */
 	close(fd);
-	return is_compressed == (form == COMPRESSED);
+	return is_compressed == (form == COMPRESSED ? 1 : 0);
 }
 
-/* Fails the file, which has this form, if a folder has both X and X.zst, and X.zst is compressed
- * already. Both would become the object X.zst, since X is compressed on its way. Returns NEXT if
- * they do not both exist.
- *
- * This is checked only where the scan has walked a directory, and where keys are paths with the
- * suffix. Any other file with the same key shows in the check of the object. */
-static enum step check_neighbour(struct worker *worker, struct file *file, enum disk_form form)
+/* Whether this is a name with the suffix behind it. The suffix alone is none. */
+static bool has_suffix(const char *name, const char *suffix)
 {
-	const bool is_compressed = form == COMPRESSED;
+	const size_t n = strlen(name), n_suffix = strlen(suffix);
+	return n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
+}
+
+/* Whether the file X.zst and what X is compressed to would be the same object X.zst, and the source
+ * shows whether both files exist: the scan has walked a directory, and keys are paths with the
+ * suffix. Elsewhere, the check of the object shows another file with its key. */
+static bool neighbours_may_collide(const struct worker *worker, const struct candidate *c)
+{
 	const struct run *run = worker->run;
-	const struct candidate *c = file->candidate;
-	const char *suffix = codecs[run->bodies.encoding.codec].suffix;
-	const size_t n = strlen(c->relative), n_suffix = strlen(suffix);
-	const bool has_suffix = n > n_suffix && strcmp(c->relative + n - n_suffix, suffix) == 0;
-	const size_t n_less = is_compressed ? n_suffix : 0; /* the neighbour of X.zst is X */
-	struct text name = TEXT(1024UL * 1024), path = TEXT(1024UL * 1024);
-	enum step step = STEP_NEXT;
 	const bool keys_are_paths =
 		!run->files.key_template && !object_rules_name_encoding(run->bodies.rules);
 	const bool was_walked = !worker->options->files_from &&
 				scan_source_is_directory(run->files.scan, c->source);
+	return keys_are_paths && was_walked;
+}
+
+/* Fails the file, which has this form, if its folder has both X and X.zst, and X.zst is compressed
+ * already. Both would become the object X.zst, since X is compressed on its way. Returns NEXT if
+ * they do not both exist. */
+static enum step check_neighbour(struct worker *worker, struct file *file, enum disk_form form)
+{
+	const bool is_compressed = form == COMPRESSED;
+	const struct candidate *c = file->candidate;
+	const char *suffix = codecs[worker->run->bodies.encoding.codec].suffix;
 	/* No file is compressed into the key of a compressed file that lacks the suffix. */
-	if (!keys_are_paths || !was_walked || (is_compressed && !has_suffix))
+	const bool has_neighbour = !is_compressed || has_suffix(c->relative, suffix);
+	if (!has_neighbour || !neighbours_may_collide(worker, c))
 		return STEP_NEXT;
-	text_add_bytes(&name, c->relative, n - n_less);
-	text_add_bytes(&path, c->path, strlen(c->path) - n_less);
-	text_add(&name, is_compressed ? "" : suffix);
-	text_add(&path, is_compressed ? "" : suffix);
+	/* The neighbour of X.zst is X, and that of X is X.zst. */
+	const size_t n_dropped = is_compressed ? strlen(suffix) : 0;
+	const char *added = is_compressed ? "" : suffix;
+	struct text name = TEXT(1024UL * 1024), path = TEXT(1024UL * 1024);
+	enum step step = STEP_NEXT;
+	text_add_bytes(&name, c->relative, strlen(c->relative) - n_dropped);
+	text_add_bytes(&path, c->path, strlen(c->path) - n_dropped);
+	text_add(&name, added);
+	text_add(&path, added);
 	if (!name.error && source_has_file(worker, file, text_string(&name),
 				   is_compressed ? PLAIN : COMPRESSED)) {
 		struct problem problem;
@@ -187,9 +199,7 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 /* Notes that the key of --as, or of a pipe, gets the suffix of compression a second time. */
 static void note_second_suffix(struct worker *worker, const struct candidate *c)
 {
-	const size_t n = strlen(c->key), n_suffix = strlen(c->suffix);
-	if (worker->options->as && n_suffix && n > n_suffix &&
-		strcmp(c->key + n - n_suffix, c->suffix) == 0)
+	if (worker->options->as && *c->suffix && has_suffix(c->key, c->suffix))
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("the key is %s%s: --compress adds %s, so leave it out of the key "
 				"that you give",
@@ -221,12 +231,15 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	return check_neighbour(worker, file, PLAIN);
 }
 
-/* Whether the file has content although its size is 0, as files of /proc and /sys have. A file that
- * has grown since it was opened is none: the step that reads it notices that. */
+/* Whether the file has content although its size is 0, as files of /proc and /sys have. */
 static bool hides_size(const struct file *file)
 {
-	return !file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
-	       body_check_unchanged(file->fd, &file->state) == 0;
+	if (file->state.size)
+		return false;
+	const bool has_content = pread(file->fd, &(char){0}, 1, 0) > 0;
+	/* A file that has merely grown since it was opened hides nothing. The step that reads it
+	 * notices the change. */
+	return has_content && body_check_unchanged(file->fd, &file->state) == 0;
 }
 
 /* Checks whether the version that was opened may be sent, and sets file->plan by its size. Returns
@@ -255,7 +268,7 @@ static enum step check_opened(struct worker *worker, struct file *file)
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
 				"and --min-age leaves out files that were modified a moment ago"));
-		return STEP_STRANDED;
+		return STEP_STRANDED; /* the upload that its mark records is aborted */
 	}
 	if (hides_size(file))
 		return file_fail(worker, file,
@@ -267,8 +280,9 @@ static enum step check_opened(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Makes this descriptor, whose state is file->state, the open file. Sets the members that say how a
- * change of it is noticed. */
+/* Makes this descriptor, whose state is file->state, the open file. Sets `must_reread`, and the
+ * members of file->state by which body_check_unchanged() will notice a change: 0 in a member means
+ * that it does not count. */
 static void take_descriptor(struct file *file, int fd)
 {
 	const struct candidate *c = file->candidate;
@@ -278,10 +292,9 @@ static void take_descriptor(struct file *file, int fd)
 	file->opened_ctime_ns = file->state.ctime_ns;
 	file->must_reread =
 		file->stat_is_unsteady || (may_be_written && !file_times_show_changes(fd));
-	/* 0: the field does not count. A rename of a rotated file while it is sent changes its
-	 * ctime. */
 	if (file->stat_is_unsteady)
 		file->state.ino = 0;
+	/* A rotated file may be renamed while it is sent, which changes its ctime. */
 	if (file->stat_is_unsteady || c->is_rotated)
 		file->state.ctime_ns = 0;
 	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
@@ -348,39 +361,39 @@ enum step file_sum(
 	return error ? file_handle_read_error(worker, file, error) : STEP_NEXT;
 }
 
-/* The difference of a file at the end of a reading from its beginning. */
-enum unsteady {
-	UNSTEADY_SEEN,   /* its size or modification time is another one */
-	UNSTEADY_STAT,   /* only its inode or ctime is, as on some file systems at each fstat() */
-	UNSTEADY_UNSEEN, /* neither, and yet two readings differ */
-	UNSTEADY_SHORT,  /* neither, and its content ends before its size, as in /sys */
+/* The change of a file between its opening and the end of a reading. */
+enum file_change {
+	CHANGE_SEEN,      /* its size or modification time shows the change, or its ctime does */
+	CHANGE_STAT_ONLY, /* its file system returns another inode or ctime at each fstat() */
+	CHANGE_UNSEEN,    /* its state is the same, and yet two readings differ */
+	CHANGE_SHORT,     /* its state is the same, and its content ends before its size (/sys) */
 };
 
 /* Finds out how the file differs from its state when it was opened. */
-static enum unsteady find_change(const struct file *file)
+static enum file_change find_change(const struct file *file)
 {
 	struct file_state now, again;
 	if (file->fd < 0 || file_state_of(file->fd, &now))
-		return UNSTEADY_SEEN;
+		return CHANGE_SEEN;
 	if (now.size != file->state.size || now.mtime_ns != file->state.mtime_ns)
-		return UNSTEADY_SEEN;
-	/* If a second look shows the same ctime, the file was changed once. If not, or if it has
-	 * already restarted the turn, its file system returns another one each time. */
-	if (!file_state_equal(&now, &file->state)) {
-		const bool is_steady = !file_state_of(file->fd, &again) &&
-				       file_state_equal(&now, &again) && !file->restarts;
-		return is_steady ? UNSTEADY_SEEN : UNSTEADY_STAT;
+		return CHANGE_SEEN;
+	if (!file_state_equal(&now, &file->state)) { /* by inode or ctime */
+		/* The file was really changed, for example by chmod, if a second fstat() shows the
+		 * same state as the first one, and this has not restarted the turn before. */
+		const bool is_steady =
+			!file_state_of(file->fd, &again) && file_state_equal(&now, &again);
+		return is_steady && !file->restarts ? CHANGE_SEEN : CHANGE_STAT_ONLY;
 	}
-	const off_t last = (off_t)now.size - 1;
-	return now.size && pread(file->fd, &(char){0}, 1, last) == 0 ? UNSTEADY_SHORT
-								     : UNSTEADY_UNSEEN;
+	const off_t last_byte = (off_t)now.size - 1;
+	const bool is_short = now.size && pread(file->fd, &(char){0}, 1, last_byte) == 0;
+	return is_short ? CHANGE_SHORT : CHANGE_UNSEEN;
 }
 
 /* Fails a file that was never the same for as long as it takes to read it. */
-static enum step fail_unsteady(struct worker *worker, struct file *file, enum unsteady change)
+static enum step fail_unsteady(struct worker *worker, struct file *file, enum file_change change)
 {
 	struct file_state first, second;
-	if (change == UNSTEADY_UNSEEN)
+	if (change == CHANGE_UNSEEN)
 		return file_fail(worker, file,
 			PROBLEM("what is read of it differs each time, although its size and "
 				"modification time stay: another process writes to it through a "
@@ -400,30 +413,30 @@ static enum step fail_unsteady(struct worker *worker, struct file *file, enum un
 /* Opens a file that has changed while it was read, as it is now. Returns the step that follows. */
 static enum step reopen_changed(struct worker *worker, struct file *file)
 {
-	const enum unsteady change = find_change(file);
-	if (change == UNSTEADY_SHORT)
+	const enum file_change change = find_change(file);
+	if (change == CHANGE_SHORT)
 		return file_fail(worker, file,
 			PROBLEM("its content ends before its size, as that of files of the kernel "
 				"does (/sys): copy it to a file, or exclude it"));
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return fail_unsteady(worker, file, change);
-	/* A file whose identity is unsteady cannot be shown to have changed. */
-	if (change == UNSTEADY_SEEN || file->stat_is_unsteady)
+	/* CHANGE_STAT_ONLY is not reported, since the content is probably the same. */
+	if (change == CHANGE_SEEN || file->stat_is_unsteady)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("changed while it was read, starting again with what it is now"));
-	else if (change == UNSTEADY_UNSEEN)
+	else if (change == CHANGE_UNSEEN)
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("its content changed while it was read, although its size and "
 				"modification time did not, starting again with what it is now"));
-	/* file_open() reads stat_is_unsteady, and sets must_reread. */
-	file->stat_is_unsteady |= change == UNSTEADY_STAT;
+	file->stat_is_unsteady |= change == CHANGE_STAT_ONLY; /* before file_open() reads it */
 	const enum step step = file_open(worker, file);
-	file->must_reread |= change == UNSTEADY_UNSEEN;
+	file->must_reread |= change == CHANGE_UNSEEN; /* after file_open() has set it */
 	if (step != STEP_NEXT)
 		return step;
-	/* The file may be again what the object that was to be replaced holds. So S3's object is
-	 * checked once more. */
-	return file->step == STEP_SEND && *file->replaced_etag ? STEP_LOOK : file->step;
+	/* The file was to replace an object. By now it may again have the content of that object,
+	 * which is checked once more. */
+	const bool was_to_replace = file->step == STEP_SEND && *file->replaced_etag;
+	return was_to_replace ? STEP_LOOK : file->step;
 }
 
 /* Fails a file that is no longer there. No run can resume its upload, which gc aborts. */
