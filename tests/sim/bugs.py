@@ -54,9 +54,9 @@ BUGS = {
     ),
     # What is in S3
     "put-lost-is-done": (
-        "if (o != OUTCOME_OK) return look_after_write(worker, file, &put.condition,",
+        "if (o != OUTCOME_OK) return look_after_failed_write(worker, file, &put.condition,",
         "if (o == OUTCOME_LOST)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);\n"
-        "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
+        "\tif (o != OUTCOME_OK)\n\t\treturn look_after_failed_write(worker, file, &put.condition,",
     ),
     "a-cache-may-answer": (  # for the server
         "if (!error && !call->is_write) ret->headers[",
@@ -71,16 +71,16 @@ BUGS = {
         "{.if_match = NULL}",
     ),
     "412-is-ours": (  # whatever is there is taken for the file
-        "if (o != OUTCOME_OK) return look_after_write(worker, file, &put.condition,",
+        "if (o != OUTCOME_OK) return look_after_failed_write(worker, file, &put.condition,",
         "if (o == OUTCOME_REFUSED)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_ADOPTED);\n"
-        "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
+        "\tif (o != OUTCOME_OK)\n\t\treturn look_after_failed_write(worker, file, &put.condition,",
     ),
     "size-is-enough": (  # an object of the same size counts as the file
         "*ret = proof_whole(encoding ? &file->object_sums : &file->content_sums, object, SIZE_KNOWN);",
         "*ret = PROOF_YES;",
     ),
     "earlier-is-foreign": (  # an earlier version that was sent and not marked is a conflict
-        "case JUDGED_EARLIER:\n\t\treturn mark_earlier(worker, file, judged->object);",
+        "case JUDGED_EARLIER:\n\t\treturn mark_earlier_version(worker, file, judged->object);",
         "case JUDGED_EARLIER:\n\t\treturn handle_conflict(worker, file, judged);",
     ),
     "foreign-is-replaced": (

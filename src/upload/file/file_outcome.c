@@ -1,8 +1,8 @@
 /* Decides the consequence of an outcome other than OK for a file: it is retried, it fails, it ends
  * the run, or it is put aside with other files that S3 refused. If a setting of the object may be
  * the reason, the sentence names it. Every step calls file_handle_outcome() for outcomes that it
- * does not handle itself. A condition that S3 refused (412) is no error: look_after_write() handles
- * it. */
+ * does not handle itself. A condition that S3 refused (412) is no error: look_after_failed_write()
+ * handles it. */
 #include "base/clock.h"
 #include "upload/file/file.h"
 #include "upload/file/worker.h"

@@ -1,8 +1,8 @@
 /* Step 4 of docs/protocol.md: checks the object under the key of a file, or under its mark's key
  * with another suffix of compression. src/marks/judge_object.c judges the object. This file sends
  * the requests, and acts upon the judgement. worker.c calls look_at_object() for a file in doubt,
- * and the steps that send call it right before a write. They call look_after_write() after a write
- * that was not successful. Nothing of the file is sent here. */
+ * and the steps that send call it right before a write. They call look_after_failed_write() after a
+ * write that was not successful. Nothing of the file is sent here. */
 #include "upload/file/look.h"
 #include "aws/retry.h"
 #include "base/log.h"
@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Collects the arguments of judge() for an object, which was not compared with the file. Borrows
- * the file and the object. */
+/* Collects the arguments of judge() for an object. `proof` is left UNKNOWN, for the
+ * caller to set if it compares the object with the file. Borrows the file and the object. */
 static struct judged judged_of(
 	const struct worker *worker, const struct file *file, const struct s3_object *object)
 {
@@ -65,11 +65,11 @@ static void set_seen_done(
 	claim_clear(&file->claim);
 }
 
-/* The object is an earlier version of the file: one that was sent for this mark and is not marked
- * yet, or the one that was done before the claim. Marks the object's version done, which ends the
- * claim. After that the file is judged like any file that has changed. Returns OPEN, or the step to
- * take instead. */
-static enum step mark_earlier(
+/* Marks the version of an object done that is an earlier version of the file: one that was sent for
+ * this mark and is not marked yet, or the one that was done before the claim. That ends the claim,
+ * and the file is then judged like any file that has changed. Returns OPEN, or the step to take
+ * instead. */
+static enum step mark_earlier_version(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	const struct version version = earlier_version_of(worker, file, object);
@@ -92,8 +92,8 @@ static enum step mark_earlier(
  * sent it and the reply was lost. */
 static enum step adopt_object(struct worker *worker, struct file *file, const struct judged *judged)
 {
-	const bool has_claim = strcmp(judged->object->meta.claim_id, file->claim.id) == 0;
-	const bool is_sent = judge_is_ours(judged) && (file->candidate->was_sent || has_claim);
+	const bool names_claim = strcmp(judged->object->meta.claim_id, file->claim.id) == 0;
+	const bool is_sent = judge_is_ours(judged) && (file->candidate->was_sent || names_claim);
 	const enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */
 		return step;
@@ -113,8 +113,8 @@ static enum step fail_unproven(struct worker *worker, struct file *file, const c
 			quote(key).text));
 }
 
-/* S3 holds other bytes than were sent, which are no earlier version. The file is sent again in
- * place of exactly this object. */
+/* Handles an object with other bytes than were sent, which are no earlier version. Returns SEND, so
+ * that the file is sent again in place of exactly this object, or SETTLED. */
 static enum step replace_damaged(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -151,10 +151,10 @@ static const char *describe_owner(const struct worker *worker, const struct s3_o
 		       : "another s3once, whose marks are not these, uploaded it";
 }
 
-/* Fails a file whose object was overwritten. If --reupload has claimed a mark that said done of
- * this very version, the mark says so again: verify compares the object with it, and reports that
- * it differs. */
-static enum step fail_overwritten(
+/* Fails a file whose key has an object that stays. If --reupload has claimed a mark that said done
+ * of this very version, another client has overwritten its object. Then the mark is set to done
+ * again: verify compares the object with it, and reports that it differs. */
+static enum step fail_conflict(
 	struct worker *worker, struct file *file, const struct problem *problem)
 {
 	const struct file_version now = file_opened_version(file);
@@ -163,7 +163,8 @@ static enum step fail_overwritten(
 	struct problem second = {0};
 	const bool was_done = before->state == MARK_DONE && mark_says(before, &now) != SAYS_CHANGED;
 	const bool was_to_be_replaced = *file->replaced_etag != 0;
-	if (!was_done || was_to_be_replaced || worker->run->dry)
+	const bool restores_mark = was_done && !was_to_be_replaced && !worker->run->dry;
+	if (!restores_mark)
 		return file_fail(worker, file, problem);
 	const enum step step = multipart_abort(worker, file);
 	if (step != STEP_NEXT)
@@ -174,8 +175,8 @@ static enum step fail_overwritten(
 	return STEP_SETTLED;
 }
 
-/* Replaces exactly the object that was just seen, since --if-changed=replace-any asks for it.
- * Returns SEND, or the step to take instead. */
+/* Lets the file replace exactly the object that was just seen, since --if-changed=replace-any asks
+ * for it. Returns SEND, or the step to take instead. */
 static enum step replace_foreign(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -226,8 +227,8 @@ static void explain_conflict(const struct worker *worker, const struct file *fil
 		why, do_what);
 }
 
-/* The key of the file has an object of another uploader. With --if-changed=replace-any, the file
- * takes its place if the contents are known to differ. Otherwise the file fails. */
+/* Handles an object of another uploader under the key of the file. With --if-changed=replace-any,
+ * the file takes its place if the contents are known to differ. Otherwise the file fails. */
 static enum step handle_conflict(
 	struct worker *worker, struct file *file, const struct judged *judged)
 {
@@ -238,23 +239,24 @@ static enum step handle_conflict(
 	if (may_replace)
 		return replace_foreign(worker, file, object);
 	explain_conflict(worker, file, judged, &problem);
-	return fail_overwritten(worker, file, &problem);
+	return fail_conflict(worker, file, &problem);
 }
 
-/* Acts on the object according to the table of docs/protocol.md. */
-static enum step judge_object(struct worker *worker, struct file *file, const struct judged *judged)
+/* Judges the object, and acts on it by the table of docs/protocol.md. */
+static enum step act_on_object(
+	struct worker *worker, struct file *file, const struct judged *judged)
 {
 	switch (judge(judged)) {
 	case JUDGED_THE_FILE:
 		return adopt_object(worker, file, judged);
 	case JUDGED_THE_CONTENT:
 		return file_done_otherwise(worker, file, judged->object, file->candidate->suffix);
-	case JUDGED_REPLACED:
+	case JUDGED_REPLACED: /* the version to be replaced */
 		return STEP_NEXT;
 	case JUDGED_DAMAGED:
 		return replace_damaged(worker, file, judged->object);
 	case JUDGED_EARLIER:
-		return mark_earlier(worker, file, judged->object);
+		return mark_earlier_version(worker, file, judged->object);
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, file->candidate->object_key);
 	case JUDGED_FOREIGN:
@@ -263,38 +265,59 @@ static enum step judge_object(struct worker *worker, struct file *file, const st
 	return handle_conflict(worker, file, judged);
 }
 
-/* Whether the file can be sent although S3 refuses a HEAD of its object. */
-enum head_refusal { REFUSAL_IN_THE_WAY, REFUSAL_PASSED_OVER };
+/* The consequence if S3 refuses a HEAD of the object: an error, or the file is sent all the same.
+ */
+enum head_refusal { REFUSAL_FAILS, REFUSAL_IGNORED };
 
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
  * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
- * else. Other requests are sent, whose replies have a reason. Returns NEXT if a refusal is passed
- * over and the object's request is merely invalid: the request that sends the file will show the
- * reason. */
+ * else. Other requests are sent, whose replies have a reason. Returns NEXT if a refusal is ignored
+ * and only the HEAD itself is invalid: the request that sends the file will show the reason. */
 static enum step handle_refused_head(struct worker *worker, struct file *file,
 	enum head_refusal refusal, struct problem *problem)
 {
 	struct problem why = {0};
 	enum outcome o = s3_get_first_byte(worker->s3, &file->target, &worker->limits, &why);
 	const bool has_reason = o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code;
-	if (has_reason)
+	if (has_reason) {
 		*problem = why;
-	else
-		/* s3_find_bucket_fault() is true if the reason is not about this object. */
-		o = s3_find_bucket_fault(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
-									       : OUTCOME_INVALID;
+	} else {
+		const bool concerns_all =
+			s3_find_bucket_fault(worker->s3, &worker->limits, problem);
+		o = concerns_all ? OUTCOME_SETUP : OUTCOME_INVALID;
+	}
 	if (o != OUTCOME_INVALID)
 		return file_handle_outcome(worker, file, o, problem);
 	if (*s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
-	else if (refusal == REFUSAL_PASSED_OVER)
+	else if (refusal == REFUSAL_IGNORED)
 		return STEP_NEXT;
 	return file_handle_outcome(worker, file, o, problem);
 }
 
+/* Handles a HEAD that was denied, whose reply has no reason. A GET may have one: the signature of
+ * this key is refused, or only HEAD is. */
+static enum step handle_denied_head(
+	struct worker *worker, struct file *file, struct problem *problem)
+{
+	struct problem why = {0};
+	const enum outcome o = s3_get_first_byte(worker->s3, &file->target, &worker->limits, &why);
+	if (o == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
+		return file_handle_outcome(worker, file, OUTCOME_DENIED, &why);
+	/* A 404 with a code is S3's own, so that this GET was allowed. */
+	const bool get_is_allowed = o == OUTCOME_OK || (o == OUTCOME_ABSENT && *why.code);
+	if (get_is_allowed)
+		s3_explain_refused_head(file->target.key, problem);
+	else
+		problem_prefix(problem,
+			"cannot find out whether the object exists already: allow s3:GetObject "
+			"and s3:ListBucket");
+	return file_handle_outcome(worker, file, OUTCOME_DENIED, problem);
+}
+
 /* Handles a HEAD that has shown no object. Returns NEXT if there is none, or if S3 refuses to show
- * it and the refusal is passed over. */
+ * it and the refusal is ignored. */
 static enum step handle_no_object(struct worker *worker, struct file *file,
 	enum head_refusal refusal, enum outcome o, struct problem *problem)
 {
@@ -304,34 +327,16 @@ static enum step handle_no_object(struct worker *worker, struct file *file,
 	}
 	if (o == OUTCOME_INVALID)
 		return handle_refused_head(worker, file, refusal, problem);
-	if (o == OUTCOME_DENIED && refusal == REFUSAL_PASSED_OVER)
-		return STEP_NEXT;
 	if (o != OUTCOME_DENIED)
 		return file_handle_outcome(worker, file, o, problem);
-	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused, or
-	 * only HEAD is. */
-	struct problem why = {0};
-	const enum outcome get_outcome =
-		s3_get_first_byte(worker->s3, &file->target, &worker->limits, &why);
-	if (get_outcome == OUTCOME_DENIED && strcmp(why.code, SIGNATURE_REFUSED) == 0)
-		return file_handle_outcome(worker, file, o, &why);
-	/* A 404 with a code is S3's own, so that this GET was allowed. */
-	if (get_outcome == OUTCOME_OK || (get_outcome == OUTCOME_ABSENT && *why.code))
-		s3_explain_refused_head(file->target.key, problem);
-	else
-		problem_prefix(problem,
-			"cannot find out whether the object exists already: allow s3:GetObject "
-			"and s3:ListBucket");
-	return file_handle_outcome(worker, file, o, problem);
+	return refusal == REFUSAL_IGNORED ? STEP_NEXT : handle_denied_head(worker, file, problem);
 }
 
-enum step look_at_object(struct worker *worker, struct file *file, enum look why)
+enum step look_at_object(struct worker *worker, struct file *file, enum look look)
 {
-	/* A look ahead may be refused, unless the server may ignore the condition of the write. */
+	const bool write_is_conditional = !file_needs_look(worker, file, S3_COMPLETE_CONDITION);
 	const enum head_refusal refusal =
-		why == LOOK_AHEAD && !file_needs_look(worker, file, S3_COMPLETE_CONDITION)
-			? REFUSAL_PASSED_OVER
-			: REFUSAL_IN_THE_WAY;
+		look == LOOK_OPTIONAL && write_is_conditional ? REFUSAL_IGNORED : REFUSAL_FAILS;
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	const enum outcome o =
@@ -340,7 +345,7 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look why
 		return handle_no_object(worker, file, refusal, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
 	const enum step step = file_compare(worker, file, &object, &judged.proof);
-	return step == STEP_NEXT ? judge_object(worker, file, &judged) : step;
+	return step == STEP_NEXT ? act_on_object(worker, file, &judged) : step;
 }
 
 enum step look_whether_ours(struct worker *worker, struct file *file)
@@ -360,7 +365,7 @@ enum step look_whether_ours(struct worker *worker, struct file *file)
 		return file_handle_outcome(worker, file, o, &problem);
 	}
 	if (o != OUTCOME_OK)
-		return handle_no_object(worker, file, REFUSAL_IN_THE_WAY, o, &problem);
+		return handle_no_object(worker, file, REFUSAL_FAILS, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
 	judged.claim = &as_seen;
 	/* The condition protects an object with another etag, which is judged after the refusal. */
@@ -382,22 +387,22 @@ enum step look_before_write(struct worker *worker, struct file *file)
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
 	/* This HEAD must not be refused, since nothing else protects an existing object. */
 	if (o != OUTCOME_OK)
-		return handle_no_object(worker, file, REFUSAL_IN_THE_WAY, o, &problem);
+		return handle_no_object(worker, file, REFUSAL_FAILS, o, &problem);
 	const struct judged judged = judged_of(worker, file, &object);
 	return judge(&judged) == JUDGED_REPLACED ? STEP_NEXT : STEP_LOOK;
 }
 
-enum step look_after_write(struct worker *worker, struct file *file,
+enum step look_after_failed_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem)
 {
-	const bool is_match = condition->if_match != NULL;
-	const bool had_condition = is_match || condition->if_none_match;
+	const bool has_if_match = condition->if_match != NULL;
+	const bool had_condition = has_if_match || condition->if_none_match;
 	/* The object that If-Match names may have been deleted meanwhile, which is ABSENT. With
 	 * REFUSED an object exists, perhaps from a request of this run whose reply was lost. */
 	const bool is_condition_refused =
-		outcome == OUTCOME_REFUSED || (outcome == OUTCOME_ABSENT && is_match);
+		outcome == OUTCOME_REFUSED || (outcome == OUTCOME_ABSENT && has_if_match);
 	struct problem explained = *problem;
-	if (outcome == OUTCOME_DENIED && is_match)
+	if (outcome == OUTCOME_DENIED && has_if_match)
 		problem_prefix(&explained,
 			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
 			"compare its etag (If-Match), and a policy may let objects only be made");
@@ -407,7 +412,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	}
 	if (!is_condition_refused)
 		return file_handle_outcome(worker, file, outcome, &explained);
-	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
+	const enum step step = look_at_object(worker, file, LOOK_REQUIRED);
 	if (step != STEP_NEXT)
 		return step;
 	/* The server refused the condition, although S3 holds no conflicting object. If it still
@@ -415,7 +420,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	 * server reads If-Match differently: some require an etag without quotes. Or another object
 	 * was there for a moment. Then the server is wrongly taken for one without If-Match, which
 	 * costs only a HEAD before each write that replaces something. */
-	if (is_match && *file->replaced_etag)
+	if (has_if_match && *file->replaced_etag)
 		s3_set_support(worker->server, S3_IF_MATCH, S3_NO);
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
@@ -446,7 +451,7 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 		/* The object that file->replaced_etag names was replaced. The object that is there
 		 * now is another one, even if it has the same etag, as after the same damage. */
 		file->replaced_etag[0] = '\0';
-		return judge_object(worker, file, &judged);
+		return act_on_object(worker, file, &judged);
 	}
 	return file_fail(worker, file,
 		PROBLEM("uploaded, but it cannot be verified: the server returns neither a "
@@ -454,12 +459,13 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 }
 
 /* Checks whether S3 holds the content under `key`, which is the mark's key with another suffix of
- * compression. If so, adopts the object. Returns NEXT if there is no object, or one that does not
- * prevent sending the file, or the step to take instead. The object is judged by its metadata,
- * since the file is not compared with it. */
+ * compression, such as "app.log-20261130.gz". If so, adopts the object. Returns NEXT if there is no
+ * object, or one that does not prevent sending the file, or the step to take instead. The object is
+ * judged by its metadata, since the file is not compared with it. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;
+	const char *suffix = key + strlen(c->key);
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	struct s3_target target = file->target;
@@ -478,14 +484,14 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	if (o != OUTCOME_OK)
 		return file_handle_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object);
-	judged.suffix = key + strlen(c->key);
+	judged.suffix = suffix;
 	/* Input of a pipe that has not come yet has no content to compare. judge() takes such an
 	 * object for the output by its key and suffix alone. */
 	if (!c->is_piped && strcmp(object.meta.content_id, c->content_id) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {
 	case JUDGED_THE_CONTENT:
-		return file_done_otherwise(worker, file, &object, key + strlen(c->key));
+		return file_done_otherwise(worker, file, &object, suffix);
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, key);
 	case JUDGED_DAMAGED: /* the file has another key, so it cannot replace this */
@@ -501,7 +507,8 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 }
 
 /* Whether S3 may hold the content of the file under its key with another suffix of compression, in
- * an object that look_under_key() can recognise. */
+ * an object that look_under_key() can recognise. `was_begun`: an uploader may have sent this
+ * version before. */
 static bool may_be_elsewhere(const struct file *file, bool was_begun)
 {
 	const struct candidate *c = file->candidate;
@@ -516,8 +523,9 @@ static bool may_be_elsewhere(const struct file *file, bool was_begun)
 	return is_known && !*file->replaced_etag;
 }
 
-/* Whether S3 may hold an object under the key of the file, by the listing of the bucket. A dry run
- * also asks where there is no listing, since it sends nothing by which S3 would show an object. */
+/* Whether S3 may hold an object under the key of the file, by what is known of the bucket before
+ * the file is sent. If nothing was asked, the write will show an object that is there after all,
+ * and only a dry run, which writes nothing, has to assume one. */
 static bool may_be_in_bucket(const struct candidate *c, bool dry)
 {
 	unsigned suffix = FAMILY_SUFFIXES;
@@ -528,15 +536,16 @@ static bool may_be_in_bucket(const struct candidate *c, bool dry)
 		while (suffix && strcmp(family_suffix(suffix), c->suffix) != 0)
 			suffix--;
 		return (c->listed_suffixes >> suffix & 1) != 0;
-	default:
-		return dry;
+	case BUCKET_UNASKED:
+		break;
 	}
+	return dry;
 }
 
-/* Whether to send a HEAD before the file is read, since S3 may hold an object under its key
- * although nothing of it was sent. If the server may ignore conditions, a HEAD comes right before
- * the write anyway. A dry run has no write. */
-static bool looks_ahead(struct worker *worker, const struct file *file)
+/* Whether to check the file's own key before the file is read, although no uploader is known to
+ * have sent this version. If the server may ignore conditions, a HEAD comes right before the write
+ * anyway. A dry run has no write. */
+static bool wants_optional_look(struct worker *worker, const struct file *file)
 {
 	const bool dry = worker->run->dry;
 	const bool looks_later = !dry && file_needs_look(worker, file, S3_PUT_CONDITION);
@@ -544,32 +553,43 @@ static bool looks_ahead(struct worker *worker, const struct file *file)
 	return !replaces && !looks_later && may_be_in_bucket(file->candidate, dry);
 }
 
-/* Without a mark that says done, S3 may hold the log under any suffix that it was compressed with
- * at any time: marks may be lost, and a run that was killed may have stored it. The first suffix,
- * "", is that of a log that was not compressed yet. */
-enum step look_elsewhere(struct worker *worker, struct file *file)
+/* Checks all keys that the file may have in S3, except its own. Marks may be lost, and a run that
+ * was killed may have stored the log, so that S3 may hold it under any suffix that it was
+ * compressed with at any time. The first suffix, "", is that of a log that was not compressed yet.
+ * Returns NEXT if nothing was found, or the step to take instead. */
+static enum step look_under_other_suffixes(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	/* Whether S3 may hold an object of this version under the file's own key, which is then
-	 * checked next (LOOK). It may if the mark that was taken over was not done, since an
-	 * uploader may have sent the file. With --reupload it may whatever that mark said, since
-	 * versions that are done are sent again. Without --reupload, a mark that said done is taken
-	 * over only to replace the done version, whose object file->replaced_etag names. */
+	for (size_t i = 0; i < 1 + FAMILY_SUFFIXES; i++) {
+		const char *suffix = family_suffix(i);
+		if (strcmp(suffix, c->suffix) == 0) /* the file's own key is checked later */
+			continue;
+		/* A key that is too long cannot exist. */
+		if (snprintf(key, sizeof key, "%s%s", c->key, suffix) >= (int)sizeof key)
+			continue;
+		const enum step step = look_under_key(worker, file, key);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	return STEP_NEXT;
+}
+
+enum step look_elsewhere(struct worker *worker, struct file *file)
+{
+	/* Whether an uploader may have sent this version before. It may if the mark that was taken
+	 * over was not done. With --reupload it may whatever that mark said, since versions that
+	 * are done are sent again. Without --reupload, a mark that said done is taken over only to
+	 * replace the done version, whose object file->replaced_etag names. */
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
-	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;
-	enum step step = STEP_NEXT;
-	for (size_t i = 0; step == STEP_NEXT && i < suffixes; i++) {
-		const char *suffix = family_suffix(i);
-		/* The file's own key is checked later, and a key that is too long cannot exist. */
-		if (strcmp(suffix, c->suffix) != 0 &&
-			snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
-			step = look_under_key(worker, file, key);
+	if (may_be_elsewhere(file, was_begun)) {
+		const enum step step = look_under_other_suffixes(worker, file);
+		if (step != STEP_NEXT)
+			return step;
 	}
-	if (step != STEP_NEXT)
-		return step;
 	if (was_begun)
-		return STEP_LOOK;
-	return looks_ahead(worker, file) ? look_at_object(worker, file, LOOK_AHEAD) : STEP_NEXT;
+		return STEP_LOOK; /* the file's own key is checked next */
+	return wants_optional_look(worker, file) ? look_at_object(worker, file, LOOK_OPTIONAL)
+						 : STEP_NEXT;
 }

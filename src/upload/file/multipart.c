@@ -145,7 +145,7 @@ static enum step begin_new_upload(struct worker *worker, struct file *file)
 {
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)
-		step = look_at_object(worker, file, LOOK_AHEAD);
+		step = look_at_object(worker, file, LOOK_OPTIONAL);
 	if (step == STEP_NEXT && s3_checksum(worker->server) == CHECKSUM_SHA256)
 		step = multipart_add_content_sha256(worker, file);
 	return step == STEP_NEXT ? create_upload(worker, file) : step;
@@ -449,7 +449,7 @@ static enum step pad_parts(struct worker *worker, struct file *file)
 }
 
 /* Handles the outcome of Complete. Where retrying is useless, the switch is left, and
- * look_after_write() handles the outcome like that of any write. */
+ * look_after_failed_write() handles the outcome like that of any write. */
 static enum step handle_complete_outcome(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -499,7 +499,7 @@ static enum step handle_complete_outcome(struct worker *worker, struct multipart
 	default:
 		break;
 	}
-	return look_after_write(worker, file, condition, o, problem);
+	return look_after_failed_write(worker, file, condition, o, problem);
 }
 
 /* Finds out whether the file is still the version that its parts were made of. Returns 0 or
@@ -544,7 +544,7 @@ static enum step complete_and_prove(struct worker *worker, struct multipart *mul
 	/* A server that may ignore the condition of Complete would replace an existing object. So
 	 * it is checked as at the beginning: an object that has the content by now is adopted. */
 	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
-		step = look_at_object(worker, file, LOOK_AND_JUDGE);
+		step = look_at_object(worker, file, LOOK_REQUIRED);
 	if (step != STEP_NEXT)
 		return step;
 	const int error = check_parts_unchanged(worker, multipart);

@@ -23,7 +23,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	if (file->claim.upload.is_open) /* an upload was begun when the file was larger */
 		step = multipart_abort(worker, file);
 	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
-		step = look_at_object(worker, file, LOOK_AND_JUDGE);
+		step = look_at_object(worker, file, LOOK_REQUIRED);
 	if (step != STEP_NEXT)
 		return step;
 	const struct payload_request request = {.range = file_range(file, file->encoding, NULL, 0),
@@ -47,7 +47,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
 		return STEP_NEXT;
 	return file->encoding ? look_before_write(worker, file)
-			      : look_at_object(worker, file, LOOK_AND_JUDGE);
+			      : look_at_object(worker, file, LOOK_REQUIRED);
 }
 
 /* Whether the body may have been stored after this outcome. After a refusal, the claim in the
@@ -85,7 +85,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
 		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
-		return look_after_write(worker, file, &put.condition, o, &problem);
+		return look_after_failed_write(worker, file, &put.condition, o, &problem);
 	switch (proof_whole(&payload->body_sums, &reply, SIZE_UNKNOWN)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;

@@ -162,7 +162,7 @@ enum step spool_take(struct worker *worker, struct file *file)
 	 * already. */
 	enum step step = *run->bodies.encoding.name ? file_add_suffix(worker, file) : STEP_NEXT;
 	if (step == STEP_NEXT)
-		step = look_at_object(worker, file, LOOK_AHEAD);
+		step = look_at_object(worker, file, LOOK_OPTIONAL);
 	if (step != STEP_NEXT)
 		return step;
 	if (run->options.spool)

@@ -22,7 +22,7 @@ static enum step open_file_timed(struct worker *worker, struct file *file)
 
 static enum step look_and_judge(struct worker *worker, struct file *file)
 {
-	return look_at_object(worker, file, LOOK_AND_JUDGE);
+	return look_at_object(worker, file, LOOK_REQUIRED);
 }
 
 /* The life of a file: the function of each step, the step that follows once that has done its work

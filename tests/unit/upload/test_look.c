@@ -157,7 +157,7 @@ static void test_look(size_t i)
 	set_replaces(&steps, looks[i].replaces);
 	steps.file->candidate->was_sent = looks[i].was_sent;
 	bool good =
-		CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), looks[i].step);
+		CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), looks[i].step);
 	struct mark mark = steps_mark(&steps);
 	good &= CHECK_INT(mark.state, looks[i].state);
 	good &= CHECK_STRING(steps.file->replaced_etag, looks[i].replaces_next);
@@ -217,7 +217,7 @@ static void test_earlier_and_no_reply(size_t i)
 	spy->fails = 'M';
 	spy->outcome = OUTCOME_TRANSIENT;
 	spy->loses_reply = rows[i].is_applied;
-	bool good = CHECK_INT(look_at_object(steps.worker, file, LOOK_AND_JUDGE), STEP_LATER);
+	bool good = CHECK_INT(look_at_object(steps.worker, file, LOOK_REQUIRED), STEP_LATER);
 	store_spy_end(spy);
 	good &= CHECK_STRING(spy->writes, "M");
 	good &= CHECK_INT(steps.events[S3ONCE_EVENT_RETRY], 1);
@@ -246,7 +246,7 @@ static void test_object_of_another_uploader(enum s3once_if_changed if_changed, u
 	steps.run->options.if_changed = if_changed;
 	steps.file->restarts = restarts;
 	steps_answer(&steps, STEPS_REPLY("200", "Content-Length: 8\r\nETag: \"e\"\r\n", ""));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE),
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED),
 		replaces ? STEP_SEND : STEP_SETTLED);
 	CHECK_STRING(steps.file->replaced_etag, replaces ? "e" : "");
 	CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], replaces);
@@ -263,7 +263,7 @@ static void test_object_of_unknown_content(void)
 		return;
 	steps.run->options.if_changed = S3ONCE_CHANGED_REPLACE_ANY;
 	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS}));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_SETTLED);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), STEP_SETTLED);
 	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
 	steps_asked(&steps, HEAD_K);
 	steps_end(&steps);
@@ -277,7 +277,7 @@ static void test_earlier_again_and_again(void)
 		return;
 	steps_answer(&steps, reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER, true}));
 	steps.file->restarts = FILE_RESTARTS_MAX;
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_SETTLED);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), STEP_SETTLED);
 	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
 	CHECK(strstr(steps.said, "again and again") != NULL);
 	steps_asked(&steps, HEAD_K);
@@ -294,7 +294,7 @@ static void test_upload_of_what_is_there(const struct shown *shown, enum step st
 	record_upload(&steps);
 	steps_answer(&steps, reply_of(&steps, shown));
 	steps_answer(&steps, STEPS_REPLY("204", "", ""));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), step);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), step);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.state, MARK_DONE);
 	CHECK(!mark.upload.id);
@@ -307,7 +307,7 @@ static void test_upload_of_what_is_there(const struct shown *shown, enum step st
 	steps_answer(&steps, reply_of(&steps, shown));
 	steps_answer(&steps, FAILS);
 	const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_LATER);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), STEP_LATER);
 	CHECK_INT(mark_get(&ref, &mark, &steps.problem), OUTCOME_OK);
 	CHECK_INT(mark.state, MARK_CLAIMED);
 	CHECK_STRING(mark.upload.id, "up");
@@ -326,7 +326,7 @@ static void test_upload_in_a_dry_run(const struct shown *shown, enum step step)
 	steps.run->dry = true;
 	steps_answer(&steps, reply_of(&steps, shown));
 	steps_answer(&steps, STEPS_REPLY("204", "", ""));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), step);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), step);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.state, MARK_CLAIMED);
 	CHECK_STRING(mark.upload.id, "up");
@@ -354,7 +354,7 @@ static void test_version_that_was_done(void)
 		.part_bytes = 4,
 		.suffix = ".zst"};
 	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_OPEN);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), STEP_OPEN);
 	struct mark mark = steps_mark(&steps);
 	CHECK_INT(mark.done.mtime_ns, 5);
 	CHECK_INT(mark.done.part_bytes, 4);
@@ -385,7 +385,7 @@ static void test_overwritten(const char *replaces, enum mark_state state)
 	CHECK_INT(mark_claim(&ref, &seen, &file->claim, &mark, &steps.problem), OUTCOME_OK);
 	set_replaces(&steps, replaces);
 	steps_answer(&steps, reply_of(&steps, &(struct shown){NOBODYS, OTHER}));
-	CHECK_INT(look_at_object(steps.worker, file, LOOK_AND_JUDGE), STEP_SETTLED);
+	CHECK_INT(look_at_object(steps.worker, file, LOOK_REQUIRED), STEP_SETTLED);
 	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
 	mark = steps_mark(&steps);
 	CHECK_INT(mark.state, state);
@@ -409,7 +409,7 @@ static void test_output_of_an_earlier_run(void)
 	steps.file->candidate->is_piped = true;
 	steps.file->candidate->suffix = gz;
 	steps_answer(&steps, reply_of(&steps, &output));
-	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE), STEP_IN_S3);
+	CHECK_INT(look_at_object(steps.worker, steps.file, LOOK_REQUIRED), STEP_IN_S3);
 	CHECK_INT(steps.events[S3ONCE_EVENT_ADOPTED], 1);
 	steps_asked(&steps, HEAD_K);
 	steps_end(&steps);
@@ -442,7 +442,7 @@ static void test_damage_has_an_end(void)
 		steps_answer(&steps, damaged);
 	for (; n < 10 && step == STEP_SEND; n++) {
 		steps.file->replaced_etag[0] = '\0';
-		step = look_at_object(steps.worker, steps.file, LOOK_AND_JUDGE);
+		step = look_at_object(steps.worker, steps.file, LOOK_REQUIRED);
 	}
 	CHECK_INT(step, STEP_SETTLED);
 	CHECK_INT(n, FILE_DAMAGES_MAX + 1);
@@ -461,15 +461,15 @@ static void test_nothing_is_shown(void)
 		const char *replaces, *asked;
 		bool is_new; /* nothing is to be replaced */
 	} rows[] = {
-		{{NOT_FOUND}, LOOK_AND_JUDGE, true, STEP_NEXT, "", HEAD_K},
-		{{NOT_FOUND}, LOOK_AHEAD, false, STEP_NEXT, "", HEAD_K},
-		{{REFUSED}, LOOK_AHEAD, true, STEP_NEXT, "e", HEAD_K},
-		{{REFUSED, REFUSED}, LOOK_AHEAD, false, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
-		{{REFUSED, REFUSED}, LOOK_AND_JUDGE, true, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
-		{{FAILS}, LOOK_AHEAD, true, STEP_LATER, NULL, HEAD_K},
-		{{FAILS}, LOOK_AND_JUDGE, true, STEP_LATER, NULL, HEAD_K},
-		{{REFUSED}, LOOK_AHEAD, true, STEP_NEXT, "", HEAD_K, .is_new = true},
-		{{REFUSED, REFUSED}, LOOK_AHEAD, false, STEP_ASIDE, "", HEAD_K "GET /b/k\n",
+		{{NOT_FOUND}, LOOK_REQUIRED, true, STEP_NEXT, "", HEAD_K},
+		{{NOT_FOUND}, LOOK_OPTIONAL, false, STEP_NEXT, "", HEAD_K},
+		{{REFUSED}, LOOK_OPTIONAL, true, STEP_NEXT, "e", HEAD_K},
+		{{REFUSED, REFUSED}, LOOK_OPTIONAL, false, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
+		{{REFUSED, REFUSED}, LOOK_REQUIRED, true, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
+		{{FAILS}, LOOK_OPTIONAL, true, STEP_LATER, NULL, HEAD_K},
+		{{FAILS}, LOOK_REQUIRED, true, STEP_LATER, NULL, HEAD_K},
+		{{REFUSED}, LOOK_OPTIONAL, true, STEP_NEXT, "", HEAD_K, .is_new = true},
+		{{REFUSED, REFUSED}, LOOK_OPTIONAL, false, STEP_ASIDE, "", HEAD_K "GET /b/k\n",
 			.is_new = true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -594,8 +594,8 @@ static void test_after_write(void)
 			rows[i].reply
 				? rows[i].reply
 				: reply_of(&steps, &(struct shown){OF_THESE_MARKS, OTHER, OTHER}));
-		const enum step step = look_after_write(steps.worker, steps.file, rows[i].condition,
-			rows[i].outcome, PROBLEM("it failed"));
+		const enum step step = look_after_failed_write(steps.worker, steps.file,
+			rows[i].condition, rows[i].outcome, PROBLEM("it failed"));
 		bool good = CHECK_INT(step, rows[i].step);
 		good &= CHECK_INT(
 			s3_supports(steps.run->s3, S3_IF_MATCH), rows[i].learns ? S3_NO : S3_YES);
@@ -617,14 +617,14 @@ static void test_refusals_have_an_end(void)
 	for (size_t i = 0; i < SCRIPT_STEPS_MAX; i++)
 		steps_answer(&steps, NOT_FOUND);
 	for (; n < SCRIPT_STEPS_MAX && step == STEP_SEND; n++)
-		step = look_after_write(
+		step = look_after_failed_write(
 			steps.worker, steps.file, &absent, OUTCOME_REFUSED, PROBLEM("refused"));
 	CHECK_INT(step, STEP_SETTLED);
 	CHECK_INT(n, FILE_RESTARTS_MAX + 1);
 	/* A condition that the server does not know is left out once, and after that it is no
 	 * reason any more. */
 	steps.file->is_unconditional = true;
-	CHECK_INT(look_after_write(steps.worker, steps.file, &absent, OUTCOME_UNSUPPORTED,
+	CHECK_INT(look_after_failed_write(steps.worker, steps.file, &absent, OUTCOME_UNSUPPORTED,
 			  PROBLEM("not known")),
 		STEP_SETTLED);
 	script_stop(&steps.server);
