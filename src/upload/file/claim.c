@@ -68,16 +68,17 @@ static bool lies_in(const char *path, const char *folder)
 	return strncmp(path, folder, n) == 0 && (folder[n - 1] == '/' || path[n] == '/');
 }
 
-/* The file has the source of the done version if it lies in that folder, so that a run may be given
- * a folder, a part of it, or a file alone. A source is "HOST:FOLDER". */
+/* Returns the origin of the done version. A source is "HOST:FOLDER". The file has the source of
+ * that version if it lies in that folder, so that a run may be given a folder, a part of it, or a
+ * file alone. */
 static enum origin origin_of_done(const struct worker *worker, const struct file *file)
 {
 	const char *here = file_source(worker, file);
 	const char *there = file->seen_mark.source ? file->seen_mark.source : "";
-	const char *folder = strchr(there, ':'); /* with its ':', as in `path` */
+	const char *folder = strchr(there, ':'); /* ":FOLDER"; NULL: the source is unknown */
 	if (!folder || strcmp(here, there) == 0)
 		return ORIGIN_THIS;
-	struct text path = TEXT(ESCAPED_PATH_MAX);
+	struct text path = TEXT(ESCAPED_PATH_MAX); /* ":FOLDER/FILE" of this file */
 	text_addf(&path, "%s/", strchr(here, ':'));
 	text_add_escaped_string(&path, file->candidate->relative);
 	const bool is_inside = lies_in(text_string(&path), folder);
@@ -128,8 +129,8 @@ static enum step refuse_source(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
-/* Warns that a version of another source is replaced, once in a run. */
-static void warn_of_source(struct worker *worker, const struct file *file, enum origin origin)
+/* Warns, once in a run, if the version to be replaced has another source. */
+static void warn_of_origin(struct worker *worker, const struct file *file, enum origin origin)
 {
 	struct text sources = TEXT(700);
 	if (origin == ORIGIN_THIS || atomic_exchange(&worker->run->reported_sources, true))
@@ -145,28 +146,28 @@ static void warn_of_source(struct worker *worker, const struct file *file, enum 
 	text_clear(&sources);
 }
 
-/* The object of the done version is to be replaced. Returns NEXT with its etag in
- * file->replaced_etag, or the step to take instead. */
-static enum step replace_done(struct worker *worker, struct file *file)
+/* Checks whether the file may replace the object of the done version. Returns NEXT with the etag of
+ * that object in file->replaced_etag, or the step to take instead. */
+static enum step check_replacement(struct worker *worker, struct file *file)
 {
 	const enum origin origin = origin_of_done(worker, file);
 	/* With replace-any, the object is replaced whoever has uploaded it. */
 	const bool must_be_ours = worker->options->if_changed == S3ONCE_CHANGED_REPLACE;
-	memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	if (must_be_ours && origin == ORIGIN_OTHER_FOLDER)
 		return refuse_source(worker, file);
+	memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	if (must_be_ours) {
 		const enum step step = look_whether_ours(worker, file);
 		if (step != STEP_NEXT)
 			return step;
 	}
-	warn_of_source(worker, file, origin);
+	warn_of_origin(worker, file, origin);
 	return STEP_NEXT;
 }
 
-/* Whether the name has the number of a rotated log, which is another log's after each rotation, and
- * the run takes it for the name of one file. */
-static bool is_rotated_by_name(const struct worker *worker, const struct candidate *c)
+/* Whether the run, without --rotated, takes a name such as "app.log.1" for the name of one file. It
+ * is the name of another log after each rotation. */
+static bool has_reused_name(const struct worker *worker, const struct candidate *c)
 {
 	struct family family;
 	if (worker->options->rotated)
@@ -189,7 +190,7 @@ static enum step refuse_changed(struct worker *worker, struct file *file)
 			": unless both hosts share this file, give each its own prefix; ");
 	}
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
-		is_rotated_by_name(worker, file->candidate)
+		has_reused_name(worker, file->candidate)
 			? PROBLEM("changed since it was uploaded; %sits name is that of a rotated "
 				  "log, which belongs to another log after each rotation: with "
 				  "--rotated each log is uploaded once; the object stays",
@@ -235,20 +236,26 @@ static enum step keep_earlier(struct worker *worker, struct file *file)
 	return STEP_LEFT_OUT;
 }
 
+/* Whether the file would become an object with the key that the done version has. It has another
+ * key if the two are compressed differently. */
+static bool has_done_key(const struct file *file)
+{
+	return strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0;
+}
+
 /* Handles a mark by which other content of this file is done, according to --if-changed. Returns
  * NEXT if the object is to be replaced, with its etag in file->replaced_etag. Also returns NEXT if
  * --reupload has found that the object which was to be kept is gone.
  *
- * With CHANGED the file counts as one that has failed. So it stays in its state, unlike a file that
- * is LEFT_OUT. */
+ * A file that is reported as CHANGED counts as failed, and its turn ends with SETTLED. One whose
+ * change is skipped as the user asked (OUTDATED) does not, and its turn ends with LEFT_OUT. */
 static enum step handle_changed(struct worker *worker, struct file *file)
 {
-	const bool has_same_key = strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 	case S3ONCE_CHANGED_REPLACE_ANY:
-		return has_same_key ? replace_done(worker, file)
-				    : refuse_other_suffix(worker, file);
+		return has_done_key(file) ? check_replacement(worker, file)
+					  : refuse_other_suffix(worker, file);
 	case S3ONCE_CHANGED_SKIP:
 		return keep_earlier(worker, file);
 	case S3ONCE_CHANGED_FAIL:
@@ -274,7 +281,7 @@ static enum step handle_done(struct worker *worker, struct file *file)
 	if (worker->options->compare_content) {
 		const enum proof done =
 			compare_done_content(worker, file, &file->seen_mark.done, &problem);
-		if (run_is_over(worker->run))
+		if (run_is_over(worker->run)) /* which may have ended the comparison */
 			return STEP_OVER;
 		/* If the file has changed, the bytes may come from two versions, and prove
 		 * nothing. */
@@ -294,10 +301,10 @@ static enum step handle_done(struct worker *worker, struct file *file)
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
 
-/* Compares the content with all values that the mark has of the done version: the checksum and, if
- * the object was not compressed, also the etag, if that is an MD5, and the checksum of the parts'
- * checksums. file_compare_content() compares with an object, so an object is made of these values.
- * Returns NEXT, or the step to take instead. */
+/* Compares the content with all values that the mark has of the done version, and sets *ret to the
+ * result. These are the checksum and, if the object was not compressed, also the etag, if that is
+ * an MD5, and the checksum of the parts' checksums. file_compare_content() compares with an object,
+ * so an object is made of these values. Returns NEXT, or the step to take instead. */
 static enum step compare_with_mark(struct worker *worker, struct file *file, enum proof *ret)
 {
 	const struct version *done = &file->seen_mark.done;
@@ -340,7 +347,7 @@ static enum step handle_touched(struct worker *worker, struct file *file)
 	enum outcome o = mark_refresh(&ref, &file->seen_mark, file->mtime_ns, &problem);
 	if (o == OUTCOME_OK)
 		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
-	if (o == OUTCOME_REFUSED) { /* the mark has changed, so it is read and judged again */
+	if (o == OUTCOME_REFUSED) { /* it has changed: it is judged again after OPEN */
 		mark_clear(&file->seen_mark);
 		o = mark_get(&ref, &file->seen_mark, &problem);
 	}
@@ -461,8 +468,7 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	mark_clear(&file->seen_mark);
 	file->seen_mark = present;
 	atomic_fetch_add(&worker->report->claims_refused, 1);
-	/* The rest of the block goes back to the queue, since the other uploader is probably at
-	 * work on it. */
+	/* The other uploader is probably at work on the rest of the block, too. */
 	queue_put_back_block(worker->run->queue, file->candidate->block);
 	return STEP_OPEN;
 }
@@ -479,9 +485,10 @@ enum step claim_file(struct worker *worker, struct file *file)
 	/* If the mark records an upload and has a done version, the upload was begun to replace
 	 * that version. This run resumes the upload if it may replace the version, too, and has the
 	 * same key for the object. */
-	const bool has_same_key = strcmp(file->seen_mark.done.suffix, file->candidate->suffix) == 0;
+	const bool may_resume_replacement =
+		file->seen_mark.upload.is_open && replaces_versions(worker) && has_done_key(file);
 	file->replaced_etag[0] = '\0';
-	if (replaces_versions(worker) && file->seen_mark.upload.is_open && has_same_key)
+	if (may_resume_replacement)
 		memcpy(file->replaced_etag, file->seen_mark.done.etag, sizeof file->replaced_etag);
 	const enum step step = judge_seen_mark(worker, file);
 	if (step != STEP_NEXT)
