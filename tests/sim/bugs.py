@@ -31,8 +31,8 @@ BUGS = {
         "\tif (o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED)\n\t\to = OUTCOME_OK;",
     ),
     "done-is-done": (  # another version that is done counts as this one
-        "if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;",
-        "if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))\n\t\treturn STEP_OVER;\n"
+        "if (file->seen_mark.state == MARK_DONE && !bucket_ensure_trusted(worker->run, worker->marks))\n\t\treturn STEP_OVER;",
+        "if (file->seen_mark.state == MARK_DONE && !bucket_ensure_trusted(worker->run, worker->marks))\n\t\treturn STEP_OVER;\n"
         "\tif (file->seen_mark.state == MARK_DONE)\n\t\treturn handle_done(worker, file);",
     ),
     "taken-over-is-not-looked-for": (  # the condition refuses what is there, once all of it was sent again

@@ -3,8 +3,8 @@
  * written again before a lifecycle rule deletes it.
  *
  * feed.c checks the bucket before it reads the first mark, and prove.c before it proves a file. In
- * between, the steps of files call bucket_is_believed() about marks that say done. push.c keeps a
- * witness when the run ends. No object of a file is judged here. */
+ * between, the steps of files call bucket_ensure_trusted() about marks that say done. push.c keeps
+ * a witness when the run ends. No object of a file is judged here. */
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -315,7 +315,7 @@ static bool fail_run_unless(struct run *run, bool good, const struct problem *pr
 	return good;
 }
 
-bool bucket_is_believed(struct run *run, struct store_conn *marks)
+bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
 	if (atomic_load(&run->has_witness))
@@ -334,7 +334,7 @@ bool bucket_is_believed(struct run *run, struct store_conn *marks)
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *c,
 	const struct version *version)
 {
-	const bool good = bucket_is_believed(run, marks);
+	const bool good = bucket_ensure_trusted(run, marks);
 	const struct in_s3 done = {.file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED};
 	if (good)
 		run_report_in_s3(run, &done, c->size);

@@ -11,11 +11,11 @@
  * connection. */
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem);
 
-/* Whether marks that say done may be trusted. The check is made now if there was no such mark when
- * the run began. If they may not be trusted, the run fails, and this returns false. Also returns
- * false if the run is over. Thread-safe, and mostly without a request. */
-bool bucket_is_believed(struct run *run, struct store_conn *marks);
-/* Calls bucket_is_believed() for a file whose mark leaves nothing to do. If the mark is trusted,
+/* To be called before a mark that says done is trusted. Checks the bucket if there was no such mark
+ * when the run began. Returns whether such marks may be trusted. If not, the run fails or is over
+ * already. Thread-safe, and mostly without a request. */
+bool bucket_ensure_trusted(struct run *run, struct store_conn *marks);
+/* Calls bucket_ensure_trusted() for a file whose mark leaves nothing to do. If the mark is trusted,
  * the file is reported as skipped. Frees the candidate in any case. `version` is the mark's done
  * version, for the manifest; NULL: unknown. */
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,

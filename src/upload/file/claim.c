@@ -422,7 +422,8 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct file_version opened = file_opened_version(file);
-	if (file->seen_mark.state == MARK_DONE && !bucket_is_believed(worker->run, worker->marks))
+	if (file->seen_mark.state == MARK_DONE &&
+		!bucket_ensure_trusted(worker->run, worker->marks))
 		return STEP_OVER;
 	switch (mark_says(&file->seen_mark, &opened)) {
 	case SAYS_DONE:

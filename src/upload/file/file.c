@@ -46,7 +46,7 @@ void file_free(struct file *file)
 	free(file);
 }
 
-void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
+void file_limit_requests(struct worker *worker, const struct candidate *candidate)
 {
 	worker->limits.failed_ms = worker->visible_limits.failed_ms =
 		candidate->failing_ns / NS_PER_MS;

@@ -109,6 +109,9 @@ struct file {
  * and takes nothing. */
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
+/* To be called before a file's turn, and before the work on one of its parts. The worker's requests
+ * from now on are given up sooner, by the time for which the file has been failing already. */
+void file_limit_requests(struct worker *worker, const struct candidate *candidate);
 /* Returns the "host:directory" of the file's source, as its mark records it. Borrowed. */
 const char *file_source(const struct worker *worker, const struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);

@@ -99,7 +99,7 @@ static bool mark_explains_absence(struct worker *worker, struct file *file)
 static enum step handle_missing(struct worker *worker, struct file *file)
 {
 	if (mark_explains_absence(worker, file))
-		return bucket_is_believed(worker->run, worker->marks)
+		return bucket_ensure_trusted(worker->run, worker->marks)
 			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
 			       : STEP_OVER;
 	if (!file->candidate->is_rotated)

@@ -238,7 +238,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	const struct file *file = multipart->file;
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 * The part then counts as one whose request was ended by this run. */
-	if (!payload_may_be_sent(worker, payload)) {
+	if (!payload_wait_to_send(worker, payload)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
 	}
@@ -627,7 +627,7 @@ enum step multipart_send(
 {
 	struct multipart *multipart = multipart_of(parts);
 	struct part_failure failure;
-	worker_begin_turn(worker, multipart->file->candidate);
+	file_limit_requests(worker, multipart->file->candidate);
 	bool is_stored = send_part(worker, multipart, index, &failure);
 	if (!is_stored && note_if_trailer_refused(worker, &failure))
 		is_stored = send_part(worker, multipart, index, &failure);

@@ -165,8 +165,8 @@ static int read_encoded(
 	return 0;
 }
 
-/* Takes the bandwidth of a whole body that is in memory. Other bodies take theirs while they are
- * read. */
+/* Waits for the bandwidth of a whole body that is in memory. Other bodies take theirs while they
+ * are read. Returns false if the run is over. */
 static bool take_bandwidth(void *arg)
 {
 	const struct body *body = arg;
@@ -267,7 +267,7 @@ int payload_find_error(struct worker *worker, const struct file *file,
 		worker, file, range, range->encoding ? &payload->input_sums : &payload->body_sums);
 }
 
-bool payload_may_be_sent(struct worker *worker, struct payload *payload)
+bool payload_wait_to_send(struct worker *worker, struct payload *payload)
 {
 	if (worker->options->max_transfer_bytes &&
 		!run_count_body(worker->run, payload->body_sums.bytes))

@@ -42,8 +42,8 @@ int payload_confirm(struct worker *worker, const struct file *file, const struct
 int payload_find_error(struct worker *worker, const struct file *file,
 	const struct payload *payload, enum outcome outcome);
 /* Counts the payload toward --max-transfer, and waits for bandwidth if it is in memory. Returns
- * whether it may be sent. */
-bool payload_may_be_sent(struct worker *worker, struct payload *payload);
+ * false if it must not be sent, since the limit is reached or the run is over. */
+bool payload_wait_to_send(struct worker *worker, struct payload *payload);
 /* Gives back the encoder. May be called more than once. */
 void payload_end(struct worker *worker, struct payload *payload);
 

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* the number of refused files that ends the run once all files were tried */
-#define SEVERAL_AT_END 2
-/* the number that ends it earlier, as soon as nothing else is under way */
-#define SEVERAL 10
+/* The number of refused files that ends the run once all files were tried. A single file may be
+ * refused because of its own key or settings. */
+#define REFUSED_AT_END 2
+/* Once this many are kept, a worker that has kept one of them begins no further file before it is
+ * clear whether S3 refuses all. */
+#define MANY_REFUSED 10
 
 struct refused {
 	struct refused *next;
@@ -49,18 +51,18 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 	return keeps;
 }
 
-/* Whether this worker has to decide now about the refused files, even if nothing was stored. Either
- * all files were tried and no task is left. Or this worker has put one of at least SEVERAL files
- * aside: then it waits here until something is stored or no task is left. Returns false if the run
- * is stopped meanwhile. */
-static bool has_to_decide(struct worker *worker, enum settle_time time)
+/* Returns whether this worker has to decide now about the refused files, even if nothing was
+ * stored. A worker that has put one of at least MANY_REFUSED files aside waits before, until
+ * something is stored or no task is left. Any other worker decides only at its end, if no task is
+ * left: then all files were tried. Returns false if the run is stopped meanwhile. */
+static bool wait_to_decide(struct worker *worker, enum settle_time time)
 {
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
-	const bool is_one_of_several =
-		worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL;
+	const bool is_one_of_many =
+		worker->has_put_aside && atomic_load(&refusals->n_refused) >= MANY_REFUSED;
 	worker->has_put_aside = false;
-	if (!is_one_of_several)
+	if (!is_one_of_many)
 		return time == AT_END && !atomic_load(&run->liveness.tasks);
 	return wait_until(!atomic_load(&run->liveness.tasks) || atomic_load(&refusals->has_stored),
 		       .abandon = run_poll_is_stopping, .arg = run) == WAIT_MET;
@@ -71,7 +73,7 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
 	struct refused *all = NULL;
-	const bool decides = has_to_decide(worker, time);
+	const bool decides = wait_to_decide(worker, time);
 	uv_mutex_lock(&refusals->locked.mutex);
 	const bool has_stored = atomic_load(&refusals->has_stored);
 	const unsigned n = atomic_load(&refusals->n_refused);
@@ -83,7 +85,7 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 	uv_mutex_unlock(&refusals->locked.mutex);
 	/* If only one file was refused, the reason may be that file. It fails below, and the run
 	 * goes on. */
-	if (all && !has_stored && n >= SEVERAL_AT_END) { /* the last one represents all */
+	if (all && !has_stored && n >= REFUSED_AT_END) { /* the last one represents all */
 		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
 		run_fail(run, &all->problem);
 	}

@@ -42,7 +42,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	file->object_sums = file->encoding ? payload->body_sums : (struct sums){0};
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 */
-	if (!payload_may_be_sent(worker, payload))
+	if (!payload_wait_to_send(worker, payload))
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
 		return STEP_NEXT;

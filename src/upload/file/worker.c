@@ -154,7 +154,7 @@ static void go_on_with_next(struct worker *worker)
 	worker->next.file = NULL;
 	worker->read_ns = worker->next.read_ns;
 	if (file->candidate) /* otherwise it is in the queue again */
-		worker_begin_turn(worker, file->candidate);
+		file_limit_requests(worker, file->candidate);
 	run_turn(worker, file, worker->next.answer);
 }
 
@@ -178,7 +178,7 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 		return;
 	}
 	atomic_fetch_add(&run->report.in_flight, 1);
-	worker_begin_turn(worker, candidate);
+	file_limit_requests(worker, candidate);
 	if (candidate->mark_state != MARK_ABSENT || candidate->may_be_taken) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen_mark, &problem);

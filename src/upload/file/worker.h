@@ -35,9 +35,7 @@ struct worker {
 
 /* Makes a worker with connections of its own. NULL: out of memory or descriptors. */
 struct worker *worker_new(struct run *run);
-/* Called before a file's turn, or before the work on one of its parts. The requests that follow are
- * given up sooner by the time for which the file has been failing already. */
-void worker_begin_turn(struct worker *worker, const struct candidate *candidate);
+
 /* The body of a worker's thread. It returns when the queue has no more tasks for this worker. */
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);

@@ -297,7 +297,7 @@ static void test_generation_begun_by_another(void)
 		return;
 	CHECK(bucket_check(steps.run, steps.push->conn, &steps.problem));
 	write_row(&steps, "", 1);
-	CHECK(!bucket_is_believed(steps.run, steps.push->conn));
+	CHECK(!bucket_ensure_trusted(steps.run, steps.push->conn));
 	steps_say(&steps, "another uploader has begun anew with --bucket new: run again");
 	CHECK(atomic_load(&steps.run->end.failed_setup));
 	steps_asked(&steps, "");
@@ -315,12 +315,12 @@ static void test_believed_later(void)
 		CHECK(bucket_check(steps.run, steps.push->conn, &steps.problem));
 		if (has_witness)
 			write_row(&steps, "w", 0);
-		CHECK_INT(bucket_is_believed(steps.run, steps.push->conn), has_witness);
+		CHECK_INT(bucket_ensure_trusted(steps.run, steps.push->conn), has_witness);
 		if (!has_witness)
 			steps_say(
 				&steps, "marks that said done are gone a moment later: run again");
 		else
-			CHECK(bucket_is_believed(steps.run, steps.push->conn)); /* no request */
+			CHECK(bucket_ensure_trusted(steps.run, steps.push->conn)); /* no request */
 		steps_asked(&steps, has_witness ? HEAD_W : "");
 		end(&steps);
 	}

@@ -99,7 +99,7 @@ static void test_time_of_failing(void)
 	if (!begin(&steps))
 		return;
 	steps.file->candidate->failing_ns = 7 * NS_PER_MS;
-	worker_begin_turn(steps.worker, steps.file->candidate);
+	file_limit_requests(steps.worker, steps.file->candidate);
 	CHECK_INT(steps.worker->limits.failed_ms, 7);
 	CHECK_INT(steps.worker->visible_limits.failed_ms, 7);
 	steps_end(&steps);
