@@ -55,7 +55,7 @@ BUGS = {
     # What is in S3
     "put-lost-is-done": (
         "if (o != OUTCOME_OK) return look_after_failed_write(worker, file, &put.condition,",
-        "if (o == OUTCOME_LOST)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);\n"
+        "if (o == OUTCOME_LOST)\n\t\treturn file_finish(worker, file, &reply, S3ONCE_EVENT_UPLOADED);\n"
         "\tif (o != OUTCOME_OK)\n\t\treturn look_after_failed_write(worker, file, &put.condition,",
     ),
     "a-cache-may-answer": (  # for the server
@@ -72,7 +72,7 @@ BUGS = {
     ),
     "412-is-ours": (  # whatever is there is taken for the file
         "if (o != OUTCOME_OK) return look_after_failed_write(worker, file, &put.condition,",
-        "if (o == OUTCOME_REFUSED)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_ADOPTED);\n"
+        "if (o == OUTCOME_REFUSED)\n\t\treturn file_finish(worker, file, &reply, S3ONCE_EVENT_ADOPTED);\n"
         "\tif (o != OUTCOME_OK)\n\t\treturn look_after_failed_write(worker, file, &put.condition,",
     ),
     "size-is-enough": (  # an object of the same size counts as the file

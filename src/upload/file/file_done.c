@@ -1,6 +1,6 @@
 /* Step 6 of docs/protocol.md, once an object is proven. On a server other than AWS, the first
  * objects are checked. Then the mark is set to done under its fence. The steps that send and the
- * steps that adopt call file_done(). Objects are not judged here. */
+ * steps that adopt call file_finish(). Objects are not judged here. */
 #include "upload/file/file_done.h"
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
@@ -13,20 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS 3 /* attempts of a check of settings alone, which is not worth a long wait */
-
-/* The rule of first checks. A server other than AWS may differ from S3 in three ways. When one of
- * them may happen for the first time in a run, a HEAD checks the uploaded object before its mark
- * says done.
- *
- * 1. CompleteMultipartUpload may tell another etag than the object has from then on. multipart.c
- * looks at that while it proves an upload: once, or each time if the server does so.
- *
- * 2. The object may be stored under another key. check_first_object() looks once for each character
- * that a URL has to encode.
- *
- * 3. Settings may be ignored. check_first_object() looks at each setting once of an object sent
- * whole, and once of an object sent in parts. */
+#define SETTINGS_ATTEMPTS 3 /* attempts of a check of settings alone */
 
 /* Warns that the server has not kept the setting `name` of the file's object. */
 static void warn_of_ignored(const struct worker *worker, const struct file *file, const char *name,
@@ -91,16 +78,28 @@ static void report_settings(struct worker *worker, const struct file *file,
 	}
 }
 
-/* The part of an object that is new to this run: no earlier check has covered it. */
+/* First checks. A server other than AWS may differ from S3 in three ways. When one of them may
+ * happen for the first time in a run, a HEAD checks the uploaded object before its mark says done.
+ *
+ * 1. The object may be stored under another key. check_first_object() checks that once for each
+ * character that a URL has to encode.
+ *
+ * 2. Settings may be ignored. check_first_object() checks each setting once for an object sent
+ * whole, and once for an object sent in parts.
+ *
+ * 3. CompleteMultipartUpload may return another etag than the object has from then on. multipart.c
+ * checks that while it proves an upload: once, or each time if the server does so. */
+
+/* The features of an object that no earlier check of this run has covered. */
 struct unchecked {
 	uint64_t characters[2]; /* all that find_encoded_characters() finds in its key */
 	bool is_new_key;        /* some of these characters are new */
-	unsigned settings;      /* the new ones of its upload's headers */
+	unsigned settings;      /* a bit for each setting of its upload that is new */
 };
 
-/* Finds out which part of the object is new, and notes its settings as checked. They are noted
- * separately of objects sent whole, [0], and of objects sent in parts, [1]. */
-static struct unchecked find_unchecked(struct stored_seen *seen, const struct file *file)
+/* Finds the unchecked features of the object, and notes its settings as checked. They are noted
+ * separately for objects sent whole, [0], and for objects sent in parts, [1]. */
+static struct unchecked take_unchecked(struct stored_seen *seen, const struct file *file)
 {
 	struct unchecked ret;
 	find_encoded_characters(file->target.key, ret.characters);
@@ -119,7 +118,7 @@ static struct unchecked find_unchecked(struct stored_seen *seen, const struct fi
 static enum step check_first_object(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
-	const struct unchecked unchecked = find_unchecked(seen, file);
+	const struct unchecked unchecked = take_unchecked(seen, file);
 	struct call_limits limits = worker->limits;
 	struct s3_settings_check look;
 	struct problem problem = {0};
@@ -129,7 +128,7 @@ static enum step check_first_object(struct worker *worker, struct file *file)
 	 * is proven. */
 	const bool only_settings = !unchecked.is_new_key;
 	if (only_settings) {
-		limits.attempts = ATTEMPTS;
+		limits.attempts = SETTINGS_ATTEMPTS;
 		limits.patience_ms = 0;
 	}
 	s3_check_settings(worker->s3, &file->target, unchecked.settings, &limits, &look, &problem);
@@ -160,16 +159,16 @@ enum step file_mark_done(
 	struct mark seen = {0};
 	struct problem problem = {0};
 	struct mark_ref ref = file_mark_ref(worker, file);
-	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	char object_key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	if (worker->run->dry) { /* S3 has shown an object, so this is the bucket */
 		atomic_store(&worker->run->has_witness, true);
 		return STEP_NEXT;
 	}
-	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
+	snprintf(object_key, sizeof object_key, "%s%s", file->candidate->key, version->suffix);
 	/* Before the first mark says done, the row of the bucket has to name a witness, by which a
 	 * later run recognises the bucket of the marks. */
 	if (!atomic_load(&worker->run->has_witness) &&
-		!bucket_ensure_witness(worker->run, worker->marks, object, version->etag))
+		!bucket_ensure_witness(worker->run, worker->marks, object_key, version->etag))
 		return STEP_OVER;
 	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
@@ -178,11 +177,11 @@ enum step file_mark_done(
 	 * s3once, so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, source, &seen, &problem);
-	/* is_gone counts only after REFUSED: otherwise `seen` is an absent mark. */
+	/* `seen` is the present mark only after REFUSED. */
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
 	if (o == OUTCOME_OK) {
-		bucket_note_object(worker->run, object, version->etag);
+		bucket_note_object(worker->run, object_key, version->etag);
 		return STEP_NEXT;
 	}
 	if (o != OUTCOME_REFUSED)
@@ -217,22 +216,21 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	/* The content's id is the SHA-256 of the content before compression. If the metadata has
 	 * none, the version has no checksum of its content. */
 	struct sums sums = {.kinds = DIGEST_SHA256};
-	size_t n;
-	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content_id, '\0') ==
-			1 &&
-		n == sizeof sums.sha256)
+	size_t n_bytes;
+	const bool is_hex = OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n_bytes,
+				    meta->content_id, '\0') == 1;
+	if (is_hex && n_bytes == sizeof sums.sha256)
 		mark_sum_of(&sums, CHECKSUM_SHA256, version.sum);
 	return version;
 }
 
-/* Marks the file done, once its object is proven. `version` is the mark's new version; the id of
- * its content is set here. `sums` and `event` are reported, as in struct in_s3. Returns IN_S3, or
- * LEFT_OUT in a dry run, or the step to take instead. */
-static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
-	struct version *version, const struct sums *sums, enum s3once_event_type event)
+/* Marks the file done, once its object is proven or judged to be the file's. `version` is the
+ * mark's new version; the id of its content is set here. `sums` and `event` are reported, as in
+ * struct in_s3. Returns IN_S3, or LEFT_OUT in a dry run, or the step to take instead. */
+static enum step finish_with_version(struct worker *worker, struct file *file,
+	const struct s3_object *object, struct version *version, const struct sums *sums,
+	enum s3once_event_type event)
 {
-	const struct in_s3 done = {
-		.file = file->candidate, .version = version, .sums = sums, .event = event};
 	snprintf(
 		version->content_id, sizeof version->content_id, "%s", file->candidate->content_id);
 	if (object->lacks_encryption)
@@ -256,12 +254,14 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	step = file_mark_done(worker, file, version, file_source(worker, file));
 	if (step != STEP_NEXT)
 		return step;
+	const struct in_s3 done = {
+		.file = file->candidate, .version = version, .sums = sums, .event = event};
 	run_report_in_s3(worker->run, &done, file->state.size);
 	/* Files found by a dry run have no mark, so nothing more is reported about them. */
 	return worker->run->dry ? STEP_LEFT_OUT : STEP_IN_S3;
 }
 
-enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
+enum step file_finish(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event)
 {
 	struct version version = {.size = file->state.size,
@@ -279,12 +279,12 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	const struct sums *sums =
 		file->object_sums.bytes ? &file->object_sums : &file->content_sums;
-	const enum step step = done_with(worker, file, object, &version, sums, event);
-	/* Unlike after file_done_otherwise(), all of the content was read in this turn. */
+	const enum step step = finish_with_version(worker, file, object, &version, sums, event);
+	/* Unlike after file_finish_by_metadata(), all of the content was read in this turn. */
 	return step == STEP_IN_S3 ? STEP_PROVEN : step;
 }
 
-enum step file_done_otherwise(struct worker *worker, struct file *file,
+enum step file_finish_by_metadata(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix)
 {
 	const enum step step = multipart_abort(worker, file);
@@ -297,11 +297,14 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 		version.mtime_ns = file->mtime_ns;
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
 	const enum step done =
-		done_with(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
-	const int64_t now_s = store_time_s(worker->run->store);
+		finish_with_version(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
+	/* An earlier run has uploaded the output of this pipe. The report gets the time of that. */
 	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
-	if (done == STEP_IN_S3 && is_unread_pipe)
+	if (done == STEP_IN_S3 && is_unread_pipe) {
+		const int64_t now_s = store_time_s(worker->run->store);
+		const bool age_is_known = object->age_s >= 0;
 		report_note_repeat(
-			worker->report, object->age_s < 0 ? now_s : now_s - object->age_s, now_s);
+			worker->report, age_is_known ? now_s - object->age_s : now_s, now_s);
+	}
 	return done;
 }

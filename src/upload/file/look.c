@@ -98,7 +98,7 @@ static enum step adopt_object(struct worker *worker, struct file *file, const st
 	if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */
 		return step;
 	file->candidate->was_sent = is_sent;
-	return file_done(worker, file, judged->object,
+	return file_finish(worker, file, judged->object,
 		is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }
 
@@ -250,7 +250,8 @@ static enum step act_on_object(
 	case JUDGED_THE_FILE:
 		return adopt_object(worker, file, judged);
 	case JUDGED_THE_CONTENT:
-		return file_done_otherwise(worker, file, judged->object, file->candidate->suffix);
+		return file_finish_by_metadata(
+			worker, file, judged->object, file->candidate->suffix);
 	case JUDGED_REPLACED: /* the version to be replaced */
 		return STEP_NEXT;
 	case JUDGED_DAMAGED:
@@ -446,7 +447,7 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	if (judged.proof == PROOF_YES)
-		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+		return file_finish(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	if (judged.proof == PROOF_NO) {
 		/* The object that file->replaced_etag names was replaced. The object that is there
 		 * now is another one, even if it has the same etag, as after the same damage. */
@@ -491,7 +492,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return STEP_NEXT;
 	switch (judge(&judged)) {
 	case JUDGED_THE_CONTENT:
-		return file_done_otherwise(worker, file, &object, suffix);
+		return file_finish_by_metadata(worker, file, &object, suffix);
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, key);
 	case JUDGED_DAMAGED: /* the file has another key, so it cannot replace this */

@@ -414,7 +414,7 @@ static enum step prove_multipart(
 	}
 	set_sums_of_parts(multipart); /* for the mark */
 	if (proof == PROOF_YES)
-		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+		return file_finish(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	return prove_by_head(worker, file);
 }
 

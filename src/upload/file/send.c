@@ -90,7 +90,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
-		return file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
+		return file_finish(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
 	/* This body has become the object, in place of the one that was to be replaced. The object
 	 * is checked next, and replaced if it is damaged. */
 	case PROOF_NO:

@@ -205,7 +205,7 @@ static void test_done(const struct row *row)
 	spy->loses_reply = row->loses_reply;
 	const enum s3once_event_type event =
 		row->is_adopted ? S3ONCE_EVENT_ADOPTED : S3ONCE_EVENT_UPLOADED;
-	const enum step step = file_done(steps.worker, steps.file, &object, event);
+	const enum step step = file_finish(steps.worker, steps.file, &object, event);
 	store_spy_end(spy);
 	const bool is_done = step == STEP_PROVEN;
 	struct mark mark;
@@ -271,7 +271,7 @@ static void test_version(bool is_encoded, bool has_sum)
 					  &file->object_sums),
 				0);
 	}
-	CHECK_INT(file_done(steps.worker, file, &object, S3ONCE_EVENT_ADOPTED), STEP_PROVEN);
+	CHECK_INT(file_finish(steps.worker, file, &object, S3ONCE_EVENT_ADOPTED), STEP_PROVEN);
 	struct mark mark = steps_mark(&steps);
 	CHECK_STRING(mark.done.etag, MD5_9);
 	CHECK_INT(mark.done.etag_is_md5, !has_sum);
@@ -368,7 +368,7 @@ static void test_first_looks(void)
 		}
 		for (size_t k = 0; k < 3; k++)
 			answer(&steps, k, tests[i].reply);
-		const enum step step = file_done(steps.worker, steps.file, &object,
+		const enum step step = file_finish(steps.worker, steps.file, &object,
 			tests[i].is_adopted ? S3ONCE_EVENT_ADOPTED : S3ONCE_EVENT_UPLOADED);
 		bool good = CHECK_INT(step, tests[i].step);
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], tests[i].warnings);
@@ -425,7 +425,7 @@ static void test_ignored_settings(void)
 		answer(&steps, 0, tests[i].reply);
 		answer(&steps, 1, STEPS_REPLY("200", "", "<Tagging><TagSet></TagSet></Tagging>"));
 		bool good = CHECK_INT(
-			file_done(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED),
+			file_finish(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED),
 			STEP_PROVEN);
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], tests[i].said[0] != NULL);
 		if (tests[i].said[0]) {
@@ -451,7 +451,8 @@ static void test_ignored_once(void)
 	struct mark mark;
 	answer(&steps, 0, SHOWN(""));
 	answer(&steps, 1, SHOWN(""));
-	CHECK_INT(file_done(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED), STEP_PROVEN);
+	CHECK_INT(
+		file_finish(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED), STEP_PROVEN);
 	mark = steps_mark(&steps);
 	struct mark present = {0};
 	const struct mark_ref ref = file_mark_ref(steps.worker, steps.file);
@@ -459,7 +460,8 @@ static void test_ignored_once(void)
 	CHECK_INT(
 		mark_claim(&ref, &mark, &steps.file->claim, &present, &steps.problem), OUTCOME_OK);
 	steps.file->sent_part_bytes = 5;
-	CHECK_INT(file_done(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED), STEP_PROVEN);
+	CHECK_INT(
+		file_finish(steps.worker, steps.file, &object, S3ONCE_EVENT_UPLOADED), STEP_PROVEN);
 	CHECK_INT(steps.events[S3ONCE_EVENT_WARNING], 1);
 	steps_asked(&steps, HEAD_K HEAD_K);
 	steps_end(&steps);
@@ -517,7 +519,7 @@ static void test_done_otherwise(void)
 		steps.run->dry = tests[i].is_dry;
 		answer(&steps, 0, tests[i].reply);
 		struct store_spy *spy = store_spy_begin(&steps);
-		const enum step step = file_done_otherwise(steps.worker, file, &object, ".gz");
+		const enum step step = file_finish_by_metadata(steps.worker, file, &object, ".gz");
 		store_spy_end(spy);
 		bool good = CHECK_INT(step, tests[i].step);
 		good &= CHECK_STRING(spy->writes, step == STEP_IN_S3 ? "M" : "");
