@@ -33,9 +33,10 @@ void file_free(struct file *file)
 	if (!file)
 		return;
 	atomic_fetch_sub(&file->progress.report->under_way, atomic_load(&file->progress.bytes));
-	/* The turn ends, and the file is neither in S3 nor excluded. Without a candidate, the file
-	 * was put back into the queue, and another turn of it decides. */
-	if (file->candidate && file->step < STEP_LEFT_OUT)
+	/* Without a candidate, the file was put back into the queue, and another turn of it
+	 * decides. */
+	const bool needs_upload = file->candidate && file->step < STEP_LEFT_OUT;
+	if (needs_upload)
 		report_note_unshipped(file->progress.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
 		close(file->fd);
@@ -89,7 +90,7 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 	const struct problem *problem)
 {
 	struct report_file about = file_about(file);
-	if (event == S3ONCE_EVENT_WAITING) { /* check_opened() in file_open.c has one reason */
+	if (event == S3ONCE_EVENT_WAITING) { /* here, only check_opened() reports it */
 		about.wait = S3ONCE_WAIT_YOUNG;
 		about.mtime_ns = file->mtime_ns;
 	}
@@ -157,25 +158,25 @@ bool file_was_done_here(const struct worker *worker, const struct file *file)
 	       strcmp(file->seen_mark.session, session_id(worker->run->session)) == 0;
 }
 
-/* Sets the mark of a file that is not sent to failed if this run holds its claim, from this turn or
- * from an earlier one. Otherwise the file would be held as long as the run lives, and two runs that
- * wait for each other's files would never end. */
-static void end_claim(struct worker *worker, struct file *file, const char *error)
+/* Sets the mark of a file to failed if this run holds the claim, from this turn or from an earlier
+ * one. Otherwise the file would be held as long as the run lives, and two runs that wait for each
+ * other's files would never end. */
+static void fail_claimed_mark(struct worker *worker, struct file *file, const char *error)
 {
 	const struct mark *seen = &file->seen_mark;
 	const struct mark_ref ref = file_mark_ref(worker, file);
-	const bool has_claimed = file->step > STEP_CLAIM;
-	const bool had_claimed = !has_claimed && seen->state == MARK_CLAIMED &&
-				 strcmp(seen->session, session_id(worker->run->session)) == 0;
+	const bool claimed_in_this_turn = file->step > STEP_CLAIM;
+	const bool claimed_before = !claimed_in_this_turn && seen->state == MARK_CLAIMED &&
+				    strcmp(seen->session, session_id(worker->run->session)) == 0;
 	struct claim earlier = {0};
 	struct problem second = {0};
-	if (worker->run->dry || (!has_claimed && !had_claimed))
+	if (worker->run->dry || (!claimed_in_this_turn && !claimed_before))
 		return;
-	if (had_claimed)
+	if (claimed_before)
 		memcpy(earlier.id, seen->claim, sizeof earlier.id);
+	const struct claim *claim = claimed_before ? &earlier : &file->claim;
 	/* The upload stays recorded, so that the next run can resume it. */
-	if (mark_fail(&ref, has_claimed ? &file->claim : &earlier, error, KEEP_UPLOAD, &second) !=
-		OUTCOME_OK)
+	if (mark_fail(&ref, claim, error, KEEP_UPLOAD, &second) != OUTCOME_OK)
 		log_info("the mark could not be set to failed: %s", second.text);
 }
 
@@ -184,7 +185,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	const bool was_refreshed = event == S3ONCE_EVENT_REFRESHED;
 	const bool is_in_s3 = was_refreshed || event == S3ONCE_EVENT_SKIPPED;
 	if (!is_in_s3) {
-		end_claim(worker, file,
+		fail_claimed_mark(worker, file,
 			"has changed since an earlier try, and is not to be sent as it is now");
 		file_report(worker, file, event, NULL);
 		return STEP_LEFT_OUT;
@@ -199,13 +200,13 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	run_report_in_s3(worker->run,
 		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
 		file_about(file).bytes);
-	/* The content was read before the mark was refreshed, so the file is proven. */
+	/* REFRESHED follows a comparison of the content, so this turn has read all of it. */
 	return was_refreshed ? STEP_PROVEN : STEP_IN_S3;
 }
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	end_claim(worker, file, problem->text);
+	fail_claimed_mark(worker, file, problem->text);
 	file_report(worker, file, S3ONCE_EVENT_FAILED, problem);
 	return STEP_SETTLED;
 }

@@ -24,11 +24,14 @@ struct worker;
  *     +---------+------------------------+
  *      the mark is judged once more
  *
- * "Returns NEXT, or the step to take instead": any answer but NEXT is the step with which the file
- * goes on, or the end of its turn. */
+ * "Returns NEXT, or the step to take instead": any answer but NEXT is the step with which the
+ * file goes on, or the end of its turn.
+ *
+ * The values are compared by their order: first come the steps, then the ends that settle the
+ * file, and then those after which the file is no longer this worker's. */
 enum step {
-	/* The function has done its work, and its caller goes on. Of a whole step: the one after it
-	 * follows. */
+	/* The function has done its work, and its caller goes on. If it was a whole step, the one
+	 * after it follows. */
 	STEP_NEXT,
 	STEP_OPEN,      /* it is opened as it is now */
 	STEP_CLAIM,     /* its mark is judged and claimed: after that, it is ours */
@@ -38,12 +41,15 @@ enum step {
 	STEP_LOOK,
 	STEP_SEND, /* it is sent: S3 holds at most the object to be replaced, as far as is known */
 	/* The turn has ended. The file was reported and counted, and nothing is left to do. */
-	STEP_SETTLED,  /* it failed, or another uploader has it, or S3 keeps an earlier version
-			*/
-	STEP_STRANDED, /* it failed: its key or its content's id belongs to another version */
-	STEP_LEFT_OUT, /* as it is now, it does not belong into S3 */
-	STEP_IN_S3,    /* S3 has it: its mark says so */
-	STEP_PROVEN,   /* as IN_S3, and this turn has read all of its content as of file->state */
+	STEP_SETTLED, /* it failed, changed and may not replace its object, or is held by another */
+	/* It failed, since it changed after its key or its content's id was made. No later run has
+	 * the same key or id for it, and so none will resume its upload. */
+	STEP_STRANDED,
+	/* As it is now, it is not to be sent: by its age or size, by --if-changed=skip, or in a dry
+	 * run. */
+	STEP_LEFT_OUT,
+	STEP_IN_S3,  /* S3 has it: its mark says so */
+	STEP_PROVEN, /* as IN_S3, and this turn has read all of its content as of file->state */
 	/* The turn has ended for this worker, and another one may have the file by now. */
 	STEP_LATER, /* it was put back into the queue */
 	STEP_PARTS, /* its parts are in the queue, and the worker that ends the last one goes on */
@@ -114,10 +120,12 @@ void file_free(struct file *file);
 void file_limit_requests(struct worker *worker, const struct candidate *candidate);
 /* Returns the "host:directory" of the file's source, as its mark records it. Borrowed. */
 const char *file_source(const struct worker *worker, const struct file *file);
+/* Returns the arguments of a request about the file's mark. Borrows. */
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 /* Reports the number of bytes in parts that S3 keeps for a later run or turn. It replaces the
  * number reported for this file before. */
 void file_set_kept_bytes(struct file *file, uint64_t bytes);
+/* Returns the description of the file for an event. Borrows. */
 struct report_file file_about(const struct file *file);
 /* Reports an event about the file. problem may be NULL. */
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
