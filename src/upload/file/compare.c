@@ -9,12 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the digests to compute of the file. These are the ones that the proof needs, and a
- * checksum whose parts combine to that of the whole content, which the mark gets. Sets *ret_parts
- * to the number of parts whose checksums the server shows, or to 0 if they are of the whole. */
-static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
+/* Returns the digests to compute of the file. These are the ones that the proof needs, and one for
+ * the mark: its value for the whole content can be combined from those of parts. */
+static unsigned digests_for(const struct s3_object *object)
 {
-	return proof_needs(object, ret_parts) | DIGEST_OF(checksum_default());
+	unsigned n_parts;
+	return proof_needs(object, &n_parts) | DIGEST_OF(checksum_default());
+}
+
+/* Returns the number of parts whose checksums the server shows. 0: they are of the whole. */
+static unsigned parts_shown(const struct s3_object *object)
+{
+	unsigned n_parts;
+	proof_needs(object, &n_parts);
+	return n_parts;
 }
 
 /* Compares the object with the file as a whole. `encoding` is the object's encoding, or NULL. The
@@ -22,8 +30,7 @@ static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
 static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
-	unsigned parts; /* not needed: the file is compared as a whole */
-	const enum step step = file_sum(worker, file, encoding, digests_for(object, &parts));
+	const enum step step = file_sum(worker, file, encoding, digests_for(object));
 	if (step != STEP_NEXT)
 		return step;
 	/* The object was sent whole, or the size of its parts is unknown. */
@@ -43,8 +50,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, enum part_size part_size,
 	const struct s3_object *object, enum proof *ret)
 {
-	unsigned parts; /* not needed: the plan has the number */
-	const unsigned kinds = digests_for(object, &parts);
+	const unsigned kinds = digests_for(object);
 	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
 	int error = sums ? 0 : -ENOMEM;
 	for (unsigned i = 0; !error && i < plan->n_parts; i++) {
@@ -89,7 +95,7 @@ static void find_part_sizes(struct worker *worker, const struct file *file,
 	struct plan plan;
 	uint64_t bytes = object->meta.part_bytes;
 	*ret = (struct part_sizes){.n = 1, .kind = PART_SIZE_KNOWN};
-	if (n_parts == 1) {
+	if (n_parts == 1) { /* the part is the whole object */
 		ret->sizes[0] = object->size;
 		return;
 	}
@@ -108,9 +114,7 @@ static void find_part_sizes(struct worker *worker, const struct file *file,
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
-	unsigned n_parts;
-	/* This only determines n_parts, which is 0 if the server shows checksums of the whole. */
-	digests_for(object, &n_parts);
+	const unsigned n_parts = parts_shown(object);
 	*ret = PROOF_NO;
 	if (object->size != file->state.size)
 		return STEP_NEXT;
@@ -134,19 +138,22 @@ enum step file_compare_content(
 	return step;
 }
 
-/* Sets *ret to whether the file may have the content that the object was made of. The metadata has
- * the size of that content, and mostly its SHA-256. */
+/* Sets *ret_may_be to whether the file may have the content that the object was made of. The
+ * metadata has the size of that content, and mostly its SHA-256. Returns NEXT, or the step to take
+ * instead. */
 static enum step compare_noted_content(
-	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
+	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret_may_be)
 {
 	char hex[2 * sizeof file->content_sums.sha256 + 1];
-	*ret = meta->content_bytes == file->state.size;
-	if (!*ret || !*meta->content_id)
+	*ret_may_be = meta->content_bytes == file->state.size;
+	if (!*ret_may_be || !*meta->content_id)
 		return STEP_NEXT;
 	const enum step step = file_sum(worker, file, NULL, DIGEST_SHA256);
+	if (step != STEP_NEXT)
+		return step;
 	hex_encode(file->content_sums.sha256, sizeof file->content_sums.sha256, hex);
-	*ret = strcmp(hex, meta->content_id) == 0;
-	return step;
+	*ret_may_be = strcmp(hex, meta->content_id) == 0;
+	return STEP_NEXT;
 }
 
 /* Compresses the file by an encoding, and compares the bytes with those of the object. If the file
@@ -165,14 +172,14 @@ static enum step compare_compressed(struct worker *worker, struct file *file,
 
 /* Compares an object that s3once has compressed according to its metadata, or any object of a file
  * that would be compressed on its way. The file is compressed again by the encoding of the object,
- * so that the bytes can be compared. The metadata decide (proof_encoded()) where this build does
- * not have that encoding. They also decide where the bytes differ, since a compressor that names
- * the same version may make other bytes on another CPU. */
+ * so that the bytes can be compared. The metadata decide (`noted`) where this build does not have
+ * that encoding. They also decide where the bytes differ, since a compressor that names the same
+ * version may make other bytes on another CPU. */
 static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	const struct s3_meta *meta = &object->meta;
-	const struct encoding *encoding = file->encoding;
+	const struct encoding *encoding = file->encoding; /* NULL: this build does not have it */
 	struct encoding theirs;
 	bool may_be_same = true;
 	enum step step = STEP_NEXT;
@@ -183,13 +190,14 @@ static enum step compare_encoded(
 	}
 	if (step != STEP_NEXT || !may_be_same)
 		return step;
+	/* The proof by the metadata alone. */
 	const enum proof noted = proof_encoded(
 		object, worker->run->space.settings.table_id, file->mtime_ns, file->state.ctime_ns);
 	if (!encoding && noted != PROOF_YES) {
 		*ret = noted;
 		return STEP_NEXT;
 	}
-	/* The mark also needs a checksum of the content. */
+	/* If the object is proven, the mark also gets a checksum of the content. */
 	if (!file->content_sums.kinds)
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step == STEP_NEXT && encoding)
