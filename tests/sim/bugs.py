@@ -280,12 +280,12 @@ BUGS = {
         "is_proven && file->fd < 0 ? store_time_s(run->store) : file->seen_mark.at_s;",
     ),
     "the-last-part-is-not-noted": (  # of those that S3 has
-        "part->part_number >= 1 && part->part_number <= recorded->n",
-        "part->part_number >= 1 && part->part_number < recorded->n",
+        "part->part_number >= 1 && part->part_number <= listed->n",
+        "part->part_number >= 1 && part->part_number < listed->n",
     ),
     "as-many-parts-are-progress": (
-        "if (n <= c->parts_done)",
-        "if (n < c->parts_done)",
+        "if (n_done <= c->parts_done)",
+        "if (n_done < c->parts_done)",
     ),
     "given-up-stays-open": (  # until no large file is begun any more
         "if (is_last)\n\t\tqueue->locked.turns.open--;",

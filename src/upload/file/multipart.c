@@ -308,7 +308,8 @@ static bool note_if_trailer_refused(struct worker *worker, const struct part_fai
 	}
 }
 
-/* Returns the kinds of digests of part `index` that are needed to send it, besides `combining`. */
+/* Returns the kinds of digests of part `index` that are needed to send it, or to compare it with
+ * the server's values if the server has it. */
 static unsigned part_digests(
 	const struct worker *worker, const struct multipart *multipart, unsigned index)
 {
@@ -319,14 +320,13 @@ static unsigned part_digests(
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
 	if (kind != CHECKSUM_MD5 && s3_supports(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		kinds &= ~(unsigned)DIGEST_MD5;
-	/* If the server has the part already, it is compared by the server's values of it. */
-	if (stored->part_number)
+	if (stored->part_number) /* the server has it already */
 		kinds |= *stored->sum.text ? DIGEST_OF(stored->sum.kind) : DIGEST_MD5;
 	return kinds;
 }
 
-/* Sends a part that was read, unless the server has exactly these bytes already. Returns as
- * send_part(). */
+/* Sends a part that was read, unless the server has exactly these bytes already. Returns whether
+ * the server has the part now. If not, *ret_failure has the reason. */
 static bool send_read_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct payload *payload, struct part_failure *ret_failure)
 {
@@ -361,7 +361,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	*ret_failure = (struct part_failure){.has_trailed = request.trails};
 	ret_failure->read_error = payload_read(worker, file, &request, &payload);
 	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.body_sums.bytes))
-		ret_failure->read_error = -EMSGSIZE; /* read by continue_after_parts() */
+		ret_failure->read_error = -EMSGSIZE; /* it does not fit: continue_after_parts() */
 	if (!ret_failure->read_error) {
 		if (multipart->input_sums)
 			multipart->input_sums[index] = payload.input_sums;
@@ -401,16 +401,16 @@ static enum step prove_multipart(
 	struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply; /* the reply to Complete lacks the size; a HEAD has it */
+	struct problem problem = {0};
 	enum proof proof = proof_parts(multipart->body_sums, n, &object, SIZE_UNKNOWN);
-	if (proof != PROOF_YES || s3_supports(worker->server, S3_COMPLETE_RETURNS_ETAG) != S3_YES) {
-		struct problem problem = {0};
-		/* If the HEAD fails, the reply to Complete counts. */
-		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
-			OUTCOME_OK) {
-			s3_set_support(worker->server, S3_COMPLETE_RETURNS_ETAG,
-				strcmp(object.etag, reply->etag) == 0 ? S3_YES : S3_NO);
-			proof = proof_parts(multipart->body_sums, n, &object, SIZE_KNOWN);
-		}
+	const bool has_final_etag = s3_supports(worker->server, S3_COMPLETE_RETURNS_ETAG) == S3_YES;
+	const bool needs_head = proof != PROOF_YES || !has_final_etag;
+	/* If the HEAD fails, the reply to Complete counts. */
+	if (needs_head && s3_head_object(worker->s3, &file->target, &worker->limits, &object,
+				  &problem) == OUTCOME_OK) {
+		s3_set_support(worker->server, S3_COMPLETE_RETURNS_ETAG,
+			strcmp(object.etag, reply->etag) == 0 ? S3_YES : S3_NO);
+		proof = proof_parts(multipart->body_sums, n, &object, SIZE_KNOWN);
 	}
 	set_sums_of_parts(multipart); /* for the mark */
 	if (proof == PROOF_YES)
@@ -418,27 +418,29 @@ static enum step prove_multipart(
 	return prove_by_head(worker, file);
 }
 
+/* Whether the parts have one length, and the last part may be shorter. */
+static bool has_equal_parts(const struct multipart *multipart)
+{
+	const size_t n = multipart->file->plan.n_parts;
+	const uint64_t first_bytes = multipart->body_sums[0].bytes;
+	for (size_t i = 1; i + 1 < n; i++)
+		if (multipart->body_sums[i].bytes != first_bytes)
+			return false;
+	return multipart->body_sums[n - 1].bytes <= first_bytes;
+}
+
 /* Whether the server may have refused the upload because its parts have different lengths, as
  * compressed parts do. */
 static bool may_want_equal_parts(const struct worker *worker, const struct multipart *multipart)
 {
-	const struct file *file = multipart->file;
-	const size_t n = file->plan.n_parts;
-	if (!file->encoding || file->encoding->part_bytes || s3_is_aws(worker->server))
-		return false;
-	/* The last part may be shorter than the others. */
-	const uint64_t first_bytes = multipart->body_sums[0].bytes;
-	if (multipart->body_sums[n - 1].bytes > first_bytes)
-		return true;
-	for (size_t i = 1; i + 1 < n; i++)
-		if (multipart->body_sums[i].bytes != first_bytes)
-			return true;
-	return false;
+	const struct encoding *encoding = multipart->file->encoding;
+	const bool may_be_unequal = encoding && !encoding->part_bytes;
+	return may_be_unequal && !s3_is_aws(worker->server) && !has_equal_parts(multipart);
 }
 
 /* Notes that from here on the parts of all files have to have one length, and aborts the upload of
  * this file. Returns NEXT, which begins another upload, or the step to take instead. */
-static enum step pad_parts(struct worker *worker, struct file *file)
+static enum step restart_with_equal_parts(struct worker *worker, struct file *file)
 {
 	if (s3_supports(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
@@ -448,8 +450,8 @@ static enum step pad_parts(struct worker *worker, struct file *file)
 	return multipart_abort(worker, file);
 }
 
-/* Handles the outcome of Complete. Where retrying is useless, the switch is left, and
- * look_after_failed_write() handles the outcome like that of any write. */
+/* Handles the outcome of Complete. An outcome that leaves the switch, since retrying is useless, is
+ * handled like that of any write. */
 static enum step handle_complete_outcome(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -487,14 +489,14 @@ static enum step handle_complete_outcome(struct worker *worker, struct multipart
 		 * turn was restarted before, and it has not helped, the server may require parts of
 		 * one length. */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
-			return pad_parts(worker, file);
+			return restart_with_equal_parts(worker, file);
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_SEND;
 		break;
 	case OUTCOME_INVALID:
 		/* This may mean the same: that the parts must have one length. */
 		if (may_want_equal_parts(worker, multipart))
-			return pad_parts(worker, file);
+			return restart_with_equal_parts(worker, file);
 		break;
 	default:
 		break;
@@ -573,25 +575,26 @@ static enum step complete_and_prove(struct worker *worker, struct multipart *mul
 	return handle_complete_outcome(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
-/* Counts the parts that S3 has. If they are more than ever before, the earlier failures of the file
- * no longer count. No part is under way, so that no other worker uses the upload. */
+/* Counts the parts that S3 has, as the bytes that it keeps. If they are more than ever before, the
+ * file makes progress, and its earlier failures no longer count. No part is under way, so that no
+ * other worker uses the upload. */
 static void note_parts_done(const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
 	struct candidate *c = file->candidate;
-	unsigned n = 0;
+	unsigned n_done = 0;
 	uint64_t bytes = 0;
 	for (unsigned i = 0; i < file->plan.n_parts; i++) {
 		if (!multipart->server_parts[i].part_number)
 			continue;
-		n++;
+		n_done++;
 		bytes += plan_bytes(&file->plan, file->state.size, i);
 	}
 	file_set_kept_bytes(multipart->file, bytes);
-	if (n <= c->parts_done)
+	if (n_done <= c->parts_done)
 		return;
 	progress_made(file->progress.report->progress);
-	c->parts_done = n;
+	c->parts_done = n_done;
 	c->failures = 0;
 	c->failing_ns = 0;
 }

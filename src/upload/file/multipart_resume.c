@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* number of samples of SAMPLE_BYTES each; a file that is sent in parts is larger than all */
+/* The number of samples of SAMPLE_BYTES each. A file that is sent in parts is larger than all of
+ * them, since the smallest part has 5 MiB. */
 #define SAMPLES      3
 #define SAMPLE_BYTES (512ULL << 10)
 
@@ -154,18 +155,19 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	const int error = compress_samples(worker, file, &in, &out);
 	if (error)
 		return file_handle_read_error(worker, file, error);
-	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
+	uint64_t range_bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (server_may_take(worker, file->encoding)) {
-		plan_upload(size, bytes, &file->plan); /* it succeeds, as it did in file_open() */
+		/* this succeeds, as it did in file_open() */
+		plan_upload(size, range_bytes, &file->plan);
 		return STEP_NEXT;
 	}
 	/* A part is as long as a buffer, in whole MiB, so that an encoder can keep it. */
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
 	/* If max_range_bytes is set, an earlier try in this turn has shown that larger ranges do
 	 * not fit a part, even when they are compressed: continue_after_parts(). */
-	if (file->max_range_bytes && bytes > file->max_range_bytes)
-		bytes = file->max_range_bytes;
-	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
+	if (file->max_range_bytes && range_bytes > file->max_range_bytes)
+		range_bytes = file->max_range_bytes;
+	plan_equal_parts(size, range_bytes, &part_bytes, &file->plan);
 	if (file->plan.n_parts) {
 		file->own_encoding = encoding_in_parts(&worker->run->bodies.encoding, part_bytes);
 		file->encoding = &file->own_encoding;
@@ -173,11 +175,24 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes)
+/* Returns the encoding in which an upload that this run can resume would be recorded. That is the
+ * encoding of the run. If the recorded upload was begun with parts of one length, it also has that
+ * length, even if this run does not know of the server's limit. */
+static struct encoding resumable_encoding(const struct worker *worker, const struct file *file)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	const struct encoding *of_run = &worker->run->bodies.encoding;
 	struct encoding recorded;
+	const bool is_known = upload->is_open && !encoding_named(upload->encoding, &recorded);
+	const bool is_in_equal_parts = is_known && recorded.part_bytes &&
+				       recorded.codec == of_run->codec &&
+				       recorded.level == of_run->level;
+	return is_in_equal_parts ? recorded : *of_run;
+}
+
+enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes)
+{
+	const struct open_upload *upload = &file->claim.upload;
 	*ret_resumes = false;
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
 	/* If the recorded upload names its content, recorded_upload_fits() compares that. */
@@ -187,14 +202,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 			return step;
 	}
 	if (file->encoding) {
-		/* If the recorded upload was begun with parts of one length, it can only be resumed
-		 * with such parts, even if this run does not know of the server's limit. */
-		const bool is_known =
-			upload->is_open && !encoding_named(upload->encoding, &recorded);
-		const bool is_in_equal_parts = is_known && recorded.part_bytes &&
-					       recorded.codec == of_run->codec &&
-					       recorded.level == of_run->level;
-		file->own_encoding = is_in_equal_parts ? recorded : *of_run;
+		file->own_encoding = resumable_encoding(worker, file);
 		file->encoding = &file->own_encoding;
 	}
 	/* If the recorded upload fits, file->plan becomes the plan of that upload. */
@@ -202,21 +210,22 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
 	/* A new upload does not take over the part length of the recorded one. */
-	file->encoding = of_run;
+	file->encoding = &worker->run->bodies.encoding;
 	return plan_by_sample(worker, file);
 }
 
-/* The parts that the server lists, as note_part() notes them. */
-struct recorded_parts {
-	struct s3_part *done;
+/* The parts that the server has, by their index in the plan. */
+struct listed_parts {
+	struct s3_part *done; /* [n] */
 	unsigned n;
 };
 
-static int note_part(void *arg, const struct s3_part *part)
+/* Called by s3_list_parts() for each part. A part that the plan does not have is skipped. */
+static int note_listed_part(void *arg, const struct s3_part *part)
 {
-	const struct recorded_parts *recorded = arg;
-	if (part->part_number >= 1 && part->part_number <= recorded->n)
-		recorded->done[part->part_number - 1] = *part;
+	const struct listed_parts *listed = arg;
+	if (part->part_number >= 1 && part->part_number <= listed->n)
+		listed->done[part->part_number - 1] = *part;
 	return 0;
 }
 
@@ -232,18 +241,19 @@ static enum step abort_unlisted(struct worker *worker, struct file *file, const 
 			quote(file->candidate->path).text, why->text));
 	const enum outcome o = s3_abort_upload(worker->s3, file->candidate->object_key,
 		file->claim.upload.id, &worker->limits, &problem);
-	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && o != OUTCOME_UNSUPPORTED &&
-		o != OUTCOME_INVALID)
+	const bool is_gone = o == OUTCOME_OK || o == OUTCOME_NO_UPLOAD;
+	const bool cannot_abort = o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID;
+	if (!is_gone && !cannot_abort)
 		return file_handle_outcome(worker, file, o, &problem);
 	return multipart_handle_gone(worker, file);
 }
 
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done)
 {
-	struct recorded_parts recorded = {.done = ret_done, .n = file->plan.n_parts};
+	struct listed_parts listed = {.done = ret_done, .n = file->plan.n_parts};
 	struct problem problem = {0};
 	const enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
-		&worker->limits, note_part, &recorded, &problem);
+		&worker->limits, note_listed_part, &listed, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	if (o == OUTCOME_NO_UPLOAD)
