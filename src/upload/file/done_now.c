@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns NO with this sentence. */
 static enum proof not_done(struct problem *ret, const char *sentence)
 {
 	return (enum proof)problem_error(ret, PROOF_NO, "%s", sentence);
@@ -67,8 +68,8 @@ static bool has_md5_of_file(
 }
 
 /* Reads the mark, and checks that this version is done, and that it has a checksum or an id to
- * compare the content with. The caller will compare a content that is not proven yet, so another
- * modification time does not matter then. *mark becomes the mark that was read. */
+ * compare the content with. With CONTENT_UNREAD, another modification time does not matter, since
+ * the caller will compare the content. *mark becomes the mark that was read. */
 static enum proof check_mark(struct worker *worker, const struct file *file,
 	enum content_state content, struct mark *mark, struct problem *ret)
 {

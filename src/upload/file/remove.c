@@ -16,6 +16,7 @@
  * than this after its last change is read again. */
 #define QUIET_NS (2 * (int64_t)NS_PER_S)
 
+/* Reports the end of a removal. `object` is the proven one, and counts only with DONE. */
 static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
 	const struct done_object *object, const struct problem *problem)
 {
@@ -46,13 +47,38 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 	return age_ns >= QUIET_NS;
 }
 
+/* Proves the file once more. Also syncs its mark, whichever run has set it, so that a power failure
+ * does not undo the mark of a file that is removed. Returns YES if the file may be removed, and
+ * otherwise NO or UNKNOWN with a sentence. */
+static enum proof prove_and_sync(struct worker *worker, struct file *file,
+	enum content_state content, struct done_object *ret, struct problem *ret_problem)
+{
+	const enum proof done = prove_done_now(worker, file, content, ret, ret_problem);
+	if (done != PROOF_YES || worker->run->dry)
+		return done;
+	const enum outcome o = store_sync(worker->marks, &worker->limits, ret_problem);
+	return o == OUTCOME_OK ? PROOF_YES : PROOF_UNKNOWN;
+}
+
+/* Returns the end of a file that is not proven. If a rule keeps the file by now, it was changed
+ * meanwhile, which is no failure. */
+static enum removal_end end_of_unproven(struct run *run, const struct removal *removal)
+{
+	struct problem unused; /* the report has the reason why the file is not proven */
+	const enum removal_end end = removal_check(removal, &unused);
+	if (end == REMOVAL_KEPT || end == REMOVAL_NEVER)
+		return REMOVAL_KEPT;
+	report_count_unproven(&run->report);
+	return REMOVAL_FAILED;
+}
+
 /* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
  * after that. Reports the result, unless the run stops while the file is proven. */
-static void remove_proven(struct worker *worker, struct file *file, const struct removal *removal,
-	enum content_state content, int64_t done_at_s)
+static void prove_and_remove(struct worker *worker, struct file *file,
+	const struct removal *removal, enum content_state content, int64_t done_at_s)
 {
 	struct run *run = worker->run;
-	struct problem problem = {0}, changed;
+	struct problem problem = {0};
 	struct done_object object;
 	/* From removal_check(), DONE means that no rule keeps the file. */
 	enum removal_end end = removal_check(removal, &problem);
@@ -60,30 +86,23 @@ static void remove_proven(struct worker *worker, struct file *file, const struct
 		problem_set(&problem, "it was changed a moment ago");
 		end = REMOVAL_KEPT;
 	}
-	if (end == REMOVAL_DONE) {
-		enum proof done = prove_done_now(worker, file, content, &object, &problem);
-		/* The mark is synced before the file is removed, whichever run has set it, so that
-		 * a power failure does not undo it. */
-		if (done == PROOF_YES && !run->dry &&
-			store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
-			done = PROOF_UNKNOWN;
-		/* The server has replied by now, so it is known whether this host's clock, by which
-		 * the file is due, is right. */
-		if (run_is_stopping(run) || !run_removes_by_now(run, done_at_s))
-			return;
-		/* Proving the file takes time, so the rules are checked again. If the file is not
-		 * proven, and a rule would keep it by now, then it was changed meanwhile. That is
-		 * no failure, and the sentence keeps the reason why it is not proven. */
-		if (done == PROOF_YES)
-			end = run->dry ? removal_check(removal, &problem)
-				       : removal_run(removal, &problem);
-		else if (removal_check(removal, &changed) > REMOVAL_DONE)
-			end = REMOVAL_KEPT;
-		else {
-			end = REMOVAL_FAILED;
-			report_count_unproven(&run->report);
-		}
+	if (end != REMOVAL_DONE) {
+		report_end(worker, file, end, NULL, &problem);
+		return;
 	}
+	const enum proof done = prove_and_sync(worker, file, content, &object, &problem);
+	/* The server has replied by now, so it is known whether this host's clock, by which the
+	 * file is due, is right. */
+	if (run_is_stopping(run) || !run_removes_by_now(run, done_at_s))
+		return;
+	/* Proving the file takes time, so the rules are checked again. removal_run() does that,
+	 * too. */
+	if (done != PROOF_YES)
+		end = end_of_unproven(run, removal);
+	else if (run->dry)
+		end = removal_check(removal, &problem);
+	else
+		end = removal_run(removal, &problem);
 	report_end(worker, file, end, &object, &problem);
 }
 
@@ -99,13 +118,27 @@ static void name_of_object(
 	snprintf(ret, KEY_BYTES_MAX + 1, "%.*s", (int)(strlen(below) - n_suffix), below);
 }
 
-/* Whether this turn has read the content in such a way that it need not be read again: the file had
- * not changed for QUIET_NS when it was opened, and its times show each change since. */
+/* Returns PROVEN if this turn has read the content in such a way that it need not be read again:
+ * the file had not changed for QUIET_NS when it was opened, and its times show each change since.
+ */
 static enum content_state content_of_turn(const struct file *file)
 {
 	const bool is_proven = file->step == STEP_PROVEN;
 	const bool was_quiet = file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	return is_proven && was_quiet && !file->must_reread ? CONTENT_PROVEN : CONTENT_UNREAD;
+}
+
+/* Gives the removal of a rotated file its present ctime, which file->state does not have, since a
+ * rename changes it. Returns whether it has changed since the file was opened, by a rename or by a
+ * write. */
+static bool set_present_ctime(const struct file *file, struct file_state *state)
+{
+	struct file_state now;
+	state->ctime_ns = file->opened_ctime_ns;
+	if (file_state_of(file->fd, &now) || now.ctime_ns == state->ctime_ns)
+		return false;
+	state->ctime_ns = now.ctime_ns;
+	return true;
 }
 
 /* Whether the file is due for removal. Sets *ret_done_at_s to the time from which its age
@@ -145,21 +178,12 @@ void remove_file(struct worker *worker, struct file *file)
 		 * the name of its object. */
 		.target = c->is_rotated ? target : c->relative};
 	enum content_state content = content_of_turn(file);
-	struct file_state now;
-	/* The state of a rotated file has no ctime, since a rename changes that. The removal gets
-	 * the present one. If it has changed since the file was opened, by a rename or by a write,
-	 * the file is read again. */
-	if (c->is_rotated) {
-		removal.state.ctime_ns = file->opened_ctime_ns;
-		if (!file_state_of(file->fd, &now) && now.ctime_ns != removal.state.ctime_ns) {
-			removal.state.ctime_ns = now.ctime_ns;
-			content = CONTENT_UNREAD;
-		}
-	}
+	if (c->is_rotated && set_present_ctime(file, &removal.state))
+		content = CONTENT_UNREAD; /* it may have been written to, so it is read again */
 	removal.directory_fd = scan_open_folder(
 		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {
-		remove_proven(worker, file, &removal, content, done_at_s);
+		prove_and_remove(worker, file, &removal, content, done_at_s);
 		close(removal.directory_fd);
 	} else if (removal.directory_fd == -ELOOP)
 		report_end(worker, file, REMOVAL_KEPT, NULL,
