@@ -51,7 +51,8 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	return error;
 }
 
-/* Sets *ret to the next bytes of the body, which are valid until the next call. Returns their
+/* Sets *ret to the next bytes of an encoded body, which are valid until the next call. If the
+ * output was not kept, compresses more of the range when all that was made is sent. Returns their
  * number, at most n, 0 at the end, or -errno. */
 static long next_encoded(struct payload *payload, size_t n, const void **ret)
 {
@@ -123,10 +124,39 @@ static int encoded_rewind(void *arg, uint64_t offset)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Compresses the range into the body. If the output fits the reader's buffer, it is copied there,
- * so that other workers can use the encoder while it is sent. If the encoder cannot keep the
- * output, the range is compressed once more while it is sent. Returns 0 or -errno. The caller's
- * payload_end() gives the encoder back in any case. */
+/* Sets payload->http to send a range that was compressed, whose output is payload->kept. Returns 0
+ * or -errno. */
+static int provide_encoded(
+	struct worker *worker, const struct payload_request *request, struct payload *payload)
+{
+	struct reader *reader = &worker->reader;
+	const uint64_t bytes = payload->body_sums.bytes;
+	/* The encoder could not keep the output: the range is compressed once more while it is
+	 * sent, and takes the bandwidth of each piece. */
+	const bool is_made_again = !payload->kept;
+	const bool goes_in_pieces = is_made_again || bytes > payload->max_whole_bytes;
+	if (goes_in_pieces) {
+		payload->next = payload->kept;
+		payload->n_next = payload->kept ? bytes : 0;
+		payload->http.read = encoded_read;
+		payload->http.rewind = encoded_rewind;
+		payload->http.arg = payload;
+		return is_made_again ? encoder_begin(payload->encoder, &request->range, 0) : 0;
+	}
+	/* The body is sent from the encoder's buffer, so the worker keeps the encoder until
+	 * payload_end(). */
+	if (bytes > reader->buffer_bytes) {
+		payload->http.memory = payload->kept;
+		return 0;
+	}
+	/* The body is sent from the reader's buffer, so that other workers can use the encoder. */
+	payload->http.memory = memcpy(reader->buffer, payload->kept, bytes);
+	payload_end(worker, payload);
+	return 0;
+}
+
+/* Compresses the range into the body. Returns 0 or -errno. The caller's payload_end() gives the
+ * encoder back in any case. */
 static int read_encoded(
 	struct worker *worker, const struct payload_request *request, struct payload *payload)
 {
@@ -144,25 +174,7 @@ static int read_encoded(
 	payload->input_sums = *encoder_input_sums(payload->encoder);
 	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
-	/* encoded_read() hands out the body piece by piece, from the encoder's kept output, or by
-	 * compressing the range once more. It takes the bandwidth of each piece. */
-	if (!payload->kept || bytes > payload->max_whole_bytes) {
-		payload->next = payload->kept;
-		payload->n_next = payload->kept ? bytes : 0;
-		payload->http.read = encoded_read;
-		payload->http.rewind = encoded_rewind;
-		payload->http.arg = payload;
-		return payload->kept ? 0 : encoder_begin(payload->encoder, &request->range, 0);
-	}
-	/* The body is sent from the encoder's buffer, so the worker keeps the encoder until
-	 * payload_end(). */
-	if (bytes > reader->buffer_bytes) {
-		payload->http.memory = payload->kept;
-		return 0;
-	}
-	payload->http.memory = memcpy(reader->buffer, payload->kept, bytes);
-	payload_end(worker, payload);
-	return 0;
+	return provide_encoded(worker, request, payload);
 }
 
 /* Waits for the bandwidth of a whole body that is in memory. Other bodies take theirs while they

@@ -18,13 +18,13 @@ struct payload {
 	struct http_body http;  /* to be sent; points into this struct */
 	struct s3_trailing trailing; /* kinds: 0 unless it trails */
 	/* Only payload.c uses the members below. */
-	uint64_t
-		max_whole_bytes; /* a larger body takes its bandwidth in pieces, while it is sent */
+	/* A larger body takes its bandwidth in pieces, while it is sent. */
+	uint64_t max_whole_bytes;
 	struct encoder *encoder;
 	/* The encoder's whole output. NULL: it does not fit, and is made again while it is sent. */
 	const unsigned char *kept;
-	const unsigned char *next; /* the output that is sent next, and its length */
-	size_t n_next;
+	const unsigned char *next; /* the output that is sent next, if `http` has no memory */
+	size_t n_next;             /* the length of `next` */
 };
 /* Reads and digests a range of the file, unless it trails, and makes ret->http. Borrows the range's
  * encoding and the worker's buffer until payload_end(), which has to follow also after an error.

@@ -11,21 +11,10 @@
 #include "upload/file/steps.h"
 #include "upload/file/worker.h"
 
-/* Reads the file, and makes its body. Returns NEXT if the body may be sent now.
- *
- * Where the server may ignore conditions, S3's object is checked right before the body is sent. If
- * the body is encoded, the object is also compared before the body is made: comparing needs an
- * encoder, and a worker that holds one must not wait for a second one. The later check then
- * compares no content. */
+/* Reads the whole file, and makes its body. Sets the checksums of the file. Returns NEXT, or the
+ * step to take instead. */
 static enum step read_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
-	enum step step = STEP_NEXT;
-	if (file->claim.upload.is_open) /* an upload was begun when the file was larger */
-		step = multipart_abort(worker, file);
-	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
-		step = look_at_object(worker, file, LOOK_REQUIRED);
-	if (step != STEP_NEXT)
-		return step;
 	const struct payload_request request = {.range = file_range(file, file->encoding, NULL, 0),
 		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
 		.input_kinds = DIGEST_SHA256}; /* the metadata names it: file_meta() */
@@ -40,6 +29,26 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 		return file_handle_read_error(worker, file, error);
 	file->content_sums = file->encoding ? payload->input_sums : payload->body_sums;
 	file->object_sums = file->encoding ? payload->body_sums : (struct sums){0};
+	return STEP_NEXT;
+}
+
+/* Makes the body of the file. Returns NEXT if it may be sent now, or the step to take instead.
+ *
+ * Where the server may ignore conditions, S3's object is checked right before the body is sent. If
+ * the body is encoded, the object is also compared before the body is made: comparing needs an
+ * encoder, and a worker that holds one must not wait for a second one. The later check then
+ * compares no content. */
+static enum step prepare_whole(struct worker *worker, struct file *file, struct payload *payload)
+{
+	enum step step = STEP_NEXT;
+	if (file->claim.upload.is_open) /* an upload was begun when the file was larger */
+		step = multipart_abort(worker, file);
+	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
+		step = look_at_object(worker, file, LOOK_REQUIRED);
+	if (step == STEP_NEXT)
+		step = read_whole(worker, file, payload);
+	if (step != STEP_NEXT)
+		return step;
 	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
 	 */
 	if (!payload_wait_to_send(worker, payload))
@@ -116,7 +125,7 @@ enum step send_file(struct worker *worker, struct file *file)
 	enum step step = file->plan.n_parts ? multipart_begin(worker, file) : STEP_NEXT;
 	/* NEXT: the file is small, or has become so small by compressing that it is sent whole. */
 	if (step == STEP_NEXT)
-		step = read_whole(worker, file, &payload);
+		step = prepare_whole(worker, file, &payload);
 	if (step == STEP_NEXT)
 		step = put_whole(worker, file, &payload);
 	payload_end(worker, &payload);
