@@ -131,8 +131,8 @@ static int provide_encoded(
 {
 	struct reader *reader = &worker->reader;
 	const uint64_t bytes = payload->body_sums.bytes;
-	/* The encoder could not keep the output: the range is compressed once more while it is
-	 * sent, and takes the bandwidth of each piece. */
+	/* If the encoder could not keep the output, the range is compressed once more while it is
+	 * sent. encoded_read() hands out pieces, and takes the bandwidth of each. */
 	const bool is_made_again = !payload->kept;
 	const bool goes_in_pieces = is_made_again || bytes > payload->max_whole_bytes;
 	if (goes_in_pieces) {

@@ -56,6 +56,7 @@ static void set_step(struct file *file, enum step answer)
 		return;
 	const enum step from = file->step;
 	file->step = answer == STEP_NEXT ? steps[from].next : answer;
+	/* The turn ends, or a step follows that may follow the present one. */
 	assert(file->step > STEP_SEND || file->step == from || file->step == steps[from].next ||
 		steps[from].others & MAY(file->step));
 }
@@ -72,9 +73,9 @@ static void drop_claim(struct file *file)
 	file->claiming = NULL;
 }
 
-/* Counts a large file that needed no sending toward the bytes that have moved, with those of at
- * most one part. The level of large bodies follows these bytes, and more workers would finish such
- * files sooner. */
+/* Counts a large file that needed no sending as if its bytes had moved, at most those of one part.
+ * The level of large bodies rises only while bytes move, and more workers would finish such files
+ * sooner. */
 static void count_unsent(const struct worker *worker, const struct file *file)
 {
 	const uint64_t max_bytes = worker->options->part_bytes;
@@ -112,35 +113,36 @@ static void end_turn(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
-/* Goes on after this answer: performs the steps of the file until its turn ends. */
-static void run_turn(struct worker *worker, struct file *file, enum step step)
+/* Goes on with the file after this answer of its present step: performs the steps that follow until
+ * the turn ends. */
+static void run_turn(struct worker *worker, struct file *file, enum step answer)
 {
-	set_step(file, step);
-	while (step <= STEP_SEND && !run_is_over(worker->run)) {
-		step = steps[file->step].perform(worker, file);
-		set_step(file, step);
+	set_step(file, answer);
+	while (answer <= STEP_SEND && !run_is_over(worker->run)) {
+		answer = steps[file->step].perform(worker, file);
+		set_step(file, answer);
 	}
-	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
+	if (answer == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
-	const bool was_cut_off = step <= STEP_SEND; /* the run has ended between two steps */
-	end_turn(worker, file, was_cut_off ? STEP_OVER : step);
+	const bool was_cut_off = answer <= STEP_SEND; /* the run has ended between two steps */
+	end_turn(worker, file, was_cut_off ? STEP_OVER : answer);
 }
 
-/* Whether another uploader has claimed the file or marked it done since its mark was read by the
- * scan's thread or by came_back_check(). */
-static bool was_taken(const struct worker *worker, const struct file *file)
+/* Whether another uploader has claimed the file or marked it done since its mark was last noted in
+ * the candidate, by the scan's thread or by came_back_check(). */
+static bool was_claimed_meanwhile(const struct worker *worker, const struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	const struct mark *seen = &file->seen_mark;
-	const bool is_new =
+	const bool has_changed =
 		seen->state != c->mark_state || strcmp(seen->session, c->mark_session) != 0;
-	const bool is_taken = seen->state == MARK_CLAIMED || seen->state == MARK_DONE;
+	const bool is_claimed = seen->state == MARK_CLAIMED || seen->state == MARK_DONE;
 	const bool is_ours = strcmp(seen->session, session_id(worker->run->session)) == 0;
-	return is_new && is_taken && !is_ours;
+	return has_changed && is_claimed && !is_ours;
 }
 
-/* Another uploader is at work in the block of the file. Puts those files of the block that are not
- * begun back into the queue, and this file as well, which comes back later. */
+/* Puts the file back into the queue, and with it those files of its block that are not begun, since
+ * another uploader is at work in the block. Returns LATER. */
 static enum step leave_block(struct worker *worker, struct file *file)
 {
 	queue_put_back_block(worker->run->queue, file->candidate->block);
@@ -171,7 +173,7 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 	struct run *run = worker->run;
 	struct problem problem = {0};
 	struct file *file = file_new(run, candidate);
-	enum step step = STEP_OPEN;
+	enum step answer = STEP_OPEN; /* unless the mark decides otherwise */
 	if (!file) {
 		free(candidate);
 		run_fail(run, PROBLEM("out of memory"));
@@ -183,11 +185,11 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen_mark, &problem);
 		if (o != OUTCOME_OK)
-			step = file_handle_marks_outcome(worker, file, o, &problem);
-		else if (was_taken(worker, file))
-			step = leave_block(worker, file);
+			answer = file_handle_marks_outcome(worker, file, o, &problem);
+		else if (was_claimed_meanwhile(worker, file))
+			answer = leave_block(worker, file);
 	}
-	run_turn(worker, file, step);
+	run_turn(worker, file, answer);
 }
 
 /* Returns the number of bytes that the next task reads. */
@@ -207,15 +209,15 @@ static uint64_t bytes_of_task(const struct worker *worker, const struct task *ta
 
 static void perform_task(struct worker *worker, const struct task *task)
 {
-	if (worker->next.file) {
+	if (worker->next.file) { /* the task was taken ahead, and its file is open */
 		go_on_with_next(worker);
 	} else if (task->kind == TASK_FILE) {
 		begin_turn(worker, task->file);
 	} else if (task->kind == TASK_PART) {
 		struct file *file; /* NULL: other parts of it are not sent yet */
-		const enum step step = multipart_send(worker, task->parts, task->index, &file);
+		const enum step answer = multipart_send(worker, task->parts, task->index, &file);
 		if (file)
-			run_turn(worker, file, step);
+			run_turn(worker, file, answer);
 	} else {
 		came_back_check(worker, task->blocks);
 	}

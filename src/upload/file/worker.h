@@ -12,8 +12,8 @@ struct next_file {
 	bool is_taken; /* `task` is to be performed next */
 	struct task task;
 	struct file *file; /* NULL: it was not begun, since there was no memory */
-	enum step answer;  /* of its first step */
-	uint64_t read_ns;  /* how long that took */
+	enum step answer;  /* the answer of OPEN, its first step */
+	uint64_t read_ns;  /* how long OPEN took */
 	struct mark_claiming claiming;
 };
 
