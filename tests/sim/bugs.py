@@ -288,8 +288,8 @@ BUGS = {
         "if (n_done < c->parts_done)",
     ),
     "given-up-stays-open": (  # until no large file is begun any more
-        "if (is_last)\n\t\tqueue->locked.turns.open--;",
-        "if (is_last && result == PART_STORED)\n\t\tqueue->locked.turns.open--;",
+        "if (upload_ended)\n\t\tqueue->locked.turns.open--;",
+        "if (upload_ended && result == PART_STORED)\n\t\tqueue->locked.turns.open--;",
     ),
     "each-commit-begins-the-second": (  # after which all is synced
         "if (!rc && !store->unsynced_since_ns)",

@@ -181,7 +181,7 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 	}
 	atomic_fetch_add(&run->report.in_flight, 1);
 	file_limit_requests(worker, candidate);
-	if (candidate->mark_state != MARK_ABSENT || candidate->may_be_taken) {
+	if (candidate->mark_state != MARK_ABSENT || candidate->needs_mark_read) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen_mark, &problem);
 		if (o != OUTCOME_OK)

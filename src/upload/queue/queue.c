@@ -12,7 +12,7 @@
 
 /* The rest of a block waits no longer than this for the claim of the file that opens it, since the
  * request for the claim may hang. */
-#define OPEN_NS (2 * NS_PER_S)
+#define OPENING_MAX_NS (2 * NS_PER_S)
 
 /* the time after which the marks of a block are read again, if another uploader was at work in
  * it */
@@ -34,7 +34,7 @@
 struct idle_worker {
 	struct idle_worker *next;
 	uv_cond_t woken;
-	bool was_woken;
+	bool was_woken; /* and so is not in the list any more */
 };
 
 struct queue {
@@ -167,7 +167,7 @@ static void add_block(
 	queue->locked.n_files += n;
 	for (size_t i = 0; i < n; i++) {
 		files[i]->block = queue->locked.serial;
-		files[i]->opens_block = files[i]->may_be_taken = false;
+		files[i]->opens_block = files[i]->needs_mark_read = false;
 	}
 	if (!block) {
 		add_files(queue, files, n);
@@ -198,40 +198,49 @@ static void add_due(struct queue *queue, struct candidate *const *files, size_t 
 	add_block(queue, files, n, &block);
 }
 
+/* Takes the file that is to open the block out of it: the first small one. Returns NULL if all are
+ * large. A large file does not open a block, since it might have to wait for its turn. */
+static struct candidate *take_opener(struct block *block)
+{
+	for (size_t i = 0; i < block->n; i++) {
+		struct candidate *file = block->files[i];
+		if (file->size > S3ONCE_SMALL_BYTES_MAX)
+			continue;
+		block->n--;
+		memmove(&block->files[i], &block->files[i + 1],
+			(block->n - i) * sizeof(struct candidate *));
+		return file;
+	}
+	return NULL;
+}
+
 /* Opens a block: releases its first small file, and lets the rest wait in `rests` until that file
- * is claimed. A large file does not open a block, since it might have to wait for its turn. Takes
- * the block. */
+ * is claimed. Takes the block. */
 static void open_block(struct queue *queue, struct block *block)
 {
-	struct candidate **files = block->files, *opener = NULL;
-	size_t n = 0; /* files of the rest */
-	for (size_t i = 0; i < block->n; i++) {
-		const bool is_small = files[i]->size <= S3ONCE_SMALL_BYTES_MAX;
-		const bool opens = is_small && !opener;
-		/* The turn of the opener shows whether others are at work in the block, so the
-		 * other small files need no read of their marks. */
-		const bool claim_shows_others = is_small && !opens;
-		files[i]->may_be_taken = queue->locked.has_seen_others && !claim_shows_others;
-		if (opens)
-			opener = files[i];
-		else
-			files[n++] = files[i];
-	}
-	block->n = n;
+	struct candidate *opener = take_opener(block);
+	const bool has_seen_others = queue->locked.has_seen_others;
+	if (opener)
+		opener->needs_mark_read = has_seen_others;
+	/* The turn of the opener shows whether others are at work in the block, so the other small
+	 * files need no read of their marks. */
+	for (size_t i = 0; i < block->n; i++)
+		block->files[i]->needs_mark_read =
+			has_seen_others && block->files[i]->size > S3ONCE_SMALL_BYTES_MAX;
 	if (!opener) { /* all are large */
-		add_files(queue, files, n);
+		add_files(queue, block->files, block->n);
 		free(block);
 		return;
 	}
-	if (!n) {
+	if (!block->n) { /* no rest */
 		add_files(queue, &opener, 1);
 		free(block);
 		return;
 	}
-	block->due_ns = clock_boot_ns() + OPEN_NS;
+	block->due_ns = clock_boot_ns() + OPENING_MAX_NS;
 	block->next = queue->locked.rests;
 	queue->locked.rests = block;
-	queue->locked.n_rests += n;
+	queue->locked.n_rests += block->n;
 	opener->opens_block = true;
 	/* The rest waits for this file, so it is begun before all other small files. */
 	turns_add_first(&queue->locked.turns, opener);
@@ -271,10 +280,11 @@ static void release_rest(struct queue *queue, unsigned serial)
 static bool wants_block(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;
-	const size_t ready = turns->lines[LINE_SMALL].n + queue->locked.n_rests +
-			     (size_t)queue->locked.checking * BLOCK_FILES;
-	return ready < BLOCK_FILES / 2 + turns->workers / 2 &&
-	       blocks_have_due(&queue->locked.waiting, now_ns);
+	const size_t ready_soon =
+		queue->locked.n_rests + (size_t)queue->locked.checking * BLOCK_FILES;
+	const size_t ready = turns->lines[LINE_SMALL].n + ready_soon;
+	const bool has_few = ready < BLOCK_FILES / 2 + turns->workers / 2;
+	return has_few && blocks_have_due(&queue->locked.waiting, now_ns);
 }
 
 /* Whether a worker may have a task now, and there is one. Also true if the queue is closed, which
@@ -304,7 +314,7 @@ static void take_all_due(struct queue *queue, struct block *block, uint64_t now_
 	}
 }
 
-/* Notes that a worker has this task. */
+/* Notes that a worker has this task. The scan may have room for more files now. */
 static void note_taken(struct queue *queue, struct task *task)
 {
 	if (task->kind == TASK_FILE) {
@@ -361,7 +371,7 @@ struct candidate *queue_pop_file(struct queue *queue)
 	}
 	while (queue->locked.rests) /* release_rest() removes the first of the rests */
 		release_rest(queue, queue->locked.rests->files[0]->block);
-	return turns_left(&queue->locked.turns);
+	return turns_pop_any(&queue->locked.turns);
 }
 
 void queue_free(struct queue *queue)
@@ -439,7 +449,7 @@ void queue_retire(struct queue *queue, unsigned n)
 void queue_release_due(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	/* A block that was not opened within OPEN_NS is waited for no longer: its files are
+	/* A block that was not opened within OPENING_MAX_NS is waited for no longer: its files are
 	 * released. release_rest() frees `rest`. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
@@ -486,11 +496,12 @@ void queue_take(struct queue *queue, struct task *ret)
 static bool may_take_ahead(const struct queue *queue)
 {
 	const struct candidate *next = turns_next_small(&queue->locked.turns);
-	if (!next || next->mark_state != MARK_ABSENT || next->may_be_taken)
+	if (!next || next->mark_state != MARK_ABSENT || next->needs_mark_read)
 		return false;
-	/* One worker, which may be this one, is to end now. */
-	if (queue->locked.phase == QUEUE_CLOSED || queue->locked.retiring ||
-		queue->locked.busy > queue->locked.turns.workers)
+	/* Workers, of which this may be one, are to end or to wait. */
+	const bool may_get_none = queue->locked.phase == QUEUE_CLOSED || queue->locked.retiring ||
+				  queue->locked.busy > queue->locked.turns.workers;
+	if (may_get_none)
 		return false;
 	/* The worker would open a block first. */
 	return !wants_block(queue, clock_boot_ns());
@@ -511,16 +522,16 @@ bool queue_take_ahead(struct queue *queue, struct task *ret)
 void queue_done(struct queue *queue, const struct task *task)
 {
 	struct queue_seen *seen = &queue->locked.seen;
-	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->opens;
+	const bool is_small = task->kind == TASK_FILE && !task->is_large && !task->begins_upload;
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.busy -= !task->has_follower;
+	queue->locked.busy -= !task->has_follower; /* with a follower, the worker stays busy */
 	queue->locked.checking -= task->kind == TASK_CHECK;
 	turns_done(&queue->locked.turns, task);
 	if (is_small) {
 		seen->files++;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->block) /* if its file was not claimed, the rest of the block still waits */
+	if (task->block) /* the rest of the block still waits if the file was not claimed */
 		release_rest(queue, task->block);
 	if (is_ended(queue))
 		wake_worker(queue);
@@ -585,11 +596,11 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result
 	parts->under_way--;
 	if (result == PART_FAILED)
 		turns_give_up(&queue->locked.turns, parts);
-	const bool is_last = parts->next_index == parts->end_index && !parts->under_way;
-	if (is_last)
+	const bool upload_ended = parts->next_index == parts->end_index && !parts->under_way;
+	if (upload_ended)
 		queue->locked.turns.open--;
 	uv_mutex_unlock(&queue->mutex);
-	return is_last;
+	return upload_ended;
 }
 
 struct parts *queue_pop_upload(struct queue *queue)

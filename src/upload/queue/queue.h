@@ -53,9 +53,9 @@ struct candidate {
 	enum in_bucket in_bucket;
 	unsigned char listed_suffixes; /* bit N: the listing has its key with family_suffix(N) */
 	bool opens_block;              /* the other files of its block wait until it is claimed */
-	/* Another uploader was seen, and may have claimed it by now. So its mark is read before it
-	 * is claimed. */
-	bool may_be_taken;
+	/* Its mark is read before it is claimed, since another uploader was seen in the run's
+	 * files, and may have claimed this one by now. */
+	bool needs_mark_read;
 	bool was_compressed; /* it was found compressed, as `suffix` says */
 	bool is_rotated;     /* it is a log, which may have been renamed by now */
 	bool may_grow;       /* it is a log that is not removed: its writer may only be quiet */
@@ -119,9 +119,9 @@ struct task {
 	struct parts *parts;
 	unsigned index;
 	/* Only the queue uses these three. */
-	bool is_large;  /* it counts among the large bodies under way */
-	bool opens;     /* it begins a multipart upload */
-	unsigned block; /* if its file opens a block: the serial number of that block; else 0 */
+	bool is_large;      /* it counts among the large bodies under way */
+	bool begins_upload; /* it begins a multipart upload */
+	unsigned block;     /* if its file opens a block: the serial number of that block; else 0 */
 	/* The worker sets these for queue_done(). */
 	uint64_t read_ns;  /* how long the file was read */
 	bool has_follower; /* the worker has a task from queue_take_ahead() */
@@ -156,9 +156,8 @@ struct turns {
 
 /* Initialises `turns`, which must not be moved afterwards. */
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
-/* Takes out any file that is left, and the caller owns the file then. Returns NULL if there is
- * none. */
-struct candidate *turns_left(struct turns *turns);
+/* Takes out any file, and the caller owns the file then. Returns NULL if none is left. */
+struct candidate *turns_pop_any(struct turns *turns);
 /* Adds a file at the end of its line. `turns` owns it then. With ranks, its rank alone decides when
  * it is begun, here and in turns_add_first(). */
 void turns_add(struct turns *turns, struct candidate *file);
@@ -167,7 +166,8 @@ void turns_add_first(struct turns *turns, struct candidate *file);
 /* Takes out the files of the block with this serial number, and the caller owns them then. Returns
  * their number. */
 size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES]);
-/* Hands out the parts [0, n) of an upload from now on. */
+/* Hands out the parts [0, n) of an upload from now on. Initialises *parts, which must not be moved
+ * before its last part has ended. */
 void turns_open(struct turns *turns, struct parts *parts, unsigned n);
 /* Hands out no more parts of this upload. */
 void turns_give_up(struct turns *turns, struct parts *parts);
@@ -175,7 +175,7 @@ void turns_give_up(struct turns *turns, struct parts *parts);
 bool turns_take(struct turns *turns, struct task *ret);
 /* The small file that turns_take() would find; NULL if that is another task or none. */
 const struct candidate *turns_next_small(const struct turns *turns);
-/* Whether turns_take() would find one. */
+/* Whether turns_take() would find a file or a part. */
 bool turns_has(const struct turns *turns);
 /* Whether anything large is under way or waits. */
 bool turns_has_large(const struct turns *turns);
@@ -249,7 +249,8 @@ void queue_later(
 void queue_release_block(struct queue *queue, const struct candidate *file);
 /* To be called when another uploader turns out to be in the block with this serial number. The
  * files of the block that are not begun come back a moment later. Files that a worker has in hand
- * stay there. From now on the first file of a block may_be_taken, and so may each large one. */
+ * stay there. From now on, needs_mark_read is set for the first file of each block and for large
+ * files. */
 void queue_put_back_block(struct queue *queue, unsigned serial);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);

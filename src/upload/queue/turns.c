@@ -40,7 +40,7 @@ static struct candidate *line_take(struct file_line *line)
 	return file;
 }
 
-struct candidate *turns_left(struct turns *turns)
+struct candidate *turns_pop_any(struct turns *turns)
 {
 	for (size_t i = 0; i < LINES; i++)
 		if (turns->lines[i].n)
@@ -56,8 +56,8 @@ static struct file_line *line_of(struct turns *turns, const struct candidate *fi
 								  : LINE_SPLIT];
 }
 
-/* Inserts a file at the link that is to point to it. With ranks, `at` is the first link of the
- * line, and the file comes behind all files of a lower or the same rank. */
+/* Inserts a file at `at`, the link that is to point to it. With ranks, `at` is the first link of
+ * the line, and the file comes behind all files of a lower or the same rank. */
 static void line_insert(
 	struct turns *turns, struct file_line *line, struct candidate **at, struct candidate *file)
 {
@@ -154,7 +154,8 @@ static bool may_open(const struct turns *turns)
 {
 	const unsigned open = turns->being_opened + turns->open;
 	const bool has_smaller = turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened;
-	if (!turns->lines[LINE_SPLIT].n || (turns->is_ranked && has_smaller))
+	const bool waits_for_smaller = turns->is_ranked && has_smaller;
+	if (!turns->lines[LINE_SPLIT].n || waits_for_smaller)
 		return false;
 	return open < OPEN_UPLOADS_MIN || open < turns->max_large;
 }
@@ -214,11 +215,11 @@ bool turns_take(struct turns *turns, struct task *ret)
 		*ret = (struct task){.kind = TASK_FILE,
 			.file = line_take(&turns->lines[next]),
 			.is_large = next == LINE_WHOLE,
-			.opens = next == LINE_SPLIT};
+			.begins_upload = next == LINE_SPLIT};
 	}
 	if (next != LINE_SMALL)
 		turns->part_was_last = next == NEXT_PART;
-	turns->being_opened += ret->opens;
+	turns->being_opened += ret->begins_upload;
 	turns->large += ret->is_large;
 	turns->small_since_large = next == LINE_SMALL ? turns->small_since_large + 1 : 0;
 	return true;
@@ -227,5 +228,5 @@ bool turns_take(struct turns *turns, struct task *ret)
 void turns_done(struct turns *turns, const struct task *task)
 {
 	turns->large -= task->is_large;
-	turns->being_opened -= task->opens;
+	turns->being_opened -= task->begins_upload;
 }

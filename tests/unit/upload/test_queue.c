@@ -171,18 +171,18 @@ static void test_contested(void)
 	add(queue, 0, 10);
 	queue_enter(queue, QUEUE_FLOWS);
 	queue_take(queue, &task);
-	CHECK(!task.file->may_be_taken);
+	CHECK(!task.file->needs_mark_read);
 	queue_put_back_block(queue, task.file->block);
 	end_file(queue, &task);
 	const uint64_t contested_ns = clock_boot_ns();
 	add(queue, 20, 2);
 	queue_take(queue, &task);
 	CHECK_INT((int64_t)task.file->size, 20);
-	CHECK(task.file->may_be_taken);
+	CHECK(task.file->needs_mark_read);
 	end_file(queue, &task);
 	queue_take(queue, &task);
 	CHECK_INT((int64_t)task.file->size, 21);
-	CHECK(!task.file->may_be_taken);
+	CHECK(!task.file->needs_mark_read);
 	end_file(queue, &task);
 	struct looker looker;
 	looker_begin(&looker, queue);
@@ -402,7 +402,7 @@ static void test_ahead(void)
 {
 	static const struct {
 		const char *name;
-		bool is_marked, may_be_taken, is_large, is_closed, retires;
+		bool is_marked, needs_mark_read, is_large, is_closed, retires;
 		unsigned level;
 		bool is_taken;
 	} rows[] = {
@@ -410,7 +410,7 @@ static void test_ahead(void)
 		{"at the level", .level = 1, .is_taken = true},
 		{"above the level", .level = 0},
 		{"with a mark", .is_marked = true, .level = 8},
-		{"another uploader may have it", .may_be_taken = true, .level = 8},
+		{"another uploader may have it", .needs_mark_read = true, .level = 8},
 		{"a large one", .is_large = true, .level = 8},
 		{"the queue is closed", .is_closed = true, .level = 8},
 		{"a worker has to end", .retires = true, .level = 8},
@@ -428,7 +428,7 @@ static void test_ahead(void)
 		queue_enter(queue, QUEUE_COMPLETE);
 		queue_take(queue, &first);
 		queue_release_block(queue, first.file);
-		files[1]->may_be_taken = rows[i].may_be_taken;
+		files[1]->needs_mark_read = rows[i].needs_mark_read;
 		queue_set_level(queue, rows[i].level, 0);
 		if (rows[i].is_closed)
 			queue_enter(queue, QUEUE_CLOSED);

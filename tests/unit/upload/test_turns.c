@@ -25,7 +25,7 @@ static size_t files_of(const struct turns *turns)
 
 static void clear(struct turns *turns)
 {
-	for (struct candidate *file; (file = turns_left(turns));)
+	for (struct candidate *file; (file = turns_pop_any(turns));)
 		free(file);
 }
 
@@ -144,7 +144,7 @@ static void test_opening(void)
 	CHECK_INT(take(&turns, &tasks[0]), '-');
 	for (int i = 0; i < 4; i++) {
 		turns_open(&turns, &parts[i], 3);
-		turns_done(&turns, &(struct task){.opens = true});
+		turns_done(&turns, &(struct task){.begins_upload = true});
 	}
 	CHECK_STRING(one_by_one(&turns, 3), "ppp");
 	turns_give_up(&turns, &parts[0]);
