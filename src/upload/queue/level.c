@@ -5,14 +5,15 @@
 #include "base/clock.h"
 
 #define WINDOW_NS (50 * NS_PER_MS) /* the least length of a window of small files */
-/* If this share of the time is waited for one thing, more workers would wait for it, too. */
+/* If the workers wait for one thing during this share of the time, more of them would wait for it,
+ * too. */
 #define WAITED_MUCH 0.5
 
 /* A file waits twice for its mark to be written, and each time for half of the request that is
  * under way before its own one. */
 #define REQUESTS_OF_MARKS 3
-/* By so much the least mean time of a request rises in a second, since a service may become slower
- * for good. */
+/* The least mean time of a request is raised by this share each second, since a service may become
+ * slower for good. */
 #define SLOWER_PER_S 0.01
 /* The level falls by an eighth at most in a window, since a window may be slow by chance. */
 #define FALL_FACTOR 0.875
@@ -38,10 +39,10 @@ void level_lower_max(struct level *level, unsigned max, enum s3once_limited_by w
 	set_level(level, level->now);
 }
 
-/* Returns the time that a request of this service takes if the service has nothing else to do:
- * about the least mean of any window. A mean that grows with the number of requests shows that the
- * service takes no more of them. */
-static double min_request_s(struct level *level, const struct level_window *window, int wire)
+/* Returns the time that a request of this service takes if the service has nothing else to do,
+ * after this window: about the least mean of any window. A mean that grows with the number of
+ * requests shows that the service takes no more of them. */
+static double update_min_request_s(struct level *level, const struct level_window *window, int wire)
 {
 	double *min_mean_s = &level->min_mean_s[wire];
 	const double n = (double)window->requests[wire];
@@ -57,52 +58,77 @@ bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files
 	return files && (ns < WINDOW_NS || files < level->now);
 }
 
-void level_next(struct level *level, const struct level_window *window)
+/* Returns the mean number of workers that were busy in the window: the seconds that its files have
+ * spent on the wire, on being read and on a processor, summed over all workers, for each second of
+ * the window. Sets *ret_reading to the mean number of those that were reading. */
+static double busy_workers(
+	struct level *level, const struct level_window *window, double *ret_reading)
 {
-	/* The seconds that the files of the window have spent on each of the following, summed over
-	 * all workers. */
 	const double s3_s =
-		(double)window->requests[WIRE_S3] * min_request_s(level, window, WIRE_S3);
+		(double)window->requests[WIRE_S3] * update_min_request_s(level, window, WIRE_S3);
 	const double marks_s = REQUESTS_OF_MARKS * (double)window->files *
-			       min_request_s(level, window, WIRE_MARKS);
+			       update_min_request_s(level, window, WIRE_MARKS);
 	const double read_s = (double)window->read_ns / NS_PER_S;
 	const double window_s = (double)(window->now_ns - window->began_ns) / NS_PER_S;
-	/* The mean number of workers that were busy. */
-	const double busy = (s3_s + marks_s + read_s) / window_s + window->cpus_used;
+	*ret_reading = read_s / window_s;
+	return (s3_s + marks_s + read_s) / window_s + window->cpus_used;
+}
+
+/* Returns the level that so many busy workers call for: twice their number, but at most twice the
+ * present level. It falls slowly, and not below LEVEL_FIRST. */
+static double wanted_level(const struct level *level, double busy)
+{
 	double wanted = 2 * (busy < level->now ? busy : level->now);
 	if (wanted < FALL_FACTOR * level->now)
 		wanted = FALL_FACTOR * level->now;
 	if (wanted < LEVEL_FIRST)
 		wanted = level->now < LEVEL_FIRST ? level->now : LEVEL_FIRST;
-	const unsigned now = level->now;
-	set_level(level, wanted);
-	/* Neither a lack of memory nor one of bandwidth lowers the level: the memory is in use
-	 * already. */
-	if (level->now > now && window->max_by_memory < level->now) {
-		level->now = window->max_by_memory > now ? window->max_by_memory : now;
+	return wanted;
+}
+
+/* Returns the reason why `workers` workers did not finish more files in the window. FILES: there is
+ * none, and the level rises. */
+static enum s3once_limited_by find_limit(
+	const struct level_window *window, unsigned workers, double busy, double reading)
+{
+	if (window->was_throttled)
+		return S3ONCE_LIMITED_BY_THROTTLING;
+	if (busy > BUSY_TO_RISE * workers)
+		return S3ONCE_LIMITED_BY_FILES;
+	if (window->cpus_used >= WAITED_MUCH * window->cpus)
+		return S3ONCE_LIMITED_BY_CPU;
+	return reading >= WAITED_MUCH * busy ? S3ONCE_LIMITED_BY_DISK : S3ONCE_LIMITED_BY_LATENCY;
+}
+
+void level_next(struct level *level, const struct level_window *window)
+{
+	const unsigned before = level->now;
+	double reading;
+	const double busy = busy_workers(level, window, &reading);
+	set_level(level, wanted_level(level, busy));
+	/* A lack of memory or of bandwidth only keeps the level from rising. It does not lower it:
+	 * the memory is in use already. */
+	const bool rises = level->now > before;
+	if (rises && window->max_by_memory < level->now) {
+		level->now = window->max_by_memory > before ? window->max_by_memory : before;
 		level->why = S3ONCE_LIMITED_BY_MEMORY;
-	} else if (level->now > now && window->bandwidth_share >= WAITED_MUCH) {
-		level->now = now;
+	} else if (rises && window->bandwidth_share >= WAITED_MUCH) {
+		level->now = before;
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH;
 	} else if (level->now == level->max) {
 		level->why = level->max_why;
-	} else if (window->was_throttled) {
-		level->why = S3ONCE_LIMITED_BY_THROTTLING;
-	} else if (busy > BUSY_TO_RISE * now) {
-		level->why = S3ONCE_LIMITED_BY_FILES;
-	} else if (window->cpus_used >= WAITED_MUCH * window->cpus) {
-		level->why = S3ONCE_LIMITED_BY_CPU;
 	} else {
-		level->why = read_s / window_s >= WAITED_MUCH * busy ? S3ONCE_LIMITED_BY_DISK
-								     : S3ONCE_LIMITED_BY_LATENCY;
+		level->why = find_limit(window, before, busy, reading);
 	}
 }
 
 /* Large bodies. */
 
-#define WORTH             1.2  /* each doubling has to make everything this many times as fast */
-#define TIMES_LATER       1.5  /* a trial after one in vain or after a fall; before, it is 2 */
-#define BUSY_SHARE_MIN    0.75 /* with less of the level under way, a window says nothing */
+#define WORTH 1.2 /* each doubling has to make everything this many times as fast */
+/* A trial raises the level by TIMES_FIRST, or by TIMES_LATER after one in vain or after a fall. */
+#define TIMES_FIRST       2
+#define TIMES_LATER       1.5
+#define BUSY_SHARE_MIN    0.75     /* with less of the level under way, a window shows nothing */
 #define PAUSE_FIRST_NS    NS_PER_S /* after a trial in vain; doubled after each further one */
 #define PAUSE_MAX_NS      (32 * NS_PER_S)
 #define PAUSE_FALL_NS     (2 * NS_PER_S) /* after a fall */
@@ -141,9 +167,10 @@ static void end_failed_trial(struct large_level *level, uint64_t now_ns)
 	level->pause_ns = 2 * level->pause_ns < PAUSE_MAX_NS ? 2 * level->pause_ns : PAUSE_MAX_NS;
 }
 
-/* Judges the rate of a window that has ended. Returns true if the level of the window is proven
- * now, and false if it was a slow window of a trial, which ends the trial. */
-static bool note_rate(struct large_level *level, uint64_t now_ns, double rate)
+/* Judges the rate of a window that has ended. Returns true if the level of the window is worth it,
+ * and so is the proven one now. Returns false if it was a slow window of a trial, which ends the
+ * trial. */
+static bool judge_rate(struct large_level *level, uint64_t now_ns, double rate)
 {
 	if (level->now <= level->proven) { /* no trial is under way */
 		/* A faster rate replaces the proven one. A slower one counts by half, since it may
@@ -165,7 +192,8 @@ static bool note_rate(struct large_level *level, uint64_t now_ns, double rate)
 /* Begins a trial, unless this is the pause between trials, or `max` is reached. */
 static void begin_trial(struct large_level *level, uint64_t now_ns)
 {
-	unsigned wanted = (unsigned)((level->is_careful ? TIMES_LATER : 2) * level->proven);
+	unsigned wanted =
+		(unsigned)((level->is_careful ? TIMES_LATER : TIMES_FIRST) * level->proven);
 	if (now_ns < level->next_trial_ns || level->proven >= level->max)
 		return;
 	wanted = wanted > level->proven ? wanted : level->proven + 1;
@@ -180,23 +208,25 @@ bool large_level_next(struct large_level *level, const struct large_window *wind
 		lower_after_cut(level, window->now_ns);
 		return true;
 	}
-	/* A window that is too short goes on. If nothing large was under way in it, it begins
-	 * anew. */
-	if (ns < LARGE_MIN_NS || (window->bytes < LARGE_MIN_BYTES && ns < LARGE_MAX_NS))
+	const bool is_too_short =
+		ns < LARGE_MIN_NS || (window->bytes < LARGE_MIN_BYTES && ns < LARGE_MAX_NS);
+	/* It goes on, unless nothing large was under way: then the next one begins. */
+	if (is_too_short)
 		return !window->under_way && !window->bytes;
 	/* Too few of the bodies that are allowed are under way to show how fast this level is. */
 	if (window->under_way < BUSY_SHARE_MIN * level->now)
 		return true;
 	/* The first window of a trial does not count, since the first bytes of new connections only
 	 * fill buffers on the way. */
-	if (level->now > level->proven && !level->had_first) {
+	const bool is_trial = level->now > level->proven;
+	if (is_trial && !level->had_first) {
 		level->had_first = true;
 		return true;
 	}
 	/* A window in which nothing moved is judged, but no trial follows: more bodies would not
 	 * move either. */
 	const double rate = (double)window->bytes / (double)ns * NS_PER_S;
-	if (note_rate(level, window->now_ns, rate) && window->bytes)
+	if (judge_rate(level, window->now_ns, rate) && window->bytes)
 		begin_trial(level, window->now_ns);
 	return true;
 }

@@ -3,9 +3,9 @@
  * The level of workers follows Little's law: as many workers are busy as small files end in a
  * second, times the seconds that a file takes on the wire and on a processor. The level is twice
  * that many. So it doubles while all workers wait for answers. It stops where more of them would
- * only wait for a processor, a lock or a service that does not answer more requests. Time in which
- * a reply has come, and the worker waits for a processor, is none on the wire. Throttling is left
- * to aws/pace.c.
+ * only wait for a processor, a lock or a service that does not answer more requests. The time on
+ * the wire ends when the reply has arrived, even if the worker then waits for a processor.
+ * Throttling is left to aws/pace.c.
  *
  * The level of large bodies says how many workers may send one, and follows their bytes. If one
  * connection fills the line, further large bodies only make all of them end later, so that a kill
@@ -28,9 +28,8 @@ struct level {
 	enum s3once_limited_by why; /* what keeps it from rising further */
 	/* Only level.c uses these two. */
 	enum s3once_limited_by max_why; /* what sets `max` */
-	double min_mean_s[WIRES];       /* about the least mean time of a request in any window; 0:
-					 * unknown
-					 */
+	/* About the least mean time of a request in any window. 0: unknown. */
+	double min_mean_s[WIRES];
 };
 
 /* The figures of a window that is over. */
@@ -49,9 +48,9 @@ struct level_window {
 
 /* Begins at `first`. The level never exceeds `max` (> 0), and `why` says what sets that limit. */
 void level_init(struct level *level, unsigned max, enum s3once_limited_by why, unsigned first);
-/* Whether a window of this length, in which so many small files have ended, is too short to tell
- * anything. Otherwise the next window begins now. A window without files is over at once, since a
- * window begins when the first file is about to end. */
+/* Whether a window of this length, in which so many small files have ended, is too short to be
+ * judged, and so goes on. Otherwise the next window begins now. A window without files is over at
+ * once, since a window begins when the first file is about to end. */
 bool level_window_goes_on(const struct level *level, uint64_t ns, uint64_t files);
 /* Sets level->now by a window that is over, in which files have ended. */
 void level_next(struct level *level, const struct level_window *window);
@@ -63,7 +62,7 @@ struct large_level {
 	/* Only level.c uses what follows. */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in bytes a second */
-	bool had_first;     /* the first window of this trial is over: the next one is judged */
+	bool had_first;     /* the first window of this trial is over, and the next one counts */
 	bool is_careful;    /* a trial was in vain, or the level fell: the next ones are smaller */
 	uint64_t next_trial_ns, pause_ns; /* when the next trial may begin; the pause after it */
 	uint64_t fell_ns;                 /* when it fell last; 0: never */
