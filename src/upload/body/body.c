@@ -53,9 +53,9 @@ long body_next(void *arg, void *buffer, size_t n)
 	const uint64_t left = body->range.bytes - body->at;
 	const size_t wanted = left < n ? (size_t)left : n;
 	const struct file_progress *progress = body->transfer.progress;
-	const size_t allowed =
-		(progress && wanted) ? bandwidth_take(progress->bandwidth, wanted, &progress->user)
-				     : wanted;
+	size_t allowed = wanted;
+	if (progress && wanted)
+		allowed = bandwidth_take(progress->bandwidth, wanted, &progress->user);
 	if (wanted && !allowed) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	const long got = read_at(body->range.fd, buffer, allowed, body->range.offset + body->at);

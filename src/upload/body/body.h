@@ -24,7 +24,7 @@ struct reader {
 	size_t buffer_bytes;
 	void *own_buffer;           /* made by reader_init() */
 	bool (*abandon)(void *arg); /* called after each read; true ends the reading. NULL: never */
-	void *arg;
+	void *arg;                  /* argument of abandon() */
 };
 
 /* Reads the range and computes its digests `kinds`. Returns 0, -ESTALE if the file is shorter than
@@ -39,7 +39,7 @@ int body_digest(
 struct body {
 	struct range range;
 	struct file_state state;
-	uint64_t at; /* sent so far */
+	uint64_t at; /* bytes sent so far */
 	int error;   /* the error of reading that ended the request, or 0 */
 	struct transfer transfer;
 };

@@ -52,8 +52,8 @@ struct encoder {
 	ZSTD_CCtx *zstd;
 	z_stream zlib;
 	int zlib_level;           /* level of the state in `zlib`, from 1 to 9; 0: no state */
-	uint64_t taken, made;     /* bytes of input and output so far */
-	size_t in_bytes, in_used; /* bytes in `in`, and the number of them that were compressed */
+	uint64_t taken, made;     /* bytes of input and output so far, without padding */
+	size_t in_bytes, in_used; /* bytes in `in`, and how many of them the compressor has taken */
 	bool has_ended;           /* all output of the range is made, except for the padding */
 	uint64_t padding;         /* remaining bytes of padding */
 	unsigned char in[IN_BYTES], out[OUT_BYTES];
@@ -135,7 +135,8 @@ int encoding_named(const char *name, struct encoding *ret)
 	memcpy(base, name, n);
 	base[n] = '\0';
 	const char *colon = strrchr(base, ':');
-	/* The codec is the one whose name for this level is the given name. */
+	/* The name has the version of the library. So the codec is the one by which this program
+	 * gives an encoding of this level the same name. */
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
 		struct encoding encoding = {
 			.codec = codec, .level = read_level(&codecs[codec], colon + 1)};
@@ -258,8 +259,8 @@ static long run_gzip(struct encoder *e, bool is_last)
 	return (long)(OUT_BYTES - zlib->avail_out);
 }
 
-/* Runs the compressor once. Returns the number of bytes put into `out`, which may be 0, or -ENOMEM.
- * If they are the last ones, has_ended is set. */
+/* Runs the compressor once on what is left in `in`. Returns the number of bytes put into `out`,
+ * which may be 0, or -ENOMEM. If they are the last ones, has_ended is set. */
 static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
@@ -334,27 +335,27 @@ static long pad_gzip(struct encoder *e)
 
 long encoder_next(struct encoder *e, const void **ret)
 {
-	long n = 0;
 	*ret = e->out;
-	/* The compressor may take several chunks before it makes any output. n is the result of
-	 * read_input(), which is 0 if it has read a chunk, and after that the number of bytes that
-	 * the compressor has made. */
-	while (n == 0 && !e->has_ended) {
-		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
-			n = read_input(e);
-		if (n == 0)
-			n = run_compressor(e);
-		if (n < 0)
-			return n;
-		e->made += (uint64_t)n;
+	/* The compressor may take several chunks before it makes any output. */
+	while (!e->has_ended) {
+		const bool needs_input = e->in_used == e->in_bytes && e->taken < e->range.bytes;
+		const int error = needs_input ? read_input(e) : 0;
+		if (error)
+			return error;
+		const long made = run_compressor(e);
+		if (made < 0)
+			return made;
+		e->made += (uint64_t)made;
 		if (e->has_ended) {
 			digest_finish(&e->input, &e->input_sums);
 			e->padding = padding_of(e);
 		}
+		if (made)
+			return made;
 	}
-	if (n == 0 && e->padding)
-		n = e->range.encoding->codec == CODEC_ZSTD ? pad_zstd(e) : pad_gzip(e);
-	return n;
+	if (!e->padding)
+		return 0;
+	return e->range.encoding->codec == CODEC_ZSTD ? pad_zstd(e) : pad_gzip(e);
 }
 
 const struct sums *encoder_input_sums(const struct encoder *encoder)
@@ -385,30 +386,39 @@ uint64_t encoders_min_memory(const struct encoding *encoding)
 	return encoding_memory(encoding) + ENCODER_OWN_BYTES + BUFFER_MIN;
 }
 
+/* Returns the number of encoders for this memory, if each needs at least min_bytes. */
+static unsigned count_encoders(uint64_t memory_bytes, uint64_t min_bytes, unsigned cpus)
+{
+	const uint64_t wanted = (uint64_t)cpus * OVER_SUBSCRIBE;
+	const uint64_t allowed = wanted < ENCODERS_MAX ? wanted : ENCODERS_MAX;
+	const uint64_t fit = memory_bytes / min_bytes;
+	return (unsigned)(allowed < fit ? allowed : fit ? fit : 1);
+}
+
+/* Returns the size of the buffer that is wanted for each encoder: that of a part and a quarter
+ * more.
+ *
+ * Where all parts must have one length, each has that of a buffer (plan_by_sample()), and nearly
+ * all of it may be padding. The padding of zstd is one skippable frame, which has less than 4 GiB.
+ * So a buffer has at most 3,840 MiB, which is five quarters of 3,072. */
+static uint64_t wanted_buffer(uint64_t part_bytes)
+{
+	const uint64_t part = part_bytes < 3072 * MIB ? part_bytes : 3072 * MIB;
+	return part + part / 4;
+}
+
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus)
 {
-	const uint64_t memory = ENCODERS_MEMORY_TIMES * options->memory_bytes;
-	const uint64_t min_bytes = encoders_min_memory(encoding);
-	const uint64_t fit =
-		memory / min_bytes; /* this many encoders, if each has the least buffer */
-	uint64_t max_encoders = cpus * OVER_SUBSCRIBE;
-	if (max_encoders > ENCODERS_MAX)
-		max_encoders = ENCODERS_MAX;
-	if (max_encoders > fit)
-		max_encoders = fit ? fit : 1;
-	const uint64_t each = memory / max_encoders;
-	/* A buffer for a part and a quarter more is wanted. Where all parts must have one length,
-	 * each has that of a buffer (plan_by_sample()), and nearly all of it may be padding. The
-	 * padding of zstd is one skippable frame, which has less than 4 GiB. So a buffer has at
-	 * most 3,840 MiB, which is five quarters of 3,072. */
-	const uint64_t part = options->part_bytes < 3072 * MIB ? options->part_bytes : 3072 * MIB;
-	const uint64_t wanted = part + part / 4;
-	/* `min_bytes` includes the least buffer. What an encoder gets beyond it enlarges the
-	 * buffer. */
-	const uint64_t buffer = each > min_bytes ? BUFFER_MIN + each - min_bytes : BUFFER_MIN;
-	*encoders = (struct encoders){.buffer_bytes = (size_t)(buffer < wanted ? buffer : wanted),
-		.max_encoders = (unsigned)max_encoders};
+	const uint64_t memory_bytes = ENCODERS_MEMORY_TIMES * options->memory_bytes;
+	const uint64_t min_bytes = encoders_min_memory(encoding); /* has a buffer of BUFFER_MIN */
+	const unsigned max_encoders = count_encoders(memory_bytes, min_bytes, cpus);
+	const uint64_t each_bytes = memory_bytes / max_encoders;
+	const uint64_t spare_bytes = each_bytes > min_bytes ? each_bytes - min_bytes : 0;
+	const uint64_t allowed = BUFFER_MIN + spare_bytes;
+	const uint64_t wanted = wanted_buffer(options->part_bytes);
+	*encoders = (struct encoders){.buffer_bytes = (size_t)(allowed < wanted ? allowed : wanted),
+		.max_encoders = max_encoders};
 	uv_mutex_init(&encoders->locked.mutex);
 	uv_cond_init(&encoders->locked.is_free);
 }
@@ -464,6 +474,6 @@ uint64_t encoders_part_bytes(
 	const double range = (compressed_bytes && sample_bytes > compressed_bytes)
 				     ? part * (double)sample_bytes / (double)compressed_bytes
 				     : part;
-	const uint64_t whole = range < (double)RANGE_MAX ? (uint64_t)range / MIB * MIB : RANGE_MAX;
-	return whole < PART_BYTES_MIN ? PART_BYTES_MIN : whole;
+	const uint64_t in_mib = range < (double)RANGE_MAX ? (uint64_t)range / MIB * MIB : RANGE_MAX;
+	return in_mib < PART_BYTES_MIN ? PART_BYTES_MIN : in_mib;
 }
