@@ -13,13 +13,23 @@ static unsigned parts_of(uint64_t size, uint64_t part_bytes)
 	return (unsigned)((size + part_bytes - 1) / part_bytes);
 }
 
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* Returns the least part size. Smaller parts would be more than PARTS_MAX. */
+static uint64_t min_part_bytes(uint64_t size)
+{
+	return (size + PARTS_MAX - 1) / PARTS_MAX;
+}
+
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 {
 	if (size > OBJECT_BYTES_MAX)
 		return -EFBIG;
-	/* Parts smaller than this would be more than PARTS_MAX. */
-	uint64_t min_bytes = (size + PARTS_MAX - 1) / PARTS_MAX;
-	uint64_t part = wanted >= min_bytes ? wanted : (min_bytes + MIB - 1) / MIB * MIB;
+	const uint64_t min_bytes = min_part_bytes(size);
+	const uint64_t part = wanted >= min_bytes ? wanted : round_up(min_bytes, MIB);
 	*ret = (struct plan){.part_bytes = part, .n_parts = size > part ? parts_of(size, part) : 0};
 	return 0;
 }
@@ -33,7 +43,7 @@ static uint64_t surely_fits(uint64_t part_bytes)
 
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret)
 {
-	const uint64_t min_bytes = (size + PARTS_MAX - 1) / PARTS_MAX;
+	const uint64_t min_bytes = min_part_bytes(size);
 	/* A 64th and up to a MiB more than `min_bytes` is enough for what surely_fits() takes off.
 	 */
 	if (surely_fits(*part_bytes) < min_bytes)
@@ -77,10 +87,10 @@ size_t plan_guesses(
 	static const uint64_t usual[] = {8 * MIB, 5 * MIB, 16 * MIB, 50 * MIB, 15 * MIB, 10 * MIB,
 		64 * MIB, 32 * MIB, 20 * MIB, 25 * MIB, 100 * MIB, 128 * MIB, 256 * MIB, 512 * MIB,
 		1024 * MIB, 17179870};
-	/* Programs that would need too many parts round the part size up to a multiple of one of
-	 * these: rclone, mc, SDKs. */
+	/* Programs that would need too many parts take the least part size, rounded up to a
+	 * multiple of one of these: rclone, mc, SDKs. */
 	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
-	const uint64_t min_bytes = (size + PARTS_MAX - 1) / PARTS_MAX;
+	const uint64_t min_bytes = min_part_bytes(size);
 	/* If no object can hold the file, the plan stays 0, which add_guess() skips. */
 	struct plan plan = {0};
 	plan_upload(size, wanted, &plan);
@@ -89,8 +99,7 @@ size_t plan_guesses(
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		n = add_guess(size, n_parts, usual[i], ret, n);
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		n = add_guess(
-			size, n_parts, (min_bytes + units[i] - 1) / units[i] * units[i], ret, n);
+		n = add_guess(size, n_parts, round_up(min_bytes, units[i]), ret, n);
 	return n;
 }
 
