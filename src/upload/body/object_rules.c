@@ -15,7 +15,7 @@
 /* The settings of the files that `filter` wants. The first rule has no filter: it is for the files
  * that no other rule wants. */
 struct rule {
-	const char *section; /* section of the rules file; NULL: the first rule */
+	const char *section; /* its [rule "PATTERN"] in the rules file; NULL: the first rule */
 	struct filter *filter;
 	struct s3_headers *headers;
 };
@@ -88,6 +88,15 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 		quote(section).text);
 }
 
+/* Returns the name of a setting that concerns all requests of the run, and so must not be in a
+ * rule, if these headers have one, and otherwise NULL. */
+static const char *setting_of_run(const struct s3_headers *headers)
+{
+	if (s3_headers_value(headers, S3_PAYER))
+		return S3_PAYER;
+	return s3_headers_value(headers, S3_OWNER) ? S3_OWNER : NULL;
+}
+
 /* Adds a setting of [default] to every rule, or a setting of a [rule] to that rule. Sections are
  * distinguished by their address, since a pattern may come twice. Settings of the other pass
  * (is_for_all) are skipped.
@@ -99,7 +108,8 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 	struct reading *reading = arg;
 	char *pair = NULL;
 	int error = 0;
-	if (!entry->key || (strcmp(entry->section, DEFAULTS) == 0) != reading->is_for_all)
+	const bool is_of_this_pass = (strcmp(entry->section, DEFAULTS) == 0) == reading->is_for_all;
+	if (!entry->key || !is_of_this_pass)
 		return 0;
 	if (entry->parent && asprintf(&pair, "%s=%s", entry->key, entry->value) < 0)
 		return -ENOMEM;
@@ -109,12 +119,10 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 		if (reading->is_for_all || rule->section == entry->section)
 			error = s3_headers_set(
 				rule->headers, name, pair ? pair : entry->value, reading->problem);
-		const char *of_all = s3_headers_value(rule->headers, S3_PAYER)   ? S3_PAYER
-				     : s3_headers_value(rule->headers, S3_OWNER) ? S3_OWNER
-										 : NULL;
-		if (!error && of_all)
+		const char *of_run = setting_of_run(rule->headers);
+		if (!error && of_run)
 			error = problem_error(reading->problem, -EINVAL,
-				"%s is for all requests: give it to push itself", of_all);
+				"%s is for all requests: give it to push itself", of_run);
 	}
 	free(pair);
 	if (error == -EINVAL)
@@ -153,6 +161,38 @@ static bool is_of_compress(
 	return options->compress && s3_headers_content_encoding(setting->name, setting->value);
 }
 
+/* Whether compressed objects get a Content-Encoding. If several settings are about that, the last
+ * one counts. If its value is empty, these objects get a suffix instead. */
+static bool options_name_encoding(const struct s3once_options *options)
+{
+	bool names = false;
+	for (size_t i = 0; i < options->n_settings; i++) {
+		const struct s3once_setting *setting = &options->settings[i];
+		if (is_of_compress(options, setting))
+			names = *s3_headers_content_encoding(setting->name, setting->value) != 0;
+	}
+	return names;
+}
+
+/* Adds the settings of the command line to a rule, which completes its headers. They come last,
+ * since they replace all others. Returns 0, -ENOMEM, or -EINVAL with a sentence. */
+static int complete_rule(
+	const struct rule *rule, const struct s3once_options *options, struct problem *problem)
+{
+	int error = 0;
+	for (size_t i = 0; !error && i < options->n_settings; i++) {
+		const struct s3once_setting *setting = &options->settings[i];
+		if (!is_of_compress(options, setting))
+			error = s3_headers_set(
+				rule->headers, setting->name, setting->value, problem);
+	}
+	if (!error)
+		error = s3_headers_prepare(rule->headers, problem);
+	if (error == -EINVAL && rule->section)
+		problem_prefix(problem, "[%s]", quote(rule->section).text);
+	return error;
+}
+
 int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
 	struct problem *ret_problem)
 {
@@ -160,29 +200,15 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	int error = rules ? add_rule(rules, NULL, NULL, ret_problem) : -ENOMEM;
 	if (!error && options->rules_file)
 		error = read_file(rules, options->rules_file, ret_problem);
-	/* Of the settings of Content-Encoding for compressed objects, the last one counts. If its
-	 * value is empty, these objects get a suffix instead. */
-	for (size_t i = 0; !error && i < options->n_settings; i++)
-		if (is_of_compress(options, &options->settings[i]))
-			rules->names_encoding =
-				*s3_headers_content_encoding(
-					options->settings[i].name, options->settings[i].value) != 0;
 	if (!error && !(rules->keys = calloc(rules->n + 1, sizeof(struct s3_headers *))))
 		error = -ENOMEM;
-	/* The settings of the command line come last, since they replace all others. After that the
-	 * headers are complete. */
-	for (size_t r = 0, n_keys = 0; !error && r < rules->n; r++) {
-		const struct rule *rule = &rules->rules[r];
-		for (size_t i = 0; !error && i < options->n_settings; i++)
-			if (!is_of_compress(options, &options->settings[i]))
-				error = s3_headers_set(rule->headers, options->settings[i].name,
-					options->settings[i].value, ret_problem);
-		if (!error)
-			error = s3_headers_prepare(rule->headers, ret_problem);
+	if (!error)
+		rules->names_encoding = options_name_encoding(options);
+	for (size_t i = 0, n_keys = 0; !error && i < rules->n; i++) {
+		const struct rule *rule = &rules->rules[i];
+		error = complete_rule(rule, options, ret_problem);
 		if (!error && *s3_headers_key_md5(rule->headers))
 			rules->keys[n_keys++] = rule->headers;
-		if (error == -EINVAL && rule->section)
-			problem_prefix(ret_problem, "[%s]", quote(rule->section).text);
 	}
 	if (error)
 		object_rules_free(rules);
