@@ -16,8 +16,8 @@
 
 /* the most tries, one for each time that another uploader has written the row */
 #define TRIES_MAX 5
-#define KEEP_WITHIN_NS                                                                             \
-	(5 * NS_PER_S) /* time limit of bucket_save_witness(), at the end of the run */
+/* time limit of bucket_save_witness(), at the end of the run */
+#define SAVE_WITHIN_NS   (5 * NS_PER_S)
 #define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
 /* The id object is written again once it is this old. Lifecycle rules count days, and many jobs run
@@ -25,7 +25,7 @@
  * before. */
 #define REFRESH_AFTER_S (12 * 3600)
 
-static const char content[] =
+static const char id_object_content[] =
 	"This object lets s3once tell this bucket from another one of the same name.\n";
 
 /* Reads the id in the id object, which has this key. *ret_id is "" if there is no object. The table
@@ -46,7 +46,7 @@ static bool read_id(const struct witness_asking *asking, const char *key,
 			look == LOOK_REFUSED ? ": allow s3:GetObject and s3:ListBucket" : "");
 		return false;
 	}
-	if (strlen(object.meta.claim_id) != ID_CHARS || object.size != sizeof content - 1)
+	if (strlen(object.meta.claim_id) != ID_CHARS || object.size != sizeof id_object_content - 1)
 		return problem_error(ret_problem, false,
 			"--bucket-id-object %s is an object of other use: name another key",
 			quote(key).text);
@@ -73,7 +73,7 @@ struct checking {
 /* State of the key before we write the id object: absent, or this very id object. */
 enum id_before { ID_IS_NEW, ID_IS_THERE };
 
-/* Writes the id object: `content`, with the id and the table id in its metadata. With ID_IS_NEW,
+/* Writes the id object, with the id and the table id in its metadata. With ID_IS_NEW,
  * returns REFUSED if an object with this key exists already. */
 static enum outcome put_id(struct checking *check, const char *key, const char *id,
 	enum id_before before, struct problem *ret_problem)
@@ -82,7 +82,8 @@ static enum outcome put_id(struct checking *check, const char *key, const char *
 	struct s3_object object;
 	const struct s3 *s3 = check->run->s3;
 	const enum checksum checksum = s3_checksum(s3);
-	const struct http_body body = {.bytes = sizeof content - 1, .memory = content};
+	const size_t bytes = sizeof id_object_content - 1;
+	const struct http_body body = {.bytes = bytes, .memory = id_object_content};
 	struct s3_put put = {
 		.target = {.key = key, .content_type = "text/plain"},
 		.body = &body,
@@ -94,7 +95,7 @@ static enum outcome put_id(struct checking *check, const char *key, const char *
 	snprintf(put.meta.table_id, sizeof put.meta.table_id, "%s",
 		check->run->space.settings.table_id);
 	snprintf(put.meta.claim_id, sizeof put.meta.claim_id, "%s", id);
-	if (digest_bytes(s3_wanted_digests(s3, checksum), content, sizeof content - 1, &sums))
+	if (digest_bytes(s3_wanted_digests(s3, checksum), id_object_content, bytes, &sums))
 		return outcome_no_memory(ret_problem);
 	return s3_put_unless_there(check->asking.s3, &put, &object, ret_problem);
 }
@@ -127,49 +128,61 @@ static enum outcome begin_generation(struct checking *check)
 	return o;
 }
 
-/* Records in the row the key and the id of the object that --bucket-id-object names, and makes the
- * object if there is none. Returns SETUP with a sentence if that fails or if the object belongs to
- * another program, and otherwise as write_row(). Does nothing without the option, if the row has
- * this key and an id already, and in a dry run. */
+/* Reads the id of the object that --bucket-id-object names, and makes the object if there is none.
+ * Returns OK, or SETUP with a sentence if that fails or if the object belongs to another program.
+ */
+static enum outcome find_or_make_id(struct checking *check, char ret_id[static S3_ID_MAX + 1])
+{
+	const struct run *run = check->run;
+	const char *key = run->options.bucket_id_object;
+	char id[S3_ID_MAX + 1];
+	if (!read_id(&check->asking, key, ret_id, check->problem))
+		return OUTCOME_SETUP;
+	if (*ret_id)
+		return OUTCOME_OK;
+	/* The id is always a new one. Jobs with other marks may know an old one, and would mistake
+	 * any bucket with it for their own. If another uploader makes the object first (REFUSED),
+	 * its id is read below. */
+	random_id(id);
+	const enum outcome o = put_id(check, key, id, ID_IS_NEW, check->problem);
+	if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
+		problem_prefix(
+			check->problem, "--bucket-id-object %s cannot be written", quote(key).text);
+		return OUTCOME_SETUP;
+	}
+	if (!read_id(&check->asking, key, ret_id, check->problem))
+		return OUTCOME_SETUP;
+	if (!*ret_id)
+		return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
+			"--bucket-id-object %s was written and is not there", quote(key).text);
+	return OUTCOME_OK;
+}
+
+/* Records in the row the key and the id of the object that --bucket-id-object names. Returns SETUP
+ * with a sentence if there is no such object, and otherwise as write_row(). Does nothing without
+ * the option, if the row has this key and an id already, and in a dry run. */
 static enum outcome record_id_object(struct checking *check)
 {
-	struct run *run = check->run;
-	const char *key = run->options.bucket_id_object;
+	const char *key = check->run->options.bucket_id_object;
 	struct bucket_row next = check->row;
 	char id[S3_ID_MAX + 1];
 	const bool is_recorded = key && *next.id && strcmp(next.id_key, key) == 0;
-	if (!key || run->dry || is_recorded)
+	if (!key || check->run->dry || is_recorded)
 		return OUTCOME_OK;
-	if (!read_id(&check->asking, key, id, check->problem))
-		return OUTCOME_SETUP;
-	if (!*id) {
-		/* The id is always a new one. Jobs with other marks may know an old one, and would
-		 * mistake any bucket with it for their own. If another uploader makes the object
-		 * first (REFUSED), its id is read below. */
-		random_id(id);
-		const enum outcome o = put_id(check, key, id, ID_IS_NEW, check->problem);
-		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
-			problem_prefix(check->problem, "--bucket-id-object %s cannot be written",
-				quote(key).text);
-			return OUTCOME_SETUP;
-		}
-		if (!read_id(&check->asking, key, id, check->problem))
-			return OUTCOME_SETUP;
-	}
-	if (!*id)
-		return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
-			"--bucket-id-object %s was written and is not there", quote(key).text);
+	const enum outcome o = find_or_make_id(check, id);
+	if (o != OUTCOME_OK)
+		return o;
 	snprintf(next.id_key, sizeof next.id_key, "%s", key);
 	memcpy(next.id, id, sizeof next.id);
 	check->answer = WITNESS_SHOWN;
 	return write_row(check, &next);
 }
 
-/* Writes an id object that has grown old again. The age is -1 if the witness is another object. */
+/* Writes the id object again, if that is the witness and has grown old. */
 static void refresh_id_object(struct checking *check)
 {
 	const struct bucket_row *row = &check->row;
-	const int64_t age_s = check->shown.id_age_s;
+	const int64_t age_s = check->shown.id_age_s; /* -1: the witness is another object */
 	struct problem problem = {0};
 	if (age_s >= REFRESH_AFTER_S &&
 		put_id(check, row->id_key, row->id, ID_IS_THERE, &problem) != OUTCOME_OK)
@@ -306,7 +319,7 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 	return good;
 }
 
-/* If `good` is false, the run fails with this problem, unless the run is over already. Returns
+/* Fails the run with this problem if `good` is false and the run is not over already. Returns
  * `good`. */
 static bool fail_run_unless(struct run *run, bool good, const struct problem *problem)
 {
@@ -324,7 +337,7 @@ bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
 	uv_mutex_lock(&run->locked.mutex);
 	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, LATER, &problem);
 	uv_mutex_unlock(&run->locked.mutex);
-	/* The bucket was checked, and no mark of it says done any more. */
+	/* A mark says done, but according to the check none does. */
 	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(
 			&problem, false, "marks that said done are gone a moment later: run again");
@@ -389,7 +402,7 @@ void bucket_save_witness(struct run *run, struct store_conn *marks)
 {
 	struct bucket_row row = run->locked.bucket, seen;
 	struct problem problem = {0};
-	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
+	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + SAVE_WITHIN_NS};
 	/* the object that was proven last in this run; "": there is none */
 	const char *key = run->locked.last_key, *etag = run->locked.last_etag;
 	const bool is_in_row = strcmp(row.last_key, key) == 0 && strcmp(row.last_etag, etag) == 0;

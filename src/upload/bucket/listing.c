@@ -109,9 +109,9 @@ static enum outcome read_page(
 	return object_stream_next(listing->stream, &listing->next, ret_problem);
 }
 
-/* Moves on within the page to the first object that is not less than the wanted one. Returns false
- * if the page ends before it, or begins behind it, so that it does not show whether there is the
- * wanted object. Also returns true if the whole listing ends before it: there is none. */
+/* Moves on within the page to the first object that is not less than the wanted one, and returns
+ * whether the page shows if there is the wanted object. It does not if it ends before that object,
+ * or begins behind it. If the whole listing ends before it, there is none. */
 static bool advance_in_page(struct listing *listing, const struct wanted *wanted)
 {
 	struct problem problem = {0};
@@ -131,8 +131,10 @@ static bool advance_in_page(struct listing *listing, const struct wanted *wanted
 	return true;
 }
 
-/* Finds out whether the listing has the wanted object. Returns false if that is unknown for this
- * and all later ones: another page is not worth its cost, or the server refuses it. */
+/* Finds out whether the listing has the wanted object, and notes it in the candidate. `settled` is
+ * the number of files that the pages have answered for so far. Returns false if the answer is
+ * unknown for this and all later objects: another page is not worth its cost, or the server refuses
+ * it. */
 static bool find_listed(struct listing *listing, const struct wanted *wanted, size_t settled)
 {
 	struct problem problem = {0};
@@ -162,7 +164,7 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 {
 	const size_t max_wanted = n * (1 + FAMILY_SUFFIXES);
 	struct wanted *wanted = malloc((max_wanted + 1) * sizeof *wanted);
-	size_t n_wanted = 0, settled = 0, i = 0;
+	size_t n_wanted = 0, n_settled = 0, n_known = 0;
 	bool has_suffixes = false;
 	listing->pages = 0;
 	for (size_t file = 0; file < n; file++) {
@@ -179,12 +181,13 @@ void listing_look(struct listing *listing, struct candidate *const *files, size_
 	/* Without suffixes, the wanted keys rise already, as those of the files do. */
 	if (n_wanted && has_suffixes)
 		qsort(wanted, n_wanted, sizeof *wanted, compare_wanted);
-	for (; i < n_wanted && find_listed(listing, &wanted[i], settled); i++) {
-		settled += !wanted[i].suffix; /* each file has one wanted key without a suffix */
-		wanted[i].file->in_bucket = BUCKET_LISTED;
+	while (n_known < n_wanted && find_listed(listing, &wanted[n_known], n_settled)) {
+		wanted[n_known].file->in_bucket = BUCKET_LISTED;
+		n_settled += !wanted[n_known].suffix; /* each file has one key without a suffix */
+		n_known++;
 	}
-	/* The rest of the files, after the last key that was looked up: the answer is unknown. */
-	for (; i < n_wanted; i++)
+	/* The answer is unknown for the rest of the keys, and so for each file that has one. */
+	for (size_t i = n_known; i < n_wanted; i++)
 		wanted[i].file->in_bucket = BUCKET_UNLISTED;
 	free(wanted);
 }

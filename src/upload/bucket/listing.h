@@ -13,7 +13,7 @@ struct listing;
 struct listing *listing_new(struct run *run);
 void listing_free(struct listing *listing); /* NULL is fine */
 
-/* Sets in_bucket and listed of n files whose keys rise. Files without an answer become
+/* Sets in_bucket and listed_suffixes of n files whose keys rise. Files without an answer become
  * BUCKET_UNLISTED: those for which it would cost more than a HEAD each, and all files once the
  * server has refused a listing. Memory: one page of the listing. */
 void listing_look(struct listing *listing, struct candidate *const *files, size_t n);
