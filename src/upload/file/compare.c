@@ -30,7 +30,7 @@ static unsigned parts_shown(const struct s3_object *object)
 static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
-	const enum step step = file_sum(worker, file, encoding, digests_for(object));
+	const enum step step = file_compute_sums(worker, file, encoding, digests_for(object));
 	if (step != STEP_NEXT)
 		return step;
 	/* The object was sent whole, or the size of its parts is unknown. */
@@ -148,7 +148,7 @@ static enum step compare_noted_content(
 	*ret_may_be = meta->content_bytes == file->state.size;
 	if (!*ret_may_be || !*meta->content_id)
 		return STEP_NEXT;
-	const enum step step = file_sum(worker, file, NULL, DIGEST_SHA256);
+	const enum step step = file_compute_sums(worker, file, NULL, DIGEST_SHA256);
 	if (step != STEP_NEXT)
 		return step;
 	hex_encode(file->content_sums.sha256, sizeof file->content_sums.sha256, hex);
@@ -199,7 +199,7 @@ static enum step compare_encoded(
 	}
 	/* If the object is proven, the mark also gets a checksum of the content. */
 	if (!file->content_sums.kinds)
-		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
+		step = file_compute_sums(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step == STEP_NEXT && encoding)
 		step = compare_compressed(worker, file, encoding, object, ret);
 	if (step != STEP_NEXT || *ret == PROOF_YES)

@@ -348,7 +348,7 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	return error ? error : body_check_unchanged(file->fd, &file->state);
 }
 
-enum step file_sum(
+enum step file_compute_sums(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds)
 {
 	struct sums *sums = encoding ? &file->object_sums : &file->content_sums;

@@ -21,7 +21,7 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 /* Computes file->content_sums of the whole content if `encoding` is NULL, and otherwise
  * file->object_sums of its encoded form. They have at least these kinds then. Returns NEXT, or the
  * step to take instead. */
-enum step file_sum(
+enum step file_compute_sums(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* Handles an error (-errno) of opening or reading the file. A file that has changed (-ESTALE) is
  * opened as it is now, and the present step follows once more, or LOOK if the file was to replace

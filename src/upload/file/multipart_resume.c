@@ -86,7 +86,7 @@ static bool server_may_take(const struct worker *worker, const struct encoding *
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file)
 {
 	return (file->encoding && !*file->candidate->content_id)
-		       ? file_sum(worker, file, NULL, DIGEST_SHA256)
+		       ? file_compute_sums(worker, file, NULL, DIGEST_SHA256)
 		       : STEP_NEXT;
 }
 

@@ -32,7 +32,8 @@ static bool begin(struct steps *steps, const struct s3once_setting *settings, si
 		return false;
 	steps->file->step = STEP_SEND;
 	return CHECK_INT(
-		file_sum(steps->worker, steps->file, NULL, DIGEST_OF(CHECKSUM_CRC32C)), STEP_NEXT);
+		file_compute_sums(steps->worker, steps->file, NULL, DIGEST_OF(CHECKSUM_CRC32C)),
+		STEP_NEXT);
 }
 
 static void answer(struct steps *steps, size_t i, const char *reply)
