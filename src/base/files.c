@@ -53,7 +53,7 @@ bool same_file(const char *a, const char *b)
 	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-int unnamed_file(const char *folder)
+int make_unnamed_file(const char *folder)
 {
 	char path[4096];
 	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -98,7 +98,7 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset)
 	return (long)n;
 }
 
-int64_t file_made_ns(int fd)
+int64_t file_creation_ns(int fd)
 {
 	struct statx about = {0};
 	const int error = statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about);
@@ -163,7 +163,7 @@ static size_t folder_length(const char *path, size_t n)
 	return n;
 }
 
-char *path_would_be(const char *path)
+char *path_resolve_existing(const char *path)
 {
 	size_t n = strlen(path);
 	while (n > 1 && path[n - 1] == '/')

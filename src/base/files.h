@@ -31,7 +31,7 @@ bool same_file(const char *a, const char *b);
  * Makes such a file in this folder. Only this user may read and write the file. If the file system
  * cannot make a file without a name, the file has one for an instant. Returns its descriptor, which
  * the caller closes, or -errno. Thread-safe. */
-int unnamed_file(const char *folder);
+int make_unnamed_file(const char *folder);
 /* Returns the folder for temporary files that may be large: SQLITE_TMPDIR, TMPDIR or /var/tmp.
  * Borrowed from the environment. */
 const char *temporary_folder(void);
@@ -42,7 +42,7 @@ void read_link(const char *path, char *ret, size_t size);
 
 /* Returns the creation time of the open file, by the clock of its file system; 0 if that does not
  * record it. */
-int64_t file_made_ns(int fd);
+int64_t file_creation_ns(int fd);
 
 /* Reading and writing whole buffers.
  *
@@ -71,4 +71,4 @@ char *path_folder(const char *path);
 /* Returns the absolute path without links that a path would have if it existed: that of its nearest
  * folder that can be reached, with the rest behind it, byte for byte but for slashes at its end.
  * The caller frees it. NULL if memory ran out. */
-char *path_would_be(const char *path);
+char *path_resolve_existing(const char *path);

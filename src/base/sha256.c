@@ -24,7 +24,7 @@ void sha256_hex(const struct sha256 *sha256, char ret[static SHA256_HEX_CHARS + 
 	hex_encode(hash, sizeof hash, ret);
 }
 
-struct sha256_state sha256_keep(const struct sha256 *sha256)
+struct sha256_state sha256_save(const struct sha256 *sha256)
 {
 	const SHA256_CTX *context = &sha256->context;
 	const uint64_t bits = (uint64_t)context->Nh << 32 | context->Nl;

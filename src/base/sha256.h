@@ -22,6 +22,6 @@ struct sha256_state {
 	unsigned char state[SHA256_DIGEST_LENGTH];
 };
 /* Returns the state after the largest number of bytes that is a multiple of SHA256_STEP. */
-struct sha256_state sha256_keep(const struct sha256 *sha256);
+struct sha256_state sha256_save(const struct sha256 *sha256);
 /* Continues from a state, as if its bytes had been added. */
 void sha256_resume(struct sha256 *ret, const struct sha256_state *state);

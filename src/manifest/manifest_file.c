@@ -37,9 +37,9 @@ int manifest_temporary_file(struct problem *ret_problem)
 	char state[4096];
 	const char *const others[] = {"/var/tmp", "/tmp"};
 	const int error = state_path("", FOLDER_MADE, state, sizeof state);
-	int fd = error ? error : unnamed_file(state);
+	int fd = error ? error : make_unnamed_file(state);
 	for (size_t i = 0; fd < 0 && i < sizeof others / sizeof *others; i++)
-		fd = unnamed_file(others[i]);
+		fd = make_unnamed_file(others[i]);
 	if (fd < 0)
 		problem_set(ret_problem,
 			"the manifest needs a temporary file, which can be made neither in the state "

@@ -339,7 +339,7 @@ static void add_source(struct text *t, const struct run *run, size_t i, enum unr
 	bool is_folder = o->read || scan_source_is_directory(run->files.scan, i);
 	if (!o->read && scan_source_error(run->files.scan, i)) {
 		is_folder = unreached == UNREACHED_IS_FOLDER;
-		would_be = path_would_be(path);
+		would_be = path_resolve_existing(path);
 		path = would_be ? would_be : path;
 		folder = is_folder ? NULL : path_folder(path);
 		path = folder ? folder : path;

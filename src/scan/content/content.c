@@ -277,7 +277,7 @@ int content_first(
 static int set_measured(const struct reading *reading, struct content_measured *ret)
 {
 	ret->bytes = reading->bytes;
-	ret->sha256 = sha256_keep(&reading->whole);
+	ret->sha256 = sha256_save(&reading->whole);
 	sha256_hex(&reading->whole, ret->id);
 	memcpy(ret->first, reading->bytes < CONTENT_EDGE_BYTES ? ret->id : reading->first,
 		sizeof ret->first);

@@ -46,7 +46,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	const int fd = source_open_inode(source, found->relative, found->dev, found->ino, &state);
 	if (fd < 0)
 		return fd;
-	const int copy_fd = unnamed_file(temporary_folder());
+	const int copy_fd = make_unnamed_file(temporary_folder());
 	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
 	const struct content_range range = {
 		.from = found->offset, .to = found->offset + found->size, .copy_fd = copy_fd};

@@ -135,7 +135,7 @@ static int inspect_file(
 	const bool has_to_be_read =
 		file->entry.kind == SCAN_FILE && !(own && is_unchanged(file, own));
 	const int packed = has_to_be_read ? content_seems_compressed(fd) : 0;
-	const int64_t made_ns = file_made_ns(fd);
+	const int64_t made_ns = file_creation_ns(fd);
 	file->has_own_time = made_ns && file->state.mtime_ns >= made_ns;
 	file->is_packed = packed == 1;
 	file->is_being_written =
@@ -393,7 +393,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	if (fd < 0)
 		return fd;
 	const struct content in_live = {fd, now.size, options->is_over, options->is_over_arg};
-	const bool is_older = file->state.mtime_ns < file_made_ns(fd);
+	const bool is_older = file->state.mtime_ns < file_creation_ns(fd);
 	const int r =
 		is_older ? 0
 			 : compare_with_live(&in_live, live, content, &file->entry.problem, ret);

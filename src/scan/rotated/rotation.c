@@ -54,7 +54,7 @@ static int read_beginning(const struct source *source, const char *name, struct 
 		return fd;
 	ret->n = state.size < sizeof ret->bytes ? (size_t)state.size : sizeof ret->bytes;
 	const long n = read_at(fd, ret->bytes, ret->n, 0);
-	ret->made_ns = file_made_ns(fd);
+	ret->made_ns = file_creation_ns(fd);
 	ret->is_written = file_is_being_written(fd);
 	close(fd);
 	return n < 0 ? (int)n : 0;

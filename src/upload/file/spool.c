@@ -111,7 +111,7 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	const struct s3once_options *o = worker->options;
 	char by_fd[40];
 	bool has_ended = false;
-	const int fd = unnamed_file(folder_of(worker->run));
+	const int fd = make_unnamed_file(folder_of(worker->run));
 	/* worker_run() takes the buffer back. It has lent none before, since the scan has found 0
 	 * bytes. */
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);

@@ -121,7 +121,7 @@ static void test_unnamed(void)
 	struct stat st = {0};
 	char got[4] = "";
 	const unsigned before = files_in_folder();
-	const int fd = unnamed_file(folder);
+	const int fd = make_unnamed_file(folder);
 	CHECK(fd >= 0);
 	CHECK_INT(files_in_folder(), before);
 	CHECK_INT(write_all(fd, "abc", 3), 0);
@@ -131,7 +131,7 @@ static void test_unnamed(void)
 	CHECK_INT(st.st_mode & 0777, 0600);
 	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	close(fd);
-	CHECK_INT(unnamed_file("/nowhere/at/all"), -ENOENT);
+	CHECK_INT(make_unnamed_file("/nowhere/at/all"), -ENOENT);
 }
 
 static void test_temporary_folder(void)
