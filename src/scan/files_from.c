@@ -184,8 +184,8 @@ static int open_parent(struct files_from *list, const char *path, size_t len)
 	text_add_bytes(&list->parent, path, len);
 	list->parent_fd = list->parent.error;
 	if (!list->parent.error)
-		list->parent_fd = open_below(list->directory_fd, text_string(&list->parent),
-			O_PATH | O_DIRECTORY, list->options->follow);
+		list->parent_fd = open_beneath_or_follow(list->directory_fd,
+			text_string(&list->parent), O_PATH | O_DIRECTORY, list->options->follow);
 	return list->parent_fd < 0 ? list->parent_fd : 0;
 }
 
@@ -202,7 +202,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	struct problem ignored;
 	/* The parent is the part before the last slash, or the SOURCE if there is no slash. */
 	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
-	if (open_error_is_fatal(r, ret_problem))
+	if (open_explain_fatal(r, ret_problem))
 		return r;
 	if (r == -ELOOP)
 		return problem_error(&ret->problem, 1,

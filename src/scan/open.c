@@ -107,7 +107,7 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 	return open_beneath_by_components(directory_fd, relative, flags);
 }
 
-int open_below(int directory_fd, const char *relative, int flags, bool follow)
+int open_beneath_or_follow(int directory_fd, const char *relative, int flags, bool follow)
 {
 	if (!follow)
 		return open_beneath(directory_fd, relative, flags);
@@ -115,7 +115,7 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow)
 	return fd < 0 ? -errno : fd;
 }
 
-bool open_error_is_fatal(int error, struct problem *ret_problem)
+bool open_explain_fatal(int error, struct problem *ret_problem)
 {
 	if (error == -ECANCELED)
 		problem_set(ret_problem, "stopped while the files were listed");
@@ -138,9 +138,9 @@ void open_explain(int error, const char *done, struct problem *ret)
 						    : "");
 }
 
-int open_report_unread(int error, struct problem *why, struct problem *ret_problem)
+int open_explain_unread(int error, struct problem *why, struct problem *ret_problem)
 {
-	if (open_error_is_fatal(error, ret_problem))
+	if (open_explain_fatal(error, ret_problem))
 		return error;
 	if (!*why->text)
 		open_explain(error, "read", why);

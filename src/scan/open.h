@@ -19,19 +19,19 @@ bool path_leads_out(const char *path);
  * from the path. Pure. */
 const char *path_below(const char *directory, const char *path);
 /* As open_beneath, but if `follow` is set, links are followed wherever they point. */
-int open_below(int directory_fd, const char *relative, int flags, bool follow);
+int open_beneath_or_follow(int directory_fd, const char *relative, int flags, bool follow);
 /* Returns whether this -errno ends the scan, and sets the sentence if it does. -ECANCELED does,
  * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
  * file. After any other error the scan goes on. */
 struct problem;
-bool open_error_is_fatal(int error, struct problem *ret_problem);
+bool open_explain_fatal(int error, struct problem *ret_problem);
 /* Sets the sentence "cannot be …" of a file. `done` is the failed action ("read", for instance),
  * and `error` its -errno. */
 void open_explain(int error, const char *done, struct problem *ret);
 /* Sets *why to the sentence for a file that cannot be opened or read, unless *why has a sentence
  * already. Returns 0. If the scan cannot go on after this error, it returns the error instead, with
  * the sentence in ret_problem. */
-int open_report_unread(int error, struct problem *why, struct problem *ret_problem);
+int open_explain_unread(int error, struct problem *why, struct problem *ret_problem);
 
 /* A read lease on an open file (fcntl(2)). It is refused if another process has the file open for
  * writing. While this process holds it, a process that opens the file for writing has to wait until

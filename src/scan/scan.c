@@ -109,7 +109,7 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	if (r == 0)
 		r = refuse_repeated(scan, ret_problem);
 	if (r < 0) {
-		open_error_is_fatal(r, ret_problem); /* the sentence if memory ran out */
+		open_explain_fatal(r, ret_problem); /* the sentence if memory ran out */
 		scan_close(scan);
 		return r;
 	}

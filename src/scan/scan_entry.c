@@ -150,13 +150,13 @@ int scan_check_cancelled(const struct scan_options *options, struct problem *ret
 {
 	if (!scan_is_cancelled(options))
 		return 0;
-	open_error_is_fatal(-ECANCELED, ret_problem); /* sets the sentence */
+	open_explain_fatal(-ECANCELED, ret_problem); /* sets the sentence */
 	return -ECANCELED;
 }
 
 int scan_no_memory(struct problem *ret_problem)
 {
-	open_error_is_fatal(-ENOMEM, ret_problem); /* sets the sentence */
+	open_explain_fatal(-ENOMEM, ret_problem); /* sets the sentence */
 	return -ENOMEM;
 }
 

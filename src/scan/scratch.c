@@ -25,12 +25,12 @@ int scratch_open(const char *create_sql, sqlite3 **ret)
 int scratch_failed(sqlite3 *db, int rc, const char *failed, struct problem *ret_problem)
 {
 	/* Cancellation and lack of memory have the same sentences in every part of a scan:
-	 * open_error_is_fatal() sets them. `db` is NULL only if memory ran out when it was
+	 * open_explain_fatal() sets them. `db` is NULL only if memory ran out when it was
 	 * opened. */
 	const int scan_error = (rc & 0xff) == SQLITE_INTERRUPT      ? -ECANCELED
 			       : (rc & 0xff) == SQLITE_NOMEM || !db ? -ENOMEM
 								    : 0;
-	if (open_error_is_fatal(scan_error, ret_problem))
+	if (open_explain_fatal(scan_error, ret_problem))
 		return scan_error;
 	const int error = sqlite3_system_errno(db); /* errno of the failed system call, or 0 */
 	return problem_error(ret_problem, -EIO,

@@ -51,7 +51,8 @@ static int open_regular(
 	int folder_fd, const char *name, enum links links, struct file_state *ret_state)
 {
 	const bool follows = links == LINKS_FOLLOWED;
-	const int fd = open_below(folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, follows);
+	const int fd =
+		open_beneath_or_follow(folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, follows);
 	struct stat st;
 	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
@@ -103,11 +104,13 @@ static int open_by_inode(
 	const size_t folder_bytes = (size_t)(path_name(relative) - relative);
 	text_add_bytes(&found, relative, folder_bytes);
 	const char *folder = folder_bytes ? text_string(&found) : ".";
-	const int folder_fd = source->directory_fd < 0 ? open(source->directory, flags | O_CLOEXEC)
-						       : open_below(source->directory_fd, folder,
-								 flags, source->options->follow);
+	const int folder_fd = source->directory_fd < 0
+				      ? open(source->directory, flags | O_CLOEXEC)
+				      : open_beneath_or_follow(source->directory_fd, folder, flags,
+						source->options->follow);
 	DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
-	/* open_below() returns -errno. open() returns -1 and sets errno, which close() may change.
+	/* open_beneath_or_follow() returns -errno. open() returns -1 and sets errno, which close()
+	 * may change.
 	 */
 	const int not_found = dir ? -ENOENT : (folder_fd < -1) ? folder_fd : -errno;
 	if (!dir && folder_fd >= 0)
@@ -159,7 +162,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source->directory_fd < 0) {
 		source->error = -errno;
-		return open_error_is_fatal(source->error, ret_problem) ? source->error : 0;
+		return open_explain_fatal(source->error, ret_problem) ? source->error : 0;
 	}
 	if (options->files_from)
 		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
@@ -227,7 +230,7 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	source->key_base_bytes = source->key.len;
 	const int r = source->key.error ? source->key.error : open_kind(source, ret_problem);
 	if (r < 0) {
-		open_error_is_fatal(r, ret_problem); /* the sentence if memory ran out */
+		open_explain_fatal(r, ret_problem); /* the sentence if memory ran out */
 		source_close(source);
 	}
 	return r;

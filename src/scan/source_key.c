@@ -94,7 +94,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 				"changed while it was read for {id} of --key; the next run takes "
 				"it, and --min-age leaves out files that were modified a moment "
 				"ago");
-		return open_report_unread(error, &head->problem, ret_problem);
+		return open_explain_unread(error, &head->problem, ret_problem);
 	}
 	entry_set_version(head, &before);
 	if (is_too_young(&before, source->options))

@@ -144,8 +144,8 @@ void walk_close(struct walk *walk)
 
 static int open_directory(const struct walk *walk, const char *relative)
 {
-	return open_below(walk->directory_fd, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK,
-		walk->options->follow);
+	return open_beneath_or_follow(walk->directory_fd, relative,
+		O_RDONLY | O_DIRECTORY | O_NONBLOCK, walk->options->follow);
 }
 
 static bool is_removal_folder(const struct names *names, size_t i)
@@ -217,7 +217,7 @@ static int read_names_and_recover(
  * scan cannot go on. */
 static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
-	if (open_error_is_fatal(error, ret_problem))
+	if (open_explain_fatal(error, ret_problem))
 		return error;
 	ret->kind = SCAN_PROBLEM;
 	if (error == -ENOENT || error == -ELOOP || error == -ENOTDIR || error == -ESTALE)

@@ -29,7 +29,7 @@
 static int report_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
-	if (open_error_is_fatal(error, ret_problem))
+	if (open_explain_fatal(error, ret_problem))
 		return error;
 	family->is_unsure = true;
 	const bool was_renamed = error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
@@ -39,7 +39,7 @@ static int report_unread(
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
-	return open_report_unread(error, &file->entry.problem, ret_problem);
+	return open_explain_unread(error, &file->entry.problem, ret_problem);
 }
 
 /* Whether the file is to be uploaded, and is not known to have a log yet. */

@@ -122,7 +122,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 	if (r == -ESTALE || r == HAS_MOVED)
 		return problem_error(&head->problem, 0, "is being written to");
 	if (r < 0)
-		return open_report_unread(r, &head->problem, ret_problem);
+		return open_explain_unread(r, &head->problem, ret_problem);
 	head->kind = SCAN_FILE;
 	return 0;
 }
@@ -172,7 +172,7 @@ static int identify_entry(
 	if (r == HAS_MOVED)
 		return 0;
 	if (r < 0 && r != -ESTALE) {
-		const int error = open_report_unread(r, &why, ret_problem);
+		const int error = open_explain_unread(r, &why, ret_problem);
 		if (error)
 			return error;
 	}
@@ -263,7 +263,7 @@ static int take_live_log(
 		entry->kind = SCAN_PROBLEM;
 	else if (!state.size)
 		entry_let_wait(entry, S3ONCE_WAIT_NO_LINE); /* nothing is in it yet */
-	return r < 0 ? open_report_unread(r, &entry->problem, ret_problem) : 0;
+	return r < 0 ? open_explain_unread(r, &entry->problem, ret_problem) : 0;
 }
 
 /* Hands out the rotated files that only a last listing finds, as WAITS. The first call makes this
