@@ -100,16 +100,15 @@ void walk_close(struct walk *walk);
  * relative to the source with a '/' behind it, and the source itself is "/". Because of this slash,
  * a folder and everything below it are neighbours in the sorted list.
  *
- * only_folders_init() fills the empty list with those of n folders (absolute paths without links)
+ * wanted_init() fills the empty list with those of n folders (absolute paths without links)
  * that are the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls
  * names_clear(), also after an error. */
-int only_folders_init(
-	struct names *only, const char *directory, const char *const *folders, size_t n);
+int wanted_init(struct names *only, const char *directory, const char *const *folders, size_t n);
 /* Whether `relative` is in the list: as a file, or as a folder whose own files are wanted. It is ""
  * for the source itself. */
-bool only_has(const struct names *only, const char *relative);
+bool wanted_has(const struct names *only, const char *relative);
 /* Whether this folder, or something below it, is in the list. It must not be the source itself. */
-bool only_reaches_below(const struct names *only, const char *relative);
+bool wanted_reaches_below(const struct names *only, const char *relative);
 
 /* A list of paths below one directory, as a stream in byte order of the paths. */
 struct files_from;

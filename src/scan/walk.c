@@ -17,8 +17,7 @@
 /* any tag other than NAMES_DIRECTORY, since these names have their slash already */
 #define TAG_FOLDER 'f'
 
-int only_folders_init(
-	struct names *only, const char *directory, const char *const *folders, size_t n)
+int wanted_init(struct names *only, const char *directory, const char *const *folders, size_t n)
 {
 	char with_slash[PATH_MAX + 2];
 	int error = 0;
@@ -60,14 +59,14 @@ static size_t find_below(const struct names *only, const char *relative)
 	return is_below ? from : only->n;
 }
 
-bool only_has(const struct names *only, const char *relative)
+bool wanted_has(const struct names *only, const char *relative)
 {
 	const size_t found = find_below(only, relative);
 	/* The found folder is exactly "relative/". */
 	return found < only->n && !names_get(only, found)[strlen(relative) + 1];
 }
 
-bool only_reaches_below(const struct names *only, const char *relative)
+bool wanted_reaches_below(const struct names *only, const char *relative)
 {
 	return find_below(only, relative) < only->n;
 }
@@ -107,8 +106,7 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 		.options = options,
 		.fd = -1,
 		.path = TEXT(PATH_BYTES_MAX)};
-	const int error =
-		only_folders_init(&walk->only, directory, options->folders, options->n_folders);
+	const int error = wanted_init(&walk->only, directory, options->folders, options->n_folders);
 	if (error)
 		walk_close(walk);
 	else
@@ -262,7 +260,7 @@ static int enter_directory(
 	}
 	/* walk.path is "." only for the open(2) of the top directory. */
 	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
-	const bool all_wanted = !walk->options->folders || only_has(&walk->only, relative);
+	const bool all_wanted = !walk->options->folders || wanted_has(&walk->only, relative);
 	if (r == 0)
 		r = read_names_and_recover(walk, fd, relative, all_wanted, &names);
 	if (r < 0) {
@@ -324,7 +322,7 @@ static int visit_name(
 	const bool accounts_for_all = walk->options->accounts_for_all;
 	if (tag == NAMES_DIRECTORY && !is_removal) {
 		const size_t rule = filter_enter(walk->options->filter, path, frame->filter_rule);
-		if (walk->options->folders && !only_reaches_below(&walk->only, path))
+		if (walk->options->folders && !wanted_reaches_below(&walk->only, path))
 			return 0;
 		if (!accounts_for_all && filter_prunes_entered(walk->options->filter, path, rule)) {
 			ret->kind = SCAN_EXCLUDED;
@@ -333,7 +331,7 @@ static int visit_name(
 		}
 		return enter_directory(walk, rule, ret, ret_problem);
 	}
-	const bool is_wanted = frame->all_wanted || only_has(&walk->only, path);
+	const bool is_wanted = frame->all_wanted || wanted_has(&walk->only, path);
 	const bool is_excluded =
 		!filter_wants_file_in(walk->options->filter, path, frame->filter_rule);
 	if (!is_removal && !is_wanted)

@@ -23,30 +23,30 @@ static void test_folders(void)
 		{"base", false, false},
 		{"zzz", false, false},
 	};
-	struct names only = {0};
-	if (!CHECK_INT(only_folders_init(&only, "/data", folders, sizeof folders / sizeof *folders),
-		    0))
+	struct names wanted = {0};
+	if (!CHECK_INT(wanted_init(&wanted, "/data", folders, sizeof folders / sizeof *folders), 0))
 		return;
-	CHECK(only_has(&only, ""));
+	CHECK(wanted_has(&wanted, ""));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		CHECK_INT(only_has(&only, rows[i].relative), rows[i].has);
-		CHECK_INT(only_reaches_below(&only, rows[i].relative), rows[i].leads);
+		CHECK_INT(wanted_has(&wanted, rows[i].relative), rows[i].has);
+		CHECK_INT(wanted_reaches_below(&wanted, rows[i].relative), rows[i].leads);
 	}
-	names_clear(&only);
+	names_clear(&wanted);
 }
 
 static void test_the_root(void)
 {
 	static const char *const folders[] = {"/x/y"};
-	struct names only = {0};
-	if (!CHECK_INT(only_folders_init(&only, "/", folders, 1), 0))
+	struct names wanted = {0};
+	if (!CHECK_INT(wanted_init(&wanted, "/", folders, 1), 0))
 		return;
-	CHECK(!only_has(&only, "") && only_reaches_below(&only, "x") && only_has(&only, "x/y"));
-	names_clear(&only);
-	if (!CHECK_INT(only_folders_init(&only, "/x/yz", folders, 1), 0))
+	CHECK(!wanted_has(&wanted, "") && wanted_reaches_below(&wanted, "x") &&
+		wanted_has(&wanted, "x/y"));
+	names_clear(&wanted);
+	if (!CHECK_INT(wanted_init(&wanted, "/x/yz", folders, 1), 0))
 		return;
-	CHECK(!only_has(&only, "") && !only_reaches_below(&only, "y"));
-	names_clear(&only);
+	CHECK(!wanted_has(&wanted, "") && !wanted_reaches_below(&wanted, "y"));
+	names_clear(&wanted);
 }
 
 int main(void)
