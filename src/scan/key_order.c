@@ -101,7 +101,7 @@ static int begin_merge(struct order *order, struct problem *ret_problem)
 	if (!order->heads)
 		return scan_no_memory(ret_problem);
 	for (size_t i = 0; i < order->n; i++) {
-		int r = source_next(&order->sources[i], ret_problem);
+		int r = source_next_named(&order->sources[i], ret_problem);
 		if (r < 0)
 			return r;
 		if (r > 0)
@@ -132,7 +132,7 @@ static void place_first(struct source **heads, size_t n)
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (order->is_handed_out) {
-		const int r = source_next(order->heads[order->first], ret_problem);
+		const int r = source_next_named(order->heads[order->first], ret_problem);
 		if (r < 0)
 			return r;
 		if (r > 0)
@@ -203,7 +203,7 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
 	}
 	for (; order->at < order->n; order->at++) {
 		*ret = &order->sources[order->at];
-		int r = source_next(*ret, ret_problem);
+		int r = source_next_named(*ret, ret_problem);
 		if (r)
 			return r;
 	}
@@ -280,7 +280,7 @@ static int take_row(struct order *order, struct source *source, struct problem *
 		return scan_no_memory(ret_problem);
 	/* The stored entry ends with its content_id; later members stay empty. Its pointers are
 	 * stale, since the texts of the source were overwritten. */
-	source_begin_head(source);
+	source_empty_head(source);
 	memcpy(head, facts, (size_t)sqlite3_column_bytes(order->sorted, FACTS));
 	head->key = source->key.data;
 	head->relative = source->relative.data;

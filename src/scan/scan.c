@@ -166,7 +166,7 @@ static int look_in_source(
 		is_tree ? name : source_name(source));
 	if (relative->error)
 		return scan_no_memory(ret_problem);
-	source_begin_head(source);
+	source_empty_head(source);
 	head->relative = text_string(relative);
 	/* For the moment source->path is the absolute path. source_name_head() makes the path for
 	 * messages. */
@@ -186,7 +186,7 @@ static int look_in_source(
 
 /* Symlinks in the folder of the path are resolved. The last component is taken as it was given. The
  * first SOURCE whose filter wants the file makes the entry. */
-int scan_look(
+int scan_make_entry(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
 {
 	char *folder = path_folder(path);

@@ -140,7 +140,7 @@ void scan_close(struct scan *scan);
  * each SOURCE that it is in. The list of files_from is not read, and a collision with another file
  * is not noticed. It must not be called while scan_next()
  * runs, and the entry that scan_next() gave last is no longer valid. */
-int scan_look(
+int scan_make_entry(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
 
 /* Returns the directory of a SOURCE, as marks name it: the absolute path without links. For a

@@ -281,14 +281,14 @@ static int read_itself(struct source *source)
 	return 1;
 }
 
-void source_begin_head(struct source *source)
+void source_empty_head(struct source *source)
 {
 	source->head = (struct scan_entry){.key = "", .path = "", .suffix = ""};
 }
 
-int source_read(struct source *source, struct problem *ret_problem)
+int source_next_unnamed(struct source *source, struct problem *ret_problem)
 {
-	source_begin_head(source);
+	source_empty_head(source);
 	if (source->walk)
 		return walk_next(source->walk, &source->head, ret_problem);
 	if (source->list)

@@ -24,7 +24,7 @@ struct source {
 	struct text relative;  /* that of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
 	bool ended; /* for a SOURCE that is a file: it was the head already, or was excluded */
-	struct scan_entry head; /* the entry that source_read() moved to */
+	struct scan_entry head; /* the entry that source_next_unnamed() moved to */
 };
 
 /* Opens options->sources[index]. A SOURCE that cannot be reached counts as open, and has a PROBLEM
@@ -33,11 +33,11 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	struct problem *ret_problem);
 /* Makes the next entry the head, without its key and path. Returns 1, 0 at the end, or -errno with
  * a sentence. */
-int source_read(struct source *source, struct problem *ret_problem);
-/* Empties the head before another entry is made in it. source_read() does it itself. */
-void source_begin_head(struct source *source);
-/* Makes source_read() begin again with the first entry, reading it again. A list of paths cannot be
- * read again. Returns 0 or -ENOMEM. */
+int source_next_unnamed(struct source *source, struct problem *ret_problem);
+/* Empties the head before another entry is made in it. source_next_unnamed() does it itself. */
+void source_empty_head(struct source *source);
+/* Makes source_next_unnamed() begin again with the first entry, reading it again. A list of paths
+ * cannot be read again. Returns 0 or -ENOMEM. */
 int source_rewind(struct source *source);
 void source_close(struct source *source);
 
@@ -63,7 +63,7 @@ const char *source_name(const struct source *source);
 
 /* Makes the next entry the head, with its key and path. Returns 1, 0 at the end, or -errno with a
  * sentence. */
-int source_next(struct source *source, struct problem *ret_problem);
+int source_next_named(struct source *source, struct problem *ret_problem);
 /* Makes the key and path of source->head. A file without a valid key becomes a PROBLEM. A template
  * makes keys of FILE and WAITS entries only, and the content of a FILE is read if its key depends
  * on it. Returns 1, or -errno with a sentence if the scan cannot go on. */

@@ -198,8 +198,8 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	return 1;
 }
 
-int source_next(struct source *source, struct problem *ret_problem)
+int source_next_named(struct source *source, struct problem *ret_problem)
 {
-	int r = source_read(source, ret_problem);
+	int r = source_next_unnamed(source, ret_problem);
 	return r > 0 ? source_name_head(source, ret_problem) : r;
 }

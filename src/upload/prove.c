@@ -74,15 +74,15 @@ static enum proof prove_candidate(
 	return done;
 }
 
-/* Finds out and reports whether the file of this path is done. If scan_look() fails, it has set the
- * problem that is reported. */
+/* Finds out and reports whether the file of this path is done. If scan_make_entry() fails, it has
+ * set the problem that is reported. */
 static enum proof prove_path(struct worker *worker, const char *path)
 {
 	struct run *run = worker->run;
 	struct scan_entry entry;
 	struct problem problem = {0};
 	struct stat st;
-	const int found = scan_look(run->files.scan, path, &entry, &problem);
+	const int found = scan_make_entry(run->files.scan, path, &entry, &problem);
 	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS);
 	if (is_file && *entry.key) { /* only then can it be proven; below, `problem` says why not */
 		struct candidate *candidate = feed_new_candidate(&entry);
@@ -291,8 +291,8 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 						"upload")));
 }
 
-/* Proves the given files and folders. The folders come last, since scan_look() cannot be used while
- * the scan is under way. */
+/* Proves the given files and folders. The folders come last, since scan_make_entry() cannot be used
+ * while the scan is under way. */
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
 	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};

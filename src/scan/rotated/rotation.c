@@ -141,7 +141,7 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	for (size_t i = 0; r == 0 && i < rotation->n; i++) {
 		struct source *source = &rotation->sources[i];
 		r = source_rewind(source) ? scan_no_memory(ret_problem) : 0;
-		while (r == 0 && (r = source_read(source, ret_problem)) > 0) {
+		while (r == 0 && (r = source_next_unnamed(source, ret_problem)) > 0) {
 			source->head.source = source->index;
 			r = rotation_table_add(rotation->table, &source->head, ret_problem);
 			if (r == 0)

@@ -194,7 +194,7 @@ static void check_look(struct scan *scan, const char *path, const char *want)
 	struct scan_entry entry;
 	struct problem problem = {.text = ""};
 	char got[1200];
-	const int r = scan_look(scan, path, &entry, &problem);
+	const int r = scan_make_entry(scan, path, &entry, &problem);
 	if (r > 0)
 		snprintf(got, sizeof got, "%s %s of %s", kinds[entry.kind], entry.key, entry.path);
 	else

@@ -217,7 +217,7 @@ static void test_named_file(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char path[60];
 		snprintf(path, sizeof path, "t/%s", rows[i].file);
-		bool good = CHECK_INT(scan_look(scan, path, &entry, &problem), 1) &&
+		bool good = CHECK_INT(scan_make_entry(scan, path, &entry, &problem), 1) &&
 			    CHECK_INT(entry.kind, rows[i].problem ? SCAN_PROBLEM : SCAN_FILE);
 		if (rows[i].problem)
 			good &= CHECK_STRING(entry.problem.text, rows[i].problem);

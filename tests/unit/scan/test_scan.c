@@ -170,8 +170,8 @@ static void test_look(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct scan_entry entry = {.key = ""};
 		struct problem problem = {.text = ""};
-		bool good =
-			CHECK_INT(scan_look(scan, rows[i].path, &entry, &problem), rows[i].result);
+		bool good = CHECK_INT(
+			scan_make_entry(scan, rows[i].path, &entry, &problem), rows[i].result);
 		if (good && rows[i].result > 0) {
 			good &= CHECK_INT(entry.kind, rows[i].kind);
 			good &= CHECK_STRING(entry.key, rows[i].key);
