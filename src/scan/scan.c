@@ -180,7 +180,7 @@ static int look_in_source(
 		!filter_wants_file(source->options->filter, text_string(relative)))
 		head->kind = SCAN_EXCLUDED;
 	const bool may_be_rotated = source->options->rotated && entry_is_file(head);
-	const int error = may_be_rotated ? rotation_look(source, ret_problem) : 0;
+	const int error = may_be_rotated ? rotation_complete_head(source, ret_problem) : 0;
 	return error ? error : source_name_head(source, ret_problem);
 }
 

@@ -89,7 +89,7 @@ static int has_to_wait(const struct rotation *rotation, const struct source *sou
 	if (!found->may_grow)
 		return 0;
 	struct text later = TEXT(SOURCE_PATH_BYTES_MAX);
-	const int has_later = rotation_table_later(rotation->table, &later, ret_problem);
+	const int has_later = rotation_table_find_later(rotation->table, &later, ret_problem);
 	int r = has_later; /* 0, or the error */
 	if (has_later > 0)
 		r = !is_in_ring(source, found, text_string(&later));
@@ -99,7 +99,7 @@ static int has_to_wait(const struct rotation *rotation, const struct source *sou
 	return r;
 }
 
-int rotation_look(struct source *source, struct problem *ret_problem)
+int rotation_complete_head(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct family family;
@@ -152,8 +152,8 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 }
 
 /* Reads a file whose content is not known, and notes its id, or why it has none, in one of the
- * forms of rotation_table_know(). A file that has moved is left to the next listing. Returns 0, or
- * -errno with a sentence. */
+ * forms of rotation_table_note_content(). A file that has moved is left to the next listing.
+ * Returns 0, or -errno with a sentence. */
 static int identify_entry(
 	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
 {
@@ -164,7 +164,7 @@ static int identify_entry(
 	if (counts_as_live < 0)
 		return counts_as_live;
 	if (counts_as_live)
-		return rotation_table_know(rotation->table, entry, NULL, "", ret_problem);
+		return rotation_table_note_content(rotation->table, entry, NULL, "", ret_problem);
 	/* The id of a file that is too large stays "", which means that none is wanted. */
 	const int r = entry_is_too_large(entry, rotation->options)
 			      ? 0
@@ -177,7 +177,7 @@ static int identify_entry(
 			return error;
 	}
 	/* After -ESTALE both are NULL: the file is being written to. */
-	return rotation_table_know(
+	return rotation_table_note_content(
 		rotation->table, entry, r ? NULL : id, *why.text ? why.text : NULL, ret_problem);
 }
 

@@ -32,4 +32,4 @@ void rotation_clear(struct rotation *rotation);
  * whatever its age: with is_rotated, suffix (within its relative path) and content_id. The head
  * becomes a PROBLEM if it does not have the name of a rotated file or cannot be read. Returns 0, or
  * -errno with a sentence. */
-int rotation_look(struct source *source, struct problem *ret_problem);
+int rotation_complete_head(struct source *source, struct problem *ret_problem);

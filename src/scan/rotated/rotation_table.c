@@ -286,7 +286,7 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 	return r < 0 ? r : is_same && !is_first;
 }
 
-int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
+int rotation_table_note_content(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[KNOW];
@@ -354,7 +354,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 	return 1;
 }
 
-int rotation_table_later(
+int rotation_table_find_later(
 	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem)
 {
 	sqlite3_stmt *all = table->statements[UNKNOWN], *s = table->statements[LATER];

@@ -29,7 +29,7 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
  *     NULL    ""        it counts as the live log, whatever its name says
  *     NULL    NULL      it is being written to
  */
-int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
+int rotation_table_note_content(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
 enum rotation_entries {
@@ -46,7 +46,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 /* Whether the entry that ROTATION_UNKNOWN has returned last has its family's own name, and counts
  * as finished only because another file of the family was written to later. If so, ret_relative is
  * the path of the one that was written to last. */
-int rotation_table_later(
+int rotation_table_find_later(
 	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem);
 /* Returns the family of the entry that ROTATION_ALL has returned last: its name, with the path of
  * its folder in front ("nginx/access.log"). Valid until the next call of rotation_table_next(). */

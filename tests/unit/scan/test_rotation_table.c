@@ -61,7 +61,7 @@ static void know(
 	struct rotation_table *table, struct listed version, const char *id, const char *sentence)
 {
 	const struct scan_entry entry = entry_of(&version);
-	CHECK_INT(rotation_table_know(table, &entry, id, sentence, &problem), 0);
+	CHECK_INT(rotation_table_note_content(table, &entry, id, sentence, &problem), 0);
 }
 
 /* Checks the entries: the name, '!' for a problem, '(N)' for the reason of a wait, '*' for a live
@@ -155,7 +155,7 @@ static void test_later_files(void)
 			good &= CHECK_INT(
 				rotation_table_next(table, ROTATION_UNKNOWN, &entry, &problem), 1);
 			good &= CHECK(entry.may_grow) &&
-				CHECK_INT(rotation_table_later(table, &later, &problem), 1) &&
+				CHECK_INT(rotation_table_find_later(table, &later, &problem), 1) &&
 				CHECK_STRING(text_string(&later), rows[i].later);
 		}
 		if (!good)
