@@ -45,7 +45,7 @@ struct order {
 static const char *collision_remedy(const struct scan_options *options)
 {
 	/* The template that comes with --rotated cannot distinguish any more than it does. */
-	if (!options->key_template || options->template_is_of_rotated)
+	if (!options->key_template || options->template_is_for_rotated)
 		return "exclude one, or upload them below different prefixes";
 	/* {path} and {name} change with each rotation. */
 	if (options->rotated)

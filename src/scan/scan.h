@@ -27,9 +27,9 @@ struct scan_options {
 	struct log_rows *log_rows; /* with rotated, borrowed: the pieces that growing logs were cut
 				      into, including live ones up to the end of their last line.
 				      NULL: no log is cut into pieces */
-	bool takes_written; /* with rotated, a log that is open for writing is uploaded as it is
+	bool takes_open_logs; /* with rotated, a log that is open for writing is uploaded as it is
 			       now, and without log_rows a live log, too */
-	bool template_is_of_rotated; /* only rotated files get keys from the template; the keys of
+	bool template_is_for_rotated; /* only rotated files get keys from the template; the keys of
 					others are relative paths */
 	/* cache of content ids; borrowed. NULL: all contents are read */
 	struct identity_cache *identities;
@@ -65,7 +65,7 @@ struct scan_options {
 /* Whether live logs are taken. */
 static inline bool scan_takes_live(const struct scan_options *options)
 {
-	return options->log_rows || options->takes_written;
+	return options->log_rows || options->takes_open_logs;
 }
 
 enum scan_kind {

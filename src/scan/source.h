@@ -72,7 +72,7 @@ int source_name_head(struct source *source, struct problem *ret_problem);
 void source_set_path(const struct source *source, const char *relative, struct text *path);
 /* Finds the content id of the open file, whose version is `version`, in the cache or by reading it.
  * Returns 0; -ESTALE if the file is another version by then, or if it is open for writing and the
- * options have `rotated` without `takes_written`; else as content_id(). */
+ * options have `rotated` without `takes_open_logs`; else as content_id(). */
 int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why);
 /* Whether the file begins with the content that it had when it was identified the last time, and

@@ -38,7 +38,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	if (identity_file_find(&file, ret_id))
 		return 0;
 	/* More lines may be written to a rotated log that is still open for writing. */
-	if (options->rotated && !options->takes_written && file_is_being_written(fd))
+	if (options->rotated && !options->takes_open_logs && file_is_being_written(fd))
 		return -ESTALE;
 	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};
 	int error = content_id(&content, ret_id, ret_why);
@@ -138,7 +138,7 @@ static int render_key(struct source *source)
 static int make_key(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	const bool needs_id = key_template_has_id(source->options->key_template);
+	const bool needs_id = key_template_needs_id(source->options->key_template);
 	int error = scan_check_cancelled(source->options, ret_problem);
 	/* A rotated file was read when the files were listed, and one that is too large is not
 	 * sent, so that it needs no key. */
@@ -169,7 +169,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	struct scan_entry *head = &source->head;
 	const struct scan_options *options = source->options;
 	const bool has_template =
-		options->key_template && (head->is_rotated || !options->template_is_of_rotated);
+		options->key_template && (head->is_rotated || !options->template_is_for_rotated);
 	text_cut(&source->key, source->key_base_bytes);
 	source_set_path(source, head->relative, &source->path);
 	const char *below = strcmp(head->relative, ".") == 0 ? "" : head->relative;

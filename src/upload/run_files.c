@@ -124,7 +124,8 @@ int run_files_open(struct run *run, struct problem *problem)
 	struct run_files *files = &run->files;
 	const struct s3once_options *o = &run->options;
 	int error = read_template(files, o, problem);
-	const bool keys_have_ids = files->key_template && key_template_has_id(files->key_template);
+	const bool keys_have_ids =
+		files->key_template && key_template_needs_id(files->key_template);
 	if (!error && (o->rotated || keys_have_ids))
 		open_identities(files, o);
 	if (!error)
@@ -140,8 +141,8 @@ int run_files_open(struct run *run, struct problem *problem)
 		.key_template = files->key_template,
 		.rotated = o->rotated ? files->families : NULL,
 		.log_rows = files->log_rows,
-		.takes_written = o->final != 0,
-		.template_is_of_rotated = !o->key_template,
+		.takes_open_logs = o->final != 0,
+		.template_is_for_rotated = !o->key_template,
 		.identities = files->identities,
 		.files_from = o->files_from,
 		.folders = o->folders,

@@ -225,8 +225,8 @@ BUGS = {
         "const bool begin_alike = memcmp(own.bytes, next.bytes, n) != 0;",
     ),
     "an-open-file-is-finished": (  # of a ring
-        "if (options->rotated && !options->takes_written && file_is_being_written(fd))",
-        "if (options->rotated && !options->takes_written && file_is_being_written(fd) && fd < 0)",
+        "if (options->rotated && !options->takes_open_logs && file_is_being_written(fd))",
+        "if (options->rotated && !options->takes_open_logs && file_is_being_written(fd) && fd < 0)",
     ),
     "a-new-time-is-a-new-log": (  # of a compressor that does not keep it
         "return is_newly_packed && file->has_own_time && has_same_moment;",

@@ -376,12 +376,12 @@ void key_template_free(struct key_template *template)
 	free(template);
 }
 
-bool key_template_has_id(const struct key_template *template)
+bool key_template_needs_id(const struct key_template *template)
 {
 	return has_field(template, ID);
 }
 
-bool key_template_is_of_version(const struct key_template *template)
+bool key_template_depends_on_version(const struct key_template *template)
 {
 	return has_field(template, MTIME) || has_field(template, ID);
 }

@@ -31,16 +31,16 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 void key_template_free(struct key_template *template);
 
 /* Whether keys depend on the content, so that the caller has to compute content_id. */
-bool key_template_has_id(const struct key_template *template);
+bool key_template_needs_id(const struct key_template *template);
 /* Whether keys depend on the content or the modification time. Then a key is right only for the
  * version of the file that it was made for. */
-bool key_template_is_of_version(const struct key_template *template);
+bool key_template_depends_on_version(const struct key_template *template);
 
 /* The properties of a file that its key is made of. Borrowed for the call. */
 struct key_subject {
 	const char *relative; /* path relative to the SOURCE; for a SOURCE file its base name */
 	int64_t mtime_ns;
-	const char *content_id; /* see content.h; may be NULL unless key_template_has_id */
+	const char *content_id; /* see content.h; may be NULL unless key_template_needs_id */
 };
 /* Adds the key that the template makes of the file to `key`. Returns 0, or -EINVAL with a sentence
  * if that key is empty or has a component that is empty, "." or "..", or if a field cannot be made

@@ -139,7 +139,7 @@ static int inspect_file(
 	file->has_own_time = made_ns && file->state.mtime_ns >= made_ns;
 	file->is_packed = packed == 1;
 	file->is_being_written =
-		!packed && family->options->takes_written && may_be_written(fd, file);
+		!packed && family->options->takes_open_logs && may_be_written(fd, file);
 	return packed < 0 ? packed : 0;
 }
 
@@ -386,7 +386,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const struct scan_options *options = family->options;
 	const struct grown_file *live = find_live(family);
 	*ret = false;
-	if (!live || live == file || !content->bytes || options->takes_written)
+	if (!live || live == file || !content->bytes || options->takes_open_logs)
 		return 0;
 	struct file_state now = {0};
 	const int fd = grown_file_open(family, live, &now);

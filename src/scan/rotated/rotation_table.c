@@ -259,7 +259,7 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - COMPRESSING_NS);
 	/* A log at rest may get more lines later. A run that takes files that are being written
 	 * keeps such a log live, unless rows of its pieces show where the new lines begin. */
-	const bool takes_rest = !options->takes_written || options->log_rows;
+	const bool takes_rest = !options->takes_open_logs || options->log_rows;
 	int r = run_statement(table, LIVE, ret_problem);
 	if (r == 0 && takes_rest)
 		r = run_statement(table, REST, ret_problem);

@@ -253,7 +253,7 @@ static enum step check_opened(struct worker *worker, struct file *file)
 	 * rotated file's content. */
 	const bool is_of_version =
 		*found->content_id ||
-		(files->key_template && key_template_is_of_version(files->key_template));
+		(files->key_template && key_template_depends_on_version(files->key_template));
 	enum s3once_event_type event;
 	/* The file may have been written to since it was found, so what the scan has checked is
 	 * checked again. The age of a piece is meaningless: it is a copy that was made just now. */

@@ -201,7 +201,7 @@ static void test_copy_of_the_live_log(void)
 {
 	static const struct {
 		const char *first, *then, *found;
-		bool takes_written;
+		bool takes_open_logs;
 	} rows[] = {
 		{"echo a >x.log", "cp x.log x.log.1", "x.log.1 (copy) | x.log@0=a$", false},
 		{"echo a >x.log", "gzip -c x.log >x.log.1.gz; touch -d 2001-01-01 x.log.2",
@@ -221,7 +221,7 @@ static void test_copy_of_the_live_log(void)
 		run_finds(NULL);
 		sh("rm -f y");
 		sh(rows[i].then);
-		options.takes_written = rows[i].takes_written;
+		options.takes_open_logs = rows[i].takes_open_logs;
 		if (!run_finds(rows[i].found))
 			fprintf(stderr, "\t%s; %s\n", rows[i].first, rows[i].then);
 		tree_end();
@@ -511,11 +511,11 @@ static void test_written_log(void)
 	close(fds[0]);
 	close(fds[1]);
 	run_finds("x.log.1 (changed) | y.log.1.gz (changed)");
-	options.takes_written = true;
+	options.takes_open_logs = true;
 	run_finds("x.log.1@0=one$ | y.log.1.gz=(packed)");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	options.takes_written = false;
+	options.takes_open_logs = false;
 	run_finds("+x.log.1@4=thr | x.log.1@0=one$ | y.log.1.gz=(packed)");
 	tree_end();
 }

@@ -265,8 +265,8 @@ static void test_what_a_key_depends_on(void)
 		struct key_template *template = make(rows[i].template, NULL, &problem);
 		if (!CHECK(template != NULL))
 			continue;
-		CHECK_INT(key_template_is_of_version(template), rows[i].is_of_version);
-		CHECK_INT(key_template_has_id(template), rows[i].has_id);
+		CHECK_INT(key_template_depends_on_version(template), rows[i].is_of_version);
+		CHECK_INT(key_template_needs_id(template), rows[i].has_id);
 		key_template_free(template);
 	}
 }

@@ -65,7 +65,7 @@ static void test_last_run(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		begin();
 		sh(rows[i].command);
-		options.takes_written = true;
+		options.takes_open_logs = true;
 		if (!run_finds(rows[i].found))
 			fprintf(stderr, "\t%s\n", rows[i].command);
 		tree_end();
@@ -136,11 +136,11 @@ static void test_open_for_writing(void)
 	}
 	close(fd);
 	run_finds("x.log.1 (changed)");
-	options.takes_written = true;
+	options.takes_open_logs = true;
 	run_finds("x.log.1=a$");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	options.takes_written = false;
+	options.takes_open_logs = false;
 	run_finds("x.log.1=a$");
 	tree_end();
 }

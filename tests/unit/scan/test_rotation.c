@@ -137,7 +137,7 @@ static void scan_thrice(struct scan_options *options, unsigned moment, struct co
 	begin();
 	tree_need(log_rows_new(NULL, "s", false, 0, &rows, &problem) == 0, problem.text);
 	options->log_rows = rows;
-	options->takes_written = false;
+	options->takes_open_logs = false;
 	*ret = (struct contents){.n = 0};
 	collect(options, 0, ret);
 	make_file("t/a.log", "of another log\nthat grows, and is read first\n");
@@ -147,7 +147,7 @@ static void scan_thrice(struct scan_options *options, unsigned moment, struct co
 	collect(options, 0, ret);
 	rotation.at = moments;
 	options->log_rows = NULL;
-	options->takes_written = true;
+	options->takes_open_logs = true;
 	log_rows_free(rows);
 	tree_end();
 }
@@ -180,7 +180,7 @@ int main(void)
 	tree_need(key_template_new(&how, &template, &problem) == 0, "template");
 	struct scan_options options = one_source(t_source);
 	options.rotated = families;
-	options.takes_written = true;
+	options.takes_open_logs = true;
 	options.key_template = template;
 	options.is_over = rotates;
 	test_at_any_moment(&options, create);
