@@ -3,6 +3,7 @@
 #include "base/host_name.h"
 #include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <uv.h>
@@ -37,28 +38,36 @@ int host_name_short(char ret[static HOST_NAME_BYTES], struct problem *ret_proble
 	return 0;
 }
 
-int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
+/* Replaces the name by the resolver's canonical name of this host, if that fits. Returns 0 or an
+ * error of getaddrinfo(3). */
+static int resolve(char name[static HOST_NAME_BYTES])
 {
 	const struct addrinfo hints = {.ai_flags = AI_CANONNAME, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *found = NULL;
+	const int gai_error = getaddrinfo(name, NULL, &hints, &found);
+	if (gai_error)
+		return gai_error;
+	if (found->ai_canonname && strlen(found->ai_canonname) < HOST_NAME_BYTES)
+		strcpy(name, found->ai_canonname);
+	freeaddrinfo(found);
+	return 0;
+}
+
+int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
+{
 	char name[HOST_NAME_BYTES];
-	int error = get_host_name(name, ret_problem);
+	const int error = get_host_name(name, ret_problem);
 	if (error)
 		return error;
 	strcpy(ret, name);
-	/* A name without a dot is completed by the resolver. From here on, error is
-	 * getaddrinfo()'s. */
-	if (!strchr(name, '.') && !(error = getaddrinfo(name, NULL, &hints, &found))) {
-		if (found->ai_canonname && strlen(found->ai_canonname) < HOST_NAME_BYTES)
-			strcpy(ret, found->ai_canonname);
-		freeaddrinfo(found);
-	}
-	if (!error && refuse_localhost(ret, ret_problem))
+	const bool has_domain = strchr(name, '.') != NULL;
+	const int gai_error = has_domain ? 0 : resolve(ret);
+	if (!gai_error && refuse_localhost(ret, ret_problem))
 		return -ENOENT;
-	if (!error && strchr(ret, '.'))
+	if (!gai_error && strchr(ret, '.'))
 		return 0;
 	return problem_error(ret_problem, -EHOSTUNREACH,
 		"the full name of this host (%s) is not known%s%s; name it in /etc/hosts, as "
 		"hostname -f would show it",
-		quote(name).text, error ? ": " : "", error ? gai_strerror(error) : "");
+		quote(name).text, gai_error ? ": " : "", gai_error ? gai_strerror(gai_error) : "");
 }
