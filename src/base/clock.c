@@ -68,7 +68,7 @@ locale_t clock_c_locale(void)
 /* Returns the seconds since the epoch of these fields, which are the local time of a place that is
  * offset_s ahead of UTC. Returns -EINVAL if there is no such date, or if it is not from 1970 to
  * CLOCK_LAST_S. Each field is in the range that strptime(3) allows. */
-static int64_t time_of(const struct tm *fields, long offset_s)
+static int64_t seconds_of(const struct tm *fields, long offset_s)
 {
 	struct tm tm = *fields;
 	if (tm.tm_year < 70 || tm.tm_sec > 60)
@@ -88,7 +88,7 @@ int64_t clock_parse_http_date(const char *s)
 		struct tm tm = {0};
 		const char *end = strptime_l(s, forms[i], &tm, clock_c_locale());
 		if (end && !*end)
-			return time_of(&tm, 0);
+			return seconds_of(&tm, 0);
 	}
 	return -EINVAL;
 }
@@ -96,16 +96,19 @@ int64_t clock_parse_http_date(const char *s)
 int64_t clock_parse_iso(const char *s)
 {
 	struct tm tm = {0};
-	s = strptime_l(s, "%Y-%m-%dT%H:%M:%S", &tm, clock_c_locale());
-	if (s && *s == '.') {
-		const size_t digits = strspn(s + 1, "0123456789");
-		s = digits ? s + 1 + digits : NULL;
+	const char *offset = strptime_l(s, "%Y-%m-%dT%H:%M:%S", &tm, clock_c_locale());
+	if (offset && *offset == '.') { /* a fraction of the second, which is dropped */
+		const size_t digits = strspn(offset + 1, "0123456789");
+		offset = digits ? offset + 1 + digits : NULL;
 	}
-	/* The offset is "Z", "+01:00" or "-0530". strptime(3) would accept spaces before it, which
-	 * are refused here. */
-	s = s && !isspace((unsigned char)*s) ? strptime_l(s, "%z", &tm, clock_c_locale()) : NULL;
-	const bool is_time = s && !*s && labs(tm.tm_gmtoff) < 24L * 3600;
-	return is_time ? time_of(&tm, tm.tm_gmtoff) : -EINVAL;
+	/* strptime(3) would accept spaces before the offset. */
+	if (!offset || isspace((unsigned char)*offset))
+		return -EINVAL;
+	/* The offset is "Z", "+01:00" or "-0530". */
+	const char *end = strptime_l(offset, "%z", &tm, clock_c_locale());
+	if (!end || *end || labs(tm.tm_gmtoff) >= 24L * 3600)
+		return -EINVAL;
+	return seconds_of(&tm, tm.tm_gmtoff);
 }
 
 /* Returns the fields of a time in UTC. A time whose year does not have four digits becomes

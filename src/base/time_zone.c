@@ -47,59 +47,81 @@ static bool pass_char(const char **s, char c)
 	return is_there;
 }
 
-/* Reads [+-]hours[:minutes[:seconds]]. For an offset, `sign` is -1, since POSIX counts offsets to
- * the west. */
-static bool read_time(const char **s, int sign, int hours_max, int32_t *ret)
+/* Reads [+-]hours[:minutes[:seconds]] as seconds. */
+static bool read_time(const char **s, int hours_max, int32_t *ret_s)
 {
-	int n, max = hours_max;
-	*ret = 0;
-	if (pass_char(s, '-'))
-		sign = -sign;
-	else
+	const bool is_negative = pass_char(s, '-');
+	if (!is_negative)
 		pass_char(s, '+');
-	for (int unit_s = HOUR_S; read_number(s, 0, max, &n); unit_s /= 60, max = 59) {
-		*ret += sign * n * unit_s;
-		if (unit_s == 1 || !pass_char(s, ':'))
-			return true;
-	}
-	return false;
+	int hours, minutes = 0, seconds = 0;
+	if (!read_number(s, 0, hours_max, &hours))
+		return false;
+	if (pass_char(s, ':') && !read_number(s, 0, 59, &minutes))
+		return false;
+	if (pass_char(s, ':') && !read_number(s, 0, 59, &seconds))
+		return false;
+	const int32_t time_s = hours * HOUR_S + minutes * 60 + seconds;
+	*ret_s = is_negative ? -time_s : time_s;
+	return true;
+}
+
+/* Reads an offset, which POSIX counts to the west of UTC, as seconds to the east. */
+static bool read_offset(const char **s, int32_t *ret_s)
+{
+	int32_t west_s;
+	if (!read_time(s, 24, &west_s))
+		return false;
+	*ret_s = -west_s;
+	return true;
 }
 
 /* Reads the day of a change, perhaps with its time: M3.5.0, J60 or 59, or M10.5.0/3 and so on. */
 static bool read_day(const char **s, struct time_zone_day *ret)
 {
 	*ret = (struct time_zone_day){.form = '0', .time_s = 2 * HOUR_S};
-	if (**s == 'M' || **s == 'J')
-		ret->form = *(*s)++;
-	/* Days of the form 'J' are counted from 1, and days of the form '0' from 0. */
-	const bool is_read = ret->form == 'M'
-				     ? read_number(s, 1, 12, &ret->month) && pass_char(s, '.') &&
-					       read_number(s, 1, 5, &ret->week) &&
-					       pass_char(s, '.') && read_number(s, 0, 6, &ret->day)
-				     : read_number(s, ret->form == 'J', 365, &ret->day);
+	bool is_read;
+	if (pass_char(s, 'M')) {
+		ret->form = 'M';
+		is_read = read_number(s, 1, 12, &ret->month) && pass_char(s, '.') &&
+			  read_number(s, 1, 5, &ret->week) && pass_char(s, '.') &&
+			  read_number(s, 0, 6, &ret->day);
+	} else if (pass_char(s, 'J')) {
+		ret->form = 'J';
+		is_read = read_number(s, 1, 365, &ret->day);
+	} else {
+		is_read = read_number(s, 0, 365, &ret->day);
+	}
 	/* RFC 9636 allows a time within a week before or after the day: less than 168 hours. */
-	return is_read && (!pass_char(s, '/') || read_time(s, 1, 167, &ret->time_s));
+	return is_read && (!pass_char(s, '/') || read_time(s, 167, &ret->time_s));
+}
+
+/* Reads the summer time of a rule, as in "CEST,M3.5.0,M10.5.0/3". It is one hour ahead of standard
+ * time unless its offset follows its name. */
+static bool read_summer(const char **s, struct time_zone_rule *ret)
+{
+	if (!read_name(s, ret->summer.name))
+		return false;
+	ret->summer.offset_s = ret->standard.offset_s + HOUR_S;
+	const bool has_offset = **s != ',';
+	if (has_offset && !read_offset(s, &ret->summer.offset_s))
+		return false;
+	return pass_char(s, ',') && read_day(s, &ret->summer_begins) && pass_char(s, ',') &&
+	       read_day(s, &ret->summer_ends);
 }
 
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 {
 	*ret = (struct time_zone_rule){.has_summer = false};
-	if (!read_name(&s, ret->standard.name) || !read_time(&s, -1, 24, &ret->standard.offset_s))
+	if (!read_name(&s, ret->standard.name) || !read_offset(&s, &ret->standard.offset_s))
 		return false;
 	ret->has_summer = *s != '\0';
-	/* Summer time is one hour ahead unless its offset follows. */
-	ret->summer.offset_s = ret->standard.offset_s + HOUR_S;
-	return !ret->has_summer ||
-	       (read_name(&s, ret->summer.name) &&
-		       (*s == ',' || read_time(&s, -1, 24, &ret->summer.offset_s)) &&
-		       pass_char(&s, ',') && read_day(&s, &ret->summer_begins) &&
-		       pass_char(&s, ',') && read_day(&s, &ret->summer_ends) && !*s);
+	return !ret->has_summer || (read_summer(&s, ret) && !*s);
 }
 
 /* Returns the time of this change in a year (counted from 1900), in seconds since the epoch, as if
  * local time were UTC. timegm(3) accepts days before and after those of the month, and sets the day
  * of the week. */
-static int64_t change_in(const struct time_zone_day *day, int year)
+static int64_t time_of_change(const struct time_zone_day *day, int year)
 {
 	/* A day of the year is a day of January that goes on beyond the 31st. The form '0' counts
 	 * from 0. */
@@ -128,8 +150,9 @@ const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *ru
 	const time_t local = (time_t)(utc_s + rule->standard.offset_s);
 	gmtime_r(&local, &now);
 	const int64_t begins =
-		change_in(&rule->summer_begins, now.tm_year) - rule->standard.offset_s;
-	const int64_t ends = change_in(&rule->summer_ends, now.tm_year) - rule->summer.offset_s;
+		time_of_change(&rule->summer_begins, now.tm_year) - rule->standard.offset_s;
+	const int64_t ends =
+		time_of_change(&rule->summer_ends, now.tm_year) - rule->summer.offset_s;
 	/* In the southern hemisphere, summer includes the turn of the year. */
 	const bool is_summer =
 		begins < ends ? utc_s >= begins && utc_s < ends : utc_s >= begins || utc_s < ends;
@@ -139,16 +162,16 @@ const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *ru
 #define FOLDER         "/usr/share/zoneinfo"
 #define FILE_BYTES_MAX (64U << 10) /* the largest file at present has 4 KiB */
 #define HEADER_BYTES   44
+/* A kind is an offset from UTC with a name: four bytes for the offset, one that says whether it is
+ * summer time, and one for the index of its name in the names. */
 #define KIND_BYTES     6
+#define KIND_NAME_BYTE 5
 #define OFFSET_S_MAX   93599 /* RFC 9636, 3.2 */
 
 struct time_zone {
-	/* Pointers into `bytes`, which is the file. */
-	const unsigned char
-		*times; /* n_times of 8 bytes each: the moments at which another kind begins */
-	const unsigned char *kinds_at; /* n_times bytes: the index of the kind that begins */
-	const unsigned char
-		*kinds; /* of 6 bytes each: offset, whether it is summer, index into names */
+	/* Pointers into `bytes`, which is the file. At each of the n_times times, of 8 bytes each,
+	 * another kind begins. kinds_at has the index of that kind in one byte. */
+	const unsigned char *times, *kinds_at, *kinds;
 	const char *names;
 	size_t n_times;
 	struct time_zone_rule rule; /* for the time after the last of `times`, if has_rule */
@@ -167,33 +190,35 @@ static uint64_t big_endian(const unsigned char *p, size_t n)
 /* The numbers of a header (RFC 9636, 3.1), in its order. */
 enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
-/* Reads the numbers of a header into c, in the order of the enum. Returns the size of the header
- * and of the block that follows it, in which each time has time_bytes. Returns 0 if this is no
- * header, or if there are fewer bytes than that. */
+/* Reads the numbers of a header into counts, in the order of the enum. Returns the size of the
+ * header and of the block that follows it, in which each time has time_bytes. Returns 0 if this is
+ * no header, or if there are fewer bytes than that. */
 static size_t read_header(
-	const unsigned char *p, size_t n, size_t time_bytes, uint64_t c[static COUNTS])
+	const unsigned char *p, size_t n, size_t time_bytes, uint64_t counts[static COUNTS])
 {
 	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2') /* p[4] is the version */
 		return 0;
 	/* The numbers follow "TZif", the version and 15 reserved bytes. */
 	for (size_t i = 0; i < COUNTS; i++)
-		c[i] = big_endian(p + 20 + 4 * i, 4);
-	const uint64_t bytes = HEADER_BYTES + c[TIMES] * (time_bytes + 1) + c[KINDS] * KIND_BYTES +
-			       c[NAMES] + c[LEAPS] * (time_bytes + 4) + c[STANDARD] + c[UT];
+		counts[i] = big_endian(p + 20 + 4 * i, 4);
+	const uint64_t bytes = HEADER_BYTES + counts[TIMES] * (time_bytes + 1) +
+			       counts[KINDS] * KIND_BYTES + counts[NAMES] +
+			       counts[LEAPS] * (time_bytes + 4) + counts[STANDARD] + counts[UT];
 	return bytes <= n ? bytes : 0;
 }
 
-/* Whether the file has each kind that its times name, and each kind is possible. `c` has the
+/* Whether the file has each kind that its times name, and each kind is possible. `counts` has the
  * numbers of the header. */
-static bool has_valid_kinds(const struct time_zone *zone, const uint64_t c[static COUNTS])
+static bool has_valid_kinds(const struct time_zone *zone, const uint64_t counts[static COUNTS])
 {
-	for (size_t i = 0; i < c[TIMES]; i++)
-		if (zone->kinds_at[i] >= c[KINDS])
+	for (size_t i = 0; i < counts[TIMES]; i++)
+		if (zone->kinds_at[i] >= counts[KINDS])
 			return false;
-	for (size_t i = 0; i < c[KINDS]; i++) {
+	for (size_t i = 0; i < counts[KINDS]; i++) {
 		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
 		const int32_t offset_s = (int32_t)big_endian(kind, 4);
-		if (kind[5] >= c[NAMES] || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
+		if (kind[KIND_NAME_BYTE] >= counts[NAMES] || offset_s < -OFFSET_S_MAX ||
+			offset_s > OFFSET_S_MAX)
 			return false;
 	}
 	return true;
@@ -203,22 +228,22 @@ static bool has_valid_kinds(const struct time_zone *zone, const uint64_t c[stati
  * are not a valid file. */
 static bool read_file(struct time_zone *zone, size_t n)
 {
-	uint64_t c[COUNTS] = {0};
+	uint64_t counts[COUNTS] = {0};
 	/* The first block, with times of 32 bits, is for old readers, and is skipped. */
-	const size_t old = read_header(zone->bytes, n, 4, c);
-	const size_t block = old ? read_header(zone->bytes + old, n - old, 8, c) : 0;
-	if (!block || c[LEAPS] || !c[KINDS] || !c[NAMES])
+	const size_t first = read_header(zone->bytes, n, 4, counts);
+	const size_t second = first ? read_header(zone->bytes + first, n - first, 8, counts) : 0;
+	if (!second || counts[LEAPS] || !counts[KINDS] || !counts[NAMES])
 		return false;
-	/* read_header() has made sure that all of the block is there. */
-	zone->n_times = c[TIMES];
-	zone->times = zone->bytes + old + HEADER_BYTES;
-	zone->kinds_at = zone->times + 8 * c[TIMES];
-	zone->kinds = zone->kinds_at + c[TIMES];
-	zone->names = (const char *)zone->kinds + KIND_BYTES * c[KINDS];
-	if (zone->names[c[NAMES] - 1] != '\0' || !has_valid_kinds(zone, c))
+	/* read_header() has made sure that all of the second block is there. */
+	zone->n_times = counts[TIMES];
+	zone->times = zone->bytes + first + HEADER_BYTES;
+	zone->kinds_at = zone->times + 8 * counts[TIMES];
+	zone->kinds = zone->kinds_at + counts[TIMES];
+	zone->names = (const char *)zone->kinds + KIND_BYTES * counts[KINDS];
+	if (zone->names[counts[NAMES] - 1] != '\0' || !has_valid_kinds(zone, counts))
 		return false;
 	/* The rule is between two newlines; it may be empty. */
-	char *rule = (char *)zone->bytes + old + block;
+	char *rule = (char *)zone->bytes + first + second;
 	char *newline = *rule == '\n' ? strchr(rule + 1, '\n') : NULL;
 	if (!newline)
 		return false;
@@ -273,21 +298,21 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 		quote(name).text, quote(folder).text, named_file_error(error));
 }
 
-/* Returns the offset from UTC at wall_s, and the name of the period. */
-static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
+/* Returns the offset from UTC at utc_s, and the name of the period. */
+static int32_t offset_at(const struct time_zone *zone, int64_t utc_s, const char **ret_name)
 {
-	/* The number of times at or before wall_s. Mostly it is all of them. */
+	/* The number of times at or before utc_s. Mostly it is all of them. */
 	size_t n = zone->n_times;
-	while (n && (int64_t)big_endian(zone->times + 8 * (n - 1), 8) > wall_s)
+	while (n && (int64_t)big_endian(zone->times + 8 * (n - 1), 8) > utc_s)
 		n--;
 	if (n == zone->n_times && zone->has_rule) {
-		const struct time_zone_period *period = time_zone_rule_at(&zone->rule, wall_s);
+		const struct time_zone_period *period = time_zone_rule_at(&zone->rule, utc_s);
 		*ret_name = period->name;
 		return period->offset_s;
 	}
 	/* The kind that began last is in force, and before the first time the first kind. */
 	const unsigned char *kind = zone->kinds + KIND_BYTES * (n ? zone->kinds_at[n - 1] : 0U);
-	*ret_name = zone->names + kind[5];
+	*ret_name = zone->names + kind[KIND_NAME_BYTE];
 	return (int32_t)big_endian(kind, 4);
 }
 

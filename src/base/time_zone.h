@@ -48,7 +48,7 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
  * count them. Pure. */
 int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret);
 
-/* Sets *ret to the local time at wall_s seconds since the epoch, with tm_gmtoff and tm_zone
+/* Sets *ret to the local time at utc_s seconds since the epoch, with tm_gmtoff and tm_zone
  * (borrowed from the zone). A zone of NULL is UTC. Returns 0, or -ERANGE for a time after the year
  * 9999, or more than about 8,000 years before 1970. Thread-safe. */
-int time_zone_local(const struct time_zone *zone, int64_t wall_s, struct tm *ret);
+int time_zone_local(const struct time_zone *zone, int64_t utc_s, struct tm *ret);
