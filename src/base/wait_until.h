@@ -28,7 +28,7 @@ struct waiting {
 	void *arg;
 	/* Only wait_until() uses the rest. */
 	uint64_t ask_ns;   /* the time of the next call of abandon() */
-	enum waited ended; /* WAIT_MET: nothing has ended the wait so far */
+	enum waited ended; /* WAIT_MET until the deadline or abandon() has ended the wait */
 };
 
 /* Waits until the condition is true, and returns how the wait ended. The condition is an
@@ -38,14 +38,15 @@ struct waiting {
 	({                                                                                         \
 		struct waiting waiting_ = {__VA_ARGS__};                                           \
 		bool is_met_;                                                                      \
-		while (!(is_met_ = (condition)) && wait_goes_on(&waiting_))                        \
+		while (!(is_met_ = (condition)) && wait_once(&waiting_))                           \
 			;                                                                          \
 		is_met_ ? WAIT_MET : waiting_.ended;                                               \
 	})
 
-/* One turn of a wait: asks abandon() if that is due, otherwise sleeps. Returns false if the time is
- * up, or abandon() has ended the wait. Only wait_until() calls it. */
-bool wait_goes_on(struct waiting *waiting);
+/* One turn of a wait: asks abandon() if that is due, otherwise sleeps. Returns false without doing
+ * either once the wait has ended: the time is up, or abandon() has returned true in an earlier
+ * turn. Only wait_until() calls it. */
+bool wait_once(struct waiting *waiting);
 
 /* A signal from one thread to another that waits for it. The thread that has waited may destroy it
  * right away, or wait for the next one. */
