@@ -152,36 +152,52 @@ char *path_folder(const char *path)
 	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
-/* Returns the length of the folder of a path of n bytes: 1 for the root, and 0 for the working
- * directory. */
-static size_t folder_length(const char *path, size_t n)
+/* Returns the length of a path of n bytes without the slashes at its end. The root stays "/". */
+static size_t drop_end_slashes(const char *path, size_t n)
 {
-	while (n && path[n - 1] != '/')
-		n--;
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	return n;
 }
 
+/* Returns the length of the folder of a path of n bytes: 1 for the root, and 0 for the working
+ * directory. */
+static size_t folder_length(const char *path, size_t n)
+{
+	while (n && path[n - 1] != '/') /* the name */
+		n--;
+	return drop_end_slashes(path, n);
+}
+
+/* Returns the absolute path without links of the first n bytes of the path, where none are the
+ * working directory. Returns NULL if this cannot be reached. The caller frees it. */
+static char *resolve_beginning(const char *path, size_t n)
+{
+	char *beginning = n ? strndup(path, n) : strdup(".");
+	char *real = beginning ? realpath(beginning, NULL) : NULL;
+	free(beginning);
+	return real;
+}
+
 char *path_resolve_existing(const char *path)
 {
-	size_t n = strlen(path);
-	while (n > 1 && path[n - 1] == '/')
-		n--;
+	const size_t n = drop_end_slashes(path, strlen(path));
+	/* The length of the beginning that is tried, from the whole path upwards. */
+	size_t resolved = n;
 	char *real, *ret;
-	size_t cut = n; /* the length of the folder, from the whole path upwards */
-	for (;; cut = folder_length(path, cut)) {
-		char *folder = cut ? strndup(path, cut) : strdup(".");
-		real = folder ? realpath(folder, NULL) : NULL;
-		free(folder);
-		if (real || !cut || (cut == 1 && *path == '/'))
+	while (!(real = resolve_beginning(path, resolved))) {
+		const bool is_top = resolved == 0 || (resolved == 1 && *path == '/');
+		if (is_top)
 			break;
+		resolved = folder_length(path, resolved);
 	}
-	while (cut < n && path[cut] == '/')
-		cut++;
-	const bool needs_slash = real && real[1] && cut < n; /* the root ends in one */
-	if (asprintf(&ret, "%s%s%.*s", real ? real : "", needs_slash ? "/" : "", (int)(n - cut),
-		    path + cut) < 0)
+	size_t rest = resolved;
+	while (rest < n && path[rest] == '/')
+		rest++;
+	const bool is_root = real && !real[1]; /* ends in a slash already */
+	const bool needs_slash = real && !is_root && rest < n;
+	if (asprintf(&ret, "%s%s%.*s", real ? real : "", needs_slash ? "/" : "", (int)(n - rest),
+		    path + rest) < 0)
 		ret = NULL;
 	free(real);
 	return ret;

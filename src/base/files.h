@@ -1,4 +1,4 @@
-/* Functions about files that are not of one part of the program alone. */
+/* File functions that several rooms use. */
 #pragma once
 #include "base/text.h"
 #include <stdbool.h>
@@ -68,7 +68,8 @@ const char *path_name(const char *path);
 /* Returns the folder of a path: the part before its last slash, "/" for a name in the root, or "."
  * for a path without a slash. The caller frees it. NULL if memory ran out. */
 char *path_folder(const char *path);
-/* Returns the absolute path without links that a path would have if it existed: that of its nearest
- * folder that can be reached, with the rest behind it, byte for byte but for slashes at its end.
- * The caller frees it. NULL if memory ran out. */
+/* Returns the absolute path without links that a path would have if it existed. If "/logs" is a
+ * link to "/var/log" and has no folder "a", "/logs/a/b/" becomes "/var/log/a/b": the part that
+ * exists is resolved, and the rest stays byte for byte, except that slashes at its end are dropped.
+ * The caller frees the result. NULL if memory ran out. */
 char *path_resolve_existing(const char *path);
