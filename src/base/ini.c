@@ -45,12 +45,12 @@ static int read_section(struct ini *ini, char *line)
 		return -EBADMSG;
 	*end = 0;
 	char *name = text_trim(line + 1), *to = name;
-	/* A blank is dropped if it follows another blank, and a quote in any case. */
-	for (char *from = name; *from; from++)
-		if (text_is_blank(*from) && to > name && to[-1] == ' ')
-			continue;
-		else if (*from != '"' && *from != '\'')
+	for (char *from = name; *from; from++) {
+		const bool is_quote = *from == '"' || *from == '\'';
+		const bool repeats_blank = text_is_blank(*from) && to > name && to[-1] == ' ';
+		if (!is_quote && !repeats_blank)
 			*to++ = text_is_blank(*from) ? ' ' : *from;
+	}
 	*to = 0;
 	name = text_trim(name);
 	return *name ? add_ini_entry(ini, (struct ini_entry){.section = name}) : -EBADMSG;
@@ -67,12 +67,13 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 	*value++ = 0;
 	for (char *at = value; (at = strpbrk(at, "#;\"'")); at++) {
 		const bool is_quote = *at == '"' || *at == '\'';
-		const bool begins_word = at > value && text_is_blank(at[-1]);
-		char *closing =
-			is_quote && (begins_word || at == value) ? strchr(at + 1, *at) : NULL;
+		const bool follows_blank = at > value && text_is_blank(at[-1]);
+		const bool may_open_quote = is_quote && (at == value || follows_blank);
+		char *closing = may_open_quote ? strchr(at + 1, *at) : NULL;
+		const bool begins_comment = !is_quote && follows_blank;
 		if (closing) {
-			at = closing;
-		} else if (!is_quote && begins_word) {
+			at = closing; /* a comment cannot begin between the quotes */
+		} else if (begins_comment) {
 			*at = 0;
 			break;
 		}
@@ -111,21 +112,37 @@ static int read_line(struct ini *ini, char *line)
 	return last ? read_pair(ini, last->section, NULL, line) : -EBADMSG;
 }
 
+/* Reads all lines of ini->text. Returns 0, -ENOMEM, or -EBADMSG with the number of the faulty line,
+ * which may be one with a NUL byte. */
+static int read_lines(struct ini *ini, int *ret_line)
+{
+	static const char byte_order_mark[] = "\xEF\xBB\xBF";
+	char *rest = ini->text.data;
+	const char *end = text_string(&ini->text) + ini->text.len;
+	int line_number = 0, error = 0;
+	if (rest && strncmp(rest, byte_order_mark, strlen(byte_order_mark)) == 0)
+		rest += strlen(byte_order_mark);
+	for (char *line; !error && (line = strsep(&rest, "\n"));) {
+		line_number++;
+		/* strsep() takes a NUL byte for the end of the file. */
+		const char *end_of_line = rest ? rest - 1 : end;
+		const bool has_nul = line + strlen(line) != end_of_line;
+		error = has_nul ? -EBADMSG : read_line(ini, line);
+	}
+	*ret_line = line_number;
+	return error;
+}
+
 int ini_load(const char *path, struct ini **ret, int *ret_line)
 {
 	struct ini *ini = calloc(1, sizeof *ini);
+	int line_number = 1;
 	if (!ini)
 		return -ENOMEM;
 	ini->text = TEXT(FILE_MAX_BYTES);
-	int line_number = 1, error = named_file_read(path, &ini->text, NULL);
-	char *next = ini->text.data, *const end = next ? next + ini->text.len : NULL;
-	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
-		next += 3;
-	/* After an error, line_number stays that of the faulty line. */
-	for (char *line; !error && (line = strsep(&next, "\n")); line_number += !error)
-		/* At a NUL, strsep() sets `next` to NULL. If that NUL is not the end of the file,
-		 * the file contains one, and is refused. */
-		error = next || line + strlen(line) == end ? read_line(ini, line) : -EBADMSG;
+	int error = named_file_read(path, &ini->text, NULL);
+	if (!error)
+		error = read_lines(ini, &line_number);
 	if (error == -EBADMSG && ret_line)
 		*ret_line = line_number;
 	if (error)
