@@ -18,7 +18,8 @@ uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n)
 /* KIND makes a row of the table from the name of the field in struct sums. KEPT makes the row of a
  * kind that S3 keeps, and takes the kind's name in capitals as well. */
 #define KIND(small)                                                                                \
-	.name = #small, .bytes = sizeof((struct sums){0}.small), .at = offsetof(struct sums, small)
+	.name = #small, .bytes = sizeof((struct sums){0}.small),                                   \
+	.offset = offsetof(struct sums, small)
 #define KEPT(kind, small)                                                                          \
 	KIND(small), .s3_name = #kind, .header = "x-amz-checksum-" #small,                         \
 		     .element = "Checksum" #kind
@@ -53,7 +54,7 @@ enum checksum checksum_named(const char *name, size_t n)
 
 const unsigned char *sums_bytes(const struct sums *sums, enum checksum kind)
 {
-	return (const unsigned char *)sums + checksum_kinds[kind].at;
+	return (const unsigned char *)sums + checksum_kinds[kind].offset;
 }
 
 bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind)
@@ -63,7 +64,7 @@ bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind)
 
 static unsigned char *sum_at(struct sums *sums, enum checksum kind)
 {
-	return (unsigned char *)sums + checksum_kinds[kind].at;
+	return (unsigned char *)sums + checksum_kinds[kind].offset;
 }
 
 /* A CRC as a number: its bytes in struct sums are big endian. */
@@ -104,11 +105,12 @@ int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
 	struct digest digest;
 	struct sums sums;
 	int error = digest_init(&digest, DIGEST_OF(kind));
-	for (size_t i = 0; i < n && !error; i++) {
-		digest_update(&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
-		if (!(parts[i].kinds & DIGEST_OF(kind)))
-			error = -ENOENT; /* the result of this combination is not used */
-	}
+	for (size_t i = 0; i < n && !error; i++)
+		if (parts[i].kinds & DIGEST_OF(kind))
+			digest_update(
+				&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
+		else
+			error = -ENOENT;
 	if (!error) {
 		digest_finish(&digest, &sums);
 		memcpy(ret, sums_bytes(&sums, kind), checksum_kinds[kind].bytes);

@@ -30,7 +30,7 @@ struct checksum_kind {
 	bool combines; /* the checksum of an object can be computed from those of its parts
 			  (FULL_OBJECT); if not, an object sent in parts has the checksum of its
 			  parts' checksums (COMPOSITE) */
-	size_t at;     /* offset of its bytes in struct sums */
+	size_t offset; /* offset of its bytes in struct sums */
 };
 extern const struct checksum_kind checksum_kinds[CHECKSUMS];
 

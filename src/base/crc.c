@@ -26,7 +26,8 @@ static const uint64_t crc64_powers[4] = {512 + 63, 512 - 1, 128 + 63, 128 - 1};
 /* Shifts the register x by the distance of the constants `by`, and adds `next`, the 16 bytes at
  * that place. The constant for the low half of x has the higher power, since bits and bytes are
  * reflected. */
-__attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m128i by, __m128i next)
+__attribute__((target("pclmul,sse2"))) static inline __m128i fold(
+	__m128i x, __m128i by, __m128i next)
 {
 	const __m128i low = _mm_clmulepi64_si128(x, by, 0x00);
 	const __m128i high = _mm_clmulepi64_si128(x, by, 0x11);
@@ -50,14 +51,14 @@ __attribute__((target("pclmul,sse2"))) static void crc64_fold(const uint64_t by[
 	__m128i c = _mm_loadu_si128(s + 2), d = _mm_loadu_si128(s + 3);
 	a = _mm_xor_si128(a, _mm_set_epi64x(0, (long long)crc));
 	for (n -= 64, s += 4; n >= 64; n -= 64, s += 4) {
-		a = on(a, by_4, _mm_loadu_si128(s));
-		b = on(b, by_4, _mm_loadu_si128(s + 1));
-		c = on(c, by_4, _mm_loadu_si128(s + 2));
-		d = on(d, by_4, _mm_loadu_si128(s + 3));
+		a = fold(a, by_4, _mm_loadu_si128(s));
+		b = fold(b, by_4, _mm_loadu_si128(s + 1));
+		c = fold(c, by_4, _mm_loadu_si128(s + 2));
+		d = fold(d, by_4, _mm_loadu_si128(s + 3));
 	}
-	a = on(on(on(a, by_1, b), by_1, c), by_1, d);
+	a = fold(fold(fold(a, by_1, b), by_1, c), by_1, d);
 	for (; n; n -= 16)
-		a = on(a, by_1, _mm_loadu_si128(s++));
+		a = fold(a, by_1, _mm_loadu_si128(s++));
 	_mm_storeu_si128((__m128i *)(void *)ret, a);
 }
 #endif
@@ -122,8 +123,7 @@ static void fill_tables(void)
 			for (int bit = 0; bit < 8; bit++)
 				byte[0][i] = times_x((enum checksum)kind, byte[0][i]);
 		}
-		/* byte[k][b] is the CRC of byte b with k zero bytes behind it. Each row is made of
-		 * the one before. */
+		/* Each row is made of the one before: one more zero byte follows. */
 		for (int i = 256; i < 8 * 256; i++) {
 			const uint64_t before = byte[i / 256 - 1][i % 256];
 			byte[i / 256][i % 256] = (before >> 8) ^ byte[0][before & 0xFF];
@@ -171,10 +171,10 @@ static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
 	unsigned char *s = (unsigned char *)(uintptr_t)bytes;
 	unsigned raw = ~(unsigned)crc;
 	while (n) {
-		int some = n < 1 << 30 ? (int)n : 1 << 30;
-		raw = crc32_iscsi(s, some, raw);
-		s += some;
-		n -= (size_t)some;
+		const int chunk = n < 1 << 30 ? (int)n : 1 << 30;
+		raw = crc32_iscsi(s, chunk, raw);
+		s += chunk;
+		n -= (size_t)chunk;
 	}
 	return (uint32_t)~raw;
 }

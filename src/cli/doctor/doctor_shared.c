@@ -101,6 +101,6 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	/* Each digest that is to be wrong gets a wrong bit in its first byte. */
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (probe->spoil & DIGEST_OF(kind))
-			((unsigned char *)sums)[checksum_kinds[kind].at] ^= 1;
+			((unsigned char *)sums)[checksum_kinds[kind].offset] ^= 1;
 	return s3_put_object(conn, &wanted, ret ? ret : &ignored, ret_problem);
 }
