@@ -48,7 +48,12 @@ void log_set_sink(log_sink *sink, void *arg)
 
 const char *log_priority(enum log_level level)
 {
-	static const char *const priorities[] = {"<3>", "<4>", "<4>", "<5>", "<6>", "<7>"};
+	static const char *const priorities[] = {[LOG_ERROR] = "<3>",
+		[LOG_URGENT] = "<4>",
+		[LOG_WARNING] = "<4>",
+		[LOG_NOTE] = "<5>",
+		[LOG_INFO] = "<6>",
+		[LOG_DEBUG] = "<7>"};
 	unsigned long long device, inode;
 	struct stat st;
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -62,7 +67,12 @@ const char *log_priority(enum log_level level)
 
 void log_message(enum log_level level, const char *format, ...)
 {
-	static const char *const names[] = {"error", "warning", "warning", "note", "info", "debug"};
+	static const char *const names[] = {[LOG_ERROR] = "error",
+		[LOG_URGENT] = "warning",
+		[LOG_WARNING] = "warning",
+		[LOG_NOTE] = "note",
+		[LOG_INFO] = "info",
+		[LOG_DEBUG] = "debug"};
 	if (level > max_level)
 		return;
 	va_list ap;

@@ -60,14 +60,14 @@ void problem_format(const struct problem *p, char *ret, size_t size)
 {
 	struct text t = TEXT(PROBLEM_SENTENCE_MAX);
 	text_add(&t, p->text[0] ? p->text : "unknown error");
-	const bool has_more = p->code[0] || p->status;
+	const bool has_code = p->code[0] || p->status;
 	if (p->code[0])
 		text_addf(&t, " (%s", p->code);
 	else if (p->status)
 		text_addf(&t, " (HTTP status %d", p->status);
 	if (p->request_id[0])
-		text_addf(&t, "%srequest id %s", has_more ? ", " : " (", p->request_id);
-	if (has_more || p->request_id[0])
+		text_addf(&t, "%srequest id %s", has_code ? ", " : " (", p->request_id);
+	if (has_code || p->request_id[0])
 		text_add_char(&t, ')');
 	snprintf(ret, size, "%s", text_string(&t));
 	end_at_character(ret);

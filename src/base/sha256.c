@@ -28,7 +28,8 @@ struct sha256_state sha256_save(const struct sha256 *sha256)
 {
 	const SHA256_CTX *context = &sha256->context;
 	const uint64_t bits = (uint64_t)context->Nh << 32 | context->Nl;
-	struct sha256_state ret = {.bytes = bits / 8 - context->num};
+	const unsigned bytes_behind_block = context->num;
+	struct sha256_state ret = {.bytes = bits / 8 - bytes_behind_block};
 	for (size_t i = 0; i < sizeof ret.state; i++)
 		ret.state[i] = (unsigned char)(context->h[i / WORD_BYTES] >>
 					       8 * (WORD_BYTES - 1 - i % WORD_BYTES));

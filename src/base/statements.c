@@ -15,8 +15,8 @@ void statements_finalize(sqlite3_stmt *const *statements, size_t n)
 		sqlite3_finalize(statements[i]);
 }
 
-const char *column_string(sqlite3_stmt *s, int at)
+const char *column_string(sqlite3_stmt *s, int column)
 {
-	const char *text = (const char *)sqlite3_column_text(s, at);
+	const char *text = (const char *)sqlite3_column_text(s, column);
 	return text ? text : "";
 }

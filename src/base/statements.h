@@ -1,5 +1,5 @@
-/* What all users of an SQLite database share: the statements that it keeps prepared, and the texts
- * of their rows. For the thread of the database. */
+/* SQLite for every user of a database: statements that stay prepared, and texts in their rows. For
+ * the thread of the database. */
 #pragma once
 #include <sqlite3.h>
 #include <stddef.h>
@@ -10,4 +10,4 @@ int statements_prepare(sqlite3 *db, const char *const *sql, size_t n, sqlite3_st
 /* Frees n statements, of which any may be NULL. */
 void statements_finalize(sqlite3_stmt *const *statements, size_t n);
 /* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
-const char *column_string(sqlite3_stmt *s, int at);
+const char *column_string(sqlite3_stmt *s, int column);

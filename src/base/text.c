@@ -14,8 +14,10 @@
  * number greater than `max_distance`. */
 static unsigned distance(const char *a, const char *b, unsigned max_distance)
 {
-	for (; *a && *a == *b; a++)
+	for (; *a && *a == *b; a++) /* equal beginnings cost nothing */
 		b++;
+	/* If one name has ended, the distance is the rest of the other one. If no change is left,
+	 * the names differ here, and this sum is more than the allowed 0. */
 	if (!*a || !*b || !max_distance)
 		return (unsigned)(strlen(a) + strlen(b));
 	/* The first character of a was changed or dropped in b, or b has one more before it. */
@@ -220,7 +222,7 @@ static void add_readable(struct text *t, const char *s, size_t n, const char *ba
 		uint32_t code = 0;
 		len = utf8_next(s + i, n - i, &code);
 		const bool is_shown = len && !is_control(code);
-		len = len ? len : 1;
+		len = len ? len : 1; /* a byte that is not UTF-8 */
 		if (is_shown && code != '\\')
 			text_add_bytes(t, s + i, len);
 		else if (is_shown)
