@@ -48,23 +48,23 @@ int names_add(struct names *names, char tag, const char *name, size_t len)
 	return 0;
 }
 
-/* Returns the i-th byte of a name for comparison. A directory's name ends in '/', like the paths of
+/* Returns the i-th byte of a name, as it sorts. A directory's name ends in '/', like the paths of
  * its contents. Any other name ends in a NUL, which is below every byte. */
-static int byte_at(const char *tagged, size_t i)
+static int sorting_byte(char tag, const char *name, size_t i)
 {
-	unsigned char c = (unsigned char)tagged[1 + i];
-	return c == '\0' && tagged[0] == NAMES_DIRECTORY ? '/' : c;
+	const unsigned char c = (unsigned char)name[i];
+	return c == '\0' && tag == NAMES_DIRECTORY ? '/' : c;
 }
 
-/* Compares two names, which begin behind their tags. a and b point to elements of names.at. */
+/* Compares two names. a and b point to elements of names.at. */
 static int compare_names(const void *a, const void *b, void *bytes)
 {
-	const char *x = (const char *)bytes + *(const uint32_t *)a;
-	const char *y = (const char *)bytes + *(const uint32_t *)b;
-	size_t i = 1;
-	while (x[i] != '\0' && x[i] == y[i])
+	const char *tag_a = (const char *)bytes + *(const uint32_t *)a, *name_a = tag_a + 1;
+	const char *tag_b = (const char *)bytes + *(const uint32_t *)b, *name_b = tag_b + 1;
+	size_t i = 0;
+	while (name_a[i] != '\0' && name_a[i] == name_b[i])
 		i++;
-	return byte_at(x, i - 1) - byte_at(y, i - 1);
+	return sorting_byte(*tag_a, name_a, i) - sorting_byte(*tag_b, name_b, i);
 }
 
 void names_sort(struct names *names)
@@ -88,23 +88,27 @@ char names_tag(const struct names *names, size_t i)
 	return names->bytes[names->at[i]];
 }
 
-/* Returns the tag of a name in the folder by a stat(2), or NAMES_OTHER with errno if that fails. */
-static char look_for_tag(int fd, const char *name, bool follow)
+/* Finds the tag of a name in the folder by stat(2). Returns 0 or -errno; then the tag is
+ * NAMES_OTHER. */
+static int stat_tag(int fd, const char *name, bool follow, char *ret_tag)
 {
 	struct stat st;
-	errno = 0;
-	if (follow && fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode))
-		return NAMES_DIRECTORY;
+	*ret_tag = NAMES_OTHER;
+	if (follow && fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+		*ret_tag = NAMES_DIRECTORY;
+		return 0;
+	}
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return NAMES_OTHER;
-	errno = 0;
+		return -errno;
 	if (S_ISDIR(st.st_mode))
-		return NAMES_DIRECTORY;
-	return S_ISLNK(st.st_mode) ? NAMES_LINK : NAMES_OTHER;
+		*ret_tag = NAMES_DIRECTORY;
+	else if (S_ISLNK(st.st_mode))
+		*ret_tag = NAMES_LINK;
+	return 0;
 }
 
 /* Returns the tag of a name in the folder. The type in `entry` mostly determines the tag, so that
- * most names cost no stat(2). entry_look() notices if the name is gone by then. */
+ * most names cost no stat(2). If the name is gone by now, entry_look() will notice. */
 static char tag_of(int fd, const struct dirent *entry, bool follow)
 {
 	if (entry->d_type == DT_DIR)
@@ -113,18 +117,22 @@ static char tag_of(int fd, const struct dirent *entry, bool follow)
 		return NAMES_LINK;
 	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
 		return NAMES_OTHER;
-	return look_for_tag(fd, entry->d_name, follow);
+	char tag;
+	stat_tag(fd, entry->d_name, follow, &tag);
+	return tag;
 }
 
 int names_add_found(struct names *names, int fd, bool follow, const char *name, size_t len)
 {
 	char copy[NAME_MAX + 1];
-	if (len > NAME_MAX)
+	if (len > NAME_MAX) /* no file can have this name */
 		return 0;
 	memcpy(copy, name, len);
 	copy[len] = '\0';
-	const char tag = look_for_tag(fd, copy, follow);
-	return errno == ENOENT ? 0 : names_add(names, tag, name, len);
+	char tag;
+	if (stat_tag(fd, copy, follow, &tag) == -ENOENT)
+		return 0;
+	return names_add(names, tag, name, len);
 }
 
 int names_read(int fd, bool follow, struct names *ret)

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* any tag other than NAMES_DIRECTORY, since these names have their slash already */
+/* Any tag but NAMES_DIRECTORY, which would add a second slash when names are compared. */
 #define TAG_FOLDER 'f'
 
-int wanted_init(struct names *only, const char *directory, const char *const *folders, size_t n)
+int wanted_init(struct names *wanted, const char *directory, const char *const *folders, size_t n)
 {
 	char with_slash[PATH_MAX + 2];
 	int error = 0;
@@ -26,13 +26,13 @@ int wanted_init(struct names *only, const char *directory, const char *const *fo
 		if (!relative || strlen(relative) > PATH_MAX)
 			continue; /* not below the directory, or too long to be opened */
 		const int bytes = snprintf(with_slash, sizeof with_slash, "%s/", relative);
-		error = names_add(only, TAG_FOLDER, with_slash, (size_t)bytes);
+		error = names_add(wanted, TAG_FOLDER, with_slash, (size_t)bytes);
 	}
-	names_sort(only);
+	names_sort(wanted);
 	return error ? -ENOMEM : 0;
 }
 
-/* Compares the beginning of `folder` with "relative/"; n is the length of `relative`. Returns 0 if
+/* Compares the beginning of `folder` with "relative/", where `relative` has n bytes. Returns 0 if
  * the folder begins with "relative/", less than 0 if it sorts before that, and more than 0 if it
  * sorts behind that. */
 static int compare_beginning(const char *folder, const char *relative, size_t n)
@@ -41,34 +41,34 @@ static int compare_beginning(const char *folder, const char *relative, size_t n)
 	return order ? order : (unsigned char)folder[n] - '/';
 }
 
-/* Returns the index of the first folder that begins with "relative/", or only->n. If "relative/"
+/* Returns the index of the first folder that begins with "relative/", or wanted->n. If "relative/"
  * itself is in the list, this is the one, since it sorts before all that is below it. */
-static size_t find_below(const struct names *only, const char *relative)
+static size_t find_below(const struct names *wanted, const char *relative)
 {
 	const size_t length = strlen(relative);
-	size_t from = 0, to = only->n;
+	size_t from = 0, to = wanted->n;
 	while (from < to) {
 		const size_t middle = from + (to - from) / 2;
-		if (compare_beginning(names_get(only, middle), relative, length) < 0)
+		if (compare_beginning(names_get(wanted, middle), relative, length) < 0)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	const bool is_below =
-		from < only->n && compare_beginning(names_get(only, from), relative, length) == 0;
-	return is_below ? from : only->n;
+	const bool is_below = from < wanted->n &&
+			      compare_beginning(names_get(wanted, from), relative, length) == 0;
+	return is_below ? from : wanted->n;
 }
 
-bool wanted_has(const struct names *only, const char *relative)
+bool wanted_has(const struct names *wanted, const char *relative)
 {
-	const size_t found = find_below(only, relative);
+	const size_t found = find_below(wanted, relative);
 	/* The found folder is exactly "relative/". */
-	return found < only->n && !names_get(only, found)[strlen(relative) + 1];
+	return found < wanted->n && !names_get(wanted, found)[strlen(relative) + 1];
 }
 
-bool wanted_reaches_below(const struct names *only, const char *relative)
+bool wanted_reaches_below(const struct names *wanted, const char *relative)
 {
-	return find_below(only, relative) < only->n;
+	return find_below(wanted, relative) < wanted->n;
 }
 
 /* More than the longest path that the kernel opens, so that the kernel reports the error. */
@@ -82,14 +82,13 @@ struct frame {
 	dev_t dev;
 	ino_t ino;
 	size_t filter_rule; /* filter_enter() */
-	bool all_wanted;    /* all files directly in it are wanted, not only some by name */
+	bool all_wanted;    /* all files directly in it are wanted, not only those in walk.wanted */
 };
 
 struct walk {
 	int directory_fd; /* borrowed */
 	const struct scan_options *options;
-	struct names
-		only; /* the paths in options->folders, sorted: only these are walked; none: all */
+	struct names wanted; /* with options->folders, the list of those (see wanted_init()) */
 	struct frame *frames;
 	size_t n_frames;
 	int fd;           /* the last frame's directory, or -1 while it is closed */
@@ -106,7 +105,8 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 		.options = options,
 		.fd = -1,
 		.path = TEXT(PATH_BYTES_MAX)};
-	const int error = wanted_init(&walk->only, directory, options->folders, options->n_folders);
+	const int error =
+		wanted_init(&walk->wanted, directory, options->folders, options->n_folders);
 	if (error)
 		walk_close(walk);
 	else
@@ -135,7 +135,7 @@ void walk_close(struct walk *walk)
 	while (walk->n_frames)
 		leave_directory(walk);
 	free(walk->frames);
-	names_clear(&walk->only);
+	names_clear(&walk->wanted);
 	text_clear(&walk->path);
 	free(walk);
 }
@@ -153,25 +153,26 @@ static bool is_removal_folder(const struct names *names, size_t i)
 }
 
 /* Finds the wanted names of a directory of which not all files are wanted: the next components of
- * the wanted paths. The directory itself, which may be large, is not listed. Returns as
- * names_read(). */
+ * the wanted paths, such as "b" and "c" in "a" if "a/b/x/", "a/b/y/" and "a/c/" are wanted. The
+ * directory itself, which may be large, is not listed. Returns as names_read(). */
 static int find_wanted(const struct walk *walk, int fd, const char *relative, struct names *ret)
 {
-	const struct names *only = &walk->only;
-	const bool follow = walk->options->follow;
-	const size_t below = *relative ? strlen(relative) + 1 : 0;
+	const struct names *wanted = &walk->wanted;
+	const bool follow = walk->options->follow, is_top = !*relative;
+	const size_t folder_bytes = strlen(relative);
+	const size_t name_at = is_top ? 0 : folder_bytes + 1; /* of the next component in a path */
+	const char *previous = "";
 	int r = names_add_found(ret, fd, follow, REMOVAL_FOLDER, strlen(REMOVAL_FOLDER));
-	const size_t first = *relative ? find_below(only, relative) : 0;
-	const char *last = ""; /* consecutive paths may have the same next component */
-	for (size_t i = first; r == 0 && i < only->n; i++) {
-		const char *path = names_get(only, i);
-		if (*relative && compare_beginning(path, relative, below - 1) != 0)
+	for (size_t i = is_top ? 0 : find_below(wanted, relative); r == 0 && i < wanted->n; i++) {
+		const char *path = names_get(wanted, i);
+		if (!is_top && compare_beginning(path, relative, folder_bytes) != 0)
 			break;
-		const char *name = path + below;
+		const char *name = path + name_at;
 		const size_t n = strcspn(name, "/");
-		if (strncmp(name, last, n + 1) != 0)
+		const bool is_same = strncmp(name, previous, n + 1) == 0; /* with the slash */
+		if (!is_same)
 			r = names_add_found(ret, fd, follow, name, n);
-		last = name;
+		previous = name;
 	}
 	if (r == 0)
 		names_sort(ret);
@@ -229,6 +230,24 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 	return 1;
 }
 
+/* Whether the directory is also one of those above it, to which a link leads back. */
+static bool is_own_ancestor(const struct walk *walk, const struct stat *directory)
+{
+	for (size_t i = 0; i < walk->n_frames; i++)
+		if (walk->frames[i].ino == directory->st_ino &&
+			walk->frames[i].dev == directory->st_dev)
+			return true;
+	return false;
+}
+
+/* Whether the directory is below a mount point that --one-file-system does not cross. */
+static bool is_on_excluded_file_system(const struct walk *walk, const struct stat *directory)
+{
+	const bool is_top = !walk->n_frames;
+	return walk->options->one_file_system && !is_top &&
+	       directory->st_dev != walk->frames[0].dev;
+}
+
 /* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
  * ancestor. filter_rule is the result of filter_enter() for it. Returns 0; or 1, with a PROBLEM or
  * SPECIAL in *ret; or -errno if the scan cannot go on. */
@@ -247,11 +266,9 @@ static int enter_directory(
 	struct stat st;
 	struct names names = {0};
 	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	for (size_t i = 0; r == 0 && i < walk->n_frames; i++)
-		if (walk->frames[i].ino == st.st_ino && walk->frames[i].dev == st.st_dev)
-			r = -EDEADLK;
-	if (r == 0 && walk->options->one_file_system && walk->n_frames &&
-		st.st_dev != walk->frames[0].dev) {
+	if (r == 0 && is_own_ancestor(walk, &st))
+		r = -EDEADLK;
+	if (r == 0 && is_on_excluded_file_system(walk, &st)) {
 		close_directory(walk);
 		ret->kind = walk->options->accounts_for_all ? SCAN_PROBLEM : SCAN_SPECIAL;
 		problem_set(
@@ -260,7 +277,7 @@ static int enter_directory(
 	}
 	/* walk.path is "." only for the open(2) of the top directory. */
 	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
-	const bool all_wanted = !walk->options->folders || wanted_has(&walk->only, relative);
+	const bool all_wanted = !walk->options->folders || wanted_has(&walk->wanted, relative);
 	if (r == 0)
 		r = read_names_and_recover(walk, fd, relative, all_wanted, &names);
 	if (r < 0) {
@@ -302,68 +319,107 @@ static int reopen_directory(struct walk *walk)
 	return r;
 }
 
-/* Visits the i-th name of the last frame: it enters a directory, puts back the files in
- * REMOVAL_FOLDER, or makes the entry of anything else. Returns 1 and an entry, 0 if there is no
- * entry for the name, or -errno. */
-static int visit_name(
-	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
+/* Sets walk.path to the path of this name in the last frame's directory. Returns 0 or -ENOMEM. */
+static int set_path(struct walk *walk, const char *name)
 {
 	const struct frame *frame = &walk->frames[walk->n_frames - 1];
-	const char *name = names_get(&frame->names, i);
-	char tag = names_tag(&frame->names, i);
 	walk->path.len = frame->path_len;
 	if (frame->path_len)
 		text_add_char(&walk->path, '/');
 	text_add(&walk->path, name);
-	if (walk->path.error)
-		return scan_no_memory(ret_problem);
+	return walk->path.error;
+}
+
+/* Visits the directory at walk.path, a name in the last frame: enters it, unless it is not wanted
+ * or the filter leaves out everything in it. Returns as visit_name(). */
+static int visit_directory(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const struct scan_options *options = walk->options;
+	const struct frame *parent = &walk->frames[walk->n_frames - 1];
 	const char *path = text_string(&walk->path);
-	const bool is_removal = is_removal_folder(&frame->names, i);
-	const bool accounts_for_all = walk->options->accounts_for_all;
-	if (tag == NAMES_DIRECTORY && !is_removal) {
-		const size_t rule = filter_enter(walk->options->filter, path, frame->filter_rule);
-		if (walk->options->folders && !wanted_reaches_below(&walk->only, path))
-			return 0;
-		if (!accounts_for_all && filter_prunes_entered(walk->options->filter, path, rule)) {
-			ret->kind = SCAN_EXCLUDED;
-			text_add_char(&walk->path, '/');
-			return walk->path.error ? scan_no_memory(ret_problem) : 1;
-		}
-		return enter_directory(walk, rule, ret, ret_problem);
-	}
-	const bool is_wanted = frame->all_wanted || wanted_has(&walk->only, path);
-	const bool is_excluded =
-		!filter_wants_file_in(walk->options->filter, path, frame->filter_rule);
-	if (!is_removal && !is_wanted)
+	const size_t rule = filter_enter(options->filter, path, parent->filter_rule);
+	if (options->folders && !wanted_reaches_below(&walk->wanted, path))
 		return 0;
-	if (!is_removal && is_excluded && !accounts_for_all) { /* it need not be looked at */
+	const bool is_excluded =
+		!options->accounts_for_all && filter_prunes_entered(options->filter, path, rule);
+	if (!is_excluded)
+		return enter_directory(walk, rule, ret, ret_problem);
+	ret->kind = SCAN_EXCLUDED;
+	text_add_char(&walk->path, '/');
+	return walk->path.error ? scan_no_memory(ret_problem) : 1;
+}
+
+/* Opens the last frame's directory again for a look at the name at walk.path. Returns 0; or 1, with
+ * a PROBLEM of that name in *ret; or -errno if the scan cannot go on. */
+static int reopen_for_name(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const int error = reopen_directory(walk);
+	if (!error)
+		return 0;
+	const int r = directory_failed(error, ret, ret_problem);
+	if (r > 0)
+		problem_prefix(&ret->problem, "the directory it lies in");
+	return r;
+}
+
+/* Visits REMOVAL_FOLDER: puts the files in it back under their names, of which none is uploaded
+ * now. It has no entry, unless a file cannot be put back: then the folder is a PROBLEM. Returns as
+ * visit_name(). */
+static int visit_removal_folder(
+	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const int r = reopen_for_name(walk, ret, ret_problem);
+	if (r)
+		return r;
+	ret->kind = SCAN_PROBLEM;
+	const int left = walk->options->only_looks ? removal_find_left(walk->fd, &ret->problem)
+						   : removal_recover(walk->fd, &ret->problem);
+	return left < 0;
+}
+
+/* Visits the i-th name of the last frame, which is no directory. Returns as visit_name(). */
+static int visit_file(
+	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const struct scan_options *options = walk->options;
+	const struct frame *frame = &walk->frames[walk->n_frames - 1];
+	const char *path = text_string(&walk->path);
+	const bool is_wanted = frame->all_wanted || wanted_has(&walk->wanted, path);
+	const bool is_excluded = !filter_wants_file_in(options->filter, path, frame->filter_rule);
+	if (!is_wanted)
+		return 0;
+	if (is_excluded && !options->accounts_for_all) { /* it need not be looked at */
 		ret->kind = SCAN_EXCLUDED;
 		return 1;
 	}
-	if (tag == NAMES_LINK && !walk->options->follow) {
+	if (names_tag(&frame->names, i) == NAMES_LINK && !options->follow) {
 		ret->kind = SCAN_LINK;
 		return 1;
 	}
-	int r = reopen_directory(walk);
-	if (r < 0) {
-		r = directory_failed(r, ret, ret_problem);
-		if (r > 0)
-			problem_prefix(&ret->problem, "the directory it lies in");
+	const int r = reopen_for_name(walk, ret, ret_problem);
+	if (r)
 		return r;
-	}
-	/* No file in REMOVAL_FOLDER is uploaded. The folder has no entry, unless a file in it
-	 * cannot be put back: then the folder is a PROBLEM. */
-	if (is_removal) {
-		ret->kind = SCAN_PROBLEM;
-		const int left = walk->options->only_looks
-					 ? removal_find_left(walk->fd, &ret->problem)
-					 : removal_recover(walk->fd, &ret->problem);
-		return left < 0;
-	}
-	entry_look(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
+	entry_look(walk->fd, names_get(&frame->names, i), options,
+		"disappeared while the directory was read", ret);
 	if (is_excluded && ret->kind != SCAN_SPECIAL)
 		ret->kind = SCAN_EXCLUDED;
 	return 1;
+}
+
+/* Visits the i-th name of the last frame: it enters a directory, puts back the files in
+ * REMOVAL_FOLDER, or makes the entry of anything else. Returns 1 and an entry, 0 if there is no
+ * entry for the name, or -errno with a sentence. */
+static int visit_name(
+	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const struct names *names = &walk->frames[walk->n_frames - 1].names;
+	if (set_path(walk, names_get(names, i)))
+		return scan_no_memory(ret_problem);
+	if (is_removal_folder(names, i))
+		return visit_removal_folder(walk, ret, ret_problem);
+	if (names_tag(names, i) == NAMES_DIRECTORY)
+		return visit_directory(walk, ret, ret_problem);
+	return visit_file(walk, i, ret, ret_problem);
 }
 
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
