@@ -23,7 +23,8 @@ struct scan {
 	struct order *order; /* NULL before the first scan_next() */
 };
 
-/* Refuses options that contradict each other, and a key or prefix that S3 would refuse. */
+/* Refuses options that contradict each other, and a key or prefix that S3 would refuse. Returns 0,
+ * or -EINVAL with a sentence. */
 static int check_options(const struct scan_options *options, struct problem *ret_problem)
 {
 	const struct {
@@ -47,16 +48,16 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
 		if (rules[i].is_wrong)
 			return problem_error(ret_problem, -EINVAL, "%s", rules[i].sentence);
-	/* The prefix may be empty, but the key that --as names may not. */
 	const char *given = options->as ? options->as : options->prefix;
-	const bool has_no_prefix = !options->as && *given == '\0';
-	if (has_no_prefix || key_valid(given, strlen(given), ret_problem))
+	const bool is_empty_prefix = !options->as && *given == '\0'; /* which is allowed */
+	if (is_empty_prefix || key_valid(given, strlen(given), ret_problem))
 		return 0;
 	problem_prefix(ret_problem, options->as ? "--as" : "the prefix");
 	return -EINVAL;
 }
 
-/* Compares two sources by the origin of their keys. Returns 0 if both would have the same keys. */
+/* Compares two sources by the paths and names that their keys are made of, for qsort(3). Returns 0
+ * if both would have the same keys. */
 static int compare_sources(const void *one, const void *other)
 {
 	const struct source *a = *(const struct source *const *)one;
@@ -109,7 +110,7 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	if (r == 0)
 		r = refuse_repeated(scan, ret_problem);
 	if (r < 0) {
-		open_explain_fatal(r, ret_problem); /* the sentence if memory ran out */
+		open_explain_fatal(r, ret_problem); /* -ENOMEM may have no sentence yet */
 		scan_close(scan);
 		return r;
 	}
@@ -138,6 +139,29 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 	return order_next(&scan->order, scan->sources, scan->n, ret, ret_problem);
 }
 
+/* Finds out whether the file `name` in this folder is in the SOURCE. `directory` is the absolute
+ * path, without symlinks, of the folder. If the file is in the SOURCE, sets source->relative, and
+ * source->path to the absolute path, until source_name_head() makes the path for messages. Returns
+ * 1, 0 or -ENOMEM. */
+static int find_in_source(struct source *source, const char *directory, const char *name)
+{
+	const bool is_tree = source->directory_fd >= 0;
+	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
+	if (!folder)
+		return 0;
+	/* If the SOURCE is a file, only this very file is in it: its folder is source->directory
+	 * itself, and the path ends in its name. */
+	const bool is_source_file = !*folder && source->file && strcmp(name, source->file) == 0;
+	if (!is_tree && !is_source_file)
+		return 0;
+	text_reset(&source->relative);
+	text_addf(&source->relative, "%s%s%s", folder, *folder ? "/" : "",
+		is_tree ? name : source_name(source));
+	text_reset(&source->path);
+	text_addf(&source->path, "%s/%s", directory, name);
+	return source->relative.error || source->path.error ? -ENOMEM : 1;
+}
+
 /* Makes source->head the entry that the stream would have for this file, or an EXCLUDED one.
  * Returns 1; 0 if the file is not in the SOURCE; or -errno with a sentence. `directory` is the
  * absolute path, without symlinks, of the folder that `path` is in. */
@@ -145,39 +169,19 @@ static int look_in_source(
 	struct source *source, const char *path, const char *directory, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	struct text *relative = &source->relative;
-	const char *name = path_name(path);
 	/* A SOURCE file may be a symlink. If `path` is the SOURCE as it was given, the target of
 	 * the symlink is examined, which may be in another folder. */
-	if (source->file && strcmp(path, source_given(source)) == 0) {
-		directory = source->directory;
-		name = source->file;
-	}
-	const bool is_tree = source->directory_fd >= 0;
-	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
-	if (!folder)
-		return 0;
-	/* If the SOURCE is a file, only this very file is in it: its folder is source->directory
-	 * itself, and the path ends in its name. */
-	if (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0))
-		return 0;
-	text_reset(relative);
-	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "",
-		is_tree ? name : source_name(source));
-	if (relative->error)
-		return scan_no_memory(ret_problem);
+	const bool is_given = source->file && strcmp(path, source_given(source)) == 0;
+	const int r = is_given ? find_in_source(source, source->directory, source->file)
+			       : find_in_source(source, directory, path_name(path));
+	if (r <= 0)
+		return r < 0 ? scan_no_memory(ret_problem) : 0;
+	const char *relative = text_string(&source->relative);
 	source_empty_head(source);
-	head->relative = text_string(relative);
-	/* For the moment source->path is the absolute path. source_name_head() makes the path for
-	 * messages. */
-	text_reset(&source->path);
-	text_addf(&source->path, "%s/%s", directory, name);
-	if (source->path.error)
-		return scan_no_memory(ret_problem);
+	head->relative = relative;
 	entry_look(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
 	entry_refuse_special(head);
-	if (entry_is_file(head) &&
-		!filter_wants_file(source->options->filter, text_string(relative)))
+	if (entry_is_file(head) && !filter_wants_file(source->options->filter, relative))
 		head->kind = SCAN_EXCLUDED;
 	const bool may_be_rotated = source->options->rotated && entry_is_file(head);
 	const int error = may_be_rotated ? rotation_complete_head(source, ret_problem) : 0;
@@ -244,27 +248,38 @@ bool scan_source_is_directory(const struct scan *scan, size_t source)
 	return scan->sources[source].directory_fd >= 0;
 }
 
+/* Opens the folder below a SOURCE directory that the file at `relative` is in. Returns its
+ * descriptor or -errno. */
+static int open_folder_in_tree(const struct source *source, const char *relative)
+{
+	char *folder = path_folder(relative);
+	const int fd =
+		folder ? open_beneath(source->directory_fd, folder, O_PATH | O_DIRECTORY) : -ENOMEM;
+	free(folder);
+	return fd;
+}
+
+/* Opens the folder of a SOURCE that is a file. Returns its descriptor, or -errno. */
+static int open_folder_of_file(const struct source *source)
+{
+	struct stat st;
+	if (lstat(source_given(source), &st) == 0 && S_ISLNK(st.st_mode))
+		return -ELOOP;
+	const int fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner)
 {
 	const struct source *from = &scan->sources[source];
 	const bool is_tree = from->directory_fd >= 0;
-	struct stat st;
-	/* `fd` begins as 0, or as the -errno with which the SOURCE could not be reached. */
-	int fd = from->error;
-	if (!fd && is_tree) {
-		char *parent = path_folder(relative);
-		fd = parent ? open_beneath(from->directory_fd, parent, O_PATH | O_DIRECTORY)
-			    : -ENOMEM;
-		free(parent);
-	} else if (!fd) {
-		if (lstat(source_given(from), &st) == 0 && S_ISLNK(st.st_mode))
-			return -ELOOP;
-		fd = open(from->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		fd = fd < 0 ? -errno : fd;
-	}
+	if (from->error)
+		return from->error;
+	const int fd = is_tree ? open_folder_in_tree(from, relative) : open_folder_of_file(from);
 	if (fd < 0)
 		return fd;
+	struct stat st;
 	if (fstat(is_tree ? from->directory_fd : fd, &st) < 0) {
 		const int error = -errno;
 		close(fd);

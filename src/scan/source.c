@@ -31,9 +31,9 @@ const char *source_name(const struct source *source)
 enum links { LINKS_REFUSED, LINKS_FOLLOWED };
 
 /* Checks that the name still points to this file, which is open. If the file was renamed after it
- * was opened, another file may have the name by now, and the bytes that are written to the open
- * file after that were never under this name. A later rename shows in the ctime. Returns 0,
- * -ESTALE, or another -errno. */
+ * was opened, another file may have the name by now, and bytes that are written to the open file
+ * from then on were never under this name. A rename after this check shows in the ctime, which the
+ * caller compares. Returns 0, -ESTALE, or another -errno. */
 static int check_name(int folder_fd, const char *name, enum links links, const struct stat *file)
 {
 	struct stat named;
@@ -92,40 +92,53 @@ int source_open_file(
 	return fd;
 }
 
+/* Opens the folder that the file at `relative` is in, to list it. Returns 0 or -errno. */
+static int open_folder_of(const struct source *source, const char *relative, DIR **ret)
+{
+	const int flags = O_RDONLY | O_DIRECTORY;
+	int fd;
+	if (source->directory_fd < 0) {
+		fd = open(source->directory, flags | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+	} else {
+		char *folder = path_folder(relative);
+		fd = folder ? open_beneath_or_follow(
+				      source->directory_fd, folder, flags, source->options->follow)
+			    : -ENOMEM;
+		free(folder);
+	}
+	if (fd < 0)
+		return fd;
+	*ret = fdopendir(fd);
+	if (*ret)
+		return 0;
+	const int error = -errno;
+	close(fd);
+	return error;
+}
+
 /* Opens the file with this inode number in the folder of `relative`, whatever its name is now.
  * Returns as source_open_file(), or -ENOENT if no name there has this number. */
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
-	const int flags = O_RDONLY | O_DIRECTORY;
-	/* At first this is the folder of the file, with a slash behind it. When the name is found,
-	 * it is added. */
-	struct text found = TEXT(SOURCE_PATH_BYTES_MAX);
-	const size_t folder_bytes = (size_t)(path_name(relative) - relative);
-	text_add_bytes(&found, relative, folder_bytes);
-	const char *folder = folder_bytes ? text_string(&found) : ".";
-	const int folder_fd = source->directory_fd < 0
-				      ? open(source->directory, flags | O_CLOEXEC)
-				      : open_beneath_or_follow(source->directory_fd, folder, flags,
-						source->options->follow);
-	DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
-	/* open_beneath_or_follow() returns -errno. open() returns -1 and sets errno, which close()
-	 * may change.
-	 */
-	const int not_found = dir ? -ENOENT : (folder_fd < -1) ? folder_fd : -errno;
-	if (!dir && folder_fd >= 0)
-		close(folder_fd);
-	const struct dirent *each = NULL;
-	while (dir && (each = readdir(dir)) != NULL && each->d_ino != ino)
+	DIR *dir;
+	int fd = open_folder_of(source, relative, &dir);
+	if (fd < 0)
+		return fd;
+	const struct dirent *entry;
+	while ((entry = readdir(dir)) && entry->d_ino != ino)
 		;
-	if (each)
-		text_add(&found, each->d_name);
-	int fd = each ? found.error : not_found;
-	if (fd == 0)
-		fd = source_open_file(source, text_string(&found), ret_state);
-	if (dir)
-		closedir(dir);
-	text_clear(&found);
+	fd = -ENOENT;
+	if (entry) {
+		struct text present = TEXT(SOURCE_PATH_BYTES_MAX); /* path of the file by now */
+		text_add_bytes(&present, relative, (size_t)(path_name(relative) - relative));
+		text_add(&present, entry->d_name);
+		fd = present.error ? present.error
+				   : source_open_file(source, text_string(&present), ret_state);
+		text_clear(&present);
+	}
+	closedir(dir);
 	return fd;
 }
 
@@ -183,9 +196,9 @@ static void recover_beside(const char *path)
 	free(folder);
 }
 
-/* Finds out whether the SOURCE is a directory, a file or a pipe, and sets directory and file.
- * Returns 0, also for a SOURCE that cannot be reached, or -errno. */
-static int open_kind(struct source *source, struct problem *ret_problem)
+/* Finds out whether the SOURCE is a directory, a file or a pipe, and sets directory and file. Opens
+ * a directory. Returns 0, also for a SOURCE that cannot be reached, or -errno. */
+static int reach_source(struct source *source, struct problem *ret_problem)
 {
 	struct stat st;
 	if (source->options->is_piped) { /* there is no file, only the given name */
@@ -228,9 +241,9 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	if (!options->as)
 		key_add_base(&source->key, options->prefix);
 	source->key_base_bytes = source->key.len;
-	const int r = source->key.error ? source->key.error : open_kind(source, ret_problem);
+	const int r = source->key.error ? source->key.error : reach_source(source, ret_problem);
 	if (r < 0) {
-		open_explain_fatal(r, ret_problem); /* the sentence if memory ran out */
+		open_explain_fatal(r, ret_problem); /* -ENOMEM may have no sentence yet */
 		source_close(source);
 	}
 	return r;
@@ -249,8 +262,8 @@ void source_close(struct source *source)
 	text_clear(&source->relative);
 }
 
-/* Makes the SOURCE itself the only entry: a file, or a PROBLEM. Returns 1, or 0 if it was read
- * already or the filter excludes it. */
+/* Makes the SOURCE itself the head, as its only entry: a file or a pipe, or a PROBLEM for a SOURCE
+ * that could not be reached. Returns 1, or 0 if it was the head already. */
 static int read_itself(struct source *source)
 {
 	struct scan_entry *head = &source->head;

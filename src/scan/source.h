@@ -13,17 +13,17 @@
 struct source {
 	const struct scan_options *options; /* borrowed, as long as the source is open */
 	size_t index;
-	char *directory;  /* absolute path without links of the directory that relative paths are
-			     below; NULL if the SOURCE could not be reached */
-	int directory_fd; /* descriptor of a SOURCE directory, otherwise -1 */
-	int error;        /* -errno with which the SOURCE could not be reached, or 0 */
-	struct walk *walk;
-	struct files_from *list;
+	char *directory;   /* absolute path without links of the directory that relative paths are
+			      below; NULL if the SOURCE could not be reached */
+	int directory_fd;  /* descriptor of a SOURCE directory, otherwise -1 */
+	int error;         /* -errno with which the SOURCE could not be reached, or 0 */
+	struct walk *walk; /* entries of a SOURCE directory, unless it has a list */
+	struct files_from *list; /* entries that --files-from lists */
 	char *file;            /* base name in directory, of a SOURCE file that could be reached */
 	struct text key, path; /* key and path of the head */
 	struct text relative;  /* that of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
-	bool ended; /* for a SOURCE that is a file: it was the head already, or was excluded */
+	bool ended; /* for a SOURCE that has neither: it was the head already, as its only entry */
 	struct scan_entry head; /* the entry that source_next_unnamed() moved to */
 };
 
@@ -31,8 +31,8 @@ struct source {
  * as its entry. Returns 0, or -errno with a sentence; then there is nothing to close. */
 int source_open(struct source *source, const struct scan_options *options, size_t index,
 	struct problem *ret_problem);
-/* Makes the next entry the head, without its key and path. Returns 1, 0 at the end, or -errno with
- * a sentence. */
+/* Makes the next entry the head, without its key and path, which source_name_head() adds. Returns
+ * 1, 0 at the end, or -errno with a sentence. */
 int source_next_unnamed(struct source *source, struct problem *ret_problem);
 /* Empties the head before another entry is made in it. source_next_unnamed() does it itself. */
 void source_empty_head(struct source *source);
@@ -96,19 +96,19 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);
 
-/* A walk may be restricted to some folders and files. `only` is the list of them. Each is a path
+/* A walk may be restricted to some folders and files. `wanted` is the list of them. Each is a path
  * relative to the source with a '/' behind it, and the source itself is "/". Because of this slash,
  * a folder and everything below it are neighbours in the sorted list.
  *
- * wanted_init() fills the empty list with those of n folders (absolute paths without links)
- * that are the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls
- * names_clear(), also after an error. */
-int wanted_init(struct names *only, const char *directory, const char *const *folders, size_t n);
+ * wanted_init() fills the empty list with those of n folders (absolute paths without links) that
+ * are the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(),
+ * also after an error. */
+int wanted_init(struct names *wanted, const char *directory, const char *const *folders, size_t n);
 /* Whether `relative` is in the list: as a file, or as a folder whose own files are wanted. It is ""
  * for the source itself. */
-bool wanted_has(const struct names *only, const char *relative);
+bool wanted_has(const struct names *wanted, const char *relative);
 /* Whether this folder, or something below it, is in the list. It must not be the source itself. */
-bool wanted_reaches_below(const struct names *only, const char *relative);
+bool wanted_reaches_below(const struct names *wanted, const char *relative);
 
 /* A list of paths below one directory, as a stream in byte order of the paths. */
 struct files_from;
