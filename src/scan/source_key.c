@@ -22,7 +22,8 @@ void source_set_path(const struct source *source, const char *relative, struct t
 		text_add(path, source_given(source));
 	if (!is_tree)
 		return;
-	if (!is_absolute && path->len && path->data[path->len - 1] != '/')
+	const bool needs_slash = !is_absolute && path->len && path->data[path->len - 1] != '/';
+	if (needs_slash)
 		text_add_char(path, '/');
 	text_add(path, strcmp(relative, ".") == 0 ? "" : relative);
 }
@@ -51,33 +52,40 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	return error;
 }
 
+/* Whether the open file begins with the shorter content that the cache has of it. An error of
+ * reading is ignored here, since source_identify() will meet it, too. */
+static bool begins_with_earlier(
+	const struct scan_options *options, int fd, const struct file_state *state)
+{
+	struct identity_file file = {
+		.cache = options->identities, .size = state->size, .mtime_ns = state->mtime_ns};
+	char id[CONTENT_ID_CHARS + 1];
+	struct content_prefix earlier = {.id = id};
+	if (file_identity_of(fd, &file.identity) ||
+		!identity_file_earlier(&file, &earlier.bytes, id))
+		return false;
+	const struct content content = {fd, state->size, options->is_over, options->is_over_arg};
+	struct content_measured ignored;
+	struct problem ignored_problem;
+	return content_measure(&content, &earlier, 1, &ignored, &ignored_problem) == 0 &&
+	       earlier.is_there;
+}
+
 bool source_has_grown(const struct source *source, const struct scan_entry *found)
 {
-	const struct scan_options *options = source->options;
 	struct file_state state;
-	struct content_measured measured;
-	struct problem ignored;
-	char id[CONTENT_ID_CHARS + 1];
 	const int fd = source_open_file(source, found->relative, &state);
-	struct identity_file file = {
-		.cache = options->identities, .size = state.size, .mtime_ns = state.mtime_ns};
-	struct content_prefix earlier = {.id = id};
-	const bool is_known = fd >= 0 && file_identity_of(fd, &file.identity) == 0 &&
-			      identity_file_earlier(&file, &earlier.bytes, id);
-	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
-	/* An error of reading is ignored here, since source_identify() will meet it, too. */
-	const bool ret = is_known &&
-			 content_measure(&content, &earlier, 1, &measured, &ignored) == 0 &&
-			 earlier.is_there;
-	if (fd >= 0)
-		close(fd);
-	return ret;
+	if (fd < 0)
+		return false;
+	const bool has_grown = begins_with_earlier(source->options, fd, &state);
+	close(fd);
+	return has_grown;
 }
 
 /* Reads the content id of the head, and sets the head to the version that was read. The head
  * becomes a PROBLEM if the file cannot be read, and WAITS if that version is too young. Returns 0,
  * or the error with a sentence if the scan cannot go on. */
-static int read_content(struct source *source, struct problem *ret_problem)
+static int identify_head(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct file_state before;
@@ -135,17 +143,17 @@ static int render_key(struct source *source)
  * In three cases no key is made, and source->key still holds only the prefix. The entry is no file.
  * Or the template can make no key of the file, which becomes a PROBLEM. Or the key depends on a
  * content that was not read, or that may change, since the file WAITS. */
-static int make_key(struct source *source, struct problem *ret_problem)
+static int add_template_key(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	const bool needs_id = key_template_needs_id(source->options->key_template);
 	int error = scan_check_cancelled(source->options, ret_problem);
-	/* A rotated file was read when the files were listed, and one that is too large is not
-	 * sent, so that it needs no key. */
-	const bool lacks_content = head->kind == SCAN_FILE && !head->is_rotated &&
-				   !entry_is_too_large(head, source->options);
-	if (!error && needs_id && lacks_content)
-		error = read_content(source, ret_problem);
+	/* The id of a rotated file is known from the listing. A file that is too large is not sent,
+	 * and needs no key. */
+	const bool has_to_be_read = needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
+				    !entry_is_too_large(head, source->options);
+	if (!error && has_to_be_read)
+		error = identify_head(source, ret_problem);
 	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_WAITS);
 	if (error || lacks_id || !entry_is_file(head))
 		return error;
@@ -164,34 +172,51 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	return 0;
 }
 
+/* Makes the key of the head by --as, or of its path. */
+static void add_path_key(struct source *source)
+{
+	const char *relative = source->head.relative;
+	const bool is_source_itself = strcmp(relative, ".") == 0;
+	if (source->options->as)
+		text_add(&source->key, source->options->as);
+	else
+		text_add(&source->key, is_source_itself ? "" : relative);
+}
+
+/* Makes the head a PROBLEM if S3 cannot hold the key of its object, which is source->key with the
+ * suffix of compression behind it. Returns 0 or -ENOMEM. */
+static int check_object_key(struct source *source)
+{
+	struct scan_entry *head = &source->head;
+	const size_t key_bytes = source->key.len;
+	text_add(&source->key, head->suffix);
+	if (source->key.error)
+		return source->key.error;
+	if (!key_valid(text_string(&source->key), source->key.len, &head->problem))
+		head->kind = SCAN_PROBLEM;
+	text_cut(&source->key, key_bytes);
+	return 0;
+}
+
 int source_name_head(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	const struct scan_options *options = source->options;
-	const bool has_template =
+	const bool uses_template =
 		options->key_template && (head->is_rotated || !options->template_is_for_rotated);
 	text_cut(&source->key, source->key_base_bytes);
 	source_set_path(source, head->relative, &source->path);
-	const char *below = strcmp(head->relative, ".") == 0 ? "" : head->relative;
-	const int error = has_template ? make_key(source, ret_problem) : 0;
+	const int error = uses_template ? add_template_key(source, ret_problem) : 0;
 	if (error)
 		return error;
-	if (!has_template)
-		text_add(&source->key, options->as ? options->as : below);
+	if (!uses_template)
+		add_path_key(source);
 	if (source->key.error || source->path.error)
 		return scan_no_memory(ret_problem);
 	/* If the template has made no key, source->key holds only the prefix. */
-	const size_t key_bytes = source->key.len;
-	const bool has_key = !has_template || key_bytes > source->key_base_bytes;
-	if (has_key && entry_is_file(head)) {
-		/* The object's own key is this one with the suffix of compression behind it. */
-		text_add(&source->key, head->suffix);
-		if (source->key.error)
-			return scan_no_memory(ret_problem);
-		if (!key_valid(text_string(&source->key), source->key.len, &head->problem))
-			head->kind = SCAN_PROBLEM;
-		text_cut(&source->key, key_bytes);
-	}
+	const bool has_key = !uses_template || source->key.len > source->key_base_bytes;
+	if (has_key && entry_is_file(head) && check_object_key(source))
+		return scan_no_memory(ret_problem);
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);
 	head->source = source->index;
