@@ -36,8 +36,8 @@ bool path_leads_out(const char *path)
 const char *path_below(const char *directory, const char *path)
 {
 	size_t n = strlen(directory);
-	if (n && directory[n - 1] == '/')
-		n--; /* without the slash of the root, whose path is a slash alone */
+	if (n && directory[n - 1] == '/') /* the root, whose path alone ends in a slash */
+		n--;
 	if (strncmp(path, directory, n) != 0 || (path[n] && path[n] != '/'))
 		return NULL;
 	return path + n + (path[n] == '/');
@@ -99,9 +99,9 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 		return (int)fd;
 	/* An old kernel returns ENOSYS, and an old sandbox EPERM. EAGAIN is a race with a rename,
 	 * and ENOTDIR may hide a symlink. */
-	const bool components_may_do =
+	const bool may_work_by_components =
 		errno == ENOSYS || errno == EPERM || errno == EAGAIN || errno == ENOTDIR;
-	if (!components_may_do)
+	if (!may_work_by_components)
 		return -errno;
 #endif
 	return open_beneath_by_components(directory_fd, relative, flags);
@@ -131,11 +131,11 @@ bool open_explain_fatal(int error, struct problem *ret_problem)
 	return true;
 }
 
-void open_explain(int error, const char *done, struct problem *ret)
+void open_explain(int error, const char *cannot_be, struct problem *ret)
 {
-	problem_set(ret, "cannot be %s: %s%s", done, strerror(-error),
-		error == -EACCES || error == -EPERM ? "; give this user access, or exclude it"
-						    : "");
+	const bool lacks_access = error == -EACCES || error == -EPERM;
+	problem_set(ret, "cannot be %s: %s%s", cannot_be, strerror(-error),
+		lacks_access ? "; give this user access, or exclude it" : "");
 }
 
 int open_explain_unread(int error, struct problem *why, struct problem *ret_problem)

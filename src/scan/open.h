@@ -18,19 +18,20 @@ bool path_leads_out(const char *path);
  * for the directory itself, NULL for a path elsewhere. Neither path has symlinks in it. Borrowed
  * from the path. Pure. */
 const char *path_below(const char *directory, const char *path);
-/* As open_beneath, but if `follow` is set, links are followed wherever they point. */
+/* As open_beneath(), but if `follow` is set, as openat(): links are followed wherever they
+ * point. */
 int open_beneath_or_follow(int directory_fd, const char *relative, int flags, bool follow);
-/* Returns whether this -errno ends the scan, and sets the sentence if it does. -ECANCELED does,
+/* Sets the sentence if this -errno ends the scan, and returns whether it does. -ECANCELED does,
  * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
  * file. After any other error the scan goes on. */
 struct problem;
 bool open_explain_fatal(int error, struct problem *ret_problem);
-/* Sets the sentence "cannot be …" of a file. `done` is the failed action ("read", for instance),
- * and `error` its -errno. */
-void open_explain(int error, const char *done, struct problem *ret);
-/* Sets *why to the sentence for a file that cannot be opened or read, unless *why has a sentence
- * already. Returns 0. If the scan cannot go on after this error, it returns the error instead, with
- * the sentence in ret_problem. */
+/* Sets the sentence "cannot be …" of a file. `cannot_be` is the participle of the failed action
+ * ("read", for instance), and `error` its -errno. */
+void open_explain(int error, const char *cannot_be, struct problem *ret);
+/* Explains why a file cannot be opened or read. If the scan goes on after this error, sets *why,
+ * unless it has a sentence already, and returns 0. Otherwise sets ret_problem, and returns the
+ * error. */
 int open_explain_unread(int error, struct problem *why, struct problem *ret_problem);
 
 /* A read lease on an open file (fcntl(2)). It is refused if another process has the file open for
@@ -46,10 +47,11 @@ enum write_lease write_lease_take(int fd);
 void write_lease_drop(int fd, enum write_lease lease);
 /* Whether another process has this file open for writing, as far as this process may know. */
 bool file_is_being_written(int fd);
-/* Whether size and times of the open file show each change of its content from now on. They do not
- * where a file system caches or makes them up (FUSE), and where another process may write through a
- * shared mapping (mmap): a store into a page that is dirty already changes no time. So the pages of
- * such a file are written back, after which the next store is noticed, except in memory (tmpfs).
+/* Makes sure, if possible, that size and times of the open file show each change of its content
+ * from now on, and returns whether they do. They do not where a file system caches or makes them up
+ * (FUSE), and where another process may write through a shared mapping (mmap): a store into a page
+ * that is dirty already changes no time. So the pages of such a file are written back, after which
+ * the next store is noticed, except in memory (tmpfs).
  *
  * The caller reads the state before it calls this, and the content after it. */
 bool file_times_show_changes(int fd);

@@ -30,9 +30,9 @@ struct scan_options {
 	bool takes_open_logs; /* with rotated, a log that is open for writing is uploaded as it is
 			       now, and without log_rows a live log, too */
 	bool template_is_for_rotated; /* only rotated files get keys from the template; the keys of
-					others are relative paths */
-	/* cache of content ids; borrowed. NULL: all contents are read */
-	struct identity_cache *identities;
+					 others are relative paths */
+	struct identity_cache *identities; /* cache of content ids; borrowed. NULL: all contents are
+					      read */
 	const char *files_from;     /* a file of paths relative to the one SOURCE, in lines or each
 				       with a NUL behind it, "-" for stdin, or NULL */
 	const char *const *folders; /* borrowed: absolute paths without links. Only these files of
@@ -49,20 +49,20 @@ struct scan_options {
 	uint64_t max_bytes;  /* the content of a larger file is not read for its key. If the key
 				depends on the content, such a FILE has no key. 0: no file is too
 				large */
-	bool (*is_own)(void *arg, const char *path, dev_t dev, ino_t ino); /* returns whether
-			the caller keeps this file for itself, so that it is OWN and never
-			opened; only its base name counts of the path; may be NULL */
+	/* Returns whether the caller keeps this file for itself, so that it is SPECIAL and never
+	 * opened. Only the base name of the path counts. May be NULL. */
+	bool (*is_own)(void *arg, const char *path, dev_t dev, ino_t ino);
 	void *is_own_arg;
-	bool (*is_over)(void *arg); /* returns true to end the scan; called at each folder, for each
-				       key that a template makes, and while contents are read and
-				       keys are sorted; may be NULL */
+	/* Returns true to end the scan. Called at each folder, for each key that a template makes,
+	 * and while contents are read and keys are sorted. May be NULL. */
+	bool (*is_over)(void *arg);
 	void *is_over_arg;
 	bool only_looks; /* changes nothing on this host: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
 	bool accounts_for_all; /* each file of a folder that the filter leaves out has its own
 				  entry, and a directory on another file system is a PROBLEM */
 };
-/* Whether live logs are taken. */
+/* Whether live logs are uploaded as they are now, in pieces or whole. */
 static inline bool scan_takes_live(const struct scan_options *options)
 {
 	return options->log_rows || options->takes_open_logs;
@@ -74,10 +74,9 @@ enum scan_kind {
 	SCAN_LINK,     /* a symlink that is not followed */
 	SCAN_WAITS,    /* left to a later run, for the reason `wait` */
 	SCAN_NOTICE,   /* no file: a remark about other files, in `problem` */
-	SCAN_SPECIAL,  /* found and not named, and skipped: a socket, named pipe or device, a
-			  directory  where another file system is mounted, or a file of
-			  options.is_own
-			*/
+	SCAN_SPECIAL,  /* skipped, unless the user has named it: a socket, named pipe or device, a
+			  directory where another file system is mounted, or a file of
+			  options.is_own */
 	SCAN_EXCLUDED, /* the filter leaves this file out, or this folder with all that is in it;
 			  the path of a folder ends in '/' */
 };
@@ -138,8 +137,8 @@ void scan_close(struct scan *scan);
  * entry, with the key that a run with these options would use; 0 if the file is in none of the
  * SOURCEs; or -errno with a sentence. The entry is EXCLUDED if the filter leaves the file out in
  * each SOURCE that it is in. The list of files_from is not read, and a collision with another file
- * is not noticed. It must not be called while scan_next()
- * runs, and the entry that scan_next() gave last is no longer valid. */
+ * is not noticed. It must not be called while scan_next() runs, and the
+ * entry that scan_next() gave last is no longer valid. */
 int scan_make_entry(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
 

@@ -59,9 +59,9 @@ static const char *const other_types[16] = {
 	[S_IFDIR >> 12] = "is a directory, not a file; list the files in it",
 };
 
-/* Whether the mtime lies in the future, so that the age is counted from the ctime. now_wall_ns is
- * the start of the run. A file that was written since then has a later mtime, but one that is not
- * ahead of the clock. */
+/* Whether the mtime lies in the future, so that the age is counted from the ctime. A file that was
+ * written after the start of the run (now_wall_ns) has a later mtime than that, but is not ahead of
+ * the clock. */
 static bool is_from_future(const struct file_state *state, const struct scan_options *options)
 {
 	return options->min_age_ms && state->mtime_ns > options->now_wall_ns &&
@@ -129,16 +129,18 @@ void entry_look(int directory_fd, const char *name, const struct scan_options *o
 
 bool is_too_young(const struct file_state *state, const struct scan_options *options)
 {
+	if (!options->min_age_ms)
+		return false;
 	const bool by_ctime = is_from_future(state, options);
 	const int64_t time_ns = by_ctime ? state->ctime_ns : state->mtime_ns;
 	/* Neither the least age nor the difference of two times need fit into 64 bits. */
 	const long double min_age_ns = (long double)options->min_age_ms * NS_PER_MS;
 	const long double age_ns = (long double)options->now_wall_ns - (long double)time_ns;
-	/* The age of a file is negative if the clock of its file server is ahead. If it is a little
-	 * ahead, the file is young, too. A ctime that is ahead by more than the least age is wrong,
-	 * and must not hide the file. */
-	const bool is_wrong = by_ctime && age_ns < -min_age_ns;
-	return options->min_age_ms && age_ns < min_age_ns && !is_wrong;
+	/* The age is negative if the clock of the file server is ahead. If it is a little ahead,
+	 * the file is young. A ctime that is ahead by more than the least age is wrong, and must
+	 * not keep the file from being uploaded for years. */
+	const bool is_wrong_ctime = by_ctime && age_ns < -min_age_ns;
+	return age_ns < min_age_ns && !is_wrong_ctime;
 }
 
 bool scan_is_cancelled(const struct scan_options *options)
@@ -150,13 +152,13 @@ int scan_check_cancelled(const struct scan_options *options, struct problem *ret
 {
 	if (!scan_is_cancelled(options))
 		return 0;
-	open_explain_fatal(-ECANCELED, ret_problem); /* sets the sentence */
+	open_explain_fatal(-ECANCELED, ret_problem);
 	return -ECANCELED;
 }
 
 int scan_no_memory(struct problem *ret_problem)
 {
-	open_explain_fatal(-ENOMEM, ret_problem); /* sets the sentence */
+	open_explain_fatal(-ENOMEM, ret_problem);
 	return -ENOMEM;
 }
 

@@ -2,20 +2,20 @@
 #pragma once
 #include "scan/scan.h"
 
-/* Looks at a name in the open directory by one stat(2). Sets kind, size, mtime_ns, dev, ino,
- * problem and is_from_future of ret; its other fields stay. `absent` is the sentence for a name
- * that does not exist.
+/* Looks at a name in the open directory by one stat(2). Sets kind, wait, size, mtime_ns, dev, ino,
+ * problem, is_own and is_from_future of ret; its other fields stay. `absent` is the sentence for a
+ * name that does not exist.
  *
- * The kind is FILE or WAITS for a regular file, LINK for a symlink that is not followed, OWN
- * for one of options.is_own, SPECIAL for a socket, pipe or device, both with a sentence, and
- * PROBLEM for everything else. */
+ * The kind is FILE or WAITS for a regular file; LINK for a symlink that is not followed; SPECIAL,
+ * with a sentence, for a socket, pipe or device, and for a file of options.is_own; and PROBLEM for
+ * everything else. */
 void entry_look(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
 /* Makes ret the PROBLEM of a name whose stat(2) failed with this errno. `absent` is as in
  * entry_look(). */
 void entry_set_unreadable(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
-/* For an entry that the user has named: a SPECIAL or OWN becomes a PROBLEM, with the remedy. */
+/* For an entry that the user has named: a SPECIAL becomes a PROBLEM, with the remedy. */
 void entry_refuse_special(struct scan_entry *entry);
 /* As entry_look(), for a file whose status is known already. */
 void entry_judge(const char *name, const struct stat *st, const struct scan_options *options,
