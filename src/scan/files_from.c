@@ -33,8 +33,8 @@ struct listed_line {
 	bool too_long;
 };
 
-/* Removes "." and empty components from the path, in place. Returns false for a path that points
- * outside of the SOURCE, which stays as it was given. */
+/* Removes "." and empty components from the path, in place. Returns false, and leaves the path as
+ * it was given, if it points outside of the SOURCE. */
 static bool normalise(struct listed_line *line)
 {
 	line->bytes[line->len] = '\0';
@@ -62,15 +62,17 @@ static int end_line(struct files_from *list, struct listed_line *line)
 {
 	if (line->len == 0)
 		return 0;
-	const char tag = line->too_long ? TAG_TOO_LONG : normalise(line) ? TAG_PATH : TAG_OUTSIDE;
+	char tag = TAG_TOO_LONG;
+	if (!line->too_long)
+		tag = normalise(line) ? TAG_PATH : TAG_OUTSIDE;
 	const int r = names_add(&list->paths, tag, line->bytes, line->len);
 	line->len = 0;
 	line->too_long = false;
 	return r;
 }
 
-/* Adds n bytes of the list, whose paths end with `end`. The beginning of a path may be in these and
- * its end in the next ones. Returns 0, -EILSEQ for a NUL in a line, or as names_add(). */
+/* Adds n bytes of the list, in which `end` ends each path. A path may continue in the bytes of the
+ * next call. Returns 0, -EILSEQ for a NUL in a line, or as names_add(). */
 static int add_bytes(
 	struct files_from *list, struct listed_line *line, char end, const char *bytes, size_t n)
 {
@@ -201,7 +203,8 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 				     : "does not exist";
 	struct problem ignored;
 	/* The parent is the part before the last slash, or the SOURCE if there is no slash. */
-	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
+	const size_t parent_bytes = name == path ? 0 : (size_t)(name - path) - 1;
+	const int r = open_parent(list, path, parent_bytes);
 	if (open_explain_fatal(r, ret_problem))
 		return r;
 	if (r == -ELOOP)

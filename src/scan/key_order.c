@@ -22,21 +22,19 @@ struct order {
 	struct source *sources;
 	size_t n;
 	const struct scan_options *options;
-	bool repeats_key; /* the next file has the same key as the file handed out last; `collision`
-			     is the sentence about both */
-	struct problem collision;
+	bool repeats_key;         /* the next file has the same key as the file handed out last */
+	struct problem collision; /* if so, the sentence about both */
 
 	/* Merging. */
 	struct source **heads; /* from `first` on: the sources that have not ended, in order of the
 				  keys of their heads */
 	size_t first, n_heads;
-	bool is_handed_out; /* heads[first] is the source of the last entry handed out, and has to
-			       move to its next entry first */
+	bool first_is_handed_out; /* the head of heads[first] was handed out, and is stale */
 
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
-	size_t at;                     /* sources[at] is being read */
-	struct rotation rotation;      /* reads the sources, instead of `at`, if logs rotate */
+	size_t reading;                /* index of the source that is being read */
+	struct rotation rotation;      /* reads the sources, instead of that, if logs rotate */
 	sqlite3_stmt *insert, *sorted; /* sorted: NULL while the sources are being read */
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
@@ -59,7 +57,6 @@ static const char *collision_remedy(const struct scan_options *options)
 static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 	const char *next_path, struct scan_entry *ret)
 {
-	const bool has_previous_key = order->repeats_key, has_next_key = next_path != NULL;
 	*ret = *entry;
 	/* An entry that takes no key may come between two files of one key. It leaves
 	 * order->repeats_key as it is, for the second file. For instance, a walk sorts a folder as
@@ -67,18 +64,20 @@ static int hand_out_entry(struct order *order, const struct scan_entry *entry,
 	 * the merge hands it out before the file "x-1" of another SOURCE. */
 	if (!entry_is_file(entry))
 		return 1;
-	/* If the file has the key of both its neighbours, its sentence names the one before it. */
+	const bool has_previous_key = order->repeats_key, has_next_key = next_path != NULL;
+	order->repeats_key = has_next_key;
+	if (!has_previous_key && !has_next_key)
+		return 1;
+	ret->kind = SCAN_PROBLEM;
+	ret->collides = true;
+	/* The sentence names one other file: if there are two, the one before. */
 	if (has_previous_key)
 		ret->problem = order->collision;
 	if (has_next_key)
 		collision_explain(entry->key, entry->path, next_path,
 			collision_remedy(order->options), &order->collision);
-	if (has_next_key && !has_previous_key)
+	if (!has_previous_key)
 		ret->problem = order->collision;
-	order->repeats_key = has_next_key;
-	ret->collides = has_previous_key || has_next_key;
-	if (ret->collides)
-		ret->kind = SCAN_PROBLEM;
 	return 1;
 }
 
@@ -112,7 +111,7 @@ static int begin_merge(struct order *order, struct problem *ret_problem)
 }
 
 /* Moves the first of n heads, whose source has a new head, to its place among the others, which are
- * in order. */
+ * in order. `from` and `to` enclose that place. */
 static void place_first(struct source **heads, size_t n)
 {
 	struct source *moved = heads[0];
@@ -131,7 +130,7 @@ static void place_first(struct source **heads, size_t n)
 /* Hands out the next entry where keys are paths. Returns as order_next(). */
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
-	if (order->is_handed_out) {
+	if (order->first_is_handed_out) {
 		const int r = source_next_named(order->heads[order->first], ret_problem);
 		if (r < 0)
 			return r;
@@ -140,8 +139,8 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 		else
 			order->first++; /* the source has ended, and is skipped from now on */
 	}
-	order->is_handed_out = order->first < order->n_heads;
-	if (!order->is_handed_out)
+	order->first_is_handed_out = order->first < order->n_heads;
+	if (!order->first_is_handed_out)
 		return 0;
 	struct source **heads = order->heads + order->first;
 	const struct scan_entry *first = &heads[0]->head;
@@ -201,8 +200,8 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
 		int r = rotation_next(&order->rotation, ret, ret_problem);
 		return r > 0 ? source_name_head(*ret, ret_problem) : r;
 	}
-	for (; order->at < order->n; order->at++) {
-		*ret = &order->sources[order->at];
+	for (; order->reading < order->n; order->reading++) {
+		*ret = &order->sources[order->reading];
 		int r = source_next_named(*ret, ret_problem);
 		if (r)
 			return r;
@@ -221,35 +220,40 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 	return sorting_failed(order, rc, ret_problem);
 }
 
-/* Reads the sources to the end, and inserts every file that has a key. A file that WAITS is
- * inserted, too, since a later run would upload it under its key. For any other entry, and for a
- * file that only the final, repeated listing has found, it returns 1, so that the entry is handed
- * out at once, and goes on in the next call. At the end it reads the first sorted row, and returns
- * 0. */
-static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
+/* Inserts a file with its key. Returns SQLite's result. */
+static int insert_file(const struct order *order, const struct scan_entry *file)
 {
 	sqlite3_stmt *s = order->insert;
+	const size_t suffix_at = strlen(file->relative) - strlen(file->suffix);
+	const size_t bytes = offsetof(struct scan_entry, content_id) + strlen(file->content_id);
+	/* Columns are counted from 0, and parameters from 1. */
+	sqlite3_bind_text(s, KEY + 1, file->key, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, SOURCE + 1, (int64_t)file->source);
+	sqlite3_bind_text(s, RELATIVE + 1, file->relative, -1, SQLITE_STATIC);
+	sqlite3_bind_int(s, SUFFIX + 1, (int)suffix_at);
+	sqlite3_bind_blob(s, FACTS + 1, file, (int)bytes, SQLITE_STATIC);
+	sqlite3_step(s);
+	return sqlite3_reset(s); /* also returns an error of the bindings */
+}
+
+/* Reads the sources to the end, and inserts every file that has a key, so that it is sorted. A file
+ * that WAITS is inserted, too, since a later run would upload it under its key. Any other entry is
+ * not sorted: it returns 1 and this entry, and goes on in the next call. At the end it reads the
+ * first sorted row, and returns 0. */
+static int next_unsorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
+{
 	struct source *source;
 	int r, rc = SQLITE_OK;
 	while (!rc && (r = read_next(order, &source, ret_problem)) > 0) {
 		const struct scan_entry *head = &source->head;
+		const bool has_key = entry_is_file(head) && *head->key;
 		/* A file that only the final listing has found is left to the next run. It is
 		 * handed out to be counted as waiting, so its key need not be checked. */
-		if (!entry_is_file(head) || !*head->key || order->rotation.is_listed_again) {
+		if (!has_key || order->rotation.is_listed_again) {
 			*ret = *head;
 			return 1;
 		}
-		const size_t suffix_at = strlen(head->relative) - strlen(head->suffix);
-		const size_t bytes =
-			offsetof(struct scan_entry, content_id) + strlen(head->content_id);
-		/* Columns are counted from 0, and parameters from 1. */
-		sqlite3_bind_text(s, KEY + 1, head->key, -1, SQLITE_STATIC);
-		sqlite3_bind_int64(s, SOURCE + 1, (int64_t)head->source);
-		sqlite3_bind_text(s, RELATIVE + 1, head->relative, -1, SQLITE_STATIC);
-		sqlite3_bind_int(s, SUFFIX + 1, (int)suffix_at);
-		sqlite3_bind_blob(s, FACTS + 1, head, (int)bytes, SQLITE_STATIC);
-		sqlite3_step(s);
-		rc = sqlite3_reset(s); /* also returns an error of the bindings */
+		rc = insert_file(order, head);
 	}
 	if (!rc && r < 0)
 		return r;
@@ -294,23 +298,23 @@ static int take_row(struct order *order, struct source *source, struct problem *
 static bool repeats_empty_log(const struct order *order, const char *key, const char *before)
 {
 	static const char empty[] = SHA256_OF_NOTHING;
-	const size_t at = offsetof(struct scan_entry, content_id), n = sizeof empty - 1;
+	const size_t id_at = offsetof(struct scan_entry, content_id), id_bytes = sizeof empty - 1;
 	if (!order->has_row || strcmp(before, empty) != 0 ||
 		strcmp(column_string(order->sorted, KEY), key) != 0)
 		return false;
 	/* The content id is the end of the facts, without a NUL. */
-	const bool has_id_of_this_length =
-		(size_t)sqlite3_column_bytes(order->sorted, FACTS) == at + n;
-	return has_id_of_this_length &&
-	       memcmp((const char *)sqlite3_column_blob(order->sorted, FACTS) + at, empty, n) == 0;
+	const bool has_id = (size_t)sqlite3_column_bytes(order->sorted, FACTS) == id_at + id_bytes;
+	const char *facts = sqlite3_column_blob(order->sorted, FACTS);
+	return has_id && memcmp(facts + id_at, empty, id_bytes) == 0;
 }
 
-/* Hands out the next entry where a template makes the keys. A row is handed out once the key of the
- * row behind it is known. Returns as order_next(). */
+/* Hands out the next entry where a template makes the keys: first all that are not sorted, then the
+ * sorted rows. A row is handed out once the key of the row behind it is known. Returns as
+ * order_next(). */
 static int next_sorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	struct text next_path = TEXT(SOURCE_PATH_BYTES_MAX);
-	int r = order->sorted ? 0 : sort_all(order, ret, ret_problem);
+	int r = order->sorted ? 0 : next_unsorted(order, ret, ret_problem);
 	if (r || !order->has_row)
 		return r;
 	struct source *source = row_source(order);
