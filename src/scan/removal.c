@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The most attempts to make the folder. An attempt fails if another process has just removed the
+/* The most attempts to enter the folder. An attempt fails if another process has just removed the
  * folder because it was empty. */
-#define TURNS_MAX 100
+#define ATTEMPTS_MAX 100
 
 /* Renames a file without replacing another one. Returns 0, -EEXIST if to_name is taken, -EINVAL or
  * -ENOSYS if the file system cannot do this, or another -errno. */
@@ -35,11 +35,11 @@ static int open_folder(int directory_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Makes the folder if it is missing, and takes a shared lock on it. Returns its descriptor;
- * -EWOULDBLOCK if another process has an exclusive lock; -ESTALE if the folder was removed again
- * meanwhile; or -EPERM if other users own it or can write to it, since they could replace the files
- * in it at any time. */
-static int make_folder(int directory_fd)
+/* Makes our folder if it is missing, and takes a shared lock on it, together with other processes
+ * that remove files there. Returns its descriptor for leave_folder(); -EWOULDBLOCK if another
+ * process has an exclusive lock; -ESTALE if the folder was removed again meanwhile; or -EPERM if
+ * other users own it or can write to it, since they could replace the files in it at any time. */
+static int enter_folder(int directory_fd)
 {
 	struct stat st;
 	if (mkdirat(directory_fd, REMOVAL_FOLDER, 0700) < 0 && errno != EEXIST)
@@ -48,7 +48,8 @@ static int make_folder(int directory_fd)
 	if (fd < 0)
 		return fd == -ENOENT ? -ESTALE : fd;
 	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022)))
+	const bool others_can_write = r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022));
+	if (others_can_write)
 		r = -EPERM;
 	if (r == 0 && flock(fd, LOCK_SH | LOCK_NB) < 0)
 		r = -errno;
@@ -57,8 +58,8 @@ static int make_folder(int directory_fd)
 	return r < 0 ? r : fd;
 }
 
-/* Removes the folder if nothing is in it, and ends the lock. */
-static void close_folder(int directory_fd, int folder_fd)
+/* Removes our folder if nothing is in it, and ends the lock. */
+static void leave_folder(int directory_fd, int folder_fd)
 {
 	struct stat st;
 	/* If st_nlink is 0, the folder was removed already. If it was renamed, another folder may
@@ -68,16 +69,14 @@ static void close_folder(int directory_fd, int folder_fd)
 	close(folder_fd);
 }
 
-/* Makes the folder in this directory if it is missing, and takes a shared lock on it, together with
- * other processes that remove files there. Then it renames the file into the folder under its own
- * name. Returns the folder's descriptor for close_folder(). -EWOULDBLOCK means that another process
- * is putting files back, or that the folder was removed each time; -EPERM means that the folder is
- * not ours. */
-static int take_to_folder(int directory_fd, const char *name)
+/* Enters our folder in this directory, and renames the file into it under its own name. Returns the
+ * folder's descriptor for leave_folder(); -EWOULDBLOCK if another process is putting files back, or
+ * if the folder was removed each time; -EPERM if the folder is not ours; or another -errno. */
+static int move_into_folder(int directory_fd, const char *name)
 {
 	struct stat st;
-	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
-		const int fd = make_folder(directory_fd);
+	for (unsigned i = 0; i < ATTEMPTS_MAX; i++) {
+		const int fd = enter_folder(directory_fd);
 		if (fd == -ESTALE)
 			continue;
 		if (fd < 0)
@@ -86,10 +85,10 @@ static int take_to_folder(int directory_fd, const char *name)
 		if (r == 0)
 			return fd;
 		/* If the file is still there, another process has removed the folder before the
-		 * rename, and the next turn makes it again. The folder's own st_nlink would be less
-		 * reliable: file systems in user space may not update it. */
+		 * rename, and the next attempt makes it again. The folder's own st_nlink would be
+		 * less reliable: file systems in user space may not update it. */
 		const bool is_there = fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-		close_folder(directory_fd, fd);
+		leave_folder(directory_fd, fd);
 		if (r != -ENOENT || !is_there)
 			return r;
 	}
@@ -98,7 +97,7 @@ static int take_to_folder(int directory_fd, const char *name)
 
 /* Renames a file that an interrupted removal has left in our folder back to its name. Returns 0,
  * also if another process has taken the file out meanwhile, or -errno with a sentence. */
-static int put_back_left(
+static int put_back_leftover(
 	int directory_fd, int folder_fd, const char *name, struct problem *ret_problem)
 {
 	const int error = rename_to_free(folder_fd, name, directory_fd, name);
@@ -115,21 +114,22 @@ static int put_back_left(
 
 enum recovery { PUT_BACK, ONLY_REPORT };
 
-/* Puts back all files in our folder, on which the caller has the lock. With ONLY_REPORT there is no
- * lock, no file is put back, and each file is an error. Returns 0, or the last error with a
- * sentence. */
+/* Puts back all files in our folder, on which the caller has an exclusive lock. With ONLY_REPORT
+ * there is no lock, no file is put back, and each file is an error. Returns 0, or the last error
+ * with a sentence. */
 static int recover_files(
 	int directory_fd, int folder_fd, enum recovery recovery, struct problem *ret_problem)
 {
 	struct names names = {0};
-	const bool follows_links = false; /* a link is reported as what no removal put there */
+	const bool follows_links =
+		false; /* a link is reported, since no removal has put it there */
 	int result = names_read(folder_fd, follows_links, &names);
 	if (result < 0)
 		problem_set(ret_problem, "cannot be listed: %s", strerror(-result));
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names_get(&names, i);
 		int r = 0;
-		if (names_tag(&names, i) != NAMES_OTHER) /* not put there by a removal */
+		if (names_tag(&names, i) != NAMES_OTHER) /* no removal has put it there */
 			r = problem_error(ret_problem, -EINVAL,
 				"holds %s, which is not a file: remove it", quote(name).text);
 		else if (recovery == ONLY_REPORT)
@@ -139,7 +139,7 @@ static int recover_files(
 				"at work on it: run push once",
 				quote(name).text);
 		else
-			r = put_back_left(directory_fd, folder_fd, name, ret_problem);
+			r = put_back_leftover(directory_fd, folder_fd, name, ret_problem);
 		if (r < 0)
 			result = r;
 	}
@@ -154,6 +154,7 @@ static bool error_means_no_folder(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
 }
 
+/* Sets the sentence for our folder, which could not be opened or locked. Returns the error. */
 static int explain_unopened(int error, struct problem *ret_problem)
 {
 	return problem_error(ret_problem, error,
@@ -173,7 +174,7 @@ int removal_recover(int directory_fd, struct problem *ret_problem)
 		return error == -EWOULDBLOCK ? 1 : explain_unopened(error, ret_problem);
 	}
 	const int r = recover_files(directory_fd, fd, PUT_BACK, ret_problem);
-	close_folder(directory_fd, fd);
+	leave_folder(directory_fd, fd);
 	return r;
 }
 
@@ -239,8 +240,7 @@ enum removal_end removal_check(const struct removal *removal, struct problem *re
 }
 
 /* Whether the file in our folder, where its old name no longer reaches it, is still the proven one.
- * Its ctime is not compared, since the rename may have changed it. A lease that we hold is no
- * longer F_RDLCK if another process has opened the file for writing since. */
+ * Its ctime is not compared, since the rename may have changed it. */
 static bool is_still_the_file(const struct removal *removal, int folder_fd, enum write_lease lease)
 {
 	struct stat file;
@@ -255,7 +255,9 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 		return false;
 	if (!still_has_name(folder_fd, removal->name, &file))
 		return false;
-	/* The last check, so that it also notices an open during the others. */
+	/* A lease that we hold is no longer F_RDLCK if another process has opened the file for
+	 * writing since. This is the last check, so that it also notices an open during the
+	 * others. */
 	return lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK;
 }
 
@@ -324,7 +326,7 @@ static struct quoted quote_folder(const char *path)
 	return n ? quote_bytes(path, n > 1 ? n - 1 : 1) : quote(".");
 }
 
-/* Sets the sentence for a file that take_to_folder() could not rename because of this -errno.
+/* Sets the sentence for a file that move_into_folder() could not rename because of this -errno.
  * Returns REMOVAL_KEPT or REMOVAL_FAILED. */
 static enum removal_end explain_failed_rename(
 	const struct removal *removal, int error, struct problem *ret)
@@ -354,6 +356,14 @@ static enum removal_end explain_failed_rename(
 	return REMOVAL_FAILED;
 }
 
+/* Whether the file is to be moved to a place where another file is. */
+static bool target_exists(const struct removal *removal)
+{
+	struct stat st;
+	return removal->target_fd >= 0 &&
+	       fstatat(removal->target_fd, removal->target, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* Checks the file, and removes or moves it, under the write lease if there is one. Returns as
  * removal_run(). */
 static enum removal_end remove_leased(
@@ -362,12 +372,11 @@ static enum removal_end remove_leased(
 	enum removal_end end = check_file(removal, lease == LEASE_REFUSED, ret);
 	if (end != REMOVAL_DONE)
 		return end;
-	/* remove_or_move() would find the same, but only after the file has been renamed, and
+	/* remove_or_move() would find this, too, but only after the file has been renamed, and
 	 * s3once watch would take its return for a new file. */
-	if (removal->target_fd >= 0 && !fstatat(removal->target_fd, removal->target,
-					       &(struct stat){0}, AT_SYMLINK_NOFOLLOW))
+	if (target_exists(removal))
 		return explain_failed_removal(removal, -EEXIST, ret);
-	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
+	const int folder_fd = move_into_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return explain_failed_rename(removal, folder_fd, ret);
 	/* The file is in our folder now: it is removed or moved from there, or put back. */
@@ -381,7 +390,7 @@ static enum removal_end remove_leased(
 		end = explain_failed_removal(removal, error, ret);
 	if (end != REMOVAL_DONE)
 		end = put_back(removal, folder_fd, end, ret);
-	close_folder(removal->directory_fd, folder_fd);
+	leave_folder(removal->directory_fd, folder_fd);
 	return end;
 }
 

@@ -20,14 +20,14 @@ struct removal {
 	const char *name; /* name of the file in this folder */
 	const char *path; /* path of the file, for sentences */
 	int fd;           /* the file, open for reading only, whose content was proven; borrowed */
-	/* state of the file when its content was read. Its ctime must not change either before the
-	 * file is renamed, unless ctime_ns is 0 */
+	/* State of the file when its content was read. Unless ctime_ns is 0, the ctime has to be
+	 * the same, too, until the removal renames the file. */
 	struct file_state state;
 	uid_t owner; /* owner of the SOURCE; the file must belong to this user or to the owner of
 			its folder */
-	bool linked, open,
-		foreign; /* also remove files that are otherwise kept: a file with several names,
-			    one that is open for writing, one of another owner */
+	/* A file is also removed if it has several names, if it is open for writing, and if it has
+	 * another owner. */
+	bool linked, open, foreign;
 	int target_fd; /* a directory of the same file system to move the file to; -1: remove it */
 	const char *target; /* its path below target_fd after the move; missing folders are made */
 };
