@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES (64U << 10)
+
 /* One reading of a content. The content is measured, or a range of it is copied. */
 struct reading {
 	const struct content *content;
@@ -22,11 +23,11 @@ struct reading {
 	struct decompress decompress; /* BARE: the bytes are taken as they are */
 	bool was_decompressed;        /* from the first byte to the last */
 
-	uint64_t at;     /* offset of the next read in the file */
-	uint64_t bytes;  /* bytes of the content that were taken so far */
-	size_t next;     /* index of the first prefix that is not shorter than these bytes */
-	bool has_prefix; /* the content begins with one of the prefixes */
-	bool has_enough; /* the end of the range was reached */
+	uint64_t at;               /* offset of the next read in the file */
+	uint64_t bytes;            /* bytes of the content that were taken so far */
+	size_t next;               /* index of the first prefix that was not compared yet */
+	bool has_prefix;           /* the content begins with one of the prefixes compared */
+	bool has_enough;           /* the end of the range was reached */
 	struct sha256 whole, rest; /* `whole` hashes the content or the range, `rest` the bytes
 				      after the last matching prefix */
 	char first[CONTENT_ID_CHARS + 1]; /* id of the first CONTENT_EDGE_BYTES of the content */
@@ -37,21 +38,22 @@ static bool is_over(const struct content *content)
 	return content->is_over && content->is_over(content->arg);
 }
 
-/* Reads all of the next chunk of the file, and moves `at` behind it. Returns its bytes, 0 at the
+/* Reads all of the next chunk of the file, and moves `at` behind it. Returns its length, 0 at the
  * end of the file, or -errno, also if the file has become too short (-ESTALE). */
-static long read_next(struct reading *reading)
+static long read_chunk(struct reading *reading)
 {
 	const struct content *content = reading->content;
 	const uint64_t left = content->size - reading->at;
 	const size_t want = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
 	if (is_over(content))
 		return -ECANCELED;
+	const long n = read_at(content->fd, reading->in, want, reading->at);
 	reading->at += want;
-	return read_at(content->fd, reading->in, want, reading->at - want);
+	return n;
 }
 
-/* Compares the id of the bytes that were taken so far with each prefix of this length. If one is
- * the same, the content begins with that prefix, and `rest` is started again behind it. */
+/* Compares the bytes that were taken so far with each prefix of this length, by their ids. If they
+ * are the same, `rest` is started again behind the prefix. */
 static void compare_prefixes(struct reading *reading)
 {
 	for (; reading->next < reading->n_prefixes; reading->next++) {
@@ -61,15 +63,15 @@ static void compare_prefixes(struct reading *reading)
 			break;
 		sha256_hex(&reading->whole, id);
 		prefix->is_there = strcmp(id, prefix->id) == 0;
-		if (!prefix->is_there)
-			continue;
-		reading->has_prefix = true;
-		sha256_begin(&reading->rest);
+		if (prefix->is_there) {
+			reading->has_prefix = true;
+			sha256_begin(&reading->rest);
+		}
 	}
 }
 
-/* Begins to read the content, and discards the bytes taken before. It is called a second time if
- * the file turns out not to be compressed throughout. Returns 0 or -errno. */
+/* Begins to read the content, and discards the results of an earlier reading: a file that turns out
+ * not to be compressed throughout is read a second time. Returns 0 or -errno. */
 static int begin_reading(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
@@ -88,19 +90,21 @@ static int begin_reading(struct reading *reading)
  * copied, and those behind it are ignored. Returns 0 or the error of writing. */
 static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
-	const uint64_t from = reading->range->from, to = reading->range->to, at = reading->bytes;
-	const size_t taken = to - at < n ? (size_t)(to - at) : n;
-	const uint64_t before = from > at ? from - at : 0;
-	const size_t skipped = before < taken ? (size_t)before : taken;
+	const struct content_range *range = reading->range;
+	const uint64_t offset = reading->bytes; /* of these bytes in the content */
+	const uint64_t to_end = range->to - offset;
+	const size_t taken = to_end < n ? (size_t)to_end : n;
+	const uint64_t to_begin = range->from > offset ? range->from - offset : 0;
+	const size_t skipped = to_begin < taken ? (size_t)to_begin : taken;
 	sha256_add(&reading->whole, bytes + skipped, taken - skipped);
 	reading->bytes += taken;
-	reading->has_enough = reading->bytes == to;
-	return write_all(reading->range->copy_fd, bytes + skipped, taken - skipped);
+	reading->has_enough = reading->bytes == range->to;
+	return write_all(range->copy_fd, bytes + skipped, taken - skipped);
 }
 
 /* Returns how many of the next n bytes, of which there is at least one, are taken in one step. A
- * step ends where a prefix ends, so that the id of the bytes so far can be compared with that of
- * the prefix, and where the first bytes end. */
+ * step ends where a prefix ends, so that the bytes so far can be compared with it, and at
+ * CONTENT_EDGE_BYTES, where the id of the first edge is due. */
 static size_t bytes_of_step(const struct reading *reading, size_t n)
 {
 	uint64_t step = n;
@@ -128,9 +132,9 @@ static void measure_bytes(struct reading *reading, const unsigned char *bytes, s
 	}
 }
 
-/* Takes n bytes of the content, decompressed if that was asked for: copies those of the range if
- * there is one, and otherwise measures them. Returns 0 or -errno. */
-static int consume_content(struct reading *reading, const unsigned char *bytes, size_t n)
+/* Takes the next n bytes of the content: copies those in the range if there is one, and otherwise
+ * measures them. Returns 0 or -errno. */
+static int take_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	if (reading->range)
 		return copy_bytes(reading, bytes, n);
@@ -146,26 +150,23 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	const bool is_last = n == 0;
 	d->in = reading->in;
 	d->in_bytes = (unsigned)n;
-	int r;
-	do {
+	for (;;) {
 		d->out = reading->out;
 		d->out_bytes = CHUNK_BYTES;
-		r = decompress(d, is_last, ret_problem);
+		const int r = decompress(d, is_last, ret_problem);
 		if (r < 0)
 			return r;
-		const int error =
-			consume_content(reading, reading->out, CHUNK_BYTES - d->out_bytes);
-		if (error)
-			return error;
+		const int error = take_bytes(reading, reading->out, CHUNK_BYTES - d->out_bytes);
 		const bool has_more = r > 0;
+		if (error || !has_more)
+			return error;
 		/* A few bytes of input may become many of output. */
-		if (has_more && is_over(reading->content))
+		if (is_over(reading->content))
 			return -ECANCELED;
-	} while (r > 0);
-	return 0;
+	}
 }
 
-/* Skips to the beginning of the range, if that is still ahead. */
+/* Skips to the beginning of the range, if that is still ahead, in a file that is read as it is. */
 static void skip_to_range(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
@@ -180,32 +181,36 @@ enum content_form {
 	DECOMPRESSED, /* if the file begins as a compressed one does, otherwise as it is */
 };
 
-/* Reads the content from the first byte. Returns 0, -EBADMSG if it is not compressed throughout,
- * or another -errno. */
+/* Reads the content from the first byte. Returns 0, -EBADMSG if the file begins as a compressed one
+ * but is not compressed throughout, or another -errno. */
 static int read_through(
 	struct reading *reading, enum content_form form, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
 	int r = begin_reading(reading);
-	long n = 1; /* bytes of the last chunk; 0 once the file was read to its end */
+	bool is_at_end = false;
 	/* A compressed file is read to its end, even if the range is complete: only the end shows
 	 * that the file is compressed throughout. */
-	while (r == 0 && n && (!reading->has_enough || d->format)) {
+	while (r == 0 && !is_at_end && (!reading->has_enough || d->format != BARE)) {
 		const bool is_first_chunk = reading->at == 0;
-		n = read_next(reading);
+		const long n = read_chunk(reading);
 		if (n < 0)
 			return (int)n;
+		is_at_end = n == 0;
 		const enum format format = form == DECOMPRESSED && is_first_chunk
 						   ? format_of(reading->in, (size_t)n)
 						   : BARE;
-		if (format && decompress_begin(d, format))
+		if (format != BARE && decompress_begin(d, format))
 			return -ENOMEM;
-		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
-			      : consume_content(reading, reading->in, (size_t)n);
-		if (r == 0 && !d->format)
+		if (d->format != BARE) {
+			r = add_decompressed(reading, (size_t)n, ret_problem);
+			continue;
+		}
+		r = take_bytes(reading, reading->in, (size_t)n);
+		if (r == 0)
 			skip_to_range(reading);
 	}
-	const bool is_whole = !d->format || d->has_ended;
+	const bool is_whole = d->format == BARE || d->has_ended;
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
@@ -218,7 +223,7 @@ static int read_content(struct reading *reading, struct problem *ret_problem)
 		return -ENOMEM;
 	reading->out = reading->in + CHUNK_BYTES;
 	int r = read_through(reading, DECOMPRESSED, ret_problem);
-	reading->was_decompressed = r == 0 && reading->decompress.format;
+	reading->was_decompressed = r == 0 && reading->decompress.format != BARE;
 	decompress_clear(&reading->decompress);
 	if (r == -EBADMSG)
 		r = read_through(reading, AS_IT_IS, ret_problem);
@@ -304,15 +309,15 @@ int content_measure_more(const struct content *content, const struct sha256_stat
 		.n_prefixes = 1,
 		.at = state->bytes,
 		.bytes = state->bytes};
-	long n = 1;
 	prefix->is_there = false;
 	sha256_resume(&reading.whole, state);
 	sha256_begin(&reading.rest);
-	compare_prefixes(&reading); /* a prefix may end exactly where the state does */
+	compare_prefixes(&reading); /* the prefix may end exactly where the state does */
 	reading.in = malloc(CHUNK_BYTES);
 	if (!reading.in)
 		return -ENOMEM;
-	while (n > 0 && (n = read_next(&reading)) > 0)
+	long n;
+	while ((n = read_chunk(&reading)) > 0)
 		measure_bytes(&reading, reading.in, (size_t)n);
 	free(reading.in);
 	return n < 0 ? (int)n : set_measured(&reading, ret);

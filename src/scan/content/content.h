@@ -42,33 +42,35 @@ struct content_prefix {
 };
 struct content_measured {
 	uint64_t bytes;             /* length of the content */
-	struct sha256_state sha256; /* state after its last whole step */
-	char edges[CONTENT_ID_CHARS +
-		   1]; /* content_edges() of all of it; "" if it was decompressed */
-	char first[CONTENT_ID_CHARS + 1]; /* content_first() of it; "" if it was measured from
-					     behind these bytes on */
-	char id[CONTENT_ID_CHARS + 1];    /* id of the whole content */
-	char rest[CONTENT_ID_CHARS + 1];  /* id of the bytes after the longest matching prefix; of
-					     the whole content if none matches */
+	struct sha256_state sha256; /* state after its last whole block */
+	/* content_edges() of all of it; "" if it was decompressed */
+	char edges[CONTENT_ID_CHARS + 1];
+	/* content_first() of it; "" if these bytes were not read (content_measure_more()) */
+	char first[CONTENT_ID_CHARS + 1];
+	/* the id of the whole content */
+	char id[CONTENT_ID_CHARS + 1];
+	/* the id of the bytes after the longest matching prefix; of the whole content if none
+	 * matches */
+	char rest[CONTENT_ID_CHARS + 1];
 };
 /* Measures a content, and finds out in the same reading which of n prefixes it begins with. The
  * prefixes come in rising order of bytes. Returns as content_id(). */
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem);
-/* As content_measure(), with one prefix. The caller knows that the content begins with it, and has
- * the SHA-256 state of all but at most its last SHA256_STEP bytes, so these are not read. The file
- * is taken as it is, compressed or not. */
+/* As content_measure(), with one prefix, for a caller who knows that the content begins with it.
+ * `state` is the SHA-256 state after the last whole block of the prefix, so that the bytes before
+ * that are not read. The file is taken as it is, compressed or not. */
 int content_measure_more(const struct content *content, const struct sha256_state *state,
 	struct content_prefix *prefix, struct content_measured *ret);
 
-/* Computes an id of the first and the last bytes among the first `end` bytes of the file, as it is:
- * CONTENT_EDGE_BYTES of each, or all there are. Returns 0, -ESTALE if the file is shorter than
- * `end`, or another -errno. */
+/* Computes one id of both edges of the file up to the offset `end`: of its first CONTENT_EDGE_BYTES
+ * and of the last ones before `end`, or of all bytes, twice, if they are fewer. A compressed file
+ * is taken as it is. Returns 0, -ESTALE if the file is shorter than `end`, or another -errno. */
 #define CONTENT_EDGE_BYTES ((uint64_t)64 << 10)
 int content_edges(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 
-/* Computes an id of the first of these bytes alone, and returns as content_edges(). */
+/* Computes the id of the first edge alone. Returns as content_edges(). */
 int content_first(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 

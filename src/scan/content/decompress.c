@@ -19,8 +19,9 @@ static void advance_io(struct decompress *d, size_t used, size_t written)
 	d->out_bytes -= (unsigned)written;
 }
 
-/* gzip_run() and the four functions below it are in the table of decompress(), which describes
- * their results. Only liblzma has to know that the input is the `last`. */
+/* gzip_run() and the four functions below it are in the table of decompress(). Each uses input and
+ * writes output. It returns 1 if a member or frame has ended, else 0, or -EBADMSG, -EFBIG or
+ * -ENOMEM. Only liblzma has to know that this input is the `last`. */
 static int gzip_run(struct decompress *d, bool last)
 {
 	d->gzip.next_in = (Bytef *)(uintptr_t)d->in; /* zlib does not write to it */
@@ -177,8 +178,6 @@ enum format format_of(const unsigned char *first, size_t n)
 
 int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 {
-	/* By format. Each function uses input and writes output. It returns 1 if a member or frame
-	 * has ended, else 0, or -EBADMSG, -EFBIG or -ENOMEM. */
 	static int (*const runs[])(struct decompress *, bool) = {[GZIP] = gzip_run,
 		[BZIP2] = bzip2_run,
 		[XZ] = xz_run,

@@ -31,10 +31,13 @@ int file_identity_of(int fd, struct file_identity *ret)
 		sizeof fs.f_type + sizeof fs.f_fsid + sizeof u.handle.handle_type + MAX_HANDLE_SZ <=
 			FILE_IDENTITY_BYTES_MAX,
 		"an identity has room for every handle");
-	/* Without an id, two file systems cannot be distinguished. Handles of FUSE may be those of
-	 * other files after the next mount. */
-	if (fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
-		memcmp(&fs.f_fsid, &none, sizeof none) == 0 ||
+	if (fstatfs(fd, &fs) < 0)
+		return -ENOTSUP;
+	/* Without an id, two file systems cannot be distinguished. */
+	const bool has_id = memcmp(&fs.f_fsid, &none, sizeof none) != 0;
+	/* After the next mount, handles of FUSE may be those of other files. */
+	const bool has_lasting_handles = fs.f_type != FUSE_SUPER_MAGIC;
+	if (!has_id || !has_lasting_handles ||
 		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
 		return -ENOTSUP;
 	unsigned char *end = mempcpy(ret->bytes, &fs.f_type, sizeof fs.f_type);
@@ -64,23 +67,28 @@ struct identity_cache {
 	int64_t today;
 };
 
+/* Makes the file with mode 0600 if it is missing. SQLite would use a mode that depends on the
+ * umask. Returns 0 or -errno. */
+static int make_private_file(const char *path)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 int identity_cache_open(
 	const char *path, int64_t now_s, struct identity_cache **ret, struct problem *ret_problem)
 {
-	struct identity_cache *cache = calloc(1, sizeof *cache);
 	char script[400];
-	/* The file is made here with mode 0600. SQLite would use a mode that depends on the
-	 * umask. */
-	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (!cache || fd < 0) {
-		const int error = fd < 0 ? -errno : -ENOMEM;
+	struct identity_cache *cache = calloc(1, sizeof *cache);
+	const int error = cache ? make_private_file(path) : -ENOMEM;
+	if (error) {
 		free(cache);
-		if (fd >= 0)
-			close(fd);
 		return problem_error(ret_problem, error, "%s cannot be opened: %s",
 			quote(path).text, strerror(-error));
 	}
-	close(fd);
 	cache->today = now_s / DAY_S;
 	int rc = sqlite3_open_v2(
 		path, &cache->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
