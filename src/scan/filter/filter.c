@@ -16,7 +16,8 @@
 static uint32_t next_character(const char **s)
 {
 	const unsigned char *c = (const unsigned char *)*s;
-	/* The number of bytes after the first byte of a character. */
+	/* The number of bytes that follow the first one, by its value; 0: it is ASCII or invalid.
+	 */
 	size_t more = c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 1 : c[0] < 0xF0 ? 2 : c[0] < 0xF5 ? 3 : 0;
 	uint32_t code = more ? c[0] & (0x3FU >> more) : c[0];
 	for (size_t i = 1; i <= more; i++) {
@@ -40,7 +41,7 @@ static uint32_t next_in_pattern(const char **p)
 
 /* Finds out whether a class contains c. p points behind the '[' of the class. Returns a pointer
  * behind its ']', or NULL if there is no ']'. A ']' that comes first is a member of the class. */
-static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
+static const char *match_class(const char *p, uint32_t c, bool *ret_contains)
 {
 	bool negated = *p == '!';
 	bool found = false;
@@ -50,7 +51,8 @@ static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
 			return NULL;
 		uint32_t low = next_in_pattern(&p);
 		uint32_t high = low;
-		if (p[0] == '-' && p[1] != ']' && p[1] != '\0') {
+		const bool is_range = p[0] == '-' && p[1] != ']' && p[1] != '\0';
+		if (is_range) {
 			p++;
 			high = next_in_pattern(&p);
 		}
@@ -68,7 +70,7 @@ bool glob_valid(const char *pattern)
 		if (*p == '\\' && p[1] != '\0')
 			p += 2;
 		else
-			p = *p == '[' ? class_contains(p + 1, 0, &ignored) : p + 1;
+			p = *p == '[' ? match_class(p + 1, 0, &ignored) : p + 1;
 	}
 	return p != NULL; /* NULL: a class is not closed */
 }
@@ -85,7 +87,7 @@ static bool match_one(const char **pattern, const char **path)
 		same = c != '/';
 		p++;
 	} else if (*p == '[') {
-		p = class_contains(p + 1, c, &same);
+		p = match_class(p + 1, c, &same);
 		same = same && c != '/';
 	} else {
 		same = next_in_pattern(&p) == c;
@@ -107,8 +109,8 @@ struct retry {
 /* '*', which stops at a slash, and '**', which crosses it. */
 enum star { SINGLE_STAR, DOUBLE_STAR, STARS };
 
-/* Lets the star take one more character or component. Returns false if it cannot take more, or if
- * there is no star yet. */
+/* Lets the star of this retry take one more character or component. Returns false if it cannot take
+ * more, or if there is no star yet. */
 static bool retry_take_more(struct retry *retry, enum star star)
 {
 	if (!retry->pattern || *retry->path == '\0')
@@ -124,31 +126,39 @@ static bool retry_take_more(struct retry *retry, enum star star)
 	return true;
 }
 
-enum match_of { WHOLE_PATH, PREFIX_OF_PATH };
+/* Moves *p behind the star that it points to, and returns its kind. Sets *ret to the place to
+ * continue after a mismatch: the star has taken nothing yet. `s` is the rest of the path. */
+static enum star pass_star(const char *pattern, const char **p, const char *s, struct retry *ret)
+{
+	const enum star star = (*p)[1] == '*' ? DOUBLE_STAR : SINGLE_STAR;
+	const bool begins_component = *p == pattern || (*p)[-1] == '/';
+	*p += strspn(*p, "*");
+	const bool whole_components = star == DOUBLE_STAR && begins_component && **p == '/';
+	/* "**" and the slash after it together may also match nothing. */
+	*p += whole_components;
+	*ret = (struct retry){*p, s, whole_components};
+	return star;
+}
+
+enum extent { WHOLE_PATH, PREFIX_OF_PATH };
 
 /* Whether the pattern matches the path or, with PREFIX_OF_PATH, may match some path that begins
  * with this one. After a mismatch only the last '*' and the last '**' are tried again, since a
  * later star can take whatever an earlier one of its kind could have taken. */
-static bool match(const char *pattern, const char *path, enum match_of match_of)
+static bool match(const char *pattern, const char *path, enum extent extent)
 {
 	/* The last star of each kind; its .pattern is NULL if there was none yet. */
 	struct retry last[STARS] = {0};
 	const char *p = pattern, *s = path;
 	for (;;) {
-		if (match_of == PREFIX_OF_PATH &&
-			*s == '\0') /* the rest may match a continuation of the path */
-			return true;
+		if (*s == '\0' && extent == PREFIX_OF_PATH)
+			return true; /* the rest may match a continuation of the path */
 		if (*p == '*') {
-			const enum star star = p[1] == '*' ? DOUBLE_STAR : SINGLE_STAR;
-			const bool begins_component = p == pattern || p[-1] == '/';
-			p += strspn(p, "*");
-			const bool whole = star == DOUBLE_STAR && begins_component && *p == '/';
-			/* "**" and the slash after it together may also match nothing */
-			if (whole)
-				p++;
-			/* A '*' before a '**' need not be tried again. */
+			struct retry retry;
+			const enum star star = pass_star(pattern, &p, s, &retry);
+			/* A '*' before this star need not be tried again. */
 			last[SINGLE_STAR] = (struct retry){0};
-			last[star] = (struct retry){p, s, whole};
+			last[star] = retry;
 			continue;
 		}
 		if (*p == '\0' && *s == '\0')
@@ -189,7 +199,8 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 #define FILE_MAX_BYTES (16U << 20) /* the largest file of patterns */
 
 struct rule {
-	size_t call; /* index of the call that has added it */
+	size_t call; /* number of the call of filter_add() or filter_add_rule() that has added it,
+			from 0 */
 	enum filter_effect effect;
 	bool folders_only; /* does not match a file itself */
 	bool base_name;    /* the pattern is for the last component only */
@@ -224,14 +235,12 @@ void filter_free(struct filter *filter)
  * as filter_add(). */
 static int add_pattern(struct filter *filter, enum filter_effect effect, const char *pattern)
 {
-	const bool anchored = pattern[0] == '/';
-	const char *body = pattern + anchored;
+	const bool is_anchored = pattern[0] == '/';
+	const char *body = pattern + is_anchored;
 	size_t len = strlen(body);
-	/* Length of the ending that makes it a pattern of folders. */
-	const size_t dropped = (len > 3 && strcmp(body + len - 3, "/**") == 0) ? 3
-			       : (len > 0 && body[len - 1] == '/')             ? 1
-									       : 0;
-	len -= dropped;
+	const bool has_stars = len > 3 && strcmp(body + len - 3, "/**") == 0;
+	const bool has_slash = len > 0 && body[len - 1] == '/';
+	len -= has_stars ? strlen("/**") : has_slash ? strlen("/") : 0;
 	if (len == 0 || !glob_valid(pattern))
 		return -EINVAL;
 	struct rule *rules = realloc(filter->rules, (filter->n + 1) * sizeof *rules);
@@ -239,13 +248,13 @@ static int add_pattern(struct filter *filter, enum filter_effect effect, const c
 		return -ENOMEM;
 	filter->rules = rules;
 	struct rule *rule = &rules[filter->n];
-	const bool inner_slash = memchr(body, '/', len) != NULL;
+	const bool has_inner_slash = memchr(body, '/', len) != NULL;
+	const bool may_match_tail = !is_anchored && has_inner_slash;
 	*rule = (struct rule){.call = filter->n_calls,
 		.effect = effect,
-		.folders_only = dropped > 0,
-		.base_name = !anchored && !inner_slash};
-	if (asprintf(&rule->pattern, "%s%.*s", (!anchored && inner_slash) ? "**/" : "", (int)len,
-		    body) < 0)
+		.folders_only = has_stars || has_slash,
+		.base_name = !is_anchored && !has_inner_slash};
+	if (asprintf(&rule->pattern, "%s%.*s", may_match_tail ? "**/" : "", (int)len, body) < 0)
 		return -ENOMEM;
 	filter->n++;
 	return 0;
@@ -283,23 +292,24 @@ static const char *add_line(struct filter *filter, char *line, int *ret_error)
 static int add_file(struct filter *filter, const char *path, struct problem *ret_problem)
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
-	const char *wrong = NULL;
-	unsigned number = 0; /* number of the line that was read last, from 1 */
+	const char *fault = NULL;
+	unsigned line_number = 0;
 	int error = named_file_read(path, &text, NULL);
 	if (error && error != -ENOMEM)
 		error = problem_error(ret_problem, -EINVAL, "the patterns in %s cannot be read: %s",
 			quote(path).text, named_file_error(error));
 	/* strsep() takes a NUL byte for the end of the last line, and would skip the rest. */
 	const char *end = text_string(&text) + text.len;
-	for (char *line, *rest = text.data; !error && !wrong && (line = strsep(&rest, "\n"));
-		number++) {
+	char *line, *rest = text.data;
+	while (!error && !fault && (line = strsep(&rest, "\n"))) {
+		line_number++;
 		const char *end_of_line = rest ? rest - 1 : end;
 		const bool has_nul = line + strlen(line) != end_of_line;
-		wrong = has_nul ? "there is a NUL byte in it" : add_line(filter, line, &error);
+		fault = has_nul ? "there is a NUL byte in it" : add_line(filter, line, &error);
 	}
-	if (wrong)
+	if (fault)
 		error = problem_error(
-			ret_problem, -EINVAL, "%s:%u: %s", quote(path).text, number, wrong);
+			ret_problem, -EINVAL, "%s:%u: %s", quote(path).text, line_number, fault);
 	text_clear(&text);
 	return error;
 }
@@ -324,21 +334,21 @@ int filter_add_rule(
 enum path_kind { PATH_OF_FILE, PATH_OF_FOLDER };
 
 /* Returns the number of the last rule that matches the path itself, or `above` if no later rule
- * does. The rules before it are still tried until each has matched once, for filter_has_matched().
- */
+ * does. Rules before the result are tried only until each has matched once, which is for
+ * filter_has_matched(). */
 static size_t last_match(struct filter *filter, const char *path, enum path_kind kind, size_t above)
 {
 	const char *name = path_name(path);
 	size_t last = above;
-	for (size_t i = filter->n; i > 0; i--) {
-		struct rule *rule = &filter->rules[i - 1];
-		const bool changes_nothing = rule->has_matched && i <= last;
-		if (changes_nothing || (rule->folders_only && kind == PATH_OF_FILE))
-			continue;
-		if (!glob_matches(rule->pattern, rule->base_name ? name : path))
+	for (size_t number = filter->n; number > 0; number--) {
+		struct rule *rule = &filter->rules[number - 1];
+		const bool is_of_interest = number > last || !rule->has_matched;
+		const bool applies = !rule->folders_only || kind == PATH_OF_FOLDER;
+		if (!is_of_interest || !applies ||
+			!glob_matches(rule->pattern, rule->base_name ? name : path))
 			continue;
 		rule->has_matched = true;
-		last = i > last ? i : last;
+		last = number > last ? number : last;
 	}
 	return last;
 }
@@ -367,7 +377,8 @@ static size_t enter_folder_of(struct filter *filter, const char *path)
 	return rule;
 }
 
-/* Whether this rule includes. Rule 0 stands for none: see filter.h. */
+/* Whether the rule with this number includes. Without a rule, 0, a path is excluded if the first
+ * rule is an include, and included otherwise. */
 static bool includes(const struct filter *filter, size_t rule)
 {
 	return rule ? filter->rules[rule - 1].effect == FILTER_INCLUDE

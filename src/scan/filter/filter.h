@@ -43,8 +43,8 @@ size_t filter_enter(struct filter *filter, const char *folder, size_t above);
 bool filter_wants_file_in(struct filter *filter, const char *relative, size_t folder_rule);
 bool filter_prunes_entered(struct filter *filter, const char *folder, size_t rule);
 
-/* Whether rule i, in the order in which they were added, has matched any path of the calls
- * above. The patterns of a file are one rule. */
+/* Whether the i-th rule that was added, from 0, has matched any path of the calls above. The
+ * patterns of a file are one rule. */
 bool filter_has_matched(const struct filter *filter, size_t i);
 /* Whether the calls above have left out any path. */
 bool filter_has_left_out(const struct filter *filter);
