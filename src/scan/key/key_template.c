@@ -197,17 +197,18 @@ static bool takes_argument(size_t field, const char *argument)
 	return *argument && fields[field].argument != NO_ARGUMENT;
 }
 
-/* Finds the text of a field that is the same for every file, such as the name of the host. For all
- * other fields, *ret is the argument. `host` has room for a name. Returns 0, or -errno with a
- * sentence. */
+/* Finds the text of a field that is the same for every file: the name of the host, which is written
+ * to `host`, or a variable of the environment. For all other fields, *ret is the argument. Returns
+ * 0, or -errno with a sentence. */
 static int find_constant(size_t field, const char *argument, char host[static HOST_NAME_BYTES],
 	const char **ret, struct problem *ret_problem)
 {
-	*ret = (field == HOST || field == FQDN) ? host : argument;
-	if (field == HOST)
-		return host_name_short(host, ret_problem);
-	if (field == FQDN)
-		return host_name_full(host, ret_problem);
+	if (field == HOST || field == FQDN) {
+		*ret = host;
+		return field == HOST ? host_name_short(host, ret_problem)
+				     : host_name_full(host, ret_problem);
+	}
+	*ret = argument;
 	if (field != ENV)
 		return 0;
 	/* A variable has to be set: if it were missing in one job and set in another, one file
@@ -232,22 +233,22 @@ static int read_id_chars(const char *argument, int *ret, struct problem *ret_pro
 	return 0;
 }
 
-/* Adds the field that the n bytes between braces name: "name" or "name:argument". Returns 0 or
- * -errno, with a sentence unless memory ran out. */
+/* Adds the field that the n bytes between braces name: "name" or "name:argument". n is less than
+ * TEMPLATE_BYTES_MAX. Returns 0 or -errno, with a sentence unless memory ran out. */
 static int add_field(
 	struct key_template *template, const char *s, size_t n, struct problem *ret_problem)
 {
-	char inside[TEMPLATE_BYTES_MAX], host[HOST_NAME_BYTES];
+	char name[TEMPLATE_BYTES_MAX], host[HOST_NAME_BYTES];
 	const char *text;
-	memcpy(inside, s, n);
-	inside[n] = '\0';
-	char *colon = strchr(inside, ':');
+	memcpy(name, s, n);
+	name[n] = '\0';
+	char *colon = strchr(name, ':');
 	if (colon)
 		*colon = '\0';
 	const char *argument = colon ? colon + 1 : NULL;
-	const size_t field = find_field(inside);
+	const size_t field = find_field(name);
 	if (field == FIELDS)
-		return refuse_field(inside, ret_problem);
+		return refuse_field(name, ret_problem);
 	if (!takes_argument(field, argument))
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",
 			quote_bytes(s, n).text, fields[field].example);
@@ -270,10 +271,10 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 	int error = 0;
 	for (const char *p = text; !error;) {
 		const bool is_brace = *p == '{' || *p == '}';
-		/* A character of a literal, or two braces that stand for one. */
-		if (*p && (!is_brace || p[1] == *p)) {
+		const bool is_double_brace = is_brace && p[1] == *p;
+		if (*p && (!is_brace || is_double_brace)) {
 			text_add_char(&literal, *p);
-			p += 1 + is_brace;
+			p += is_double_brace ? 2 : 1;
 			continue;
 		}
 		error = literal.error;
@@ -282,9 +283,10 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 		text_reset(&literal);
 		if (error || !*p)
 			break;
-		/* A field begins here, or a brace has no counterpart. */
+		/* A field begins here, unless its brace has no counterpart. */
 		const char *end = p + 1 + strcspn(p + 1, "{}");
-		if (*p == '}' || *end != '}') {
+		const bool is_field = *p == '{' && *end == '}';
+		if (!is_field) {
 			error = problem_error(ret_problem, -EINVAL,
 				"the %c at character %zu of --key has no %c; write %c%c for a "
 				"brace as it is",
@@ -306,12 +308,14 @@ static int check_parts(const struct key_template *template, struct problem *ret_
 		const struct template_part *part = &template->parts[i];
 		const bool begins_with_slash = part->field == LITERAL && *part->text == '/';
 		is_of_file |= fields[part->field].is_of_file;
-		if (begins_with_slash && i && template->parts[i - 1].field == DIR)
+		const bool follows_dir = i && template->parts[i - 1].field == DIR;
+		if (begins_with_slash && follows_dir)
 			return problem_error(ret_problem, -EINVAL,
 				"{dir} of --key ends in a slash already: leave out the one behind "
 				"it");
-		if ((begins_with_slash && !i) ||
-			(part->field == LITERAL && strstr(part->text, "//")))
+		const bool has_two_slashes = part->field == LITERAL && strstr(part->text, "//");
+		const bool is_first = i == 0;
+		if ((begins_with_slash && is_first) || has_two_slashes)
 			return problem_error(ret_problem, -EINVAL,
 				"--key begins with a slash, or has two in a row: parts of keys are "
 				"not empty");
@@ -347,7 +351,8 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 		error = read_parts(template, options->text, ret_problem);
 	if (!error)
 		error = check_parts(template, ret_problem);
-	if (!error && zone && !options->zone_has_other_use && !has_field(template, MTIME))
+	const bool needs_zone = options->zone_has_other_use || has_field(template, MTIME);
+	if (!error && zone && !needs_zone)
 		error = problem_error(ret_problem, -EINVAL,
 			"--time-zone is that of {mtime:…}, which --key does not have");
 	if (!error && zone) {
@@ -394,24 +399,25 @@ static void add_family(
 	family_add(t, &family);
 }
 
-/* Adds the stem or the extension of the name to t: the whole name is added first, and then cut. A
- * dot at the beginning of a name begins no extension, so that ".profile" is a stem. */
+/* Adds the STEM or the EXT of the name to t. A dot at the beginning of a name begins no extension,
+ * so that ".profile" is a stem. */
 static void add_stem_or_ext(const struct key_template *template, enum key_field half,
 	const struct key_subject *subject, struct text *t)
 {
-	const size_t begin = t->len;
+	struct text whole = TEXT(t->max);
 	if (template->names_families)
-		add_family(template, subject, t);
+		add_family(template, subject, &whole);
 	else
-		text_add(t, path_name(subject->relative));
-	if (t->error)
-		return;
-	char *name = t->data + begin, *dot = strrchr(name, '.');
-	const size_t stem_bytes = dot && dot != name ? (size_t)(dot - name) : t->len - begin;
-	if (half == EXT)
-		memmove(name, name + stem_bytes, t->len - begin - stem_bytes + 1);
-	t->len = half == STEM ? begin + stem_bytes : t->len - stem_bytes;
-	t->data[t->len] = '\0';
+		text_add(&whole, path_name(subject->relative));
+	const char *name = text_string(&whole), *dot = strrchr(name, '.');
+	const size_t stem_bytes = dot && dot != name ? (size_t)(dot - name) : whole.len;
+	if (whole.error)
+		t->error = whole.error;
+	else if (half == STEM)
+		text_add_bytes(t, name, stem_bytes);
+	else
+		text_add(t, name + stem_bytes);
+	text_clear(&whole);
 }
 
 /* Adds the namespace, the pod or the container that the path of a pod's log names. Returns 0, or
@@ -478,8 +484,7 @@ static int render_part(const struct key_template *template, const struct templat
 	case ENV:
 		break;
 	}
-	/* filled in when the template was read */
-	text_add(t, part->text);
+	text_add(t, part->text); /* the same for every file */
 	return 0;
 }
 
@@ -488,13 +493,13 @@ static int render_part(const struct key_template *template, const struct templat
 static int check_rendered(const char *made, struct problem *ret_problem)
 {
 	const char *fault = NULL;
-	for (const char *p = made, *end; !fault && p; p = *end ? end + 1 : NULL) {
-		end = strchrnul(p, '/');
-		const size_t n = (size_t)(end - p);
+	for (const char *part = made, *end; !fault && part; part = *end ? end + 1 : NULL) {
+		end = strchrnul(part, '/');
+		const size_t n = (size_t)(end - part);
 		if (n == 0)
 			fault = "an empty part: it begins or ends with a slash, or has two in a "
 				"row";
-		else if (n <= 2 && strncmp(p, "..", n) == 0)
+		else if (n <= 2 && strncmp(part, "..", n) == 0)
 			fault = "the part \".\" or \"..\"";
 	}
 	if (!fault)

@@ -145,10 +145,10 @@ static enum family_form find_usual(
 		return FAMILY_PLAIN;
 	if (ends_in(name, n, "old")) /* only finished logs have this ending, as with a counter */
 		return FAMILY_COUNTED;
-	const char first = name[ret->at + 1];
-	const bool is_digit = first >= '0' && first <= '9';
-	/* COUNTED is a dot and up to four digits. */
-	const bool is_counter = name[ret->at] == '.' && is_digit && ret->bytes <= 5;
+	/* A counter is a dot and up to four digits. No other form is that short and begins so. */
+	const char *rotation = name + ret->at;
+	const bool begins_with_digit = rotation[1] >= '0' && rotation[1] <= '9';
+	const bool is_counter = rotation[0] == '.' && begins_with_digit && ret->bytes <= 5;
 	if (!is_counter)
 		return FAMILY_DATED;
 	/* A file may be named after the address of a host, whose last number is not a counter. */
@@ -178,6 +178,7 @@ static enum family_form find_rotation(
 		form = find_unbroken(rules, name, n, ret);
 	if (form || !find_match(rules, ENDING, name, n, &extension))
 		return form;
+	/* The end of the name has no rotation: look before its extension. */
 	form = find_usual(rules, name, extension.at, ret);
 	if (!form)
 		form = find_unbroken(rules, name, extension.at, ret);
@@ -209,15 +210,17 @@ static bool find_backup(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span rotation;
-	return *name != '.' && find_match(rules, PUT_ASIDE, name, n, ret) && ret->at &&
-	       suffix_at(name, ret->at) == ret->at &&
-	       !find_rotation(rules, name, ret->at, &rotation);
+	if (*name == '.' || !find_match(rules, PUT_ASIDE, name, n, ret) || ret->at == 0)
+		return false;
+	const bool has_suffix = suffix_at(name, ret->at) < ret->at;
+	return !has_suffix && !find_rotation(rules, name, ret->at, &rotation);
 }
 
 /* If a wildcard in logrotate's configuration also matches rotated files, they are rotated again
- * ("app.log.1.gz.1.gz"). Then everything behind the first name is the rotation. Returns whether the
- * log was compressed between two rotations. */
-static bool find_first_rotation(const struct family_rules *rules, const char *name, size_t n,
+ * ("app.log.1.gz.1.gz"). Then extends *rotation, which is the last one (".1", since the last suffix
+ * is not among the n bytes), to all that follows the first name (".1.gz.1"). `form` is the form of
+ * the last one. Returns whether the log was compressed between two rotations. */
+static bool extend_to_first_rotation(const struct family_rules *rules, const char *name, size_t n,
 	enum family_form form, struct span *rotation)
 {
 	struct span inner, extension;
@@ -229,8 +232,10 @@ static bool find_first_rotation(const struct family_rules *rules, const char *na
 			break;
 		/* Without a suffix between them, a counter is the second rotation only if an
 		 * extension precedes the first ("app.log.1.1"). */
-		if (!is_packed && (form != FAMILY_COUNTED ||
-					  !find_match(rules, ENDING, name, inner.at, &extension)))
+		const bool is_second_counter =
+			form == FAMILY_COUNTED &&
+			find_match(rules, ENDING, name, inner.at, &extension);
+		if (!is_packed && !is_second_counter)
 			break;
 		*rotation = (struct span){inner.at, n - inner.at};
 		was_packed |= is_packed;
@@ -287,7 +292,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		form = find_rotation(rules, base_name, n, &rotation);
 	const bool may_be_repeated = form == FAMILY_COUNTED || form == FAMILY_DATED;
 	const bool was_packed =
-		may_be_repeated && find_first_rotation(rules, base_name, n, form, &rotation);
+		may_be_repeated && extend_to_first_rotation(rules, base_name, n, form, &rotation);
 	/* A rejected match may have set `rotation`. */
 	*ret = cut_name(base_name, n, form ? rotation : none, form);
 	ret->is_unfinished = is_unfinished;

@@ -49,8 +49,9 @@ void family_rules_free(struct family_rules *rules);
 
 /* Takes a base name apart. */
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
-/* Returns the moment in the rotation: its digits as a number, which is negative unless they are a
- * date and a time to the second or the millisecond. 0: they are no date. */
+/* Returns the moment in the rotation as a number to compare: its digits, with a minus unless they
+ * are a date and a time to the second or the millisecond. 20261130120000 is the moment of
+ * "app.log-20261130120000", and -20261130 that of "app.log-20261130". 0: they are no date. */
 int64_t family_moment(const struct family *family);
 /* Whether the moment is exact to the second or better, so that no two logs of a family can have the
  * same. Several logs may have the same date without a time. */
