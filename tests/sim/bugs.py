@@ -221,8 +221,8 @@ BUGS = {
         "if (emptied[i])",
     ),
     "a-ring-has-a-live-log": (  # the one that has the family's name
-        "const bool begin_alike = memcmp(own.bytes, next.bytes, n) == 0;",
-        "const bool begin_alike = memcmp(own.bytes, next.bytes, n) != 0;",
+        "const bool begin_alike = memcmp(own.first_bytes, next.first_bytes, n) == 0;",
+        "const bool begin_alike = memcmp(own.first_bytes, next.first_bytes, n) != 0;",
     ),
     "an-open-file-is-finished": (  # of a ring
         "if (options->rotated && !options->takes_open_logs && file_is_being_written(fd))",

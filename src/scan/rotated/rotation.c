@@ -39,29 +39,31 @@ static int identify_found_file(const struct source *source, const struct scan_en
 }
 
 /* Facts about a file of a family, by which is_in_ring() compares two of them. */
-struct beginning {
-	char bytes[BEGINNING_BYTES];
-	size_t n; /* 0 to BEGINNING_BYTES */
+struct ring_file {
+	char first_bytes[BEGINNING_BYTES];
+	size_t n; /* of first_bytes: fewer if the file is shorter */
 	int64_t made_ns;
-	bool is_written; /* a program has the file open for writing */
+	bool is_being_written; /* a program has the file open for writing */
 };
 /* Returns 0 or -errno. */
-static int read_beginning(const struct source *source, const char *name, struct beginning *ret)
+static int read_ring_file(const struct source *source, const char *name, struct ring_file *ret)
 {
 	struct file_state state;
 	const int fd = source_open_file(source, name, &state);
 	if (fd < 0)
 		return fd;
-	ret->n = state.size < sizeof ret->bytes ? (size_t)state.size : sizeof ret->bytes;
-	const long n = read_at(fd, ret->bytes, ret->n, 0);
+	const bool is_short = state.size < sizeof ret->first_bytes;
+	ret->n = is_short ? (size_t)state.size : sizeof ret->first_bytes;
+	const long n = read_at(fd, ret->first_bytes, ret->n, 0);
 	ret->made_ns = file_creation_ns(fd);
-	ret->is_written = file_is_being_written(fd);
+	ret->is_being_written = file_is_being_written(fd);
 	close(fd);
 	return n < 0 ? (int)n : 0;
 }
 
 /* Whether the file `found`, which has the family's own name, is finished: a program writes to
- * another file, `later`, as the next one of a ring (rotatelogs -n).
+ * another file, `later`, as the next one of a ring (`rotatelogs -n 3 app.log` writes app.log,
+ * app.log.1, app.log.2, and then app.log again).
  *
  * `later` may be no such file in two cases. It may be a log that was renamed before `found` was
  * made, and that a program has not closed yet; then it is older. Or it may be a copy of `found`
@@ -70,33 +72,33 @@ static int read_beginning(const struct source *source, const char *name, struct 
 static bool is_in_ring(
 	const struct source *source, const struct scan_entry *found, const char *later)
 {
-	struct beginning own, next;
-	if (read_beginning(source, found->relative, &own) < 0 ||
-		read_beginning(source, later, &next) < 0)
+	struct ring_file own, next;
+	if (read_ring_file(source, found->relative, &own) < 0 ||
+		read_ring_file(source, later, &next) < 0)
 		return false;
 	const size_t n = own.n < next.n ? own.n : next.n;
 	const bool was_made_later = own.made_ns && next.made_ns >= own.made_ns;
-	const bool begin_alike = memcmp(own.bytes, next.bytes, n) == 0;
-	return next.is_written && was_made_later && !begin_alike;
+	const bool begin_alike = memcmp(own.first_bytes, next.first_bytes, n) == 0;
+	return next.is_being_written && was_made_later && !begin_alike;
 }
 
-/* Whether a file that counts as finished has to wait all the same: because it is not known to be in
- * a ring, or because an earlier run has uploaded it as finished and it has grown since. The name
- * points to the file `found`. Returns 1, 0 or -errno with a sentence. */
-static int has_to_wait(const struct rotation *rotation, const struct source *source,
+/* Finds out whether a file that counts as finished is the live log all the same: because it has the
+ * family's own name and is not known to be in a ring, or because an earlier run has uploaded it as
+ * finished and it has grown since. Returns 1, 0 or -errno with a sentence. */
+static int counts_as_live(const struct rotation *rotation, const struct source *source,
 	const struct scan_entry *found, struct problem *ret_problem)
 {
 	if (!found->may_grow)
 		return 0;
 	struct text later = TEXT(SOURCE_PATH_BYTES_MAX);
 	const int has_later = rotation_table_find_later(rotation->table, &later, ret_problem);
-	int r = has_later; /* 0, or the error */
+	bool is_live = false;
 	if (has_later > 0)
-		r = !is_in_ring(source, found, text_string(&later));
+		is_live = !is_in_ring(source, found, text_string(&later));
 	else if (has_later == 0 && !rotation->options->log_rows)
-		r = source_has_grown(source, found);
+		is_live = source_has_grown(source, found);
 	text_clear(&later);
-	return r;
+	return has_later < 0 ? has_later : is_live;
 }
 
 int rotation_complete_head(struct source *source, struct problem *ret_problem)
@@ -160,10 +162,10 @@ static int identify_entry(
 	const struct source *source = &rotation->sources[entry->source];
 	struct problem why = {.text = ""};
 	char id[CONTENT_ID_CHARS + 1] = "";
-	const int counts_as_live = has_to_wait(rotation, source, entry, ret_problem);
-	if (counts_as_live < 0)
-		return counts_as_live;
-	if (counts_as_live)
+	const int is_live = counts_as_live(rotation, source, entry, ret_problem);
+	if (is_live < 0)
+		return is_live;
+	if (is_live)
 		return rotation_table_note_content(rotation->table, entry, NULL, "", ret_problem);
 	/* The id of a file that is too large stays "", which means that none is wanted. */
 	const int r = entry_is_too_large(entry, rotation->options)
@@ -185,18 +187,16 @@ static int identify_entry(
 static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 {
 	struct scan_entry entry;
-	long n = 0;
-	int r;
-	while ((r = rotation_table_next(rotation->table, ROTATION_UNKNOWN, &entry, ret_problem)) >
-		0) {
+	for (long n = 0;; n++) {
+		int r = rotation_table_next(rotation->table, ROTATION_UNKNOWN, &entry, ret_problem);
+		if (r <= 0)
+			return r < 0 ? r : n;
 		r = identify_entry(rotation, &entry, ret_problem);
 		if (r == 0)
 			r = scan_check_cancelled(rotation->options, ret_problem);
 		if (r < 0)
-			break;
-		n++;
+			return r;
 	}
-	return r < 0 ? r : n;
 }
 
 /* Waits after two listings that differ, the longer the more rounds there were. Returns 0, or
@@ -239,38 +239,50 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 	return r;
 }
 
+/* Makes the entry the version of the live log that is there now, with its content id. It is a piece
+ * unless the log is compressed. Returns 0 or -errno. */
+static int read_live_log(const struct source *source, struct scan_entry *entry)
+{
+	const struct scan_options *options = source->options;
+	struct file_state state = {0};
+	const int fd = source_open_inode(source, entry->relative, entry->dev, entry->ino, &state);
+	entry_set_version(entry, &state);
+	if (fd < 0)
+		return fd;
+	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	const int packed = content_seems_compressed(fd);
+	entry->is_piece = packed == 0;
+	const int r =
+		packed < 0 ? packed : content_id(&content, entry->content_id, &entry->problem);
+	close(fd);
+	return r;
+}
+
 /* Makes the entry of a live log a piece: all that the log contains now. A piece is sent from a
  * copy, which does not change when more is written to the log. A log that is compressed is sent as
  * a file. Returns 0, also if the log cannot be read, or -errno with a sentence. */
 static int take_live_log(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
-	const struct source *source = &rotation->sources[entry->source];
-	const struct scan_options *options = rotation->options;
-	struct file_state state = {0};
-	const int fd = source_open_inode(source, entry->relative, entry->dev, entry->ino, &state);
-	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
-	const int packed = fd < 0 ? fd : content_seems_compressed(fd);
-	int r = packed < 0 ? packed : content_id(&content, entry->content_id, &entry->problem);
-	if (fd >= 0)
-		close(fd);
-	entry_set_version(entry, &state);
+	const int r = read_live_log(&rotation->sources[entry->source], entry);
 	entry->is_rotated = true;
-	entry->is_piece = !packed;
-	if (r < 0 && error_means_moved(r)) /* it was renamed, removed or emptied just now */
-		entry_let_wait(entry, S3ONCE_WAIT_CHANGED);
-	else if (r < 0)
-		entry->kind = SCAN_PROBLEM;
-	else if (!state.size)
+	if (r == 0 && !entry->size)
 		entry_let_wait(entry, S3ONCE_WAIT_NO_LINE); /* nothing is in it yet */
-	return r < 0 ? open_explain_unread(r, &entry->problem, ret_problem) : 0;
+	if (r == 0)
+		return 0;
+	if (error_means_moved(r)) /* it was renamed, removed or emptied just now */
+		entry_let_wait(entry, S3ONCE_WAIT_CHANGED);
+	else
+		entry->kind = SCAN_PROBLEM;
+	return open_explain_unread(r, &entry->problem, ret_problem);
 }
 
 /* Hands out the rotated files that only a last listing finds, as WAITS. The first call makes this
  * listing. Such a log may have been copied from a live file (copytruncate) after the names were
  * listed and before the live file was read, so that nothing else would name it. Returns as
  * rotation_next(). */
-static int next_new(struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
+static int next_of_last_listing(
+	struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = rotation->is_listed_again ? 0 : list_sources(rotation, ret_problem);
 	rotation->is_listed_again = true;
@@ -321,6 +333,7 @@ static int next_listed(
 	if (rotation->options->log_rows)
 		return growing_logs_next(&rotation->logs, ret, ret_problem);
 	const int r = rotation_table_next(rotation->table, ROTATION_ALL, ret, ret_problem);
+	/* Live logs are FILEs only if they are taken. */
 	const bool is_live = r > 0 && ret->kind == SCAN_FILE && !ret->is_rotated;
 	if (!is_live || entry_is_too_large(ret, rotation->options))
 		return r;
@@ -347,7 +360,7 @@ int rotation_next(
 		r = next_listed(rotation, &entry, ret_problem);
 	/* After all entries, one more listing finds the rotated files that have appeared since. */
 	if (r == 0 && scan_takes_live(rotation->options))
-		r = next_new(rotation, &entry, ret_problem);
+		r = next_of_last_listing(rotation, &entry, ret_problem);
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];
 		(*ret_source)->head = entry;

@@ -28,8 +28,8 @@ int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem);
 void rotation_clear(struct rotation *rotation);
 
-/* Completes the head of a source, a file that the user has named, as rotation_next() would,
- * whatever its age: with is_rotated, suffix (within its relative path) and content_id. The head
- * becomes a PROBLEM if it does not have the name of a rotated file or cannot be read. Returns 0, or
- * -errno with a sentence. */
+/* Completes the head of a source, a file that the user has named, as rotation_next() would: with
+ * is_rotated, suffix (within its relative path) and content_id. A file that WAITS because it is
+ * young becomes a FILE. The head becomes a PROBLEM if it does not have the name of a rotated file
+ * or cannot be read. Returns 0, or -errno with a sentence. */
 int rotation_complete_head(struct source *source, struct problem *ret_problem);

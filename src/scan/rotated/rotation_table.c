@@ -218,24 +218,25 @@ int rotation_table_add(
 	if (is_unfinished)
 		entry_let_wait(&judged, S3ONCE_WAIT_UNFINISHED);
 	const int64_t live = is_unfinished ? UNFINISHED : FINISHED, rested = false;
-	/* In the order of the columns: from listing to wait, and then from relative to suffix. */
+	/* In the order of the columns: the numbers from listing to wait, then the texts from
+	 * relative to suffix. */
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, judged.kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
 		entry->is_from_future, entry->is_own, family.form, live, rested, judged.wait};
 	const char *const texts[] = {entry->relative, is_file ? "" : entry->problem.text,
 		text_string(&table->family), text_string(&table->bare),
 		is_file ? family.suffix : ""};
-	int at = 0;
+	int parameter = 1;
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		sqlite3_bind_int64(s, ++at, numbers[i]);
+		sqlite3_bind_int64(s, parameter++, numbers[i]);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		sqlite3_bind_text(s, ++at, texts[i], -1, SQLITE_STATIC);
+		sqlite3_bind_text(s, parameter++, texts[i], -1, SQLITE_STATIC);
 	return run_statement(table, ADD, ret_problem);
 }
 
 /* Returns the least time by which another file has to be written later than the one with the
- * family's name. */
-static int64_t later_ns(const struct scan_options *options)
+ * family's name, so that this counts as finished: LATER_MIN_NS, or the least age of files. */
+static int64_t least_later_ns(const struct scan_options *options)
 {
 	/* The limit keeps the sum of this and a time within 64 bits. */
 	const uint64_t max_ms = INT64_MAX / 4 / NS_PER_MS;
@@ -252,7 +253,7 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 	const int64_t now_ns = clock_wall_ns();
 	for (enum statement which = LIVE; which <= WAIT; which++)
 		sqlite3_bind_int(table->statements[which], 1, table->listing);
-	sqlite3_bind_int64(table->statements[LIVE], 2, later_ns(options));
+	sqlite3_bind_int64(table->statements[LIVE], 2, least_later_ns(options));
 	sqlite3_bind_int(table->statements[LIVE], 3, scan_takes_live(options));
 	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
 	sqlite3_bind_int(table->statements[WAIT], 2, scan_takes_live(options));
@@ -274,16 +275,16 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int(s, 2, table->listing);
-	/* Whether this listing agrees with the one before it. */
-	const bool is_same = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0);
+	const bool agrees_with_last = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0);
 	const int rc = sqlite3_reset(s);
 	if (rc)
 		return table_failed(table, rc, ret_problem);
-	/* This listing and the one before it stay. Listing 0 has none before it. */
+	/* This listing and the one before it stay. */
 	sqlite3_bind_int(table->statements[FORGET], 1, table->listing);
 	r = run_statement(table, FORGET, ret_problem);
-	const bool is_first = table->listing++ == 0;
-	return r < 0 ? r : is_same && !is_first;
+	const bool is_first = table->listing == 0; /* it has none before it to agree with */
+	table->listing++;
+	return r < 0 ? r : agrees_with_last && !is_first;
 }
 
 int rotation_table_note_content(struct rotation_table *table, const struct scan_entry *version,
@@ -297,6 +298,13 @@ int rotation_table_note_content(struct rotation_table *table, const struct scan_
 	sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
 	return run_statement(table, KNOW, ret_problem);
+}
+
+/* Whether the file in this row of ENTRIES has its family's own name, which no rotation has changed.
+ */
+static bool has_family_name(sqlite3_stmt *s)
+{
+	return sqlite3_column_int(s, FORM) == FAMILY_PLAIN && !*column_string(s, SUFFIX);
 }
 
 /* Makes an entry of a row of ENTRIES, without its content_id and its problem. */
@@ -313,9 +321,8 @@ static void read_entry(sqlite3_stmt *s, struct scan_entry *ret)
 		.is_own = sqlite3_column_int(s, OWN) != 0,
 		.wait = (enum s3once_wait)sqlite3_column_int(s, REASON),
 		.suffix = column_string(s, SUFFIX)};
-	const bool has_family_name = sqlite3_column_int(s, FORM) == FAMILY_PLAIN && !*ret->suffix;
 	ret->is_rotated = entry_is_file(ret) && sqlite3_column_int(s, LIVENESS) == FINISHED;
-	ret->may_grow = sqlite3_column_int(s, RESTED) || has_family_name;
+	ret->may_grow = sqlite3_column_int(s, RESTED) || has_family_name(s);
 }
 
 /* Adds what is known of the content of the entry: its id, or the reason why there is none. */
@@ -357,15 +364,14 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 int rotation_table_find_later(
 	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem)
 {
-	sqlite3_stmt *all = table->statements[UNKNOWN], *s = table->statements[LATER];
+	/* The statement is still at the row of that entry. */
+	sqlite3_stmt *unknown = table->statements[UNKNOWN], *s = table->statements[LATER];
 	text_reset(ret_relative);
-	const bool has_family_name =
-		sqlite3_column_int(all, FORM) == FAMILY_PLAIN && !*column_string(all, SUFFIX);
-	if (!has_family_name || sqlite3_column_int(all, RESTED))
+	if (!has_family_name(unknown) || sqlite3_column_int(unknown, RESTED))
 		return 0;
 	sqlite3_bind_int(s, 1, table->listing - 1);
-	sqlite3_bind_int64(s, 2, sqlite3_column_int64(all, SOURCE));
-	sqlite3_bind_text(s, 3, column_string(all, FAMILY), -1, SQLITE_TRANSIENT);
+	sqlite3_bind_int64(s, 2, sqlite3_column_int64(unknown, SOURCE));
+	sqlite3_bind_text(s, 3, column_string(unknown, FAMILY), -1, SQLITE_TRANSIENT);
 	if (sqlite3_step(s) == SQLITE_ROW)
 		text_add(ret_relative, column_string(s, 0));
 	const int rc = sqlite3_reset(s);

@@ -20,7 +20,7 @@ int rotation_table_add(
  * files as the one before, whatever numbers their names have by now; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* Notes the result for exactly this version of a file. That is one of:
+/* Notes the result of reading exactly this version of a file. That is one of:
  *
  *     id      sentence
  *     an id   NULL      the id of its content
@@ -43,9 +43,9 @@ enum rotation_entries {
  * next call. is_rotated means that the file is finished, whatever its name is. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
-/* Whether the entry that ROTATION_UNKNOWN has returned last has its family's own name, and counts
- * as finished only because another file of the family was written to later. If so, ret_relative is
- * the path of the one that was written to last. */
+/* Finds out whether the entry that ROTATION_UNKNOWN has returned last has its family's own name,
+ * and counts as finished only because another file of the family was written to later. Returns 1 if
+ * so, with the path of the one that was written to last; 0; or -errno with a sentence. */
 int rotation_table_find_later(
 	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem);
 /* Returns the family of the entry that ROTATION_ALL has returned last: its name, with the path of
