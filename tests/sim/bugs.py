@@ -296,8 +296,8 @@ BUGS = {
         "if (!rc)",
     ),
     "a-piece-of-half-a-line": (
-        "if (r == 0 && grown_file_may_end_in_line(file) && content.size > from)",
-        "if (r == 0 && grown_file_may_end_in_line(file) && content.size > from && content.fd < 0)",
+        "if (r == 0 && grown_file_may_end_in_line(file) && content.size > first_prefix_bytes)",
+        "if (r == 0 && grown_file_may_end_in_line(file) && content.size > first_prefix_bytes && content.fd < 0)",
     ),
     "kept-output-goes-at-a-limit": (  # before it is in S3
         "if (exit == S3ONCE_EXIT_OK && !run->dry) spool_forget(run);",

@@ -12,15 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sets the sentence for a piece whose copy failed with this error. `why` is the sentence of the
- * reading, or "". Other errors stay without a sentence. */
+/* Sets the sentence for a piece that could not be copied because of this error. `was_made`: the
+ * file for the copy could be made. `why` is the sentence of the reading, or "". Other errors stay
+ * without a sentence. */
 static void explain_failed_copy(const struct scan_entry *found, int error, bool was_made,
 	const struct problem *why, struct problem *ret_problem)
 {
-	/* Whether the folder of the copy is to blame: no file can be created in it, or it is full.
-	 * If the process is out of descriptors, no folder helps. */
-	const bool is_of_folder = was_made ? error == -ENOSPC || error == -EDQUOT || error == -EFBIG
-					   : error != -EMFILE && error != -ENFILE;
+	const bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+	/* If the process is out of descriptors, another folder would not help. */
+	const bool lacks_descriptors = error == -EMFILE || error == -ENFILE;
+	const bool is_of_folder = was_made ? is_full : !lacks_descriptors;
 	if (error == -ESTALE)
 		problem_set(ret_problem,
 			"no longer contains the %llu bytes from byte %llu on that were to be "
@@ -120,9 +121,9 @@ static void notice_loss(struct log_family *family, const struct log_row *row, bo
 static void update_days(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_emptied = row->state == LOG_TRUNCATED && !family->is_unsure;
-	const bool is_missing =
+	const bool was_missing_too_long =
 		row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
-	if (is_emptied || is_missing) {
+	if (is_emptied || was_missing_too_long) {
 		if (row->was_live)
 			notice_loss(family, row, is_emptied);
 		row->change = LOG_LOST;
@@ -152,8 +153,8 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 	return log_rows_keep(rows, &family->name, family->rows, family->n_rows, ret_problem);
 }
 
-/* Reads the next entry of the listing, which belongs to the present family or begins the next one.
- * Returns 0, also at the end of the listing, or -errno with a sentence. */
+/* Reads the next entry of the listing into logs->ahead: it belongs to the present family or begins
+ * the next one. Returns 0, also at the end of the listing, or -errno with a sentence. */
 static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
 {
 	const int r = rotation_table_next(logs->table, ROTATION_ALL, &logs->ahead, ret_problem);
@@ -196,7 +197,8 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 }
 
 /* Reads the files of the next family, the first of which is logs->ahead. rotation_table_family() is
- * always the family of logs->ahead. Returns 0, or -errno with a sentence. */
+ * the family of the entry read last, which is always logs->ahead. Returns 0, or -errno with a
+ * sentence. */
 static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
@@ -218,8 +220,9 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 }
 
 /* Resets the files to what is known of them by the listing. A notice of an earlier attempt stays,
- * since log_rows_note_once() asks for it only once. Returns how many files are to be uploaded. */
-static size_t begin_attempt(struct log_family *family)
+ * since log_rows_note_once() asks for it only once. Returns the number of files that are to be
+ * uploaded. */
+static size_t reset_files(struct log_family *family)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < family->n_files; i++) {
@@ -237,7 +240,7 @@ static size_t begin_attempt(struct log_family *family)
 /* Makes each file that was to be uploaded a PROBLEM with this sentence. */
 static void refuse_family(struct log_family *family, const char *sentence)
 {
-	begin_attempt(family);
+	reset_files(family);
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct scan_entry *entry = &family->files[i].entry;
 		if (entry->kind != SCAN_FILE)
@@ -250,7 +253,7 @@ static void refuse_family(struct log_family *family, const char *sentence)
 /* Finds the log of each file, cuts new pieces, and keeps the rows. If another run has changed the
  * rows meanwhile, all of this begins again. A family without files to upload stays as the listing
  * found it. Returns 0, or -errno with a sentence. */
-static int match_family_rows(struct growing_logs *logs, struct problem *ret_problem)
+static int match_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
 	if (family->source->directory_fd < 0) {
@@ -258,7 +261,7 @@ static int match_family_rows(struct growing_logs *logs, struct problem *ret_prob
 		return 0;
 	}
 	for (unsigned i = 0; i < ATTEMPTS; i++) {
-		if (!begin_attempt(family))
+		if (!reset_files(family))
 			return 0;
 		family->is_unsure = !logs->is_complete;
 		int r = load_rows(family, ret_problem);
@@ -276,20 +279,22 @@ static int match_family_rows(struct growing_logs *logs, struct problem *ret_prob
 /* Makes entry i of the file, from 0 on. The entries are the pieces of its log or, without a log,
  * the file itself. If two files have the same log, only the file that the row identifies hands out
  * its pieces. Returns 1, or 0 if the file has no more entries. */
-static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
+static int entry_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_row *row = file->row;
 	*ret = file->entry;
-	if (file->entry.kind != SCAN_FILE || !row || file->is_whole)
+	const bool is_one_entry = file->entry.kind != SCAN_FILE || !row || file->is_whole;
+	if (is_one_entry)
 		return i == 0;
-	if (!log_row_is_of(row, file) || i >= row->n_pieces)
+	const bool hands_out_pieces = log_row_is_of(row, file);
+	if (!hands_out_pieces || i >= row->n_pieces)
 		return 0;
 	const struct log_piece *piece = &row->pieces[i];
 	ret->is_rotated = ret->is_piece = true;
 	ret->offset = piece->start;
-	/* The piece is new if no earlier run has cut it. The first piece never counts as new, since
-	 * it may be in S3 as a whole file. */
-	ret->is_new = i && i >= row->n_kept;
+	/* This run has cut each piece that was not in the database. The first piece never counts as
+	 * new, since it may be in S3 as a whole file. */
+	ret->is_new = i > 0 && i >= row->n_kept;
 	ret->size = piece->end - piece->start;
 	ret->mtime_ns = piece->mtime_ns;
 	memcpy(ret->content_id, piece->id, sizeof ret->content_id);
@@ -311,7 +316,7 @@ static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 		return 1;
 	}
 	for (; logs->file < family->n_files; logs->file++, logs->piece = 0)
-		if (next_of_file(&family->files[logs->file], logs->piece++, ret))
+		if (entry_of_file(&family->files[logs->file], logs->piece++, ret))
 			return 1;
 	return 0;
 }
@@ -326,7 +331,7 @@ int growing_logs_next(
 			return 0;
 		r = gather_family(logs, ret_problem);
 		if (r == 0)
-			r = match_family_rows(logs, ret_problem);
+			r = match_family(logs, ret_problem);
 	}
 	return r < 0 ? r : 1;
 }

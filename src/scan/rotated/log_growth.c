@@ -71,7 +71,7 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 /* Measures the bytes after the log's end in the file that had the log in an earlier run. Sets
  * prefix->is_there to whether the file still begins with the log; if it does not, *ret is
  * untouched. Returns 0 or -errno. */
-static int measure_behind(const struct content *content, const struct log_row *row,
+static int measure_behind_log(const struct content *content, const struct log_row *row,
 	struct content_prefix *prefix, struct content_measured *ret)
 {
 	const int r = log_still_begins(content, row, &prefix->is_there);
@@ -85,22 +85,23 @@ int grown_file_measure(const struct log_family *family, struct grown_file *file,
 	struct content_measured *ret)
 {
 	const struct scan_options *options = family->options;
-	const uint64_t from = n ? prefixes[0].bytes : 0;
+	const uint64_t first_prefix_bytes = n ? prefixes[0].bytes : 0;
 	struct file_state ignored;
 	const int fd = grown_file_open(family, file, &ignored);
 	/* The size is the one that log_match() has found: later lines are left to the next run. */
 	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
 	int r = fd < 0 ? fd : 0;
-	if (r == 0 && grown_file_may_end_in_line(file) && content.size > from)
-		r = find_line_end(fd, from, content.size, &content.size);
+	if (r == 0 && grown_file_may_end_in_line(file) && content.size > first_prefix_bytes)
+		r = find_line_end(fd, first_prefix_bytes, content.size, &content.size);
 	file->has_rest = content.size < file->state.size;
-	/* The edges are read before the file is measured, and again after that. If they differ, the
-	 * file was overwritten meanwhile. */
+	/* The edges are read before the file is measured, and again at the end of that. If they
+	 * differ, the file was overwritten meanwhile. */
 	char edges[CONTENT_ID_CHARS + 1];
 	if (r == 0)
 		r = content_edges(&content, content.size, edges);
-	if (r == 0 && own && *own->edges)
-		r = measure_behind(&content, own, prefixes, ret);
+	const bool knows_edges = own && *own->edges; /* so that the log itself need not be read */
+	if (r == 0 && knows_edges)
+		r = measure_behind_log(&content, own, prefixes, ret);
 	else if (r == 0)
 		r = content_measure(&content, prefixes, n, ret, &file->entry.problem);
 	if (r == 0 && *ret->edges && strcmp(ret->edges, edges) != 0)

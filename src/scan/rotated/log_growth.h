@@ -19,11 +19,12 @@ int grown_file_open(const struct log_family *family, const struct grown_file *fi
  * bytes of that log. Returns 0 or -errno. */
 int log_still_begins(const struct content *content, const struct log_row *row, bool *ret);
 
-/* Measures the part of the file that may be uploaded: all of it, or only its whole lines if it may
- * end in the middle of one. If no line ends behind the first prefix, such a file is measured up to
- * the end of that prefix. `own` is the log that this very file had in an earlier run, whose bytes
- * are then the only prefix, or NULL. Sets has_rest of the file. Returns 0, -ESTALE if the file
- * changed meanwhile, or another -errno, after which the file may have a sentence. */
+/* Measures the part of the file that may be uploaded, as content_measure() with these n prefixes:
+ * all of it, or only its whole lines if it may end in the middle of one. If no line ends behind the
+ * first prefix, such a file is measured up to the end of that prefix. If this very file had a log
+ * in an earlier run, `own` is that log, and its bytes are the only prefix; otherwise `own` is NULL.
+ * Sets has_rest of the file. Returns 0, -ESTALE if the file changed meanwhile, or another -errno,
+ * after which the file may have a sentence. */
 int grown_file_measure(const struct log_family *family, struct grown_file *file,
 	const struct log_row *own, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret);
@@ -34,8 +35,8 @@ void grown_file_take_log(struct grown_file *file, struct log_row *row);
 void log_row_note_name(
 	const struct log_family *family, const struct grown_file *file, struct log_row *row);
 /* Gives the file this log, whose bytes it begins with, and makes the file's bytes behind the log
- * the log's next piece. `found` is the measured file. A log that is empty has one empty piece. The
- * row then describes the present file. Returns 0 or -ENOMEM. */
+ * the log's next piece. `found` is the file as it was measured with the log as a prefix. A log that
+ * is empty has one empty piece. The row then describes the present file. Returns 0 or -ENOMEM. */
 int log_row_extend(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found);
 

@@ -181,8 +181,8 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 {
 	const bool has_same_moment = file->moment == row->moment;
 	const bool has_more_bytes = found->bytes != row->end;
-	/* The log's own file was emptied, or was the live file when it was last seen. No log stays
-	 * there, so it has to be in another file now. */
+	/* The log's own file was emptied, or was the live file when it was last seen. A live file
+	 * is renamed or emptied sooner or later, so that the log has to be in another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
 	/* A rotated log may get more lines, and then be compressed, but the date in its name stays.
@@ -224,39 +224,43 @@ typedef bool has_log(const struct grown_file *file, const struct log_row *row,
 
 /* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
  * rising order of their ends. Sets *ret to the longest of them that the file begins with, and for
- * which `has` returns true, or to NULL. *ret_found is the file as it was measured beside this log.
- * `known` has room for n. Returns 0 or -errno. */
+ * which `has` returns true, or to NULL. *ret_found is the file as it was measured with this log as
+ * the longest prefix. `prefixes` has room for n. Returns 0 or -errno. */
 static int find_copied_log(const struct log_family *family, struct grown_file *file,
-	struct log_row **logs, struct content_prefix *known, size_t n, has_log *has,
+	struct log_row **logs, struct content_prefix *prefixes, size_t n, has_log *has,
 	struct log_row **ret, struct content_measured *ret_found)
 {
+	*ret = NULL;
 	/* Each turn drops the longest log that is left, since the file does not have it, and
 	 * measures the file again: found.rest has to be that of the log that is chosen. */
 	for (; n; n--) {
 		for (size_t k = 0; k < n; k++)
-			known[k] = (struct content_prefix){
+			prefixes[k] = (struct content_prefix){
 				.bytes = logs[k]->end, .id = logs[k]->until};
-		const int r = grown_file_measure(family, file, NULL, known, n, ret_found);
+		const int r = grown_file_measure(family, file, NULL, prefixes, n, ret_found);
 		if (r < 0)
 			return r;
-		while (n && !known[n - 1].is_there)
+		while (n && !prefixes[n - 1].is_there)
 			n--;
-		/* Now logs[n - 1] is the longest log that the file begins with, if there is one. */
-		if (!n || has(file, logs[n - 1], ret_found))
-			break;
+		if (!n) /* the file begins with none of the logs */
+			return 0;
+		struct log_row *longest = logs[n - 1];
+		if (has(file, longest, ret_found)) {
+			*ret = longest;
+			return 0;
+		}
 	}
-	*ret = n ? logs[n - 1] : NULL;
 	return 0;
 }
 
 /* Gives the file the log that was copied or compressed to it, if there is one. The arguments are as
  * in find_copied_log(). Returns 0, -ESTALE if the file has to wait, or another -errno. */
 static int match_copy(struct log_family *family, struct grown_file *file, struct log_row **logs,
-	struct content_prefix *known, size_t n, has_log *has)
+	struct content_prefix *prefixes, size_t n, has_log *has)
 {
 	struct content_measured found = {0};
 	struct log_row *row;
-	const int r = find_copied_log(family, file, logs, known, n, has, &row, &found);
+	const int r = find_copied_log(family, file, logs, prefixes, n, has, &row, &found);
 	if (r < 0 || !row)
 		return r;
 	/* Another file may have this log: one that waits, was not found or could not be read. */
@@ -287,16 +291,16 @@ static int match_content(struct log_family *family, struct grown_file *file,
 		return 0;
 	/* calloc() may return NULL for no elements, which is no lack of memory. */
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
-	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
+	struct content_prefix *prefixes = calloc(family->n_rows + 1, sizeof *prefixes);
 	for (size_t k = 0; logs && k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
-		/* Every file begins with a log of no bytes. */
+		/* Every file begins with an empty log, so that this shows nothing. */
 		const bool is_free = row->end && row->state != LOG_TAKEN;
 		if (is_free && (!may_be || may_be(file, row)))
 			logs[n++] = row;
 	}
-	const int r = logs && known ? match_copy(family, file, logs, known, n, has) : -ENOMEM;
-	free(known);
+	const int r = logs && prefixes ? match_copy(family, file, logs, prefixes, n, has) : -ENOMEM;
+	free(prefixes);
 	free(logs);
 	return r;
 }
@@ -332,31 +336,29 @@ static int begins_otherwise(const struct content *in_live, const struct grown_fi
 	return r == -ESTALE ? 0 : r; /* the live file is shorter: it was emptied */
 }
 
-/* Finds out by reading all of the live file, if need be, whether a file with this content may be a
- * copy of it: see may_be_copy(). Returns 0 or -errno. */
+/* Sets *ret to whether a file with this content may be a copy of the live file: that begins with
+ * all of the content, or no longer begins with its own log, if it has one. Reads all of the live
+ * file, if need be. Returns 0 or -errno. */
 static int compare_with_live(const struct content *in_live, const struct grown_file *live,
 	const struct content_measured *content, struct problem *ret_problem, bool *ret)
 {
-	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
 	bool is_no_copy;
 	int r = begins_otherwise(in_live, live, content, &is_no_copy);
 	if (r < 0 || is_no_copy)
 		return r;
-	struct content_measured ignored;
-	if (!live->row) {
-		struct content_prefix known = whole;
-		r = content_measure(in_live, &known, 1, &ignored, ret_problem);
-		*ret = r == 0 && known.is_there;
-		return r;
+	/* In rising order of their bytes, as content_measure() takes them. */
+	struct content_prefix prefixes[2], *copy = &prefixes[0], *own = NULL;
+	if (live->row) {
+		const bool own_is_shorter = live->row->end <= content->bytes;
+		own = own_is_shorter ? &prefixes[0] : &prefixes[1];
+		copy = own_is_shorter ? &prefixes[1] : &prefixes[0];
+		*own = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
 	}
-	/* content_measure() takes the shorter prefix first. */
-	const size_t own = live->row->end > content->bytes, copy = !own;
-	struct content_prefix known[2];
-	known[copy] = whole;
-	known[own] = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
-	r = content_measure(in_live, known, 2, &ignored, ret_problem);
-	const bool begins_with_copy = known[copy].is_there, was_emptied = !known[own].is_there;
-	*ret = r == 0 && (begins_with_copy || was_emptied);
+	*copy = (struct content_prefix){.bytes = content->bytes, .id = content->id};
+	struct content_measured ignored;
+	r = content_measure(in_live, prefixes, own ? 2 : 1, &ignored, ret_problem);
+	const bool was_emptied = own && !own->is_there;
+	*ret = r == 0 && (copy->is_there || was_emptied);
 	return r;
 }
 
@@ -411,8 +413,10 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 	for (size_t k = 0; k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
 		const bool is_rotated = row->state == LOG_TAKEN && !row->was_live;
-		if (is_rotated && row->end && *row->until &&
-			strcmp(file->entry.content_id, row->until) == 0 &&
+		const bool has_content = row->end && *row->until;
+		const bool has_same_content =
+			has_content && strcmp(file->entry.content_id, row->until) == 0;
+		if (is_rotated && has_same_content &&
 			is_same_second(file->state.mtime_ns, row->file_mtime_ns))
 			return row;
 	}
@@ -421,7 +425,7 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 
 /* Computes the id of the first bytes of a file that is not compressed (content_first()). Returns 0
  * or -errno. */
-static int first_bytes_id(const struct log_family *family, const struct grown_file *file,
+static int read_first_id(const struct log_family *family, const struct grown_file *file,
 	char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	struct file_state ignored;
@@ -457,7 +461,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	memcpy(found.id, file->entry.content_id, sizeof found.id);
 	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
 	int r = has_to_be_read ? grown_file_measure(family, file, NULL, NULL, 0, &found)
-			       : first_bytes_id(family, file, found.first);
+			       : read_first_id(family, file, found.first);
 	if (r == 0)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)
@@ -472,8 +476,8 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	return log_row_extend(family, file, row, &found);
 }
 
-/* Finds out which of n prefixes the file begins with. Returns 1 if the file is compressed: it is
- * not read then, since it may not be whole yet. Otherwise 0 or -errno. */
+/* Finds out which of n prefixes a file that has to wait begins with. Returns 1 if the file is
+ * compressed: it is not read then, since it may not be whole yet. Otherwise 0 or -errno. */
 static int measure_waiting(const struct log_family *family, struct grown_file *file,
 	struct content_prefix *known, size_t n)
 {
@@ -494,8 +498,9 @@ static int measure_waiting(const struct log_family *family, struct grown_file *f
 }
 
 /* If this file has to wait, finds the logs of emptied files that may be in it: those whose bytes it
- * begins with, or all of them if it is compressed. These become LOG_WAITS. A copy of any other log
- * would be whole, since a log is emptied after it was copied. Returns 0 or -errno. */
+ * begins with, or all of them if it is compressed. These become LOG_WAITS. Whatever else the file
+ * may be, it is no copy of any other of them: a log is emptied only after all of it was copied.
+ * Returns 0 or -errno. */
 static int match_waiting(struct log_family *family, struct grown_file *file)
 {
 	if (file->entry.kind != SCAN_WAITS)

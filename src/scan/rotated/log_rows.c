@@ -192,7 +192,8 @@ static int change_row(struct log_rows *rows, enum log_statement which, struct pr
 	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
 }
 
-/* Drops a known row and its pieces, of which it has at least one. Returns as change_row(). */
+/* Drops a row of the database and its pieces, of which it has at least one. Returns as
+ * change_row(). */
 static int drop_row(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
@@ -204,7 +205,7 @@ static int drop_row(struct log_rows *rows, const struct log_row *row, struct pro
 	return change_row(rows, DROP_PIECES, ret_problem);
 }
 
-/* Writes the pieces of a known row that are not in the database yet. Returns as change_row(). */
+/* Writes the pieces of a row that are not in the database yet. Returns as change_row(). */
 static int put_pieces(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[ADD_PIECE];
@@ -221,7 +222,7 @@ static int put_pieces(struct log_rows *rows, const struct log_row *row, struct p
 	return error;
 }
 
-/* Writes a row, which becomes known if it is new, and its new pieces. ADD and CHANGE have the same
+/* Writes a row, which gets a number if it is new, and its new pieces. ADD and CHANGE have the same
  * parameters but for the first three and the last. Returns as change_row(). */
 static int put_row(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
 	struct problem *ret_problem)
@@ -238,8 +239,8 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
 	const int64_t numbers[] = {(int64_t)row->file_size, row->file_mtime_ns, row->was_live,
 		row->seen, row->missing, (int64_t)row->end, row->moment, row->was_packed};
-	for (int i = 0; i < 8; i++) /* ?5 to ?12 */
-		sqlite3_bind_int64(s, 5 + i, numbers[i]);
+	for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
+		sqlite3_bind_int64(s, 5 + i, numbers[i]); /* ?5 to ?12 */
 	sqlite3_bind_text(s, 13, row->until, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 14, row->edges, -1, SQLITE_STATIC);
 	sqlite3_bind_blob(s, 15, row->sha256.state, sizeof row->sha256.state, SQLITE_STATIC);
@@ -296,16 +297,16 @@ bool log_rows_note_once(
 	return change_row(rows, NOTE_ONCE, &ignored) == 0;
 }
 
-/* Whether the log at this path lies in the folder of the family, whose name may begin with folders
- * of its directory. */
+/* Whether the log at this path lies in the folder of the family, such as "/var/log/nginx/" for the
+ * family "nginx/access.log" of the directory "/var/log". */
 static bool is_in_folder(const char *path, const struct log_family_name *family)
 {
 	struct text own = TEXT(8192);
 	text_addf(&own, "%s/%s", family->directory, family->family);
-	const size_t n = (size_t)(path_name(text_string(&own)) - text_string(&own));
-	const bool is_there = strncmp(path, text_string(&own), n) == 0 && !strchr(path + n, '/');
+	const size_t folder_bytes = (size_t)(path_name(text_string(&own)) - text_string(&own));
+	const bool is_below = strncmp(path, text_string(&own), folder_bytes) == 0;
 	text_clear(&own);
-	return is_there;
+	return is_below && !strchr(path + folder_bytes, '/');
 }
 
 bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
@@ -369,9 +370,9 @@ void log_row_clear(struct log_row *row)
 }
 
 /* Copies the content id in this column. If there is none, ret stays as it is. */
-static void copy_id(sqlite3_stmt *s, int at, char ret[static CONTENT_ID_CHARS + 1])
+static void copy_id(sqlite3_stmt *s, int column, char ret[static CONTENT_ID_CHARS + 1])
 {
-	const char *id = (const char *)sqlite3_column_text(s, at);
+	const char *id = (const char *)sqlite3_column_text(s, column);
 	if (id && strlen(id) == CONTENT_ID_CHARS)
 		memcpy(ret, id, CONTENT_ID_CHARS + 1);
 }
@@ -395,7 +396,7 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 		ret->identity.n = n;
 	}
 	copy_id(s, UNTIL, ret->until);
-	/* The edges are of no use without the state. Then the log is read from its first byte. */
+	/* Without the state the edges are of no use, and the log is read from its first byte. */
 	if (sqlite3_column_bytes(s, SHA256_STATE) != sizeof ret->sha256.state)
 		return;
 	copy_id(s, EDGES, ret->edges);

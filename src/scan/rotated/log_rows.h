@@ -49,12 +49,12 @@ struct log_row {
 	uint64_t end;                     /* the end of the last piece */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
 	/* With these, the file of the log is recognised without reading most of it. `edges` is
-	 * content_edges() of it up to `end`, or "". Otherwise sha256 is the state of the same
-	 * bytes. */
+	 * content_edges() of it up to `end`, or "" if that is not known. If it is known, sha256 is
+	 * the state after the last whole block of these bytes. */
 	char edges[CONTENT_ID_CHARS + 1];
 	struct sha256_state sha256;
 	struct log_piece *pieces; /* owned */
-	size_t n_pieces, n_kept;  /* the first n_kept are in the database */
+	size_t n_pieces, n_kept;  /* the first n_kept were in the database when it was read */
 	enum log_state state;     /* state and change are not in the database */
 	enum log_change change;
 };
