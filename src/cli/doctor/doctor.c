@@ -1,7 +1,7 @@
 /* `s3once doctor`: checks whether push can work, and the real behaviour of the server. The checks
  * of this host are here. The checks of the bucket are in doctor_bucket.c and doctor_uploads.c, and
- * those of the marks in doctor_marks.c. Each check reports by doctor_find(). The exit code is made
- * here. */
+ * those of the marks in doctor_marks.c. Each check reports by doctor_report(). The exit code is
+ * made here. */
 #include "cli/doctor/doctor.h"
 #include "base/clock.h"
 #include "cli/signals.h"
@@ -11,9 +11,9 @@
 
 #define SOON_S        (15 * 60) /* also written in the finding about credentials */
 #define REQUESTS_MANY 256       /* a number of concurrent requests that a run may well reach */
-/* For each request: connections to S3 and DynamoDB, the file and the next one. */
-#define FILES_OF_REQUESTS 4
-#define FILES_OF_PROGRAM  100 /* more than directories, marks and libraries need */
+/* Descriptors of each request: connections to S3 and DynamoDB, the file and the next one. */
+#define FILES_OF_REQUEST 4
+#define FILES_OF_PROGRAM 100 /* more than directories, marks and libraries need */
 
 static const struct command doctor_command = {
 	.name = "doctor",
@@ -37,22 +37,22 @@ static void check_credentials(struct doctor *doctor)
 	char until[21] = "they do not expire";
 	if (credentials_get(doctor->frame->services.aws->credentials, NULL, &credentials,
 		    &unused_generation, &problem) < 0) {
-		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
+		doctor_report(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
 		return;
 	}
 	const int64_t left_s = credentials.expires_s - clock_wall_s();
 	const bool is_short = credentials.expires_s && left_s < SOON_S;
 	if (credentials.expires_s) /* 0: they do not expire */
 		clock_format_iso(credentials.expires_s, until);
-	doctor_find(doctor, is_short ? DOCTOR_WARNING : DOCTOR_OK, "credentials", "from %s, %s%s%s",
-		credentials.from, credentials.expires_s ? "until " : "", until,
+	doctor_report(doctor, is_short ? DOCTOR_WARNING : DOCTOR_OK, "credentials",
+		"from %s, %s%s%s", credentials.from, credentials.expires_s ? "until " : "", until,
 		is_short ? ": less than 15 minutes, check that they are renewed" : "");
 	credentials_wipe(&credentials);
 }
 
 /* Returns the source of the setting of this name, such as an option, a variable or a profile;
  * "default" if it has none. */
-static const char *from_of(const struct aws_settings *aws, const char *name)
+static const char *setting_source(const struct aws_settings *aws, const char *name)
 {
 	for (size_t i = 0; i < aws->found.n; i++)
 		if (strcmp(aws->found.rows[i].name, name) == 0)
@@ -65,11 +65,12 @@ static const char *from_of(const struct aws_settings *aws, const char *name)
 static void check_endpoint(
 	struct doctor *doctor, const char *what, const char *row, const char *url)
 {
-	const char *from = from_of(doctor->frame->services.aws, row);
+	const char *from = setting_source(doctor->frame->services.aws, row);
 	if (strncmp(url, "https:", 6) == 0)
-		doctor_find(doctor, DOCTOR_OK, what, "%s (%s)", quote(url).text, quote(from).text);
+		doctor_report(
+			doctor, DOCTOR_OK, what, "%s (%s)", quote(url).text, quote(from).text);
 	else
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"%s (%s) is not encrypted: use https where others may listen",
 			quote(url).text, quote(from).text);
 }
@@ -77,14 +78,14 @@ static void check_endpoint(
 /* Checks whether this process may open as many files as a run with REQUESTS_MANY requests needs. */
 static void check_descriptors(struct doctor *doctor)
 {
-	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
+	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUEST + FILES_OF_PROGRAM;
 	struct rlimit limit = {0};
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur >= need)
-		doctor_find(doctor, DOCTOR_OK, "file descriptors", "%llu",
+		doctor_report(doctor, DOCTOR_OK, "file descriptors", "%llu",
 			(unsigned long long)limit.rlim_cur);
 	else
-		doctor_find(doctor, DOCTOR_WARNING, "file descriptors",
+		doctor_report(doctor, DOCTOR_WARNING, "file descriptors",
 			"%llu are too few for %d requests at once, push will send fewer: raise "
 			"the limit (ulimit -Hn) to %lu",
 			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
@@ -97,12 +98,12 @@ static void check_host(struct doctor *doctor)
 	const char *marks = doctor->frame->access.marks;
 	check_credentials(doctor);
 	if (aws->region_is_default && (aws->s3_is_aws || aws->dynamodb_is_aws))
-		doctor_find(doctor, DOCTOR_WARNING, "region",
+		doctor_report(doctor, DOCTOR_WARNING, "region",
 			"none is set, %s is assumed: set AWS_REGION, or region of the profile",
 			aws->region);
 	else
-		doctor_find(doctor, DOCTOR_OK, "region", "%s (%s)", aws->region,
-			quote(from_of(aws, "region")).text);
+		doctor_report(doctor, DOCTOR_OK, "region", "%s (%s)", aws->region,
+			quote(setting_source(aws, "region")).text);
 	check_endpoint(doctor, "S3 endpoint", "s3_endpoint", aws->s3_endpoint);
 	if (marks && strncmp(marks, "dynamodb:", 9) == 0)
 		check_endpoint(
@@ -110,40 +111,44 @@ static void check_host(struct doctor *doctor)
 	check_descriptors(doctor);
 }
 
-/* Makes the checks of the bucket and of the marks. A signal ends them, and after it doctor_find()
+/* Makes the checks of the bucket and of the marks. A signal ends them, and after it doctor_report()
  * prints only the findings of the clean-up. Returns the signal that came, or 0. */
 static int check_services(struct doctor *doctor, const struct s3_url *url)
 {
 	signals_count("s3once: stopping; the probes are removed first (a second signal ends it)\n");
 	if (url)
-		doctor_look_at_bucket(doctor, url);
+		doctor_check_bucket(doctor, url);
 	if (!signals_came())
-		doctor_marks(doctor);
+		doctor_check_marks(doctor);
 	return signals_restore();
+}
+
+/* Whether --marks can be parsed, or was not given. Otherwise that is an error of usage, and the
+ * frame has the sentence. If it can be parsed, but its place cannot be found, doctor_check_marks()
+ * reports that as a finding. */
+static bool can_parse_marks(struct command_frame *frame)
+{
+	struct marks_place place = {0};
+	const char *marks = frame->access.marks;
+	const int error = marks ? marks_place_parse(marks, &place, &frame->problem) : 0;
+	marks_place_clear(&place);
+	return error != -EINVAL;
 }
 
 int doctor_main(int argc, char **argv)
 {
 	struct command_frame frame = {.command = &doctor_command};
-	struct marks_place place = {0};
 	struct s3_url url;
-	int stopped_by = 0;
-	if (!frame_begin(&frame, argc, argv))
-		return frame_end(&frame);
-	const char *marks = frame.access.marks;
+	int stopped_by = 0; /* the signal that came, or 0 */
 	/* The code of the frame is S3ONCE_EXIT_USAGE until the checks begin. */
-	if (frame.n_operands && url_parse(frame.operands[0], &url, &frame.problem) < 0)
-		return frame_end(&frame);
-	/* Only a --marks that cannot be parsed (-EINVAL) is an error of usage. If it can be parsed,
-	 * but its place cannot be found, doctor_marks() reports that as a finding. */
-	const int error = marks ? marks_place_parse(marks, &place, &frame.problem) : 0;
-	marks_place_clear(&place);
-	if (error == -EINVAL)
+	if (!frame_begin(&frame, argc, argv) ||
+		(frame.n_operands && url_parse(frame.operands[0], &url, &frame.problem) < 0) ||
+		!can_parse_marks(&frame))
 		return frame_end(&frame);
 	struct doctor doctor = {.frame = &frame,
 		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = signals_abandon}};
 	if (services_open(&frame.access, &frame.services, &frame.problem) < 0) {
-		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
+		doctor_report(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		check_host(&doctor);
 		stopped_by = check_services(&doctor, frame.n_operands ? &url : NULL);

@@ -21,8 +21,8 @@ struct doctor {
 	struct call_limits limits;   /* limits of each request of the checks; a signal ends it */
 	uint64_t tidy_until_ns;      /* the clock_boot_ns() at which the clean-up has to end; 0: no
 					signal was noticed yet */
-	bool is_tidying;             /* the clean-up is under way: it reports even after a signal */
-	char bucket[256];            /* the bucket that was tried out to the end, or "" */
+	bool is_tidying;  /* the clean-up is under way, and reports even after a signal */
+	char bucket[256]; /* the bucket that was tried out to the end, or "" */
 	/* The conditions that `bucket` honours, as conditions_note() sets them. All other fields
 	 * are zero. */
 	struct bucket_row conditions;
@@ -31,12 +31,12 @@ struct doctor {
 /* Prints and counts a finding, which is one line about `what`. The format makes a clause that names
  * the remedy, if there is one. The caller escapes text from outside. After a signal, only the
  * clean-up prints. */
-void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
+void doctor_report(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Prints a finding about a request that failed. If the request was denied, the finding says that
- * "these credentials need" the permission, such as "s3:PutObject". The permission may be followed
- * by an explanation. */
-void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
+/* Prints and counts a finding about a request that failed. If the request was denied, the finding
+ * says that "these credentials need" the permission, such as "s3:PutObject". The permission may be
+ * followed by an explanation. */
+void doctor_report_error(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
 /* The limits of a request that removes probe objects. It may go on for a few seconds after a
@@ -55,9 +55,9 @@ struct doctor_bucket {
 	char keys[DOCTOR_KEYS_MAX][1300];
 	unsigned n_keys; /* handed out so far */
 };
-/* Hands out the key of a probe: doctor_new_key() a new one, and doctor_key_with_end() the prefix
- * with this end behind it. The key is borrowed from the bucket, and its object is removed at the
- * end. Only the thread of the checks calls these. */
+/* Hands out the key of a probe: doctor_new_key() one that is chosen here, and doctor_key_with_end()
+ * the prefix with this end behind it. The key is borrowed from the bucket, and its object is
+ * removed after the checks. Only the thread of the checks calls these. */
 const char *doctor_new_key(struct doctor_bucket *bucket);
 const char *doctor_key_with_end(struct doctor_bucket *bucket, const char *end);
 
@@ -69,8 +69,8 @@ struct doctor_probe {
 	 * demand it, unless the server is known to refuse that header. */
 	bool is_new;
 	struct s3_condition condition; /* for a probe that replaces another one */
-	unsigned kinds;                /* the digests to send; 0: those that push sends */
-	unsigned spoil;                /* the digests that are made wrong */
+	unsigned kinds; /* the set of digests to send (DIGEST_OF()); 0: those that push sends */
+	unsigned spoil; /* the set of digests that are made wrong */
 };
 /* Sends a probe. Any thread may call it, with a connection of its own. *ret_sums are the sums that
  * were sent, and *ret is the object as the reply shows it. Both may be NULL. */
@@ -80,14 +80,14 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 
 /* Checks whether the bucket exists, the server's treatment of probe objects below the prefix, and
  * the lifecycle rules. The probe objects are removed. */
-void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
+void doctor_check_bucket(struct doctor *doctor, const struct s3_url *url);
 /* Checks that PutObject works, that HEAD proves the stored content, that the server verifies
  * checksums, and whether it honours If-None-Match and If-Match. False if nothing can be put. */
-bool doctor_puts(struct doctor_bucket *bucket);
+bool doctor_try_puts(struct doctor_bucket *bucket);
 /* Checks that a multipart upload works, that ListParts shows the checksum of a part, whether the
  * server honours If-None-Match at Complete, and that an upload can be aborted. */
-void doctor_multipart(struct doctor_bucket *bucket);
+void doctor_try_multipart(struct doctor_bucket *bucket);
 
 /* Checks the place of the marks, and records there the results that push need not find out
  * again. */
-void doctor_marks(struct doctor *doctor);
+void doctor_check_marks(struct doctor *doctor);

@@ -26,19 +26,19 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 	char region[64];
 	service_region(s3_service(bucket->s3), region, sizeof region);
 	if (outcome == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_OK, "bucket", "%s is there, in %s", quote(name).text,
+		doctor_report(doctor, DOCTOR_OK, "bucket", "%s is there, in %s", quote(name).text,
 			quote(region).text);
 	else if (outcome == OUTCOME_DENIED)
-		doctor_find(doctor, DOCTOR_OK, "bucket",
+		doctor_report(doctor, DOCTOR_OK, "bucket",
 			"whether %s is there cannot be seen without s3:ListBucket, which push does "
 			"not need",
 			quote(name).text);
 	else if (outcome == OUTCOME_ABSENT)
-		doctor_find(doctor, DOCTOR_FAILURE, "bucket",
+		doctor_report(doctor, DOCTOR_FAILURE, "bucket",
 			"there is no bucket %s: create it, or check its name and the endpoint",
 			quote(name).text);
 	else
-		doctor_refused(
+		doctor_report_error(
 			doctor, DOCTOR_FAILURE, "bucket", "s3:ListBucket", outcome, &problem);
 	return outcome == OUTCOME_OK || outcome == OUTCOME_DENIED;
 }
@@ -48,9 +48,9 @@ static void check_clock(struct doctor_bucket *bucket)
 {
 	const long long ahead_s = service_clock_ahead_s(s3_service(bucket->s3));
 	if (!ahead_s)
-		doctor_find(bucket->doctor, DOCTOR_OK, "clock", "as the server's");
+		doctor_report(bucket->doctor, DOCTOR_OK, "clock", "as the server's");
 	else
-		doctor_find(bucket->doctor, DOCTOR_WARNING, "clock",
+		doctor_report(bucket->doctor, DOCTOR_WARNING, "clock",
 			"%lld s %s the server's, by which requests are signed; set this host's",
 			llabs(ahead_s), ahead_s > 0 ? "ahead of" : "behind");
 }
@@ -65,26 +65,26 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 	enum outcome outcome =
 		s3_get_abort_days(bucket->conn, prefix, &doctor->limits, &days, &problem);
 	if (outcome == OUTCOME_OK && days)
-		doctor_find(doctor, DOCTOR_OK, what, "unfinished uploads are aborted after %u days",
-			days);
+		doctor_report(doctor, DOCTOR_OK, what,
+			"unfinished uploads are aborted after %u days", days);
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"nothing aborts uploads that nobody finishes, and they cost as much as "
 			"objects: add a rule with AbortIncompleteMultipartUpload");
 	else if (outcome == OUTCOME_DENIED)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"cannot be seen without s3:GetLifecycleConfiguration: have one that aborts "
 			"unfinished uploads");
 	else /* for example UNSUPPORTED */
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"this server shows none: unfinished uploads stay until they are aborted");
 }
 
 /* Ends of keys with characters that have to be encoded in a URL. A server that splits the key at
  * one of them, or decodes the key twice, stores the object under another key. */
-static const char *const ends[] = {
+static const char *const key_ends[] = {
 	"#a", "?a", "%23a", "+a", " a", "&a=b;c", ":@,!$'()*", "\xc3\xa9"};
-#define ENDS (sizeof ends / sizeof *ends)
+#define KEY_ENDS (sizeof key_ends / sizeof *key_ends)
 
 /* Looks for the object with this key and these sums. *ret_is_lost: it is absent, or has other
  * content. If nothing can be compared (PROOF_UNKNOWN), it is not lost. */
@@ -102,7 +102,7 @@ static enum outcome look_for_probe(struct doctor_bucket *bucket, const char *key
 
 /* Stores two objects, the second under the key of the first with this end behind it, and checks
  * that both exist. *ret_is_lost: one does not, or it took the place of the other. */
-static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
+static enum outcome try_key_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {
 	char second[64], content[1400]; /* the second key, behind the prefix */
@@ -138,23 +138,23 @@ static void check_names(struct doctor_bucket *bucket)
 	struct problem problem = {0};
 	struct text lost = TEXT(500);
 	enum outcome o = OUTCOME_OK;
-	for (unsigned i = 0; o == OUTCOME_OK && i < ENDS; i++) {
+	for (unsigned i = 0; o == OUTCOME_OK && i < KEY_ENDS; i++) {
 		bool is_lost;
-		o = try_end(bucket, ends[i], &is_lost, &problem);
+		o = try_key_end(bucket, key_ends[i], &is_lost, &problem);
 		if (is_lost)
-			text_addf(&lost, "%s'%s'", lost.len ? ", " : "", quote(ends[i]).text);
+			text_addf(&lost, "%s'%s'", lost.len ? ", " : "", quote(key_ends[i]).text);
 	}
 	if (lost.len)
-		doctor_find(doctor, DOCTOR_FAILURE, what,
+		doctor_report(doctor, DOCTOR_FAILURE, what,
 			"objects whose keys end in %s are not found under their keys, although the "
 			"server answered that it stored them, or take the place of others: files "
 			"whose keys have such characters cannot be kept here",
 			text_string(&lost));
 	else if (o == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_OK, what,
+		doctor_report(doctor, DOCTOR_OK, what,
 			"objects are found under their keys, also with characters to be encoded");
 	else
-		doctor_refused(doctor, DOCTOR_WARNING, what,
+		doctor_report_error(doctor, DOCTOR_WARNING, what,
 			"s3:GetObject to find objects with unusual characters in their keys", o,
 			&problem);
 	text_clear(&lost);
@@ -163,7 +163,7 @@ static void check_names(struct doctor_bucket *bucket)
 static const char settings_content[] = "s3once doctor was here\n";
 
 /* A setting that is tried out: the name of its option, the name of the check, the value, and the
- * permission as doctor_refused() takes it. */
+ * permission as doctor_report_error() takes it. */
 struct trial {
 	const char *setting, *what, *value, *permission;
 };
@@ -185,17 +185,18 @@ static void check_kept(
 	struct problem problem = {0};
 	const unsigned asked =
 		s3_headers_checkable(target->headers); /* the bit of the one setting */
-	const char *option = s3_setting_name((unsigned)ffs((int)asked) - 1);
+	const int index = ffs((int)asked) - 1;         /* of this bit, from 0 */
+	const char *option = s3_setting_name((unsigned)index);
 	enum outcome outcome =
 		s3_check_settings(bucket->conn, target, asked, &doctor->limits, &look, &problem);
 	if (look.missing)
-		doctor_find(doctor, DOCTOR_WARNING, trial->what,
+		doctor_report(doctor, DOCTOR_WARNING, trial->what,
 			"--%s is ignored by this server: objects are stored without", option);
 	else if (!look.unknown)
-		doctor_find(doctor, DOCTOR_OK, trial->what, "--%s is kept", option);
+		doctor_report(doctor, DOCTOR_OK, trial->what, "--%s is kept", option);
 	else {
 		problem_prefix(&problem, "whether --%s is kept cannot be seen", option);
-		doctor_refused(doctor, DOCTOR_WARNING, trial->what,
+		doctor_report_error(doctor, DOCTOR_WARNING, trial->what,
 			strcmp(option, "tag") == 0 ? "s3:GetObjectTagging" : "s3:GetObject",
 			outcome, &problem);
 	}
@@ -218,11 +219,11 @@ static void try_setting(
 	if (outcome == OUTCOME_OK)
 		check_kept(bucket, trial, &target);
 	else if (is_refused)
-		doctor_find(doctor, DOCTOR_OK, trial->what,
+		doctor_report(doctor, DOCTOR_OK, trial->what,
 			"--%s %s is refused by this server, not ignored", trial->setting,
 			trial->value);
 	else
-		doctor_refused(
+		doctor_report_error(
 			doctor, DOCTOR_WARNING, trial->what, trial->permission, outcome, &problem);
 }
 
@@ -238,7 +239,7 @@ static void check_settings(struct doctor_bucket *bucket)
 		if (s3_headers_new(&headers) ||
 			s3_headers_set(headers, trial->setting, trial->value, &problem) ||
 			s3_headers_prepare(headers, &problem))
-			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
+			doctor_report(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
 		else
 			try_setting(bucket, trial, headers);
 		s3_headers_free(headers);
@@ -251,9 +252,9 @@ struct left {
 	size_t n;
 };
 
-/* Adds an upload to the list. Returns 1 once the list is full: the listing then ends with LOCAL, so
- * that abort_uploads() reports that uploads may be left. */
-static int keep_upload(void *arg, const struct s3_upload *upload)
+/* Adds an upload to the list. Returns 1 once the list is full: s3_list_uploads() then ends with
+ * LOCAL, so that abort_uploads() reports that uploads may be left. */
+static int note_upload(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;
 	left->keys[left->n] = must_have(strdup(upload->key));
@@ -269,7 +270,7 @@ static void abort_uploads(struct doctor_bucket *bucket)
 	struct left left = {0};
 	struct problem problem = {0};
 	enum outcome outcome = s3_list_uploads(
-		bucket->conn, bucket->prefix, &limits, keep_upload, &left, &problem);
+		bucket->conn, bucket->prefix, &limits, note_upload, &left, &problem);
 	for (size_t i = 0; i < left.n; i++) {
 		enum outcome o =
 			s3_abort_upload(bucket->conn, left.keys[i], left.ids[i], &limits, &problem);
@@ -281,8 +282,8 @@ static void abort_uploads(struct doctor_bucket *bucket)
 	if (outcome == OUTCOME_OK)
 		return;
 	problem_prefix(&problem, "uploads of probes may be left, remove them");
-	doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up", "s3:ListBucketMultipartUploads",
-		outcome, &problem);
+	doctor_report_error(bucket->doctor, DOCTOR_WARNING, "clean-up",
+		"s3:ListBucketMultipartUploads", outcome, &problem);
 }
 
 /* Removes the objects of all keys that were handed out. If some of them may be left, it reports the
@@ -310,7 +311,7 @@ static bool remove_probes(struct doctor_bucket *bucket)
 	if (failed != OUTCOME_OK) {
 		problem_prefix(&problem, "probe objects %s* may be left, remove them",
 			escaped(bucket->prefix).text);
-		doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up",
+		doctor_report_error(bucket->doctor, DOCTOR_WARNING, "clean-up",
 			"s3:DeleteObject, which push does not", failed, &problem);
 	}
 	bucket->doctor->is_tidying = false;
@@ -328,15 +329,15 @@ static void check_gone(struct doctor_bucket *bucket)
 	const enum outcome outcome =
 		s3_head_object(bucket->conn, &target, &bucket->doctor->limits, &object, &problem);
 	if (outcome == OUTCOME_ABSENT)
-		doctor_find(bucket->doctor, DOCTOR_OK, what,
+		doctor_report(bucket->doctor, DOCTOR_OK, what,
 			"an object that was removed is no longer shown");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(bucket->doctor, DOCTOR_FAILURE, what,
+		doctor_report(bucket->doctor, DOCTOR_FAILURE, what,
 			"an object that was removed is still shown, so a cache on the way answers "
 			"in place of S3, and nothing proves what S3 holds: let the proxy pass "
 			"requests on, or go around it (NO_PROXY, --endpoint-url)");
 	else if (outcome == OUTCOME_SETUP) /* for example a cache that identifies itself */
-		doctor_refused(
+		doctor_report_error(
 			bucket->doctor, DOCTOR_FAILURE, what, "s3:GetObject", outcome, &problem);
 }
 
@@ -347,12 +348,12 @@ static void try_bucket(struct doctor_bucket *bucket, const struct s3_url *url)
 	struct doctor *doctor = bucket->doctor;
 	check_clock(bucket);
 	/* The following checks need objects. */
-	const bool works = doctor_puts(bucket);
+	const bool works = doctor_try_puts(bucket);
 	bool is_removed = false;
 	if (works) {
 		check_names(bucket);
 		check_settings(bucket);
-		doctor_multipart(bucket);
+		doctor_try_multipart(bucket);
 	}
 	/* Without `works`, nothing was stored according to the server's answers. But a signal may
 	 * have come before an answer. */
@@ -367,7 +368,7 @@ static void try_bucket(struct doctor_bucket *bucket, const struct s3_url *url)
 	}
 }
 
-void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
+void doctor_check_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
 	struct command_frame *frame = doctor->frame;
@@ -379,7 +380,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 	bucket.s3 = frame->s3;
 	bucket.conn = frame->s3_conn;
 	if (!is_open)
-		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", frame->problem.text);
+		doctor_report(doctor, DOCTOR_FAILURE, "bucket", "%s", frame->problem.text);
 	else if (check_reachable(&bucket, url->bucket))
 		try_bucket(&bucket, url);
 }

@@ -16,9 +16,9 @@
 
 #define PROBE_LIVES_S (24 * 3600) /* for items that remove_item() could not remove */
 
-/* A visitor for reads whose items do not matter, but only whether they succeed. It returns 0, so
- * that they go on. */
-static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
+/* A visitor for reads that are made only to see whether they succeed. It returns 0, so that they go
+ * on. */
+static int ignore_item(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	return 0;
 }
@@ -43,12 +43,12 @@ static void check_outcome(struct tries *tries, const char *operation, enum outco
 	snprintf(permission, sizeof permission, "dynamodb:%s", operation);
 	tries->failures++;
 	if (outcome == OUTCOME_OK) /* REFUSED was wanted */
-		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
+		doctor_report(tries->doctor, DOCTOR_FAILURE, "table access",
 			"%s ignores its condition: two uploaders could claim the same file",
 			operation);
 	else
-		doctor_refused(tries->doctor, DOCTOR_FAILURE, "table access", permission, outcome,
-			problem);
+		doctor_report_error(tries->doctor, DOCTOR_FAILURE, "table access", permission,
+			outcome, problem);
 }
 
 /* Claims an item for `owner`, in the two ways in which push claims a mark. If `seen` is NULL, the
@@ -111,16 +111,16 @@ static void try_operations(struct tries *tries)
 	o = ops->get(conn, tries->key, READ_CONSISTENT, limits, &item, &problem);
 	item_clear(&item);
 	check_outcome(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
-	o = ops->get_many(conn, &tries->key, 1, limits, ignore, NULL, &problem);
+	o = ops->get_many(conn, &tries->key, 1, limits, ignore_item, NULL, &problem);
 	check_outcome(tries, "BatchGetItem", o, OUTCOME_OK, &problem);
-	o = ops->query(conn, &range, limits, ignore, NULL, &more, &problem);
+	o = ops->query(conn, &range, limits, ignore_item, NULL, &more, &problem);
 	check_outcome(tries, "Query", o, OUTCOME_OK, &problem);
 }
 
 /* The item that the writers of a round claim. Each round has an item of its own. */
 struct claimed {
 	const struct tries *tries;
-	bool is_there; /* the item is there before they claim it */
+	bool is_there; /* the item exists before they claim it, with the owner "nobody" */
 	char sk[16];   /* its sort key; "": no round has begun */
 };
 
@@ -165,7 +165,7 @@ enum race_of { RACE_OF_PUTS, RACE_OF_UPDATES };
 /* Checks that only one of several writers at once can claim an item: by an update if the item is
  * there before, or else by a put. A server that first tests and then writes may let several of them
  * win, which a single writer cannot detect. If one writer wins each round, as is right, nothing is
- * reported here: try_table() reports once that all tries have succeeded. */
+ * reported here: try_access() reports once that all tries have succeeded. */
 static void try_race(struct tries *tries, enum race_of race_of)
 {
 	const bool is_there = race_of == RACE_OF_UPDATES;
@@ -179,13 +179,13 @@ static void try_race(struct tries *tries, enum race_of race_of)
 	const unsigned winners = race_run(&race, &problem);
 	tries->failures += winners != 1;
 	if (winners > 1)
-		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
+		doctor_report(tries->doctor, DOCTOR_FAILURE, "table access",
 			"of %u writers of one item that tried at once, %u were told by %s that "
 			"they had won: two uploaders could claim the same file; if the service has "
 			"a setting for conditional writes that are isolated, turn it on",
 			RACE_WRITERS, winners, operation);
 	else if (!winners)
-		doctor_find(tries->doctor, DOCTOR_WARNING, "table access",
+		doctor_report(tries->doctor, DOCTOR_WARNING, "table access",
 			"several writers of one item at once by %s could not be tried out: %s",
 			operation, problem.text);
 	remove_claimed(&claimed);
@@ -193,7 +193,7 @@ static void try_race(struct tries *tries, enum race_of race_of)
 
 /* Tries out the operations that push needs. The races use them all, and so come last. AWS promises
  * that only one of several writers wins, so there is no race on its servers. */
-static void try_table(struct doctor *doctor, struct store_conn *conn, const char *pk)
+static void try_access(struct doctor *doctor, struct store_conn *conn, const char *pk)
 {
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
 	try_operations(&tries);
@@ -203,7 +203,7 @@ static void try_table(struct doctor *doctor, struct store_conn *conn, const char
 	}
 	remove_item(doctor, conn, tries.key);
 	if (!tries.failures)
-		doctor_find(doctor, DOCTOR_OK, "table access",
+		doctor_report(doctor, DOCTOR_OK, "table access",
 			"conditional writes, single and batch reads and queries work");
 }
 
@@ -220,14 +220,14 @@ static void try_batches(struct doctor *doctor, struct store_conn *conn, const ch
 	for (size_t i = 0; i < 2; i++)
 		remove_item(doctor, conn, probes[i]);
 	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)
-		doctor_find(doctor, DOCTOR_OK, what,
+		doctor_report(doctor, DOCTOR_OK, what,
 			"conditions hold in BatchExecuteStatement: up to 25 marks in one request");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"this server has no BatchExecuteStatement that keeps to conditions: each "
 			"mark takes a request of its own");
 	else
-		doctor_refused(doctor, DOCTOR_WARNING, what,
+		doctor_report_error(doctor, DOCTOR_WARNING, what,
 			"dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate; until then each mark "
 			"takes a request of its own",
 			outcome, &problem);
@@ -242,15 +242,15 @@ static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 	enum outcome outcome =
 		dynamodb_describe_ttl(conn, "expires", &doctor->limits, &is_on, &problem);
 	if (outcome == OUTCOME_OK && is_on)
-		doctor_find(doctor, DOCTOR_OK, what, "on 'expires'");
+		doctor_report(doctor, DOCTOR_OK, what, "on 'expires'");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"is off, and rows of ended sessions stay: run s3once init to turn it on");
 	else if (outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"this server has none: rows of ended sessions stay in the table");
 	else
-		doctor_refused(doctor, DOCTOR_WARNING, what,
+		doctor_report_error(doctor, DOCTOR_WARNING, what,
 			"dynamodb:DescribeTimeToLive to see whether it is on", outcome, &problem);
 }
 
@@ -258,14 +258,14 @@ static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 static void report_replicas(struct doctor *doctor, const struct dynamodb_shape *shape)
 {
 	if (shape->is_split)
-		doctor_find(doctor, DOCTOR_WARNING, "replicas",
+		doctor_report(doctor, DOCTOR_WARNING, "replicas",
 			"%s: each Region judges claims by its own, so that hosts of two Regions may "
 			"send one file at once, of which S3 stores one; let all hosts use one "
 			"Region, or make the replicas strongly consistent; no lock in this table "
 			"excludes a host of another Region",
 			shape->replicas);
 	else if (*shape->replicas)
-		doctor_find(
+		doctor_report(
 			doctor, DOCTOR_OK, "replicas", "%s, strongly consistent", shape->replicas);
 }
 
@@ -277,7 +277,7 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	struct problem problem = {0};
 	enum outcome outcome = dynamodb_describe_table(conn, &doctor->limits, &shape, &problem);
 	if (outcome == OUTCOME_DENIED) { /* push does not need this permission */
-		doctor_refused(doctor, DOCTOR_WARNING, "table",
+		doctor_report_error(doctor, DOCTOR_WARNING, "table",
 			"dynamodb:DescribeTable to see its shape", outcome, &problem);
 		return true;
 	}
@@ -286,27 +286,46 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	if (outcome == OUTCOME_OK)
 		outcome = table_check_shape(&table, "marks", &shape, &problem);
 	if (outcome != OUTCOME_OK) {
-		doctor_refused(doctor, DOCTOR_FAILURE, "table", "dynamodb:DescribeTable", outcome,
-			&problem);
+		doctor_report_error(doctor, DOCTOR_FAILURE, "table", "dynamodb:DescribeTable",
+			outcome, &problem);
 		return false;
 	}
-	doctor_find(doctor, DOCTOR_OK, "table", "%s has the shape of marks, %s", name,
+	doctor_report(doctor, DOCTOR_OK, "table", "%s has the shape of marks, %s", name,
 		quote(shape.status).text);
 	report_replicas(doctor, &shape);
 	return true;
 }
 
-/* Records in the row of the bucket the conditions that it honours, so that push need not send a
- * HEAD before each upload. The row is written only if it has not changed since it was read. If
- * another uploader has written it meanwhile, one more attempt is made from its row. */
+/* Writes the conditions that the bucket honours to its row, which was read as *seen. If another
+ * uploader has written the row meanwhile (REFUSED), *seen becomes its row, and one more attempt is
+ * made from that. */
+static enum outcome write_conditions(struct doctor *doctor, struct store_conn *conn,
+	const struct mark_space *space, struct bucket_row *seen, struct problem *ret_problem)
+{
+	const struct bucket_row *found = &doctor->conditions;
+	enum outcome o = OUTCOME_REFUSED;
+	for (int tries = 0; tries < 2 && o == OUTCOME_REFUSED; tries++) {
+		struct bucket_row row = *seen;
+		memcpy(row.honours, found->honours, sizeof row.honours);
+		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
+		row.honours_at_s = store_time_s(conn->store);
+		o = bucket_row_write(conn, space, &row, &doctor->limits, seen, ret_problem);
+	}
+	if (o == OUTCOME_REFUSED)
+		problem_set(
+			ret_problem, "other uploaders changed the row meanwhile; run doctor again");
+	return o;
+}
+
+/* Records the conditions that the bucket honours in its row, so that push need not send a HEAD
+ * before each upload. */
 static void keep_conditions(
 	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
 {
 	static const char what[] = "conditions";
 	const struct aws_settings *aws = doctor->frame->services.aws;
-	const struct bucket_row *found = &doctor->conditions;
 	struct mark_space space = {.settings = *settings};
-	struct bucket_row row, seen;
+	struct bucket_row seen;
 	struct problem problem = {0};
 	/* No bucket was tried out, or it is AWS's, which honours all conditions. */
 	if (!*doctor->bucket || aws->s3_is_aws)
@@ -314,36 +333,25 @@ static void keep_conditions(
 	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
 	enum outcome o = bucket_row_read(conn, &space, &doctor->limits, &seen, &problem);
-	bool has_row =
-		o == OUTCOME_OK; /* `seen` is the present row, which is still to be written */
-	for (unsigned tries = 0; has_row && tries < 2; tries++) {
-		row = seen;
-		memcpy(row.honours, found->honours, sizeof row.honours);
-		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
-		row.honours_at_s = store_time_s(conn->store);
-		o = bucket_row_write(conn, &space, &row, &doctor->limits, &seen, &problem);
-		has_row = o == OUTCOME_REFUSED;
-	}
-	if (o == OUTCOME_REFUSED)
-		problem_set(
-			&problem, "other uploaders changed the row meanwhile; run doctor again");
+	if (o == OUTCOME_OK)
+		o = write_conditions(doctor, conn, &space, &seen, &problem);
 	if (o != OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"what the server does with them cannot be kept with the marks: %s",
 			problem.text);
 	else
-		doctor_find(doctor, DOCTOR_OK, what,
+		doctor_report(doctor, DOCTOR_OK, what,
 			"what the server does with them is kept with the marks for 30 days");
 }
 
 /* Tries out a table with items of its own, and keeps the results with the settings for push. */
-static void try_items(
+static void try_table(
 	struct doctor *doctor, struct store_conn *conn, struct store_settings *settings)
 {
 	char id[ID_CHARS + 1], pk[64]; /* the partition key of the probe items */
 	random_id(id);
 	snprintf(pk, sizeof pk, "doctor#%s", id);
-	try_table(doctor, conn, pk);
+	try_access(doctor, conn, pk);
 	try_batches(doctor, conn, pk, settings);
 }
 
@@ -362,25 +370,26 @@ static void check_open_marks(
 		check_ttl(doctor, conn);
 	const enum outcome outcome = settings_load(conn, &doctor->limits, &settings, &problem);
 	if (outcome == OUTCOME_ABSENT && !place->is_dynamodb) {
-		doctor_find(doctor, DOCTOR_OK, what, "there are none in %s yet: push makes them",
+		doctor_report(doctor, DOCTOR_OK, what, "there are none in %s yet: push makes them",
 			quote(place->path).text);
 		return;
 	}
 	if (outcome == OUTCOME_ABSENT) {
-		doctor_find(
+		doctor_report(
 			doctor, DOCTOR_FAILURE, what, "they were never set up: run s3once init");
 		return;
 	}
 	if (outcome != OUTCOME_OK) {
-		doctor_refused(doctor, DOCTOR_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
+		doctor_report_error(
+			doctor, DOCTOR_FAILURE, what, "dynamodb:GetItem", outcome, &problem);
 		return;
 	}
-	doctor_find(doctor, DOCTOR_OK, what, "%s: %s, for %s",
+	doctor_report(doctor, DOCTOR_OK, what, "%s: %s, for %s",
 		quote(place->is_dynamodb ? place->table : place->path).text,
 		human_things(settings.shards, "shard").text,
 		place->is_dynamodb ? "any number of hosts" : "this host");
 	if (place->is_dynamodb)
-		try_items(doctor, conn, &settings);
+		try_table(doctor, conn, &settings);
 	keep_conditions(doctor, conn, &settings);
 }
 
@@ -392,20 +401,20 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0)
 		check_open_marks(doctor, place, marks.conn);
 	else
-		doctor_refused(doctor, DOCTOR_FAILURE, "marks", "dynamodb:GetItem", OUTCOME_SETUP,
-			&problem);
+		doctor_report_error(doctor, DOCTOR_FAILURE, "marks", "dynamodb:GetItem",
+			OUTCOME_SETUP, &problem);
 	marks_close(&marks);
 }
 
-void doctor_marks(struct doctor *doctor)
+void doctor_check_marks(struct doctor *doctor)
 {
 	const char *spec = doctor->frame->access.marks;
 	struct marks_place place = {0};
 	struct problem problem = {0};
 	if (marks_place_parse(spec ? spec : "local", &place, &problem) < 0)
-		doctor_find(doctor, DOCTOR_FAILURE, "marks", "%s", problem.text);
+		doctor_report(doctor, DOCTOR_FAILURE, "marks", "%s", problem.text);
 	else if (!place.is_dynamodb && access(place.path, F_OK) < 0 && errno == ENOENT)
-		doctor_find(doctor, DOCTOR_OK, "marks", "%s is not there yet: push makes it%s",
+		doctor_report(doctor, DOCTOR_OK, "marks", "%s is not there yet: push makes it%s",
 			quote(place.path).text,
 			spec ? "" : "; for several hosts name a table with --marks");
 	else

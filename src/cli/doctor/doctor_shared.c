@@ -1,4 +1,4 @@
-/* Functions that all checks of `s3once doctor` use. doctor_find() prints a finding, which is one
+/* Functions that all checks of `s3once doctor` use. doctor_report() prints a finding, which is one
  * line. doctor_put() sends a small probe object, whose key comes from doctor_new_key(). */
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
@@ -12,7 +12,7 @@
 static const char *const names[] = {
 	[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILURE] = "failure"};
 
-void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
+void doctor_report(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *format, ...)
 {
 	struct text text = TEXT(8192);
@@ -30,34 +30,36 @@ void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char 
 	text_clear(&text);
 }
 
-void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
+void doctor_report_error(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem)
 {
 	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(problem, sentence, sizeof sentence);
 	if (outcome == OUTCOME_DENIED)
-		doctor_find(doctor, finding, what, "these credentials need %s: %s", permission,
+		doctor_report(doctor, finding, what, "these credentials need %s: %s", permission,
 			sentence);
 	else
-		doctor_find(doctor, finding, what, "%s", sentence);
+		doctor_report(doctor, finding, what, "%s", sentence);
 }
 
-/* Whether the clean-up has to end: TIDY_NS have passed since a signal was noticed here, or a second
- * one came. */
-static bool ends_tidying(void *arg)
+/* The `abandon` of requests of the clean-up. It begins to count TIDY_NS when it first notices a
+ * signal. Returns whether this time has passed, or a second signal came. */
+static bool count_tidying(void *arg)
 {
 	struct doctor *doctor = arg;
-	const unsigned came = signals_came();
-	const uint64_t now = clock_boot_ns();
-	if (came && !doctor->tidy_until_ns)
-		doctor->tidy_until_ns = now + TIDY_NS;
-	return came > 1 || (came && now >= doctor->tidy_until_ns);
+	const unsigned signals = signals_came();
+	const uint64_t now_ns = clock_boot_ns();
+	if (!signals)
+		return false;
+	if (!doctor->tidy_until_ns)
+		doctor->tidy_until_ns = now_ns + TIDY_NS;
+	return signals > 1 || now_ns >= doctor->tidy_until_ns;
 }
 
 struct call_limits doctor_tidy_limits(struct doctor *doctor)
 {
 	return (struct call_limits){
-		.attempts = DOCTOR_ATTEMPTS, .abandon = ends_tidying, .abandon_arg = doctor};
+		.attempts = DOCTOR_ATTEMPTS, .abandon = count_tidying, .abandon_arg = doctor};
 }
 
 const char *doctor_key_with_end(struct doctor_bucket *bucket, const char *end)
@@ -85,14 +87,14 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 		probe->kinds ? probe->kinds : s3_wanted_digests(bucket->s3, checksum);
 	struct sums ignored_sums, *sums = ret_sums ? ret_sums : &ignored_sums;
 	struct s3_object ignored;
+	const bool refuses_header = s3_supports(bucket->s3, S3_PUT_CONDITION) == S3_NO;
 	const struct s3_put wanted = {.target = {.key = probe->key, .headers = probe->headers},
 		.body = &body,
 		.sums = sums,
 		.checksum = checksum,
 		.condition = {.if_match = probe->condition.if_match,
 			.if_none_match = probe->condition.if_none_match ||
-					 (probe->is_new && s3_supports(bucket->s3,
-								   S3_PUT_CONDITION) != S3_NO)},
+					 (probe->is_new && !refuses_header)},
 		/* No retries with a wrong digest, which stays wrong. */
 		.limits = {.attempts = probe->spoil ? 1 : bucket->doctor->limits.attempts,
 			.abandon = bucket->doctor->limits.abandon}};

@@ -25,15 +25,16 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 	/* The reply to PutObject does not have the size; HEAD does. */
 	const bool by_reply = proof_whole(sums, reply, SIZE_UNKNOWN) == PROOF_YES;
 	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, SIZE_KNOWN) == PROOF_YES)
-		doctor_find(doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
+		doctor_report(
+			doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,
+		doctor_report(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,
 			"HEAD shows no checksum to compare with%s",
 			by_reply ? ", but the reply to PutObject does: what is there already "
 				   "cannot be distinguished from other content"
 				 : ", nor does the reply to PutObject: no upload can be proven");
 	else
-		doctor_refused(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,
+		doctor_report_error(doctor, by_reply ? DOCTOR_WARNING : DOCTOR_FAILURE, what,
 			by_reply ? "s3:GetObject to recognise content that is there already"
 				 : "s3:GetObject, since the reply to PutObject proves nothing",
 			outcome, &problem);
@@ -41,21 +42,22 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 
 enum verifies { VERIFIES_NO, VERIFIES_YES, VERIFIES_UNKNOWN };
 
-/* Finds out whether the server verifies this kind of digest, by an object with a wrong one: a
- * server that verifies it refuses the object. UNKNOWN: the request failed for another reason. */
+/* Finds out whether the server verifies this kind of digest (DIGEST_OF()), by an object with a
+ * wrong one: a server that verifies it refuses the object. UNKNOWN: the request failed for another
+ * reason. */
 static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 {
-	/* Where the signature covers the payload, as over plain HTTP, its SHA-256 is sent as well.
-	 * It is right, so that only the wrong digest can be a reason to refuse the object. If
-	 * SHA-256 itself is tried, it is sent once, and is wrong. CHECKSUM_MD5 means an upload
-	 * without a checksum, which needs SHA-256 only for the signature. */
-	const unsigned payload =
+	/* Where the signature covers the payload, as over plain HTTP, the SHA-256 of the payload is
+	 * sent as well. It is right, so that only the digest on trial can be a reason to refuse the
+	 * object. (CHECKSUM_MD5 means no checksum header, so that SHA-256 is wanted only for the
+	 * signature.) If SHA-256 itself is on trial, it is sent once, and is wrong. */
+	const unsigned for_signature =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct problem problem = {0};
 	const struct doctor_probe probe = {.key = doctor_new_key(bucket),
 		.content = first,
 		.is_new = true,
-		.kinds = kind | payload,
+		.kinds = kind | for_signature,
 		.spoil = kind};
 	const enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
 	/* INVALID: a server may have an error code of its own for a wrong digest. */
@@ -78,23 +80,23 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 	const enum verifies by_sum = header ? try_digest(bucket, DIGEST_OF(checksum)) : VERIFIES_NO;
 	const enum verifies by_md5 = try_digest(bucket, DIGEST_MD5);
 	if (by_sum == VERIFIES_YES && is_kept)
-		doctor_find(
+		doctor_report(
 			doctor, DOCTOR_OK, what, "%s is verified and kept by the server", header);
 	else if (by_md5 == VERIFIES_YES && !header)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"no x-amz-checksum- header is sent, as asked for (checksum, "
 			"request_checksum_calculation); Content-MD5 is verified, which costs CPU");
 	else if (by_md5 == VERIFIES_YES)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"%s is %s by this server; Content-MD5 is verified, and sent instead",
 			header, is_kept ? "not verified" : "ignored");
 	else if (by_md5 == VERIFIES_NO)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"this server verifies neither %s%sContent-MD5: a byte that changes on the "
 			"way is noticed only afterwards",
 			header ? header : "", header ? " nor " : "");
 	else
-		doctor_find(doctor, DOCTOR_WARNING, what, "could not be tried out");
+		doctor_report(doctor, DOCTOR_WARNING, what, "could not be tried out");
 }
 
 static const char part_content[] = "a part of s3once doctor\n";
@@ -181,10 +183,12 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
 	return outcome;
 }
 
-/* A kind of write with a condition. `what` names the check, and `permission` is as in
- * doctor_refused(). `else_push` is push's behaviour if the server does not honour the condition. */
+/* A kind of write with a condition. */
 struct conditional {
-	const char *what, *header, *permission, *else_push;
+	const char *what;       /* name of the check */
+	const char *header;     /* name of the header that has the condition */
+	const char *permission; /* as in doctor_report_error() */
+	const char *else_push;  /* push's behaviour if the server does not honour the condition */
 	enum s3_feature feature;
 	bool replaces;  /* by If-Match: the object has to have the etag that was seen; false: by
 			   If-None-Match: there has to be no object */
@@ -266,46 +270,51 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	return outcome;
 }
 
-/* Finds out and reports whether the server honours a condition. `outcome` is that of one write
- * whose condition does not hold. If the server has refused that write, several writers try at once,
- * unless the server is AWS. The condition is honoured if exactly one writer won each round, and
- * s3_set_support() notes whether it is. If that write was not refused, nothing is noted, since
- * doctor keeps only the conditions that are honoured. */
-static void judge_condition(
-	struct contested *contested, enum outcome outcome, const struct problem *problem)
+/* Lets several writers try the write at once, unless the server is AWS, and reports the result. The
+ * condition is honoured if exactly one writer won each round. s3_set_support() notes whether it is.
+ */
+static void judge_race(struct contested *contested)
 {
 	const struct conditional *write = contested->write;
 	struct s3 *s3 = contested->bucket->s3;
 	struct doctor *doctor = contested->bucket->doctor;
 	const struct race race = {
 		.s3 = s3, .prepare = prepare_write, .write = write_one, .arg = contested};
-	struct problem why = {0};
-	if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED) {
-		doctor_find(doctor, DOCTOR_WARNING, write->what, "%s is %s by this server: %s",
-			write->header, outcome == OUTCOME_OK ? "ignored" : "refused",
-			write->else_push);
-		return;
-	}
-	if (outcome != OUTCOME_REFUSED) {
-		doctor_refused(
-			doctor, DOCTOR_WARNING, write->what, write->permission, outcome, problem);
-		return;
-	}
+	struct problem why = {0}; /* why the race was inconclusive */
 	const unsigned winners = s3_is_aws(s3) ? 1 : race_run(&race, &why);
 	s3_set_support(s3, write->feature, winners == 1 ? S3_YES : S3_NO);
 	if (winners == 1)
-		doctor_find(doctor, DOCTOR_OK, write->what, "%s is honoured%s", write->header,
+		doctor_report(doctor, DOCTOR_OK, write->what, "%s is honoured%s", write->header,
 			s3_is_aws(s3) ? "" : ", also when several write at once");
 	else if (winners > 1)
-		doctor_find(doctor, DOCTOR_WARNING, write->what,
+		doctor_report(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured only when one writes after another: of %u that wrote at "
 			"once %u were told that they had won, so %s",
 			write->header, RACE_WRITERS, winners, write->else_push);
 	else
-		doctor_find(doctor, DOCTOR_WARNING, write->what,
+		doctor_report(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured when one writes after another; what happens when several "
 			"write at once could not be tried out, so %s: %s",
 			write->header, write->else_push, why.text);
+}
+
+/* Reports whether the server honours a condition. `outcome` is that of one write with a condition
+ * that does not hold. If the server has not refused it, nothing is noted, since doctor keeps only
+ * the conditions that are honoured. */
+static void judge_condition(
+	struct contested *contested, enum outcome outcome, const struct problem *problem)
+{
+	const struct conditional *write = contested->write;
+	struct doctor *doctor = contested->bucket->doctor;
+	if (outcome == OUTCOME_REFUSED) /* as it should be */
+		judge_race(contested);
+	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
+		doctor_report(doctor, DOCTOR_WARNING, write->what, "%s is %s by this server: %s",
+			write->header, outcome == OUTCOME_OK ? "ignored" : "refused",
+			write->else_push);
+	else
+		doctor_report_error(
+			doctor, DOCTOR_WARNING, write->what, write->permission, outcome, problem);
 }
 
 /* Checks If-Match by two PUTs with the etag that the object has at first. The server must accept
@@ -315,24 +324,22 @@ static void check_if_match(struct doctor_bucket *bucket)
 {
 	struct contested contested = {.bucket = bucket, .write = &if_same};
 	struct problem problem = {0};
-	enum outcome first_outcome = prepare_write(&contested, 0, &problem); /* as for a round */
-	if (first_outcome == OUTCOME_OK)
-		first_outcome = put_under_condition(bucket->conn, &contested, other, &problem);
-	if (first_outcome == OUTCOME_REFUSED) {
-		doctor_find(bucket->doctor, DOCTOR_WARNING, if_same.what,
+	enum outcome o = prepare_write(&contested, 0, &problem); /* as for a round */
+	if (o == OUTCOME_OK)
+		o = put_under_condition(bucket->conn, &contested, other, &problem);
+	if (o == OUTCOME_REFUSED) {
+		doctor_report(bucket->doctor, DOCTOR_WARNING, if_same.what,
 			"If-Match is not read as RFC 9110 writes it by this server: %s",
 			if_same.else_push);
 		return;
 	}
 	/* After any other failure the second PUT is not sent, and that failure is reported. */
-	const enum outcome second_outcome =
-		first_outcome == OUTCOME_OK
-			? put_under_condition(bucket->conn, &contested, other, &problem)
-			: first_outcome;
-	judge_condition(&contested, second_outcome, &problem);
+	if (o == OUTCOME_OK)
+		o = put_under_condition(bucket->conn, &contested, other, &problem);
+	judge_condition(&contested, o, &problem);
 }
 
-bool doctor_puts(struct doctor_bucket *bucket)
+bool doctor_try_puts(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
 	/* With an MD5, the etag proves the object where HEAD shows no checksum. s3_wanted_digests()
@@ -354,10 +361,11 @@ bool doctor_puts(struct doctor_bucket *bucket)
 		outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	}
 	if (outcome != OUTCOME_OK) {
-		doctor_refused(doctor, DOCTOR_FAILURE, "put", "s3:PutObject", outcome, &problem);
+		doctor_report_error(
+			doctor, DOCTOR_FAILURE, "put", "s3:PutObject", outcome, &problem);
 		return false;
 	}
-	doctor_find(doctor, DOCTOR_OK, "put", "PutObject works");
+	doctor_report(doctor, DOCTOR_OK, "put", "PutObject works");
 	check_proof(bucket, probe.key, &sums, &object);
 	check_digests(bucket, &object);
 	/* By now the key has an object, so If-None-Match has to refuse another one. */
@@ -388,16 +396,16 @@ static void check_list(struct trial_upload *upload)
 	const enum outcome outcome = s3_list_parts(upload->conn, &upload->target, upload->id,
 		&doctor->limits, note_listed, upload, &problem);
 	if (outcome == OUTCOME_OK && upload->is_listed)
-		doctor_find(doctor, DOCTOR_OK, what,
+		doctor_report(doctor, DOCTOR_OK, what,
 			"ListParts shows parts with their checksums: a broken upload goes on");
 	else if (outcome == OUTCOME_OK)
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"ListParts shows no checksum: after a break all parts are sent again");
 	else if (outcome == OUTCOME_DENIED || outcome == OUTCOME_SETUP)
-		doctor_refused(doctor, DOCTOR_FAILURE, what, "s3:ListMultipartUploadParts", outcome,
-			&problem);
+		doctor_report_error(doctor, DOCTOR_FAILURE, what, "s3:ListMultipartUploadParts",
+			outcome, &problem);
 	else
-		doctor_find(doctor, DOCTOR_WARNING, what,
+		doctor_report(doctor, DOCTOR_WARNING, what,
 			"the server does not list parts (%s): an upload that broke off begins anew",
 			problem.text);
 }
@@ -451,7 +459,7 @@ static void check_trailer(struct doctor_bucket *bucket)
 	const bool is_right = may_be && try_trailer(bucket);
 	s3_set_support(bucket->s3, S3_TRAILER, is_right ? S3_YES : S3_NO);
 	if (may_be)
-		doctor_find(bucket->doctor, DOCTOR_OK, what,
+		doctor_report(bucket->doctor, DOCTOR_OK, what,
 			is_right ? "x-amz-trailer is taken: parts are read once"
 				 : "x-amz-trailer is not taken: parts are read twice, which costs "
 				   "some CPU");
@@ -460,7 +468,7 @@ static void check_trailer(struct doctor_bucket *bucket)
 /* Makes three uploads. The first is completed. The second is completed under the same key, which
  * the condition has to refuse. The third is begun only to abort it. If one cannot be begun, or the
  * first cannot be completed, that is reported, and the rest is skipped. */
-void doctor_multipart(struct doctor_bucket *bucket)
+void doctor_try_multipart(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
 	struct contested contested = {.bucket = bucket, .write = &if_absent_at_end};
@@ -473,7 +481,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 		outcome = complete_first(&upload, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
-		doctor_find(doctor, DOCTOR_OK, "multipart",
+		doctor_report(doctor, DOCTOR_OK, "multipart",
 			"create, upload of a part and complete work");
 		outcome = begin_upload(&upload, &problem);
 	}
@@ -485,16 +493,16 @@ void doctor_multipart(struct doctor_bucket *bucket)
 		outcome = begin_upload(&upload, &problem);
 	}
 	if (outcome != OUTCOME_OK) {
-		doctor_refused(
+		doctor_report_error(
 			doctor, DOCTOR_FAILURE, "multipart", "s3:PutObject", outcome, &problem);
 		end_upload(&upload, &problem);
 		return;
 	}
 	outcome = end_upload(&upload, &problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_NO_UPLOAD)
-		doctor_find(doctor, DOCTOR_OK, "abort", "AbortMultipartUpload works");
+		doctor_report(doctor, DOCTOR_OK, "abort", "AbortMultipartUpload works");
 	else
-		doctor_refused(doctor, DOCTOR_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
-			&problem);
+		doctor_report_error(doctor, DOCTOR_WARNING, "abort", "s3:AbortMultipartUpload",
+			outcome, &problem);
 	check_trailer(bucket);
 }
