@@ -52,7 +52,7 @@ static const struct metric_kind build_info = {
 	"s3once_build_info", "gauge", "Version of the program that wrote this file, always 1."};
 
 /* Returns the samples of a metric, which is added if it is not there yet. */
-static struct text *samples_of(struct metrics *metrics, const struct metric_kind *kind)
+static struct text *find_or_add_samples(struct metrics *metrics, const struct metric_kind *kind)
 {
 	size_t i = 0;
 	while (i < metrics->n && metrics->all[i].kind != kind)
@@ -67,7 +67,7 @@ static struct text *samples_of(struct metrics *metrics, const struct metric_kind
 void metrics_add(struct metrics *metrics, const struct metric_kind *kind, const char *labels,
 	const char *more, const char *format, ...)
 {
-	struct text *samples = samples_of(metrics, kind);
+	struct text *samples = find_or_add_samples(metrics, kind);
 	va_list ap;
 	text_addf(samples, "%s{%s%s%s} ", kind->name, labels, *more ? "," : "", more);
 	va_start(ap, format);
@@ -79,8 +79,8 @@ void metrics_add(struct metrics *metrics, const struct metric_kind *kind, const 
 void metrics_add_all(struct metrics *metrics, const struct metrics *more)
 {
 	for (size_t i = 0; i < more->n; i++)
-		text_add(
-			samples_of(metrics, more->all[i].kind), text_string(&more->all[i].samples));
+		text_add(find_or_add_samples(metrics, more->all[i].kind),
+			text_string(&more->all[i].samples));
 }
 
 void metrics_text(const struct metrics *metrics, struct text *ret)
@@ -217,7 +217,7 @@ static bool find_time(const char *text, const char *name, const char *labels, in
 	return is_there;
 }
 
-/* Adds what the run counted. */
+/* Adds the counts of files, bytes and requests of a run. */
 static void add_counts(struct metrics *m, const char *labels, const struct s3once_push *push,
 	const struct s3once_counts *c)
 {
@@ -269,11 +269,15 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	const int64_t now_s = clock_wall_s();
 	const int64_t oldest = find_oldest_unshipped(c, is_partial, labels, earlier);
 	char build[128];
-	/* The time of this run if it succeeded, else of the last success that is known. If an
-	 * earlier run has uploaded the pipe that this one was to read, that run's time counts. */
-	int64_t success = (c && c->repeats_s) ? c->repeats_s : now_s;
-	if (exit_code == S3ONCE_EXIT_OK || find_time(earlier, last_success.name, labels, &success))
-		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
+	/* The last success is that of this run, or else the last one that is known. */
+	int64_t success_s = now_s;
+	bool has_success = exit_code == S3ONCE_EXIT_OK;
+	if (!has_success)
+		has_success = find_time(earlier, last_success.name, labels, &success_s);
+	else if (c && c->repeats_s) /* an earlier run has uploaded the pipe of this run */
+		success_s = c->repeats_s;
+	if (has_success)
+		metrics_add(m, &last_success, labels, "", "%" PRId64, success_s);
 	metrics_add(m, &last_run, labels, "", "%" PRId64, now_s);
 	metrics_add(m, &exit_status, labels, "", "%d", exit_code);
 	metrics_add(m, &duration, labels, "", "%.3f", c ? c->seconds : 0);

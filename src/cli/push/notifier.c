@@ -102,7 +102,8 @@ static void send_message(const struct notifier *notifier, const char *url, const
 	}
 	for (int tries = 0; tries < SEND_TRIES; tries++) {
 		const char *ca_bundle = error == -EPROTO ? trusted : NULL;
-		if (tries && !ca_bundle) /* the same request again: the error may pass */
+		const bool is_same_again = tries > 0 && !ca_bundle; /* the error may pass */
+		if (is_same_again)
 			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);
 		const bool has_time = clock_boot_ns() + SEND_AGAIN_MS * NS_PER_MS < deadline_ns;
@@ -157,16 +158,33 @@ void notifier_event(struct notifier *notifier, const struct s3once_event *event)
 	/* Once an error finds no room, it and all later ones are left out. If there is no line,
 	 * memory has run out, and that is as if there were no room. */
 	notifier->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
-	if (notifier->failure_bytes > FAILURE_BYTES_MAX ||
-		json_array_append(notifier->failures, failure))
+	const bool has_room = notifier->failure_bytes <= FAILURE_BYTES_MAX;
+	if (!has_room || json_array_append(notifier->failures, failure) < 0)
 		notifier->failures_left_out++;
 	json_decref(failure);
 	free(line);
 }
 
-/* Runs a command and waits for its end. After that, *ret_status is as waitpid() returns it, and
- * *ret_why the reason for which the command was ended; NULL: it ended by itself. Returns 0, or
- * -errno if it was not started. */
+/* Waits for the end of a command, and ends it if it takes too long or a signal comes. `signals` is
+ * the number of signals that came before. Returns the reason for which it was ended, or NULL if it
+ * ended by itself. Then *ret_status is its status, as waitpid() returns it. */
+static const char *wait_for_command(pid_t child, unsigned signals, int *ret_status)
+{
+	/* After a signal, somebody waits for the end of this process. */
+	const uint64_t end_ns = clock_boot_ns() + (signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
+	while (waitpid(child, ret_status, WNOHANG) == 0) {
+		const bool is_late = clock_boot_ns() >= end_ns;
+		if (is_late || signals_came() != signals) {
+			child_end(child);
+			return is_late ? "it took too long" : "a signal came";
+		}
+		poll(NULL, 0, COMMAND_TICK_MS);
+	}
+	return NULL;
+}
+
+/* Runs a command, which reads `body`, and waits for its end. *ret_status and *ret_why become the
+ * results of wait_for_command(). Returns 0, or -errno if the command was not started. */
 static int run_command(const char *command, char *const *variables, const char *body,
 	int *ret_status, const char **ret_why)
 {
@@ -175,6 +193,8 @@ static int run_command(const char *command, char *const *variables, const char *
 	 * us up. It is in memory, so these calls fail only for lack of memory. */
 	const int input = memfd_create("s3once", MFD_CLOEXEC);
 	const unsigned signals = signals_came();
+	const bool has_input = input >= 0 && write_all(input, body, strlen(body)) == 0 &&
+			       lseek(input, 0, SEEK_SET) == 0;
 	sigset_t none;
 	pid_t child;
 	sigemptyset(&none);
@@ -182,28 +202,14 @@ static int run_command(const char *command, char *const *variables, const char *
 		.command = (char *[]){shell, option, (char *)(uintptr_t)command, NULL},
 		.variables = variables,
 		.mask = &none,
-		/* What the command prints goes to standard error, since standard output may be that
-		 * of --json. */
+		/* The output of the command goes to standard error, since standard output may be
+		 * that of --json. */
 		.fds = {{input, STDIN_FILENO}, {STDERR_FILENO, STDOUT_FILENO}},
 		.n_fds = 2,
 		.has_session = true};
-	const bool has_input = input >= 0 && write_all(input, body, strlen(body)) == 0 &&
-			       lseek(input, 0, SEEK_SET) == 0;
 	const int error = has_input ? child_start(&options, &child) : -ENOMEM;
-	/* After a signal, somebody waits for the end of this process. */
-	const uint64_t end_ns = clock_boot_ns() + (signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
-	*ret_why = NULL;
-	while (!error && waitpid(child, ret_status, WNOHANG) == 0) {
-		if (clock_boot_ns() >= end_ns)
-			*ret_why = "it took too long";
-		else if (signals_came() != signals)
-			*ret_why = "a signal came";
-		if (*ret_why) {
-			child_end(child);
-			break;
-		}
-		poll(NULL, 0, COMMAND_TICK_MS);
-	}
+	if (!error)
+		*ret_why = wait_for_command(child, signals, ret_status);
 	if (input >= 0)
 		close(input);
 	return error;
@@ -244,7 +250,7 @@ static char **make_variables(
 	char **made = must_have(calloc(max_variables, sizeof *made));
 	made[n++] = format_variable("S3ONCE_STATUS=%d", code);
 	made[n++] = format_variable("S3ONCE_JOB%s%s", job ? "=" : "", job ? job : "");
-	for (char **at = environ; *at; at++)
+	for (char **at = environ; *at; at++) /* a name without a value removes the variable */
 		if (strncmp(*at, COUNT, strlen(COUNT)) == 0)
 			made[n++] = format_variable("%.*s", (int)strcspn(*at, "="), *at);
 	for (const struct counter *c = run_counters; c->name; c++, n++) {
@@ -278,29 +284,6 @@ static void send_metrics(const struct notifier *notifier, const struct metrics *
 	free(request);
 }
 
-/* Runs the command of --on-success or --on-failure, and warns if the command fails. */
-static void notify_by_command(const struct notifier *notifier, const char *option,
-	const char *command, const struct s3once_counts *counts, const char *body, int code)
-{
-	char **variables = make_variables(notifier, counts, code);
-	const char *why;
-	int status = 0;
-	struct problem problem = {0};
-	const int error = run_command(command, variables, body, &status, &why);
-	for (char **at = variables; *at; at++)
-		free(*at);
-	free(variables);
-	if (error)
-		problem_set(&problem, "the command cannot be started: %s", strerror(-error));
-	else if (why)
-		problem_set(&problem, "the command was ended: %s", why);
-	else if (WIFSIGNALED(status))
-		problem_set(&problem, "the command was ended by signal %d", WTERMSIG(status));
-	else if (WEXITSTATUS(status))
-		problem_set(&problem, "the command ended with exit status %d", WEXITSTATUS(status));
-	warn(notifier, option, &problem);
-}
-
 /* Returns the summary of the run with its bucket, prefix and errors, which the caller frees. It is
  * indented, since people read it in mails. NULL: out of memory. */
 static char *make_body(struct notifier *notifier, const struct s3once_push *push, int code)
@@ -316,40 +299,82 @@ static char *make_body(struct notifier *notifier, const struct s3once_push *push
 	return body;
 }
 
+/* The result of a run, as its receivers distinguish it. */
+enum run_result {
+	RUN_SUCCEEDED,
+	RUN_FAILED,
+	/* The run was stopped by a signal or a limit, left files to others, or found the object of
+	 * another night in place of reading its pipe. The ping has the ending /log, and no command
+	 * is run. */
+	RUN_WAS_NEITHER,
+};
+
+static enum run_result judge_run(const struct s3once_push *push, int code)
+{
+	const bool repeats = push && counts_repeat_a_night(s3once_push_counts(push));
+	if (code == S3ONCE_EXIT_OK && !repeats)
+		return RUN_SUCCEEDED;
+	return fleet_is_failure(code) ? RUN_FAILED : RUN_WAS_NEITHER;
+}
+
+/* Sends the last ping, once the first one has arrived. Warns if one of them fails. */
+static void ping_at_end(struct notifier *notifier, enum run_result result, const char *body)
+{
+	static const char *const endings[] = {
+		[RUN_SUCCEEDED] = "", [RUN_FAILED] = "/fail", [RUN_WAS_NEITHER] = "/log"};
+	struct problem problem = {0};
+	end_first_ping(notifier);
+	if (!notifier->options->ping_url)
+		return;
+	send_ping(notifier, endings[result], body, &problem);
+	warn(notifier, "--ping-url: nobody was told how the run ended", &problem);
+}
+
+/* Runs the command of --on-success or --on-failure, and warns if the command fails. */
+static void notify_by_command(const struct notifier *notifier, enum run_result result,
+	const struct s3once_counts *counts, const char *body, int code)
+{
+	const struct push_options *options = notifier->options;
+	const char *command = result == RUN_SUCCEEDED ? options->on_success
+			      : result == RUN_FAILED  ? options->on_failure
+						      : NULL;
+	const char *why = NULL;
+	int status = 0;
+	struct problem problem = {0};
+	if (!command)
+		return;
+	char **variables = make_variables(notifier, counts, code);
+	const int error = run_command(command, variables, body, &status, &why);
+	for (char **at = variables; *at; at++)
+		free(*at);
+	free(variables);
+	if (error)
+		problem_set(&problem, "the command cannot be started: %s", strerror(-error));
+	else if (why)
+		problem_set(&problem, "the command was ended: %s", why);
+	else if (WIFSIGNALED(status))
+		problem_set(&problem, "the command was ended by signal %d", WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		problem_set(&problem, "the command ended with exit status %d", WEXITSTATUS(status));
+	warn(notifier, result == RUN_SUCCEEDED ? "--on-success" : "--on-failure", &problem);
+}
+
 void notifier_end(struct notifier *notifier, const struct s3once_push *push,
 	const struct metrics *metrics, int code)
 {
 	static const struct s3once_counts none;
-	const struct push_options *options = notifier->options;
-	/* Both are false if the run was stopped by a signal or a limit, left files to others, or
-	 * found the object of another night in place of reading its pipe. Then the ping has the
-	 * ending /log, and no command is run. */
-	const bool repeats = push && counts_repeat_a_night(s3once_push_counts(push));
-	const bool is_success = code == S3ONCE_EXIT_OK && !repeats,
-		   is_failure = fleet_is_failure(code);
+	const enum run_result result = judge_run(push, code);
 	char *body = make_body(notifier, push, code);
-	const char *option = is_success ? "--on-success" : "--on-failure";
-	const char *command = is_success   ? options->on_success
-			      : is_failure ? options->on_failure
-					   : NULL;
-	if (!body)
+	if (body)
+		ping_at_end(notifier, result, body);
+	else /* the first ping may be under way: notifier_clear() waits for it */
 		output_message(
 			notifier->output, "warning: nobody is told of the run: out of memory");
-	/* The first ping arrives before the last one is sent. Without a body there is no last one,
-	 * and notifier_clear() waits for the thread. */
-	if (body)
-		end_first_ping(notifier);
-	if (body && options->ping_url) {
-		struct problem problem = {0};
-		const char *ending = is_success ? "" : is_failure ? "/fail" : "/log";
-		send_ping(notifier, ending, body, &problem);
-		warn(notifier, "--ping-url: nobody was told how the run ended", &problem);
-	}
-	if (metrics && options->metrics_otlp)
+	if (metrics && notifier->options->metrics_otlp)
 		send_metrics(notifier, metrics);
-	if (body && command)
-		notify_by_command(notifier, option, command,
-			push ? s3once_push_counts(push) : &none, body, code);
+	if (body)
+		notify_by_command(
+			notifier, result, push ? s3once_push_counts(push) : &none, body, code);
 	free(body);
 }
 
