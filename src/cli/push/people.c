@@ -18,7 +18,7 @@
 /* Counts an error by its sentence. Digits in it do not matter, since a different part, size or time
  * is not a different kind. Returns whether it is to be printed. All errors of a kind that finds no
  * room are printed. */
-static bool alike_add(struct alike *alike, const char *sentence)
+static bool count_error(struct alike *alike, const char *sentence)
 {
 	uint64_t hash = FNV_EMPTY;
 	for (const char *at = sentence; *at; at++)
@@ -100,7 +100,7 @@ static void print_error(struct people *people, const struct s3once_event *event)
 	if (*event->code)
 		text_addf(&t, " (%s)", event->code);
 	/* Errors are alike by sentence and code: each has another path and another request id. */
-	const bool is_among_first = alike_add(&people->errors, text_string(&t));
+	const bool is_among_first = count_error(&people->errors, text_string(&t));
 	text_reset(&t);
 	text_add(&t, event->type == S3ONCE_EVENT_HELD ? "warning: " : "error: ");
 	if (*event->path)
@@ -122,8 +122,7 @@ static void print_file_event(struct people *people, const struct s3once_event *e
 	const struct event_shape *shape = &event_shapes[event->type];
 	struct text t = TEXT(LINE_BYTES_MAX);
 	/* A file that another uploader holds is not an error while the run waits for it. */
-	const bool is_waited_for =
-		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
+	const bool is_waited_for = event_is_waited_for(options, event);
 	const bool is_wanted = shape->words && options->verbose >= shape->verbosity &&
 			       !options->json && !options->quiet;
 	if (event->type == S3ONCE_EVENT_PLANNED)
@@ -195,39 +194,23 @@ static void add_removal(struct text *t, const struct s3once_options *run)
 			human_age(run->remove_after_s).text);
 }
 
-/* Adds how the run ended, such as "all 3 files are in s3://BUCKET", or "2 of 3 files are verified
- * to be in s3://BUCKET". */
-static void add_result(
-	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
+/* Adds how many of the wanted files are in S3: "all 3 files are in", or "2 of 3 files are verified
+ * to be in". `there` is the number of those that are. */
+static void add_share(struct text *t, uint64_t there, uint64_t wanted,
+	const struct s3once_counts *c, int exit_code)
 {
-	/* The removal has found out that these are not in S3, or cannot be known to be. */
-	const uint64_t there = counters_sum(c, COUNTS_IN_S3) - c->unproven;
-	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
-	const bool is_all = there == wanted && exit_code == 0;
-	const char *prefix = people->options->run.prefix;
-	add_job(t, people);
-	if (people->options->run.dry_run) {
-		text_addf(t, "dry run: would upload %s (%s) to",
-			human_things(c->planned, "file").text,
-			human_bytes(people->planned_bytes).text);
-	} else if (!wanted && c->waiting && c->scan_complete) {
-		text_addf(t, "%s%s %s for a later run, and none is ready for",
-			c->waiting == 1 ? "" : "all ", human_things(c->waiting, "file").text,
-			c->waiting == 1 ? "waits" : "wait");
-	} else if (!wanted && c->scan_complete) {
-		text_add(t, "found no files for");
-	} else {
-		text_add(t, (is_all && c->scan_complete && wanted != 1) ? "all " : "");
-		text_add(t, human_count(there).text);
-		if (there != wanted)
-			text_addf(t, " of %s", human_count(wanted).text);
-		text_add(t, wanted == 1 ? " file is" : " files are");
-		text_add(t, is_all ? " in" : " verified to be in");
-	}
-	text_addf(t, " s3://%s%s%s", people->options->run.bucket, *prefix ? "/" : "",
-		escaped(prefix).text);
-	if (people->options->run.dry_run && c->planned)
-		add_removal(t, &people->options->run);
+	const bool is_all = there == wanted && exit_code == S3ONCE_EXIT_OK;
+	const bool may_say_all = is_all && c->scan_complete && wanted != 1;
+	text_addf(t, "%s%s", may_say_all ? "all " : "", human_count(there).text);
+	if (there != wanted)
+		text_addf(t, " of %s", human_count(wanted).text);
+	text_add(t, wanted == 1 ? " file is" : " files are");
+	text_add(t, is_all ? " in" : " verified to be in");
+}
+
+/* Adds the files that were not brought up to date: outdated ones, and those left for later. */
+static void add_rest(struct text *t, const struct s3once_counts *c)
+{
 	if (c->outdated)
 		text_addf(t, "; %s %s (--if-changed=skip)", human_count(c->outdated).text,
 			c->outdated == 1 ? "has changed since and stays as it was uploaded"
@@ -238,6 +221,37 @@ static void add_result(
 			c->left == 1 ? "is" : "are");
 	if (!c->scan_complete)
 		text_add(t, "; the run ended before all files were listed");
+}
+
+/* Adds how the run ended, such as "all 3 files are in s3://BUCKET", or "2 of 3 files are verified
+ * to be in s3://BUCKET". */
+static void add_result(
+	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
+{
+	/* The removal has found out that the unproven ones are not in S3, or cannot be known to be.
+	 */
+	const uint64_t there = counters_sum(c, COUNTS_IN_S3) - c->unproven;
+	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
+	const bool found_none = !wanted && c->scan_complete;
+	const struct s3once_options *run = &people->options->run;
+	add_job(t, people);
+	if (run->dry_run)
+		text_addf(t, "dry run: would upload %s (%s) to",
+			human_things(c->planned, "file").text,
+			human_bytes(people->planned_bytes).text);
+	else if (found_none && c->waiting)
+		text_addf(t, "%s%s %s for a later run, and none is ready for",
+			c->waiting == 1 ? "" : "all ", human_things(c->waiting, "file").text,
+			c->waiting == 1 ? "waits" : "wait");
+	else if (found_none)
+		text_add(t, "found no files for");
+	else
+		add_share(t, there, wanted, c, exit_code);
+	text_addf(
+		t, " s3://%s%s%s", run->bucket, *run->prefix ? "/" : "", escaped(run->prefix).text);
+	if (run->dry_run && c->planned)
+		add_removal(t, run);
+	add_rest(t, c);
 }
 
 /* Adds the bytes that the run has sent, and the counters that are not 0. A dry run has sent none.
@@ -284,27 +298,38 @@ static void add_waiting(struct text *t, const struct s3once_waiting *waiting, ui
 
 enum wait_length { WAITS_LONG, WAITS_SHORTLY };
 
+/* Returns whether a line about these files is to be printed, and notes it as printed. The passes of
+ * a service print only warnings, which are about files that wait for long, and each of them once.
+ */
+static bool note_wait_if_new(
+	struct people *people, const struct s3once_waiting *w, enum wait_length length)
+{
+	const bool is_service = people->printed_warnings != NULL;
+	if (length == WAITS_SHORTLY)
+		return !is_service;
+	/* The age is no part of this text, since it differs each time. */
+	struct text t = TEXT(LINE_BYTES_MAX);
+	text_addf(&t, "%s %s", w->text, w->path);
+	const bool is_new = note_if_new(people->printed_warnings, text_string(&t));
+	text_clear(&t);
+	return is_new;
+}
+
 /* Prints a line about the files that wait for one reason, the oldest for age_s. Files that wait for
- * long cause a warning, which is printed even with --quiet. The passes of a service print only
- * warnings, each once. */
+ * long cause a warning, which is printed even with --quiet. */
 static void print_wait(struct people *people, const struct s3once_waiting *w, const char *advice,
 	uint64_t age_s, enum wait_length length)
 {
 	const struct push_options *options = people->options;
-	const bool is_long = length == WAITS_LONG;
-	const bool is_service = people->printed_warnings != NULL;
+	if (!note_wait_if_new(people, w, length))
+		return;
 	struct text t = TEXT(LINE_BYTES_MAX);
-	/* This text decides whether a warning is new. It lacks the age, which differs each time. */
-	text_addf(&t, "%s %s", w->text, w->path);
-	const bool is_new =
-		!is_service || (is_long && note_if_new(people->printed_warnings, text_string(&t)));
-	text_reset(&t);
 	add_waiting(&t, w, age_s);
-	if (is_long && is_new) {
+	if (length == WAITS_LONG) {
 		people->has_warned = true;
 		output_message(people->output, "warning: %s%s%s", text_string(&t),
 			*advice ? "; " : "", advice);
-	} else if (is_new && !options->quiet && !options->json) {
+	} else if (!options->quiet && !options->json) {
 		output_result(people->output, text_string(&t));
 	}
 	text_clear(&t);
@@ -320,10 +345,11 @@ static void print_waiting(
 		return;
 	for (int why = 0; why < S3ONCE_WAITS; why++) {
 		const struct s3once_waiting *w = s3once_push_waiting(push, (enum s3once_wait)why);
+		/* Files that are all empty have no age: oldest_ns is INT64_MAX, and age_s is 0. */
 		const int64_t age_ns = clock_wall_ns() - (w->oldest_ns > 0 ? w->oldest_ns : 0);
 		const uint64_t age_s = age_ns > 0 ? (uint64_t)age_ns / NS_PER_S : 0;
 		const bool is_long = age_s > S3ONCE_WAITS_LONG_S && why != S3ONCE_WAIT_YOUNG;
-		if (w->files && is_long == (length == WAITS_LONG))
+		if (w->files && length == (is_long ? WAITS_LONG : WAITS_SHORTLY))
 			print_wait(people, w, wait_advice((enum s3once_wait)why), age_s, length);
 	}
 }

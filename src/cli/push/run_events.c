@@ -1,6 +1,6 @@
-/* The two tables of what a run reports, and its events as JSON. push, run and watch report all
- * events, and proven those about proofs. people.c and metrics.c read the tables. An event or a
- * counter that is new in the library gets its line here, and nowhere else in src/cli. */
+/* The tables of a run's events and of its counters, and its events as JSON. push, run and watch
+ * report all events, and proven those about proofs. people.c and metrics.c read the tables. An
+ * event or a counter that is new in the library gets its line here, and nowhere else in src/cli. */
 #include "cli/push/run_events.h"
 #include "base/clock.h"
 #include <string.h>
@@ -156,6 +156,11 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 bool counts_repeat_a_night(const struct s3once_counts *counts)
 {
 	return counts->repeats_s && counts->repeats_age_s >= NIGHT_S;
+}
+
+bool event_is_waited_for(const struct push_options *options, const struct s3once_event *event)
+{
+	return event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
 }
 
 static void set_counts(json_t *object, const struct s3once_counts *c)

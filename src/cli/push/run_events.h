@@ -1,12 +1,12 @@
-/* What a run reports: its events and its counters, each in one table that JSON, metrics and the
- * lines for people are made of. include/s3once/push.h says what they mean, docs/json.md how they
- * are written. Pure but for the time, which each event of JSON carries. */
+/* The events and the counters of a run, each in one table that JSON, metrics and the lines for
+ * people are made of. include/s3once/push.h has their meaning, and docs/json.md their form. Pure
+ * but for the time, which each event of JSON carries. */
 #pragma once
 #include "cli/json.h"
 #include "cli/push/push_options.h"
 
 enum event_traits {
-	/* Which of an event's members JSON has. */
+	/* The members of an event that JSON has. */
 	HAS_PATH = 1,
 	HAS_KEY = 2,
 	HAS_BYTES = 4,
@@ -16,7 +16,7 @@ enum event_traits {
 	HAS_RUN = 64,     /* version, bucket, prefix, and what marks there are */
 	HAS_OBJECT = 128, /* version_id, etag and checksum */
 	HAS_WAIT = 4096,  /* reason and modified */
-	/* How people are told. */
+	/* The line for people. */
 	IS_ERROR = 256, /* on stderr, even when quiet */
 	SHOWS_SIZE = 512,
 	SHOWS_NO_KEY = 1024,
@@ -26,9 +26,9 @@ enum event_traits {
 
 struct event_shape {
 	const char *name;   /* in JSON */
-	const char *words;  /* what people read before the path; NULL: it is about no file */
+	const char *words;  /* the words before the path, for people; NULL: it is about no file */
 	unsigned traits;    /* of enum event_traits */
-	unsigned verbosity; /* people are told from this many -v on */
+	unsigned verbosity; /* its line is printed from this many -v on */
 };
 /* Indexed by the type of the event; SUMMARY is not among them. */
 #define EVENT_SHAPES S3ONCE_EVENT_SUMMARY
@@ -36,15 +36,15 @@ extern const struct event_shape event_shapes[EVENT_SHAPES];
 
 enum counter_kind {
 	COUNTS_SOMETHING, /* none of the following */
-	/* What became of files that were found: */
+	/* Results of files that were found: */
 	COUNTS_IN_S3,     /* they are known to be in S3 */
 	COUNTS_NOT_THERE, /* they should be in S3, and are not, or not proven to be */
 	COUNTS_LEFT_OUT,  /* they are not to be in S3, or not yet */
 };
 /* A member of struct s3once_counts that is an uint64_t. */
 struct counter {
-	/* In JSON, and also in the metrics if it counts files by what became of them. NULL ends the
-	 * list. */
+	/* In JSON, and also in the metrics if it counts files by their result. NULL ends the list.
+	 */
 	const char *name;
 	size_t offset;
 	enum counter_kind kind;
@@ -55,15 +55,18 @@ uint64_t counter_value(const struct counter *counter, const struct s3once_counts
 /* The sum of all counters of this kind. */
 uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind);
 
-/* What a person may do about files that wait for this reason for long, or "". Static. */
+/* Advice about files that wait for this reason for long, or "". Static. */
 const char *wait_advice(enum s3once_wait why);
 
 /* Whether the run has read nothing of its pipe, since an earlier night's run has uploaded an object
  * with this key. A run that is tried again, or that runs on several hosts, comes sooner. */
 bool counts_repeat_a_night(const struct s3once_counts *counts);
 
-/* Why there were not more requests at once, in words for people. */
+/* The reason for which there were not more requests at once, in words for people. */
 const char *limit_sentence(enum s3once_limited_by limit);
+
+/* Whether the event is about a file that another uploader holds, and for which the run waits. */
+bool event_is_waited_for(const struct push_options *options, const struct s3once_event *event);
 
 /* Returns the object of an event of a run with these options. NULL for SUMMARY, which
  * json_summary() is for. */
