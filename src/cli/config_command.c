@@ -241,7 +241,7 @@ int config_main(int argc, char **argv)
 	struct config_view view = {.frame = &frame, .command = &frame.parsed};
 	struct job *job = &frame.job.job; /* which frame_end() closes */
 	const bool goes_on = frame_begin(&frame, argc, argv);
-	push_options_check_variables();
+	push_options_warn_of_variables();
 	/* If job_open() fails, it has reported the error, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n_operands == 0)
 		frame.code = print_config(&frame, &view);

@@ -303,7 +303,7 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 	options->json |= given->json;
 	options->quiet = given->quiet;
 	options->verbose = given->verbose;
-	push_options_use(options, &access);
+	push_options_set_access(options, &access);
 	return frame->n_operands ? prove_files(frame, options, frame->operands, frame->n_operands)
 				 : prove_files(frame, options, job->operands, (int)job->n_sources);
 }
@@ -326,7 +326,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	if (push_options_complete(&options->push, source ? 2 : frame->n_operands,
 		    source ? of_source : operands, problem) < 0)
 		return S3ONCE_EXIT_USAGE;
-	push_options_aim(&options->push);
+	push_options_decide_key(&options->push);
 	return prove_files(frame, &options->push, operands, frame->n_operands - 1);
 }
 

@@ -348,7 +348,7 @@ static void warn_of_variables(const struct job *job)
 	char *file = job_path(job->name, ".env");
 	for (size_t i = 0; i < job->variables.n; i++)
 		if (job->variables.list[i].is_set)
-			push_options_check_variable(file, job->variables.list[i].text);
+			push_options_warn_of_variable(file, job->variables.list[i].text);
 	free(file);
 }
 

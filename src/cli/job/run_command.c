@@ -49,7 +49,7 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 		if (!*frame.operands[i])
 			problem_set(&frame.problem, "the name of a JOB is empty: name one, %s",
 				example);
-	push_options_check_variables();
+	push_options_warn_of_variables();
 	if (goes_on && !*frame.problem.text)
 		frame.code = run((size_t)frame.n_operands, frame.operands, argc, frame.words);
 	return frame_end(&frame);

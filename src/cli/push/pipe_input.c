@@ -42,7 +42,7 @@ static int start_command(struct pipe_input *input)
 
 /* Makes input->fd standard input, or the output of the command, which is started now. Returns 0, or
  * -errno with a sentence. */
-static int begin(struct pipe_input *input, char *ret_text, size_t size)
+static int open_input(struct pipe_input *input, char *ret_text, size_t size)
 {
 	input->has_begun = true;
 	input->fd = input->command ? -1 : STDIN_FILENO;
@@ -108,8 +108,8 @@ long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t s
 		end_command(input);
 		return 0;
 	}
-	/* begin() may return -EAGAIN, which would mean "try again" here. */
-	if (!input->has_begun && begin(input, ret_text, size))
+	/* open_input() may return -EAGAIN, which would mean "try again" here. */
+	if (!input->has_begun && open_input(input, ret_text, size))
 		return -ECHILD;
 	if (input->fd < 0) /* the end was read by an earlier call */
 		return judge_end(input, ret_text, size);

@@ -12,9 +12,9 @@ struct pipe_input {
 	char *const *command; /* ends with NULL; borrowed. NULL: standard input */
 	sigset_t mask;        /* the signal mask that the command starts with */
 	bool has_begun;
-	int fd;        /* -1: the end was read */
-	pid_t process; /* of the command, and its group; 0: none, or it was waited for */
-	uint64_t bytes;
+	int fd;         /* -1: the end was read */
+	pid_t process;  /* of the command, and its group; 0: none, or it was waited for */
+	uint64_t bytes; /* read so far */
 };
 /* Reads as s3once_read says; arg is a pipe_input. The first call starts the command. The output of
  * a command is whole if its exit status is 0; standard input is whole if its end was read. If n is

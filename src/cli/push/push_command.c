@@ -87,7 +87,7 @@ static void show_progress(struct push_view *view, const struct s3once_event *eve
 }
 
 /* Whether the event is about a file that is left out. */
-static bool is_of_left_out(const struct s3once_event *event)
+static bool is_about_left_out(const struct s3once_event *event)
 {
 	return event->type < EVENT_SHAPES && (event_shapes[event->type].traits & IS_LEFT_OUT);
 }
@@ -100,15 +100,13 @@ static void on_event(void *arg, const struct s3once_event *event)
 		view->pass->waits(view->pass->arg, event->path);
 	/* For a pass of s3once watch, push_run() asks for the events of all files that are left
 	 * out, since the pass needs WAITING. They are printed only with -v. */
-	if (view->pass && is_of_left_out(event) && !options->verbose)
+	if (view->pass && is_about_left_out(event) && !options->verbose)
 		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
 		show_progress(view, event);
 		return;
 	}
-	const bool waits_for_uploader =
-		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
-	if (waits_for_uploader)
+	if (event_is_waited_for(options, event))
 		view->progress.waits = true;
 	people_event(&view->people, event);
 	if (view->notifies)
@@ -160,7 +158,7 @@ static void view_init(
  * S3ONCE_EXIT_FILES in place of S3ONCE_EXIT_OK and S3ONCE_EXIT_HELD, which would say that nothing
  * failed. Any other code stays, since it says already that files have failed, or why the run did
  * not get to its end. */
-static int code_of_loss(int code)
+static int code_after_loss(int code)
 {
 	return (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD) ? S3ONCE_EXIT_FILES : code;
 }
@@ -181,18 +179,21 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
 	struct problem problem;
+	const bool is_wanted = options->metrics_file || metrics;
+	if (options->run.dry_run || !is_wanted)
+		return code;
 	/* Only passes have run.folders. One that succeeds must not hide that the last pass over all
 	 * files failed. */
-	const int shown = (options->run.folders && !code) ? view->pass->whole_code : code;
-	if (options->run.dry_run || (!options->metrics_file && !metrics))
-		return code;
+	const bool is_over_folders = options->run.folders != NULL;
+	const int shown =
+		(is_over_folders && code == S3ONCE_EXIT_OK) ? view->pass->whole_code : code;
 	/* Without a file, metrics that found no room are left out without a word. */
 	const int error = metrics_write(options, metrics, push, shown, &problem);
 	if (!error || !options->metrics_file)
 		return code;
 	output_message(&view->output, "error: %s", problem.text);
 	notify_of_error(view, problem.text);
-	return code_of_loss(code);
+	return code_after_loss(code);
 }
 
 /* Says that nothing was read of the pipe, since its key is done. If the object is of another night,
@@ -219,7 +220,7 @@ static void report_repeat(struct push_view *view, const struct push_options *opt
 	"s3once: stopping; uploads under way may finish within --grace, and a second signal ends " \
 	"them at once\n"
 
-/* Runs the push to its end, and sets view->gave_way. Returns the exit code, which code_of_loss()
+/* Runs the push to its end, and sets view->gave_way. Returns the exit code, which code_after_loss()
  * may still change. A signal decides the exit code only if it cut the run short. If the run was
  * stopped without a signal, pass->gives_way() asked for it, and the exit code is that of a limit.
  */
@@ -249,7 +250,7 @@ static int notify_of_end(struct push_view *view, const struct s3once_push *push,
 	const struct metrics *metrics, int code)
 {
 	if (output_has_failed(&view->output)) {
-		code = code_of_loss(code);
+		code = code_after_loss(code);
 		notify_of_error(view,
 			"standard output or the file of --log-file cannot be written: standard "
 			"error has the reason");
@@ -258,7 +259,7 @@ static int notify_of_end(struct push_view *view, const struct s3once_push *push,
 	return code;
 }
 
-/* Makes the run, and runs it to its end. Returns the exit code, which code_of_loss() may still
+/* Makes the run, and runs it to its end. Returns the exit code, which code_after_loss() may still
  * change. If the run could not be made, *ret stays as it is, and the error was printed. */
 static int make_and_run(
 	struct push_view *view, struct push_options *options, struct s3once_push **ret)
@@ -318,12 +319,13 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	metrics_clear(&view.metrics);
 	s3once_push_free(push);
 	text_clear(&view.line);
-	return output_finish(&view.output) == 0 ? code : code_of_loss(code);
+	return output_finish(&view.output) == 0 ? code : code_after_loss(code);
 }
 
-/* Notes which option has taken the word right before the first operand for its value. No other word
- * can be there: options come before the first operand. */
-static void note_taken(const struct command_frame *frame, int argc, struct push_options *options)
+/* Notes the option that has taken the word right before the only operand for its value. No other
+ * word can be there: options come before the first operand. */
+static void note_taken_word(
+	const struct command_frame *frame, int argc, struct push_options *options)
 {
 	if (frame->n_operands != 1) /* the SOURCE is there */
 		return;
@@ -332,8 +334,8 @@ static void note_taken(const struct command_frame *frame, int argc, struct push_
 		char *option = frame->words[i - 2], *value = frame->words[i - 1];
 		const bool is_operand = frame->words[i] == frame->operands[0];
 		if (is_operand && *value != '-' && strncmp(option, "--", 2) == 0) {
-			options->taker = option;
-			options->taken = value;
+			options->taking_option = option;
+			options->taken_word = value;
 		}
 	}
 }
@@ -361,15 +363,15 @@ int push_main(int argc, char **argv)
 	push_options_init(&options);
 	options.pipe = &pipe;
 	const bool goes_on = frame_begin(&frame, argc, argv);
-	push_options_check_variables();
+	push_options_warn_of_variables();
 	if (goes_on) {
-		note_taken(&frame, argc, &options);
+		note_taken_word(&frame, argc, &options);
 		/* s3://BUCKET/KEY -- COMMAND... */
 		options.is_command = frame.before_dashes == 1 && url_is_s3(argv[0]);
 	}
 	if (goes_on &&
 		push_options_complete(&options, frame.n_operands, argv, &frame.problem) == 0) {
-		push_options_aim(&options);
+		push_options_decide_key(&options);
 		frame.code = push_run(&options, NULL);
 	}
 	if (!goes_on && frame.code == S3ONCE_EXIT_USAGE && lacks_dashes(&frame))

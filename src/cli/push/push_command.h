@@ -9,9 +9,9 @@ struct push_pass {
 	 * run. */
 	void (*waits)(void *arg, const char *path);
 	void *arg;
-	/* Set by the caller: the exit code that the metrics show after a pass over touched files
-	 * that has succeeded. It is that of the last pass over all files, since the success says
-	 * nothing of the other files; or S3ONCE_EXIT_LIMIT, while an earlier pass has to go on. */
+	/* Set by the caller: the exit code of the last pass over all files, or S3ONCE_EXIT_LIMIT
+	 * while an earlier pass has to go on. The metrics of a pass over touched files that has
+	 * succeeded show this code, since its success says nothing of the other files. */
 	int whole_code;
 	/* The metrics of the last pass, which are kept from pass to pass. */
 	struct metrics metrics;

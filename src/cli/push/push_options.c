@@ -33,11 +33,11 @@ static int refuse_lack_of_source(const struct push_options *o, struct problem *p
 	struct stat st;
 	if (error == -EINVAL)
 		problem_prefix(problem, "no SOURCE is left");
-	else if (o->taken && !stat(o->taken, &st))
+	else if (o->taken_word && !stat(o->taken_word, &st))
 		problem_set(problem,
 			"no SOURCE is left: %s has taken '%s' for its value; name both before "
 			"s3://BUCKET",
-			o->taker, quote(o->taken).text);
+			o->taking_option, quote(o->taken_word).text);
 	else
 		problem_set(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
 	return -EINVAL;
@@ -45,7 +45,7 @@ static int refuse_lack_of_source(const struct push_options *o, struct problem *p
 
 /* Makes the run read the pipe. Its input has no name, so the URL has the whole key. Returns 0, or
  * -EINVAL with a sentence. */
-static int read_pipe(struct push_options *o, struct problem *problem)
+static int use_pipe(struct push_options *o, struct problem *problem)
 {
 	const char *key = o->url.key;
 	if (o->run.as)
@@ -90,37 +90,47 @@ static int check_sources(char *const *sources, int n, struct problem *problem)
 	return 0;
 }
 
-/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or - s3://BUCKET/KEY, or s3://BUCKET/KEY --
- * COMMAND..., with which o->pipe is set. Returns 0, or -EINVAL with a sentence. */
-static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
+/* Reads the operands s3://BUCKET/KEY and COMMAND..., and sets the command of o->pipe. Returns 0, or
+ * -EINVAL with a sentence. */
+static int read_url_and_command(
+	struct push_options *o, int n, char **operands, struct problem *problem)
 {
-	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
-	if (o->is_command && n < 2)
+	if (n < 2)
 		return refuse(
 			problem, "no COMMAND follows --: write s3://BUCKET/KEY -- COMMAND...");
+	if (read_target(o, operands[0], operands[0], problem) < 0)
+		return -EINVAL;
+	operands[n] = NULL; /* argv has room for it, since its first word was no operand */
+	o->pipe->command = operands + 1;
+	/* The one source is the first word of the command, by which messages name the input. */
+	o->run.sources = (const char *const *)operands + 1;
+	o->run.n_sources = 1;
+	o->run.bucket = o->url.bucket;
+	return use_pipe(o, problem);
+}
+
+/* Reads the operands SOURCE... and s3://BUCKET/PREFIX, or - and s3://BUCKET/KEY. Returns 0, or
+ * -EINVAL with a sentence. */
+static int read_sources_and_url(
+	struct push_options *o, int n, char **operands, struct problem *problem)
+{
+	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
 	if (n == 0)
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
-	const char *url = operands[o->is_command ? 0 : n - 1];
-	if (read_target(o, url, operands[0], problem) < 0)
+	if (read_target(o, operands[n - 1], operands[0], problem) < 0)
 		return -EINVAL;
 	if (n == 1)
 		return refuse_lack_of_source(o, problem);
-	if (!o->is_command && check_sources(operands, n - 1, problem) < 0)
+	if (check_sources(operands, n - 1, problem) < 0)
 		return -EINVAL;
-	if (o->is_command) {
-		/* argv has room for it, since its first word was no operand. */
-		operands[n] = NULL;
-		o->pipe->command = operands + 1;
-	}
-	/* Of a command the one source is its first word, by which messages name the input. */
-	o->run.sources = (const char *const *)operands + (o->is_command ? 1 : 0);
-	o->run.n_sources = o->is_command ? 1 : (size_t)n - 1;
+	o->run.sources = (const char *const *)operands;
+	o->run.n_sources = (size_t)n - 1;
 	o->run.bucket = o->url.bucket;
 	o->run.prefix = o->url.key;
-	return o->is_command || is_stdin ? read_pipe(o, problem) : 0;
+	return is_stdin ? use_pipe(o, problem) : 0;
 }
 
-/* Checks what one option demands of another. Options that exclude each other are in the table of
+/* Checks the demands of one option on another. Options that exclude each other are in the table of
  * options. Returns 0, or -EINVAL with a sentence. */
 static int check_demands(const struct push_options *o, struct problem *problem)
 {
@@ -164,8 +174,8 @@ static int check_http_url(const char *option, const char *url, struct problem *p
 		problem, -EINVAL, "%s: this is not a URL such as https://HOST/PATH", option);
 }
 
-/* Checks what a value has to be beyond its type, and reads the rates of --bwlimit. Returns 0, or
- * -EINVAL with a sentence. */
+/* Checks the values that have to fit more than their type, and reads the rates of --bwlimit.
+ * Returns 0, or -EINVAL with a sentence. */
 static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
@@ -200,7 +210,7 @@ void push_options_init(struct push_options *ret)
 		.whole_scan_ms = 600000, .drain_ms = 30000, .delete_after_ms = UINT64_MAX};
 }
 
-void push_options_use(struct push_options *o, const struct access *access)
+void push_options_set_access(struct push_options *o, const struct access *access)
 {
 	struct s3once_options *run = &o->run;
 	o->access = *access;
@@ -222,8 +232,9 @@ int push_options_complete(
 		o->metrics_otlp = o->metrics;
 	else
 		o->metrics_file = o->metrics;
-	if (check_operands(o, n, operands, ret_problem) < 0 || check_demands(o, ret_problem) < 0 ||
-		check_values(o, ret_problem) < 0)
+	const int error = o->is_command ? read_url_and_command(o, n, operands, ret_problem)
+					: read_sources_and_url(o, n, operands, ret_problem);
+	if (error || check_demands(o, ret_problem) < 0 || check_values(o, ret_problem) < 0)
 		return -EINVAL;
 	/* The library has other units or other names for these options than the command line. */
 	run->rules = o->rules.rules;
@@ -234,7 +245,7 @@ int push_options_complete(
 	if (o->delete_after_ms != UINT64_MAX) /* is rounded up, so that nothing goes too early */
 		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
 	const struct access access = o->access;
-	push_options_use(o, &access);
+	push_options_set_access(o, &access);
 	run->report_skipped = o->verbose > 0;
 	return 0;
 }
@@ -273,7 +284,7 @@ static void note_flattening(const struct s3once_options *run, struct text *note)
 
 /* Makes the target the key of the one file if both have the same name, or the same suffix. Any
  * other target stays a prefix. */
-static void aim_at_key(struct s3once_options *run, struct text *note)
+static void take_target_as_key(struct s3once_options *run, struct text *note)
 {
 	struct stat st;
 	const char *source = run->sources[0], *suffix = name_suffix(run->prefix);
@@ -297,7 +308,7 @@ static void aim_at_key(struct s3once_options *run, struct text *note)
 	}
 }
 
-void push_options_aim(struct push_options *o)
+void push_options_decide_key(struct push_options *o)
 {
 	struct s3once_options *run = &o->run;
 	struct text note = TEXT(8192);
@@ -307,15 +318,16 @@ void push_options_aim(struct push_options *o)
 	if (!is_plain_copy)
 		return;
 	if (run->n_sources == 1)
-		aim_at_key(run, &note);
+		take_target_as_key(run, &note);
 	else
 		note_flattening(run, &note);
 	o->note = note.len ? strdup(text_string(&note)) : NULL;
 	text_clear(&note);
 }
 
-/* Whether a variable that begins with S3ONCE_ and sets no option has another use. */
-static bool is_known_otherwise(const char *variable)
+/* Whether a variable that begins with S3ONCE_ and sets no option has another use, such as
+ * S3ONCE_JOBS. */
+static bool has_other_use(const char *variable)
 {
 	static const char *const known[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
 		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
@@ -326,11 +338,11 @@ static bool is_known_otherwise(const char *variable)
 	return false;
 }
 
-void push_options_check_variable(const char *file, const char *variable)
+void push_options_warn_of_variable(const char *file, const char *variable)
 {
 	char name[64];
 	struct option_match match;
-	if (!options_lack_variable(&job_command, variable) || is_known_otherwise(variable))
+	if (!options_lack_variable(&job_command, variable) || has_other_use(variable))
 		return;
 	/* The option that the name looks like: S3ONCE_MIN_AEG becomes min-aeg. */
 	const char *own = strchr(variable, '_') + 1;
@@ -349,10 +361,10 @@ void push_options_check_variable(const char *file, const char *variable)
 
 extern char **environ;
 
-void push_options_check_variables(void)
+void push_options_warn_of_variables(void)
 {
 	for (char *const *variable = environ; *variable; variable++)
-		push_options_check_variable(NULL, *variable);
+		push_options_warn_of_variable(NULL, *variable);
 }
 
 void push_options_clear(struct push_options *options)

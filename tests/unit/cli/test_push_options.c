@@ -200,7 +200,7 @@ static void check_aim(void)
 		struct problem problem = {0};
 		bool good = CHECK_INT(parse(rows[i].line, &o, &problem), 0);
 		if (good)
-			push_options_aim(&o);
+			push_options_decide_key(&o);
 		good &= CHECK_STRING(o.run.as, rows[i].as);
 		good &= CHECK_STRING(o.run.prefix, rows[i].prefix);
 		good &= CHECK(rows[i].note ? o.note && strstr(o.note, rows[i].note) : !o.note);
