@@ -189,8 +189,8 @@ static void add_last_run(struct text *t, const struct fleet_job *job)
 		text_add(t, "; no upload yet");
 }
 
-/* Adds the time since which the last run of a job goes on, or since which it is not heard of, and
- * its progress. */
+/* Adds the age of the job's open session or, if it is silent, of its last heartbeat, and the
+ * progress of its run. */
 static void add_open_session(struct text *t, const struct fleet_job *job)
 {
 	if (job->state == FLEET_RUNNING)
@@ -405,31 +405,41 @@ static void print_sums(const struct fleet_view *view, int code)
 	text_clear(&t);
 }
 
-/* Shows the jobs and their sums, or forgets jobs. Returns the exit code. If that is 3, the frame
- * has a sentence. */
-static int look_at_jobs(struct fleet *fleet)
+/* Reports if --forget has named no job, and returns the exit code. */
+static int end_forgetting(const struct fleet *fleet)
 {
-	struct problem *problem = &fleet->frame->problem;
-	if (fleet_walk(fleet->frame->marks.conn, fleet->expect_ms / 1000, on_job, fleet, problem) !=
-		OUTCOME_OK)
-		return S3ONCE_EXIT_SETUP;
-	if (fleet->forget) {
-		if (!fleet->forgotten && !fleet->kept)
-			output_message(&fleet->frame->output,
-				"error: fleet: these marks know no run of %s: name it as fleet does",
-				quote(fleet->forget).text);
-		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
-	}
-	if (!fleet->view.jobs)
-		return problem_error(problem, S3ONCE_EXIT_SETUP,
+	if (!fleet->forgotten && !fleet->kept)
+		output_message(&fleet->frame->output,
+			"error: fleet: these marks know no run of %s: name it as fleet does",
+			quote(fleet->forget).text);
+	return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
+}
+
+/* Prints the sums over the jobs that were shown, and returns the exit code. If there were none, the
+ * frame has a sentence. */
+static int end_showing(const struct fleet *fleet)
+{
+	const struct fleet_view *view = &fleet->view;
+	if (!view->jobs)
+		return problem_error(&fleet->frame->problem, S3ONCE_EXIT_SETUP,
 			"no run with these marks has said yet how it ended: check --marks, or look "
 			"again after the first run");
-	const struct fleet_view *view = &fleet->view;
 	const bool all_fine =
 		view->sums[FLEET_SUM_FINE] == view->jobs && !fleet->frame->disk_is_full;
 	const int code = all_fine ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 	print_sums(view, code);
 	return code;
+}
+
+/* Shows the jobs and their sums, or forgets jobs. Returns the exit code. If that is 3, the frame
+ * has a sentence. */
+static int look_at_jobs(struct fleet *fleet)
+{
+	const enum outcome o = fleet_walk(fleet->frame->marks.conn, fleet->expect_ms / 1000, on_job,
+		fleet, &fleet->frame->problem);
+	if (o != OUTCOME_OK)
+		return S3ONCE_EXIT_SETUP;
+	return fleet->forget ? end_forgetting(fleet) : end_showing(fleet);
 }
 
 int fleet_main(int argc, char **argv)
