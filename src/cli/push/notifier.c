@@ -132,7 +132,8 @@ static void send_ping(const struct notifier *notifier, const char *ending, const
 	text_clear(&url);
 }
 
-static void start_thread(void *arg)
+/* The thread that sends the first ping. */
+static void send_first_ping(void *arg)
 {
 	struct notifier *notifier = arg;
 	send_ping(notifier, "/start", NULL, &notifier->start_problem);
@@ -141,7 +142,8 @@ static void start_thread(void *arg)
 void notifier_begin(struct notifier *notifier)
 {
 	if (notifier->options->ping_url && http_global_init() == 0)
-		notifier->has_start = thread_start(&notifier->start, start_thread, notifier) == 0;
+		notifier->has_start =
+			thread_start(&notifier->start, send_first_ping, notifier) == 0;
 }
 
 void notifier_event(struct notifier *notifier, const struct s3once_event *event)

@@ -90,11 +90,12 @@ static bool note_if_new(struct text *printed, const char *sentence)
 }
 
 /* Prints an error, or a warning of a file that is left to another uploader, unless an earlier pass
- * of this service has printed it. With -v all others are printed, and otherwise the first few of
- * each kind. The path of a pipe is only the name of its command, so a pipe is named by its key. */
+ * of this service has printed it. Without -v only the first few errors of each kind are printed. */
 static void print_error(struct people *people, const struct s3once_event *event)
 {
 	const struct s3once_options *run = &people->options->run;
+	/* The path of a pipe is only the name of its command, so a pipe is named by its key. */
+	const char *name = run->read ? run->as : event->path;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, event->text);
 	if (*event->code)
@@ -104,8 +105,8 @@ static void print_error(struct people *people, const struct s3once_event *event)
 	text_reset(&t);
 	text_add(&t, event->type == S3ONCE_EVENT_HELD ? "warning: " : "error: ");
 	if (*event->path)
-		text_addf(&t, "%s: ", escaped(run->read ? run->as : event->path).text);
-	else
+		text_addf(&t, "%s: ", escaped(name).text);
+	else /* it is about the whole run */
 		add_job(&t, people);
 	add_sentence(&t, event);
 	if ((is_among_first || people->options->verbose) &&
@@ -389,10 +390,37 @@ static void print_more_alike(const struct people *people)
 	}
 }
 
-void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
+/* Prints the summary in one line, with --quiet. */
+static void print_short_summary(struct people *people, const struct s3once_push *push,
+	const struct text *result, const struct text *counts, int exit_code)
+{
+	if (exit_code != S3ONCE_EXIT_OK)
+		print_early_end(people, push, exit_code);
+	output_message(people->output, "%s%s%s", text_string(result), counts->len ? "; " : "",
+		text_string(counts));
+}
+
+/* Prints the summary in several lines. */
+static void print_whole_summary(struct people *people, const struct s3once_push *push,
+	const struct text *result, const struct text *counts)
 {
 	const struct s3once_counts *c = s3once_push_counts(push);
 	const char *manifest = s3once_push_manifest(push);
+	output_result(people->output, text_string(result));
+	if (counts->len)
+		output_result(people->output, text_string(counts));
+	if (people->options->verbose && c->concurrency)
+		output_resultf(people->output, "up to %u requests at once; %s", c->concurrency,
+			limit_sentence(c->limited_by));
+	print_waiting(people, push, WAITS_SHORTLY);
+	if (*manifest)
+		output_resultf(people->output, "manifest: s3://%s/%s", people->options->run.bucket,
+			escaped(manifest).text);
+}
+
+void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
+{
+	const struct s3once_counts *c = s3once_push_counts(push);
 	const bool is_success = exit_code == S3ONCE_EXIT_OK;
 	/* A wrong setup kept the run from beginning. That error was printed, and there is nothing
 	 * to sum up. */
@@ -410,26 +438,13 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	const bool is_quiet_success = people->options->quiet && is_success && !people->has_warned;
 	if (people->options->json || never_began || is_idle || is_quiet_success)
 		return;
-	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
+	struct text result = TEXT(LINE_BYTES_MAX), counts = TEXT(LINE_BYTES_MAX);
 	add_result(&result, people, c, exit_code);
-	add_counts(&t, people, c); /* may add nothing, in a dry run */
-	if (people->options->quiet) {
-		if (!is_success)
-			print_early_end(people, push, exit_code);
-		output_message(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
-			text_string(&t));
-	} else {
-		output_result(people->output, text_string(&result));
-		if (t.len)
-			output_result(people->output, text_string(&t));
-		if (people->options->verbose && c->concurrency)
-			output_resultf(people->output, "up to %u requests at once; %s",
-				c->concurrency, limit_sentence(c->limited_by));
-		print_waiting(people, push, WAITS_SHORTLY);
-		if (*manifest)
-			output_resultf(people->output, "manifest: s3://%s/%s",
-				people->options->run.bucket, escaped(manifest).text);
-	}
+	add_counts(&counts, people, c); /* may add nothing, in a dry run */
+	if (people->options->quiet)
+		print_short_summary(people, push, &result, &counts, exit_code);
+	else
+		print_whole_summary(people, push, &result, &counts);
 	text_clear(&result);
-	text_clear(&t);
+	text_clear(&counts);
 }

@@ -52,9 +52,26 @@ static int open_input(struct pipe_input *input, char *ret_text, size_t size)
 	return error;
 }
 
-/* The output was read to its end. Returns 0 if the command has ended well, or there is none;
- * -EAGAIN if it still runs, after a short sleep; or -ECHILD with a sentence if it has not ended
- * well. */
+/* Returns 0 if this status of a command, as waitpid() returns it, is exit status 0. Otherwise
+ * returns -ECHILD with a sentence. */
+static long judge_status(const struct pipe_input *input, int status, char *ret_text, size_t size)
+{
+	char how[100];
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status))
+		snprintf(how, sizeof how, "ended with exit status %d", WEXITSTATUS(status));
+	else
+		snprintf(how, sizeof how, "was ended by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	snprintf(ret_text, size, "%s, after %" PRIu64 " bytes of output; nothing of it is in S3",
+		how, input->bytes);
+	return -ECHILD;
+}
+
+/* Judges an input that was read to its end. Returns 0 if the command has ended well, or there is
+ * none; -EAGAIN if it still runs, after a short sleep; or -ECHILD with a sentence if it has not
+ * ended well. */
 static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 {
 	int status = 0;
@@ -72,17 +89,7 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 			strerror(errno));
 		return -ECHILD;
 	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	char how[100];
-	if (WIFEXITED(status))
-		snprintf(how, sizeof how, "ended with exit status %d", WEXITSTATUS(status));
-	else
-		snprintf(how, sizeof how, "was ended by signal %d (%s)", WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
-	snprintf(ret_text, size, "%s, after %" PRIu64 " bytes of output; nothing of it is in S3",
-		how, input->bytes);
-	return -ECHILD;
+	return judge_status(input, status, ret_text, size);
 }
 
 /* Ends a command that has not ended by itself, since the run is stopped, or its output cannot be
