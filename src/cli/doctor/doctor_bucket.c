@@ -105,12 +105,12 @@ static enum outcome look_for_probe(struct doctor_bucket *bucket, const char *key
 static enum outcome try_key_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {
-	char second[64], content[1400]; /* the second key, behind the prefix */
-	const char *keys[] = {doctor_new_key(bucket), NULL};
+	char behind_prefix[64], content[1400];
+	const char *first = doctor_new_key(bucket);
+	snprintf(behind_prefix, sizeof behind_prefix, "%s%s", first + strlen(bucket->prefix), end);
+	const char *const keys[] = {first, doctor_key_with_end(bucket, behind_prefix)};
 	struct sums sums[2];
 	enum outcome o = OUTCOME_OK;
-	snprintf(second, sizeof second, "%s%s", keys[0] + strlen(bucket->prefix), end);
-	keys[1] = doctor_key_with_end(bucket, second);
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		snprintf(content, sizeof content, "s3once doctor: %s\n", keys[i]);
 		/* With an MD5, the etag proves the content where HEAD shows no checksum.

@@ -68,27 +68,27 @@ static void print_usage(const struct command *command, FILE *stream)
  * the options of TITLE and TITLE". */
 static void print_environment(const struct command *command, FILE *stream)
 {
-	const struct option *first = NULL; /* --x */
+	const struct option *example = NULL; /* --x */
 	struct text titles = TEXT(200), exceptions = TEXT(2000);
 	unsigned n_exceptions = 0;
 	for (const struct option_group *group = command->groups; group->options; group++) {
-		if (group->has_variables && !first)
-			first = group->options;
+		if (group->has_variables && !example)
+			example = group->options;
 		if (group->has_variables && group->title)
 			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
 		for (const struct option *o = group->options; o->name && !group->has_variables; o++)
 			text_addf(
 				&exceptions, "%s --%s", n_exceptions++ ? " and" : " but", o->name);
 	}
-	const bool are_few = n_exceptions <= EXCEPTIONS_MAX;
-	if (first)
+	const bool names_exceptions = n_exceptions <= EXCEPTIONS_MAX;
+	if (example)
 		fprintf(stream,
 			"\nEnvironment:\n  %s sets --%s, and so on for\n"
 			"  %s%s.\n"
 			"  A job's file and the command line take precedence. More: man s3once\n",
-			option_variable(first).name, first->name,
-			are_few ? "each option" : "the options of ",
-			text_string(are_few ? &exceptions : &titles));
+			option_variable(example).name, example->name,
+			names_exceptions ? "each option" : "the options of ",
+			text_string(names_exceptions ? &exceptions : &titles));
 	text_clear(&titles);
 	text_clear(&exceptions);
 }
