@@ -324,7 +324,8 @@ static enum outcome check_claims_again(
 	const struct audit_conns *conns = &options->clearing.place.own;
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		const struct waited_for *claim = &collection->locked.list[i];
-		bool waits = true, is_last = false; /* `is_last`: this check is the last one */
+		bool waits = true;
+		bool is_last = false; /* this check is the last one */
 		while (waits && o == OUTCOME_OK && !is_last) {
 			/* If the limits end this wait, the mark is checked a last time, and the
 			 * request returns ABANDONED if they end that, too. */
