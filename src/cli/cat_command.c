@@ -167,7 +167,7 @@ static int render_key(const struct key_template *template, const char *log, int6
 
 /* Sets *ret to the family of the object with this key. Returns whether log_key_read() understands
  * the key as one of this family and of the time time_s. */
-static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
+static bool read_family_of_key(const char *key, int64_t time_s, struct text *ret)
 {
 	struct log_name name = {.ext = ""};
 	struct log_key read;
@@ -185,7 +185,7 @@ static bool family_of_key(const char *key, int64_t time_s, struct text *ret)
  * two versions of it. *ret_is_understood becomes whether both are keys that log_key_read()
  * understands, of one family; otherwise `family` has no meaning. Returns 0, or -errno with a
  * sentence. */
-static int family_of_template(const struct key_template *template, const char *log,
+static int find_family_of_template(const struct key_template *template, const char *log,
 	struct text *family, bool *ret_is_understood, struct problem *ret_problem)
 {
 	/* 2001-01-15T06:45:30Z and 2002-07-15T10:20:30Z, in winter and in summer of another year.
@@ -194,11 +194,11 @@ static int family_of_template(const struct key_template *template, const char *l
 	static const int64_t winter_s = 979541130, summer_s = 1026728430;
 	struct text key = TEXT(2 * KEY_BYTES_MAX), family_in_summer = TEXT(2 * KEY_BYTES_MAX);
 	int error = render_key(template, log, winter_s, &key, ret_problem);
-	bool is_understood = !error && family_of_key(text_string(&key), winter_s, family);
+	bool is_understood = !error && read_family_of_key(text_string(&key), winter_s, family);
 	if (is_understood) {
 		error = render_key(template, log, summer_s, &key, ret_problem);
-		is_understood =
-			!error && family_of_key(text_string(&key), summer_s, &family_in_summer);
+		is_understood = !error &&
+				read_family_of_key(text_string(&key), summer_s, &family_in_summer);
 	}
 	*ret_is_understood =
 		is_understood && strcmp(text_string(&family_in_summer), text_string(family)) == 0;
@@ -209,7 +209,7 @@ static int family_of_template(const struct key_template *template, const char *l
 
 /* Finds the family of the objects that the job makes of the log, below one folder. Returns 0, or
  * -errno with a sentence. */
-static int family_of_job(
+static int find_family_of_job(
 	const struct job *job, const char *log, struct text *family, struct problem *ret_problem)
 {
 	const struct s3once_options *o = &job->options.run;
@@ -226,7 +226,7 @@ static int family_of_job(
 		error = key_template_new(&options, &template, ret_problem);
 	bool is_understood = false;
 	if (!error)
-		error = family_of_template(template, log, family, &is_understood, ret_problem);
+		error = find_family_of_template(template, log, family, &is_understood, ret_problem);
 	if (!error && !is_understood)
 		error = problem_error(ret_problem, -EINVAL,
 			"its key %s does not end in {stem}-{mtime:%%Y%%m%%dT%%H%%M%%SZ}-{id:8}{ext} "
@@ -272,7 +272,7 @@ static bool choose_log_of_job(struct catting *catting, const struct job_asked *a
 	if (*log == '/')
 		return problem_error(ret_problem, false, "%s is not below the source of job %s",
 			quote(log).text, quote(asked->name).text);
-	error = family_of_job(job, log, &below, ret_problem);
+	error = find_family_of_job(job, log, &below, ret_problem);
 	if (error)
 		problem_prefix(ret_problem, "job %s", quote(asked->name).text);
 	key_add_base(&catting->family, catting->url.key);
