@@ -207,8 +207,8 @@ enum s3once_event_type {
 	/* `rules` exclude the file, so it was not looked for, or a folder with all that is in it,
 	 * whose path ends in '/'. Reported only with report_skipped. [path] */
 	S3ONCE_EVENT_EXCLUDED,
-	/* The file has changed since it was uploaded, and its object was not replaced.
-	 * [path, key, text] */
+	/* The file has changed since it was uploaded, and its object was not replaced. Or `read` is
+	 * set, and the object is that of another producer (producer_id). [path, key, text] */
 	S3ONCE_EVENT_CHANGED,
 	/* Another uploader holds the file. This run waits for it, or with no_wait or dry_run gives
 	 * it up. [path, key, text] */
@@ -419,6 +419,10 @@ struct s3once_options {
 	 */
 	s3once_read *read;
 	void *read_arg;
+	/* With `read`: the id of the producer, such as a hash of a command line, of at most 64
+	 * bytes. A key whose object was made by a producer with another id is reported as CHANGED,
+	 * and nothing is read. NULL: the producer is not compared. */
+	const char *producer_id;
 	/* With `read`: a directory in which the whole output is kept until its mark is done. A run
 	 * that finds it there reads nothing. NULL: it is in a file without a name in SQLITE_TMPDIR,
 	 * TMPDIR or /var/tmp. */

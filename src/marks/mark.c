@@ -72,6 +72,7 @@ static const struct row_field fields[] = {
 	FIELD(done.object_bytes, "object_size", FIELD_SIZE, VERSION),
 	FIELD(done.object_sum, "object_sum", FIELD_TEXT, VERSION),
 	FIELD(done.version_id, "version_id", FIELD_TEXT, VERSION),
+	FIELD(done.producer_id, "producer", FIELD_TEXT, VERSION),
 	FIELD_SET(newer_size, "newer_size", FIELD_SIZE, NEWER),
 	FIELD_SET(newer_mtime_ns, "newer_mtime", FIELD_NUMBER, NEWER | NEWER_MTIME),
 	FIELD(upload.id, "upload", FIELD_COPY, UPLOAD | UPLOAD_ID),
@@ -281,6 +282,13 @@ struct mark mark_unpack(const struct packed_mark *packed)
 	return mark;
 }
 
+/* Whether another producer has made the version that is done. Standard input has no id. */
+static bool has_other_producer(const struct mark *mark, const struct file_version *file)
+{
+	return file->producer_id && *mark->done.producer_id &&
+	       strcmp(file->producer_id, mark->done.producer_id) != 0;
+}
+
 enum mark_says mark_says(const struct mark *mark, const struct file_version *file)
 {
 	if (mark->state == MARK_ABSENT || mark->state == MARK_FAILED ||
@@ -289,7 +297,7 @@ enum mark_says mark_says(const struct mark *mark, const struct file_version *fil
 	if (mark->state != MARK_DONE)
 		return SAYS_CLAIMED;
 	if (file->is_piped)
-		return SAYS_DONE;
+		return has_other_producer(mark, file) ? SAYS_CHANGED : SAYS_DONE;
 	if (*file->content_id && *mark->done.content_id)
 		return strcmp(file->content_id, mark->done.content_id) != 0 ? SAYS_CHANGED
 									    : SAYS_DONE;

@@ -15,6 +15,7 @@
 #define PARTS_SUM_MAX       (SUM_MAX + 6) /* "-N" after it */
 #define CONTENT_MAX         64            /* hex digits of a content id */
 #define VERSION_MAX         127           /* a longer id of a version is not kept */
+#define PRODUCER_ID_MAX     64
 
 /* A version of a file: one that was read, or one that was sent and proven according to a done
  * mark. */
@@ -39,6 +40,8 @@ struct version {
 	char object_sum[SUM_MAX + 1];     /* likewise, for the object; "" if unknown */
 	char version_id[VERSION_MAX + 1]; /* version of the object; "" where the bucket keeps no
 					     versions, or if unknown */
+	char producer_id[PRODUCER_ID_MAX + 1]; /* of the input of a pipe: the producer's id; "" if
+						  it has none */
 };
 /* The size and the checksum of the version's object, which HEAD shows unless the object has
  * changed. */
@@ -49,8 +52,9 @@ const char *version_object_sum(const struct version *version);
 struct file_version {
 	uint64_t size;
 	int64_t mtime_ns;
-	const char *content_id; /* that id; "" if the file is known by size and mtime */
-	bool is_piped;          /* the input of a pipe, which is known by its key alone */
+	const char *content_id;  /* that id; "" if the file is known by size and mtime */
+	bool is_piped;           /* the input of a pipe, which is known by its key and producer */
+	const char *producer_id; /* of the input of a pipe; NULL: its producer has no id */
 };
 
 /* Writes the checksum that a mark records: that of the kind `wanted` if it was computed, otherwise
@@ -180,8 +184,9 @@ enum mark_says {
 	SAYS_CLAIMED, /* another session has claimed it, which shows whether the claim is stale; or
 			 the mark is MARK_UNREADABLE */
 };
-/* Judges a file by its mark. The input of a pipe is done if its mark says done. If both the mark
- * and the file have a content id, only the ids are compared, and not size and mtime. Pure. */
+/* Judges a file by its mark. The input of a pipe is done if its mark says done, unless the mark has
+ * the id of another producer. If both the mark and the file have a content id, only the ids are
+ * compared, and not size and mtime. Pure. */
 enum mark_says mark_says(const struct mark *mark, const struct file_version *file);
 
 /* One key of one store through one connection, for the calls below. Borrowed. */

@@ -70,6 +70,8 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 			       : NULL;
 	if (!o->as || o->n_sources != 1)
 		return "what comes through a pipe has no name: give its key";
+	if (o->producer_id && strlen(o->producer_id) > PRODUCER_ID_MAX)
+		return "the id of a producer has at most 64 bytes: shorten producer_id";
 	const bool chooses_files = o->rotated || o->files_from || o->follow || o->min_age_ms ||
 				   o->max_bytes || o->min_bytes || o->final || o->n_rules;
 	const bool makes_keys = o->key_template != NULL;

@@ -16,11 +16,14 @@ TEXT = b"COPY public.t (id, name) FROM stdin;\n" + b"1\tsome row of a dump\n" * 
 
 @pytest.fixture
 def producer(tmp_path):
-    """producer(script) is a command that runs it, and producer.starts() says how often one was begun."""
-    starts = tmp_path / "starts"
+    """producer(script) is a command that runs it, whose words are always the same, and producer.starts() says how often one was
+    begun."""
+    starts, path = tmp_path / "starts", tmp_path / "script"
 
     def command(script):
-        return ("--", "/bin/sh", "-c", f'echo x >>"{starts}"; {script}')
+        (tmp_path / "new-script").write_text(f'echo x >>"{starts}"; {script}')
+        (tmp_path / "new-script").replace(path)  # an earlier one may still run
+        return ("--", "/bin/sh", str(path))
 
     command.starts = lambda: starts.read_text().count("x") if starts.exists() else 0
     return command
@@ -48,6 +51,33 @@ def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
     again = s3once(*pushed(bucket), *producer("printf other"))
     assert again.code == 0 and "ago): the command was not started\n" in again.err, again
     assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"whole"
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_another_command_is_not_passed_over(s3once, s3, bucket, marks, producer):
+    """Of two dumps under one key, the second one is an error each time it is asked for. Standard input cannot be compared."""
+    assert s3once(*pushed(bucket), *producer("printf a")).code == 0
+    for options in ((), ("-q",), ("--dry-run",)):
+        run = s3once(*pushed(bucket, *options), "--", "printf", "b")
+        assert run.code == 1 and s3.get(bucket, "db.dump") == b"a", run
+        why = "the object under this key was made by another command, so this one was not started; give each command its own key"
+        assert f"s3once: error: db.dump: {why}\n" in run.err, run
+    run = s3once("fleet")
+    assert run.code == 1 and f"db.dump: {why}" in run.out, run
+    assert s3once(*pushed(bucket, key="b.dump"), "--", "printf", "b").code == 0 and s3.get(bucket, "b.dump") == b"b"
+    assert s3once(*pushed(bucket), *producer("printf a")).code == 0
+    assert s3once(*from_stdin(bucket), stdin=b"b").code == 0 and producer.starts() == 1
+
+
+def test_output_that_another_command_has_kept_is_not_sent(s3once, s3, s3_wire, bucket, producer, tmp_path):
+    (tmp_path / "spool").mkdir()
+    options = ("--spool", str(tmp_path / "spool"))
+    s3_wire.add(faults.kill_before, "PutObject", nth=1)
+    killed = s3once.start(*pushed(bucket, *options), *producer("printf a")).popen.wait(60)
+    assert killed == -signal.SIGKILL and len(list((tmp_path / "spool").iterdir())) == 1
+    s3_wire.clear()
+    run = s3once(*pushed(bucket, *options), "--", "printf", "b")
+    assert run.code == 0 and s3.get(bucket, "db.dump") == b"b", run
 
 
 def age(marks, key, hours):
@@ -180,7 +210,7 @@ def test_compressed(s3once, s3, bucket, tmp_path, codec):
     assert key == {"zstd": "db.dump.zst", "gzip": "db.dump.gz"}[codec]
     plain = subprocess.run([codec, "-dc"], input=s3.get(bucket, key), capture_output=True, check=True).stdout
     assert plain == TEXT * 200
-    again = s3once(*pushed(bucket, "--compress", codec), "--", "false")
+    again = s3once(*pushed(bucket, "--compress", codec), "--", "cat", str(tmp_path / "text"))
     assert again.code == 0, again
     found = s3once("verify", f"s3://{bucket}")
     assert found.code == 0, found  # the mark knows the suffix
@@ -283,7 +313,9 @@ def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, pro
     """A link, a pipe that nobody writes to, or a file to which another name leads, where the output would be in a folder of others."""
     spool = tmp_path / "spool"
     spool.mkdir()
-    name = hashlib.sha256(f"{s3.endpoint.removeprefix('http://')}/{bucket}/db.dump".encode()).hexdigest()[:32]
+    words = producer("printf x")[1:]
+    command = hashlib.sha256("".join(f"{word}\0" for word in words).encode()).hexdigest()[:16]
+    name = hashlib.sha256(f"{s3.endpoint.removeprefix('http://')}/{bucket}/db.dump\0{command}".encode()).hexdigest()[:32]
     path = spool / f"s3once-{name}"
     (tmp_path / "other").write_bytes(b"of another")
     for make in (lambda: path.symlink_to("/etc/hostname"), lambda: os.mkfifo(path), lambda: path.hardlink_to(tmp_path / "other")):

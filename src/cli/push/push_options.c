@@ -15,6 +15,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#define PRODUCER_ID_CHARS 16 /* enough that two commands do not have the same */
+
 static int refuse(struct problem *problem, const char *sentence)
 {
 	return problem_error(problem, -EINVAL, "%s", sentence);
@@ -41,6 +43,19 @@ static int refuse_lack_of_source(const struct push_options *o, struct problem *p
 	else
 		problem_set(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
 	return -EINVAL;
+}
+
+/* Sets o->producer_id to a hash of the words of the command, by which a later run notices that its
+ * key has the output of another command. */
+static void identify_command(struct push_options *o, char *const *command)
+{
+	struct sha256 sha256;
+	sha256_begin(&sha256);
+	for (; *command; command++)
+		sha256_add(&sha256, *command, strlen(*command) + 1); /* with the NUL */
+	sha256_hex(&sha256, o->producer_id);
+	o->producer_id[PRODUCER_ID_CHARS] = '\0';
+	o->run.producer_id = o->producer_id;
 }
 
 /* Makes the run read the pipe. Its input has no name, so the URL has the whole key. Returns 0, or
@@ -102,6 +117,7 @@ static int read_url_and_command(
 		return -EINVAL;
 	operands[n] = NULL; /* argv has room for it, since its first word was no operand */
 	o->pipe->command = operands + 1;
+	identify_command(o, o->pipe->command);
 	/* The one source is the first word of the command, by which messages name the input. */
 	o->run.sources = (const char *const *)operands + 1;
 	o->run.n_sources = 1;

@@ -1,5 +1,6 @@
 /* The options of `s3once push`. */
 #pragma once
+#include "base/sha256.h"
 #include "cli/options/access.h"
 #include "cli/options/values.h"
 #include "cli/push/pipe_input.h"
@@ -34,6 +35,7 @@ struct push_options {
 	/* The input if the SOURCE is -, or if there is a COMMAND. Only push sets it. NULL: the
 	 * SOURCE - is a file of this name. */
 	struct pipe_input *pipe;
+	char producer_id[SHA256_HEX_CHARS + 1]; /* of a COMMAND */
 };
 
 /* Advice on the -- before a COMMAND. */

@@ -236,6 +236,15 @@ static enum step keep_earlier(struct worker *worker, struct file *file)
 	return STEP_LEFT_OUT;
 }
 
+/* Reports that the key of a pipe has the output of another command. */
+static enum step refuse_producer(struct worker *worker, struct file *file)
+{
+	file_report(worker, file, S3ONCE_EVENT_CHANGED,
+		PROBLEM("the object under this key was made by another command, so this one was "
+			"not started; give each command its own key"));
+	return STEP_SETTLED;
+}
+
 /* Whether the file would become an object with the key that the done version has. It has another
  * key if the two are compressed differently. */
 static bool has_done_key(const struct file *file)
@@ -251,6 +260,8 @@ static bool has_done_key(const struct file *file)
  * change is skipped as the user asked (OUTDATED) does not, and its turn ends with LEFT_OUT. */
 static enum step handle_changed(struct worker *worker, struct file *file)
 {
+	if (file->candidate->is_piped)
+		return refuse_producer(worker, file);
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 	case S3ONCE_CHANGED_REPLACE_ANY:

@@ -225,14 +225,18 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 }
 
 /* Marks the file done, once its object is proven or judged to be the file's. `version` is the
- * mark's new version; the id of its content is set here. `sums` and `event` are reported, as in
- * struct in_s3. Returns IN_S3, or LEFT_OUT in a dry run, or the step to take instead. */
+ * mark's new version; the ids of its content and its producer are set here. `sums` and `event` are
+ * reported, as in struct in_s3. Returns IN_S3, or LEFT_OUT in a dry run, or the step to take
+ * instead. */
 static enum step finish_with_version(struct worker *worker, struct file *file,
 	const struct s3_object *object, struct version *version, const struct sums *sums,
 	enum s3once_event_type event)
 {
 	snprintf(
 		version->content_id, sizeof version->content_id, "%s", file->candidate->content_id);
+	if (file->candidate->producer_id)
+		snprintf(version->producer_id, sizeof version->producer_id, "%s",
+			file->candidate->producer_id);
 	if (object->lacks_encryption)
 		return file_fail(worker, file,
 			PROBLEM("the object is there, but the server does not confirm the "

@@ -27,6 +27,8 @@ static void spool_path(const struct run *run, struct text *ret)
 	char hex[2 * sizeof hash + 1];
 	struct text about = TEXT(2048);
 	text_addf(&about, "%s/%s/%s", run->space.service, run->space.bucket, run->options.as);
+	if (run->options.producer_id) /* a NUL ends the key */
+		text_addf(&about, "%c%s", '\0', run->options.producer_id);
 	SHA256((const unsigned char *)text_string(&about), about.len, hash);
 	text_clear(&about);
 	hex_encode(hash, sizeof hash, hex);

@@ -975,6 +975,20 @@ static void test_says(void)
 	}
 }
 
+/* The output of a command is done only if no other command has made it. */
+static void test_producer(void)
+{
+	struct mark mark = {.state = MARK_DONE, .has_done = true};
+	struct file_version piped = {.content_id = "", .is_piped = true, .producer_id = "one"};
+	CHECK_INT(mark_says(&mark, &piped), SAYS_DONE);
+	strcpy(mark.done.producer_id, "one");
+	CHECK_INT(mark_says(&mark, &piped), SAYS_DONE);
+	piped.producer_id = "other";
+	CHECK_INT(mark_says(&mark, &piped), SAYS_CHANGED);
+	piped.producer_id = NULL;
+	CHECK_INT(mark_says(&mark, &piped), SAYS_DONE);
+}
+
 static void on_store(bool echo)
 {
 	struct store *store;
@@ -1013,6 +1027,7 @@ static void on_store(bool echo)
 int main(void)
 {
 	test_says();
+	test_producer();
 	test_unreadable();
 	test_packed();
 	test_shards();

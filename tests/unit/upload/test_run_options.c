@@ -20,10 +20,11 @@ static long read_nothing(void *arg, void *buffer, size_t n, char *ret_text, size
 	return 0;
 }
 
-#define MIB    (UINT64_C(1) << 20)
-#define SOURCE .sources = one, .n_sources = 1
-#define BASE   SOURCE, .bucket = "b"
-#define PIPE   BASE, .read = read_nothing
+#define MIB        (UINT64_C(1) << 20)
+#define SOURCE     .sources = one, .n_sources = 1
+#define BASE       SOURCE, .bucket = "b"
+#define PIPE       BASE, .read = read_nothing
+#define SIXTY_FOUR "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static const struct {
 	const char *says; /* NULL: these options are good */
 	struct s3once_options options;
@@ -39,6 +40,8 @@ static const struct {
 		{.sources = one, .n_sources = 2, .bucket = "b", .read = read_nothing, .as = "k"}},
 	{NULL, {PIPE, .as = "k"}},
 	{NULL, {PIPE, .as = "k", .spool = "d"}},
+	{NULL, {PIPE, .as = "k", .producer_id = SIXTY_FOUR}},
+	{"at most 64 bytes", {PIPE, .as = "k", .producer_id = SIXTY_FOUR "5"}},
 	{"is no file", {PIPE, .as = "k", .rotated = 1}},
 	{"is no file", {PIPE, .as = "k", .key_template = "{name}"}},
 	{"is no file", {PIPE, .as = "k", .files_from = "-"}},
