@@ -184,6 +184,9 @@ struct s3once_locks_options {
 	 * it is missing, s3once_locks_open() returns -EIO; but "local" without a file has no locks.
 	 */
 	int only_looks;
+	/* The locks are there already, for a program that renews, releases or breaks them. A
+	 * missing SQLite file is then as with only_looks. */
+	int must_exist;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
 	 * so fetch them. */
 	s3once_lock_callback *callback;
@@ -194,8 +197,8 @@ struct s3once_locks_options {
 struct s3once_locks;
 
 /* Opens a client, which s3once_locks_free() frees. It sends nothing, and makes an SQLite file if
- * that is missing (see only_looks). It starts threads, in which all signals are blocked, and
- * ignores SIGPIPE for the process. */
+ * that is missing (see only_looks and must_exist). It starts threads, in which all signals are
+ * blocked, and ignores SIGPIPE for the process. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
 /* Ends every wait and releases all locks, several at once. With `keep` only their heartbeats end,

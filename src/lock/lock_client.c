@@ -218,22 +218,31 @@ static bool is_missing(const char *path)
 	return access(path, F_OK) < 0 && errno == ENOENT;
 }
 
-/* Opens the SQLite file with this path. NULL: the file of this user. A program that only looks
- * makes no file: if that of this user is missing, it opens an empty one in memory. 0 or -errno. */
-static int open_file(
-	struct s3once_locks *locks, const char *named, bool only_looks, struct problem *problem)
+/* Whether a file or folder that is missing may be made. */
+static bool may_make(const struct s3once_locks_options *o)
+{
+	return !o->only_looks && !o->must_exist;
+}
+
+/* Opens the SQLite file with this path. NULL: the file of this user. If no file may be made and
+ * that of this user is missing, it opens an empty one in memory. 0 or -errno. */
+static int open_file(struct s3once_locks *locks, const char *named,
+	const struct s3once_locks_options *o, struct problem *problem)
 {
 	char *path = named ? strdup(named) : NULL;
 	int error = path ? 0 : named ? -ENOMEM : store_sqlite_default_path(&path);
 	if (error)
 		problem_set(problem,
 			"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
-	else if (only_looks && !named && is_missing(path))
+	const bool lacks_file = !error && !may_make(o) && is_missing(path);
+	/* A file that is only read is not made: opening it fails with a sentence. */
+	const bool only_reads = o->only_looks || lacks_file;
+	if (lacks_file && !named)
 		error = store_sqlite_open(
 			STORE_SQLITE_NOWHERE, STORE_WRITTEN, &locks->store, problem);
-	else
+	else if (!error)
 		error = store_sqlite_open(
-			path, only_looks ? STORE_ONLY_READ : STORE_WRITTEN, &locks->store, problem);
+			path, only_reads ? STORE_ONLY_READ : STORE_WRITTEN, &locks->store, problem);
 	/* If realpath() fails, the removal or replacement of the file goes unnoticed. */
 	char *real = error ? NULL : realpath(path, NULL);
 	if (real)
@@ -249,7 +258,7 @@ static int open_store(
 	const char *rest;
 	const enum form form = form_of_place(o, &rest);
 	if (form == IN_FILE || form == IN_OWN_FILE)
-		return open_file(locks, form == IN_FILE ? rest : NULL, o->only_looks, problem);
+		return open_file(locks, form == IN_FILE ? rest : NULL, o, problem);
 	const struct aws_options aws = {
 		.profile = o->profile,
 		.region = o->region,
@@ -304,9 +313,9 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	error = aws_global_init();
 	if (!error)
 		error = open_store(locks, options, &problem);
-	/* Where a program that only looks finds no file, there are no locks to observe. */
+	/* Where no file may be made and none is found, there are no locks to observe. */
 	const bool has_file = !locks->is_private || locks->is_s3 || locks->files.path;
-	if (!error && (has_file || !options->only_looks))
+	if (!error && (has_file || may_make(options)))
 		error = make_observations_folder(locks, options->observations);
 	if (!error)
 		error = lease_keeper_new(locks->store, LOCK_BEATS, &locks->keeper);

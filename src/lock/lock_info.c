@@ -104,9 +104,10 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	}
 	const struct lock_row row = dialect_read(locks->dialect, &item);
 	const bool is_same = lock_version_is_of(row.version, lock->id);
-	const char *place = locks->files.path ? locks->files.path
-			    : locks->is_s3    ? locks->s3_place
-					      : locks->table_name;
+	const char *place = locks->files.path   ? locks->files.path
+			    : locks->is_s3      ? locks->s3_place
+			    : locks->is_private ? "the locks of this user"
+						: locks->table_name;
 	if (r == -ENOENT || item_is_empty(&item))
 		r = lock_error(ret, -ESTALE,
 			"the lock '%s' has no row in %s: it was released, or is in another place",

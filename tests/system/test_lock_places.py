@@ -85,3 +85,21 @@ def test_looking_at_locks_makes_nothing(s3once, tmp_path, command):
     assert list(home.iterdir()) == []
     assert s3once("lock", "run", "--locks", "local", "nightly", "--", "true", env=own).code == 0
     assert s3once("lock", *command, "--locks", "local", env=own).out == "nightly: free\n"
+
+
+NO_ROW = "has no row in the locks of this user: it was released, or is in another place"
+
+
+@pytest.mark.parametrize("command, code, says", [("renew", 5, NO_ROW), ("release", 5, NO_ROW), ("break", 0, "nothing was broken")])
+def test_a_lock_that_is_there_already_makes_no_place(s3once, tmp_path, command, code, says):
+    """Neither does a command whose lock is elsewhere."""
+    home = tmp_path / "fresh"
+    home.mkdir()
+    own = {"HOME": str(home), "XDG_STATE_HOME": None, "STATE_DIRECTORY": None}
+    run = s3once("lock", "acquire", "--lease", "1m", "--locks", f"sqlite:{tmp_path}/locks.db", "nightly")
+    operands = ("--if-version", "1", "nightly") if command == "break" else (run.out.strip(),)
+    run = s3once("lock", command, "--locks", f"sqlite:{home}/mistyped.db", *operands, env=own)
+    assert run.code == 3 and f"{home}/mistyped.db: No such file or directory: correct the path" in run.err, run
+    run = s3once("lock", command, "--locks", "local", *operands, env=own)
+    assert run.code == code and says in run.err, run
+    assert list(home.iterdir()) == []

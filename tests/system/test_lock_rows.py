@@ -328,6 +328,7 @@ def test_a_handle_is_good_in_its_own_place_only(s3once, dynamodb, table, tmp_pat
     locks = Table(dynamodb, s3once, table, "java")
     handle = acquire(s3once, locks, lease="20s").out.strip()
     before = locks.row("k")
+    assert s3once("lock", "init", "--locks", f"sqlite:{tmp_path}/other.db").code == 0
     for command in ("renew", "release"):
         run = s3once("lock", command, "--dialect", "go", handle)
         assert run.code == 2 and "dialect" in run.err, run

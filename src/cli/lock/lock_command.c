@@ -125,6 +125,7 @@ static const struct lock_command renew_command = {
 	.command.groups = (const struct option_group[]){{"Lock", renew_options}, LOCK_GROUPS},
 	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
+	.must_exist = true,
 	.use = renew_lock,
 };
 
@@ -139,6 +140,7 @@ static const struct lock_command release_command = {
 	.command.groups = (const struct option_group[]){LOCK_GROUPS},
 	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
+	.must_exist = true,
 	.use = release_lock,
 };
 
@@ -342,6 +344,7 @@ static const struct lock_command break_command = {
 	.command.takes = {1, 1},
 	.needs = "if-version",
 	.why = "which holder is meant: lock status shows its version",
+	.must_exist = true,
 	.use = break_lock,
 };
 
@@ -450,6 +453,7 @@ static void complete_client(struct s3once_locks_options *client, const struct lo
 	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;
 	client->only_looks = which->only_looks;
+	client->must_exist = which->must_exist;
 	client->observations = ""; /* observations of others' locks are kept in this user's state */
 	client->endpoint_url = aws->endpoint_url;
 	client->region = aws->region;
