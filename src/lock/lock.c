@@ -22,19 +22,31 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	return r;
 }
 
+/* Whether the keys of the table have other names or types than those of these locks. The first two
+ * are DynamoDB's messages about the key of a request. */
+static bool has_other_keys(const struct problem *problem)
+{
+	static const char *const messages[] = {
+		"does not match the schema", "Type mismatch for key", DYNAMODB_HAS_OTHER_KEYS};
+	bool is_found = false;
+	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+		is_found |= strstr(problem->text, messages[i]) != NULL;
+	return is_found;
+}
+
 int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
 	const struct problem *problem)
 {
+	const char *sort_type = locks->dialect->sk_is_slot ? " (N)" : " (S)";
 	const bool has_sort = *locks->sk_name != '\0';
-	/* the message of DynamoDB for a key whose attributes are not those of the table */
-	const bool has_other_keys = strstr(problem->text, "does not match the schema");
-	if (has_other_keys)
+	if (has_other_keys(problem))
 		lock_error(ret, r,
-			"table %s: %s: these locks need the partition key %s and %s%s: give another table "
-			"(--locks), or the keys that it has (--dialect, --key-name, --sort-name)",
+			"table %s: %s: these locks need the partition key %s (S) and %s%s%s: give "
+			"another table (--locks), or the keys that it has (--dialect, --key-name, "
+			"--sort-name)",
 			quote(locks->table_name).text, problem->text, quote(locks->pk_name).text,
 			has_sort ? "the sort key " : "no sort key",
-			has_sort ? quote(locks->sk_name).text : "");
+			has_sort ? quote(locks->sk_name).text : "", has_sort ? sort_type : "");
 	else if (strcmp(problem->code, "ResourceNotFoundException") == 0)
 		lock_error(ret, r,
 			"the table %s does not exist: make it with `s3once lock init --locks "

@@ -27,11 +27,11 @@ enum outcome dynamodb_visit(
 	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
 	const char *sk = sort && sort->type == type ? sort->value : NULL;
 	const bool lacks_key = !pk || (table->sk_name && !sk);
-	if (error == 0 && lacks_key)
-		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;
 	if (error < 0)
 		outcome = dynamodb_not_understood(error, ret_problem);
+	else if (lacks_key)
+		outcome = outcome_error(ret_problem, OUTCOME_SETUP, DYNAMODB_HAS_OTHER_KEYS);
 	else if (visit->each(visit->arg, pk, sk, item))
 		outcome = outcome_error(
 			ret_problem, OUTCOME_LOCAL, "reading the table was ended half-way");
