@@ -131,11 +131,8 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	run->wait_ns = ms * NS_PER_MS;
 	log_debug("%s: %s; again in %llu ms", run->conn->service->options.kinds[run->call->kind],
 		run->problem.text, (unsigned long long)ms);
-	/* The wait sets no sentence, since run->problem has that of the last failed attempt. */
-	enum outcome outcome = wait_within(&run->call->limits, ms, NULL);
-	if (outcome != OUTCOME_OK)
-		problem_prefix(&run->problem, "given up before the next attempt");
-	return outcome;
+	/* The wait sets no sentence: run->problem stays that of the last failed attempt. */
+	return wait_within(&run->call->limits, ms, NULL);
 }
 
 /* Corrects the clock, the credentials or the region, according to the verdict. Returns whether
