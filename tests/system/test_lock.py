@@ -241,6 +241,8 @@ def test_usage(s3once, local, tmp_path):
     for argv in (["--", "echo", "x"], ["--", "echo"], ["echo", "x"], ["k", "echo", "--", "x"], ["k", "--"], ["--", "k", "--"]):
         run = s3once("lock", "run", *argv)
         assert run.code == 2 and "--" in run.err and not run.out, run
+    run = s3once("lock", "init", "dynamodb:locks")
+    assert run.code == 2 and "'dynamodb:locks' is not a tag (NAME=VALUE): name the table or the bucket by --locks" in run.err, run
     assert s3once("lock", "list").out == ""
     s3once("lock", "init", "--locks", f"sqlite:{tmp_path}/other.db", "tag")
     assert not (tmp_path / "other.db").exists()

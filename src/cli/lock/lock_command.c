@@ -355,7 +355,10 @@ static bool read_tags(char **operands, const char **ret_tags)
 	for (int i = 0; operands[i]; i++) {
 		char *name = operands[i], *equals = strchr(name, '=');
 		if (!equals || equals == name) {
-			log_error("lock init: '%s': a tag is NAME=VALUE", quote(name).text);
+			log_error(
+				"lock init: '%s' is not a tag (NAME=VALUE): name the table or the "
+				"bucket by --locks",
+				quote(name).text);
 			return false;
 		}
 		*equals = '\0';
