@@ -99,6 +99,25 @@ def test_what_only_reads_needs_no_room(s3once, s3, s3_wire, bucket, tree, disk, 
     s3.assert_same(tree, bucket)
 
 
+def test_live_logs_need_no_second_look(s3once, s3_wire, bucket, disk, tmp_path):
+    """The marks and the rows of the logs are in one file, which is locked while it is read without an index."""
+    logs = make_tree(tmp_path / "logs", {"app.log": b"one\ntwo\n"})
+    push = ("push", "--marks", f"sqlite:{disk}/marks.db", "--rotated", "--live", logs, f"s3://{bucket}")
+    assert s3once(*push).code == 0
+    with open(logs / "app.log", "ab") as log:
+        log.write(b"three\n")
+    rule = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start(*push)
+    assert rule.reached.wait(60), running.output()
+    os.kill(running.pid, signal.SIGKILL)
+    running.popen.wait()
+    rule.released.set()
+    (disk / "marks.db-shm").unlink()
+    fill(disk)
+    run = s3once(*push, "-n")
+    assert run.code == 0 and "already done 1" in run.out, run
+
+
 def copy_marks(source, to):
     subprocess.run(["sh", "-c", f"rm -f {to}/marks.db* && cp -p {source}/marks.db* {to}"], check=True)
 

@@ -97,7 +97,7 @@ static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_proble
 	return problem_error(ret_problem, -EIO,
 		"what was uploaded of logs that grow cannot be kept in the file of the marks (%s); "
 		"check its folder, its mode and the room on its disk",
-		sqlite3_errmsg(rows->db));
+		sqlite3_errstr(rc));
 }
 
 /* Binds scope, directory and family to the first three parameters. */
@@ -118,8 +118,8 @@ static int read_day(void *today, int n, char **values, char **names)
 }
 
 /* Makes the tables if they are missing, counts the day, and prepares the statements. `wall_day` is
- * the day that the wall clock shows. With only_looks, nothing is written to the file: it has its
- * tables, or they are in memory. Returns SQLite's result. */
+ * the day that the wall clock shows. With only_looks, no day is counted. Returns SQLite's result.
+ */
 static int set_up(struct log_rows *rows, long long wall_day)
 {
 	char day_statement[sizeof day_sql + 100]; /* with room for three numbers */
@@ -132,20 +132,53 @@ static int set_up(struct log_rows *rows, long long wall_day)
 	return rc ? rc : statements_prepare(rows->db, sql, STATEMENTS, rows->statements);
 }
 
+/* Adds the rows of a scope in one table to the same table of the rows. Returns SQLite's result. */
+static int copy_table(struct log_rows *rows, sqlite3 *from, const char *select, const char *insert)
+{
+	sqlite3_stmt *source = NULL, *target = NULL;
+	int rc = sqlite3_prepare_v2(from, select, -1, &source, NULL);
+	if (!rc)
+		rc = sqlite3_prepare_v2(rows->db, insert, -1, &target, NULL);
+	if (!rc)
+		rc = sqlite3_bind_text(source, 1, rows->scope, -1, SQLITE_STATIC);
+	while (!rc && (rc = sqlite3_step(source)) == SQLITE_ROW) {
+		for (int i = 0; i < sqlite3_column_count(source); i++)
+			sqlite3_bind_value(target, i + 1, sqlite3_column_value(source, i));
+		sqlite3_step(target);
+		rc = sqlite3_reset(target);
+	}
+	sqlite3_finalize(source);
+	sqlite3_finalize(target);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Opens a database in memory and copies the rows of the scope into it, as they are at one moment. A
+ * file that no run has written may lack the tables. Returns SQLite's result. */
+static int copy_to_memory(struct log_rows *rows, sqlite3 *from)
+{
+	static const char has_tables[] = "SELECT 1 FROM logs, log_pieces LIMIT 0";
+	int rc = sqlite3_open(":memory:", &rows->db);
+	if (!rc)
+		rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
+	if (rc || !from || sqlite3_exec(from, has_tables, NULL, NULL, NULL))
+		return rc;
+	rc = sqlite3_exec(from, "BEGIN", NULL, NULL, NULL);
+	if (!rc)
+		rc = copy_table(rows, from, "SELECT * FROM logs WHERE scope = ?1",
+			"INSERT INTO logs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+	if (!rc)
+		rc = copy_table(rows, from,
+			"SELECT * FROM log_pieces"
+			" WHERE log IN (SELECT log FROM logs WHERE scope = ?1)",
+			"INSERT INTO log_pieces VALUES(?,?,?,?,?)");
+	return rc;
+}
+
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem)
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
 	int rc = SQLITE_OK;
-	/* A file that must not be written may lack the tables. Then a database in memory takes its
-	 * place. */
-	if (db && only_looks &&
-		sqlite3_exec(db, "SELECT 1 FROM logs, log_pieces LIMIT 0", NULL, NULL, NULL)) {
-		sqlite3_close(db);
-		db = NULL;
-	}
-	if (!db)
-		rc = sqlite3_open(":memory:", &db);
 	if (!rows || !(rows->scope = strdup(scope))) {
 		sqlite3_close(db);
 		free(rows);
@@ -153,6 +186,12 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	}
 	rows->db = db;
 	rows->only_looks = only_looks;
+	/* A run that only looks does not keep the file open. It reads its marks there, too, and on
+	 * a full disk a file may be open only once (open_file() in sqlite_file.c). */
+	if (!db || only_looks) {
+		rc = copy_to_memory(rows, db);
+		sqlite3_close(db);
+	}
 	if (!rc)
 		rc = set_up(rows, now_s / DAY_S);
 	const int error = rc ? rows_failed(rows, rc, ret_problem) : 0;

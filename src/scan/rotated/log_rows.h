@@ -68,8 +68,8 @@ struct log_rows;
  *
  * Takes db, which is closed with the rows, or at once if this fails. If db is NULL, no rows are
  * known, and none are kept. The scope, which is copied, is the target of the objects: uploads in
- * one scope are unknown in another. With only_looks nothing is written. now_s is the time of the
- * wall clock. */
+ * one scope are unknown in another. With only_looks nothing is written, and db is closed as soon as
+ * its rows were copied. now_s is the time of the wall clock. */
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
