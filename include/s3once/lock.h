@@ -17,7 +17,8 @@
  *
  * Functions that can fail return 0 or -errno, and describe a failure in *ret, which may be NULL:
  *   -EINVAL     the arguments are invalid, or the dialect does not have what was asked for
- *   -EBUSY      another owner holds the lock; ret->holder names it
+ *   -EBUSY      another owner holds the lock, and the time to wait for it is over; ret->holder
+ *               names that owner
  *   -ESTALE     the lock of this handle is lost: another owner has it, or its lease ran out
  *   -ENOENT     there is no such row
  *   -EAGAIN     the row is not the one that was meant
@@ -25,6 +26,7 @@
  *               ret->request_id are the service's own
  *   -ECANCELED  the client was closed meanwhile
  *   -ENOMEM     there is not enough memory
+ * After a success *ret has no meaning, unless a function says otherwise.
  *
  * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call. Other than `ret`, a ret_*
  * is never NULL. While a client is open, no thread of the process may fork, unless the child execs
@@ -77,7 +79,7 @@ enum s3once_lock_tokens {
 	 * released by mark, are written by this program alone, and have one slot. */
 	S3ONCE_LOCK_TOKENS_ROW,
 	/* An item beside the lock, which takes one more write. Its count survives the deletion of
-	 * the row. */
+	 * the row. The row has no token then, so that `token` of struct s3once_lock_info is 0. */
 	S3ONCE_LOCK_TOKENS_COUNTER,
 	/* There are no tokens, and s3once_lock_token() is 0. */
 	S3ONCE_LOCK_TOKENS_NONE,
@@ -85,7 +87,7 @@ enum s3once_lock_tokens {
 
 /* Description of a failure. It holds its strings itself, and is owned by the caller. */
 struct s3once_lock_error {
-	/* A sentence without a full stop. */
+	/* A sentence without a full stop, which is cut if it is too long. */
 	char text[1000];
 	/* The error code ("AccessDeniedException") and the request id of the service, or "". */
 	char code[64];
@@ -259,7 +261,8 @@ struct s3once_lock_request {
 	const char *key;
 	/* NULL: none (python: "-"). */
 	const char *sort_key;
-	/* How long to wait for the lock. 0: try once. UINT64_MAX: for ever. */
+	/* How long to wait for the lock. 0: try once. UINT64_MAX: for ever, so that there is no
+	 * -EBUSY. */
 	uint64_t wait_ms;
 	/* The length of this lock's lease. 0: the client's. */
 	uint64_t lease_ms;
@@ -273,7 +276,8 @@ struct s3once_lock_request {
 	 * to pass the same number. The row of slot N > 0 is that of "KEY#N" (dlm: of the number),
 	 * so do not acquire a lock by such a key. The tokens of all slots come from one counter. */
 	unsigned slots;
-	/* If this client holds the lock already, it gets the same handle once more. */
+	/* If this client holds the lock already, it gets the same handle once more. Otherwise its
+	 * own lock is waited for like that of another owner. */
 	int reentrant;
 };
 /* Acquires a lock. While another owner holds it, the row is read again after random pauses, which
@@ -302,7 +306,7 @@ S3ONCE_PUBLIC uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock);
 /* Whether the lock is lost for good. Lock-free. */
 S3ONCE_PUBLIC int s3once_lock_is_lost(const struct s3once_lock *lock);
 /* The fencing token, which is greater than that of every earlier holder of this key whose tokens
- * came from the same place (enum s3once_lock_tokens). */
+ * came from the same place (enum s3once_lock_tokens). It is 0 only with S3ONCE_LOCK_TOKENS_NONE. */
 S3ONCE_PUBLIC uint64_t s3once_lock_token(const struct s3once_lock *lock);
 /* The strings are borrowed until s3once_lock_free(). Slots are counted from 0. */
 S3ONCE_PUBLIC const char *s3once_lock_key(const struct s3once_lock *lock);
@@ -316,7 +320,9 @@ S3ONCE_PUBLIC const void *s3once_lock_data(const struct s3once_lock *lock, size_
  * NULL if there is none, or if it is not a string. It is borrowed until s3once_lock_free(). */
 S3ONCE_PUBLIC const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name);
 
-/* Renews the lease now. */
+/* Renews the lease now. This takes at most about half of the lease. -ESTALE means that the lock is
+ * lost. -EIO means that it is not known whether the lease was renewed: the lease goes on at least
+ * as before, and the call may be repeated. The two functions below fail in the same ways. */
 S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Renews the lease if less than `ms` are left. If `ms`, which is at most 21 hours, is more than
  * nine tenths of the lock's lease, the lease becomes ms + ms / 8 + 1 s. */
@@ -331,8 +337,8 @@ S3ONCE_PUBLIC int s3once_lock_set_data(
  * terminated. -ENOSPC means that `size` is too small; 3,200 is enough. */
 S3ONCE_PUBLIC int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size);
 /* Makes a handle from that text. It reads the row once, and returns -ESTALE if it is another
- * owner's. How much of the lease is left is not known until it is renewed. Heartbeats begin with
- * the first s3once_lock_heartbeat(). */
+ * owner's. How much of the lease is left is not known until it is renewed, and
+ * s3once_lock_remaining_ms() is 0. Heartbeats begin with the first s3once_lock_heartbeat(). */
 S3ONCE_PUBLIC int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret);
 
@@ -352,7 +358,7 @@ struct s3once_lock_info {
 	 * s3once_lock_get() sets it, and only for a row that is held and understood. Otherwise it
 	 * is 0. */
 	uint64_t unchanged_ms;
-	/* The fencing token in the row, or 0 if there is none. */
+	/* The fencing token in the row (S3ONCE_LOCK_TOKENS_ROW), or 0 if there is none. */
 	uint64_t token;
 	/* The row's own time of expiry, in seconds since 1970, or 0 if it has none. */
 	int64_t expires_s;

@@ -5,7 +5,7 @@
  * UTF-8, or the raw bytes of file names.
  *
  * A function may be called from any thread unless it says otherwise. Make calls with the same
- * object one at a time. */
+ * object one at a time. Warnings about a service that does not answer go to standard error. */
 #ifndef S3ONCE_PUSH_H
 #define S3ONCE_PUSH_H
 
@@ -391,11 +391,11 @@ typedef void s3once_callback(void *arg, const struct s3once_event *event);
  *
  * Returns the number of bytes read, 0 at the end of an output that is whole, -EAGAIN if nothing
  * came within a second, or another -errno. With another -errno it also writes a sentence without a
- * full stop into ret_text, which has `size` bytes. After 0 or such an error it is not called any
- * more.
+ * full stop into ret_text. With its NUL, the sentence takes at most `size` bytes, which are 1,000
+ * or more. After 0 or such an error it is not called any more.
  *
- * If the run wants nothing more before the output has ended, it makes one last call with n = 0, and
- * ignores the result. */
+ * If the run wants nothing more before the output has ended, it makes one last call with n = 0 and
+ * a `size` of 1, and ignores the result. */
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
 /* Options of a run. Zero the struct, and set the members that differ from the default: zero is the
@@ -606,7 +606,8 @@ struct s3once_push;
 /* Checks the options and opens the sources. It sends nothing.
  *
  * Returns 0 and a new run in *ret, which s3once_push_free() frees; -EINVAL and a sentence in
- * ret_text, which has `size` bytes and is always terminated; or -ENOMEM. */
+ * ret_text; or -ENOMEM. With its NUL, a sentence takes at most `size` bytes, and a longer one is
+ * cut: 1,000 bytes are enough. After 0 and -ENOMEM, ret_text has no meaning. */
 S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s3once_push **ret,
 	char *ret_text, size_t size);
 
