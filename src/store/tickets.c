@@ -3,25 +3,39 @@
  * themselves. */
 #include "store/tickets.h"
 
+static void remove_from_list(struct tickets *list, struct ticket *ticket)
+{
+	if (ticket->next)
+		ticket->next->previous = ticket->previous;
+	else
+		list->last = ticket->previous;
+	if (ticket->previous)
+		ticket->previous->next = ticket->next;
+	else
+		list->first = ticket->next;
+	list->n--;
+}
+
+static void append_to_list(struct tickets *list, struct ticket *ticket)
+{
+	ticket->next = NULL;
+	ticket->previous = list->last;
+	if (list->last)
+		list->last->next = ticket;
+	else
+		list->first = ticket;
+	list->last = ticket;
+	list->n++;
+}
+
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state)
 {
-	struct tickets *from = ticket->list;
-	/* A ticket without a neighbour is at an end of the list. Then `last` or `first` of the list
-	 * is set in place of the neighbour's pointer. */
-	if (from) {
-		*(ticket->next ? &ticket->next->previous : &from->last) = ticket->previous;
-		*(ticket->previous ? &ticket->previous->next : &from->first) = ticket->next;
-		from->n--;
-	}
+	if (ticket->list)
+		remove_from_list(ticket->list, ticket);
+	if (to)
+		append_to_list(to, ticket);
 	ticket->list = to;
 	ticket->state = state;
-	if (!to)
-		return;
-	ticket->next = NULL;
-	ticket->previous = to->last;
-	*(to->last ? &to->last->next : &to->first) = ticket;
-	to->last = ticket;
-	to->n++;
 }
 
 /* No other thread uses these tickets and their list now, since each caller only waits to be woken.
