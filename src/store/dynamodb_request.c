@@ -251,19 +251,19 @@ static void add_conditions(struct dynamodb_conn *db, const struct item_write *wr
 {
 	const bool is_update = !write->item && !write->removes;
 	const bool must_exist = is_update && !write->or_absent;
-	/* An update that only counts is applied whether or not the item exists, so it has no
-	 * condition. */
-	const bool only_counts = !write->n_conditions && !write_only_creates(write);
-	const bool may_be_absent = is_update && write->or_absent && !only_counts;
+	const bool may_create = is_update && write->or_absent;
+	/* As a put or a removal is, and an update that only counts. */
+	const bool is_always_applied =
+		!write->n_conditions && !must_exist && !write_only_creates(write);
 	const struct condition of_key = {
 		db->table->pk_name, must_exist ? CONDITION_PRESENT : CONDITION_ABSENT};
 	const char *before = "";
 
-	if (!must_exist && !may_be_absent && !write->n_conditions)
+	if (is_always_applied)
 		return;
 	json_add_member(&db->body, "ConditionExpression");
 	text_add_char(&db->body, '"');
-	if (must_exist || may_be_absent) {
+	if (is_update) {
 		add_condition(db, &of_key);
 		before = must_exist ? " AND " : " OR (";
 	}
@@ -272,7 +272,7 @@ static void add_conditions(struct dynamodb_conn *db, const struct item_write *wr
 		add_condition(db, &write->conditions[i]);
 		before = " AND ";
 	}
-	if (may_be_absent && write->n_conditions) /* ends the " OR (" */
+	if (may_create && write->n_conditions) /* ends the " OR (" */
 		text_add_char(&db->body, ')');
 	text_add_char(&db->body, '"');
 	/* So a refusal shows the present item. */

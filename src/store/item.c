@@ -64,6 +64,16 @@ int item_reserve(struct item *item, size_t n)
 	return 0;
 }
 
+/* Makes room for one more attribute at the end of the item. NULL if there is no memory. */
+static struct attribute *add_place(struct item *item)
+{
+	/* An item without attributes may have no memory yet. */
+	const bool is_full = !item->count || item->count == capacity_for(item->count);
+	if (is_full && item_reserve(item, item->count + 1) < 0)
+		return NULL;
+	return &item->attributes[item->count++];
+}
+
 /* The name and the value are in one piece of memory, the value behind the name. They are copied
  * first, since they may be borrowed from the attribute that is replaced. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
@@ -76,18 +86,16 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 	if (n)
 		memcpy(copy + name_bytes, value, n);
 	copy[name_bytes + n] = '\0';
-	/* An item without attributes may have no memory yet. */
-	const bool is_full = !item->count || item->count == capacity_for(item->count);
-	struct attribute *set = item_find(item, name);
-	if (set) {
-		free_attribute(set);
-	} else if (is_full && item_reserve(item, item->count + 1) < 0) {
+	struct attribute *place = item_find(item, name);
+	if (place)
+		free_attribute(place);
+	else
+		place = add_place(item);
+	if (!place) {
 		free(copy);
 		return -ENOMEM;
-	} else {
-		set = &item->attributes[item->count++];
 	}
-	*set = (struct attribute){.name = copy, .value = copy + name_bytes, .n = n, .type = type};
+	*place = (struct attribute){.name = copy, .value = copy + name_bytes, .n = n, .type = type};
 	return 0;
 }
 
@@ -130,9 +138,9 @@ static int parse_number(const char *s, int64_t *ret)
 	if (!*digit)
 		return -EINVAL;
 	for (; *digit >= '0' && *digit <= '9'; digit++) {
-		const int64_t last = is_negative ? '0' - *digit : *digit - '0';
+		const int64_t units = is_negative ? '0' - *digit : *digit - '0';
 		if (__builtin_mul_overflow(value, 10, &value) ||
-			__builtin_add_overflow(value, last, &value))
+			__builtin_add_overflow(value, units, &value))
 			return -EINVAL;
 	}
 	if (*digit)
@@ -199,10 +207,10 @@ int item_apply(struct item *item, const struct change *changes, size_t n)
 	return 0;
 }
 
-/* An update that only counts is applied to an existing item as well. */
 bool write_only_creates(const struct item_write *write)
 {
-	return write->or_absent && !write->n_conditions && (write->n_changes || !write->count);
+	const bool only_counts = write->count && !write->n_changes;
+	return write->or_absent && !write->n_conditions && !only_counts;
 }
 
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name)

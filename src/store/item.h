@@ -93,15 +93,17 @@ struct item_write {
 	 * counts as 0. */
 	const char *count;
 	bool removes;
-	/* Only for an update: it creates the item if the item is absent. Without conditions it can
-	 * only create: it is refused if the item exists, unless it only counts. */
+	/* Only for an update: it creates the item if it is absent, and its conditions are tested
+	 * only if the item exists. Without conditions, an existing item refuses it
+	 * (write_only_creates()). */
 	bool or_absent;
 	/* The caller gets the item also after OK: its new state. */
 	bool shows;
 	/* The write may be synced later, and until then a power failure may undo it (store.h). */
 	bool may_sync_later;
 };
-/* Whether the write is an update that is refused if the item exists. */
+/* Whether the write is an update that is refused if the item exists: one with or_absent and without
+ * conditions. An update that has no changes, and only counts, is not: it is always applied. */
 bool write_only_creates(const struct item_write *write);
 /* For stores that test the conditions themselves: whether the present item, or its absence, meets
  * the conditions of the write. If `found` is false, `present` is empty. */
