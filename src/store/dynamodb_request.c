@@ -60,7 +60,8 @@ bool table_has_key(const struct table *table, const char *name)
 	       (table->sk_name && strcmp(name, table->sk_name) == 0);
 }
 
-size_t table_key(const struct table *table, struct item_key key, struct change ret[static 2])
+size_t table_key_attributes(
+	const struct table *table, struct item_key key, struct change ret[static 2])
 {
 	ret[0] = (struct change){table->pk_name, VALUE_STRING, key.pk, strlen(key.pk)};
 	if (table->sk_name)
@@ -73,7 +74,7 @@ void dynamodb_add_key(
 	struct text *body, const struct table *table, struct item_key key, const struct item *item)
 {
 	struct change of_key[2];
-	const size_t n = table_key(table, key, of_key);
+	const size_t n = table_key_attributes(table, key, of_key);
 
 	text_add_char(body, '{');
 	for (size_t i = 0; i < n; i++) {

@@ -190,8 +190,9 @@ void dynamodb_add_name(struct dynamodb_conn *db, const char *name);
 void dynamodb_add_value(
 	struct dynamodb_conn *db, enum value_type type, const char *value, size_t n);
 bool table_has_key(const struct table *table, const char *name);
-/* Makes changes that set the attributes of a key. Returns their number. */
-size_t table_key(const struct table *table, struct item_key key, struct change ret[static 2]);
+/* Returns the number of attributes of a key, 1 or 2, and in *ret the changes that set them. */
+size_t table_key_attributes(
+	const struct table *table, struct item_key key, struct change ret[static 2]);
 /* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}, with the other attributes of an item unless that is NULL.
  */
 void dynamodb_add_key(

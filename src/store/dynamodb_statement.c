@@ -38,7 +38,7 @@ void statement_insert(
 {
 	struct text parameters = TEXT(ret->max);
 	struct change of_key[2];
-	const size_t n = table_key(table, key, of_key);
+	const size_t n = table_key_attributes(table, key, of_key);
 	/* INSERT fails if the item is there. The name is quoted, since it may have a '-' or a '.'.
 	 */
 	text_addf(ret, "{\"Statement\":\"INSERT INTO " QUOTE "%s" QUOTE " VALUE {", table->name);
@@ -86,7 +86,7 @@ void statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 {
 	struct text parameters = TEXT(ret->max);
 	struct change of_key[2];
-	const size_t n = table_key(table, key, of_key);
+	const size_t n = table_key_attributes(table, key, of_key);
 	text_addf(ret, "{\"Statement\":\"UPDATE " QUOTE "%s" QUOTE, table->name);
 	add_changes(ret, &parameters, dialect, update, CLAUSE_SET);
 	add_changes(ret, &parameters, dialect, update, CLAUSE_REMOVE);
