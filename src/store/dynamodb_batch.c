@@ -202,7 +202,7 @@ static enum outcome final_outcome(struct batches *batches, struct batch_ticket *
 	if (!ticket->is_final)
 		return repeat_alone(batches, write, outcome);
 	if (outcome == OUTCOME_REFUSED && write->ret)
-		return dynamodb_present(write);
+		return dynamodb_read_refused(write);
 	if (outcome != OUTCOME_OK && outcome != OUTCOME_REFUSED)
 		*write->ret_problem = ticket->problem;
 	return outcome;

@@ -245,9 +245,9 @@ static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 }
 
 /* Adds the caller's conditions, C AND D, as a ConditionExpression. A put or a removal has these
- * alone. An update of an existing item is "attribute_exists(pk) AND C AND D", and one that may make
- * the item "attribute_not_exists(pk) OR (C AND D)". Without C and D, the latter can only make it.
- */
+ * alone. An update of an existing item is "attribute_exists(pk) AND C AND D", and one that may
+ * create the item "attribute_not_exists(pk) OR (C AND D)". Without C and D, the latter can only
+ * create it. */
 static void add_conditions(struct dynamodb_conn *db, const struct item_write *write)
 {
 	const bool is_update = !write->item && !write->removes;
@@ -316,13 +316,14 @@ static void add_changes(struct dynamodb_conn *db, const struct item_write *write
 	text_add_char(&db->body, '"');
 }
 
+/* Fills a zeroed item from its JSON in a reply. */
 static enum outcome take_item(const json_t *json, struct item *ret, struct problem *ret_problem)
 {
 	const int error = item_from_json(json, ret);
 	return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_OK;
 }
 
-enum outcome dynamodb_present(const struct batch_write *write)
+enum outcome dynamodb_read_refused(const struct batch_write *write)
 {
 	struct problem problem = {0};
 	enum outcome outcome = dynamodb_get(
@@ -333,6 +334,18 @@ enum outcome dynamodb_present(const struct batch_write *write)
 	/* THROTTLED would mean that the write was not applied; TRANSIENT means that it may have
 	 * been. */
 	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
+}
+
+/* Sets *write->ret to the present item, by the reply to a refused write. Returns REFUSED, or the
+ * outcome of a failure. */
+static enum outcome take_refused(const struct batch_write *write, const json_t *reply)
+{
+	const json_t *item = json_object_get(reply, "Item"); /* NULL also if `reply` is NULL */
+	/* There is no item, or the server ignores ALL_OLD. A read finds out which. */
+	if (!item)
+		return dynamodb_read_refused(write);
+	const enum outcome taken = take_item(item, write->ret, write->ret_problem);
+	return taken == OUTCOME_OK ? OUTCOME_REFUSED : taken;
 }
 
 enum outcome dynamodb_write_alone(const struct batch_write *write)
@@ -351,18 +364,11 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	/* jansson treats a NULL reply as one without members. A refusal without an item means that
-	 * there is none, or that the server ignores ALL_OLD. A read finds out which. */
-	const json_t *item = json_object_get(reply, "Item");
-	if (outcome == OUTCOME_OK && what->shows) {
-		item = json_object_get(reply, "Attributes");
-		outcome = take_item(item, write->ret, write->ret_problem);
-	} else if (outcome == OUTCOME_REFUSED && write->ret && !item) {
-		outcome = dynamodb_present(write);
-	} else if (outcome == OUTCOME_REFUSED && write->ret) {
-		const enum outcome taken = take_item(item, write->ret, write->ret_problem);
-		outcome = taken == OUTCOME_OK ? outcome : taken;
-	}
+	if (outcome == OUTCOME_OK && what->shows)
+		outcome = take_item(
+			json_object_get(reply, "Attributes"), write->ret, write->ret_problem);
+	else if (outcome == OUTCOME_REFUSED && write->ret)
+		outcome = take_refused(write, reply);
 	json_decref(reply);
 	return outcome;
 }

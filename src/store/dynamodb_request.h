@@ -173,7 +173,7 @@ enum outcome dynamodb_write_alone(const struct batch_write *write);
  *
  * A refusal may hide an earlier try of ours that was applied. So the outcome of a failed read never
  * means "not applied". */
-enum outcome dynamodb_present(const struct batch_write *write);
+enum outcome dynamodb_read_refused(const struct batch_write *write);
 
 /* store_ops.get(). */
 enum outcome dynamodb_get(struct store_conn *conn, struct item_key key,
