@@ -88,14 +88,14 @@ static void appoint_leader_locked(
 }
 
 /* Notes that a request has ended. If waiting writes may be sent now, the first of them whose caller
- * waits leads the next request, and its ticket is added to *woken, whose callers the caller of this
- * function wakes. */
+ * waits leads the next request. Its ticket is added to *woken, and the caller of this function
+ * wakes those. */
 static void end_request_locked(struct batches *batches, struct tickets *woken)
 {
 	struct ticket *first = batches->locked.waiting.first;
 
 	batches->locked.under_way--;
-	while (first && batch_ticket_of(first)->is_left)
+	while (first && batch_ticket_of(first)->caller_is_away)
 		first = first->next;
 	if (first && may_send_locked(batches))
 		appoint_leader_locked(batches, first, woken);
@@ -145,23 +145,24 @@ static size_t collect_statements_locked(
 	return ret->n + 1;
 }
 
-/* Answers a ticket. `whole` is the outcome of the request. If it is OK, the ticket's statement has
- * an outcome of its own, *answer, which is final if it is OK or REFUSED.
+/* Answers a ticket. If the outcome of the whole request is OK, the ticket's statement has an
+ * outcome of its own, `answer`, which is final if it is OK or REFUSED. Otherwise the statement has
+ * the outcome of the request.
  *
  * SETUP, THROTTLED and TRANSIENT are final for each statement of the request, since the statement
  * alone would have failed in the same way, after as many attempts. Any other failure may have a
  * cause outside of the statements: the leader has stopped waiting, batches are denied, or the
  * answer was lost. The caller of a ticket without a final outcome repeats its write alone. */
-static void set_outcome_locked(struct batch_ticket *ticket, enum outcome whole,
-	const enum outcome *answer, const struct problem *problem)
+static void set_outcome_locked(struct batch_ticket *ticket, enum outcome of_request,
+	enum outcome answer, const struct problem *problem)
 {
-	const enum outcome own = whole == OUTCOME_OK ? *answer : whole;
-	ticket->outcome = own;
-	if (whole == OUTCOME_OK) {
-		ticket->is_final = own == OUTCOME_OK || own == OUTCOME_REFUSED;
+	if (of_request == OUTCOME_OK) {
+		ticket->outcome = answer;
+		ticket->is_final = answer == OUTCOME_OK || answer == OUTCOME_REFUSED;
 	} else {
-		ticket->is_final = own == OUTCOME_SETUP || own == OUTCOME_THROTTLED ||
-				   own == OUTCOME_TRANSIENT;
+		ticket->outcome = of_request;
+		ticket->is_final = of_request == OUTCOME_SETUP || of_request == OUTCOME_THROTTLED ||
+				   of_request == OUTCOME_TRANSIENT;
 		ticket->problem = *problem;
 	}
 	ticket->ticket.state = TICKET_ANSWERED;
@@ -290,11 +291,11 @@ static enum outcome send_batch(struct batches *batches, struct batch_ticket *lea
 	outcome = dynamodb_batch_execute(write->db, n, write->limits, answers, &problem);
 	/* The leader's ticket is in no list, so that only this thread uses it, without the mutex.
 	 * Its statement is the first one. */
-	set_outcome_locked(leader, outcome, &answers[0], &problem);
+	set_outcome_locked(leader, outcome, answers[0], &problem);
 	uv_mutex_lock(&batches->mutex);
 	for (struct ticket *t = others.first; t; t = t->next) {
 		struct batch_ticket *other = batch_ticket_of(t);
-		set_outcome_locked(other, outcome, &answers[other->number], &problem);
+		set_outcome_locked(other, outcome, answers[other->number], &problem);
 	}
 	end_request_locked(batches, &others); /* adds the next leader to the tickets to be woken */
 	uv_mutex_unlock(&batches->mutex);
@@ -360,7 +361,8 @@ static enum outcome await_outcome(struct batches *batches, struct batch_ticket *
 		if (try_to_leave(batches, ticket))
 			return limits_are_over(limits) ? abandon_write(own->write)
 						       : dynamodb_write_alone(own->write);
-		/* The ticket could not leave, since it is about to be woken. This wait is short. */
+		/* The ticket could not leave, since it is about to be woken. This wait has no
+		 * deadline, but is short. */
 		wakeup_await(&ticket->wakeup, 0, NULL, NULL);
 	}
 	return ticket->state == TICKET_ANSWERED ? final_outcome(batches, own)
@@ -381,11 +383,10 @@ static bool make_statement(struct batch_ticket *ticket, enum dynamodb_dialect di
 	return !statement->error;
 }
 
-static void queue_ticket(struct batches *batches, struct batch_ticket *own, bool is_left)
+static void queue_ticket(struct batches *batches, struct batch_ticket *own)
 {
 	own->ticket.since_ns = clock_boot_ns();
 	uv_mutex_lock(&batches->mutex);
-	own->is_left = is_left;
 	ticket_move(&own->ticket, &batches->locked.waiting, TICKET_WAITS);
 	uv_mutex_unlock(&batches->mutex);
 }
@@ -395,7 +396,7 @@ static void queue_ticket(struct batches *batches, struct batch_ticket *own, bool
 static enum outcome lead_or_await(struct batches *batches, struct batch_ticket *own)
 {
 	uv_mutex_lock(&batches->mutex);
-	own->is_left = false;
+	own->caller_is_away = false;
 	const bool leads = own->ticket.state == TICKET_WAITS && may_send_locked(batches);
 	if (leads)
 		appoint_leader_locked(batches, &own->ticket, NULL);
@@ -421,7 +422,8 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	 * for which later writes wait. */
 	uv_mutex_lock(&batches->mutex);
 	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
-	batches->locked.under_way += is_idle;
+	if (is_idle)
+		batches->locked.under_way++;
 	uv_mutex_unlock(&batches->mutex);
 	if (is_idle) {
 		enum outcome outcome = dynamodb_write_alone(&write);
@@ -431,7 +433,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	/* Otherwise the write waits as a statement, until one of the callers sends a batch. */
 	if (!make_statement(own, (enum dynamodb_dialect)dialect))
 		return dynamodb_write_alone(&write);
-	queue_ticket(batches, own, false);
+	queue_ticket(batches, own);
 	return lead_or_await(batches, own);
 }
 
@@ -447,8 +449,10 @@ void dynamodb_begin_write(struct store_conn *conn, struct item_key key,
 	begun->write = &db->begun_write;
 	begun->is_queued = dialect != DIALECT_NONE && may_be_batched(begun->write) &&
 			   make_statement(begun, (enum dynamodb_dialect)dialect);
-	if (begun->is_queued)
-		queue_ticket(&db->db->batches, begun, true);
+	if (begun->is_queued) {
+		begun->caller_is_away = true; /* until dynamodb_end_write() */
+		queue_ticket(&db->db->batches, begun);
+	}
 }
 
 enum outcome dynamodb_end_write(

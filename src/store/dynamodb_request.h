@@ -83,9 +83,12 @@ struct batch_write {
 /* A caller's place in the queue. */
 struct batch_ticket {
 	struct ticket ticket;
-	/* It waits, but its caller does not yet (dynamodb_begin_write()), so it cannot lead. */
-	bool is_left;
-	bool is_queued; /* of a write that was begun: otherwise dynamodb_end_write() sends it */
+	/* Its caller has begun the write and does not wait for it yet (dynamodb_begin_write()). So
+	 * the ticket cannot lead. Changed with the mutex held once the ticket is queued. */
+	bool caller_is_away;
+	/* Of a write that was begun: its ticket is in the queue. Otherwise dynamodb_end_write()
+	 * sends the write. */
+	bool is_queued;
 	const struct batch_write *write;
 	struct text statement; /* its memory is reused for the next write */
 	size_t number;         /* index of the statement in the request */

@@ -301,7 +301,7 @@ static void test_begun(void)
 		good &= check_sent(&f, rows[i].sent);
 		good &= CHECK_INT(batches_of(&f)->locked.under_way, 0);
 		/* While its caller waited, it could have been made the leader. */
-		good &= CHECK(!dynamodb_conn_of(f.conn)->begun.is_left);
+		good &= CHECK(!dynamodb_conn_of(f.conn)->begun.caller_is_away);
 		if (!good)
 			fprintf(stderr, "\tbegun %zu: %s\n", i, f.aws.problem.text);
 		item_clear(&item);
@@ -310,20 +310,20 @@ static void test_begun(void)
 }
 
 /* A request that ends appoints no leader whose caller does not wait yet. */
-static void test_left_tickets_do_not_lead(void)
+static void test_tickets_without_a_caller_do_not_lead(void)
 {
-	for (int is_left = 0; is_left < 2; is_left++) {
+	for (int is_away = 0; is_away < 2; is_away++) {
 		static const char *const replies[] = {OK, NULL};
 		struct fixture f;
 		if (!begin(&f, replies))
 			return;
 		dynamodb_use_batches(f.store, "lists");
 		add_waiting(&f, 0, "a", BATCH_MAX_BYTES); /* it does not fit into the request */
-		f.others[0].is_left = is_left;
+		f.others[0].caller_is_away = is_away;
 		CHECK_INT(write_own(&f, &update, NULL, NULL), OUTCOME_OK);
 		check_sent(&f, "U");
-		CHECK_INT(f.others[0].ticket.state, is_left ? TICKET_WAITS : TICKET_LEADS);
-		CHECK_INT(batches_of(&f)->locked.under_way, is_left ? 0 : 1);
+		CHECK_INT(f.others[0].ticket.state, is_away ? TICKET_WAITS : TICKET_LEADS);
+		CHECK_INT(batches_of(&f)->locked.under_way, is_away ? 0 : 1);
 		end(&f);
 	}
 }
@@ -568,7 +568,7 @@ int main(void)
 	test_refused_without_an_item();
 	test_next_write();
 	test_begun();
-	test_left_tickets_do_not_lead();
+	test_tickets_without_a_caller_do_not_lead();
 	test_bytes_together();
 	test_what_fits();
 	test_how_many();
