@@ -72,7 +72,7 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	struct item item = {0};
 
 	snprintf(expires, sizeof expires, "%" PRId64, clock_wall_s() + PROBE_LIVES_S);
-	const bool is_whole = item_apply(&item, fresh, sizeof fresh / sizeof *fresh) == 0;
+	const bool has_item = item_apply(&item, fresh, sizeof fresh / sizeof *fresh) == 0;
 	dynamodb_batch_begin(probe->db);
 	for (size_t i = 0; i < n; i++) {
 		text_reset(&probe->statement);
@@ -84,12 +84,13 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		dynamodb_batch_add(probe->db, &probe->statement);
 	}
 	item_clear(&item);
-	if (!is_whole)
+	if (!has_item)
 		return outcome_no_memory(probe->problem);
 	outcome = dynamodb_batch_execute(probe->db, n, &probe->limits, answers, probe->problem);
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++) {
 		const bool may_apply = trial->last_may_apply && i + 1 == n;
-		if (answers[i] == OUTCOME_OK && !may_apply)
+		const bool was_wrongly_applied = answers[i] == OUTCOME_OK && !may_apply;
+		if (was_wrongly_applied)
 			outcome = OUTCOME_INVALID;
 		else if (answers[i] != OUTCOME_REFUSED)
 			outcome = answers[i];

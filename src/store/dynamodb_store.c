@@ -41,7 +41,7 @@ enum outcome dynamodb_visit(
 
 /* The reading of up to BATCH_KEYS_MAX keys. BatchGetItem may answer only some of them. It returns
  * the rest as UnprocessedKeys, which have the form of the RequestItems of the next request. */
-struct batch {
+struct reading {
 	struct item_visit visit;
 	char *unprocessed; /* the RequestItems to send next, owned; NULL: all keys were answered */
 	size_t left;       /* keys that were not answered yet */
@@ -49,50 +49,59 @@ struct batch {
 	uint64_t answered_ns; /* the time when `left` last became less */
 };
 
-/* Hands out the items of a reply, and keeps the request for its unprocessed keys. */
-static enum outcome take_batch(
-	struct batch *batch, const json_t *reply, struct problem *ret_problem)
+/* Hands out the items of a reply. */
+static enum outcome take_answered(
+	struct reading *reading, const json_t *reply, struct problem *ret_problem)
 {
 	const json_t *items =
-		json_object_get(json_object_get(reply, "Responses"), batch->visit.table->name);
-	const json_t *unprocessed = json_object_get(reply, "UnprocessedKeys");
-	free(batch->unprocessed);
-	batch->unprocessed = NULL;
+		json_object_get(json_object_get(reply, "Responses"), reading->visit.table->name);
 	enum outcome outcome = OUTCOME_OK;
 	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++) {
 		struct item item = {0};
 		const int error = item_from_json(json_array_get(items, i), &item);
-		outcome = dynamodb_visit(&batch->visit, error, &item, ret_problem);
+		outcome = dynamodb_visit(&reading->visit, error, &item, ret_problem);
 	}
-	if (outcome != OUTCOME_OK || json_object_size(unprocessed) == 0)
-		return outcome;
-	size_t left = json_array_size(
-		json_object_get(json_object_get(unprocessed, batch->visit.table->name), "Keys"));
-	batch->idle_rounds++;
+	return outcome;
+}
+
+/* Keeps the request for the keys that a reply leaves unprocessed, and notes whether the reply has
+ * answered any. */
+static enum outcome keep_unprocessed(
+	struct reading *reading, const json_t *reply, struct problem *ret_problem)
+{
+	const json_t *unprocessed = json_object_get(reply, "UnprocessedKeys");
+	const json_t *of_table = json_object_get(unprocessed, reading->visit.table->name);
+	const size_t left = json_array_size(json_object_get(of_table, "Keys"));
+	free(reading->unprocessed);
+	reading->unprocessed = NULL;
+	if (json_object_size(unprocessed) == 0)
+		return OUTCOME_OK;
 	/* If left is 0, the reply has unprocessed keys but none of this table: no key counts as
 	 * answered. */
-	if (left && left < batch->left) {
-		batch->left = left;
-		batch->idle_rounds = 0;
-		batch->answered_ns = clock_boot_ns();
+	if (left && left < reading->left) {
+		reading->left = left;
+		reading->idle_rounds = 0;
+		reading->answered_ns = clock_boot_ns();
+	} else {
+		reading->idle_rounds++;
 	}
-	batch->unprocessed = json_dumps(unprocessed, JSON_COMPACT);
-	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
+	reading->unprocessed = json_dumps(unprocessed, JSON_COMPACT);
+	return reading->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
 }
 
 /* Waits before the unprocessed keys are requested again. It does not wait if some keys were
  * answered, since the reply was full then. Otherwise it waits as after throttling. */
-static enum outcome wait_for_keys(
-	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
+static enum outcome wait_for_keys(const struct reading *reading, const struct call_limits *limits,
+	struct problem *ret_problem)
 {
 	const uint64_t patience_ns = limits ? limits->patience_ms * NS_PER_MS : 0;
-	if (batch->idle_rounds == 0)
+	if (reading->idle_rounds == 0)
 		return OUTCOME_OK;
-	if (batch->idle_rounds > IDLE_ROUNDS_MAX &&
-		clock_boot_ns() - batch->answered_ns >= patience_ns)
+	if (reading->idle_rounds > IDLE_ROUNDS_MAX &&
+		clock_boot_ns() - reading->answered_ns >= patience_ns)
 		return outcome_error(ret_problem, OUTCOME_THROTTLED,
 			"the table is throttled: it leaves keys unprocessed");
-	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, RETRY_OF_DYNAMODB, batch->idle_rounds - 1);
+	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, RETRY_OF_DYNAMODB, reading->idle_rounds - 1);
 	return wait_within(limits, ms, ret_problem);
 }
 
@@ -115,24 +124,26 @@ static enum outcome get_batch(struct dynamodb_conn *db, const struct item_visit 
 	const struct item_key *keys, size_t n, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
-	struct batch batch = {.visit = *visit, .left = n, .answered_ns = clock_boot_ns()};
+	struct reading reading = {.visit = *visit, .left = n, .answered_ns = clock_boot_ns()};
 	enum outcome outcome;
 	do {
 		json_t *reply;
 		struct text *body = dynamodb_begin_bare(db);
 		json_add_member(body, "RequestItems");
-		if (batch.unprocessed)
-			text_add(body, batch.unprocessed);
+		if (reading.unprocessed)
+			text_add(body, reading.unprocessed);
 		else
 			add_requested_keys(db, keys, n);
 		outcome = dynamodb_perform(db, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
 		if (outcome == OUTCOME_OK)
-			outcome = take_batch(&batch, reply, ret_problem);
+			outcome = take_answered(&reading, reply, ret_problem);
+		if (outcome == OUTCOME_OK)
+			outcome = keep_unprocessed(&reading, reply, ret_problem);
 		json_decref(reply);
-		if (outcome == OUTCOME_OK && batch.unprocessed)
-			outcome = wait_for_keys(&batch, limits, ret_problem);
-	} while (outcome == OUTCOME_OK && batch.unprocessed);
-	free(batch.unprocessed);
+		if (outcome == OUTCOME_OK && reading.unprocessed)
+			outcome = wait_for_keys(&reading, limits, ret_problem);
+	} while (outcome == OUTCOME_OK && reading.unprocessed);
+	free(reading.unprocessed);
 	return outcome;
 }
 
@@ -237,11 +248,11 @@ static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind ki
 }
 
 static void add_term(struct dynamodb_conn *db, const char *before, const char *name,
-	const char *operator, const char * value)
+	const char *comparison, const char *value)
 {
 	text_add(&db->body, before);
 	dynamodb_add_name(db, name);
-	text_add(&db->body, operator);
+	text_add(&db->body, comparison);
 	dynamodb_add_value(db, VALUE_STRING, value, strlen(value));
 }
 
@@ -255,14 +266,15 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 	 * item. */
 	const char *begin = range->from && *range->from ? range->from : NULL;
 	const char *from = range->after ? NULL : begin, *after = range->after ? begin : NULL;
+	const bool is_between = from && range->to;
 	struct text *body = dynamodb_begin(db);
 	json_add_member(body, "KeyConditionExpression");
 	add_term(db, "\"", db->table->pk_name, " = ", range->pk);
 	if (from)
-		add_term(db, " AND ", sk_name, range->to ? " BETWEEN " : " >= ", from);
+		add_term(db, " AND ", sk_name, is_between ? " BETWEEN " : " >= ", from);
 	else if (range->to)
 		add_term(db, " AND ", sk_name, " <= ", range->to);
-	if (from && range->to) { /* the upper bound of BETWEEN */
+	if (is_between) { /* its upper bound */
 		text_add(body, " AND ");
 		dynamodb_add_value(db, VALUE_STRING, range->to, strlen(range->to));
 	}

@@ -282,7 +282,9 @@ enum outcome table_make(const struct aws_settings *aws, struct http_shared *http
 	else
 		outcome = make_ready(&creation, ret_problem);
 	const struct dynamodb_shape *shape = &creation.made.shape;
-	const bool may_have_ttl = !*shape->replicas || shape->is_split;
+	/* DynamoDB has no time to live for a global table of strong consistency. */
+	const bool is_strong_global = *shape->replicas && !shape->is_split;
+	const bool may_have_ttl = !is_strong_global;
 	if (outcome == OUTCOME_OK && making->ttl_name && may_have_ttl) {
 		outcome = dynamodb_enable_ttl(
 			creation.conn, making->ttl_name, &creation.limits, ret_problem);
