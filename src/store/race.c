@@ -18,7 +18,7 @@ struct contest {
 	struct racer racers[RACE_WRITERS];
 };
 
-void racer_ready(struct racer *racer)
+void racer_await_start(struct racer *racer)
 {
 	struct contest *contest = racer->contest;
 	racer->is_ready = true;
@@ -37,7 +37,7 @@ static void write_once(void *arg)
 	const struct race *race = racer->contest->race;
 	racer->outcome = race->write(race->arg, racer, &racer->problem);
 	if (!racer->is_ready) /* the writer failed before its write: the others still wait for it */
-		racer_ready(racer);
+		racer_await_start(racer);
 }
 
 /* Runs one round, and returns how many writers have won. 0 with a sentence: none has, or one has

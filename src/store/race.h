@@ -23,13 +23,13 @@ struct race {
 	struct store *store; /* likewise; NULL: none */
 	/* Prepares a round, in the thread of the caller. */
 	enum outcome (*prepare)(void *arg, unsigned round, struct problem *ret_problem);
-	/* Performs the write of one writer, in a thread of its own. It calls racer_ready() right
-	 * before. OK: it has won. REFUSED: another writer has. */
+	/* Performs the write of one writer, in a thread of its own. It calls racer_await_start()
+	 * right before. OK: it has won. REFUSED: another writer has. */
 	enum outcome (*write)(void *arg, struct racer *racer, struct problem *ret_problem);
 	void *arg;
 };
-/* Waits until all writers of the round are ready. */
-void racer_ready(struct racer *racer);
+/* Reports that this writer is ready, and waits until all writers of the round are. */
+void racer_await_start(struct racer *racer);
 /* Runs the rounds, and stops after a round that does not have exactly one winner. Returns the
  * number of winners of the last round: 1 is right. 0 with a sentence means that the race was
  * inconclusive: a round could not be prepared, or no writer won, or one won and another got no

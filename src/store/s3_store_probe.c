@@ -86,7 +86,7 @@ static enum outcome prepare_round(void *arg, unsigned round, struct problem *ret
 static enum outcome write_round(void *arg, struct racer *racer, struct problem *ret_problem)
 {
 	const struct trial *trial = arg;
-	racer_ready(racer);
+	racer_await_start(racer);
 	return put_probe(trial, (struct s3_store_conn *)racer->store,
 		trial->replaces ? trial->etag : NULL, "writer", racer->number, NULL, ret_problem);
 }

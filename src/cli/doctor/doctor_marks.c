@@ -155,7 +155,7 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 	const struct item_key key = {claimed->tries->key.pk, claimed->sk};
 	char owner[32];
 	snprintf(owner, sizeof owner, "writer %u", racer->number);
-	racer_ready(racer);
+	racer_await_start(racer);
 	return claim_item(racer->store, key, claimed->is_there ? "nobody" : NULL, owner,
 		&claimed->tries->doctor->limits, ret_problem);
 }

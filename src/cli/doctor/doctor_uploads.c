@@ -259,11 +259,11 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	struct problem ignored; /* the problem of the abort: the race is decided by then */
 	if (!contested->write->completes) {
 		snprintf(content, sizeof content, "writer %u of s3once doctor\n", racer->number);
-		racer_ready(racer);
+		racer_await_start(racer);
 		return put_under_condition(racer->s3, contested, content, ret_problem);
 	}
 	enum outcome outcome = begin_upload(&upload, ret_problem);
-	racer_ready(racer); /* after an error, too: the other writers wait for this one */
+	racer_await_start(racer); /* after an error, too: the other writers wait for this one */
 	if (outcome == OUTCOME_OK)
 		outcome = complete_upload(&upload, IF_NONE_MATCH, ret_problem);
 	end_upload(&upload, &ignored);

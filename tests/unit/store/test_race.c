@@ -57,7 +57,7 @@ static enum outcome write_once(void *arg, struct racer *racer, struct problem *r
 	scene->ready++;
 	if (scene->fails_early && o != W && o != R)
 		return o;
-	racer_ready(racer);
+	racer_await_start(racer);
 	CHECK_INT(scene->ready, RACE_WRITERS); /* none writes before all are ready */
 	return o;
 }
