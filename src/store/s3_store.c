@@ -18,10 +18,13 @@
 #include <string.h>
 
 #define PAGE_MAX_BYTES (1 << 20) /* a page of query() ends after so many bytes */
-/* The most times that a write begins again because another writer was faster. Each time one of them
- * finishes, so this is more than one row ever has writers. */
+/* The most rounds of a write, each of which begins because another writer was faster in the round
+ * before. One of the writers finishes in each round, and no row ever has so many writers at once.
+ */
 #define ROUNDS_MAX 64
-#define PAUSE_MS   20U /* the longest pause before the second round; it doubles five times */
+/* A pause between two rounds is random, and shorter than this, doubled with each round, five times
+ * at most. */
+#define PAUSE_MS 20U
 
 static struct s3_store_conn *conn_of(struct store_conn *conn)
 {
@@ -41,21 +44,14 @@ static struct s3_condition condition_of(
 		.if_none_match = !was_there, .if_match = was_there ? row->etag : NULL};
 }
 
-/* Puts the new state of the item, if the object is still the row that was read. `row` becomes the
- * new row. OK also if there is nothing to do. REFUSED if the object has changed. */
-static enum outcome put_new_state(struct s3_store_conn *conn, const char *name, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
-	struct problem *ret_problem)
+/* Writes the new content of the object to conn->body, which stays empty if the item is removed. An
+ * update changes row->item. OK, or the fault with a sentence. */
+static enum outcome make_body(struct s3_store_conn *conn, struct item_key key,
+	const struct item_write *write, struct s3_store_row *row, struct problem *ret_problem)
 {
-	struct s3_object object;
 	const bool is_update = !write->item && !write->removes;
-	const struct s3_condition condition = condition_of(write, row);
-	int error = 0;
+	int error = is_update ? write_update(write, &row->item) : 0;
 	text_reset(&conn->body);
-	if (write->removes && !row->is_there)
-		return OUTCOME_OK;
-	if (is_update)
-		error = write_update(write, &row->item);
 	if (!error && !write->removes)
 		error = item_to_doc(is_update ? &row->item : write->item, &conn->body);
 	if (error == -ENOMEM)
@@ -66,37 +62,49 @@ static enum outcome put_new_state(struct s3_store_conn *conn, const char *name, 
 			error == -EMSGSIZE ? "would be larger than 400 KB"
 			: error == -EILSEQ ? "would have text that is not UTF-8"
 					   : "has something else than a number where it counts");
-	enum outcome o = s3_store_put(conn, name, condition, limits, &object, ret_problem);
-	/* S3 answers a condition on the etag of an object that is gone with 404. */
-	if (o == OUTCOME_ABSENT || o == OUTCOME_CONFLICT)
-		o = OUTCOME_REFUSED;
-	if (o == OUTCOME_UNSUPPORTED)
-		o = OUTCOME_SETUP;
+	return OUTCOME_OK;
+}
+
+/* Puts the object of conn->body in place of the row that was read. CONFLICT: another writer was
+ * faster, so that the object is not that row any more. */
+static enum outcome replace_row(struct s3_store_conn *conn, const char *name,
+	const struct item_write *write, const struct call_limits *limits,
+	const struct s3_store_row *row, struct problem *ret_problem)
+{
+	struct s3_object object;
+	const enum outcome o =
+		s3_store_put(conn, name, condition_of(write, row), limits, &object, ret_problem);
+	/* S3 answers a condition on the etag of an object that is gone with 404 (ABSENT). */
+	if (o == OUTCOME_REFUSED || o == OUTCOME_ABSENT)
+		return OUTCOME_CONFLICT;
+	return o == OUTCOME_UNSUPPORTED ? OUTCOME_SETUP : o;
+}
+
+/* Reads, judges and puts, once. REFUSED: the conditions are not met, and *row is the row that was
+ * read. CONFLICT: another writer was faster. OK: row->item is the new item if the write `shows`. */
+static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
+	struct problem *ret_problem)
+{
+	struct object_name name;
+	enum outcome o = s3_store_name(conn->s3_store, key, &name, ret_problem);
+	if (o == OUTCOME_OK)
+		o = s3_store_read(conn, key, limits, row, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
+	if (!write_conditions_met(write, &row->item, row->is_there))
+		return OUTCOME_REFUSED;
+	if (write->removes && !row->is_there)
+		return OUTCOME_OK;
+	o = make_body(conn, key, write, row, ret_problem);
+	if (o == OUTCOME_OK)
+		o = replace_row(conn, name.text, write, limits, row, ret_problem);
 	if (o == OUTCOME_OK && write->shows) {
 		s3_store_row_clear(row);
 		if (item_from_doc(key, text_string(&conn->body), &row->item))
 			o = outcome_no_memory(ret_problem);
 	}
 	return o;
-}
-
-/* Reads, judges and puts, once. REFUSED with condition_is_met: another writer was faster. REFUSED
- * without it: the conditions are not met. In both cases *row is the row that was read. */
-static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
-	bool *ret_condition_is_met, struct problem *ret_problem)
-{
-	struct object_name name;
-	*ret_condition_is_met = false;
-	enum outcome o = s3_store_name(conn->of, key, &name, ret_problem);
-	if (o == OUTCOME_OK)
-		o = s3_store_read(conn, key, limits, row, ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
-	*ret_condition_is_met = write_conditions_met(write, &row->item, row->is_there);
-	if (!*ret_condition_is_met)
-		return OUTCOME_REFUSED;
-	return put_new_state(conn, name.text, key, write, limits, row, ret_problem);
 }
 
 /* Waits a random time, which is longer the more rounds there were, so that writers do not meet
@@ -110,19 +118,17 @@ static bool pause_before_round(
 }
 
 /* store_ops.write: reads the row and replaces it by a conditional PutObject, again and again as
- * long as another client is faster and the caller's condition is still met. Pauses between the
- * rounds. */
+ * long as another client is faster. Pauses between the rounds. */
 static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
 	struct s3_store_row row = {0};
-	bool condition_is_met = true; /* so that the loop begins */
 	enum outcome o = s3_store_prepare(conn, limits, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	o = OUTCOME_REFUSED;
-	for (unsigned round = 0; o == OUTCOME_REFUSED && condition_is_met; round++) {
+	o = OUTCOME_CONFLICT;
+	for (unsigned round = 0; o == OUTCOME_CONFLICT; round++) {
 		if (round && !pause_before_round(round, limits, ret_problem)) {
 			problem_set(ret_problem,
 				"the row of %s was changed by others each time that it was to be "
@@ -133,10 +139,9 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 		}
 		s3_store_row_clear(&row);
 		row = (struct s3_store_row){0};
-		o = write_once(
-			conn_of(conn), key, write, limits, &row, &condition_is_met, ret_problem);
-		/* A refusal may hide an earlier try of ours that was applied. So if a later read is
-		 * throttled, the write may have been applied. */
+		o = write_once(conn_of(conn), key, write, limits, &row, ret_problem);
+		/* A refused put may hide an earlier try of ours that was applied. So if a later
+		 * read is throttled, the write may have been applied. */
 		if (round && o == OUTCOME_THROTTLED)
 			o = OUTCOME_TRANSIENT;
 	}
@@ -161,15 +166,16 @@ static enum outcome get(struct store_conn *conn, struct item_key key, enum consi
 	return o == OUTCOME_OK && !row.is_there ? OUTCOME_ABSENT : o;
 }
 
-/* Reads one item and hands it to the visitor. An absent item is skipped. */
+/* Reads one item, hands it to the visitor, and adds its size to *bytes. An absent item is
+ * skipped. */
 static enum outcome visit_item(struct s3_store_conn *conn, struct item_key key,
-	const struct call_limits *limits, item_visitor *each, void *arg, size_t *ret_bytes,
+	const struct call_limits *limits, item_visitor *each, void *arg, size_t *bytes,
 	struct problem *ret_problem)
 {
 	struct s3_store_row row = {0};
 	enum outcome o = s3_store_read(conn, key, limits, &row, ret_problem);
 	for (size_t i = 0; i < row.item.count; i++)
-		*ret_bytes += row.item.attributes[i].n;
+		*bytes += row.item.attributes[i].n;
 	if (o == OUTCOME_OK && row.is_there && each(arg, key.pk, key.sk, &row.item))
 		o = outcome_error(
 			ret_problem, OUTCOME_LOCAL, "reading the locks was ended half-way");
@@ -182,9 +188,10 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 	struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
-	size_t bytes = 0;
+	size_t unused_bytes = 0;
 	for (size_t i = 0; i < n && o == OUTCOME_OK; i++)
-		o = visit_item(conn_of(conn), keys[i], limits, each, arg, &bytes, ret_problem);
+		o = visit_item(
+			conn_of(conn), keys[i], limits, each, arg, &unused_bytes, ret_problem);
 	return o;
 }
 
@@ -195,9 +202,11 @@ struct sort_keys {
 	size_t n;
 };
 
-/* Lists the sort keys of a partition whose objects' names begin with `prefix`. */
-static enum outcome list_names(struct s3_store_conn *conn, const char *prefix, size_t partition_n,
-	const struct call_limits *limits, struct text *ret, struct problem *ret_problem)
+/* Lists the objects whose names begin with `prefix`, and adds the sort key of each to *ret. It is
+ * the rest of the name, behind the `partition_n` bytes of the prefix that are the partition's. */
+static enum outcome list_sort_keys(struct s3_store_conn *conn, const char *prefix,
+	size_t partition_n, const struct call_limits *limits, struct text *ret,
+	struct problem *ret_problem)
 {
 	struct object_stream *stream = object_stream_new(conn->s3, prefix, NULL, limits);
 	const struct s3_listed *object = NULL;
@@ -206,7 +215,8 @@ static enum outcome list_names(struct s3_store_conn *conn, const char *prefix, s
 		o = object_stream_next(stream, &object, ret_problem);
 		if (o != OUTCOME_OK || !object)
 			break;
-		if (object->size && strlen(object->key) > partition_n)
+		const bool is_removed = !object->size;
+		if (!is_removed && strlen(object->key) > partition_n)
 			s3_store_add_key(object->key + partition_n, ret);
 		if (ret->error)
 			o = outcome_no_memory(ret_problem);
@@ -250,23 +260,32 @@ static enum outcome sort_keys_in_range(
 	return OUTCOME_OK;
 }
 
-/* Makes the prefix of the names of a range: the prefix of the partition, and the beginning that
- * both ends of the range share. *ret_n is the length of the former. */
-static enum outcome range_prefix(struct s3_store_conn *conn, const struct store_range *range,
-	struct object_name *ret, size_t *ret_n, struct problem *ret_problem)
+/* Copies the beginning that both ends of a range share: "" if it has only one end. */
+static void copy_common_beginning(
+	const struct store_range *range, char ret[static KEY_BYTES_MAX + 1])
 {
-	char common[KEY_BYTES_MAX + 1] = "";
+	const char *from = range->from ? range->from : "", *to = range->to ? range->to : "";
 	size_t n = 0;
+	while (n < KEY_BYTES_MAX && from[n] && from[n] == to[n])
+		n++;
+	memcpy(ret, from, n);
+	ret[n] = '\0';
+}
+
+/* Makes the prefix of the names of a range: the prefix of the partition, and the beginning that
+ * both ends of the range share. *ret_partition_n is the length of the former. */
+static enum outcome range_prefix(struct s3_store_conn *conn, const struct store_range *range,
+	struct object_name *ret, size_t *ret_partition_n, struct problem *ret_problem)
+{
+	char common[KEY_BYTES_MAX + 1];
 	const enum outcome o =
-		s3_store_name(conn->of, (struct item_key){range->pk, ""}, ret, ret_problem);
+		s3_store_name(conn->s3_store, (struct item_key){range->pk, ""}, ret, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	*ret_n = strlen(ret->text);
-	while (range->from && range->to && n < KEY_BYTES_MAX && range->from[n] &&
-		range->from[n] == range->to[n])
-		n++;
-	memcpy(common, range->from ? range->from : "", n);
-	return s3_store_name(conn->of, (struct item_key){range->pk, common}, ret, ret_problem);
+	*ret_partition_n = strlen(ret->text);
+	copy_common_beginning(range, common);
+	return s3_store_name(
+		conn->s3_store, (struct item_key){range->pk, common}, ret, ret_problem);
 }
 
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
@@ -279,7 +298,7 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 	size_t partition_n, bytes = 0, i = 0;
 	enum outcome o = range_prefix(s3, range, &prefix, &partition_n, ret_problem);
 	if (o == OUTCOME_OK)
-		o = list_names(s3, prefix.text, partition_n, limits, &keys.all, ret_problem);
+		o = list_sort_keys(s3, prefix.text, partition_n, limits, &keys.all, ret_problem);
 	if (o == OUTCOME_OK)
 		o = sort_keys_in_range(&keys, range, ret_problem);
 	for (; i < keys.n && o == OUTCOME_OK; i++) {
@@ -308,9 +327,9 @@ static int conn_new(struct store *store, struct store_conn **ret)
 	if (!conn)
 		return -ENOMEM;
 	*conn = (struct s3_store_conn){.conn.store = store,
-		.of = (struct s3_store *)store,
+		.s3_store = (struct s3_store *)store,
 		.body = TEXT(S3_STORE_MAX_BYTES)};
-	const int error = s3_conn_new(conn->of->s3, &conn->s3);
+	const int error = s3_conn_new(conn->s3_store->s3, &conn->s3);
 	if (error)
 		conn_free(&conn->conn);
 	else

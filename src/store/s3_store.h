@@ -14,7 +14,7 @@ struct s3_store {
 };
 struct s3_store_conn {
 	struct store_conn conn;
-	struct s3_store *of;
+	struct s3_store *s3_store; /* the store that it belongs to */
 	struct s3_conn *s3;
 	struct text body; /* body of the object that is being put */
 };

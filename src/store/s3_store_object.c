@@ -44,17 +44,19 @@ enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
 {
 	struct object_name name;
 	struct http_reply reply = {0};
-	const char *bucket = conn->of->bucket;
-	enum outcome o = s3_store_name(conn->of, key, &name, ret_problem);
+	const char *bucket = conn->s3_store->bucket;
+	enum outcome o = s3_store_name(conn->s3_store, key, &name, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	const struct s3_target target = {.key = name.text};
 	o = s3_get_small(
 		conn->s3, &target, S3_STORE_MAX_BYTES, limits, &reply, ret->etag, ret_problem);
-	const int error = o == OUTCOME_OK && reply.body.len
-				  ? item_from_doc(key, reply.body.data, &ret->item)
-				  : 0;
-	ret->is_there = o == OUTCOME_OK && reply.body.len && !error;
+	int error = 0;
+	const bool has_item =
+		o == OUTCOME_OK && reply.body.len; /* an empty object is a removed one */
+	if (has_item)
+		error = item_from_doc(key, reply.body.data, &ret->item);
+	ret->is_there = has_item && !error;
 	http_reply_clear(&reply);
 	if (o == OUTCOME_ABSENT)
 		return OUTCOME_OK;
@@ -76,7 +78,7 @@ enum outcome s3_store_put(struct s3_store_conn *conn, const char *name,
 	struct s3_condition condition, const struct call_limits *limits, struct s3_object *ret,
 	struct problem *ret_problem)
 {
-	struct s3 *s3 = conn->of->s3;
+	struct s3 *s3 = conn->s3_store->s3;
 	const enum checksum checksum = s3_checksum(s3);
 	const struct http_body body = {.memory = text_string(&conn->body), .bytes = conn->body.len};
 	struct sums sums;
@@ -107,20 +109,21 @@ static int hex_digit(char c)
 
 int s3_store_add_key(const char *name, struct text *ret)
 {
-	struct text key = TEXT(KEY_BYTES_MAX), again = TEXT(KEY_BYTES_MAX);
-	for (const char *at = name; *at; at++) {
+	struct text key = TEXT(KEY_BYTES_MAX), escaped = TEXT(KEY_BYTES_MAX);
+	for (const char *at = name; *at;) {
 		const int high = *at == '%' ? hex_digit(at[1]) : -1;
 		const int low = high >= 0 ? hex_digit(at[2]) : -1;
-		text_add_char(&key, low >= 0 ? (char)(high * 16 + low) : *at);
-		at += low >= 0 ? 2 : 0;
+		const bool is_escape = low >= 0; /* %XX */
+		text_add_char(&key, is_escape ? (char)(high * 16 + low) : *at);
+		at += is_escape ? 3 : 1;
 	}
-	add_escaped(&again, text_string(&key));
+	add_escaped(&escaped, text_string(&key));
 	/* A name that add_escaped() cannot have written belongs to an object of another program. */
-	if (key.error == -ENOMEM || again.error == -ENOMEM)
+	if (key.error == -ENOMEM || escaped.error == -ENOMEM)
 		ret->error = -ENOMEM;
-	else if (*name && strcmp(text_string(&again), name) == 0)
+	else if (*name && strcmp(text_string(&escaped), name) == 0)
 		text_add_bytes(ret, text_string(&key), key.len + 1);
 	text_clear(&key);
-	text_clear(&again);
+	text_clear(&escaped);
 	return ret->error;
 }

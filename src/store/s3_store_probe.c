@@ -43,7 +43,7 @@ static enum outcome name_next_object(struct trial *trial, struct problem *ret_pr
 {
 	char sk[ID_CHARS + 16];
 	snprintf(sk, sizeof sk, "%s-%u", trial->id, trial->n);
-	const enum outcome o = s3_store_name(trial->conn->of, (struct item_key){PROBES, sk},
+	const enum outcome o = s3_store_name(trial->conn->s3_store, (struct item_key){PROBES, sk},
 		&trial->names[trial->n], ret_problem);
 	trial->n += o == OUTCOME_OK;
 	return o;
@@ -98,7 +98,7 @@ static enum outcome blame_server(
 	const struct trial *trial, struct problem *ret_problem, const char *format, ...)
 {
 	char wrong[200];
-	const char *name = s3_server(trial->conn->of->s3);
+	const char *name = s3_server(trial->conn->s3_store->s3);
 	va_list ap;
 	va_start(ap, format);
 	vsnprintf(wrong, sizeof wrong, format, ap);
@@ -107,8 +107,8 @@ static enum outcome blame_server(
 		"the server of s3://%s%s%s%s %s, so two hosts could hold one lock at once: keep the "
 		"locks in dynamodb:TABLE, or in a bucket of a service that honours conditional "
 		"writes (docs/services.md)",
-		trial->conn->of->bucket, *name ? " (" : "", quote(name).text, *name ? ")" : "",
-		wrong);
+		trial->conn->s3_store->bucket, *name ? " (" : "", quote(name).text,
+		*name ? ")" : "", wrong);
 }
 
 /* Judges the outcome of a put whose condition is not met. Returns OK if the put was refused, as it
@@ -132,7 +132,7 @@ static enum outcome try_race(struct trial *trial, enum race_of race_of, struct p
 {
 	const bool replaces = race_of == RACE_OF_REPLACEMENTS;
 	const char *header = replaces ? "If-Match" : "If-None-Match";
-	const struct race race = {.store = &trial->conn->of->store,
+	const struct race race = {.store = &trial->conn->s3_store->store,
 		.prepare = prepare_round,
 		.write = write_round,
 		.arg = trial};
@@ -144,7 +144,7 @@ static enum outcome try_race(struct trial *trial, enum race_of race_of, struct p
 	if (!winners) {
 		problem_prefix(ret_problem,
 			"it could not be tried out whether s3://%s honours %s: try again",
-			trial->conn->of->bucket, header);
+			trial->conn->s3_store->bucket, header);
 		return OUTCOME_TRANSIENT;
 	}
 	return blame_server(trial, ret_problem,
@@ -157,7 +157,7 @@ static enum outcome try_race(struct trial *trial, enum race_of race_of, struct p
 static enum outcome try_alone(struct trial *trial, struct problem *ret_problem)
 {
 	struct s3_store_conn *conn = trial->conn;
-	struct s3 *s3 = conn->of->s3;
+	struct s3 *s3 = conn->s3_store->s3;
 	char first[S3_ETAG_MAX + 1] = "";
 	/* The object does not exist yet, so the server must accept this first PUT. */
 	enum outcome o = name_next_object(trial, ret_problem);
@@ -230,7 +230,7 @@ static bool load_result(struct s3 *s3, const struct item *item)
 /* Saves the result. An error is no failure: the next client tries again. */
 static void save_result(struct s3_store_conn *conn, const struct call_limits *limits)
 {
-	struct s3 *s3 = conn->of->s3;
+	struct s3 *s3 = conn->s3_store->s3;
 	struct s3_object object;
 	struct object_name name;
 	struct problem problem = {0};
@@ -246,12 +246,12 @@ static void save_result(struct s3_store_conn *conn, const struct call_limits *li
 		error = item_to_doc(&item, &conn->body);
 	item_clear(&item);
 	enum outcome o = error ? outcome_no_memory(&problem)
-			       : s3_store_name(conn->of, kept_key, &name, &problem);
+			       : s3_store_name(conn->s3_store, kept_key, &name, &problem);
 	if (o == OUTCOME_OK)
 		o = s3_store_put(
 			conn, name.text, (struct s3_condition){0}, limits, &object, &problem);
 	if (o != OUTCOME_OK)
-		log_info("what was found out about s3://%s is not kept: %s", conn->of->bucket,
+		log_info("what was found out about s3://%s is not kept: %s", conn->s3_store->bucket,
 			problem.text);
 }
 
@@ -259,7 +259,7 @@ enum outcome s3_store_prepare(
 	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_store_conn *own = (struct s3_store_conn *)conn;
-	struct s3_store *store = own->of;
+	struct s3_store *store = own->s3_store;
 	struct s3_store_row row = {0};
 	if (s3_is_aws(store->s3) || atomic_load(&store->is_proven))
 		return OUTCOME_OK;
