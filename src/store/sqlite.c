@@ -129,7 +129,8 @@ static void take_tickets(struct sqlite_store *store, enum choice choice, struct 
  * waits. */
 static void answer_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
-	for (struct ticket *t = list->first; rc && t; t = t->next) {
+	const bool has_failed = rc != SQLITE_OK;
+	for (struct ticket *t = list->first; has_failed && t; t = t->next) {
 		struct items_op *op = op_of(t);
 		text_clear(&op->rows);
 		op->outcome = sqlite_failure(store->file.db, rc, store->file.name, &op->problem);
@@ -137,11 +138,17 @@ static void answer_tickets(struct sqlite_store *store, struct tickets *list, int
 	tickets_wake(list);
 }
 
+/* The low byte of an SQLite result code is the primary one; the rest is detail. */
+static int primary_code(int rc)
+{
+	return rc & 0xff;
+}
+
 /* Answers a list of tickets, or puts them back into the queue if the file was locked. Returns
- * whether it was locked. The low byte of rc is the primary result code; the rest is detail. */
+ * whether it was locked. */
 static bool answer_or_requeue(struct sqlite_store *store, struct tickets *list, int rc)
 {
-	if ((rc & 0xff) != SQLITE_BUSY) {
+	if (primary_code(rc) != SQLITE_BUSY) {
 		answer_tickets(store, list, rc);
 		return false;
 	}
@@ -186,7 +193,7 @@ static bool perform_reads(struct sqlite_store *store)
  */
 static void remember_failure(struct sqlite_store *store, int rc)
 {
-	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
+	if (primary_code(rc) != SQLITE_IOERR || store->failed_rc)
 		return;
 	store->failed_rc = rc;
 	sqlite3_db_config(store->file.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
@@ -210,21 +217,21 @@ static bool perform_writes(struct sqlite_store *store)
 	/* After an I/O error, all writes fail with it. */
 	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
 	struct tickets list = {0};
-	bool may_wait = true; /* all of the writes may be synced later; an ITEMS_SYNC may not */
+	bool may_sync_later = true; /* all of the writes may be synced later */
 
-	if ((rc & 0xff) == SQLITE_BUSY)
+	if (primary_code(rc) == SQLITE_BUSY)
 		return true;
 	take_tickets(store, WRITES, &list);
 	for (struct ticket *t = list.first; t && !rc; t = t->next) {
-		const struct item_write *write = op_of(t)->write;
-		may_wait &= write && write->may_sync_later;
+		const struct item_write *write = op_of(t)->write; /* NULL for an ITEMS_SYNC */
+		may_sync_later &= write && write->may_sync_later;
 		rc = items_apply(store->items, op_of(t));
 	}
 	if (!rc)
 		rc = items_commit(store->items);
 	if (!rc && !store->unsynced_since_ns)
 		store->unsynced_since_ns = clock_boot_ns();
-	if (!rc && !may_wait)
+	if (!rc && !may_sync_later)
 		rc = sync_file(store);
 	remember_failure(store, rc);
 	if (rc)
@@ -232,25 +239,32 @@ static bool perform_writes(struct sqlite_store *store)
 	return answer_or_requeue(store, &list, rc);
 }
 
+static bool has_write(const struct tickets *list)
+{
+	for (struct ticket *t = list->first; t; t = t->next)
+		if (is_write(t))
+			return true;
+	return false;
+}
+
 /* Waits until there are tickets, a sync is due, or the store is closing. Returns false if it is
- * closing and no ticket waits. A sync that is due is done here, and the last one at the end. No
- * caller waits for such a sync: if it fails, sync_file() remembers that for later writes. */
+ * closing and no ticket waits. *ret_has_writes is set if one of the tickets is a write. A sync that
+ * is due is done here, and the last one at the end. No caller waits for such a sync: if it fails,
+ * sync_file() remembers that for later writes. */
 static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 {
-	const uint64_t since_ns = store->unsynced_since_ns;
+	const uint64_t since_ns = store->unsynced_since_ns; /* 0: all is synced */
 	const uint64_t due_ns = since_ns ? since_ns + SYNC_LATER_NS : 0;
 
 	uv_mutex_lock(&store->mutex);
 	wait_until(store->locked.waiting.n || store->locked.closing, .cond = &store->work,
 		.mutex = &store->mutex, .deadline_ns = due_ns);
-	bool more = store->locked.waiting.n || !store->locked.closing;
-	*ret_has_writes = false;
-	for (struct ticket *t = store->locked.waiting.first; t && !*ret_has_writes; t = t->next)
-		*ret_has_writes = is_write(t);
+	const bool is_at_end = store->locked.closing && !store->locked.waiting.n;
+	*ret_has_writes = has_write(&store->locked.waiting);
 	uv_mutex_unlock(&store->mutex);
-	if (since_ns && (!more || clock_boot_ns() >= due_ns))
+	if (since_ns && (is_at_end || clock_boot_ns() >= due_ns))
 		sync_file(store);
-	return more;
+	return !is_at_end;
 }
 
 /* The thread of the store. It removes old sessions once, unless the store is only read, and then
@@ -583,8 +597,7 @@ static const struct store_ops sqlite_ops = {
 };
 
 /* Prepares a file that was just opened. sqlite_retry_busy() repeats this while the file is locked.
- * Another process may have failed to sync the log. So the log is written once more, with the same
- * bytes, and synced, unless the file is only read. Then SQLite refuses every write. */
+ */
 static int prepare_store(void *arg)
 {
 	struct sqlite_store *store = arg;
@@ -592,9 +605,11 @@ static int prepare_store(void *arg)
 
 	if (rc)
 		return rc;
-	return store->only_reads
-		       ? sqlite3_exec(store->file.db, "PRAGMA query_only = ON", NULL, NULL, NULL)
-		       : items_write_anew(store->items);
+	if (store->only_reads) /* SQLite refuses every write from then on */
+		return sqlite3_exec(store->file.db, "PRAGMA query_only = ON", NULL, NULL, NULL);
+	/* Another process may have failed to sync the log. So it is written once more, with the
+	 * same bytes, and synced. */
+	return items_write_anew(store->items);
 }
 
 int store_sqlite_open(

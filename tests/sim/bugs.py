@@ -313,16 +313,16 @@ BUGS = {
         "const enum outcome outcome = classify(&attempt).outcome == OUTCOME_REFUSED ? OUTCOME_REFUSED : OUTCOME_OK;",
     ),
     "last-marks-are-not-synced": (
-        "if (!rc && !may_wait)",
-        "if (!rc && !may_wait && store->failed_rc)",
+        "if (!rc && !may_sync_later)",
+        "if (!rc && !may_sync_later && store->failed_rc)",
     ),
     "every-write-may-wait": (
-        "may_wait &= write && write->may_sync_later;",
-        "may_wait |= write != NULL;",
+        "may_sync_later &= write && write->may_sync_later;",
+        "may_sync_later |= write != NULL;",
     ),
     "sync-waits-like-a-mark": (  # so that a file is removed before its mark is on the disk
-        "may_wait &= write && write->may_sync_later;",
-        "may_wait &= !write || write->may_sync_later;",
+        "may_sync_later &= write && write->may_sync_later;",
+        "may_sync_later &= !write || write->may_sync_later;",
     ),
     "replacing-claim-may-wait": (  # the failure of power may undo it, and the change of the file
         "ref.may_sync_later = file->seen_mark.state != MARK_DONE;",
