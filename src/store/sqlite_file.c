@@ -110,6 +110,14 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	return -EPERM;
 }
 
+/* Makes an empty file, with mode 0600 whatever the umask is, unless there is one. 0 or -errno. */
+static int make_file(int folder, const char *base)
+{
+	if (mknodat(folder, base, S_IFREG | 0600, 0) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return fchmodat(folder, base, 0600, 0) < 0 ? -errno : 0;
+}
+
 /* Checks the file, and makes it first if it is missing and is not only read. It is made by
  * mknodat() and examined by fstatat(), and never opened here: closing a descriptor of our own would
  * drop the POSIX locks of every SQLite connection that this process has on the file. */
@@ -117,12 +125,8 @@ static int check_file(int folder, const char *base, bool only_read, uid_t owner,
 	struct problem *ret_problem)
 {
 	struct stat st;
-	int r = 0;
+	int r = only_read ? 0 : make_file(folder, base);
 
-	if (!only_read && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
-		r = errno == EEXIST ? 0 : -errno;
-	else if (!only_read && fchmodat(folder, base, 0600, 0) < 0)
-		r = -errno; /* the mode of a new file, which the umask may have changed */
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r && only_read)
@@ -218,24 +222,25 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 	struct problem *ret_problem)
 {
 	const char *base = path_name(path);
-	char *folder = path_folder(path), own[4096];
-	int r = -EINVAL; /* for a path that names no file */
-
-	if (!folder)
-		return -ENOMEM;
+	char own[4096];
 	const bool is_own =
 		!state_path(base, FOLDER_NOT_MADE, own, sizeof own) && strcmp(path, own) == 0;
 	const bool names_folder = !*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0;
+
 	if (names_folder)
-		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
-	else if (is_own && !only_read && (r = state_make_folders(path)))
-		problem_set(ret_problem,
+		return problem_error(ret_problem, -EINVAL,
+			"%s: names a folder: give a file for the marks", name);
+	int r = is_own && !only_read ? state_make_folders(path) : 0;
+	if (r)
+		return problem_error(ret_problem, r,
 			"%s: its folder cannot be made: %s; give a path in a folder that this "
 			"user may write to, or correct HOME or XDG_STATE_HOME if the path comes "
 			"from there",
 			name, strerror(-r));
-	else
-		r = secure_file(folder, base, only_read, name, ret, ret_problem);
+	char *folder = path_folder(path);
+	if (!folder)
+		return -ENOMEM;
+	r = secure_file(folder, base, only_read, name, ret, ret_problem);
 	free(folder);
 	return r;
 }
@@ -485,6 +490,22 @@ bool sqlite_file_is_unchanged(const struct sqlite_file *file)
 	return !file->is_unlocked || is_as_seen(sqlite3_db_filename(file->db, "main"), &file->seen);
 }
 
+/* Opens the file without locks, and notes its state before that in p->seen. */
+static int open_unlocked(struct preparation *p, int flags)
+{
+	const char *path = p->path->real;
+	struct text uri = TEXT(4 * PATH_MAX);
+	int rc = SQLITE_CANTOPEN;
+
+	text_add(&uri, "file:");
+	uri_encode_path(&uri, path, strlen(path));
+	text_add(&uri, "?immutable=1");
+	if (!uri.error && stat(path, &p->seen) == 0)
+		rc = sqlite3_open_v2(text_string(&uri), &p->db, flags | SQLITE_OPEN_URI, NULL);
+	text_clear(&uri);
+	return rc;
+}
+
 /* Opens and prepares the file in one way, instead of an earlier attempt. To read a file of another
  * user, its log is needed. If root makes the log, SQLite gives it to the owner of the file. */
 static int open_in_way(struct preparation *p, enum way way)
@@ -494,23 +515,12 @@ static int open_in_way(struct preparation *p, enum way way)
 	const int flags = (is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
 			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
 			  SQLITE_OPEN_EXRESCODE;
-	struct text uri = TEXT(4 * PATH_MAX);
-	int rc = SQLITE_OK;
 
 	sqlite3_close(p->db);
 	p->db = NULL;
 	p->way = way;
-	if (way == UNLOCKED) {
-		text_add(&uri, "file:");
-		uri_encode_path(&uri, path, strlen(path));
-		text_add(&uri, "?immutable=1");
-		rc = uri.error || stat(path, &p->seen) < 0 ? SQLITE_CANTOPEN : SQLITE_OK;
-	}
-	if (!rc && way == UNLOCKED)
-		rc = sqlite3_open_v2(text_string(&uri), &p->db, flags | SQLITE_OPEN_URI, NULL);
-	else if (!rc)
-		rc = sqlite3_open_v2(path, &p->db, flags, NULL);
-	text_clear(&uri);
+	int rc = way == UNLOCKED ? open_unlocked(p, flags)
+				 : sqlite3_open_v2(path, &p->db, flags, NULL);
 	if (!rc && way == ALONE)
 		rc = sqlite3_exec(p->db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL);
 	if (!rc)
@@ -535,17 +545,31 @@ static int open_file(void *arg)
 	return sqlite3_db_readonly(p->db, "main") == 0 ? open_in_way(p, ALONE) : rc;
 }
 
+/* Refuses a file of another program or of a newer s3once. Returns 0, or -EBADMSG with a sentence.
+ */
+static int check_identity(
+	const struct preparation *file, const char *name, struct problem *ret_problem)
+{
+	if (!file->is_ours)
+		return problem_error(ret_problem, -EBADMSG,
+			"%s: is an SQLite file of another program: give another path", name);
+	if (file->layout > LAYOUT)
+		return problem_error(ret_problem, -EBADMSG,
+			"%s: was made by a newer s3once (layout %d, this knows %d): use that one",
+			name, file->layout, LAYOUT);
+	return 0;
+}
+
 /* Opens a file that was checked, and sets the members of *ret but its name. */
 static int open_path(const struct sqlite_path *path, bool only_read, const char *name,
 	struct sqlite_file *ret, struct problem *ret_problem)
 {
 	struct preparation file = {.path = path, .only_reads = only_read};
-	/* Errors below that only set a sentence return -EBADMSG. */
-	int r = -EBADMSG, rc = sqlite_retry_busy(open_file, &file);
+	int rc = sqlite_retry_busy(open_file, &file);
 
 	/* If this process may not write to the file, SQLite opens it read only, without an error.
 	 * That is an error here, unless it is only read. A file of another program or of a newer
-	 * s3once is refused below instead, with a more precise sentence. */
+	 * s3once is refused by check_identity() instead, with a more precise sentence. */
 	const bool is_usable = file.is_ours && file.layout <= LAYOUT;
 	const bool is_read_only = !rc && sqlite3_db_readonly(file.db, "main") == 1;
 	if (is_read_only && is_usable && !only_read)
@@ -556,17 +580,8 @@ static int open_path(const struct sqlite_path *path, bool only_read, const char 
 		return open_path(
 			&(struct sqlite_path){.real = nowhere}, false, name, ret, ret_problem);
 	}
-	if (rc)
-		r = sqlite_error(file.db, rc, name, ret_problem);
-	else if (!file.is_ours)
-		problem_set(ret_problem,
-			"%s: is an SQLite file of another program: give another path", name);
-	else if (file.layout > LAYOUT)
-		problem_set(ret_problem,
-			"%s: was made by a newer s3once (layout %d, this knows %d): use that one",
-			name, file.layout, LAYOUT);
-	else
-		r = 0;
+	const int r = rc ? sqlite_error(file.db, rc, name, ret_problem)
+			 : check_identity(&file, name, ret_problem);
 	if (r)
 		sqlite3_close(file.db);
 	else
