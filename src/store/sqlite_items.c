@@ -62,7 +62,7 @@ static void sql_attribute(sqlite3_context *context, int n, sqlite3_value **argum
 
 	if (item_unpack((struct item_key){"", ""}, doc, (size_t)sqlite3_value_bytes(arguments[0]),
 		    &item))
-		return; /* which is NULL */
+		return; /* the result stays NULL */
 	if (item_string(&item, name))
 		sqlite3_result_text(context, item_string(&item, name), -1, SQLITE_TRANSIENT);
 	else if (!item_number(&item, name, &number))
@@ -107,8 +107,9 @@ static int items_run(struct items *items, enum items_statement which)
 	return sqlite3_reset(items->statements[which]);
 }
 
-/* The statement with the key as its first two parameters, which are borrowed until it is reset. */
-static sqlite3_stmt *items_bound(
+/* Binds the key to the first two parameters of a statement, which borrows it until it is reset.
+ * Returns the statement. */
+static sqlite3_stmt *items_bind_key(
 	struct items *items, enum items_statement which, struct item_key key)
 {
 	sqlite3_stmt *statement = items->statements[which];
@@ -274,7 +275,7 @@ static int add_found_row(
  * error. */
 static int find_row(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
 {
-	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
+	sqlite3_stmt *select = items_bind_key(items, ITEMS_SQL_SELECT, key);
 	int rc = SQLITE_OK;
 
 	*ret_found = sqlite3_step(select) == SQLITE_ROW;
@@ -306,7 +307,7 @@ static int query(struct items *items, struct items_op *op)
 {
 	const struct store_range *range = op->range;
 	const struct item_key from = {range->pk, range->from ? range->from : ""};
-	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_RANGE, from);
+	sqlite3_stmt *select = items_bind_key(items, ITEMS_SQL_RANGE, from);
 	unsigned count = 0;
 	int rc = SQLITE_OK;
 
@@ -332,8 +333,26 @@ static int query(struct items *items, struct items_op *op)
 	return rc ? rc : reset;
 }
 
-/* Performs a write whose conditions are met. For an update, `item` is the item found, or empty, and
- * becomes the new item. `found` is false also if no search was made.
+static int delete_row(struct items *items, struct item_key key)
+{
+	items_bind_key(items, ITEMS_SQL_DELETE, key);
+	return items_run(items, ITEMS_SQL_DELETE);
+}
+
+/* Makes the doc that a put or an update writes. An update changes `item`, the item found, into the
+ * new one. The caller clears *ret_doc. OK, or the fault with a sentence. */
+static enum outcome make_doc(struct items_op *op, struct item *item, struct text *ret_doc)
+{
+	const bool is_update = !op->write->item;
+	const int r = is_update ? write_update(op->write, item) : 0;
+
+	if (r)
+		return row_outcome(r, op->key, &op->problem);
+	return items_row_encode(op->key, is_update ? item : op->write->item, ret_doc, &op->problem);
+}
+
+/* Performs a put or an update whose conditions are met. For an update, `item` is the item found, or
+ * empty, and becomes the new item. `found`: a search has found the row.
  *
  * A put if absent comes here with its condition untested: the INSERT fails if the row exists. That
  * saves one of two searches for each new file. If it is refused, or if the write `shows`, the row
@@ -343,34 +362,23 @@ static int query(struct items *items, struct items_op *op)
  * op->outcome has its fault. */
 static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
-	const struct item_write *write = op->write;
-	const bool if_absent = write_puts_if_absent(write, "pk");
+	const bool if_absent = write_puts_if_absent(op->write, "pk");
 	struct text doc = TEXT(0);
 
-	if (write->removes) {
-		items_bound(items, ITEMS_SQL_DELETE, op->key);
-		return items_run(items, ITEMS_SQL_DELETE);
-	}
-	const bool is_update = !write->item;
-	const int r = is_update ? write_update(write, item) : 0; /* changes `item` */
-	if (r)
-		op->outcome = row_outcome(r, op->key, &op->problem);
-	else
-		op->outcome = items_row_encode(
-			op->key, is_update ? item : write->item, &doc, &op->problem);
+	op->outcome = make_doc(op, item, &doc);
 	if (op->outcome != OUTCOME_OK)
 		return SQLITE_OK;
 	const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
 					   : found   ? ITEMS_SQL_UPDATE
 						     : ITEMS_SQL_UPSERT;
 	sqlite3_bind_blob(
-		items_bound(items, which, op->key), 3, doc.data, (int)doc.len, SQLITE_STATIC);
+		items_bind_key(items, which, op->key), 3, doc.data, (int)doc.len, SQLITE_STATIC);
 	int rc = items_run(items, which);
 	const bool is_refused = if_absent && !sqlite3_changes(items->db); /* the row exists */
 	if (!rc && is_refused) {
 		op->outcome = OUTCOME_REFUSED;
 		rc = find_row(items, op, op->key, &found);
-	} else if (!rc && write->shows) {
+	} else if (!rc && op->write->shows) {
 		rc = add_op_row(op, &(struct items_row){op->key, doc.data, doc.len});
 	}
 	text_clear(&doc);
@@ -379,7 +387,7 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 
 /* Performs a write if its conditions are met. If it is refused, the present row is left in
  * op->rows, where find_row() has put it. Returns as write_row(). */
-static int write_if(struct items *items, struct items_op *op)
+static int perform_write(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
 	/* The present row is needed only for updates and for conditions. For a put if absent,
@@ -403,7 +411,8 @@ static int write_if(struct items *items, struct items_op *op)
 	else
 		text_reset(&op->rows); /* only a refusal or `shows` returns a row */
 	if (op->outcome == OUTCOME_OK)
-		rc = write_row(items, op, &item, found);
+		rc = write->removes ? delete_row(items, op->key)
+				    : write_row(items, op, &item, found);
 	item_clear(&item);
 	return rc;
 }
@@ -453,6 +462,6 @@ int items_apply(struct items *items, struct items_op *op)
 	case ITEMS_COMPACT:
 		return compact(items, op);
 	default:
-		return write_if(items, op);
+		return perform_write(items, op);
 	}
 }
