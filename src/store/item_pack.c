@@ -44,7 +44,7 @@ static const char *const names[] = {
 	"claim_source",
 };
 #define NAMES (sizeof names / sizeof *names)
-static_assert(NAMES < 32, "item_unpack() has a bit for each");
+static_assert(NAMES < 32, "take_attributes() has a bit for each");
 
 /* How the bytes of a value stand for its text. */
 enum shape {
@@ -93,7 +93,7 @@ static char *write_decimal(int64_t number, char *end)
 }
 
 /* Adds a number as an integer, if its text is how an integer is written ("7", but not "07" or
- * "7.0"). Returns whether it is. */
+ * "7.0"). Returns whether it was added. */
 static bool add_integer(struct text *ret, const struct attribute *attribute)
 {
 	int64_t number;
@@ -118,7 +118,8 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Adds a string as the bytes of its hex digits, if it has no other characters. Returns whether. */
+/* Adds a string as the bytes of its hex digits, if it has no other characters. Returns whether it
+ * was added. */
 static bool add_hex(struct text *ret, const struct attribute *attribute)
 {
 	const char *digits = attribute->value;
@@ -152,10 +153,12 @@ static void add_attribute(struct text *ret, const struct attribute *attribute)
 	enum shape shape = SHAPE_STRING;
 	while (types[shape] != attribute->type)
 		shape++;
-	const bool is_short = (shape == SHAPE_NUMBER && add_integer(ret, attribute)) ||
-			      (shape == SHAPE_STRING && add_hex(ret, attribute));
-	if (!is_short)
-		add_value(ret, shape, attribute->value, attribute->n);
+	/* A shorter shape of the value is added instead, if there is one. */
+	if (shape == SHAPE_NUMBER && add_integer(ret, attribute))
+		return;
+	if (shape == SHAPE_STRING && add_hex(ret, attribute))
+		return;
+	add_value(ret, shape, attribute->value, attribute->n);
 }
 
 int item_pack(const struct item *item, struct text *ret)
@@ -268,11 +271,15 @@ static struct attribute key_attribute(struct unpacking *u, const char *name, con
 	const size_t n = strlen(value);
 	char *copy = memcpy(u->block, value, n + 1);
 	u->block += n + 1;
-	return (struct attribute){(char *)(uintptr_t)name, copy, n, VALUE_STRING, true};
+	return (struct attribute){.name = (char *)(uintptr_t)name, /* never written: is_in_block */
+		.value = copy,
+		.n = n,
+		.type = VALUE_STRING,
+		.is_in_block = true};
 }
 
-/* Adds n attributes to the item, which has room for them. Returns whether they are there, and
- * nothing else is, and each has a name of its own. */
+/* Adds n attributes to the item, which has room for them. Returns false if fewer or more than n are
+ * packed, or if two have the same name. */
 static bool take_attributes(struct unpacking *u, size_t n, struct item *item)
 {
 	uint32_t seen = 0; /* a bit for each of `names` */
@@ -282,10 +289,10 @@ static bool take_attributes(struct unpacking *u, size_t n, struct item *item)
 		const char *name = take_name(u, &number);
 		if (!name || !take_value(u, &one))
 			return false;
-		/* Bit 0 stands for the names without a number, which are compared. */
-		const bool came_before =
+		/* A name without a number has no bit, and is compared with the others. */
+		const bool is_repeated =
 			number ? (seen >> number & 1) != 0 : item_find(item, name) != NULL;
-		if (came_before)
+		if (is_repeated)
 			return false;
 		seen |= 1U << number;
 		one.name = (char *)(uintptr_t)name;

@@ -32,11 +32,11 @@ int state_path(const char *name, enum state_folder folder, char *ret, size_t siz
 {
 	/* systemd puts colons between the folders of STATE_DIRECTORY if there are several, and the
 	 * first one is used. In the other variables a colon is part of the name. */
-	const char *directory = getenv("STATE_DIRECTORY"), *below = "", *ends = ":";
+	const char *directory = getenv("STATE_DIRECTORY"), *below = "", *separator = ":";
 	if (!directory || *directory != '/') {
 		directory = getenv("XDG_STATE_HOME");
 		below = "/s3once";
-		ends = "";
+		separator = "";
 	}
 	if (!directory || *directory != '/') { /* XDG ignores a relative path */
 		directory = getenv("HOME");
@@ -46,29 +46,36 @@ int state_path(const char *name, enum state_folder folder, char *ret, size_t siz
 		/* Because of a relative path, each working directory would have marks of its
 		 * own. */
 		return -ENOENT;
-	int n = snprintf(
-		ret, size, "%.*s%s/%s", (int)strcspn(directory, ends), directory, below, name);
+	const int directory_bytes = (int)strcspn(directory, separator);
+	int n = snprintf(ret, size, "%.*s%s/%s", directory_bytes, directory, below, name);
 	if (n < 0 || (size_t)n >= size)
 		return -ENAMETOOLONG;
 	return folder == FOLDER_MADE ? state_make_folders(ret) : 0;
 }
 
-bool state_contains(const char *name, dev_t dev, ino_t ino)
+/* Whether it is a name of one of our files. Behind the names of SQLite's files there may be -wal,
+ * -shm or -journal ("marks.db-wal"). */
+static bool is_own_name(const char *name)
 {
-	/* Behind those of SQLite there may be -wal, -shm or -journal. */
 	static const char *const names[] = {"marks.db", "identities.db", "sessions", "bandwidth"};
-	char below[64], path[4096];
-	struct stat st;
-	/* The observations of locks are in a folder, named by hashes. */
-	const bool is_of_lock = strspn(name, "0123456789abcdef") == ID_CHARS && !name[ID_CHARS];
-	bool is_known = is_of_lock;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const size_t n = strlen(names[i]);
-		is_known |= strncmp(name, names[i], n) == 0 && (!name[n] || name[n] == '-');
+		if (strncmp(name, names[i], n) == 0 && (!name[n] || name[n] == '-'))
+			return true;
 	}
-	/* Most files have other names, and cost no stat(2) here. */
-	if (!is_known || (size_t)snprintf(below, sizeof below, "%s%s", is_of_lock ? "locks/" : "",
-				 name) >= sizeof below)
+	return false;
+}
+
+bool state_contains(const char *name, dev_t dev, ino_t ino)
+{
+	char below[64], path[4096];
+	struct stat st;
+	/* The observations of locks are in a folder of their own, named by hashes. */
+	const bool is_of_lock = strspn(name, "0123456789abcdef") == ID_CHARS && !name[ID_CHARS];
+	if (!is_of_lock && !is_own_name(name))
+		return false; /* as most files, which thus cost no stat(2) */
+	const int n = snprintf(below, sizeof below, "%s%s", is_of_lock ? "locks/" : "", name);
+	if ((size_t)n >= sizeof below)
 		return false;
 	return state_path(below, FOLDER_NOT_MADE, path, sizeof path) == 0 && stat(path, &st) == 0 &&
 	       st.st_dev == dev && st.st_ino == ino;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What becomes of the folder if it is missing. MADE: with mode 0700. */
+/* Whether a missing folder is made, with mode 0700. */
 enum state_folder { FOLDER_NOT_MADE, FOLDER_MADE };
 /* Writes the path of a file in this folder. With the name "" it is the path of the folder, with a
  * slash behind it. Returns 0, -ENOENT if the environment names no place, -ENAMETOOLONG, or the

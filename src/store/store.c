@@ -94,14 +94,16 @@ int marks_place_parse(const char *spec, struct marks_place *ret, struct problem 
 {
 	const char *table = rest_after_prefix(spec, "dynamodb:"),
 		   *path = rest_after_prefix(spec, "sqlite:");
-	const char *fault = table ? table_name_fault(table) : NULL;
+	const char *fault = NULL;
 	*ret = (struct marks_place){.is_dynamodb = table != NULL, .table = table};
 	if (strcmp(spec, "local") == 0)
 		return find_local_path(&ret->path, ret_problem);
-	if (path && strcmp(path, STORE_SQLITE_NOWHERE) == 0)
-		fault = "marks in memory are lost at once: name a file";
-	else if (!table && (!path || !*path))
+	if (table)
+		fault = table_name_fault(table);
+	else if (!path || !*path)
 		fault = "marks are in dynamodb:TABLE, sqlite:PATH or local";
+	else if (strcmp(path, STORE_SQLITE_NOWHERE) == 0)
+		fault = "marks in memory are lost at once: name a file";
 	if (fault)
 		return problem_error(ret_problem, -EINVAL, "'%s': %s", quote(spec).text, fault);
 	ret->path = path ? strdup(path) : NULL;

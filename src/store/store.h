@@ -39,8 +39,9 @@ struct store_ops {
 	/* Finds out whether the service honours the conditions of writes, unless that is known
 	 * already or recorded beside the items. Each write does this first. But a caller that
 	 * counts time from its write calls this before, since a trial may take some seconds. The
-	 * limits end the reading of a record, and five minutes the trial. SETUP with a sentence if
-	 * the service does not honour them. NULL in a store whose service surely does. */
+	 * limits are those of reading the record; a trial ends after five minutes. SETUP with a
+	 * sentence if the service does not honour conditions. NULL in a store whose service surely
+	 * does. */
 	enum outcome (*prepare)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);
 	/* One write of one item. REFUSED fills *ret, which the caller has zeroed, with the present
@@ -49,9 +50,9 @@ struct store_ops {
 		const struct item_write *write, const struct call_limits *limits, struct item *ret,
 		struct problem *ret_problem);
 	/* Two halves of `write`: begin_write() hands the write in, and end_write() waits for its
-	 * outcome. Between them all of it is borrowed, and the connection may do anything but begin
-	 * a second write. The next write of the connection takes it along, so that its caller waits
-	 * for two writes at once. NULL in a store without marks. */
+	 * outcome. Between them all arguments are borrowed, and the connection may do anything but
+	 * begin a second write. If it performs another write, both are sent together, so that the
+	 * caller waits only once. NULL in a store without marks. */
 	void (*begin_write)(struct store_conn *conn, struct item_key key,
 		const struct item_write *write, const struct call_limits *limits);
 	enum outcome (*end_write)(
@@ -179,7 +180,7 @@ struct marks_place {
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem);
 void marks_place_clear(struct marks_place *place);
 
-/* Opens the store there; an SQLite file is made if need be, and not only read. aws and http are
- * borrowed until it is closed. 0, or -errno with a sentence. */
+/* Opens the store there. A missing SQLite file is made, unless it is only read. aws and http are
+ * borrowed until the store is closed. 0, or -errno with a sentence. */
 int marks_place_open(const struct marks_place *place, const struct aws_settings *aws,
 	struct http_shared *http, struct store **ret, struct problem *ret_problem);
