@@ -280,7 +280,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	const enum chore chore = o == OUTCOME_OK ? choose_chore(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
-		o = session_is_over(options->session, conns->marks, mark->session, &is_over,
+		o = session_end_if_over(options->session, conns->marks, mark->session, &is_over,
 			&unused_ns, ret_problem);
 	const bool waits = o == OUTCOME_OK && !is_over; /* for the end of the session */
 	const bool is_due = o == OUTCOME_OK && is_over;

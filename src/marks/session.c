@@ -82,7 +82,7 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
-	/* A field that cannot be read stays 0 or "". end_session_if_over() never treats such a row
+	/* A field that cannot be read stays 0 or "". judge_other_row() never treats such a row
 	 * as over. */
 	row_read(&session_table, item, &row);
 	row.is_open = strcmp(row.state, "ended") != 0;
@@ -298,8 +298,8 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 }
 
 /* Sets seen->over by the present row of another session. If the session is over and its row is
- * still open, ends the row. session_is_over() holds the mutex. */
-static enum outcome end_session_if_over(struct session *session, struct store_conn *conn,
+ * still open, ends the row. session_end_if_over() holds the mutex. */
+static enum outcome judge_other_row(struct session *session, struct store_conn *conn,
 	struct observation *seen, const struct session_info *row, uint64_t now_ns,
 	struct problem *ret_problem)
 {
@@ -323,7 +323,7 @@ static enum outcome end_session_if_over(struct session *session, struct store_co
 }
 
 /* Reads the row of another session, judges the session, and keeps the result in *seen and in
- * session->locked.infos. The caller, session_is_over(), holds the mutex. */
+ * session->locked.infos. The caller, session_end_if_over(), holds the mutex. */
 static enum outcome read_other_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
@@ -337,12 +337,12 @@ static enum outcome read_other_session(struct session *session, struct store_con
 	seen->over = o == OUTCOME_ABSENT;
 	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
-		o = end_session_if_over(session, conn, seen, &row, now_ns, ret_problem);
+		o = judge_other_row(session, conn, seen, &row, now_ns, ret_problem);
 	seen->asked_ns = now_ns;
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
-enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
+enum outcome session_end_if_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem)
 {
 	/* the least time between two requests about one session */

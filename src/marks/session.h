@@ -65,12 +65,12 @@ bool session_is_fenced(const struct session *session);
  * until session_close. */
 const char *session_fence_reason(const struct session *session);
 
-/* Finds out whether another session is over. The row of a session that is over is ended, so that
- * the session is fenced. Our own session is never over. *ret_again_ns is the clock_boot_ns() at
- * which to ask again. Returns OK, or the outcome if the store did not answer, with a sentence.
+/* Finds out whether another session is over, and if so ends its row, so that the session is fenced.
+ * Our own session is never over. *ret_again_ns is the clock_boot_ns() at which to ask again.
+ * Returns OK, or the outcome if the store did not answer, with a sentence.
  *
  * Thread-safe. The store is asked about one session at most once in half a second. */
-enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
+enum outcome session_end_if_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 
 /* The content of a session's row. Missing values, or those not understood, are 0 or "". */
@@ -95,7 +95,7 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
 	struct problem *ret_problem);
 
-/* Sets *ret to the last info about another session that session_is_over() has read, without
+/* Sets *ret to the last info about another session that session_end_if_over() has read, without
  * is_gone. It is zeroed if nothing was read. Thread-safe. It sends no request. */
 void session_recall(struct session *session, const char *id, struct session_info *ret);
 

@@ -90,7 +90,7 @@ static void read_session(const char *boot)
 	uint64_t again_ns = 0;
 	ENSURE(session_new(&options, &session) == 0);
 	bool over;
-	ENSURE(session_is_over(session, &conn, "another", &over, &again_ns, &problem) ==
+	ENSURE(session_end_if_over(session, &conn, "another", &over, &again_ns, &problem) ==
 		OUTCOME_OK);
 	bool here = says("boot", boot); /* then its process may be gone */
 	ENSURE(!over || says("state", "ended") || here);

@@ -31,8 +31,8 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 		return false;
 	if (candidate_note_held(c)) /* it takes a turn to report it: handle_claimed() in claim.c */
 		return false;
-	return session_is_over(run->session, worker->marks, c->mark_session, &over, ret_again_ns,
-		       &problem) == OUTCOME_OK &&
+	return session_end_if_over(run->session, worker->marks, c->mark_session, &over,
+		       ret_again_ns, &problem) == OUTCOME_OK &&
 	       !over;
 }
 

@@ -413,7 +413,7 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 	 * run that arrived late. No other worker relies on it, since only this one has the file. */
 	if (strcmp(file->seen_mark.session, session_id(session)) == 0)
 		return STEP_NEXT;
-	const enum outcome o = session_is_over(
+	const enum outcome o = session_end_if_over(
 		session, worker->marks, file->seen_mark.session, &over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
 		return file_handle_marks_outcome(worker, file, o, &problem);

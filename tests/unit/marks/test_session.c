@@ -203,7 +203,7 @@ static bool is_over(struct session *session, const char *id, uint64_t *ret_again
 {
 	struct problem problem = {0};
 	bool ret = true;
-	CHECK_INT(session_is_over(session, own, id, &ret, ret_again_ns, &problem), OUTCOME_OK);
+	CHECK_INT(session_end_if_over(session, own, id, &ret, ret_again_ns, &problem), OUTCOME_OK);
 	return ret;
 }
 
@@ -251,8 +251,8 @@ static void test_an_end_that_is_not_answered(void)
 	CHECK(!is_over(session, "30", &again_ns));
 	await(again_ns);
 	loses_writes = true;
-	CHECK_INT(
-		session_is_over(session, own, "30", &over, &again_ns, &problem), OUTCOME_TRANSIENT);
+	CHECK_INT(session_end_if_over(session, own, "30", &over, &again_ns, &problem),
+		OUTCOME_TRANSIENT);
 	loses_writes = false;
 	beat(own, key_of("30"));
 	await(again_ns);
@@ -646,8 +646,8 @@ static void test_a_look_that_is_not_answered(struct store_ops *hooked)
 	bool over = true;
 	hooked->get = lose_get;
 	loses_reads = true;
-	CHECK_INT(
-		session_is_over(session, own, "90", &over, &again_ns, &problem), OUTCOME_TRANSIENT);
+	CHECK_INT(session_end_if_over(session, own, "90", &over, &again_ns, &problem),
+		OUTCOME_TRANSIENT);
 	CHECK(!over);
 	loses_reads = false;
 	CHECK(again_ns > clock_boot_ns());
