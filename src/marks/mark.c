@@ -330,8 +330,10 @@ static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 	return mark;
 }
 
-/* Reads the present mark of a write with this outcome, as write_mark() does. Clears the item. */
-static enum outcome read_present(
+/* After a write with the outcome `o`: if it was refused, reads the present mark from the item.
+ * Otherwise *ret_seen is an absent mark. ret_seen may be NULL. Clears the item. Returns `o`, or the
+ * outcome of a failure. */
+static enum outcome read_refused(
 	enum outcome o, struct item *present, struct mark *ret_seen, struct problem *ret_problem)
 {
 	if (ret_seen)
@@ -351,7 +353,7 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 	struct item present = {0};
 	const enum outcome o = row_perform(ref->conn, mark_key(ref->space, ref->key, partition),
 		write, &ref->limits, &present, ret_problem);
-	return read_present(o, &present, ret_seen, ret_problem);
+	return read_refused(o, &present, ret_seen, ret_problem);
 }
 
 /* Whether a mark is the one that this claim has written. It is checked after a refusal, since any
@@ -363,15 +365,16 @@ static bool is_our_mark(const struct mark_ref *ref, const char *claim, const str
 	       strcmp(mark->claim, claim) == 0;
 }
 
-/* The caller's mark moves into the caller's claim. */
-static void take_seen(struct claim *claim, struct mark *seen)
+/* Moves the mark that was seen into the claim that takes it over. */
+static void move_seen(struct claim *claim, struct mark *seen)
 {
 	open_upload_move(&claim->upload, &seen->upload);
 	claim->before = *seen;
 	*seen = (struct mark){0};
 }
 
-/* Makes the write that claims the mark, and the claim and the mark that it is about. */
+/* Makes a new claim of the mark `seen`, the mark as the claim sets it, and the write that does so,
+ * which borrows that mark. */
 static void make_claim(const struct mark_ref *ref, const struct mark *seen, struct claim *claim,
 	struct mark *mark, struct row_write *write)
 {
@@ -408,9 +411,10 @@ static void make_claim(const struct mark_ref *ref, const struct mark *seen, stru
 	}
 }
 
-/* Returns the outcome of a claim by that of its write: a refusal by our own mark is none. */
-static enum outcome claimed(const struct mark_ref *ref, const struct claim *claim, enum outcome o,
-	struct mark *ret_seen)
+/* Returns the outcome of a claim, by the outcome of its write. If our own mark has refused the
+ * write, which was sent twice, the outcome is OK, and *ret_seen is cleared. */
+static enum outcome claim_outcome(const struct mark_ref *ref, const struct claim *claim,
+	enum outcome o, struct mark *ret_seen)
 {
 	if (o != OUTCOME_REFUSED || !is_our_mark(ref, claim->id, ret_seen))
 		return o;
@@ -425,10 +429,10 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 	struct mark mark;
 	struct row_write write;
 	make_claim(ref, seen, &claim, &mark, &write);
-	const enum outcome o =
-		claimed(ref, &claim, write_mark(ref, &write, ret_seen, ret_problem), ret_seen);
+	const enum outcome o = claim_outcome(
+		ref, &claim, write_mark(ref, &write, ret_seen, ret_problem), ret_seen);
 	if (o == OUTCOME_OK) {
-		take_seen(&claim, seen);
+		move_seen(&claim, seen);
 		*ret = claim;
 	}
 	return o;
@@ -449,8 +453,8 @@ enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
 	struct store_conn *conn = claiming->ref.conn;
 	struct item present = {0};
 	const enum outcome written = conn->store->ops->end_write(conn, &present, ret_problem);
-	const enum outcome o = claimed(&claiming->ref, &claiming->claim,
-		read_present(written, &present, ret_seen, ret_problem), ret_seen);
+	const enum outcome o = claim_outcome(&claiming->ref, &claiming->claim,
+		read_refused(written, &present, ret_seen, ret_problem), ret_seen);
 	if (o == OUTCOME_OK)
 		*ret = claiming->claim;
 	return o;
@@ -459,7 +463,7 @@ enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
 void mark_suppose_claim(struct mark *seen, struct claim *ret)
 {
 	struct claim claim = {.taken_over = seen->state != MARK_ABSENT};
-	take_seen(&claim, seen);
+	move_seen(&claim, seen);
 	*ret = claim;
 }
 
@@ -509,6 +513,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	write.removes_nothing = !claim->taken_over;
 	row_set(&write, &mark_table, STATE | VERSION, &mark);
 	write.removes_nothing = false;
+	/* A claim that was not a take-over has set the source, which is that of the version. */
 	row_set(&write, &mark_table, claim->taken_over ? SOURCE | AT : AT, &mark);
 	if (*claim->suffix)
 		row_unset(&write, &mark_table, CLAIM_SUFFIX);

@@ -181,8 +181,8 @@ enum mark_says {
 	SAYS_COMPARE, /* done with the same size, but the mtime differs, or other content has had
 			 the same mtime: compare the content */
 	SAYS_CHANGED, /* another version is done */
-	SAYS_CLAIMED, /* another session has claimed it, which shows whether the claim is stale; or
-			 the mark is MARK_UNREADABLE */
+	SAYS_CLAIMED, /* another session has claimed it, and its row shows whether the claim is
+			 stale; or the mark is MARK_UNREADABLE */
 };
 /* Judges a file by its mark. The input of a pipe is done if its mark says done, unless the mark has
  * the id of another producer. If both the mark and the file have a content id, only the ids are

@@ -94,22 +94,29 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Returns the bytes of a field's value, or 0 if it has none. *at is the field in its struct. For a
- * FIELD_COPY, which is a pointer, it becomes the string. */
-static size_t value_bytes(const struct row_field *field, const char **at)
+/* Whether a number is 0. The fields that are no text are numbers of three sizes. */
+static bool is_zero(const void *number, size_t size)
 {
+	if (size == sizeof(int64_t))
+		return *(const int64_t *)number == 0;
+	if (size == sizeof(int))
+		return *(const int *)number == 0;
+	return !*(const bool *)number;
+}
+
+/* Finds the value of a field in the struct `from`. Returns its bytes, with the NUL of a string, or
+ * 0 if it has none. */
+static size_t find_value(const struct row_field *field, const void *from, const char **ret)
+{
+	const char *at = (const char *)from + field->at;
 	if (field->kind == FIELD_COPY) {
-		*at = *(char *const *)*at;
-		return *at ? strlen(*at) + 1 : 0;
+		*ret = *(char *const *)at;
+		return *ret ? strlen(*ret) + 1 : 0;
 	}
+	*ret = at;
 	if (is_text(field))
-		return **at ? strlen(*at) + 1 : 0;
-	/* The other kinds are numbers, of one of three sizes. */
-	const void *number = *at;
-	const bool is_set = field->size == sizeof(int64_t) ? *(const int64_t *)number != 0
-			    : field->size == sizeof(int)   ? *(const int *)number != 0
-							   : *(const bool *)number;
-	return is_set ? field->size : 0;
+		return *at ? strlen(at) + 1 : 0;
+	return is_zero(at, field->size) ? 0 : field->size;
 }
 
 /* Each value follows a byte with the number of its field, counted from 1. A 0 instead of a number
@@ -118,14 +125,14 @@ size_t row_pack(const struct row_table *table, const void *from, char *ret, size
 {
 	size_t n = 0;
 	for (size_t i = 0; i < table->n; i++) {
-		const char *at = (const char *)from + table->fields[i].at;
-		const size_t bytes = value_bytes(&table->fields[i], &at);
+		const char *value;
+		const size_t bytes = find_value(&table->fields[i], from, &value);
 		if (!bytes)
 			continue;
 		/* Without room, the bytes are only counted: the caller packs again with more. */
 		if (n + 1 + bytes < room) {
 			ret[n] = (char)(i + 1);
-			memcpy(ret + n + 1, at, bytes);
+			memcpy(ret + n + 1, value, bytes);
 		}
 		n += 1 + bytes;
 	}
@@ -148,6 +155,15 @@ void row_unpack(const struct row_table *table, const char *packed, void *ret)
 	}
 }
 
+/* Makes the text of a number in the write, and returns it. */
+static const char *add_number(struct row_write *write, int64_t number)
+{
+	assert(write->n_numbers < sizeof write->numbers / sizeof *write->numbers);
+	char *decimal = write->numbers[write->n_numbers++];
+	snprintf(decimal, sizeof write->numbers[0], "%" PRId64, number);
+	return decimal;
+}
+
 /* Returns the text of a field's value, or NULL if it has none. The text of a number is made in the
  * write. */
 static const char *value_of(
@@ -158,12 +174,7 @@ static const char *value_of(
 		const int64_t number = field->kind == FIELD_FLAG  ? *(const bool *)at
 				       : field->kind == FIELD_INT ? *(const int *)at
 								  : *(const int64_t *)at;
-		if (!number && !field->is_always)
-			return NULL;
-		assert(write->n_numbers < sizeof write->numbers / sizeof *write->numbers);
-		char *decimal = write->numbers[write->n_numbers++];
-		snprintf(decimal, sizeof write->numbers[0], "%" PRId64, number);
-		return decimal;
+		return number || field->is_always ? add_number(write, number) : NULL;
 	}
 	if (field->kind == FIELD_CHECKSUM)
 		text = checksum_kinds[*(const enum checksum *)at].name;
