@@ -1,8 +1,8 @@
 /* Reads marks before files are claimed, as cheaply as possible: the pages of each shard, merged
  * with the sorted keys of the scan, or single marks where few of them are wanted. The scan's thread
  * calls it, and so does a worker that opens a block which other uploaders may have begun. Nothing
- * is written or decided here: run_note_mark() in src/upload/run.c decides whether a file is done by
- * its mark. */
+ * is written or decided here: run_skips_by_mark() in src/upload/run.c decides whether a file is
+ * done by its mark. */
 #include "marks/known.h"
 #include "base/pool.h"
 #include "marks/mark_stream.h"

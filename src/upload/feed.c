@@ -82,15 +82,17 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Looks in the bucket's listing for the files of the chunk that have no mark, if the marks know
- * none of its files, or lack a dozen: then another program may have uploaded them. A few new files
- * among known ones are not looked up, nor is output that this run makes, nor files reported by
- * inotify. */
+/* Looks in the bucket's listing for the first n files of the chunk that have no mark, if the marks
+ * know none of its files, or lack a dozen: then another program may have uploaded them. A few new
+ * files among known ones are not looked up, nor is output that this run makes, nor files reported
+ * by inotify (options.folders). */
 static void look_in_listing(struct feed *feed, size_t n, bool some_have_marks)
 {
 	struct candidate *unmarked[CHUNK];
 	size_t n_unmarked = 0;
-	for (size_t i = 0; i < n && !feed->run->options.folders; i++) {
+	if (feed->run->options.folders)
+		return;
+	for (size_t i = 0; i < n; i++) {
 		struct candidate *file = feed->chunk[i];
 		if (file->mark_state == MARK_ABSENT && !file->is_piped && !file->is_new)
 			unmarked[n_unmarked++] = file;
@@ -108,23 +110,36 @@ static void look_in_listing(struct feed *feed, size_t n, bool some_have_marks)
 		listing_look(feed->listing, unmarked, n_unmarked);
 }
 
-/* Adds the n files to the queue, which are left of the chunk, in blocks. Each 50 files of the scan
- * are a block, whichever of them are left, and however the scan was cut into chunks. So the blocks
- * of all uploaders over one tree are the same, and only one goes on with each. places[i] is the
- * number of the block of a file in its chunk. With options.final, the files are sorted, and each 50
- * that are left are a block. Returns how many files the queue has taken. */
-static size_t add_blocks(struct feed *feed, const unsigned *places, size_t n)
+/* Adds the n files that are left of the chunk to the queue, in blocks. Each BLOCK_FILES files of
+ * the scan are a block, whichever of them are left, and however the scan was cut into chunks. So
+ * the blocks of all uploaders over one tree are the same, and only one goes on with each. blocks[i]
+ * is the number of the block of file i. With options.final, the files are sorted by their rank, and
+ * each BLOCK_FILES that are left are a block. Returns how many files the queue has taken. */
+static size_t add_blocks(struct feed *feed, const unsigned *blocks, size_t n)
 {
-	const bool is_final = feed->run->options.final;
-	for (size_t at = 0, next; at < n; at = next) {
-		next = at + 1;
-		while (next < n && next - at < BLOCK_FILES &&
-			(is_final || places[next] == places[at]))
-			next++;
-		if (!queue_add(feed->run->queue, feed->chunk + at, next - at))
-			return at;
+	const bool is_sorted = feed->run->options.final;
+	for (size_t begin = 0, end; begin < n; begin = end) {
+		end = begin + 1;
+		while (end < n && end - begin < BLOCK_FILES &&
+			(is_sorted || blocks[end] == blocks[begin]))
+			end++;
+		if (!queue_add(feed->run->queue, feed->chunk + begin, end - begin))
+			return begin;
 	}
 	return n;
+}
+
+/* Checks once that the bucket is the one of the marks. Returns false if that fails, which ends the
+ * run, unless it is over anyway. */
+static bool check_bucket_once(struct feed *feed)
+{
+	struct problem problem = {0};
+	if (feed->bucket_is_checked)
+		return true;
+	feed->bucket_is_checked = bucket_check(feed->run, feed->conn, &problem);
+	if (!feed->bucket_is_checked && !run_is_stopping(feed->run))
+		run_fail(feed->run, &problem);
+	return feed->bucket_is_checked;
 }
 
 enum chunk { CHUNK_WITH_SUCCESSOR, LAST_CHUNK };
@@ -137,13 +152,8 @@ static bool read_marks(struct feed *feed, size_t n, enum chunk chunk)
 	struct run *run = feed->run;
 	const char *keys[CHUNK];
 	struct problem problem = {0};
-	if (n && !feed->bucket_is_checked) {
-		feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
-		if (!feed->bucket_is_checked && !run_is_stopping(run))
-			run_fail(run, &problem);
-		if (!feed->bucket_is_checked)
-			return false;
-	}
+	if (n && !check_bucket_once(feed))
+		return false;
 	for (size_t i = 0; i < n; i++)
 		keys[i] = feed->chunk[i]->key;
 	const bool is_last = chunk == LAST_CHUNK;
@@ -178,16 +188,18 @@ static void fail_id_object(struct run *run, struct candidate *file)
 /* The files of a chunk that are not done. */
 struct rest {
 	size_t n;               /* they are the first n of the chunk */
-	unsigned places[CHUNK]; /* the number of the block of each file in the chunk */
+	unsigned blocks[CHUNK]; /* for each of them, the number of its block in the chunk */
 	bool some_have_marks;   /* the marks knew some files of the chunk, done or not */
 };
 
 /* Drops those of the first n files of the chunk that are done, and the one with the key of the id
- * object, and moves the others to the front. Frees their marks. Once *can_go_on is false, every
- * file counts as not done. */
-static void drop_done(struct feed *feed, size_t n, bool *can_go_on, struct rest *ret)
+ * object, and moves the others to the front. Frees their marks. If the marks were not read, every
+ * file counts as not done. Returns false if they were not, or if the run ends: then the other files
+ * count as not done, too. */
+static bool drop_done(struct feed *feed, size_t n, bool marks_were_read, struct rest *ret)
 {
 	struct run *run = feed->run;
+	bool can_go_on = marks_were_read;
 	char id_object[KEY_BYTES_MAX + 1];
 	copy_id_object(run, id_object);
 	ret->n = 0;
@@ -196,40 +208,42 @@ static void drop_done(struct feed *feed, size_t n, bool *can_go_on, struct rest 
 		struct candidate *file = feed->chunk[i];
 		const struct mark mark = mark_unpack(feed->marks[i]);
 		ret->some_have_marks |= mark.state != MARK_ABSENT;
+		candidate_note_mark(file, &mark);
 		if (strcmp(file->key, id_object) == 0) {
 			fail_id_object(run, file);
-		} else if (*can_go_on && run_note_mark(run, file, &mark)) {
+		} else if (can_go_on && run_skips_by_mark(run, file, &mark)) {
 			if (file->is_piped)
 				report_note_repeat(
 					&run->report, mark.at_s, store_time_s(run->store));
 			/* This frees the file. */
-			*can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
+			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
 		} else {
-			ret->places[ret->n] = (unsigned)(i / BLOCK_FILES);
+			ret->blocks[ret->n] = (unsigned)(i / BLOCK_FILES);
 			feed->chunk[ret->n++] = file;
 		}
 		free(feed->marks[i]);
 		feed->marks[i] = NULL;
 	}
+	return can_go_on;
 }
 
 /* Reads the marks of the whole blocks in the chunk, hands the files that are not done to the queue,
  * and removes both from the chunk. Of the last chunk, the last block is whole, too. Returns false
- * if the run is over or the queue is closed; then the other files are left
- * (feed_drop_candidate()). */
+ * if the run is over or the queue is closed. Then the files that the queue has not taken are
+ * dropped. */
 static bool queue_chunk(struct feed *feed, enum chunk chunk)
 {
 	struct run *run = feed->run;
 	const size_t n_whole = chunk == LAST_CHUNK ? feed->n : feed->n - feed->n % BLOCK_FILES;
 	struct rest rest;
 	size_t taken = 0;
-	bool can_go_on = read_marks(feed, n_whole, chunk);
-	drop_done(feed, n_whole, &can_go_on, &rest);
+	const bool marks_were_read = read_marks(feed, n_whole, chunk);
+	const bool can_go_on = drop_done(feed, n_whole, marks_were_read, &rest);
 	if (can_go_on) {
 		look_in_listing(feed, rest.n, rest.some_have_marks);
 		if (run->options.final)
 			qsort(feed->chunk, rest.n, sizeof(struct candidate *), compare_ranks);
-		taken = add_blocks(feed, rest.places, rest.n);
+		taken = add_blocks(feed, rest.blocks, rest.n);
 	}
 	for (size_t i = taken; i < rest.n; i++)
 		feed_drop_candidate(run, feed->chunk[i]);
@@ -366,7 +380,7 @@ static void report_own_files(struct feed *feed)
 }
 
 /* Adds an entry of the scan to the chunk if it is a file that may have to be uploaded, and reports
- * any other entry. Returns 1 after both, or -ENOMEM, which was reported. */
+ * any other entry. Returns 0, or -ENOMEM, which was reported. */
 static int take_entry(struct feed *feed, const struct scan_entry *entry)
 {
 	struct run *run = feed->run;
@@ -376,13 +390,13 @@ static int take_entry(struct feed *feed, const struct scan_entry *entry)
 	warn_of_times(feed, entry);
 	if (entry->kind == SCAN_NOTICE) {
 		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
-		return 1;
+		return 0;
 	}
 	if (entry->is_own && !feed->own_files++)
 		feed->own_path = strdup(entry->path);
 	if (entry->kind != SCAN_FILE) {
 		report_entry(report, entry);
-		return 1;
+		return 0;
 	}
 	if (run_excludes_size(run, entry->size, &event)) {
 		const struct report_file about = {
@@ -390,7 +404,7 @@ static int take_entry(struct feed *feed, const struct scan_entry *entry)
 		report_count_found(
 			report, 1, 0); /* its bytes do not count (bytes_found in push.h) */
 		report_file(report, event, &about, NULL);
-		return 1;
+		return 0;
 	}
 	struct candidate *file = feed_new_candidate(entry);
 	if (!file) {
@@ -401,7 +415,7 @@ static int take_entry(struct feed *feed, const struct scan_entry *entry)
 	file->producer_id = run->options.producer_id;
 	report_count_found(report, 1, entry->size);
 	feed->chunk[feed->n++] = file;
-	return 1;
+	return 0;
 }
 
 /* Reads the scan until the chunk is full. If the file system is slow, a whole block is enough, so
@@ -422,9 +436,10 @@ static int fill_chunk(struct feed *feed)
 					 : scan_next(run->files.scan, &entry, &problem);
 		if (got < 0 && got != -ECANCELED)
 			run_fail(run, &problem);
-		if (got > 0)
-			got = take_entry(feed, &entry);
-		/* This is when run_ends_scan() was called. */
+		if (got > 0 && take_entry(feed, &entry) < 0)
+			got = -ENOMEM;
+		/* run_ends_scan() has noted the present time there, which saves reading the clock
+		 * for each file. */
 		if (atomic_load(&run->scanning.seen_ns) >= late_ns)
 			enough = BLOCK_FILES;
 	}
@@ -442,10 +457,13 @@ static bool feed_all(struct feed *feed)
 		const int got = fill_chunk(feed);
 		if (got < 0)
 			return false;
-		if (got == 0) /* the scan has ended */
-			return queue_chunk(feed, LAST_CHUNK) || !run_ends_scan(feed->run);
-		if (!queue_chunk(feed, CHUNK_WITH_SUCCESSOR) && run_ends_scan(feed->run))
+		const bool is_last = got == 0;
+		const bool was_queued =
+			queue_chunk(feed, is_last ? LAST_CHUNK : CHUNK_WITH_SUCCESSOR);
+		if (!was_queued && run_ends_scan(feed->run))
 			return false;
+		if (is_last)
+			return true;
 		/* The workers begin once FLOW_AFTER_NS have passed. The queue lets them begin
 		 * sooner if it is full. */
 		if (clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS)
@@ -478,10 +496,10 @@ void feed_run(struct run *run)
 	}
 	if (is_whole)
 		run_ensure_bucket_exists(run);
-	if (is_whole && !run->options.folders) /* with folders, only these were read */
+	if (is_whole && !run->options.folders) { /* with folders, only these were read */
 		warn_unmatched(run, feed->has_found);
-	if (is_whole && !run->options.folders)
 		report_own_files(feed);
+	}
 	if (feed) {
 		free(feed->own_path);
 		free(feed->has_found);

@@ -152,13 +152,17 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 	return age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
 }
 
-bool run_note_mark(const struct run *run, struct candidate *c, const struct mark *mark)
+void candidate_note_mark(struct candidate *c, const struct mark *mark)
+{
+	c->mark_state = mark->state;
+	memcpy(c->mark_session, mark->session, sizeof c->mark_session);
+}
+
+bool run_skips_by_mark(const struct run *run, const struct candidate *c, const struct mark *mark)
 {
 	const struct s3once_options *o = &run->options;
 	const struct file_version found = {
 		c->size, c->mtime_ns, c->content_id, c->is_piped, c->producer_id};
-	c->mark_state = mark->state;
-	memcpy(c->mark_session, mark->session, sizeof c->mark_session);
 	/* With these options, files that are done are sent again or read. */
 	if (o->reupload || o->compare_content || mark_says(mark, &found) != SAYS_DONE)
 		return false;

@@ -139,9 +139,11 @@ bool run_excludes_size(const struct run *run, uint64_t bytes, enum s3once_event_
 /* Whether a file that was marked done at this time (store time) is to be removed by now, by
  * options.removes and options.remove_after_s. */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
-/* Notes the state and the session of the mark in the candidate. Returns whether the mark leaves
- * nothing to do for the file. */
-bool run_note_mark(const struct run *run, struct candidate *candidate, const struct mark *mark);
+/* Notes the state and the session of its mark in the candidate. */
+void candidate_note_mark(struct candidate *candidate, const struct mark *mark);
+/* Whether the mark leaves nothing to do for the file. */
+bool run_skips_by_mark(
+	const struct run *run, const struct candidate *candidate, const struct mark *mark);
 
 /* With options.final, reports a file that was found and is not finished when the run ends. */
 void run_report_unfinished(struct run *run, const struct candidate *candidate);

@@ -87,10 +87,11 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 		struct candidate *c = *places[i];
 		/* mark_unpack(NULL) is an absent mark */
 		const struct mark mark = mark_unpack(marks[i]);
+		candidate_note_mark(c, &mark);
 		/* An earlier turn may have written this done mark, and lost the reply, so that the
 		 * file came back to the queue (was_marked_done). Such a file is not skipped: its
 		 * next turn reports it as uploaded or adopted. */
-		if (run_note_mark(worker->run, c, &mark) && is_read && !c->was_marked_done) {
+		if (is_read && !c->was_marked_done && run_skips_by_mark(worker->run, c, &mark)) {
 			bucket_skip_done(worker->run, worker->marks, c, &mark.done);
 			*places[i] = NULL;
 		}

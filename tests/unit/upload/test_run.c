@@ -324,7 +324,8 @@ static void test_skips(void)
 		run->options.removes = removes;
 		const bool skips = state == MARK_DONE && !is_other && !has_newer && !reupload &&
 				   !compares && !(removes && is_due);
-		bool good = CHECK_INT(run_note_mark(run, &c, &mark), skips);
+		candidate_note_mark(&c, &mark);
+		bool good = CHECK_INT(run_skips_by_mark(run, &c, &mark), skips);
 		good &= CHECK_INT(c.mark_state, state);
 		good &= CHECK_STRING(c.mark_session, mark.session);
 		if (!good)
