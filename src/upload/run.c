@@ -27,8 +27,9 @@ bool run_is_hung(const struct run *run, const struct liveness *liveness)
 	const struct s3once_options *o = &run->options;
 	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
 	const uint64_t seen_ns = atomic_load(&liveness->seen_ns), now_ns = clock_boot_ns();
-	return atomic_load(&liveness->tasks) && now_ns > seen_ns &&
-	       now_ns - seen_ns >= ms * NS_PER_MS;
+	/* Another thread may have given a sign after now_ns. */
+	const uint64_t silent_ns = now_ns > seen_ns ? now_ns - seen_ns : 0;
+	return atomic_load(&liveness->tasks) && silent_ns >= ms * NS_PER_MS;
 }
 
 bool run_grace_is_over(void *arg)
@@ -250,13 +251,14 @@ void run_check_progress(struct run *run)
 	run_fail(run, &explained);
 }
 
-#define WORTH_TELLING_NS (PROGRESS_SAY_NS / 2)
+/* A shorter time without progress is not worth a warning when the run is stopped. */
+#define WORTH_A_WARNING_NS (PROGRESS_SAY_NS / 2)
 
 void run_warn_of_wait(struct run *run)
 {
 	struct problem why;
 	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
-	if (!atomic_load(&run->end.was_asked_to_stop) || still_ns < WORTH_TELLING_NS)
+	if (!atomic_load(&run->end.was_asked_to_stop) || still_ns < WORTH_A_WARNING_NS)
 		return;
 	problem_prefix(&why, "when it was stopped, nothing had moved for %llu s",
 		(unsigned long long)(still_ns / NS_PER_S));
@@ -273,9 +275,11 @@ void run_ask_to_stop(struct run *run)
 
 #define RENEWAL "RenewLease" /* named like a request */
 
-/* Whether the run is over. This is checked during the wait for the lease. A host that was suspended
- * has not tried to renew it yet, and progress_poll_is_over() does not count that time. */
-static bool is_over_without_lease(void *arg)
+/* Whether the run is over. This is polled during the wait for the lease, which is noted as a
+ * request that fails, so that no answer to another request counts as progress. A host that was
+ * suspended has not tried to renew the lease yet, and progress_poll_is_over() does not count that
+ * time. */
+static bool poll_without_lease(void *arg)
 {
 	struct run *run = arg;
 	progress_failed(&run->progress, RENEWAL,
@@ -285,7 +289,7 @@ static bool is_over_without_lease(void *arg)
 
 bool run_wait_for_lease(struct run *run)
 {
-	if (!session_wait_for_lease(run->session, is_over_without_lease, run))
+	if (!session_wait_for_lease(run->session, poll_without_lease, run))
 		return false;
 	progress_answered(&run->progress, RENEWAL);
 	return true;
@@ -330,28 +334,34 @@ static void add_readable_target(struct text *t, const struct run *run)
 	text_clear(&target);
 }
 
-/* What a SOURCE that cannot be reached counts as. */
+/* The kind that a SOURCE is taken for if it cannot be reached. */
 enum unreached { UNREACHED_IS_FOLDER, UNREACHED_IS_FILE };
 
-/* Adds the text by which a SOURCE counts: a directory by its path, and a file by its folder. With
- * `read` a SOURCE is only a name. A SOURCE that cannot be reached counts as either, by the path
- * that it would have. */
+/* Adds a SOURCE that cannot be reached, by the path that it would have, as add_source() would add
+ * it. Without memory, the path is added as it is. */
+static void add_unreached_source(struct text *t, const char *path, enum unreached unreached)
+{
+	char *would_be = path_resolve_existing(path), *folder = NULL;
+	const char *whole = would_be ? would_be : path;
+	if (unreached == UNREACHED_IS_FILE)
+		folder = path_folder(whole);
+	text_addf(t, "%s%s ", folder ? folder : whole, unreached == UNREACHED_IS_FILE ? "/*" : "");
+	free(would_be);
+	free(folder);
+}
+
+/* Adds the text by which a SOURCE counts: a directory by its path, and a file by its folder with
+ * an asterisk. With `read` a SOURCE is only a name. */
 static void add_source(struct text *t, const struct run *run, size_t i, enum unreached unreached)
 {
 	const struct s3once_options *o = &run->options;
 	const char *path = scan_source_path(run->files.scan, i); /* of a file: its folder */
-	char *would_be = NULL, *folder = NULL; /* NULL: no memory, and `path` stays */
-	bool is_folder = o->read || scan_source_is_directory(run->files.scan, i);
 	if (!o->read && scan_source_error(run->files.scan, i)) {
-		is_folder = unreached == UNREACHED_IS_FOLDER;
-		would_be = path_resolve_existing(path);
-		path = would_be ? would_be : path;
-		folder = is_folder ? NULL : path_folder(path);
-		path = folder ? folder : path;
+		add_unreached_source(t, path, unreached);
+		return;
 	}
+	const bool is_folder = o->read || scan_source_is_directory(run->files.scan, i);
 	text_addf(t, "%s%s ", path, is_folder ? "" : "/*");
-	free(would_be);
-	free(folder);
 }
 
 /* Adds the texts of all SOURCEs. Files of one folder, which come one after the other, have the same
@@ -463,11 +473,11 @@ void run_ensure_bucket_exists(struct run *run)
 {
 	struct problem problem = {0};
 	uv_mutex_lock(&run->locked.mutex);
-	const bool good = atomic_load(&run->bucket_answers) || run_is_stopping(run) ||
-			  look_for_bucket_once(run, &problem);
+	const bool can_go_on = atomic_load(&run->bucket_answers) || run_is_stopping(run) ||
+			       look_for_bucket_once(run, &problem);
 	warn_of_clock(run);
 	uv_mutex_unlock(&run->locked.mutex);
-	if (!good && !run_is_stopping(run))
+	if (!can_go_on && !run_is_stopping(run))
 		run_fail(run, &problem);
 }
 
@@ -496,13 +506,13 @@ static void begin_job(struct run *run, struct store_conn *marks)
  * if the run cannot go on. The caller holds run->locked.mutex. */
 static bool begin_session(struct run *run, struct store_conn *marks, struct problem *problem)
 {
-	const bool good = look_for_bucket_once(run, problem);
+	const bool can_go_on = look_for_bucket_once(run, problem);
 	/* The row of the bucket may say which conditions this server honours, as an earlier run has
 	 * found out. That is believed only of a server of the same name, which the reply to
 	 * HeadBucket contained. */
 	conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
-	if (!good || run->dry)
-		return good;
+	if (!can_go_on || run->dry)
+		return can_go_on;
 	return session_begin(run->session, marks, problem) == OUTCOME_OK;
 }
 
@@ -526,18 +536,16 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	return begun;
 }
 
-void run_job_end(
-	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit)
+/* Writes the end of the run into the row of its job. REFUSED: there is no row, and this run must
+ * not create one. */
+static enum outcome write_job_end(struct run *run, struct store_conn *conn, const char *session,
+	enum s3once_exit exit, struct problem *ret_problem)
 {
 	const struct s3once_counts counts = report_get_counts(&run->report);
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS};
 	struct text target = TEXT(32U << 10), failures = TEXT(REPORT_FAILURES_MAX + 1);
-	char sentence[PROBLEM_SENTENCE_MAX];
 	struct job_key keys[2];
-	struct problem problem = {0}, error;
-	/* The end of a run of some folders is not the end of the job. */
-	if (run->options.folders)
-		return;
+	struct problem error;
 	add_readable_target(&target, run);
 	report_get_errors(&run->report, &error, &failures);
 	const struct job_end end = {.target = text_string(&target),
@@ -560,20 +568,31 @@ void run_job_end(
 	enum outcome o = OUTCOME_REFUSED;
 	const size_t n = make_job_keys(run, keys);
 	for (size_t i = 0; i < n && o == OUTCOME_REFUSED; i++)
-		o = job_row_end(conn, &keys[i], &end, &limits, &problem);
-	/* This run has no row of its job, and must not create one: see make_job_keys(). */
-	if (o == OUTCOME_REFUSED)
-		o = OUTCOME_OK;
-	/* After SETUP this is only logged, since the reason was already reported. */
-	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {
-		log_info("the row of this job cannot be written: %s", problem.text);
-	} else if (o != OUTCOME_OK) {
-		problem_format(&problem, sentence, sizeof sentence);
-		report_run(&run->report, S3ONCE_EVENT_WARNING,
-			PROBLEM("s3once fleet does not show how this run ended, since the row of "
-				"its job cannot be written: %s",
-				sentence));
-	}
+		o = job_row_end(conn, &keys[i], &end, &limits, ret_problem);
 	text_clear(&target);
 	text_clear(&failures);
+	return o;
+}
+
+void run_job_end(
+	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	struct problem problem = {0};
+	/* The end of a run of some folders is not the end of the job. */
+	if (run->options.folders)
+		return;
+	const enum outcome o = write_job_end(run, conn, session, exit, &problem);
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
+		return;
+	/* After SETUP this is only logged, since the reason was already reported. */
+	if (exit == S3ONCE_EXIT_SETUP) {
+		log_info("the row of this job cannot be written: %s", problem.text);
+		return;
+	}
+	problem_format(&problem, sentence, sizeof sentence);
+	report_run(&run->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("s3once fleet does not show how this run ended, since the row of its job "
+			"cannot be written: %s",
+			sentence));
 }
