@@ -22,11 +22,11 @@
 
 struct known {
 	struct store_conn *conn;
-	struct mark_pages_of of;
+	struct mark_pages_options options;
 	struct mark_pages *pages;
 	size_t rows_wanted; /* number of wanted ones among the marks passed in the pages */
 	bool was_read;      /* known_read() was called before */
-	bool sparse;        /* the wanted marks are so sparse that single reads are cheaper */
+	bool is_sparse;     /* the wanted marks are so sparse that single reads are cheaper */
 };
 
 /* The state that the threads share that read the first pages. */
@@ -41,10 +41,10 @@ struct beginning {
 
 /* Reads first pages, each of a shard that no other thread has begun with. Ends after the last
  * shard, or once a read has failed in any thread. */
-static void read_first_pages(struct beginning *beginning, struct store_conn *conn)
+static void read_untaken_shards(struct beginning *beginning, struct store_conn *conn)
 {
 	struct known *known = beginning->known;
-	const unsigned shards = known->of.space->settings.shards;
+	const unsigned shards = known->options.space->settings.shards;
 	struct problem problem = {0};
 	while (!atomic_load(&beginning->has_failed)) {
 		const unsigned number = atomic_fetch_add(&beginning->next, 1);
@@ -60,14 +60,14 @@ static void read_first_pages(struct beginning *beginning, struct store_conn *con
 	}
 }
 
-/* Reads first pages in another thread. Without a connection it leaves all shards to the others. */
+/* The thread of a helper. Without a connection it leaves all shards to the other threads. */
 static void help_to_read(void *arg)
 {
 	struct beginning *beginning = arg;
 	struct store_conn *conn;
 	if (store_conn_new(beginning->known->conn->store, &conn))
 		return;
-	read_first_pages(beginning, conn);
+	read_untaken_shards(beginning, conn);
 	store_conn_free(conn);
 }
 
@@ -77,17 +77,19 @@ static void help_to_read(void *arg)
  *
  * OK if all pages were read. Otherwise the outcome is the first error, and no more pages are
  * requested. */
-static enum outcome read_beginning(
+static enum outcome read_first_pages(
 	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
 	struct beginning beginning = {.known = known, .from = from, .to = to};
 	const struct pool_options options = {.max_threads = READERS - 1};
+	const unsigned shards = known->options.space->settings.shards;
+	const unsigned readers = shards < READERS ? shards : READERS; /* with that of the caller */
 	struct pool pool;
 	const bool has_pool = !pool_init(&pool, &options);
-	for (unsigned i = 1; i < READERS && i < known->of.space->settings.shards && has_pool; i++)
+	for (unsigned i = 1; i < readers && has_pool; i++)
 		if (!pool_start(&pool, help_to_read, &beginning))
 			break;
-	read_first_pages(&beginning, known->conn);
+	read_untaken_shards(&beginning, known->conn);
 	if (has_pool)
 		pool_end(&pool);
 	if (beginning.outcome != OUTCOME_OK)
@@ -98,14 +100,15 @@ static enum outcome read_beginning(
 int known_new(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, unsigned page_rows, struct known **ret)
 {
-	const struct mark_pages_of of = {.space = space, .limits = *limits, .page_rows = page_rows};
+	const struct mark_pages_options options = {
+		.space = space, .limits = *limits, .page_rows = page_rows};
 	struct known *known = calloc(1, sizeof *known);
-	if (!known || mark_pages_new(&of, &known->pages)) {
+	if (!known || mark_pages_new(&options, &known->pages)) {
 		free(known);
 		return -ENOMEM;
 	}
 	known->conn = conn;
-	known->of = of;
+	known->options = options;
 	*ret = known;
 	return 0;
 }
@@ -118,7 +121,7 @@ void known_free(struct known *known)
 	free(known);
 }
 
-static void forget_marks(struct packed_mark **marks, size_t n)
+static void free_marks(struct packed_mark **marks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(marks[i]);
@@ -126,27 +129,15 @@ static void forget_marks(struct packed_mark **marks, size_t n)
 	}
 }
 
-enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool is_last,
-	struct packed_mark **ret, struct problem *ret_problem)
+/* Reads the marks of n keys from the pages of their shards. `to` is the last key that is wanted, or
+ * NULL. `ret` has n NULLs, and gets the marks that there are. */
+static enum outcome read_from_pages(struct known *known, const char *const *keys, size_t n,
+	const char *to, struct packed_mark **ret, struct problem *ret_problem)
 {
-	const struct mark_space *space = known->of.space;
+	const unsigned shards = known->options.space->settings.shards;
 	enum outcome o = OUTCOME_OK;
-	if (!n)
-		return o;
-	const bool is_first = !known->was_read;
-	const char *to = is_last ? keys[n - 1] : NULL;
-	known->was_read = true;
-	/* A list that is the only one is read in one batch if it is short. */
-	const bool fits_a_batch = is_first && is_last && n <= BATCH_KEYS_MAX;
-	if (known->sparse || fits_a_batch)
-		return known_read_again(
-			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
-	memset(ret, 0, n * sizeof(void *));
-	/* Few keys do not need every shard. mark_pages_seek() reads those that are needed. */
-	if (is_first && n > space->settings.shards)
-		o = read_beginning(known, keys[0], to, ret_problem);
 	for (size_t i = 0; i < n && o == OUTCOME_OK; i++) {
-		const unsigned shard = mark_shard(keys[i], space->settings.shards);
+		const unsigned shard = mark_shard(keys[i], shards);
 		const struct packed_mark *row = NULL;
 		o = mark_pages_seek(
 			known->pages, known->conn, shard, keys[i], to, &row, ret_problem);
@@ -156,14 +147,39 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 		}
 	}
 	if (o != OUTCOME_OK)
-		forget_marks(ret, n);
+		free_marks(ret, n);
+	return o;
+}
+
+enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool is_last,
+	struct packed_mark **ret, struct problem *ret_problem)
+{
+	const struct mark_space *space = known->options.space;
+	const bool is_first = !known->was_read;
+	if (!n)
+		return OUTCOME_OK;
+	known->was_read = true;
+	/* A list that is the only one is read in one batch if it is short. */
+	const bool fits_a_batch = is_first && is_last && n <= BATCH_KEYS_MAX;
+	if (known->is_sparse || fits_a_batch)
+		return known_read_again(
+			known->conn, space, keys, n, &known->options.limits, ret, ret_problem);
+	memset(ret, 0, n * sizeof(void *));
+	const char *to = is_last ? keys[n - 1] : NULL;
+	enum outcome o = OUTCOME_OK;
+	/* Few keys do not need every shard. mark_pages_seek() reads those that are needed. */
+	if (is_first && n > space->settings.shards)
+		o = read_first_pages(known, keys[0], to, ret_problem);
+	if (o == OUTCOME_OK)
+		o = read_from_pages(known, keys, n, to, ret, ret_problem);
 	const size_t passed = mark_pages_passed(known->pages);
-	known->sparse =
+	known->is_sparse =
 		passed >= ROWS_TO_JUDGE_BY && known->rows_wanted * PAGES_WORTH_ONE_IN < passed;
 	return o;
 }
 
-struct batch {
+/* Single reads of the marks of these keys, and the places of their results. */
+struct single_reads {
 	const char *const *keys; /* rising */
 	size_t n;
 	struct packed_mark **ret;
@@ -175,14 +191,14 @@ static int compare_key(const void *key, const void *element)
 }
 
 /* Puts a mark that was read to the place of its key. 0 or -ENOMEM. */
-static int take_read_mark(void *arg, const char *pk, const char *sk, const struct item *item)
+static int place_mark(void *arg, const char *pk, const char *sk, const struct item *item)
 {
-	struct batch *batch = arg;
-	const char *const *at =
-		bsearch(sk, batch->keys, batch->n, sizeof *batch->keys, compare_key);
-	if (!at)
+	struct single_reads *reads = arg;
+	const char *const *key =
+		bsearch(sk, reads->keys, reads->n, sizeof *reads->keys, compare_key);
+	if (!key)
 		return 0;
-	struct packed_mark **mark = &batch->ret[at - batch->keys];
+	struct packed_mark **mark = &reads->ret[key - reads->keys];
 	free(*mark); /* the same mark may come twice */
 	*mark = mark_pack_item(sk, item);
 	return *mark ? 0 : -ENOMEM;
@@ -192,7 +208,7 @@ enum outcome known_read_again(struct store_conn *conn, const struct mark_space *
 	const char *const *keys, size_t n, const struct call_limits *limits,
 	struct packed_mark **ret, struct problem *ret_problem)
 {
-	struct batch batch = {.keys = keys, .n = n, .ret = ret};
+	struct single_reads reads = {.keys = keys, .n = n, .ret = ret};
 	/* One more than n, so that NULL always means that memory ran out, even if n is 0. */
 	struct item_key *items = calloc(n + 1, sizeof *items);
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
@@ -202,13 +218,13 @@ enum outcome known_read_again(struct store_conn *conn, const struct mark_space *
 		for (size_t i = 0; i < n; i++)
 			items[i] = mark_key(space, keys[i], partitions[i]);
 		o = conn->store->ops->get_many(
-			conn, items, n, limits, take_read_mark, &batch, ret_problem);
+			conn, items, n, limits, place_mark, &reads, ret_problem);
 	} else {
 		o = outcome_no_memory(ret_problem);
 	}
 	free(items);
 	free(partitions);
 	if (o != OUTCOME_OK)
-		forget_marks(ret, n);
+		free_marks(ret, n);
 	return o;
 }

@@ -25,18 +25,18 @@ struct shard {
 };
 
 struct mark_pages {
-	struct mark_pages_of of;
+	struct mark_pages_options options;
 	size_t passed; /* marks that were taken, or passed by mark_pages_seek() */
 	struct shard shards[];
 };
 
-int mark_pages_new(const struct mark_pages_of *of, struct mark_pages **ret)
+int mark_pages_new(const struct mark_pages_options *options, struct mark_pages **ret)
 {
-	const unsigned n = of->space->settings.shards;
+	const unsigned n = options->space->settings.shards;
 	struct mark_pages *pages = calloc(1, sizeof *pages + n * sizeof *pages->shards);
 	if (!pages)
 		return -ENOMEM;
-	pages->of = *of;
+	pages->options = *options;
 	*ret = pages;
 	return 0;
 }
@@ -52,7 +52,7 @@ void mark_pages_free(struct mark_pages *pages)
 {
 	if (!pages)
 		return;
-	for (unsigned i = 0; i < pages->of.space->settings.shards; i++) {
+	for (unsigned i = 0; i < pages->options.space->settings.shards; i++) {
 		empty_shard(&pages->shards[i]);
 		free(pages->shards[i].rows);
 		free(pages->shards[i].last);
@@ -85,19 +85,18 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 	char partition[PARTITION_MAX];
 	/* The page begins after the last mark that was read, unless `from` is further on. */
 	const bool goes_on = shard->last && strcmp(shard->last, from) >= 0;
+	const char *first = *from ? from : NULL; /* NULL: the first mark of the shard */
 	const struct store_range range = {.pk = partition,
-		.from = goes_on ? shard->last
-			: *from ? from
-				: NULL,
+		.from = goes_on ? shard->last : first,
 		.after = goes_on,
 		.to = to,
-		.max_items = pages->of.page_rows,
-		.consistent = pages->of.is_consistent};
+		.max_items = pages->options.page_rows,
+		.consistent = pages->options.is_consistent};
 	bool more = false;
-	mark_partition(pages->of.space, number, partition);
+	mark_partition(pages->options.space, number, partition);
 	empty_shard(shard);
 	const enum outcome o = conn->store->ops->query(
-		conn, &range, &pages->of.limits, add_row, shard, &more, ret_problem);
+		conn, &range, &pages->options.limits, add_row, shard, &more, ret_problem);
 	if (o != OUTCOME_OK) {
 		empty_shard(shard);
 		return o;
@@ -175,11 +174,11 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 	const struct mark_range *range, const struct call_limits *limits, struct mark_stream **ret)
 {
 	const unsigned rows = MARK_STREAM_ROWS / space->settings.shards;
-	const struct mark_pages_of of = {.space = space,
+	const struct mark_pages_options options = {.space = space,
 		.limits = *limits,
 		.page_rows = rows < PAGE_ROWS_MIN ? PAGE_ROWS_MIN : rows};
 	struct mark_stream *stream = calloc(1, sizeof *stream);
-	if (!stream || mark_pages_new(&of, &stream->pages)) {
+	if (!stream || mark_pages_new(&options, &stream->pages)) {
 		free(stream);
 		return -ENOMEM;
 	}
@@ -212,7 +211,7 @@ static enum outcome next_by_key(
 {
 	const char *after = stream->range.after, *prefix = stream->range.prefix;
 	const char *from = strcmp(after, prefix) >= 0 ? after : prefix;
-	const unsigned shards = stream->pages->of.space->settings.shards;
+	const unsigned shards = stream->pages->options.space->settings.shards;
 	if (stream->has_ended) {
 		*ret = NULL;
 		return OUTCOME_OK;
@@ -266,7 +265,8 @@ static int add_beginning(void *arg, const char *pk, const char *sk, const struct
 }
 
 /* Reads the marks whose keys are beginnings of `after`. They are not in the range, but the keys of
- * their objects, which have a suffix more, may be above `after`. */
+ * their objects, which have a suffix more, may be above `after`: with after "app.log.1", the mark
+ * "app.log" has the object "app.log.gz". */
 static enum outcome read_beginnings(struct mark_stream *stream, struct problem *ret_problem)
 {
 	const char *after = stream->range.after;
@@ -281,9 +281,9 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 			continue;
 		memcpy(key, after, bytes);
 		key[bytes] = '\0';
-		const struct item_key one = mark_key(stream->pages->of.space, key, partition);
+		const struct item_key one = mark_key(stream->pages->options.space, key, partition);
 		o = stream->conn->store->ops->get_many(stream->conn, &one, 1,
-			&stream->pages->of.limits, add_beginning, stream, ret_problem);
+			&stream->pages->options.limits, add_beginning, stream, ret_problem);
 	}
 	return o;
 }

@@ -7,14 +7,14 @@
 /* Holds one page of marks of each shard. Several threads may load pages, each of other shards and
  * by a connection of its own. All other calls are made by one thread. */
 struct mark_pages;
-struct mark_pages_of {
+struct mark_pages_options {
 	const struct mark_space *space; /* borrowed */
 	struct call_limits limits;
 	unsigned page_rows; /* the most marks of a page; 0: as many as the store returns at once */
 	bool is_consistent;
 };
 /* 0 or -ENOMEM. */
-int mark_pages_new(const struct mark_pages_of *of, struct mark_pages **ret);
+int mark_pages_new(const struct mark_pages_options *options, struct mark_pages **ret);
 void mark_pages_free(struct mark_pages *pages); /* NULL is fine */
 /* Reads the next page of a shard, in place of the one that was read before. The new page begins
  * after the last mark of the old one, or at the key `from` if that is further on. `to` is the last

@@ -60,6 +60,26 @@ static void consider_sample(
 		keep_sample(&samples->list[NEWEST + place], key, mark);
 }
 
+/* Reads marks of one shard, and considers those that say done as samples. Reads max_marks of them,
+ * or more until *n_done, the number of marks that say done so far, is not 0. */
+static enum outcome sample_shard(const struct witness_asking *asking, struct mark_pages *pages,
+	unsigned shard, unsigned max_marks, struct done_samples *samples, uint64_t *n_done,
+	struct problem *ret_problem)
+{
+	const struct packed_mark *row;
+	for (unsigned n = 0; !*n_done || n < max_marks; n++) {
+		const enum outcome o =
+			mark_pages_seek(pages, asking->marks, shard, "", NULL, &row, ret_problem);
+		if (o != OUTCOME_OK || !row)
+			return o;
+		const struct mark mark = mark_unpack(row);
+		if (mark.state == MARK_DONE)
+			consider_sample(samples, (*n_done)++, row->key, &mark);
+		free(mark_pages_take(pages, shard));
+	}
+	return OUTCOME_OK;
+}
+
 /* Takes samples of the marks that say done. Half of the samples are the marks that were changed
  * last, since a lifecycle rule deletes the oldest objects first. The other half are a random
  * choice. About 20,000 marks are read. If none of these says done, more are read until one does, so
@@ -67,26 +87,16 @@ static void consider_sample(
 static enum outcome take_samples(
 	const struct witness_asking *asking, struct done_samples *ret, struct problem *ret_problem)
 {
-	const struct mark_pages_of of = {
+	const struct mark_pages_options options = {
 		.space = asking->space, .limits = asking->limits, .is_consistent = true};
 	const unsigned shards = asking->space->settings.shards;
 	struct mark_pages *pages;
 	enum outcome o = OUTCOME_OK;
 	uint64_t n_done = 0;
-	if (mark_pages_new(&of, &pages))
+	if (mark_pages_new(&options, &pages))
 		return outcome_no_memory(ret_problem);
-	for (unsigned i = 0; i < shards && o == OUTCOME_OK; i++) {
-		const struct packed_mark *row;
-		for (unsigned n = 0; !n_done || n < MARKS_MAX / shards; n++) {
-			o = mark_pages_seek(pages, asking->marks, i, "", NULL, &row, ret_problem);
-			if (o != OUTCOME_OK || !row)
-				break;
-			const struct mark mark = mark_unpack(row);
-			if (mark.state == MARK_DONE)
-				consider_sample(ret, n_done++, row->key, &mark);
-			free(mark_pages_take(pages, i));
-		}
-	}
+	for (unsigned i = 0; i < shards && o == OUTCOME_OK; i++)
+		o = sample_shard(asking, pages, i, MARKS_MAX / shards, ret, &n_done, ret_problem);
 	mark_pages_free(pages);
 	return o;
 }
@@ -124,6 +134,25 @@ static enum outcome head_with_any_key(const struct witness_asking *asking, const
 	return o;
 }
 
+/* Explains a GET that contradicts the HEAD before it: one that shows the object, or that is refused
+ * although the HEAD was not. */
+static void explain_contradiction(
+	const char *object_key, bool head_was_denied, enum outcome get, struct problem *ret_problem)
+{
+	if (get == OUTCOME_OK && head_was_denied)
+		s3_explain_refused_head(object_key, ret_problem);
+	else if (get == OUTCOME_OK)
+		problem_set(ret_problem,
+			"HEAD says that there is no object %s, and GET shows it: a cache or proxy "
+			"on the way answers HEAD by itself: exempt the host of S3 from it",
+			quote(object_key).text);
+	else if (get == OUTCOME_DENIED && !head_was_denied)
+		problem_prefix(ret_problem,
+			"HEAD says that there is no object %s, and GET is refused: check the proxy "
+			"and the policy",
+			quote(object_key).text);
+}
+
 /* Sends a GET after a HEAD that was refused (`head_was_denied`), or that found no object. The reply
  * to a HEAD cannot show whether S3 itself has answered. A GET can, since only S3 names NoSuchKey
  * and AccessDenied.
@@ -138,18 +167,7 @@ static enum witness_look confirm_by_get(const struct witness_asking *asking, con
 		.key = object_key, .headers = asking->keys ? *asking->keys : NULL};
 	const enum outcome o = s3_get_first_byte(asking->s3, &target, limits, ret_problem);
 	*ret_outcome = o;
-	if (o == OUTCOME_OK && head_was_denied)
-		s3_explain_refused_head(object_key, ret_problem);
-	else if (o == OUTCOME_OK)
-		problem_set(ret_problem,
-			"HEAD says that there is no object %s, and GET shows it: a cache or proxy "
-			"on the way answers HEAD by itself: exempt the host of S3 from it",
-			quote(object_key).text);
-	if (o == OUTCOME_DENIED && !head_was_denied)
-		problem_prefix(ret_problem,
-			"HEAD says that there is no object %s, and GET is refused: check the proxy "
-			"and the policy",
-			quote(object_key).text);
+	explain_contradiction(object_key, head_was_denied, o, ret_problem);
 	if (!*ret_problem->code) /* this answer gives no code, so it may not come from S3 */
 		return LOOK_NO_ANSWER;
 	if (o == OUTCOME_ABSENT)
@@ -187,16 +205,16 @@ enum witness_look witness_look(const struct witness_asking *asking,
 {
 	const uint64_t end_ns = clock_boot_ns() + asking->limits.patience_ms * NS_PER_MS;
 	struct call_limits limits = asking->limits;
-	for (uint64_t wait_ms = WAIT_MIN_MS;;
-		wait_ms = wait_ms < WAIT_LONG_MS ? 2 * wait_ms : wait_ms) {
+	uint64_t wait_ms = WAIT_MIN_MS;
+	for (;;) {
 		enum outcome o;
 		const enum witness_look look =
 			look_without_retry(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
 		/* Wrong credentials, certificates and redirects are SETUP. */
-		const bool may_pass =
-			o != OUTCOME_SETUP && o != OUTCOME_ABANDONED && o != OUTCOME_LOCAL;
-		if (look != LOOK_NO_ANSWER || !may_pass || now_ns >= end_ns)
+		const bool is_for_good =
+			o == OUTCOME_SETUP || o == OUTCOME_ABANDONED || o == OUTCOME_LOCAL;
+		if (look != LOOK_NO_ANSWER || is_for_good || now_ns >= end_ns)
 			return look;
 		const uint64_t left_ms = (end_ns - now_ns) / NS_PER_MS + 1;
 		limits.patience_ms = left_ms;
@@ -206,6 +224,8 @@ enum witness_look witness_look(const struct witness_asking *asking,
 				(unsigned long long)(asking->limits.patience_ms / 1000));
 		if (wait_within(&limits, wait_ms < left_ms ? wait_ms : left_ms, NULL) != OUTCOME_OK)
 			return look;
+		if (wait_ms < WAIT_LONG_MS)
+			wait_ms *= 2;
 	}
 }
 
@@ -280,7 +300,7 @@ static enum witness_answer explain_nothing(const struct witness_asking *asking,
 	}
 	if (!missed->n)
 		return WITNESS_NOTHING;
-	return (enum witness_answer)problem_error(ret_problem, WITNESS_GONE,
+	problem_set(ret_problem,
 		"bucket %s at %s is not the bucket that the marks are about, or was "
 		"emptied: check the endpoint and the credentials; if it is another bucket, "
 		"push once with --bucket new, which looks at each file anew; if it is the "
@@ -288,6 +308,7 @@ static enum witness_answer explain_nothing(const struct witness_asking *asking,
 		"was uploaded and is not there: %s",
 		asking->space->bucket, quote(asking->space->service).text,
 		text_string(&missed->keys));
+	return WITNESS_GONE;
 }
 
 enum witness_answer witness_ask(const struct witness_asking *asking, const struct bucket_row *row,
@@ -317,6 +338,7 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		return WITNESS_NO_ANSWER;
 	if (now.generation == asking->space->generation)
 		return WITNESS_SHOWN;
-	return (enum witness_answer)problem_error(ret_problem, WITNESS_BEGUN_ANEW,
+	problem_set(ret_problem,
 		"another uploader has begun anew with --bucket new meanwhile: run again");
+	return WITNESS_BEGUN_ANEW;
 }

@@ -330,8 +330,8 @@ BUGS = {
     ),
     # The bucket
     "gone-is-shown": (  # marks are believed although their objects are not there
-        "problem_error(ret_problem, WITNESS_GONE,",
-        "problem_error(ret_problem, WITNESS_SHOWN,",
+        "return WITNESS_GONE;",
+        "return WITNESS_SHOWN;",
     ),
     "any-answer-shows": (  # a page of HTML shows an object
         "if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))",
