@@ -11,7 +11,7 @@
 #include <strings.h>
 
 /* Whether the etag has the form of an MD5. */
-static bool is_md5(const char *etag)
+static bool looks_like_md5(const char *etag)
 {
 	return strlen(etag) == 32 && strspn(etag, "0123456789abcdefABCDEF") == 32;
 }
@@ -33,16 +33,16 @@ unsigned proof_etag_parts(const char *etag)
 }
 
 /* Whether the etag has the form of an MD5, or of the MD5 of parts' MD5s. */
-static bool has_md5(const char *etag)
+static bool looks_like_any_md5(const char *etag)
 {
-	return is_md5(etag) || proof_etag_parts(etag);
+	return looks_like_md5(etag) || proof_etag_parts(etag);
 }
 
 /* Compares an etag that has the form of an MD5 with our MD5. An opaque etag need not be an MD5. So
  * it proves nothing if it differs. */
 static enum proof compare_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
-	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
+	if (!looks_like_md5(etag) || !(sums->kinds & DIGEST_MD5))
 		return PROOF_UNKNOWN;
 	char hex[33];
 	hex_encode(sums->md5, sizeof sums->md5, hex);
@@ -84,7 +84,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 	*ret_parts = parts;
 	/* An etag that is an MD5 is compared beside the checksum. An opaque one may be an MD5, too,
 	 * but is tried only if there is no checksum. */
-	if (!kinds || (!object->etag_is_opaque && has_md5(object->etag)))
+	if (!kinds || (!object->etag_is_opaque && looks_like_any_md5(object->etag)))
 		kinds |= DIGEST_MD5;
 	return kinds;
 }
@@ -188,7 +188,7 @@ static enum proof proof_sent(const struct s3_object *object)
 	}
 	const bool was_sent_in_parts = *object->meta.table_id && object->meta.part_bytes;
 	const bool has_server_value =
-		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
+		*object->sum.text || (!object->etag_is_opaque && looks_like_any_md5(object->etag));
 	return was_sent_in_parts && has_server_value ? PROOF_YES : PROOF_UNKNOWN;
 }
 
@@ -213,7 +213,8 @@ enum proof proof_encoded(
 
 void version_set_object(struct version *ret, const struct s3_object *object, bool etags_are_md5)
 {
-	ret->etag_is_md5 = etags_are_md5 && !object->etag_is_opaque && has_md5(object->etag);
+	ret->etag_is_md5 =
+		etags_are_md5 && !object->etag_is_opaque && looks_like_any_md5(object->etag);
 	memcpy(ret->etag, object->etag, sizeof ret->etag);
 	if (strlen(object->version_id) <= VERSION_MAX)
 		memcpy(ret->version_id, object->version_id, strlen(object->version_id) + 1);
@@ -269,7 +270,7 @@ unsigned recorded_digests(const struct recorded *recorded)
 {
 	const struct s3_sum sum = mark_sum_parse(recorded->sum);
 	unsigned kinds = *sum.text ? DIGEST_OF(sum.kind) : 0U;
-	if (recorded->etag_is_md5 && is_md5(recorded->etag))
+	if (recorded->etag_is_md5 && looks_like_md5(recorded->etag))
 		kinds |= DIGEST_MD5;
 	return kinds;
 }
