@@ -12,6 +12,8 @@ _Static_assert(sizeof((struct store_settings *)0)->table_id == ID_CHARS + 1, "an
 
 static const struct item_key settings_key = {"settings", "-"};
 
+/* The groups of fields that are written together: when the settings are made, when batches were
+ * tried, when a machine is noted, and when it is another one than before. */
 enum { MADE = 1, LEARNT = 2, MACHINE = 4, COPIED = 8 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct store_settings, member, attribute, how, .groups = (group),                \
@@ -87,22 +89,22 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	return o;
 }
 
-/* Reads the settings. If there are none, makes them with this number of shards. NULL: they are not
- * made. */
+/* Reads the settings. If there are none, makes them with this number of shards, or returns ABSENT
+ * if `shards` is NULL. */
 static enum outcome load_or_make(struct store_conn *conn, const unsigned *shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
 	enum outcome o = conn->store->ops->get(
 		conn, settings_key, READ_CONSISTENT, limits, &item, ret_problem);
-	const bool is_no_table =
+	const bool lacks_table =
 		o == OUTCOME_SETUP && strcmp(ret_problem->code, "ResourceNotFoundException") == 0;
 
 	if (o == OUTCOME_OK) {
 		o = read_settings(&item, ret, ret_problem);
 	} else if (o == OUTCOME_ABSENT && shards) {
 		o = make_settings(conn, *shards, limits, ret, ret_problem);
-	} else if (o == OUTCOME_ABSENT || is_no_table) {
+	} else if (o == OUTCOME_ABSENT || lacks_table) {
 		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"the mark store is not set up: run s3once init");
 	} else if (strcmp(ret_problem->code, "ValidationException") == 0) {
@@ -144,6 +146,22 @@ static void give_new_table_id(
 	random_id(settings->table_id);
 }
 
+/* Keeps what an earlier run has noted of this machine and this run cannot see: only root sees the
+ * board, and a card may be missing for a while. */
+static void keep_unseen(struct known_machine *here, const struct known_machine *noted)
+{
+	if (!*here->board)
+		strcpy(here->board, noted->board);
+	if (!*here->cards)
+		strcpy(here->cards, noted->cards);
+}
+
+static bool is_noted(const struct known_machine *here, const struct known_machine *noted)
+{
+	return strcmp(here->id, noted->id) == 0 && strcmp(here->board, noted->board) == 0 &&
+	       strcmp(here->cards, noted->cards) == 0;
+}
+
 enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 	const struct call_limits *limits, struct store_settings *settings, bool *ret_is_copied,
 	struct problem *ret_problem)
@@ -153,22 +171,15 @@ enum outcome settings_note_machine(struct store_conn *conn, bool dry,
 	struct known_machine here;
 	machine_self(&here);
 	*ret_is_copied = machine_differs(&settings->machine, &here);
-	if (!*here.id)
+	if (!*here.id) /* as in most containers: nothing is known of the machine */
 		return OUTCOME_OK;
 	if (*ret_is_copied) {
 		give_new_table_id(&now, &here, store_time_s(conn->store));
 	} else {
-		/* Only root sees the board, and a card may be missing for a while. */
-		if (!*here.board)
-			strcpy(here.board, settings->machine.board);
-		if (!*here.cards)
-			strcpy(here.cards, settings->machine.cards);
-		now.machine = here;
-		const bool is_noted = strcmp(here.id, settings->machine.id) == 0 &&
-				      strcmp(here.board, settings->machine.board) == 0 &&
-				      strcmp(here.cards, settings->machine.cards) == 0;
-		if (is_noted)
+		keep_unseen(&here, &settings->machine);
+		if (is_noted(&here, &settings->machine))
 			return OUTCOME_OK;
+		now.machine = here;
 	}
 	row_set(&write, &settings_table, MADE | MACHINE | (*ret_is_copied ? COPIED : 0U), &now);
 	row_expect(&write, &settings_table, MADE, settings);

@@ -28,7 +28,8 @@ struct store_settings {
  * set up. limits may be NULL. */
 enum outcome settings_load(struct store_conn *conn, const struct call_limits *limits,
 	struct store_settings *ret, struct problem *ret_problem);
-/* The settings that settings_load_or_make() would give a new store, for a dry run. */
+/* Makes the settings that settings_load_or_make() would give a new store, for a dry run. Nothing is
+ * written. */
 void settings_make_up(unsigned shards, struct store_settings *ret);
 /* As settings_load(). If the item is absent, it is written first, with `shards`. */
 enum outcome settings_load_or_make(struct store_conn *conn, unsigned shards,
