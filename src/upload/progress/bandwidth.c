@@ -19,9 +19,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LIFTED_CHECK_NS                                                                            \
-	(50 * NS_PER_MS) /* time between two checks whether the limit was lifted                   \
-			  */
+/* The time between two checks whether the limit was lifted. */
+#define LIFTED_CHECK_NS (50 * NS_PER_MS)
 /* The time until the next try, if another process holds the file. */
 #define BUSY_NS   (1 * NS_PER_MS)
 #define BUSY_MAX  100U /* if the file is held at this many consecutive tries, its holder hangs */
@@ -55,15 +54,16 @@ struct bandwidth {
 
 uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
+	/* Only the burst of the unused time counts. */
 	const uint64_t earliest_ns =
 		now_ns > TOKEN_BUCKET_BURST_NS ? now_ns - TOKEN_BUCKET_BURST_NS : 0;
-	const uint64_t ahead_ns = *free_ns > now_ns ? *free_ns - now_ns : 0;
-	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
-		return ahead_ns;
-	/* A time that is too far ahead does not count. Only the burst of the unused time counts. */
-	const bool is_too_far_ahead = ahead_ns != 0; /* a lesser one has returned above */
-	const bool was_long_unused = *free_ns < earliest_ns;
-	const uint64_t from_ns = is_too_far_ahead || was_long_unused ? earliest_ns : *free_ns;
+	const bool is_ahead = *free_ns > now_ns;
+	const bool is_too_far_ahead = is_ahead && *free_ns - now_ns > TOKEN_BUCKET_AHEAD_NS;
+	if (is_ahead && !is_too_far_ahead)
+		return *free_ns - now_ns;
+	/* A time that is too far ahead does not count. */
+	const bool is_usable = !is_too_far_ahead && *free_ns >= earliest_ns;
+	const uint64_t from_ns = is_usable ? *free_ns : earliest_ns;
 	*free_ns = from_ns + bytes * NS_PER_S / rate;
 	return 0;
 }
@@ -72,6 +72,16 @@ uint64_t token_bucket_chunk(uint64_t rate)
 {
 	const uint64_t chunk = rate / 50;
 	return chunk < CHUNK_MIN ? CHUNK_MIN : chunk > CHUNK_MAX ? CHUNK_MAX : chunk;
+}
+
+/* Returns the reason why a file is not a regular file of this user alone, or NULL. */
+static const char *foreign_file_fault(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "it is not a regular file";
+	if (st->st_uid != geteuid())
+		return "it belongs to another user";
+	return st->st_nlink > 1 ? "it is a hard link" : NULL;
 }
 
 /* Opens the shared file, or makes it. Returns -1 with the reason in *ret_fault if it is not a
@@ -85,13 +95,11 @@ static int open_shared(const char *path, const char **ret_fault)
 	if (fd < 0 || fstat(fd, &st))
 		*ret_fault = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
 	else
-		*ret_fault = !S_ISREG(st.st_mode)     ? "it is not a regular file"
-			     : st.st_uid != geteuid() ? "it belongs to another user"
-			     : st.st_nlink > 1        ? "it is a hard link"
-						      : NULL;
+		*ret_fault = foreign_file_fault(&st);
 	/* The umask may have removed bits of the mode, and then the next run could not open the
 	 * file. */
-	if (!*ret_fault && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
+	const bool has_other_mode = (st.st_mode & 07777) != 0600;
+	if (!*ret_fault && has_other_mode && fchmod(fd, 0600))
 		*ret_fault = strerror(errno);
 	if (*ret_fault && fd >= 0)
 		close(fd);
@@ -177,47 +185,63 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 	return bandwidth_rate_at(bandwidth, clock_wall_s());
 }
 
+/* Takes bytes by the number in the shared file, which is locked. Returns the time to wait first, or
+ * 0 if the bytes were taken or, with the reason in *ret_fault, if the file cannot be used. */
+static uint64_t take_from_file(
+	int fd, uint64_t now_ns, uint64_t bytes, uint64_t rate, const char **ret_fault)
+{
+	/* A file that is too short is new or was truncated. Then the line is free. */
+	uint64_t free_ns = 0;
+	if (pread(fd, &free_ns, sizeof free_ns, 0) < 0) {
+		*ret_fault = strerror(errno);
+		return 0;
+	}
+	const uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
+	if (wait_ns)
+		return wait_ns;
+	errno = ENOSPC; /* the reason if the write is too short, which sets no errno */
+	if (pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
+		*ret_fault = strerror(errno);
+	return 0;
+}
+
 /* Takes bytes from the limit that the processes share. Returns the time to wait first, or 0 if the
  * bytes were taken or the file cannot be used. The caller holds the mutex.
  *
  * The file is opened again for each use and never mapped, so truncating, filling, removing or
- * replacing it cannot end this process or redirect it to another file. A file that is too short is
- * new or was truncated, and means that the line is free. now_ns is by the host's boot clock, which
- * all processes share. */
+ * replacing it cannot end this process or redirect it to another file. now_ns is by the host's boot
+ * clock, which all processes share. */
 static uint64_t take_shared(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
 	const char *path = bandwidth->shared_path, *fault = NULL;
-	uint64_t free_ns = 0, wait_ns = 0;
+	uint64_t wait_ns = 0;
 	if (!path)
 		return 0;
 	const int fd = open_shared(path, &fault);
 	const bool is_locked = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
 	const bool is_busy = fd >= 0 && !is_locked && errno == EWOULDBLOCK;
-	if (is_locked && pread(fd, &free_ns, sizeof free_ns, 0) >= 0) {
-		wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
-		errno = ENOSPC; /* the reason if the write is too short, which sets no errno */
-		if (!wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
-			fault = strerror(errno);
-	} else if (fd >= 0 && !is_busy) {
-		fault = strerror(errno); /* the error of flock() or pread() */
-	}
+	if (is_locked)
+		wait_ns = take_from_file(fd, now_ns, bytes, rate, &fault);
+	else if (fd >= 0 && !is_busy)
+		fault = strerror(errno); /* the error of flock() */
 	if (fd >= 0)
 		close(fd); /* ends the lock */
+	if (!is_busy) {
+		bandwidth->locked.n_busy = 0;
+		if (fault)
+			warn_of_unshared(
+				bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
+						   quote(path).text, fault));
+		return wait_ns;
+	}
 	/* Each process holds the file for a moment only, so it is tried again soon. A process that
 	 * holds it for long hangs, and then the limit is not shared. */
-	if (!is_busy)
-		bandwidth->locked.n_busy = 0;
-	else if (bandwidth->locked.n_busy++ < BUSY_MAX)
+	if (bandwidth->locked.n_busy++ < BUSY_MAX)
 		return BUSY_NS;
-	if (is_busy)
-		warn_of_unshared(
-			bandwidth, PROBLEM("a process that stands still holds its file: %s",
-					   quote(path).text));
-	else if (fault)
-		warn_of_unshared(bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
-						    quote(path).text, fault));
-	return wait_ns;
+	warn_of_unshared(bandwidth,
+		PROBLEM("a process that stands still holds its file: %s", quote(path).text));
+	return 0;
 }
 
 /* Takes from the limit the bytes that the first waiter, with n bytes, may send now. Returns their

@@ -16,8 +16,8 @@ int bandwidth_new(
 	const struct s3once_options *options, struct bandwidth **ret, struct problem *ret_problem);
 void bandwidth_free(struct bandwidth *bandwidth);
 /* Shares the limit from now on with the other runs of this user on this host, by a file in the
- * state folder. While that file cannot be used, the limit is that of this run alone, and which a
- * warning reports once. To be called before the first bandwidth_take(). */
+ * state folder. While that file cannot be used, the limit is that of this run alone, and a warning
+ * reports that once. To be called before the first bandwidth_take(). */
 void bandwidth_share(struct bandwidth *bandwidth);
 
 /* The end of a thread's waiting: abandon() is called every 100 ms. If it returns true, the waiting

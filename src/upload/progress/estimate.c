@@ -69,36 +69,56 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 	e->seconds = counts->seconds;
 }
 
+static uint64_t positive_difference(uint64_t n, uint64_t subtracted)
+{
+	return n > subtracted ? n - subtracted : 0;
+}
+
+/* Returns the bytes of large files that were not sent yet. */
+static uint64_t large_bytes_left(const struct s3once_counts *counts)
+{
+	return positive_difference(
+		counts->large.bytes_found, counts->large.bytes_ended + counts->bytes_under_way);
+}
+
+static unsigned small_in_flight(const struct s3once_counts *counts)
+{
+	return counts->in_flight - counts->large.in_flight;
+}
+
+/* Returns the number of small files whose sending has not begun. */
+static uint64_t small_files_left(const struct s3once_counts *counts)
+{
+	const uint64_t files = counts->found - s3once_counts_settled(counts);
+	const uint64_t large_files = counts->large.found - counts->large.ended;
+	return positive_difference(
+		positive_difference(files, large_files), small_in_flight(counts));
+}
+
 double estimate_seconds_left(const struct estimate *e, const struct s3once_counts *counts)
 {
-	const uint64_t settled = s3once_counts_settled(counts);
 	const uint64_t bytes_done = counts->bytes_settled + counts->bytes_under_way;
-	const uint64_t large_done = counts->large.bytes_ended + counts->bytes_under_way;
 	const bool moves = counts->still_seconds < S3ONCE_STILL_S;
 	if (!moves || !counts->scan_complete || counts->seconds < 1)
 		return -1;
 	/* More is done than was found, since files have grown. */
-	if (counts->found < settled || counts->bytes_found < bytes_done)
+	if (counts->found < s3once_counts_settled(counts) || counts->bytes_found < bytes_done)
 		return -1;
-	const uint64_t large_bytes =
-		counts->large.bytes_found > large_done ? counts->large.bytes_found - large_done : 0;
-	const uint64_t files = counts->found - settled;
-	const uint64_t large_files = counts->large.found - counts->large.ended;
-	const uint64_t small = files > large_files ? files - large_files : 0;
-	const unsigned small_in_flight = counts->in_flight - counts->large.in_flight;
-	const uint64_t to_begin = small > small_in_flight ? small - small_in_flight : 0;
+	const uint64_t large_bytes = large_bytes_left(counts);
+	const uint64_t small_files = small_files_left(counts);
 	const bool has_large_rate = e->large > 0 && e->large_s >= LARGE_MIN_S;
 	const bool has_small_rate = e->max_small > 0;
-	if ((large_bytes && !has_large_rate) || (to_begin && !has_small_rate))
+	if ((large_bytes && !has_large_rate) || (small_files && !has_small_rate))
 		return -1;
 	const double of_large = large_bytes ? (double)large_bytes / e->large : 0;
-	const double of_small = to_begin ? (double)to_begin / e->max_small : 0;
+	const double of_small = small_files ? (double)small_files / e->max_small : 0;
+	const bool share_line = counts->large.in_flight && small_in_flight(counts);
 	double left = of_large + of_small;
-	if (counts->large.in_flight && small_in_flight && of_large <= of_small)
+	if (share_line && of_large <= of_small)
 		left = of_small;
-	else if (counts->large.in_flight && small_in_flight)
-		/* Large and small files share the line until the small ones are sent. Then the
-		 * large ones have it to themselves. */
+	else if (share_line)
+		/* Once the small files are sent, the rest of the large ones goes at the rate of the
+		 * whole line. */
 		left = of_small +
 		       (of_large - of_small) * e->large / (e->line > e->large ? e->line : e->large);
 	return left < 100 * 3600 ? left : -1; /* an estimate of 100 hours would mean nothing */

@@ -124,6 +124,7 @@ static void keep_error_locked(
 static void note_waiting_locked(struct report *report, const struct report_file *file)
 {
 	struct s3once_waiting *waiting = &report->locked.waiting[file->wait];
+	/* No data waits with an empty file, so its time does not count. */
 	const bool is_oldest = file->bytes && file->mtime_ns < waiting->oldest_ns;
 	const bool is_named = file->path && (is_oldest || !waiting->files);
 	char *path = is_named ? strdup(file->path) : NULL;
