@@ -31,8 +31,8 @@ static enum proof prove_unknown(
 	return PROOF_UNKNOWN;
 }
 
-/* Whether S3 may have a file in pieces. Then the lack of an object of the whole file does not show
- * that it is not done. */
+/* Whether S3 may have a file in pieces. Then the file may be done although there is no object of
+ * the whole. */
 enum uploaded_as { UPLOADED_WHOLE, UPLOADED_PERHAPS_IN_PIECES };
 
 /* Finds out and reports whether the file is done. Opens and reads the file as an upload would.
@@ -74,6 +74,19 @@ static enum proof prove_candidate(
 	return done;
 }
 
+/* Sets the reason why an entry cannot be compared with an object. */
+static void explain_unprovable(const struct scan_entry *entry, struct problem *ret)
+{
+	if (entry->kind == SCAN_FILE || entry->kind == SCAN_WAITS)
+		problem_set(ret, "has no key: larger than --max-size, or younger than --min-age");
+	else if (entry->kind == SCAN_PROBLEM)
+		*ret = entry->problem;
+	else if (entry->kind == SCAN_EXCLUDED)
+		problem_set(ret, "was not looked for, since --exclude or --include leaves it out");
+	else
+		problem_set(ret, "is not a regular file");
+}
+
 /* Finds out and reports whether the file of this path is done. If scan_make_entry() fails, it has
  * set the problem that is reported. */
 static enum proof prove_path(struct worker *worker, const char *path)
@@ -83,29 +96,24 @@ static enum proof prove_path(struct worker *worker, const char *path)
 	struct problem problem = {0};
 	struct stat st;
 	const int found = scan_make_entry(run->files.scan, path, &entry, &problem);
-	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS);
-	if (is_file && *entry.key) { /* only then can it be proven; below, `problem` says why not */
-		struct candidate *candidate = feed_new_candidate(&entry);
-		if (candidate)
-			return prove_candidate(worker, candidate,
-				run->options.live && entry.is_rotated ? UPLOADED_PERHAPS_IN_PIECES
-								      : UPLOADED_WHOLE);
-		problem_set(&problem, "out of memory");
-	} else if (is_file)
-		problem_set(
-			&problem, "has no key: larger than --max-size, or younger than --min-age");
-	else if (found > 0 && entry.kind == SCAN_PROBLEM)
-		problem = entry.problem;
-	else if (found > 0 && entry.kind == SCAN_EXCLUDED)
-		problem_set(
-			&problem, "was not looked for, since --exclude or --include leaves it out");
-	else if (found > 0)
-		problem_set(&problem, "is not a regular file");
-	else if (found == 0)
-		problem_set(&problem, "%s",
-			lstat(path, &st) && errno == ENOENT ? "does not exist"
-							    : "lies in none of the SOURCEs");
-	return prove_unknown(run, path, "", &problem);
+	if (found < 0)
+		return prove_unknown(run, path, "", &problem);
+	if (found == 0)
+		return prove_unknown(run, path, "",
+			PROBLEM(lstat(path, &st) && errno == ENOENT
+					? "does not exist"
+					: "lies in none of the SOURCEs"));
+	const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS;
+	if (!is_file || !*entry.key) {
+		explain_unprovable(&entry, &problem);
+		return prove_unknown(run, path, "", &problem);
+	}
+	struct candidate *candidate = feed_new_candidate(&entry);
+	if (!candidate)
+		return prove_unknown(run, path, "", PROBLEM("out of memory"));
+	const bool may_be_in_pieces = run->options.live && entry.is_rotated;
+	return prove_candidate(
+		worker, candidate, may_be_in_pieces ? UPLOADED_PERHAPS_IN_PIECES : UPLOADED_WHOLE);
 }
 
 /* The requested folders, and the shared state of the threads that prove their files. */
@@ -134,12 +142,12 @@ static void worsen_exit(enum s3once_exit *exit, enum proof done)
 }
 
 /* Whether the entry lies in one of the folders. Notes in each such folder that something was
- * found. */
+ * found, unless it is a link, a special file or a notice. */
 static bool note_if_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
-	const bool is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE &&
-			     entry->kind != SCAN_LINK;
+	const bool may_be_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE &&
+				 entry->kind != SCAN_LINK;
 	bool is_below = false;
 	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
@@ -148,7 +156,7 @@ static bool note_if_wanted(struct folders *folders, const struct scan_entry *ent
 		if (strncmp(text_string(&path), folder->real, strlen(folder->real)) != 0)
 			continue;
 		is_below = true;
-		folder->has_found |= is_file;
+		folder->has_found |= may_be_file;
 	}
 	text_clear(&path);
 	return is_below;
@@ -291,26 +299,33 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 						"upload")));
 }
 
+/* Adds a path to the folders if it is one. Returns whether it was added. There is room for it. */
+static bool add_folder(struct folders *folders, const char *given)
+{
+	struct stat st;
+	char *real = NULL, *path = NULL;
+	if (stat(given, &st) == 0 && S_ISDIR(st.st_mode))
+		real = realpath(given, NULL);
+	if (real && asprintf(&path, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") < 0)
+		path = NULL; /* asprintf() leaves it undefined */
+	free(real);
+	if (path)
+		folders->list[folders->n++] = (struct folder){.real = path, .given = given};
+	return path != NULL;
+}
+
 /* Proves the given files and folders. The folders come last, since scan_make_entry() cannot be used
  * while the scan is under way. */
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
 	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};
-	struct stat st;
 	if (!folders.list) {
 		run_fail(worker->run, PROBLEM("out of memory"));
 		n = 0;
 	}
-	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
-		const bool is_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
-		char *real = is_folder ? realpath(files[i], NULL) : NULL, *path = NULL;
-		if (real && asprintf(&path, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") >= 0)
-			folders.list[folders.n++] =
-				(struct folder){.real = path, .given = files[i]};
-		else
+	for (size_t i = 0; i < n && !run_is_over(worker->run); i++)
+		if (!add_folder(&folders, files[i]))
 			worsen_exit(&folders.exit, prove_path(worker, files[i]));
-		free(real);
-	}
 	if (folders.n)
 		prove_folders(worker, &folders);
 	for (size_t i = 0; i < folders.n; i++)
