@@ -212,14 +212,15 @@ const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint6
 	const struct run *run = &push->run;
 	unsigned long count = 0;
 	const char *name = NULL;
-	size_t n = 0;
-	/* The kinds of requests to S3 come first, and then those to the store of marks. After the
-	 * loop, either `name` is kind i, or it is NULL and S3 has n kinds, all before i. */
-	while (run->s3 && (name = service_kind(s3_service(run->s3), n, &count)) && n < i)
-		n++;
-	if (!name && run->store)
-		name = run->store->ops->kind(run->store, i - n, &count);
-	*ret_count = count;
+	/* The kinds of requests to S3 come first, and then those to the store of marks. */
+	size_t n_s3 = 0;
+	while (run->s3 && service_kind(s3_service(run->s3), n_s3, &count))
+		n_s3++;
+	if (i < n_s3)
+		name = service_kind(s3_service(run->s3), i, &count);
+	else if (run->store)
+		name = run->store->ops->kind(run->store, i - n_s3, &count);
+	*ret_count = name ? count : 0;
 	return name;
 }
 

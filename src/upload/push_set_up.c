@@ -17,10 +17,10 @@ static void note_progress_for_row(void *arg, struct session_so_far *ret)
 {
 	struct run *run = arg;
 	const struct s3once_counts counts = report_get_counts(&run->report);
-	const uint64_t no_files = counts.links + counts.special;
+	const uint64_t uncounted = counts.links + counts.special;
 	*ret = (struct session_so_far){.files = counts.in_flight,
-		.files_done = s3once_counts_settled(&counts) - no_files,
-		.files_found = counts.found - no_files,
+		.files_done = s3once_counts_settled(&counts) - uncounted,
+		.files_found = counts.found - uncounted,
 		.bytes_done = counts.bytes_settled + counts.bytes_under_way,
 		.bytes_found = counts.bytes_found,
 		.rate = (uint64_t)counts.bytes_per_second,

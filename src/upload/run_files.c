@@ -95,7 +95,9 @@ static int open_log_rows(
 		scope = NULL;
 		error = problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
-	if (!error) /* it takes the connection, also if it fails; NULL stands for no rows */
+	/* log_rows_new() takes the connection, even if it fails. Without one (NULL) there are no
+	 * rows. */
+	if (!error)
 		error = log_rows_new(file.db, scope, o->dry_run != 0, clock_wall_s(),
 			&files->log_rows, ret_problem);
 	free(scope);

@@ -118,6 +118,20 @@ static bool was_stopped(void *arg)
 	       (atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg));
 }
 
+/* Proves an object that was just sent by a HEAD, since the reply to its PUT was lost or proves
+ * nothing. Returns false with a sentence if it cannot be proven. */
+static bool prove_by_head(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
+	struct problem *ret_problem)
+{
+	if (s3_head_object(conn, &put->target, &put->limits, ret, ret_problem) != OUTCOME_OK) {
+		problem_prefix(ret_problem, "it was sent, but cannot be looked at");
+		return false;
+	}
+	return proof_whole(put->sums, ret, SIZE_KNOWN) == PROOF_YES ||
+	       problem_error(
+		       ret_problem, false, "S3 holds other bytes than were sent, or tells nothing");
+}
+
 /* Stores an object, and proves that S3 holds the sent bytes under the key. This is called after the
  * session has ended. So its limits ask was_stopped(), and not run_is_over(), which asks the
  * session. */
@@ -144,22 +158,14 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 			.progress = &run->progress},
 	};
 	put.target.content_type = what->content_type;
-	enum outcome o = s3_put_unless_there(conn, &put, ret, ret_problem);
+	const enum outcome o = s3_put_unless_there(conn, &put, ret, ret_problem);
 	/* A refusal means that an earlier attempt of this request stored the object and its reply
 	 * was lost, since no other run uses this key. */
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
-	/* If the reply was lost or proves nothing, a HEAD has to prove the object. */
-	if (good && proof_whole(put.sums, ret, SIZE_UNKNOWN) != PROOF_YES) {
-		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
-		good = o == OUTCOME_OK && proof_whole(put.sums, ret, SIZE_KNOWN) == PROOF_YES;
-		if (o != OUTCOME_OK)
-			problem_prefix(ret_problem, "it was sent, but cannot be looked at");
-		else if (!good)
-			problem_set(ret_problem,
-				"S3 holds other bytes than were sent, or tells nothing");
-	}
+	if (good && proof_whole(put.sums, ret, SIZE_UNKNOWN) != PROOF_YES)
+		good = prove_by_head(conn, &put, ret, ret_problem);
 	s3_conn_free(conn);
 	if (!good || !ret->lacks_encryption)
 		return good;
@@ -176,11 +182,11 @@ static bool put_signature(struct run *run, struct problem *ret_problem)
 	struct sums sums;
 	struct s3_object object = {0};
 	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3));
-	const struct signed_manifest is_signed = {.bucket = run->options.bucket,
+	const struct signed_manifest to_sign = {.bucket = run->options.bucket,
 		.key = text_string(&manifest->key),
 		.sums = manifest_spool_sums(manifest->spool)};
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, text_string(&manifest->key));
-	bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem);
+	bool good = manifest_sign(manifest->signing_key, &to_sign, &text, ret_problem);
 	if (text.error || (good && digest_bytes(kinds, text.data, text.len, &sums)))
 		good = problem_error(ret_problem, false, "out of memory");
 	const struct to_store signature = {.key = text_string(&key),
