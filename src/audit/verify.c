@@ -295,10 +295,8 @@ static const enum checksum strongest_first[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, 
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
-	struct mark mark = {.state = MARK_DONE,
-		.has_done = true,
-		.done = {.size = entry->size, .etag_is_md5 = entry->etag_is_md5}};
-	struct version *done = &mark.done;
+	struct version version = {.size = entry->size, .etag_is_md5 = entry->etag_is_md5};
+	struct version *done = &version;
 	snprintf(done->etag, sizeof done->etag, "%s", entry->etag);
 	snprintf(done->version_id, sizeof done->version_id, "%s", entry->version_id);
 	for (unsigned i = 0; i < CHECKSUMS; i++) {
@@ -310,7 +308,7 @@ static struct packed_mark *row_of_entry(
 		else if (*sum && !is_of_parts && !*done->sum)
 			snprintf(done->sum, sizeof done->sum, "%s:%s", name, sum);
 	}
-	return mark_pack(entry->key, &mark);
+	return mark_pack_done(entry->key, done);
 }
 
 /* Returns the sum of the sizes of all entries. An error in the manifest ends it: the caller reads

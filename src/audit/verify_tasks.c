@@ -41,16 +41,11 @@ struct inspection {
 static enum outcome read_packed_mark(
 	struct inspection *look, const char *key, struct packed_mark **ret)
 {
-	struct mark mark = {0};
 	const struct mark_ref ref = audit_mark_ref(&look->verify->place, look->conns, key);
-	const enum outcome o = mark_get(&ref, &mark, &look->problem);
-	if (o != OUTCOME_OK) {
+	const enum outcome o = mark_get_packed(&ref, ret, &look->problem);
+	if (o != OUTCOME_OK)
 		problem_prefix(&look->problem, "its mark cannot be read");
-		return o;
-	}
-	*ret = mark_pack(key, &mark);
-	mark_clear(&mark);
-	return *ret ? OUTCOME_OK : outcome_no_memory(&look->problem);
+	return o;
 }
 
 /* Whether the uploader that holds this claim may still be at work. If that cannot be found out, it
@@ -267,8 +262,10 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		if (o != OUTCOME_OK)
 			break;
 		look->problem = difference;
-		const bool is_same = reread->bytes == row->bytes &&
-				     memcmp(reread->row, row->row, row->bytes) == 0;
+		const struct mark now = mark_unpack(reread);
+		const bool is_same = now.state == mark.state &&
+				     strcmp(now.claim, mark.claim) == 0 &&
+				     version_is_same(&now.done, &mark.done);
 		free(row);
 		row = reread;
 		if (is_same)

@@ -200,7 +200,7 @@ static int place_mark(void *arg, const char *pk, const char *sk, const struct it
 		return 0;
 	struct packed_mark **mark = &reads->ret[key - reads->keys];
 	free(*mark); /* the same mark may come twice */
-	*mark = mark_pack_item(sk, item);
+	*mark = mark_pack(sk, item);
 	return *mark ? 0 : -ENOMEM;
 }
 

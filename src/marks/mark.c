@@ -39,6 +39,8 @@ enum {
 	UPLOAD = 1 << 13, /* the upload with its id */
 	NEWER = 1 << 14,
 	NEWER_MTIME = 1 << 15,
+	SIZE = 1 << 16,
+	SUFFIX = 1 << 17,
 };
 #define PACKED_MOSTLY 512 /* bytes of a packed mark, but for few that are longer */
 
@@ -59,11 +61,11 @@ static const struct row_field fields[] = {
 	FIELD_SET(tries, "tries", FIELD_NUMBER, TRIES),
 	FIELD_SET(at_s, "at", FIELD_NUMBER, AT),
 	FIELD(expires_s, "expires", FIELD_NUMBER, EXPIRES),
-	FIELD_SET(done.size, "size", FIELD_SIZE, VERSION),
+	FIELD_SET(done.size, "size", FIELD_SIZE, VERSION | SIZE),
 	FIELD_SET(done.mtime_ns, "mtime", FIELD_NUMBER, VERSION | MTIME),
 	FIELD_SET(done.sum, "sum", FIELD_TEXT, VERSION),
 	FIELD_SET(done.etag, "etag", FIELD_TEXT, VERSION),
-	FIELD(done.suffix, "suffix", FIELD_TEXT, VERSION),
+	FIELD(done.suffix, "suffix", FIELD_TEXT, VERSION | SUFFIX),
 	FIELD(done.mtime_is_shared, "mtime_shared", FIELD_FLAG, VERSION | SHARED),
 	FIELD(done.etag_is_md5, "md5", FIELD_FLAG, VERSION),
 	FIELD(done.part_bytes, "parts", FIELD_SIZE, VERSION),
@@ -86,10 +88,6 @@ static const struct row_field fields[] = {
 	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),
-	/* These have no attributes, since they follow from the presence of others. They are listed
-	 * so that row_pack() keeps them. */
-	FIELD(has_done, "", FIELD_FLAG, 0),
-	FIELD(has_newer, "", FIELD_FLAG, 0),
 };
 static const struct row_table mark_table = ROW_TABLE(fields);
 
@@ -175,6 +173,12 @@ const char *version_object_sum(const struct version *version)
 	return version->object_bytes ? version->object_sum : version->sum;
 }
 
+bool version_is_same(const struct version *a, const struct version *b)
+{
+	return a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->mtime_is_shared == b->mtime_is_shared && strcmp(a->sum, b->sum) == 0;
+}
+
 unsigned mark_shard(const char *key, unsigned shards)
 {
 	return (unsigned)(fnv_add(FNV_EMPTY, key, strlen(key)) % shards);
@@ -212,74 +216,91 @@ const char *mark_source(const struct mark *mark)
 	return is_of_claim(mark) && mark->claim_source ? mark->claim_source : mark->source;
 }
 
-int mark_from_item(const struct item *item, struct mark *ret)
-{
-	*ret = (struct mark){0};
-	if (item_is_empty(item))
-		return 0;
-	/* If the row does not name the checksum of an upload, it is CRC-32C: the upload was begun
-	 * before there was a choice. */
-	ret->upload.checksum = CHECKSUM_CRC32C;
-	const int error = row_read(&mark_table, item, ret);
-	if (error == -ENOMEM) {
-		mark_clear(ret);
-		return error;
-	}
-	ret->has_done = item_find(item, "size") && item_find(item, "mtime");
-	ret->has_newer = item_find(item, "newer_mtime");
-	ret->upload.is_open = ret->upload.id != NULL;
-	/* A row that cannot be read, or that contradicts itself, is not understood: a later version
-	 * of this program may have written it. */
-	const bool is_row_of_none = ret->state == MARK_ABSENT;
-	const bool lacks_version = ret->state == MARK_DONE && !ret->has_done;
-	const bool has_empty_id = ret->upload.id && !*ret->upload.id;
-	if (error || is_row_of_none || lacks_version || has_empty_id)
-		ret->state = MARK_UNREADABLE;
-	return 0;
-}
-
-struct packed_mark *mark_pack(const char *key, const struct mark *mark)
+struct packed_mark *mark_pack(const char *key, const struct item *item)
 {
 	char row[PACKED_MOSTLY];
-	const size_t bytes = row_pack(&mark_table, mark, row, sizeof row);
+	const struct row_packed size = row_pack(&mark_table, item, row, sizeof row);
 	const size_t key_bytes = strlen(key) + 1;
-	const char *suffix = mark_suffix(mark);
-	const size_t object_bytes = *suffix ? key_bytes + strlen(suffix) : 0;
+	const bool has_suffix = (size.groups & (SUFFIX | CLAIM_SUFFIX)) != 0;
 	/* The keys follow the row. */
-	struct packed_mark *packed = malloc(sizeof *packed + bytes + key_bytes + object_bytes);
+	struct packed_mark *packed = malloc(sizeof *packed + size.bytes + key_bytes +
+					    (has_suffix ? key_bytes + SUFFIX_MAX : 0));
 	if (!packed)
 		return NULL;
-	char *copy = packed->row + bytes;
-	if (bytes <= sizeof row)
-		memcpy(packed->row, row, bytes);
+	char *copy = packed->row + size.bytes;
+	*packed = (struct packed_mark){.is_absent = item_is_empty(item), .size = size};
+	if (size.bytes <= sizeof row)
+		memcpy(packed->row, row, size.bytes);
 	else
-		row_pack(&mark_table, mark, packed->row, bytes);
-	packed->bytes = bytes;
+		row_pack(&mark_table, item, packed->row, size.bytes);
 	packed->key = packed->object_key = memcpy(copy, key, key_bytes);
-	if (object_bytes) {
+	if (!has_suffix)
+		return packed;
+	const struct mark mark = mark_unpack(packed);
+	if (*mark_suffix(&mark)) {
 		packed->object_key = copy + key_bytes;
-		stpcpy(stpcpy(copy + key_bytes, key), suffix);
+		stpcpy(stpcpy(copy + key_bytes, key), mark_suffix(&mark));
 	}
 	return packed;
 }
 
-struct packed_mark *mark_pack_item(const char *key, const struct item *item)
+struct packed_mark *mark_pack_done(const char *key, const struct version *version)
 {
-	struct mark mark;
-	if (mark_from_item(item, &mark))
-		return NULL;
-	struct packed_mark *packed = mark_pack(key, &mark);
-	mark_clear(&mark);
+	const struct mark mark = {.state = MARK_DONE, .done = *version};
+	struct row_write write = {.removes_nothing = true};
+	struct item item = {0};
+	row_set(&write, &mark_table, STATE | VERSION, &mark);
+	const int error = item_apply(&item, write.changes, write.n_changes);
+	struct packed_mark *packed = error ? NULL : mark_pack(key, &item);
+	item_clear(&item);
 	return packed;
 }
 
 struct mark mark_unpack(const struct packed_mark *packed)
 {
 	struct mark mark = {0};
-	if (packed)
-		row_unpack(&mark_table, packed->row, &mark);
+	if (!packed || packed->is_absent)
+		return mark;
+	const unsigned groups = packed->size.groups;
+	/* If the row does not name the checksum of an upload, it is CRC-32C: the upload was begun
+	 * before there was a choice. */
+	mark.upload.checksum = CHECKSUM_CRC32C;
+	row_unpack(&mark_table, packed->row, &mark);
+	mark.has_done = (groups & SIZE) && (groups & MTIME);
+	mark.has_newer = (groups & NEWER_MTIME) != 0;
 	mark.upload.is_open = mark.upload.id != NULL;
+	/* A row that cannot be read, or that contradicts itself, is not understood: a later version
+	 * of this program may have written it. */
+	const bool is_row_of_none = mark.state == MARK_ABSENT;
+	const bool lacks_version = mark.state == MARK_DONE && !mark.has_done;
+	const bool has_empty_id = mark.upload.id && !*mark.upload.id;
+	if (packed->size.is_damaged || is_row_of_none || lacks_version || has_empty_id)
+		mark.state = MARK_UNREADABLE;
 	return mark;
+}
+
+/* Replaces a borrowed string, or NULL, by a copy. Returns whether there was memory. */
+static bool own_string(char **string)
+{
+	const char *borrowed = *string;
+	*string = borrowed ? strdup(borrowed) : NULL;
+	return *string || !borrowed;
+}
+
+int mark_from_item(const struct item *item, struct mark *ret)
+{
+	struct packed_mark *packed = mark_pack("", item);
+	struct mark mark = mark_unpack(packed);
+	bool is_whole = packed != NULL;
+	is_whole &= own_string(&mark.source);
+	is_whole &= own_string(&mark.claim_source);
+	is_whole &= own_string(&mark.upload.id);
+	is_whole &= own_string(&mark.error);
+	free(packed);
+	if (!is_whole)
+		mark_clear(&mark);
+	*ret = mark;
+	return is_whole ? 0 : -ENOMEM;
 }
 
 /* Whether another producer has made the version that is done. Standard input has no id. */
@@ -489,14 +510,6 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	return o;
 }
 
-/* Whether two uploaders sent the same version of a file. The etag may differ all the same, for
- * example if their parts had other sizes. */
-static bool is_same_version(const struct version *a, const struct version *b)
-{
-	return a->size == b->size && a->mtime_ns == b->mtime_ns &&
-	       a->mtime_is_shared == b->mtime_is_shared && strcmp(a->sum, b->sum) == 0;
-}
-
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, const char *source, struct mark *ret_seen,
 	struct problem *ret_problem)
@@ -525,7 +538,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);
 	/* Another uploader may have marked the same version as done. */
 	if (o == OUTCOME_REFUSED && ret_seen->state == MARK_DONE &&
-		is_same_version(&ret_seen->done, version)) {
+		version_is_same(&ret_seen->done, version)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
@@ -633,16 +646,36 @@ enum outcome mark_forget(
 	return o;
 }
 
-enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem)
+/* Reads the item of a mark. It is empty if there is none. */
+static enum outcome get_item(
+	const struct mark_ref *ref, struct item *ret, struct problem *ret_problem)
 {
 	char partition[PARTITION_MAX];
-	struct item item = {0};
-	enum outcome o =
+	const enum outcome o =
 		ref->conn->store->ops->get(ref->conn, mark_key(ref->space, ref->key, partition),
-			READ_CONSISTENT, &ref->limits, &item, ret_problem);
+			READ_CONSISTENT, &ref->limits, ret, ret_problem);
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+}
+
+enum outcome mark_get_packed(
+	const struct mark_ref *ref, struct packed_mark **ret, struct problem *ret_problem)
+{
+	struct item item = {0};
+	enum outcome o = get_item(ref, &item, ret_problem);
+	*ret = o == OUTCOME_OK ? mark_pack(ref->key, &item) : NULL;
+	if (o == OUTCOME_OK && !*ret)
+		o = outcome_no_memory(ret_problem);
+	item_clear(&item);
+	return o;
+}
+
+enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem)
+{
+	struct item item = {0};
+	enum outcome o = get_item(ref, &item, ret_problem);
 	*ret = (struct mark){0};
-	if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
-		o = mark_from_item(&item, ret) ? outcome_no_memory(ret_problem) : OUTCOME_OK;
+	if (o == OUTCOME_OK && mark_from_item(&item, ret))
+		o = outcome_no_memory(ret_problem);
 	item_clear(&item);
 	return o;
 }

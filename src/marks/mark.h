@@ -47,6 +47,9 @@ struct version {
  * changed. */
 uint64_t version_object_bytes(const struct version *version);
 const char *version_object_sum(const struct version *version);
+/* Whether two uploaders sent the same version of a file. The etag may differ all the same, for
+ * example if their parts had other sizes. */
+bool version_is_same(const struct version *a, const struct version *b);
 
 /* A file to compare with a mark (mark_says()): by its size and mtime, or by its content's id. */
 struct file_version {
@@ -137,24 +140,25 @@ void mark_clear(struct mark *mark);
  * claim if it is claimed or failed, otherwise those of the version that is done. Borrowed. */
 const char *mark_suffix(const struct mark *mark);
 const char *mark_source(const struct mark *mark);
-/* Reads a mark. 0 or -ENOMEM. An item that is not understood becomes MARK_UNREADABLE, and an empty
- * one is MARK_ABSENT. */
-int mark_from_item(const struct item *item, struct mark *ret);
-
 /* A mark and its key in one block of memory that is no larger than they need, for readers of many
  * marks. It is freed by free(). */
 struct packed_mark {
 	const char *key;
 	const char *object_key; /* that of mark_suffix(); the same pointer if it has no suffix */
-	size_t bytes;           /* size of the packed row; both keys follow it */
+	bool is_absent;         /* there is no such mark */
+	struct row_packed size; /* of the row; both keys follow it */
 	char row[];
 };
-/* NULL: out of memory. */
-struct packed_mark *mark_pack(const char *key, const struct mark *mark);
-struct packed_mark *mark_pack_item(const char *key, const struct item *item);
+/* NULL: out of memory. An item that is not understood becomes MARK_UNREADABLE, and an empty one is
+ * MARK_ABSENT. */
+struct packed_mark *mark_pack(const char *key, const struct item *item);
+/* Packs a mark that says that this version is done. NULL: out of memory. */
+struct packed_mark *mark_pack_done(const char *key, const struct version *version);
 /* Returns the mark, which borrows its strings, so that mark_clear() is not called for it. NULL
  * gives an absent mark. */
 struct mark mark_unpack(const struct packed_mark *packed);
+/* Reads a mark that owns its strings. 0, or -ENOMEM with an absent mark. */
+int mark_from_item(const struct item *item, struct mark *ret);
 
 /* The place of a bucket's marks. The partition of a key is "<service>/<bucket>#<shard>", or
  * "<service>/<bucket>~<generation>#<shard>" for the marks of a bucket that took the place of
@@ -281,3 +285,6 @@ enum outcome mark_forget(
 #define MARK_FORGOTTEN_KEEP_S (7 * 24 * 3600)
 /* Reads one mark consistently. If it is absent, the outcome is OK, and its state is MARK_ABSENT. */
 enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);
+/* Likewise. The mark is the caller's to free(). */
+enum outcome mark_get_packed(
+	const struct mark_ref *ref, struct packed_mark **ret, struct problem *ret_problem);

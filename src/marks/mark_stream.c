@@ -72,7 +72,7 @@ static int add_row(void *arg, const char *pk, const char *sk, const struct item 
 		shard->rows = rows;
 		shard->cap = cap;
 	}
-	struct packed_mark *row = mark_pack_item(sk, item);
+	struct packed_mark *row = mark_pack(sk, item);
 	if (row)
 		shard->rows[shard->n++] = row;
 	return row ? 0 : -ENOMEM;
@@ -257,7 +257,7 @@ static int add_waiting(struct mark_stream *stream, struct packed_mark *row)
 static int add_beginning(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct mark_stream *stream = arg;
-	struct packed_mark *row = mark_pack_item(sk, item);
+	struct packed_mark *row = mark_pack(sk, item);
 	if (row && strcmp(row->object_key, stream->range.after) > 0)
 		return add_waiting(stream, row);
 	free(row);

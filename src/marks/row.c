@@ -20,70 +20,96 @@ static enum value_type type_of(const struct row_field *field)
 	return is_number(field) ? VALUE_NUMBER : VALUE_STRING;
 }
 
-/* Reads an attribute into its field. 0, -EBADMSG or -ENOMEM. */
-static int read_field(const struct row_field *field, const struct attribute *attribute, char *at)
+/* Reads the value of an attribute into `ret`, as its field has it, if there is room for it. The
+ * value of a FIELD_COPY is its string. Returns the number of bytes, or -EBADMSG. */
+static int read_value(
+	const struct row_field *field, const struct attribute *attribute, char *ret, size_t room)
 {
-	const char *value = attribute->value;
+	const char *text = attribute->value;
+	const void *value = text;
+	size_t bytes = field->size;
 	int64_t number = 0;
+	int as_int = 0;
+	bool flag;
 	if (attribute->type != type_of(field) ||
 		(is_number(field) && attribute_number(attribute, &number)))
 		return -EBADMSG;
 	switch (field->kind) {
 	case FIELD_TEXT:
 	case FIELD_ID:
-		if (strlen(value) >= field->size || (field->kind == FIELD_ID && !*value))
-			return -EBADMSG;
-		strcpy(at, value);
-		return 0;
 	case FIELD_COPY:
-		free(*(char **)at);
-		*(char **)at = strdup(value);
-		return *(char **)at ? 0 : -ENOMEM;
+		bytes = strlen(text) + 1;
+		if ((field->kind != FIELD_COPY && bytes > field->size) ||
+			(field->kind == FIELD_ID && !*text))
+			return -EBADMSG;
+		break;
 	case FIELD_NUMBER:
 	case FIELD_SIZE:
 		if (field->kind == FIELD_SIZE && number < 0)
 			return -EBADMSG;
-		*(int64_t *)at = number;
-		return 0;
+		value = &number;
+		break;
 	case FIELD_INT:
-		if (number != (int)number)
+		as_int = (int)number;
+		if (number != as_int)
 			return -EBADMSG;
-		*(int *)at = (int)number;
-		return 0;
+		value = &as_int;
+		break;
 	case FIELD_FLAG:
-		*(bool *)at = number == 1;
-		return 0;
+		flag = number == 1;
+		value = &flag;
+		break;
 	case FIELD_CHECKSUM:
-		*(enum checksum *)at = checksum_named(value, attribute->n);
-		return 0;
+		as_int = (int)checksum_named(text, attribute->n);
+		value = &as_int;
+		break;
 	case FIELD_WORD:
+		while (field->words[as_int] && strcmp(text, field->words[as_int]) != 0)
+			as_int++;
+		if (!field->words[as_int])
+			return -EBADMSG;
+		value = &as_int;
 		break;
 	}
-	for (int i = 0; field->words[i]; i++)
-		if (strcmp(value, field->words[i]) == 0) {
-			*(int *)at = i;
-			return 0;
-		}
-	return -EBADMSG;
+	if (bytes <= room)
+		memcpy(ret, value, bytes);
+	return (int)bytes;
 }
 
-/* Rows have their attributes mostly in the order of the table, so the search continues behind the
- * field that was found last. */
+/* Returns the field of an attribute, or NULL. Rows have their attributes mostly in the order of the
+ * table, so the search begins at *next, which becomes the place behind the field. */
+static const struct row_field *find_field(
+	const struct row_table *table, const char *name, size_t *next)
+{
+	if (item_is_key(name))
+		return NULL;
+	for (size_t tried = 0; tried < table->n; tried++) {
+		const struct row_field *field = &table->fields[*next];
+		*next = *next + 1 < table->n ? *next + 1 : 0;
+		if (*field->name == *name && strcmp(field->name, name) == 0)
+			return field;
+	}
+	return NULL;
+}
+
 int row_read(const struct row_table *table, const struct item *item, void *ret)
 {
 	size_t next = 0;
 	int result = 0;
-	for (size_t i = 0; i < item->count && result != -ENOMEM; i++) {
-		const char *name = item->attributes[i].name;
-		for (size_t tried = 0; tried < table->n && !item_is_key(name); tried++) {
-			const struct row_field *field = &table->fields[next];
-			next = next + 1 < table->n ? next + 1 : 0;
-			if (*field->name != *name || strcmp(field->name, name) != 0)
-				continue;
-			const int error =
-				read_field(field, &item->attributes[i], (char *)ret + field->at);
-			result = error ? error : result;
-			break;
+	for (size_t i = 0; i < item->count; i++) {
+		const struct attribute *attribute = &item->attributes[i];
+		const struct row_field *field = find_field(table, attribute->name, &next);
+		if (!field)
+			continue;
+		char *at = (char *)ret + field->at;
+		const bool is_copy = field->kind == FIELD_COPY;
+		if (read_value(field, attribute, at, is_copy ? 0 : field->size) < 0) {
+			result = -EBADMSG;
+		} else if (is_copy) {
+			free(*(char **)at);
+			*(char **)at = strdup(attribute->value);
+			if (!*(char **)at)
+				return -ENOMEM;
 		}
 	}
 	return result;
@@ -94,51 +120,35 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Whether a number is 0. The fields that are no text are numbers of three sizes. */
-static bool is_zero(const void *number, size_t size)
-{
-	if (size == sizeof(int64_t))
-		return *(const int64_t *)number == 0;
-	if (size == sizeof(int))
-		return *(const int *)number == 0;
-	return !*(const bool *)number;
-}
-
-/* Finds the value of a field in the struct `from`. Returns its bytes, with the NUL of a string, or
- * 0 if it has none. */
-static size_t find_value(const struct row_field *field, const void *from, const char **ret)
-{
-	const char *at = (const char *)from + field->at;
-	if (field->kind == FIELD_COPY) {
-		*ret = *(char *const *)at;
-		return *ret ? strlen(*ret) + 1 : 0;
-	}
-	*ret = at;
-	if (is_text(field))
-		return *at ? strlen(at) + 1 : 0;
-	return is_zero(at, field->size) ? 0 : field->size;
-}
-
 /* Each value follows a byte with the number of its field, counted from 1. A 0 instead of a number
  * ends the row. */
-size_t row_pack(const struct row_table *table, const void *from, char *ret, size_t room)
+struct row_packed row_pack(
+	const struct row_table *table, const struct item *item, char *ret, size_t room)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < table->n; i++) {
-		const char *value;
-		const size_t bytes = find_value(&table->fields[i], from, &value);
-		if (!bytes)
+	struct row_packed packed = {0};
+	size_t n = 0, next = 0;
+	for (size_t i = 0; i < item->count; i++) {
+		const struct attribute *attribute = &item->attributes[i];
+		const struct row_field *field = find_field(table, attribute->name, &next);
+		if (!field)
 			continue;
 		/* Without room, the bytes are only counted: the caller packs again with more. */
-		if (n + 1 + bytes < room) {
-			ret[n] = (char)(i + 1);
-			memcpy(ret + n + 1, value, bytes);
+		const bool has_room = n + 1 < room;
+		const int bytes = read_value(field, attribute, ret + (has_room ? n + 1 : 0),
+			has_room ? room - n - 1 : 0);
+		if (bytes < 0) {
+			packed.is_damaged = true;
+			continue;
 		}
-		n += 1 + bytes;
+		if (has_room)
+			ret[n] = (char)(field - table->fields + 1);
+		n += 1 + (size_t)bytes;
+		packed.groups |= field->groups;
 	}
 	if (n < room)
 		ret[n] = '\0';
-	return n + 1;
+	packed.bytes = n + 1;
+	return packed;
 }
 
 void row_unpack(const struct row_table *table, const char *packed, void *ret)

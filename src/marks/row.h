@@ -42,10 +42,16 @@ struct row_table {
  * 0, or -ENOMEM. Whatever the result is, the caller frees the strings of each FIELD_COPY. */
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
-/* Packs the fields of *from that are neither 0 nor "" into little memory. Returns the number of
- * bytes. If that is more than `room`, what was written is of no use. Fields that no attribute of a
- * row holds (their name is "") are packed, too. */
-size_t row_pack(const struct row_table *table, const void *from, char *ret, size_t room);
+/* A row that was packed. */
+struct row_packed {
+	size_t bytes;
+	unsigned groups; /* those of its fields */
+	bool is_damaged; /* the item has an attribute of another type, or one that does not fit */
+};
+/* Packs the fields that the item has into little memory. If the bytes are more than `room`, those
+ * that were written are of no use. */
+struct row_packed row_pack(
+	const struct row_table *table, const struct item *item, char *ret, size_t room);
 /* Unpacks the fields into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the
  * packed bytes. */
 void row_unpack(const struct row_table *table, const char *packed, void *ret);

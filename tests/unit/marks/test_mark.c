@@ -498,9 +498,13 @@ static void test_packed(void)
 {
 	char error[1200] = "";
 	for (size_t n = 0; n + 1 < sizeof error; n++) {
-		struct mark mark = {
-			.state = MARK_FAILED, .error = error, .claim_suffix = ".gz", .at_s = 7};
-		struct packed_mark *packed = mark_pack("a/b", &mark);
+		struct item item = {0};
+		item_set_string(&item, "state", "failed");
+		item_set_string(&item, "error", error);
+		item_set_string(&item, "claim_suffix", ".gz");
+		item_set_number(&item, "at", 7);
+		struct packed_mark *packed = mark_pack("a/b", &item);
+		item_clear(&item);
 		if (!CHECK(packed != NULL))
 			return;
 		const struct mark again = mark_unpack(packed);
