@@ -330,9 +330,9 @@ static bool fail_run_unless(struct run *run, bool good, const struct problem *pr
 
 bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
 {
-	struct problem problem = {0};
 	if (atomic_load(&run->has_witness))
 		return true;
+	struct problem problem = {0};
 	/* Another thread may have made the check while this one waited for the mutex. */
 	uv_mutex_lock(&run->locked.mutex);
 	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, LATER, &problem);
