@@ -31,8 +31,10 @@ enum items_kind {
 	ITEMS_COMPACT
 };
 #define ITEMS_KINDS 9
-#define ITEMS_BATCH 100               /* the most keys of one GET_MANY */
-#define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a page of QUERY ends, as in DynamoDB */
+#define ITEMS_BATCH 100 /* the most keys of one GET_MANY */
+/* The bytes at which a page of QUERY ends. The marks of a page of each shard should stay in the
+ * cache of a processor until a scan comes to them. */
+#define ITEMS_PAGE ((size_t)1 << 17)
 
 /* An operation, and its outcome. All pointers are borrowed. */
 struct items_op {

@@ -311,6 +311,7 @@ static int query(struct items *items, struct items_op *op)
 	unsigned count = 0;
 	int rc = SQLITE_OK;
 
+	text_reserve(&op->rows, ITEMS_PAGE); /* growing step by step would wipe each step */
 	while (!rc && sqlite3_step(select) == SQLITE_ROW) {
 		const char *sk = (const char *)sqlite3_column_text(select, 0);
 		if (!sk) { /* the column is NOT NULL */
