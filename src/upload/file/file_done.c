@@ -300,10 +300,11 @@ enum step file_finish_by_metadata(struct worker *worker, struct file *file,
 	if (!file->candidate->is_piped)
 		version.mtime_ns = file->mtime_ns;
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
+	/* Asked for before the turn may give its file back, after which it has no candidate. */
+	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
 	const enum step done =
 		finish_with_version(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
 	/* An earlier run has uploaded the output of this pipe. The report gets the time of that. */
-	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
 	if (done == STEP_IN_S3 && is_unread_pipe) {
 		const int64_t now_s = store_time_s(worker->run->store);
 		const bool age_is_known = object->age_s >= 0;

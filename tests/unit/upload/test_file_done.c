@@ -550,6 +550,23 @@ static void test_done_otherwise(void)
 	}
 }
 
+/* If the done mark is not written, the file goes back to the queue, which then has its candidate.
+ */
+static void test_metadata_put_back(void)
+{
+	struct steps steps;
+	if (!begin(&steps, NULL, 0))
+		return;
+	struct s3_object object = proven();
+	struct store_spy *spy = store_spy_begin(&steps);
+	spy->fails = 'M';
+	spy->outcome = OUTCOME_TRANSIENT;
+	CHECK_INT(file_finish_by_metadata(steps.worker, steps.file, &object, ".gz"), STEP_LATER);
+	store_spy_end(spy);
+	CHECK(!steps.file->candidate);
+	steps_end(&steps);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -561,5 +578,6 @@ int main(void)
 	test_ignored_settings();
 	test_ignored_once();
 	test_done_otherwise();
+	test_metadata_put_back();
 	return check_result();
 }
