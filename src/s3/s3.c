@@ -111,6 +111,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 		s3_close(s3);
 		return error;
 	}
+	/* OpenSSL refuses MD5 in FIPS mode. */
 	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &unused) == 0;
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->settings = settings;

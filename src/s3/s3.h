@@ -177,8 +177,9 @@ struct s3_put {
 	/* If they were computed, MD5 is sent as Content-MD5, and SHA-256 may be sent as the hash of
 	 * the payload. */
 	const struct sums *sums;
-	/* The one of `sums` that is sent as x-amz-checksum-…; MD5: none. All parts of an upload
-	 * have the checksum that the upload was created with. */
+	/* The checksum of `sums` that is sent as x-amz-checksum-…. With CHECKSUM_MD5, no such
+	 * header is sent. All parts of an upload have the checksum that the upload was created
+	 * with. */
 	enum checksum checksum;
 	/* For parts only. */
 	const char *upload_id;

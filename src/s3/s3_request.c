@@ -531,8 +531,7 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 		r = -EBADMSG;
 	if (r < 0)
 		return s3_not_understood(request, r, ret_problem);
-	/* 1: the function of a page has ended the listing. It knows why, and there is no sentence.
-	 */
+	/* 1: the caller's callback has ended the listing. It knows why, so no sentence is set. */
 	return r == 1 ? OUTCOME_LOCAL : OUTCOME_OK;
 }
 
