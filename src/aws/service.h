@@ -46,9 +46,8 @@ struct service {
 	struct pace pace;
 	_Atomic uint64_t replies, wire_ns; /* of service_wire() */
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
-	/* The server's time, in ms since 1970, at which clock_boot_ns() was 0: the earliest and the
-	 * latest that is possible (service_time_s()). NO_TIME before the first reply with a Date.
-	 */
+	/* The server's time when clock_boot_ns() was 0, in ms since 1970, is between these two
+	 * (service_time_s()). NO_TIME before the first reply with a Date. */
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
 	/* 1 + the generation of the credentials with which a request was accepted last. 0: none. */
 	atomic_uint accepted_generation;
