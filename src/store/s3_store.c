@@ -80,8 +80,9 @@ static enum outcome replace_row(struct s3_store_conn *conn, const char *name,
 	return o == OUTCOME_UNSUPPORTED ? OUTCOME_SETUP : o;
 }
 
-/* Reads, judges and puts, once. REFUSED: the conditions are not met, and *row is the row that was
- * read. CONFLICT: another writer was faster. OK: row->item is the new item if the write `shows`. */
+/* One attempt of a write: reads the row, checks the conditions, and puts the new row. REFUSED: the
+ * conditions are not met, and *row is the row that was read. CONFLICT: another writer was faster.
+ * OK: if write->shows is set, row->item is the new item. */
 static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
 	struct problem *ret_problem)
