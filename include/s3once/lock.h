@@ -292,8 +292,8 @@ S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
 	struct s3once_lock_error *ret);
 /* Releases a lock. Call it once for each time the lock was acquired. The last call ends the
  * heartbeats, whatever it returns. -ESTALE means that the lock had been lost. -EIO means that it is
- * not known whether the lock was released. The call may be repeated; otherwise the lease runs
- * out. */
+ * not known whether the lock was released: repeat the call, or leave the lock to be freed when its
+ * lease runs out. */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Ends the heartbeats and frees the handle, without releasing the lock. To be called once, when no
  * other call on the handle is under way. All users of a lock that was acquired several times

@@ -108,6 +108,8 @@ struct s3once_lock {
 	unsigned count;  /* acquisitions that were not released; guarded by the client's mutex */
 };
 
+/* Makes the key of the row that a slot of the lock `key` has. `sort` is the lock's sort key; "": it
+ * has none. */
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret);
 /* Checks whether a lock of this client can have these keys. 0, or -EINVAL with a sentence. */

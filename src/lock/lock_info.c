@@ -91,8 +91,9 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	return o == OUTCOME_OK ? 0 : lock_error_of(locks, ret, -EIO, &problem);
 }
 
-/* Begins to hold the lock, if its row is held and has a version of the handle's acquisition.
- * Returns 0, -ESTALE if it has none, or another -errno, with a sentence. */
+/* Takes over the lock, if its row is held and its version was written by the acquisition that the
+ * handle names. Returns 0; -ESTALE if the row is missing, is free or belongs to another
+ * acquisition; or another -errno. Errors have a sentence. */
 static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;

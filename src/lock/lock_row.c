@@ -11,9 +11,9 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 	/* The number of the slot is the whole sort key if the dialect says so. Otherwise it is
 	 * appended to the key as "#N", except for slot 0.
 	 *
-	 * In a file and in a bucket all locks have the partition key "lock", by which
+	 * In a file and in a bucket (is_private) all locks have the partition key "lock", by which
 	 * s3once_lock_list() finds them. A byte 1 separates the key of the lock, which cannot have
-	 * one there, from its sort key. */
+	 * one there, from its sort key. The only dialect there is java, so sk_is_slot is false. */
 	const bool sk_is_slot = locks->dialect->sk_is_slot;
 	char number[16] = "";
 	if (slot || sk_is_slot)
