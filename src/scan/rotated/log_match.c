@@ -109,8 +109,9 @@ static bool may_be_written(int fd, const struct grown_file *file)
 	       (lease == LEASE_UNKNOWN && file->state.mtime_ns > clock_wall_ns() - WRITING_NS);
 }
 
-/* Makes the file a PROBLEM if its logs cannot be followed: it has no identity, or its log belongs
- * to another family. `own` is its log of an earlier run, or NULL. */
+/* Makes the file a PROBLEM if it cannot be followed as a log: it has no identity, or the log that
+ * it had in an earlier run belongs to another family. `own` is the log that it had in this family,
+ * or NULL. If it had one, nothing is checked. */
 static void refuse_unknown(
 	const struct log_family *family, struct grown_file *file, const struct log_row *own)
 {
@@ -180,7 +181,7 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
 	const bool has_same_moment = file->moment == row->moment;
-	const bool has_more_bytes = found->bytes != row->end;
+	const bool has_more_bytes = found->bytes > row->end;
 	/* The log's own file was emptied, or was the live file when it was last seen. A live file
 	 * is renamed or emptied sooner or later, so that the log has to be in another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
@@ -195,8 +196,10 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	if (is_same_second(file->state.mtime_ns, row->file_mtime_ns) ||
 		(has_same_moment && family_moment_is_unique(file->moment)))
 		return true;
-	/* Docker keeps neither. But then the time is that of the compression, which has nothing to
-	 * do with the log, and the plain file is gone. */
+	/* Docker keeps neither: the time is the file's own (has_own_time), that of the compression,
+	 * and the name has no date, or one without a time of day. So the time says nothing about
+	 * the log, and an equal date, or none in both names, is enough. The log's plain file is
+	 * gone: a log that one of the files has is not compared here (match_content()). */
 	const bool is_newly_packed = file->is_packed && !row->was_packed;
 	return is_newly_packed && file->has_own_time && has_same_moment;
 }
