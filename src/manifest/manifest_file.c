@@ -207,7 +207,7 @@ struct manifest_reader {
 	bool has_ended; /* the trailer of gzip was read, and is right */
 	unsigned char in[BUFFER_BYTES];
 	char out[BUFFER_BYTES];
-	size_t out_begin, out_end; /* the bytes of `out` that are not yet read, without out_end */
+	size_t out_begin, out_end; /* [out_begin, out_end): the unread bytes of `out` */
 	struct text line;
 	uint64_t line_number; /* number of the line that was read last; 0: none was */
 	json_t *owner;        /* the JSON that owns the last entry */
