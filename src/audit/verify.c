@@ -220,8 +220,9 @@ static bool merge_next_key(
 	return *ret_outcome == OUTCOME_OK;
 }
 
-/* Merges both streams to their end. Returns false if the run has ended before, with the reason as
- * merge_next_key() gives it. */
+/* Merges both streams to their end. Returns false if it had to stop before that: because the limits
+ * are over, for which it sets nothing, or because merge_next_key() returned false, with the reason
+ * where that function says. */
 static bool merge_all(
 	struct merging *merging, enum outcome *ret_outcome, struct problem *ret_problem)
 {
@@ -352,7 +353,6 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	struct manifest_entry entry;
 	*ret = (struct verify_end){0};
 	*ret_is_damaged = false;
-	/* As manifest_reader_next() returns it: 1 after an entry, 0 at the end, or -errno. */
 	int r = manifest_reader_new(fd, &reader, ret_problem);
 	if (r == 0 && sized.subset.bytes) {
 		set_subset_share(&sized.subset, sum_entries(reader));
@@ -362,6 +362,8 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	if (r < 0)
 		return OUTCOME_LOCAL;
 	bool goes_on = verify_tasks_init(&tasks, &sized, ret_problem);
+	/* From here on, r is as manifest_reader_next() returns it: 1 after an entry, 0 at the end,
+	 * or -errno. */
 	r = goes_on ? 0 : -ENOMEM;
 	while (goes_on && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
 		verify_tasks_count_listed(&tasks);
