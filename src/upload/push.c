@@ -165,8 +165,8 @@ static void secure_marks(struct s3once_push *push)
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
-	/* A failure was reported and has set end.failed_setup, on which push_exit_status()
-	 * depends. */
+	/* If push_set_up() fails, it has set end.failed_setup, on which push_exit_status() depends.
+	 * It has also reported the reason, unless the run is stopping for another one. */
 	if (push_set_up(push)) {
 		report_run(&run->report, S3ONCE_EVENT_START,
 			PROBLEM("%s", quote(run->options.marks).text));

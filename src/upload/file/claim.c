@@ -18,7 +18,9 @@
 /* the most times that a mark is judged in one turn: others may write it each time */
 #define JUDGINGS_MAX 20
 
-#define ESCAPED_PATH_MAX (4 * PATH_MAX + 300) /* a source and a path below it */
+/* The most bytes of ":FOLDER/FILE". Of the path below the folder, each byte may become \xNN. 300 is
+ * enough for the folder and the two separators, since the folder is cut by quote(). */
+#define ESCAPED_PATH_MAX (4 * PATH_MAX + 300)
 
 /* Notes in the mark that a newer version of the file was not uploaded, so that `status` shows it.
  * No other step needs the note, so an error is only logged. If the mark has changed meanwhile

@@ -97,8 +97,10 @@ struct unchecked {
 	unsigned settings;      /* a bit for each setting of its upload that is new */
 };
 
-/* Finds the unchecked features of the object, and notes its settings as checked. They are noted
- * separately for objects sent whole, [0], and for objects sent in parts, [1]. */
+/* Finds the features of the object that are still unchecked. Its settings are noted as checked
+ * here, since a check of settings that fails is not repeated: settings[0] has those of objects sent
+ * whole, and settings[1] those of objects sent in parts. Characters are noted only after their
+ * check, since until then each object with one of them has to be checked. */
 static struct unchecked take_unchecked(struct stored_seen *seen, const struct file *file)
 {
 	struct unchecked ret;

@@ -143,9 +143,9 @@ static int provide_encoded(
 		payload->http.arg = payload;
 		return is_made_again ? encoder_begin(payload->encoder, &request->range, 0) : 0;
 	}
-	/* The body is sent from the encoder's buffer, so the worker keeps the encoder until
-	 * payload_end(). */
 	if (bytes > reader->buffer_bytes) {
+		/* Too large for the reader's buffer: the body is sent from that of the encoder, so
+		 * the worker keeps the encoder until payload_end(). */
 		payload->http.memory = payload->kept;
 		return 0;
 	}

@@ -107,7 +107,7 @@ static void prove_and_remove(struct worker *worker, struct file *file,
 }
 
 /* Makes the name of the file in the folder of --move-to, which is that of its object without the
- * prefix. The suffix of a run that compresses is not the file's own. */
+ * prefix. The suffix of a run that compresses is not the file's own, so it is dropped. */
 static void name_of_object(
 	const struct worker *worker, const struct file *file, char ret[static KEY_BYTES_MAX + 1])
 {
@@ -128,10 +128,10 @@ static enum content_state content_of_turn(const struct file *file)
 	return is_proven && was_quiet && !file->must_reread ? CONTENT_PROVEN : CONTENT_UNREAD;
 }
 
-/* Gives the removal of a rotated file its present ctime, which file->state does not have, since a
- * rename changes it. Returns whether it has changed since the file was opened, by a rename or by a
- * write. */
-static bool set_present_ctime(const struct file *file, struct file_state *state)
+/* Updates the ctime in the removal of a rotated file, which file->state does not have, since a
+ * rename changes it. Returns whether the ctime has changed since the file was opened, by a rename
+ * or by a write. */
+static bool update_ctime(const struct file *file, struct file_state *state)
 {
 	struct file_state now;
 	state->ctime_ns = file->opened_ctime_ns;
@@ -178,8 +178,9 @@ void remove_file(struct worker *worker, struct file *file)
 		 * the name of its object. */
 		.target = c->is_rotated ? target : c->relative};
 	enum content_state content = content_of_turn(file);
-	if (c->is_rotated && set_present_ctime(file, &removal.state))
-		content = CONTENT_UNREAD; /* it may have been written to, so it is read again */
+	const bool may_be_written = c->is_rotated && update_ctime(file, &removal.state);
+	if (may_be_written) /* so it is read again */
+		content = CONTENT_UNREAD;
 	removal.directory_fd = scan_open_folder(
 		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {

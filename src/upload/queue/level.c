@@ -4,7 +4,8 @@
 #include "upload/queue/level.h"
 #include "base/clock.h"
 
-#define WINDOW_NS (50 * NS_PER_MS) /* the least length of a window of small files */
+/* The shortest time over which a window measures small files. */
+#define WINDOW_NS (50 * NS_PER_MS)
 /* If the workers wait for one thing during this share of the time, more of them would wait for it,
  * too. */
 #define WAITED_MUCH 0.5

@@ -21,9 +21,9 @@
 /* A file that another uploader holds for less than this is not reported. */
 #define HELD_FOR_A_MOMENT_NS (5 * NS_PER_S)
 
-/* Blocks are begun in the order of their due times. A block of the scan is due at once, but its due
- * time is a random moment of the last minute, so that the order of these blocks is random. With
- * ranks it is 0, so that ranks alone order them.
+/* Blocks are begun in the order of their due times. A block of the scan is due at once. Its due
+ * time is set to a random moment of the past minute, so that these blocks are begun in random
+ * order. With ranks, its due time is 0, so that ranks alone order them.
  *
  * A block that a worker gave back is due at the end of its pause. So it comes after the blocks that
  * the scan has added by then and, without ranks, before those that the scan adds more than a minute
