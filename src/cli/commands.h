@@ -92,8 +92,8 @@ bool frame_choose_marks(struct command_frame *frame, enum marks_use use);
  * frame then has the reason. The code is S3ONCE_EXIT_SETUP in any case, until the command sets
  * another one. */
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
-/* Opens the bucket, after the services unless they are open. Returns false if that fails; the frame
- * then has the reason. */
+/* Opens the services unless they are open, and then the bucket. Returns false if that fails; the
+ * frame then has the reason. */
 bool frame_open_s3(struct command_frame *frame, const char *bucket);
 /* Prints an event, which is evaluated only with --json, or else a line, printf style. */
 #define frame_print(frame, event, ...)                                                             \

@@ -271,24 +271,26 @@ static bool await_room_locked(
 	return false;
 }
 
-/* Adds a line, with a copy of its bytes. `members` has all its other members. */
-static void add_locked(struct output_writer *writer, struct line members, const char *bytes,
+/* Appends a line to the list, or counts it as lost if there is no memory or no room. `header` has
+ * all of the line except its bytes, which are copied from `bytes`. */
+static void add_locked(struct output_writer *writer, struct line header, const char *bytes,
 	enum without_room without_room)
 {
-	struct line *line = malloc(sizeof *line + members.n);
-	/* The reader had nothing to take so far, so its time begins now. */
+	struct line *line = malloc(sizeof *line + header.n);
+	/* Nothing was unread, so the time within which the reader has to take something begins now.
+	 */
 	if (!writer->locked.bytes)
 		writer->taken_ns = clock_boot_ns();
-	if (!line || !await_room_locked(writer, members.n, without_room)) {
+	if (!line || !await_room_locked(writer, header.n, without_room)) {
 		writer->locked.lost++;
 		free(line);
 		return;
 	}
-	*line = members;
-	memcpy(line->bytes, bytes, members.n);
+	*line = header;
+	memcpy(line->bytes, bytes, header.n);
 	*writer->locked.end = line;
 	writer->locked.end = &line->next;
-	writer->locked.bytes += members.n;
+	writer->locked.bytes += header.n;
 	uv_cond_signal(&writer->added);
 	/* Without the thread, this caller writes the whole list, unless another caller is doing
 	 * so. */
@@ -327,8 +329,8 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 {
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
-	/* The file of --log-file has all lines, each with its time, or only the results as they
-	 * are. Other lines are printed. */
+	/* With --log-file, the file gets either all lines, each with its time before it, or only
+	 * the results, without a time. Lines that do not go to the file are printed. */
 	const bool has_log = writer->log.path != NULL, is_result = fd == STDOUT_FILENO;
 	const bool logs_all = has_log && !writer->options.logs_results_alone;
 	const bool is_logged = logs_all || (has_log && is_result);

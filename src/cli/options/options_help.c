@@ -99,7 +99,7 @@ static bool print_groups(const struct command *command, const char *topic, FILE 
 {
 	bool is_asked = false, is_found = false;
 	for (const struct option_group *group = command->groups; group->options; group++) {
-		if (group->title)
+		if (group->title) /* a group without one continues the group before it */
 			is_asked = !topic || strcasecmp(group->title, topic) == 0;
 		is_found |= is_asked;
 		if (is_asked && group->title)

@@ -34,7 +34,7 @@
 #define URL_BYTES_MAX     (8U << 10)
 #define FAILURE_BYTES_MAX (60U << 10)     /* healthchecks.io keeps 100 KB of a ping */
 #define COMMAND_MS        60000           /* from the start of a command to SIGTERM */
-#define COMMAND_TICK_MS   20              /* from one look whether it has ended to the next */
+#define COMMAND_TICK_MS   20              /* between two checks whether it has ended */
 #define COUNT             "S3ONCE_COUNT_" /* at the beginning of the variables of counters */
 
 /* Whether a second signal came: the user does not want to wait any longer. It is the `abandon` of

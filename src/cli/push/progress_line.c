@@ -29,7 +29,7 @@ static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
 enum { CHARS = 128 }; /* of one figure, with its NUL */
 
-/* Joins the figures that are not empty by commas. The percentage is in brackets, unless it is the
+/* Joins the figures that are not empty with commas. The percentage is in brackets, unless it is the
  * first one. */
 static void join_figures(char figures[static FIGURES][CHARS], struct text *ret_line)
 {

@@ -170,7 +170,8 @@ static int listen_at(const struct listen_address *at)
 	return error;
 }
 
-/* Starts libmicrohttpd at this address, and the thread. Returns 0 or -errno. */
+/* Starts libmicrohttpd at this address, and the thread. Returns 0 or -errno. After an error,
+ * metrics_server_free() stops and closes whatever was begun. */
 static int start_server(struct metrics_server *server, const struct listen_address *at)
 {
 	server->stop = eventfd(0, EFD_CLOEXEC);
