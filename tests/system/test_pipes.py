@@ -69,6 +69,28 @@ def test_another_command_is_not_passed_over(s3once, s3, bucket, marks, producer)
     assert s3once(*from_stdin(bucket), stdin=b"b").code == 0 and producer.starts() == 1
 
 
+def test_an_object_that_is_gone_is_made_by_another_command(s3once, s3, bucket, producer):
+    """With --reupload alone, and only while the object is gone: nothing is lost by it."""
+    assert s3once(*pushed(bucket), *producer("printf a")).code == 0
+    other = ("--", "printf", "b")
+    assert s3once(*pushed(bucket, key="kept.dump"), *other).code == 0  # an empty bucket would be taken for a new one
+    assert s3once(*pushed(bucket, "--reupload"), *other).code == 1 and s3.get(bucket, "db.dump") == b"a"
+    s3.client.delete_object(Bucket=bucket, Key="db.dump")
+    assert s3once(*pushed(bucket), *other).code == 1
+    assert s3once(*pushed(bucket, "--reupload"), *other).code == 0 and s3.get(bucket, "db.dump") == b"b"
+    run = s3once(*pushed(bucket), *producer("printf a"))
+    assert run.code == 1 and producer.starts() == 1, run
+
+
+def test_the_command_of_a_found_object_is_not_known(s3once, s3, bucket, producer):
+    """The object's mark is lost: the command that finds it has not made it, and the one that has may come back."""
+    assert s3once(*pushed(bucket), *producer("printf a")).code == 0
+    assert s3once("forget", f"s3://{bucket}/db.dump").code == 0
+    run = s3once(*pushed(bucket), "--", "printf", "b")
+    assert run.code == 0 and s3.get(bucket, "db.dump") == b"a" and "note: db.dump is in S3 already" in run.err, run
+    assert s3once(*pushed(bucket), *producer("printf a")).code == 0 and producer.starts() == 1
+
+
 def test_output_that_another_command_has_kept_is_not_sent(s3once, s3, s3_wire, bucket, producer, tmp_path):
     (tmp_path / "spool").mkdir()
     options = ("--spool", str(tmp_path / "spool"))

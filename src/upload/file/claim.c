@@ -238,9 +238,18 @@ static enum step keep_earlier(struct worker *worker, struct file *file)
 	return STEP_LEFT_OUT;
 }
 
-/* Reports that the key of a pipe has the output of another command. */
+/* Refuses a pipe whose key has the output of another command. Returns NEXT if --reupload has found
+ * that the object is gone. */
 static enum step refuse_producer(struct worker *worker, struct file *file)
 {
+	bool is_there = true;
+	if (worker->options->reupload) {
+		const enum step step = find_done_object(worker, file, &is_there);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	if (!is_there)
+		return STEP_NEXT;
 	file_report(worker, file, S3ONCE_EVENT_CHANGED,
 		PROBLEM("the object under this key was made by another command, so this one was "
 			"not started; give each command its own key"));

@@ -227,18 +227,14 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 }
 
 /* Marks the file done, once its object is proven or judged to be the file's. `version` is the
- * mark's new version; the ids of its content and its producer are set here. `sums` and `event` are
- * reported, as in struct in_s3. Returns IN_S3, or LEFT_OUT in a dry run, or the step to take
- * instead. */
+ * mark's new version; the id of its content is set here. `sums` and `event` are reported, as in
+ * struct in_s3. Returns IN_S3, or LEFT_OUT in a dry run, or the step to take instead. */
 static enum step finish_with_version(struct worker *worker, struct file *file,
 	const struct s3_object *object, struct version *version, const struct sums *sums,
 	enum s3once_event_type event)
 {
 	snprintf(
 		version->content_id, sizeof version->content_id, "%s", file->candidate->content_id);
-	if (file->candidate->producer_id)
-		snprintf(version->producer_id, sizeof version->producer_id, "%s",
-			file->candidate->producer_id);
 	if (object->lacks_encryption)
 		return file_fail(worker, file,
 			PROBLEM("the object is there, but the server does not confirm the "
@@ -267,6 +263,14 @@ static enum step finish_with_version(struct worker *worker, struct file *file,
 	return worker->run->dry ? STEP_LEFT_OUT : STEP_IN_S3;
 }
 
+/* Sets the id of the command whose output was read in this turn, if the file is such a pipe. */
+static void set_producer(struct version *version, const struct candidate *candidate)
+{
+	if (candidate->producer_id)
+		snprintf(version->producer_id, sizeof version->producer_id, "%s",
+			candidate->producer_id);
+}
+
 enum step file_finish(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event)
 {
@@ -283,6 +287,7 @@ enum step file_finish(struct worker *worker, struct file *file, const struct s3_
 	mark_sum_of(&file->content_sums, s3_checksum(worker->server), version.sum);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
+	set_producer(&version, file->candidate);
 	const struct sums *sums =
 		file->object_sums.bytes ? &file->object_sums : &file->content_sums;
 	const enum step step = finish_with_version(worker, file, object, &version, sums, event);
@@ -304,6 +309,8 @@ enum step file_finish_by_metadata(struct worker *worker, struct file *file,
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
 	/* Asked for before the turn may give its file back, after which it has no candidate. */
 	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
+	if (!is_unread_pipe) /* otherwise any command may have made the object */
+		set_producer(&version, file->candidate);
 	const enum step done =
 		finish_with_version(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
 	/* An earlier run has uploaded the output of this pipe. The report gets the time of that. */
