@@ -876,6 +876,15 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	}
 }
 
+/* Returns the time since which the file has its present content, which a touch does not change. */
+static uint64_t content_since_ns(const struct known *known)
+{
+	size_t i = known->n_had - 1;
+	while (i && content_is_same(&known->had[i - 1].content, &known->had[i].content))
+		i--;
+	return known->had[i].since_ns;
+}
+
 static void judge_file(const struct known *known, const char *when, bool keeps_earlier)
 {
 	const struct content *last = &known->had[known->n_had - 1].content;
@@ -895,7 +904,7 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 	const bool is_of_image = key_in_s3(known) != known->key;
 	const bool is_replaced = world_image() && writer && *object->etag_before &&
 				 is_of_image != (writer->machine == world_image()) &&
-				 known->had[known->n_had - 1].since_ns < object->stored_ns;
+				 content_since_ns(known) < object->stored_ns;
 	if (!content_is_same(last, &object->content) &&
 		!((may_be_earlier || is_replaced) &&
 			had_it(known_of(key_in_s3(known)), &object->content)))
