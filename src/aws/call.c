@@ -552,7 +552,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	const char *kind = conn->service->options.kinds[call->kind];
 	enum outcome outcome; /* call_goes_on() sets it when it ends the call */
 	struct verdict verdict;
-	progress_wait(progress, kind);
+	progress_begin_wait(progress, kind);
 	do {
 		verdict = try_once(&run);
 		report_progress(&run, verdict);

@@ -25,9 +25,9 @@ void signer_wipe(struct signer *signer)
 	text_wipe(&signer->authorization);
 }
 
-/* Writes the headers as "name: value" lines, one after the other, into `lines`, and points
- * ret->headers at them. Returns 0, -EINVAL for a header that contains a line break, or the error of
- * `lines`. */
+/* Writes the headers one after the other into `lines`, each as "name: value" with a NUL at its end,
+ * and points ret->headers at them. Returns 0, -EINVAL for a header that contains a line break, or
+ * whose name contains a colon or a space, or the error of `lines`. */
 static int write_lines(
 	struct text *lines, const struct call_header *headers, size_t n, struct call_request *ret)
 {

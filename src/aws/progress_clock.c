@@ -44,7 +44,7 @@ void progress_note_local_work(struct progress_clock *clock)
 	atomic_store(&clock->local_ns, clock_boot_ns());
 }
 
-void progress_wait(struct progress_clock *clock, const char *what)
+void progress_begin_wait(struct progress_clock *clock, const char *what)
 {
 	if (!clock)
 		return;

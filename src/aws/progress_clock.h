@@ -56,8 +56,9 @@ void progress_set_limit(
 void progress_made(struct progress_clock *clock);
 /* Notes that this host itself is at work, as it reads a file. Such time does not count. */
 void progress_note_local_work(struct progress_clock *clock);
-/* Notes that a wait for a service begins, such as "PutObject", and that it ends. */
-void progress_wait(struct progress_clock *clock, const char *what);
+/* Notes that a wait for a service begins. `what` names the request, such as "PutObject". */
+void progress_begin_wait(struct progress_clock *clock, const char *what);
+/* Notes that a wait has ended. */
 void progress_end_wait(struct progress_clock *clock);
 /* Notes the failure of a request of this kind, or a good answer to one. While nothing fails, a good
  * answer is progress: so a run may wait for files that other uploaders hold, as long as the marks

@@ -46,7 +46,7 @@ static void test_limits(void)
 	struct problem why;
 	struct progress_clock clock = begin();
 	CHECK(!is_over_within(&clock, 3 * (LIMIT_MS + REQUEST_MS), NULL)); /* nobody waits */
-	progress_wait(&clock, "PutObject");
+	progress_begin_wait(&clock, "PutObject");
 	CHECK(over_after_ms(&clock) >= LIMIT_MS + REQUEST_MS);
 	progress_still_ns(&clock, &why);
 	CHECK_STRING(why.text, "there is no answer to PutObject yet");
@@ -70,17 +70,17 @@ static void test_limits(void)
 static void test_a_wait_that_ends(void)
 {
 	struct progress_clock clock = begin();
-	progress_wait(&clock, "PutObject");
-	progress_wait(&clock, "PutObject");
+	progress_begin_wait(&clock, "PutObject");
+	progress_begin_wait(&clock, "PutObject");
 	progress_end_wait(&clock);
 	CHECK(is_over_within(&clock, 60000, NULL));
 	progress_clear(&clock);
 	clock = begin();
-	progress_wait(&clock, "PutObject");
+	progress_begin_wait(&clock, "PutObject");
 	progress_end_wait(&clock);
 	CHECK(!is_over_within(&clock, 3 * (LIMIT_MS + REQUEST_MS), NULL));
 	progress_clear(&clock);
-	progress_wait(NULL, "PutObject"); /* a call of no run */
+	progress_begin_wait(NULL, "PutObject"); /* a call of no run */
 	progress_end_wait(NULL);
 	progress_failed(NULL, "PutObject", &refused);
 	progress_answered(NULL, "PutObject");
@@ -121,7 +121,7 @@ static void test_what_is_progress(void)
 {
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct progress_clock clock = begin();
-		progress_wait(&clock, "PutObject");
+		progress_begin_wait(&clock, "PutObject");
 		cases[i].before(&clock);
 		const uint64_t ms = cases[i].is_over ? 60000 : 3 * (LIMIT_MS + REQUEST_MS);
 		if (!CHECK(is_over_within(&clock, ms, cases[i].happens) == cases[i].is_over))
