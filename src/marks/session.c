@@ -127,14 +127,14 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 {
 	const struct session *session = arg;
 	const struct session_options *options = &session->options;
-	if (options->is_stuck && options->is_stuck(options->abandon_arg))
+	if (options->is_stuck && options->is_stuck(options->arg))
 		return outcome_error(ret_problem, OUTCOME_TRANSIENT,
 			"no file has made progress for a long time, so they pause and other "
 			"uploaders may take the files; check whether a disk does not answer");
 	struct session_info next = {.expires_s = store_time_s(options->store) + SESSION_KEEP_S};
 	struct row_write write = {0};
 	if (options->so_far)
-		options->so_far(options->abandon_arg, &next.so_far);
+		options->so_far(options->arg, &next.so_far);
 	snprintf(next.version, sizeof next.version, "%s", try->next);
 	row_set(&write, &session_table, VERSION | EXPIRES | SO_FAR, &next);
 	return write_open_row(
@@ -174,7 +174,7 @@ int session_new(const struct session_options *options, struct session **ret)
 		return -ENOMEM;
 	session->options = *options;
 	session->limits = (struct call_limits){.abandon = options->abandon,
-		.abandon_arg = options->abandon_arg,
+		.abandon_arg = options->arg,
 		.progress = options->progress};
 	process_self(&session->self);
 	random_id(session->id);
@@ -222,7 +222,7 @@ static enum outcome write_own_row(
 	snprintf(row.owner, sizeof row.owner, "%s pid %d", row.process.host, (int)row.process.pid);
 	random_id(row.version);
 	if (session->options.so_far)
-		session->options.so_far(session->options.abandon_arg, &row.so_far);
+		session->options.so_far(session->options.arg, &row.so_far);
 	row_set(&write, &session_table, STATE | VERSION | EXPIRES | SO_FAR | REST, &row);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	const uint64_t sent_ns = clock_boot_ns();

@@ -25,14 +25,14 @@ struct session_options {
 	uint64_t lease_ns, heartbeat_ns;
 	const char
 		*observations; /* file for observations of other sessions; NULL: not kept; copied */
+	void *arg;             /* for abandon(), is_stuck() and so_far() */
 	bool (*abandon)(void *arg); /* returns true to end a wait below; called from any thread */
-	void *abandon_arg;
 	struct progress_clock *progress; /* limits the waits that `abandon` ends; NULL: no limit */
-	bool (*is_stuck)(void *arg); /* arg is abandon_arg; while it returns true, the lease is not
-					renewed: it expires, and other uploaders may take the files.
-					NULL: always false. From any thread */
-	/* Returns the progress of the run, for the row and each heartbeat. arg is abandon_arg.
-	 * NULL: none. Called from any thread. */
+	/* While it returns true, the lease is not renewed: it expires, and other uploaders may take
+	 * the files. NULL: always false. Called from any thread. */
+	bool (*is_stuck)(void *arg);
+	/* Returns the progress of the run, for the row and each heartbeat. NULL: none. Called from
+	 * any thread. */
 	void (*so_far)(void *arg, struct session_so_far *ret);
 	bool reads_only; /* nothing is ever written, so sessions that are over are not ended */
 };

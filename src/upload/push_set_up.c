@@ -142,7 +142,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.lease_ns = run->options.lease_ms * NS_PER_MS,
 		.heartbeat_ns = run->options.lease_ms * NS_PER_MS / 5,
 		.abandon = run_is_over,
-		.abandon_arg = run,
+		.arg = run,
 		.progress = &run->progress,
 		.is_stuck = run_is_stuck,
 		.so_far = note_progress_for_row,
