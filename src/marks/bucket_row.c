@@ -35,7 +35,8 @@ static const struct row_field fields[] = {
 };
 static const struct row_table bucket_table = ROW_TABLE(fields);
 
-/* The conditions, and what else doctor finds out by objects of its own. */
+/* The conditional requests of S3, and the other features that doctor tests by writing objects of
+ * its own. */
 static const struct {
 	const char *name;
 	enum s3_feature feature;

@@ -129,8 +129,9 @@ static void free_marks(struct packed_mark **marks, size_t n)
 	}
 }
 
-/* Reads the marks of n keys from the pages of their shards. `to` is the last key that is wanted, or
- * NULL. `ret` has n NULLs, and gets the marks that there are. */
+/* Reads the marks of n rising keys from the pages of their shards. Pages are read up to the key
+ * `to`; NULL: without an end. The caller fills `ret` with n NULLs; each whose key has a mark is
+ * replaced by that mark. */
 static enum outcome read_from_pages(struct known *known, const char *const *keys, size_t n,
 	const char *to, struct packed_mark **ret, struct problem *ret_problem)
 {

@@ -432,8 +432,9 @@ static void make_claim(const struct mark_ref *ref, const struct mark *seen, stru
 	}
 }
 
-/* Returns the outcome of a claim, by the outcome of its write. If our own mark has refused the
- * write, which was sent twice, the outcome is OK, and *ret_seen is cleared. */
+/* Returns the outcome of a claim, given the outcome of its write. A write that was retried may be
+ * refused because its first attempt did succeed. Then *ret_seen is our own mark: the outcome is OK,
+ * and *ret_seen is cleared. */
 static enum outcome claim_outcome(const struct mark_ref *ref, const struct claim *claim,
 	enum outcome o, struct mark *ret_seen)
 {

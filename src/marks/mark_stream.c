@@ -288,9 +288,9 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 	return o;
 }
 
-/* Whether it is the turn of the first mark that waits: no mark that is read later can have a
- * smaller object. Marks that are read later have larger keys than the one that was read ahead, and
- * the key of an object is never below the key of its mark. */
+/* Whether the first waiting mark can be returned now, in the order of the objects' keys. The marks
+ * that do not wait yet have keys >= ahead->key, and object keys >= their own keys. So none of them
+ * can come before an object key <= ahead->key. */
 static bool is_turn_of_waiting(const struct mark_stream *stream)
 {
 	if (!stream->n_waiting)

@@ -120,8 +120,8 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Each value follows a byte with the number of its field, counted from 1. A 0 instead of a number
- * ends the row. */
+/* A packed row has, for each field that the item has, one byte with the field's index + 1, and then
+ * its value. A 0 byte ends the row. */
 struct row_packed row_pack(
 	const struct row_table *table, const struct item *item, char *ret, size_t room)
 {
@@ -157,7 +157,7 @@ void row_unpack(const struct row_table *table, const char *packed, void *ret)
 		const struct row_field *field = &table->fields[*packed++ - 1];
 		const size_t bytes = is_text(field) ? strlen(packed) + 1 : field->size;
 		char *at = (char *)ret + field->at;
-		if (field->kind == FIELD_COPY)
+		if (field->kind == FIELD_COPY) /* a char *, which is set to point into `packed` */
 			memcpy(at, &packed, sizeof packed);
 		else
 			memcpy(at, packed, bytes);

@@ -52,8 +52,8 @@ struct row_packed {
  * that were written are of no use. */
 struct row_packed row_pack(
 	const struct row_table *table, const struct item *item, char *ret, size_t room);
-/* Unpacks the fields into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the
- * packed bytes. */
+/* Unpacks the fields into a zeroed struct. Sets each FIELD_COPY to point into `packed`, without a
+ * copy. */
 void row_unpack(const struct row_table *table, const char *packed, void *ret);
 
 enum row_write_kind {
