@@ -435,7 +435,7 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 	if (candidate_note_held(c) || !waits)
 		report_held(worker, file, waits);
 	/* That uploader is probably at work on the other files of the block, too. */
-	queue_put_back_block(worker->run->queue, c->block);
+	queue_put_back_block(worker->run->queue, c->block_serial);
 	return waits ? file_put_back(worker, file, again_ns) : STEP_SETTLED;
 }
 
@@ -492,7 +492,7 @@ static enum step try_claim(struct worker *worker, struct file *file)
 	file->seen_mark = present;
 	atomic_fetch_add(&worker->report->claims_refused, 1);
 	/* The other uploader is probably at work on the rest of the block, too. */
-	queue_put_back_block(worker->run->queue, file->candidate->block);
+	queue_put_back_block(worker->run->queue, file->candidate->block_serial);
 	return STEP_OPEN;
 }
 

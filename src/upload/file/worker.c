@@ -145,7 +145,7 @@ static bool was_claimed_meanwhile(const struct worker *worker, const struct file
  * another uploader is at work in the block. Returns LATER. */
 static enum step leave_block(struct worker *worker, struct file *file)
 {
-	queue_put_back_block(worker->run->queue, file->candidate->block);
+	queue_put_back_block(worker->run->queue, file->candidate->block_serial);
 	return file_put_back(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
 }
 

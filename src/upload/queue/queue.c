@@ -166,7 +166,7 @@ static void add_block(
 	queue->locked.serial++;
 	queue->locked.n_files += n;
 	for (size_t i = 0; i < n; i++) {
-		files[i]->block = queue->locked.serial;
+		files[i]->block_serial = queue->locked.serial;
 		files[i]->opens_block = files[i]->needs_mark_read = false;
 	}
 	if (!block) {
@@ -246,13 +246,13 @@ static void open_block(struct queue *queue, struct block *block)
 	turns_add_first(&queue->locked.turns, opener);
 }
 
-/* Takes out the files that wait until the block with this serial number is open. The caller frees
- * the struct. Returns NULL if none wait. */
+/* Takes out the rest of the block with this serial number: a struct block with those of its files
+ * that wait until it is open. The caller frees it. Returns NULL if there is none. */
 static struct block *take_rest(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
 	/* All files of a rest have the same serial number, so its first file is enough. */
-	while (*at && (*at)->files[0]->block != serial)
+	while (*at && (*at)->files[0]->block_serial != serial)
 		at = &(*at)->next;
 	struct block *rest = *at;
 	if (rest) {
@@ -318,7 +318,7 @@ static void take_all_due(struct queue *queue, struct block *block, uint64_t now_
 static void note_taken(struct queue *queue, struct task *task)
 {
 	if (task->kind == TASK_FILE) {
-		task->block = task->file->opens_block ? task->file->block : 0;
+		task->block_serial = task->file->opens_block ? task->file->block_serial : 0;
 		queue->locked.n_files--;
 	}
 	uv_cond_signal(&queue->room);
@@ -370,7 +370,7 @@ struct candidate *queue_pop_file(struct queue *queue)
 		free(block);
 	}
 	while (queue->locked.rests) /* release_rest() removes the first of the rests */
-		release_rest(queue, queue->locked.rests->files[0]->block);
+		release_rest(queue, queue->locked.rests->files[0]->block_serial);
 	return turns_pop_any(&queue->locked.turns);
 }
 
@@ -455,7 +455,7 @@ void queue_release_due(struct queue *queue, struct queue_seen *ret)
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
 		if (rest->due_ns <= now_ns)
-			release_rest(queue, rest->files[0]->block);
+			release_rest(queue, rest->files[0]->block_serial);
 	}
 	if (has_more(queue))
 		wake_worker(queue);
@@ -531,8 +531,8 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files++;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->block) /* the rest of the block still waits if the file was not claimed */
-		release_rest(queue, task->block);
+	if (task->block_serial) /* the rest of the block still waits if the file was not claimed */
+		release_rest(queue, task->block_serial);
 	if (is_ended(queue))
 		wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
@@ -560,7 +560,7 @@ void queue_later(
 void queue_release_block(struct queue *queue, const struct candidate *file)
 {
 	uv_mutex_lock(&queue->mutex);
-	release_rest(queue, file->block);
+	release_rest(queue, file->block_serial);
 	uv_mutex_unlock(&queue->mutex);
 }
 

@@ -48,7 +48,7 @@ struct candidate {
 				   never */
 	enum mark_state mark_state;      /* the state of its mark at the last read */
 	char mark_session[ID_CHARS + 1]; /* the session of that mark, or "" */
-	unsigned block;                  /* serial number of the block it came in */
+	unsigned block_serial;           /* serial number of the block it came in */
 	unsigned failures;               /* failures to send it, for reasons that may pass */
 	unsigned parts_done;             /* the highest number of its parts that S3 ever had; see
 					    note_parts_done() */
@@ -121,9 +121,9 @@ struct task {
 	struct parts *parts;
 	unsigned index;
 	/* Only the queue uses these three. */
-	bool is_large;      /* it counts among the large bodies under way */
-	bool begins_upload; /* it begins a multipart upload */
-	unsigned block;     /* if its file opens a block: the serial number of that block; else 0 */
+	bool is_large;         /* it counts among the large bodies under way */
+	bool begins_upload;    /* it begins a multipart upload */
+	unsigned block_serial; /* that of the block that its file opens; 0: it opens none */
 	/* The worker sets these for queue_done(). */
 	uint64_t read_ns;  /* how long the file was read */
 	bool has_follower; /* the worker has a task from queue_take_ahead() */

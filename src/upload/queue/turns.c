@@ -92,7 +92,7 @@ size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate
 			struct candidate *file = *at;
 			/* `ret` has room for a whole block, so n never reaches its end too early.
 			 */
-			if (file->block != serial || n == BLOCK_FILES) {
+			if (file->block_serial != serial || n == BLOCK_FILES) {
 				at = &file->next;
 				continue;
 			}

@@ -358,8 +358,8 @@ static void test_blocks(void)
 	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
 	while ((file = queue_pop_file(f.steps.run->queue))) {
 		at = strcmp(file->key, "k") == 0 ? 0 : (unsigned)atoi(file->key + 1) / BLOCK_FILES;
-		CHECK(!serials[at] || serials[at] == file->block);
-		serials[at] = file->block;
+		CHECK(!serials[at] || serials[at] == file->block_serial);
+		serials[at] = file->block_serial;
 		left[at]++;
 		free(file);
 	}
@@ -724,9 +724,9 @@ static void test_final_blocks(void)
 	queue_enter(f.steps.run->queue, QUEUE_CLOSED);
 	while ((file = queue_pop_file(f.steps.run->queue))) {
 		unsigned at = 0;
-		while (at < 2 && blocks[at] && blocks[at] != file->block)
+		while (at < 2 && blocks[at] && blocks[at] != file->block_serial)
 			at++;
-		blocks[at] = file->block;
+		blocks[at] = file->block_serial;
 		sizes[at]++;
 		free(file);
 	}

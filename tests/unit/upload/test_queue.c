@@ -172,7 +172,7 @@ static void test_contested(void)
 	queue_enter(queue, QUEUE_FLOWS);
 	queue_take(queue, &task);
 	CHECK(!task.file->needs_mark_read);
-	queue_put_back_block(queue, task.file->block);
+	queue_put_back_block(queue, task.file->block_serial);
 	end_file(queue, &task);
 	const uint64_t contested_ns = clock_boot_ns();
 	add(queue, 20, 2);
@@ -206,7 +206,7 @@ static void test_one_opens_the_block(void)
 	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &first);
 	queue_take(queue, &second);
-	CHECK(first.file->block != second.file->block);
+	CHECK(first.file->block_serial != second.file->block_serial);
 	CHECK(first.file->size == 0 || first.file->size == S3ONCE_SMALL_BYTES_MAX);
 	CHECK(second.file->size == 0 || second.file->size == S3ONCE_SMALL_BYTES_MAX);
 	const bool is_small = second.file->size == 0;
