@@ -99,18 +99,18 @@ static bool ask_bucket_once(struct worker *worker)
 /* Whether not this file alone fails, but every other file would as well. Then the run gives up. May
  * send a request for the bucket. */
 static bool fails_with_all(struct worker *worker, const struct candidate *c,
-	const struct problem *problem, enum failure_of of)
+	const struct problem *problem, enum failure_of cause)
 {
 	/* Half of the time is enough: failing_ns also has time that the clock of progress does not
 	 * count, as when the host was suspended. */
 	const bool others_move =
 		progress_still_ns(&worker->run->progress, NULL) <= c->failing_ns / 2;
 	const bool has_reply = problem->status != 0;
-	if (of == FAILURE_OF_FILE || others_move)
+	if (cause == FAILURE_OF_FILE || others_move)
 		return false;
 	/* The marks of all files are in one store. A service that does not reply is taken to be out
 	 * of reach for all files. */
-	if (of == FAILURE_OF_MARKS || !has_reply)
+	if (cause == FAILURE_OF_MARKS || !has_reply)
 		return true;
 	/* S3 may answer with an error to the requests of a single file. */
 	return !ask_bucket_once(worker);
@@ -119,8 +119,8 @@ static bool fails_with_all(struct worker *worker, const struct candidate *c,
 /* Reports the failure, and retries the file after a pause, or fails it after give_up_after_ms. The
  * turns in which the file failed, and the pauses, count toward that time. Time in which the file
  * waits for its turn does not. The claim stays with this run. */
-static enum step retry_or_fail(
-	struct worker *worker, struct file *file, const struct problem *problem, enum failure_of of)
+static enum step retry_or_fail(struct worker *worker, struct file *file,
+	const struct problem *problem, enum failure_of cause)
 {
 	struct candidate *c = file->candidate;
 	const uint64_t now_ns = clock_boot_ns();
@@ -129,7 +129,7 @@ static enum step retry_or_fail(
 	 * be a large one. */
 	c->failing_ns += c->failures ? now_ns - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
-		if (fails_with_all(worker, c, problem, of))
+		if (fails_with_all(worker, c, problem, cause))
 			progress_give_up(&worker->run->progress);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
@@ -209,7 +209,7 @@ static enum step handle_not_found(
 
 /* Handles an outcome as file_handle_outcome() promises. */
 static enum step handle_outcome(struct worker *worker, struct file *file, enum outcome outcome,
-	const struct problem *problem, enum failure_of of)
+	const struct problem *problem, enum failure_of cause)
 {
 	if (run_is_over(worker->run))
 		return STEP_OVER;
@@ -227,7 +227,8 @@ static enum step handle_outcome(struct worker *worker, struct file *file, enum o
 	case OUTCOME_ABSENT:
 		return handle_not_found(worker, file, problem);
 	case OUTCOME_SETUP:
-		/* NoSuchBucket comes with 404, too, so the bucket is looked for first. */
+		/* handle_not_found() checks whether the bucket is really missing, before the run
+		 * fails. */
 		if (strcmp(problem->code, "NoSuchBucket") == 0)
 			return handle_not_found(worker, file, problem);
 		run_fail(worker->run, problem);
@@ -241,9 +242,9 @@ static enum step handle_outcome(struct worker *worker, struct file *file, enum o
 	case OUTCOME_TRANSIENT:
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
-		return retry_or_fail(worker, file, problem, of);
-	/* the lease ran out: the claim is judged again once it is renewed */
+		return retry_or_fail(worker, file, problem, cause);
 	case OUTCOME_ABANDONED:
+		/* The lease ran out. The claim is judged again once the lease is renewed. */
 		return file_put_back(worker, file, clock_boot_ns() + NS_PER_S / 2);
 	default:
 		break;
