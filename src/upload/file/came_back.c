@@ -17,9 +17,10 @@
 /* The rest of a block in which another uploader was met is left to it at least that long. */
 #define LEFT_ALONE_NS (5 * NS_PER_S)
 
-/* Whether the file can go back to the queue without a turn, since a running uploader holds it, and
- * that need not be reported now. Then *ret_again_ns is the time of the next check. */
-static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
+/* Whether the file can go back to the queue at once, without a turn in which a worker handles it:
+ * another uploader, still running, holds it, and that need not be reported now. Then *ret_again_ns
+ * is the time of the next check. Ends the holder's session if that is over. */
+static bool check_is_held(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
 	struct problem problem;
@@ -139,7 +140,7 @@ static void give_back(struct worker *worker, struct block *block)
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i]; /* NULL: it is done */
 		uint64_t check_ns;
-		is_held[i] = c && may_wait(worker, c, &check_ns);
+		is_held[i] = c && check_is_held(worker, c, &check_ns);
 		leaves_small |= shows_other_uploader(c, is_held[i], now_ns);
 		if (is_held[i] && check_ns > again_ns)
 			again_ns = check_ns;
