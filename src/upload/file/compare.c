@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the digests to compute of the file. These are the ones that the proof needs, and one for
- * the mark: its value for the whole content can be combined from those of parts. */
+/* Returns the digests to compute for the file: those that the proof needs, and one for the mark, of
+ * a kind whose value for the whole content can be combined from the values of the parts. */
 static unsigned digests_for(const struct s3_object *object)
 {
 	unsigned n_parts;

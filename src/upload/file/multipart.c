@@ -236,8 +236,8 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	struct payload *payload, struct part_failure *ret_failure)
 {
 	const struct file *file = multipart->file;
-	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
-	 * The part then counts as one whose request was ended by this run. */
+	/* The body must not be sent if the run is over, or has sent as much as --max-transfer
+	 * allows. The part then counts as one whose request was ended by this run. */
 	if (!payload_wait_to_send(worker, payload)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;

@@ -16,7 +16,7 @@ struct payload {
 	struct sums input_sums; /* checksums of the range itself, if it is encoded */
 	struct body body;       /* reads the bytes that are sent, and has the error of that */
 	struct http_body http;  /* to be sent; points into this struct */
-	struct s3_trailing trailing; /* kinds: 0 unless it trails */
+	struct s3_trailing trailing; /* the trailer with the checksum; kinds: 0 if there is none */
 	/* Only payload.c uses the members below. */
 	/* A larger body takes its bandwidth in pieces, while it is sent. */
 	uint64_t max_whole_bytes;
@@ -26,9 +26,11 @@ struct payload {
 	const unsigned char *next; /* the output that is sent next, if `http` has no memory */
 	size_t n_next;             /* the length of `next` */
 };
-/* Reads and digests a range of the file, unless it trails, and makes ret->http. Borrows the range's
- * encoding and the worker's buffer until payload_end(), which has to follow also after an error.
- * Returns 0, -ESTALE if the file has changed, or another error of body_digest(). */
+/* Makes ret->http, the body of a request, from a range of the file. Reads and digests the range
+ * first, unless its checksum is sent behind the body (request->trails): then it is computed while
+ * the body is sent. Borrows the range's encoding and the worker's buffer until payload_end(), which
+ * has to follow also after an error. Returns 0, -ESTALE if the file has changed, or another error
+ * of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret);
 /* Reads the range of the file once more, and compares it with `first`, the sums of the first

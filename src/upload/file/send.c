@@ -49,8 +49,8 @@ static enum step prepare_whole(struct worker *worker, struct file *file, struct 
 		step = read_whole(worker, file, payload);
 	if (step != STEP_NEXT)
 		return step;
-	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
-	 */
+	/* The body must not be sent if the run is over, or has sent as much as --max-transfer
+	 * allows. */
 	if (!payload_wait_to_send(worker, payload))
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
@@ -59,8 +59,8 @@ static enum step prepare_whole(struct worker *worker, struct file *file, struct 
 			      : look_at_object(worker, file, LOOK_REQUIRED);
 }
 
-/* Whether the body may have been stored after this outcome. After a refusal, the claim in the
- * object's metadata shows whether this run has stored it. */
+/* Whether the body may have been stored, as far as this outcome tells. A refusal does not count:
+ * the claim in the object's metadata then shows whether this run stored it. */
 static bool may_be_stored(enum outcome o)
 {
 	return o == OUTCOME_OK || o == OUTCOME_LOST || o == OUTCOME_TRANSIENT ||
