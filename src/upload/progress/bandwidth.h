@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct bandwidth;
-/* Makes the limit of this run alone, from options->time_zone and options->rates. There is at least
- * one rate, and they are in order of their times. Borrows the rates. Returns 0, -ENOMEM, or -EINVAL
- * with a sentence about the time zone. */
+/* Makes a limit that only this run observes (until bandwidth_share()), from options->rates (at
+ * least one, ordered by time, borrowed) and options->time_zone. Returns 0, -ENOMEM, or -EINVAL with
+ * a sentence about the time zone. */
 int bandwidth_new(
 	const struct s3once_options *options, struct bandwidth **ret, struct problem *ret_problem);
 void bandwidth_free(struct bandwidth *bandwidth);

@@ -52,7 +52,8 @@ void estimate_take_in(struct estimate *e, const struct s3once_counts *counts)
 		e->large_s += seconds;
 		e->large = update_mean(e->large, large, seconds, e->large_s, LARGE_MEMORY_S);
 	}
-	/* Large files that have shared the line with small ones have it to themselves now. */
+	/* The small files are gone, so the large ones now have the whole line. Expect them to be at
+	 * least as fast as the line was in all. */
 	const bool has_small = counts->in_flight > counts->large.in_flight;
 	if (e->had_small && !has_small && counts->large.in_flight && e->line > e->large)
 		e->large = e->line;

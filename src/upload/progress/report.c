@@ -365,9 +365,9 @@ void file_progress_add(struct file_progress *progress, uint64_t bytes)
 	atomic_fetch_add(&progress->report->large_moved, bytes);
 }
 
-/* Reports progress to the clock of the run if this is more than ever before. Bytes that are sent
- * again because they were in vain (transfer_undo()) are not: a proxy may accept the same bytes for
- * ever. */
+/* Reports progress to the clock of the run if `moved` is more than ever before. Bytes that are sent
+ * again after a failed attempt (transfer_undo()) do not count as progress: a proxy may accept the
+ * same bytes for ever. */
 static void note_moved(struct report *report, uint64_t moved)
 {
 	uint64_t max_moved = atomic_load(&report->max_moved);
