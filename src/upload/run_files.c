@@ -47,8 +47,9 @@ static int read_template(
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		/* The times in ROTATED_KEY are UTC. */
 		.time_zone = o->key_template ? o->time_zone : NULL,
-		/* --time-zone may be given for times of --bwlimit alone. A job has both, and a run
-		 * of it may replace the limit by one without times. */
+		/* --time-zone may be given only for the times of --bwlimit. Any --bwlimit is
+		 * enough here, even one without times: a job may have a time zone and a limit with
+		 * times, and one run of it may override the limit. */
 		.zone_has_other_use = o->n_rates != 0,
 		.families = files->families,
 		.names_families = o->rotated != 0};
