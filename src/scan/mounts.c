@@ -1,5 +1,5 @@
-/* Compares fstab(5) with the present mounts, both read by libc. Only an empty SOURCE is asked about
- * (src/upload/feed.c), so they are read again each time. */
+/* Compares fstab(5) with the current mounts; libc reads both. Nothing is cached, since this is
+ * called only for an empty SOURCE (src/upload/feed.c), which is rare. */
 #include "scan/mounts.h"
 #include <limits.h>
 #include <mntent.h>

@@ -377,8 +377,9 @@ static size_t enter_folder_of(struct filter *filter, const char *path)
 	return rule;
 }
 
-/* Whether the rule with this number includes. Without a rule, 0, a path is excluded if the first
- * rule is an include, and included otherwise. */
+/* Whether a path is included if the rule with this number, counted from 1, decides it. 0: no rule
+ * matches the path; then it gets the opposite of the first rule. The filter has at least one rule.
+ */
 static bool includes(const struct filter *filter, size_t rule)
 {
 	return rule ? filter->rules[rule - 1].effect == FILTER_INCLUDE

@@ -456,8 +456,9 @@ static enum s3once_wait reason_to_wait(
 /* Begins a new log with the file, or lets it wait. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	/* The scan has made the content id of a rotated file, all of which is new. So only the
-	 * first bytes of such a file are read here, unless it is compressed. */
+	/* A rotated file that is new as a whole already has its content id from the scan, so its
+	 * first bytes are enough here. The whole file has to be read if it may end in the middle of
+	 * a line, where its log is cut, or if it is compressed, to measure its content. */
 	const bool has_to_be_read = grown_file_may_end_in_line(file) || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live = false;
