@@ -103,9 +103,10 @@ struct json_source {
 };
 
 /* Implements json_load_callback_t: hands out the next bytes, at most n, and returns their number,
- * or -1 to end the reading with an error. Also counts the values. Each value except the first
- * follows a comma or an opening bracket. Commas and brackets inside strings count as well; only a
- * page that consists of little else would be refused for that. */
+ * or -1 to end the reading with an error. Also counts the values, to refuse a page that has more
+ * than JSON_VALUES_MAX. The count is of commas and opening brackets, one of which stands before
+ * each value but the first. Those inside strings are counted too, so the count may be too high;
+ * that matters only for a page that consists of little else. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;

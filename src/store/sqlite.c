@@ -607,8 +607,8 @@ static int prepare_store(void *arg)
 		return rc;
 	if (store->only_reads) /* SQLite refuses every write from then on */
 		return sqlite3_exec(store->file.db, "PRAGMA query_only = ON", NULL, NULL, NULL);
-	/* Another process may have failed to sync the log. So it is written once more, with the
-	 * same bytes, and synced. */
+	/* Another process may have written to the log and failed to sync it. A sync alone would
+	 * skip those bytes, so each byte of the log is written over itself, and synced. */
 	return items_write_anew(store->items);
 }
 

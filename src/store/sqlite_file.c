@@ -172,8 +172,8 @@ static bool has_safe_logs(int folder, const char *base, uid_t owner)
 	return is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner);
 }
 
-/* Checks the folder, and the file `base` in it, which is made if it is missing and is not only
- * read. Messages call the file `name`. Fills *ret. 0, or -errno with a sentence. */
+/* Checks the folder, and the file `base` in it, which is made if it is missing, unless only_read.
+ * Messages call the file `name`. Fills *ret. 0, or -errno with a sentence. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
@@ -506,11 +506,13 @@ static int open_unlocked(struct preparation *p, int flags)
 	return rc;
 }
 
-/* Opens and prepares the file in one way, instead of an earlier attempt. To read a file of another
- * user, its log is needed. If root makes the log, SQLite gives it to the owner of the file. */
+/* Closes the file if an earlier attempt has opened it. Then opens it in this way, and prepares it.
+ * Returns an SQLite result code. */
 static int open_in_way(struct preparation *p, enum way way)
 {
 	const char *path = p->path->real;
+	/* The file of another user is opened read-only. SQLite may still have to create its log to
+	 * read it. That is safe: SQLite run by root gives the log to the owner of the file. */
 	const bool is_read_only = p->path->has_other_owner || way == UNLOCKED;
 	const int flags = (is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
 			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
