@@ -313,9 +313,10 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	error = aws_global_init();
 	if (!error)
 		error = open_store(locks, options, &problem);
-	/* Where no file may be made and none is found, there are no locks to observe. */
-	const bool has_file = !locks->is_private || locks->is_s3 || locks->files.path;
-	if (!error && (has_file || may_make(options)))
+	/* A table or a bucket may hold locks. A file that is missing, and may not be made, holds
+	 * none, and then no folder for observations is needed. */
+	const bool may_have_locks = !locks->is_private || locks->is_s3 || locks->files.path;
+	if (!error && (may_have_locks || may_make(options)))
 		error = make_observations_folder(locks, options->observations);
 	if (!error)
 		error = lease_keeper_new(locks->store, LOCK_BEATS, &locks->keeper);
