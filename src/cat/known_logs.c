@@ -28,7 +28,7 @@ struct known_log *known_logs_continued(struct known_logs *known, uint64_t start)
 int known_logs_add(struct known_logs *known, struct known_log *log, const struct log_range *range)
 {
 	struct known_log latest = {.start = range->start};
-	size_t place; /* the logs before this index move up by one, which frees logs[0] */
+	size_t place; /* the logs before this index move up by one, to make room at logs[0] */
 	if (log) {
 		place = (size_t)(log - known->logs);
 		latest = *log;

@@ -197,10 +197,11 @@ static int print_held(struct printing *p, bool is_right)
 	return error;
 }
 
-/* Reads the object to its end, and prints its content but for the last bytes, which are held.
- * Computes these kinds of checksums of its bytes, and the SHA-256 of its content if
- * p->wants_content. *ret_error is the error of writing, or -ENOMEM. An outcome other than OK has a
- * sentence. */
+/* Reads the object to its end, and prints its content, but holds back the last bytes in p->held:
+ * print_held() prints them once the object is verified. Computes these kinds of checksums of its
+ * bytes. ret_sums->content is the SHA-256 of its content only if p->wants_content. Content that is
+ * damaged, or that takes too much memory to decompress, is REFUSED. *ret_error is set in every
+ * other case: 0, the error of writing, or -ENOMEM. An outcome other than OK has a sentence. */
 static enum outcome read_object(struct printing *p, const struct log_object *object, unsigned kinds,
 	struct object_sums *ret_sums, int *ret_error, struct problem *ret_problem)
 {
