@@ -23,7 +23,7 @@ enum finding {
 	FINDING_UNKNOWN,    /* an object without a mark */
 	FINDING_ERROR,      /* the mark and the object could not be compared; with a sentence */
 	FINDING_UNSENT,     /* the mark is failed, or its uploader has ended; with a sentence */
-	FINDING_AGED,       /* an object without a mark, which is older than marks are kept */
+	FINDING_AGED,       /* as UNKNOWN, but older than the time for which marks are kept */
 	FINDING_UNFINISHED, /* the mark is claimed by an uploader at work */
 	FINDING_NOTHING,    /* the mark is gone; nothing is reported */
 	FINDINGS

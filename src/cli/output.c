@@ -204,7 +204,7 @@ static void free_writer(struct output_writer *writer)
 }
 
 /* The thread that writes the lines, until output_finish() ends it and no line is left. If the
- * reader hangs then, output_finish() leaves the writer to this thread. */
+ * reader hangs then, output_finish() leaves the writer to this thread to free. */
 static void write_lines(void *arg)
 {
 	struct output_writer *writer = arg;

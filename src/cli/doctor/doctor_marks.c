@@ -164,7 +164,7 @@ enum race_of { RACE_OF_PUTS, RACE_OF_UPDATES };
 
 /* Checks that only one of several writers at once can claim an item: by an update if the item is
  * there before, or else by a put. A server that first tests and then writes may let several of them
- * win, which a single writer cannot detect. If one writer wins each round, as is right, nothing is
+ * win, which a single writer cannot detect. If one writer wins each round, as it should, nothing is
  * reported here: try_access() reports once that all tries have succeeded. */
 static void try_race(struct tries *tries, enum race_of race_of)
 {
@@ -176,6 +176,8 @@ static void try_race(struct tries *tries, enum race_of race_of)
 		.write = claim,
 		.arg = &claimed};
 	struct problem problem = {0};
+	/* The winners of the last round: the first that did not have exactly one ends the race. 0:
+	 * the race could not be run, or showed nothing. */
 	const unsigned winners = race_run(&race, &problem);
 	tries->failures += winners != 1;
 	if (winners > 1)

@@ -263,6 +263,8 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	if (!is_dry)
 		text_addf(t, "uploaded %s (%s) in %s", human_count(c->uploaded).text,
 			human_bytes(c->bytes_uploaded).text, human_seconds(c->seconds).text);
+	/* The rate is that of sending. Unlike bytes_uploaded, bytes_moved includes the content that
+	 * was sent of unfinished files, and not the parts that S3 already had. */
 	if (!is_dry && c->seconds > 0.5 && c->bytes_moved)
 		text_addf(t, ", %s/s",
 			human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);

@@ -156,7 +156,7 @@ static void view_init(
 
 /* Returns the exit code of a run that would end with this code, but has lost output or metrics:
  * S3ONCE_EXIT_FILES in place of S3ONCE_EXIT_OK and S3ONCE_EXIT_HELD, which would say that nothing
- * failed. Any other code stays, since it says already that files have failed, or why the run did
+ * failed. Any other code stays, since it already says that files have failed, or why the run did
  * not get to its end. */
 static int code_after_loss(int code)
 {
@@ -294,7 +294,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	if (pass) {
 		pass->ret_counts = (struct s3once_counts){0};
 		pass->ret_gave_way = false;
-		options->run.report_skipped = 1; /* asks for WAITING, among others */
+		options->run.report_skipped = 1; /* reports WAITING, too, for pass->waits() */
 	}
 	view_init(&view, options, pass);
 	/* Where the metrics of the run are kept; NULL: nowhere but in --metrics. */

@@ -31,9 +31,10 @@ struct push_pass {
 			      files were done all the same */
 };
 
-/* Runs a push and returns its exit code. A process has one at a time, since signals stop it. `pass`
- * is NULL for a run that is no pass.
+/* Runs a push and returns its exit code. Only one can run at a time in a process, since a signal
+ * stops it. `pass` is NULL for a run outside s3once watch.
  *
- * A pass is not summed up for people if nothing happened in it, or if it gave way. A pass that gave
- * way also writes no metrics, is told to nobody (notifier.h), and ends with S3ONCE_EXIT_LIMIT. */
+ * No summary is printed for people after a pass in which nothing happened, or which gave way. One
+ * that gave way also writes no metrics, sends no notification (notifier.h), and returns
+ * S3ONCE_EXIT_LIMIT. */
 int push_run(struct push_options *options, struct push_pass *pass);

@@ -41,7 +41,7 @@ enum counter_kind {
 	COUNTS_NOT_THERE, /* they should be in S3, and are not, or not proven to be */
 	COUNTS_LEFT_OUT,  /* they are not to be in S3, or not yet */
 };
-/* A member of struct s3once_counts that is an uint64_t. */
+/* A member of struct s3once_counts that is a uint64_t. */
 struct counter {
 	/* In JSON, and also in the metrics if it counts files by their result. NULL ends the list.
 	 */

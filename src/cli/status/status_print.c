@@ -353,7 +353,7 @@ static void add_row(struct text *t, const struct status_view *view, const char *
 }
 
 /* Adds the sentence about all marks below the prefix. It omits numbers that are 0: files that
- * failed before they had a mark are not counted, so that "failed 0" would be misleading. */
+ * failed before they had a mark are not counted, so "failed 0" would be misleading. */
 static void add_sentence(struct text *t, const struct status_view *view, const char *prefix,
 	const uint64_t of[static STATUS_COUNTS])
 {
