@@ -181,13 +181,13 @@ struct s3once_locks_options {
 	const char *dynamodb_endpoint_url, *endpoint_url, *region, *profile, *ca_bundle;
 	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
-	/* The program only looks: it calls s3once_lock_get() and s3once_lock_list() alone. An
-	 * SQLite file is then read also if its file system is full or read only, and never made. If
-	 * it is missing, s3once_locks_open() returns -EIO; but "local" without a file has no locks.
-	 */
+	/* The program only looks: it calls s3once_lock_get() and s3once_lock_list() alone, and
+	 * s3once_lock_acquire() returns -EINVAL. An SQLite file is then read also if its file
+	 * system is full or read only, and never made. If it is missing, s3once_locks_open()
+	 * returns -EIO; but "local" without a file has no locks. */
 	int only_looks;
 	/* The locks are there already, for a program that renews, releases or breaks them. A
-	 * missing SQLite file is then as with only_looks. */
+	 * missing SQLite file is then as with only_looks, and so is s3once_lock_acquire(). */
 	int must_exist;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
 	 * so fetch them. */

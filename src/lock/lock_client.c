@@ -164,11 +164,18 @@ static void make_owner(struct s3once_locks *locks)
 		id);
 }
 
+/* Whether a file or folder that is missing may be made. */
+static bool may_make(const struct s3once_locks_options *o)
+{
+	return !o->only_looks && !o->must_exist;
+}
+
 /* Sets the members of *locks that depend on the options alone. 0, or -EINVAL with a sentence. */
 static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
 	locks->dialect = dialect_of(o->dialect);
+	locks->may_acquire = may_make(o);
 	locks->allows_replicas = o->allow_replicas != 0;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
@@ -216,12 +223,6 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 static bool is_missing(const char *path)
 {
 	return access(path, F_OK) < 0 && errno == ENOENT;
-}
-
-/* Whether a file or folder that is missing may be made. */
-static bool may_make(const struct s3once_locks_options *o)
-{
-	return !o->only_looks && !o->must_exist;
 }
 
 /* Opens the SQLite file with this path. NULL: the file of this user. If no file may be made and

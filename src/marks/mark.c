@@ -89,6 +89,9 @@ static const struct row_field fields[] = {
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),
 };
+_Static_assert(sizeof fields / sizeof *fields <=
+		       sizeof((struct row_write *)0)->changes / sizeof(struct change),
+	"a write has room for all fields of a mark");
 static const struct row_table mark_table = ROW_TABLE(fields);
 
 void open_upload_clear(struct open_upload *upload)

@@ -68,7 +68,7 @@ struct row_write {
 	enum row_write_kind kind;
 	bool may_sync_later;  /* as in store.h */
 	bool removes_nothing; /* row_set() skips fields without a value: the row has none of them */
-	struct change changes[32]; /* room for all fields of a mark, which has the most */
+	struct change changes[40]; /* room for all fields of a mark, which has the most */
 	struct condition conditions[8];
 	size_t n_changes, n_conditions, n_numbers;
 	char numbers[16][24]; /* the numbers of changes and conditions, as decimal text */
@@ -91,7 +91,7 @@ enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	struct problem *ret_problem);
 /* A write of a row in the terms of the store. It must not be copied. */
 struct row_request {
-	struct attribute attributes[32]; /* as many as row_write.changes */
+	struct attribute attributes[40]; /* as many as row_write.changes */
 	struct item item;
 	struct item_write write;
 };

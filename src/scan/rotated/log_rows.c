@@ -152,17 +152,22 @@ static int copy_table(struct log_rows *rows, sqlite3 *from, const char *select, 
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Opens a database in memory and copies the rows of the scope into it, as they are at one moment. A
- * file that no run has written may lack the tables. Returns SQLite's result. */
+/* Opens a database in memory and copies the rows of the scope into it, as they are at one moment.
+ * Returns SQLite's result. */
 static int copy_to_memory(struct log_rows *rows, sqlite3 *from)
 {
 	static const char has_tables[] = "SELECT 1 FROM logs, log_pieces LIMIT 0";
 	int rc = sqlite3_open(":memory:", &rows->db);
 	if (!rc)
 		rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
-	if (rc || !from || sqlite3_exec(from, has_tables, NULL, NULL, NULL))
+	if (rc || !from)
 		return rc;
-	rc = sqlite3_exec(from, "BEGIN", NULL, NULL, NULL);
+	sqlite3_busy_timeout(from, BUSY_TIMEOUT_MS);
+	rc = sqlite3_exec(from, has_tables, NULL, NULL, NULL);
+	if ((rc & 0xff) == SQLITE_ERROR) /* no run has made the tables in this file */
+		return SQLITE_OK;
+	if (!rc)
+		rc = sqlite3_exec(from, "BEGIN", NULL, NULL, NULL);
 	if (!rc)
 		rc = copy_table(rows, from, "SELECT * FROM logs WHERE scope = ?1",
 			"INSERT INTO logs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");

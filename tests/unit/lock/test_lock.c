@@ -471,6 +471,19 @@ static const struct {
 	{{.place = "dynamodb:abc", .tokens = S3ONCE_LOCK_TOKENS_ROW}},
 };
 
+static void test_locks_that_only_look_acquire_none(void)
+{
+	const struct s3once_locks_options options[] = {{.only_looks = 1}, {.must_exist = 1}};
+	s3once_locks_free(open_locks(&(struct s3once_locks_options){0}));
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		struct s3once_locks *locks = open_locks(&options[i]);
+		struct s3once_lock *lock;
+		struct s3once_lock_error error = {0};
+		CHECK_INT(acquire(locks, "k", 0, &lock, &error), -EINVAL);
+		s3once_locks_free(locks);
+	}
+}
+
 static void test_refused(void)
 {
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -561,6 +574,7 @@ int main(void)
 	test_old_observations_are_removed();
 	test_look_and_break();
 	test_release_of_anothers();
+	test_locks_that_only_look_acquire_none();
 	test_refused();
 	test_long_wait_for_a_living_holder();
 	test_close_ends_waits();
