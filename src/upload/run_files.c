@@ -13,25 +13,33 @@
 #include "upload/run.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes "host:directory" of each source. Marks keep it as the origin of a file. The path is quoted,
- * since it may have any bytes, and the store takes only text. */
+/* The most bytes of "host:directory". Each byte of the path may become \xNN. */
+#define SOURCE_OF_MARKS_MAX (4 * PATH_MAX + 300)
+
+/* Makes "host:directory" of each source. Marks keep it as the origin of a file, so it has the whole
+ * path. That is escaped, since it may have any bytes, and the store takes only text. */
 static int name_sources(struct run_files *files, const struct s3once_options *o)
 {
 	struct process self;
 	process_self(&self);
 	files->sources_of_marks = calloc(o->n_sources + 1, sizeof *files->sources_of_marks);
-	for (size_t i = 0; files->sources_of_marks && i < o->n_sources; i++)
-		if (asprintf(&files->sources_of_marks[i], "%s:%s", self.host,
-			    quote(scan_source_path(files->scan, i)).text) < 0) {
-			files->sources_of_marks[i] = NULL; /* asprintf() leaves it undefined */
+	for (size_t i = 0; files->sources_of_marks && i < o->n_sources; i++) {
+		struct text name = TEXT(SOURCE_OF_MARKS_MAX);
+		text_addf(&name, "%s:", self.host);
+		text_add_escaped_string(&name, scan_source_path(files->scan, i));
+		if (!name.error)
+			files->sources_of_marks[i] = strdup(text_string(&name));
+		text_clear(&name);
+		if (!files->sources_of_marks[i])
 			return -ENOMEM;
-		}
+	}
 	return files->sources_of_marks ? 0 : -ENOMEM;
 }
 

@@ -198,6 +198,19 @@ def test_another_folder_of_the_same_prefix_is_not_replaced(s3once, s3, bucket, m
     assert run.code == 0 and "another source" not in run.err, run
 
 
+def test_folders_whose_names_differ_at_their_ends_are_two_sources(s3once, s3, bucket, marks, tmp_path):
+    """However long their paths are. A part of such a folder is the same source, too."""
+    deep = tmp_path / ("d" * 200) / ("e" * 200)
+    first, second = (make_tree(deep / name, {"a/x": content(name, 1000 + at)}) for at, name in enumerate(("q1", "q2")))
+    assert s3once("push", first, f"s3://{bucket}/q").code == 0
+    run = s3once("push", second, f"s3://{bucket}/q", "--if-changed=replace", "--json")
+    assert run.code == 1 and told(run, "refused")[0]["text"].startswith("two sources have this key"), run
+    assert s3.get(bucket, "q/a/x") == content("q1", 1000)
+    make_tree(first, {"a/x": content("later", 1002)})
+    run = s3once("push", first / "a", f"s3://{bucket}/q/a", "--if-changed=replace", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 1} and not told(run, "warning"), run
+
+
 def test_a_link_that_moves_is_another_source(s3once, s3, bucket, marks, tmp_path):
     """Each release takes the place of the earlier one only if the job says so."""
     current = tmp_path / "current"

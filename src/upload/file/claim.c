@@ -18,9 +18,8 @@
 /* the most times that a mark is judged in one turn: others may write it each time */
 #define JUDGINGS_MAX 20
 
-/* The most bytes of ":FOLDER/FILE". Of the path below the folder, each byte may become \xNN. 300 is
- * enough for the folder and the two separators, since the folder is cut by quote(). */
-#define ESCAPED_PATH_MAX (4 * PATH_MAX + 300)
+/* The most bytes of ":FOLDER/FILE". Each byte of the two paths may become \xNN. */
+#define ESCAPED_PATH_MAX (2 * 4 * PATH_MAX + 2)
 
 /* Notes in the mark that a newer version of the file was not uploaded, so that `status` shows it.
  * No other step needs the note, so an error is only logged. If the mark has changed meanwhile
@@ -99,10 +98,8 @@ static enum origin origin_of_done(const struct worker *worker, const struct file
 /* Writes both sources, as in "it was uploaded from web1:/data, and this is web2:/data". */
 static void add_sources(const struct worker *worker, const struct file *file, struct text *t)
 {
-	text_add(t, "it was uploaded from ");
-	text_add_escaped_string(t, file->seen_mark.source);
-	text_add(t, ", and this is ");
-	text_add_escaped_string(t, file_source(worker, file));
+	text_addf(t, "it was uploaded from %s, and this is %s", quote(file->seen_mark.source).text,
+		quote(file_source(worker, file)).text);
 }
 
 /* Whether this run replaces versions that are done. */
