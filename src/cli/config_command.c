@@ -149,12 +149,14 @@ static void add_masked_url(struct text *t, const char *url)
 
 #define VARIABLES_MAX 4 /* variables of one proxy */
 
-/* Returns the name of the first of these variables that is set and not empty; NULL: none is. */
-static const char *first_set_variable(const char *const names[static VARIABLES_MAX])
+/* Returns the name of the first of these variables that is set and not empty, and sets *ret_value
+ * to its value; NULL: none is. */
+static const char *first_set_variable(
+	const char *const names[static VARIABLES_MAX], const char **ret_value)
 {
 	for (size_t i = 0; i < VARIABLES_MAX && names[i]; i++) {
-		const char *value = getenv(names[i]);
-		if (value && *value)
+		*ret_value = getenv(names[i]);
+		if (*ret_value && **ret_value)
 			return names[i];
 	}
 	return NULL;
@@ -173,11 +175,12 @@ static void add_proxies(struct setting_rows *rows)
 		{"no_proxy", {"no_proxy", "NO_PROXY"}},
 	};
 	for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++) {
-		const char *variable = first_set_variable(proxies[i].variables);
+		const char *url;
+		const char *variable = first_set_variable(proxies[i].variables, &url);
 		if (!variable)
 			continue;
 		struct text shown = TEXT(4096);
-		add_masked_url(&shown, getenv(variable));
+		add_masked_url(&shown, url);
 		add_row(rows, proxies[i].row, text_string(&shown), variable);
 		text_clear(&shown);
 	}

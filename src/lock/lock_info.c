@@ -352,12 +352,12 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	enum outcome o = lock_row_release(conn, &target, &limits, &present, &problem);
 	store_conn_free(conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
-	if (o == OUTCOME_OK)
+	/* That its holder has released it meanwhile is just as good. */
+	const bool is_free = o == OUTCOME_OK || (o == OUTCOME_REFUSED && row.state == ROW_FREE);
+	if (is_free)
 		r = 0;
 	else if (o != OUTCOME_REFUSED)
 		r = lock_error_of(locks, ret, -EIO, &problem);
-	else if (row.state == ROW_FREE) /* its holder has released it meanwhile: just as good */
-		r = 0;
 	else if (*row.version)
 		r = lock_error(ret, -EAGAIN, "the row has another version now: %s",
 			quote(row.version).text);

@@ -174,6 +174,7 @@ int option_set(
 	/* parse_long() has seen to it that there is a value if the option needs one. */
 	assert(value || type == OPTION_AGE || !takes_value(option));
 	assert(value || !option->choices);
+	assert(type != OPTION_SET || option->choices);
 	assert(field || type == OPTION_HELP);
 	if (takes_text && value && !*value)
 		return problem_error(ret_problem, -EINVAL, "the value is empty");

@@ -285,11 +285,10 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 {
 	struct stat st;
 	int error = 0;
-	if (stat(path, &st) < 0)
-		error = errno;
-	else if (!S_ISDIR(st.st_mode))
+	const bool is_there = stat(path, &st) == 0;
+	if (is_there && !S_ISDIR(st.st_mode))
 		error = ENOTDIR;
-	else if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
+	else if (!is_there || faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
 		error = errno;
 	if (error)
 		problem_set(ret_problem,
