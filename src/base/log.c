@@ -46,14 +46,17 @@ void log_set_sink(log_sink *sink, void *arg)
 	uv_mutex_unlock(&locked.mutex);
 }
 
+static const struct {
+	const char *name, *priority; /* the priority as the journal reads it before a line */
+} levels[] = {[LOG_ERROR] = {"error", "<3>"},
+	[LOG_URGENT] = {"warning", "<4>"},
+	[LOG_WARNING] = {"warning", "<4>"},
+	[LOG_NOTE] = {"note", "<5>"},
+	[LOG_INFO] = {"info", "<6>"},
+	[LOG_DEBUG] = {"debug", "<7>"}};
+
 const char *log_priority(enum log_level level)
 {
-	static const char *const priorities[] = {[LOG_ERROR] = "<3>",
-		[LOG_URGENT] = "<4>",
-		[LOG_WARNING] = "<4>",
-		[LOG_NOTE] = "<5>",
-		[LOG_INFO] = "<6>",
-		[LOG_DEBUG] = "<7>"};
 	unsigned long long device, inode;
 	struct stat st;
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -62,17 +65,11 @@ const char *log_priority(enum log_level level)
 	const bool is_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
 				!fstat(STDERR_FILENO, &st) && st.st_dev == device &&
 				st.st_ino == inode;
-	return is_journal ? priorities[level] : "";
+	return is_journal ? levels[level].priority : "";
 }
 
 void log_message(enum log_level level, const char *format, ...)
 {
-	static const char *const names[] = {[LOG_ERROR] = "error",
-		[LOG_URGENT] = "warning",
-		[LOG_WARNING] = "warning",
-		[LOG_NOTE] = "note",
-		[LOG_INFO] = "info",
-		[LOG_DEBUG] = "debug"};
 	if (level > max_level)
 		return;
 	va_list ap;
@@ -92,7 +89,7 @@ void log_message(enum log_level level, const char *format, ...)
 		locked.sink(locked.arg, level, message);
 	} else {
 		n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level),
-			names[level], message);
+			levels[level].name, message);
 		const size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
 		/* A failure of stderr cannot be reported anywhere. */
 		const ssize_t written = write(STDERR_FILENO, line, len);
