@@ -159,6 +159,11 @@ bool file_was_done_here(const struct worker *worker, const struct file *file)
 	       strcmp(file->seen_mark.session, session_id(worker->run->session)) == 0;
 }
 
+bool file_is_unread_pipe(const struct file *file)
+{
+	return file->candidate->is_piped && file->fd < 0;
+}
+
 /* Sets the mark of a file to failed if this run holds the claim, from this turn or from an earlier
  * one. Otherwise the file would be held as long as the run lives, and two runs that wait for each
  * other's files would never end. */

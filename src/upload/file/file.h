@@ -154,6 +154,9 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
 /* Whether file->seen_mark says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
+/* Whether the file is the input of a pipe that has not been read yet, whose content is unknown. Not
+ * for a file that was given back, which has no candidate. */
+bool file_is_unread_pipe(const struct file *file);
 /* Step 7: the file cannot be uploaded. Reports the reason, and writes it into the mark if that is
  * ours, by a claim of this turn or of an earlier one. Returns SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);

@@ -308,7 +308,7 @@ enum step file_finish_by_metadata(struct worker *worker, struct file *file,
 		version.mtime_ns = file->mtime_ns;
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
 	/* Asked for before the turn may give its file back, after which it has no candidate. */
-	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
+	const bool is_unread_pipe = file_is_unread_pipe(file);
 	if (!is_unread_pipe) /* otherwise any command may have made the object */
 		set_producer(&version, file->candidate);
 	const enum step done =

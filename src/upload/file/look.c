@@ -202,7 +202,7 @@ static void explain_conflict(const struct worker *worker, const struct file *fil
 	const bool is_of_s3once = *object->meta.table_id != 0;
 	const bool is_of_these_marks =
 		strcmp(object->meta.table_id, worker->run->space.settings.table_id) == 0;
-	const bool is_unread_pipe = file->candidate->is_piped && file->fd < 0;
+	const bool is_unread_pipe = file_is_unread_pipe(file);
 	const char *how = is_unknown       ? "exists with this size"
 			  : is_unread_pipe ? "exists with unknown content"
 					   : "exists with other content";
