@@ -433,9 +433,8 @@ static bool has_equal_parts(const struct multipart *multipart)
  * compressed parts do. */
 static bool may_want_equal_parts(const struct worker *worker, const struct multipart *multipart)
 {
-	const struct encoding *encoding = multipart->file->encoding;
-	const bool may_be_unequal = encoding && !encoding->part_bytes;
-	return may_be_unequal && !s3_is_aws(worker->server) && !has_equal_parts(multipart);
+	return multipart->file->encoding && !s3_is_aws(worker->server) &&
+	       !has_equal_parts(multipart);
 }
 
 /* Notes that from here on the parts of all files have to have one length, and aborts the upload of
