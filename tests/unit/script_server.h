@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define SCRIPT_STEPS_MAX 16
-#define SCRIPT_BYTES_MAX (4U << 20)
+#define SCRIPT_BYTES_MAX (8U << 20)
 
 struct script_step {
 	const char *reply;            /* raw bytes; NULL: none */
