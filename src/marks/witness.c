@@ -39,25 +39,31 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 		at->key[0] = '\0';
 }
 
-/* Considers the nth mark that says done, counted from 0, as a sample. With many marks, the first
- * half of the list keeps those that were changed last, and the second half a random choice. */
+/* Considers the nth mark that says done, counted from 0, as a sample. The first half of the list
+ * keeps the marks that were changed last. The second half is a random choice of the others. */
 static void consider_sample(
 	struct done_samples *samples, uint64_t nth, const char *key, const struct mark *mark)
 {
-	if (nth < DONE_SAMPLES) {
-		keep_sample(&samples->list[samples->n++], key, mark);
+	struct done_sample *oldest = &samples->list[0], sample;
+	keep_sample(&sample, key, mark);
+	if (samples->n < NEWEST) {
+		samples->list[samples->n++] = sample;
 		return;
 	}
-	struct done_sample *oldest = &samples->list[0];
 	for (unsigned i = 1; i < NEWEST; i++)
 		if (samples->list[i].at_s < oldest->at_s)
 			oldest = &samples->list[i];
-	if (mark->at_s > oldest->at_s)
-		keep_sample(oldest, key, mark);
-	/* Reservoir sampling: each mark stays with the same probability, however many are read. */
-	const uint64_t place = random_below(nth + 1);
-	if (place < DONE_SAMPLES - NEWEST)
-		keep_sample(&samples->list[NEWEST + place], key, mark);
+	if (sample.at_s > oldest->at_s) {
+		const struct done_sample newer = sample;
+		sample = *oldest;
+		*oldest = newer;
+	}
+	/* Reservoir sampling: each of the others stays with the same probability, however many are
+	 * read. */
+	const uint64_t place =
+		samples->n < DONE_SAMPLES ? samples->n++ : NEWEST + random_below(nth + 1 - NEWEST);
+	if (place < DONE_SAMPLES)
+		samples->list[place] = sample;
 }
 
 /* Reads marks of one shard, and considers those that say done as samples. Reads max_marks of them,

@@ -161,8 +161,8 @@ static void test_patience(void)
 	}
 }
 
-static void put_mark(
-	struct fixture *f, const char *key, const char *state, const char *etag, const char *suffix)
+static void put_mark_at(struct fixture *f, int64_t at_s, const char *key, const char *state,
+	const char *etag, const char *suffix)
 {
 	char partition[PARTITION_MAX];
 	struct item item = {0};
@@ -172,11 +172,17 @@ static void put_mark(
 	item_set_string(&item, "suffix", suffix);
 	item_set_number(&item, "size", 5);
 	item_set_number(&item, "mtime", 7);
-	item_set_number(&item, "at", 1);
+	item_set_number(&item, "at", at_s);
 	CHECK_INT(f->store->ops->write(f->asking.marks, mark_key(&f->space, key, partition),
 			  &(struct item_write){.item = &item}, &no_limits, NULL, &problem),
 		OUTCOME_OK);
 	item_clear(&item);
+}
+
+static void put_mark(
+	struct fixture *f, const char *key, const char *state, const char *etag, const char *suffix)
+{
+	put_mark_at(f, 1, key, state, etag, suffix);
 }
 
 #define GONE BARE("404"), SAYS("404", "NoSuchKey")
@@ -265,10 +271,51 @@ static void test_asks(void)
 	}
 }
 
+/* Of many marks, the four that were changed last are among those asked about, wherever their keys
+ * are, since a lifecycle rule deletes the oldest objects first. The sentence names three. */
+static void test_newest_samples(void)
+{
+	static const unsigned newest[] = {3, 6, 20, 59};
+	static const char *const replies[] = {GONE, GONE, GONE, GONE, GONE, GONE, GONE, GONE, NULL};
+	struct fixture f;
+	const struct bucket_row row = {.generation = 0};
+	struct witness_shown shown;
+	if (!begin(&f, replies))
+		return;
+	f.space.settings.shards = 1; /* they are read in the order of their keys */
+	for (unsigned i = 0; i < 60; i++) {
+		char key[8];
+		int64_t at_s = 1000 - i;
+		for (size_t k = 0; k < sizeof newest / sizeof *newest; k++)
+			if (newest[k] == i)
+				at_s = 2000 + i;
+		snprintf(key, sizeof key, "k%02u", i);
+		put_mark_at(&f, at_s, key, "done", "e", "");
+	}
+	CHECK_INT(witness_ask(&f.asking, &row, &shown, &f.aws.problem), WITNESS_GONE);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 16);
+	for (size_t k = 0; k < sizeof newest / sizeof *newest; k++) {
+		char head[32];
+		bool is_asked = false;
+		const int n = snprintf(head, sizeof head, "HEAD /b/k%02u?", newest[k]);
+		for (size_t i = 0; i < f.aws.server.n_requests; i++)
+			is_asked |= strncmp(f.aws.server.requests[i].head, head, (size_t)n) == 0;
+		CHECK(is_asked);
+	}
+	const char *named = strstr(f.aws.problem.text, "is not there: ");
+	unsigned n_named = 0;
+	for (; named; named = strchr(named + 1, 'k'))
+		n_named++;
+	CHECK_INT(n_named, 1 + 3);
+	end(&f);
+}
+
 int main(void)
 {
 	test_looks();
 	test_patience();
 	test_asks();
+	test_newest_samples();
 	return check_result();
 }
