@@ -250,7 +250,15 @@ static void test_without_file(void)
 	text_reset(&said);
 	CHECK_INT(open_with("", &job), -EINVAL);
 	CHECK(strstr(text_string(&said), "there is no such file"));
+	CHECK(!strstr(text_string(&said), "did you mean"));
 	job_close(&job);
+	/* A similar name in the folder that S3ONCE_JOBS names is proposed. */
+	write_file("ji.conf", "");
+	text_reset(&said);
+	CHECK_INT(open_with("", &job), -EINVAL);
+	CHECK(strstr(text_string(&said), "did you mean ji?"));
+	job_close(&job);
+	write_file("ji.conf", NULL);
 	setenv("S3ONCE_SOURCE", tree, 1);
 	setenv("S3ONCE_TARGET", "", 1);
 	text_reset(&said);
