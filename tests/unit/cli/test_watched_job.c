@@ -176,6 +176,24 @@ static void test_again(void)
 	watched_free(watched);
 }
 
+/* The first of several paths that is due wakes the service, whichever came first. */
+static void test_earlier_one(void)
+{
+	struct watched *watched = open_job(false);
+	const uint64_t begun_ns = clock_boot_ns();
+	char other[96];
+	snprintf(other, sizeof other, "%s/other", tree);
+	watched->began_wall_ns = clock_wall_ns();
+	for (int64_t age_s = 0; age_s <= 50; age_s += 50) {
+		const char *path = age_s ? other : file;
+		write_file(path, clock_wall_ns() - age_s * (int64_t)NS_PER_S);
+		watched->pass.waits(watched->pass.arg, path);
+		check_due(watched_due_ns(watched), begun_ns, 100 - age_s);
+		unlink(path);
+	}
+	watched_free(watched);
+}
+
 /* Each path waits once, in order. If too many wait, their folder does instead, once. */
 static void test_many(void)
 {
@@ -213,6 +231,7 @@ int main(void)
 	test_left_by_a_pass();
 	test_due();
 	test_again();
+	test_earlier_one();
 	test_many();
 	unlink(conf);
 	unlink(link_path);
