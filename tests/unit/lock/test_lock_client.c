@@ -63,6 +63,23 @@ static void test_times(void)
 	}
 }
 
+/* A request that hangs is repeated while most of the lease is left. */
+static void test_request_timeout(void)
+{
+	static const struct {
+		uint64_t lease, timeout, is_timeout;
+	} rows[] = {{0, 0, 5000}, {60000, 0, 15000}, {60000, 7000, 7000}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct s3once_locks *locks;
+		const struct s3once_locks_options options = {
+			.lease_ms = rows[i].lease, .request_timeout_ms = rows[i].timeout};
+		if (!CHECK_INT(open_client(&options, &locks), 0))
+			return;
+		CHECK_INT(locks->aws->request_timeout_ms, rows[i].is_timeout);
+		s3once_locks_free(locks);
+	}
+}
+
 /* A lock with a lease of its own has the same parts of it as a client without other options. */
 static void test_times_of_one_lock(void)
 {
@@ -227,6 +244,7 @@ int main(void)
 	setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
 	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
 	test_times();
+	test_request_timeout();
 	test_times_of_one_lock();
 	test_modes();
 	test_names();

@@ -230,20 +230,21 @@ static int note_key(void *arg, const struct s3once_lock_info *info)
 
 static void test_listing(void)
 {
-	static const char *const replies[] = {
-		SCRIPT_REPLY("200", "",
-			"{\"Items\":[{\"lock_key\":{\"S\":\"a1\"},\"sort_key\":{\"S\":\"x\"}},"
-			"{\"lock_key\":{\"S\":\"s3once-token:a1\"},\"sort_key\":{\"S\":\"x\"}},"
-			"{\"lock_key\":{\"S\":\"b\"},\"sort_key\":{\"S\":\"-\"}},"
-			"{\"lock_key\":{\"S\":\"a2\"},\"sort_key\":{\"S\":\"-\"}}]}"),
-		NULL};
-	char keys[100] = "";
+	static const char rows[] = SCRIPT_REPLY("200", "",
+		"{\"Items\":[{\"lock_key\":{\"S\":\"a1\"},\"sort_key\":{\"S\":\"x\"}},"
+		"{\"lock_key\":{\"S\":\"s3once-token:a1\"},\"sort_key\":{\"S\":\"x\"}},"
+		"{\"lock_key\":{\"S\":\"b\"},\"sort_key\":{\"S\":\"-\"}},"
+		"{\"lock_key\":{\"S\":\"a2\"},\"sort_key\":{\"S\":\"-\"}}]}");
+	static const char *const replies[] = {rows, rows, NULL};
+	char keys[100] = "", all[100] = "";
 	struct fixture f;
 	if (!begin(&f, replies, &(struct s3once_locks_options){.dialect = S3ONCE_LOCK_PYTHON}))
 		return;
 	CHECK_INT(s3once_lock_list(f.locks, "a", note_key, keys, &f.error), 0);
 	CHECK_STRING(keys, "a1/x a2/- ");
-	check_sent(&f, "Scan");
+	CHECK_INT(s3once_lock_list(f.locks, NULL, note_key, all, &f.error), 0);
+	CHECK_STRING(all, "a1/x b/- a2/- ");
+	check_sent(&f, "Scan Scan");
 	end(&f);
 }
 
