@@ -58,7 +58,7 @@ static void test_line(void)
 static void test_fields(void)
 {
 	static const struct version compressed = {.size = 9,
-		.mtime_ns = 1500000000,
+		.mtime_ns = 1000000005,
 		.sum = "crc32c:AAAAAA==",
 		.object_sum = "crc32c:AAAAAQ==",
 		.object_bytes = 5,
@@ -76,7 +76,7 @@ static void test_fields(void)
 		"{\"event\":\"adopted\",\"bucket\":\"b\",\"key\":\"k.zst\",\"version_id\":null,"
 		"\"size\":5,\"etag\":\"e-2\",\"etag_is_md5\":true,"
 		"\"checksums\":{\"crc32c\":\"AAAAAQ==\"},\"content_id\":\"c1\",\"path\":\"/k\","
-		"\"file_size\":9,\"mtime\":\"1970-01-01T00:00:01.500000000Z\"}");
+		"\"file_size\":9,\"mtime\":\"1970-01-01T00:00:01.000000005Z\"}");
 	CHECK(manifest_entry_read(line, strlen(line), &read, &owner, &problem));
 	CHECK_STRING(read.event, "adopted");
 	CHECK_STRING(read.bucket, "b");
@@ -310,8 +310,23 @@ static void test_full_disk(void)
 		CHECK(!manifest_spool_finish(spool, &problem));
 		CHECK(strstr(problem.text, "its temporary file") != NULL);
 		CHECK(strstr(problem.text, "cannot be written: ") != NULL);
+		CHECK(strstr(problem.text, strerror(EFBIG)) != NULL);
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &before), 0);
 		manifest_spool_free(spool);
+	}
+}
+
+/* A disk or a quota that is full says what helps. */
+static void test_no_room(void)
+{
+	static const int full[] = {-ENOSPC, -EDQUOT, -EIO};
+	for (size_t i = 0; i < sizeof full / sizeof *full; i++) {
+		struct problem problem = {0};
+		const int fd = manifest_temporary_file(&problem);
+		manifest_explain_write_error(fd, full[i], &problem);
+		CHECK(strstr(problem.text, strerror(-full[i])) != NULL);
+		CHECK_INT(strstr(problem.text, "; make room there") != NULL, full[i] != -EIO);
+		close(fd);
 	}
 }
 
@@ -649,6 +664,7 @@ int main(void)
 	test_damage();
 	test_unreadable();
 	test_full_disk();
+	test_no_room();
 	test_body_again();
 	test_names();
 	test_derive();
