@@ -82,6 +82,7 @@ static const struct {
 	{"no guess fits, and a checksum that does not combine does not", 7, 0, 0, CHECKSUM_SHA256,
 		true, PROOF_NO, HEAD_ONE, 0},
 	{"a size that is told does not fit", 10, 8, 0, CHECKSUMS, false, PROOF_NO, "", 0},
+	{"it was sent in one part", 12, 0, 0, CHECKSUMS, false, PROOF_YES, "", 12},
 	{"it was sent whole", WHOLE, 0, 0, CHECKSUMS, false, PROOF_YES, "", 0},
 	{"it was sent whole, and is other content", WHOLE, 0, 0, CHECKSUM_CRC32C, true, PROOF_NO,
 		"", 0},
