@@ -178,6 +178,12 @@ bool file_times_show_changes(int fd)
 	const bool is_known = fstatfs(fd, &fs) == 0;
 	if (is_known && fs.f_type == FUSE_SUPER_MAGIC)
 		return false;
+	/* The mappings and pages of a file are those of the layer below, which neither a lease nor
+	 * sync_file_range() reaches. fsync() does, unless the mount is volatile. */
+	if (is_known && fs.f_type == OVERLAYFS_SUPER_MAGIC) {
+		fsync(fd);
+		return false;
+	}
 	/* A mapping keeps the file open for writing, also after close(2). */
 	const enum write_lease lease = write_lease_take(fd);
 	write_lease_drop(fd, lease);

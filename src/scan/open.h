@@ -51,7 +51,8 @@ bool file_is_being_written(int fd);
  * from now on, and returns whether they do. They do not where a file system caches or makes them up
  * (FUSE), and where another process may write through a shared mapping (mmap): a store into a page
  * that is dirty already changes no time. So the pages of such a file are written back, after which
- * the next store is noticed, except in memory (tmpfs).
+ * the next store is noticed, except in memory (tmpfs). On overlayfs it is unknown whether there is
+ * a mapping, and whether pages are written back, so false is returned.
  *
  * The caller reads the state before it calls this, and the content after it. */
 bool file_times_show_changes(int fd);

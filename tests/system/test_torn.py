@@ -1,6 +1,8 @@
 """What is in S3 is a file as it was at one moment, also where size and times do not show that it changes: it is written
 through a mapping, or its file system tells other things at each look, or tells of a change too late."""
 
+import contextlib
+import ctypes
 import mmap
 import os
 import subprocess
@@ -26,34 +28,60 @@ def wants_fuse():
 fuse = pytest.mark.skipif(not wants_fuse(), reason="needs root and /dev/fuse")
 
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
 class Mapped:
-    """A file that is stored to through a mapping whose pages are dirty, as by a database."""
+    """A file that is stored to through a mapping whose pages are dirty, as by a database. Nobody has it open besides: mmap.mmap
+    would keep a descriptor."""
 
     def __init__(self, path, size):
-        self.path = path
+        self.path, self.size = path, size
         path.write_bytes(b"a" * size)
-        with open(path, "r+b") as file:
-            self.map = mmap.mmap(file.fileno(), size)
+        fd = os.open(path, os.O_RDWR)
+        self.at = LIBC.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        os.close(fd)
         self.fill(b"a")
 
     def fill(self, byte):
-        self.map[:] = byte * len(self.map)
+        ctypes.memset(self.at, byte[0], self.size)
+
+    def close(self):
+        LIBC.munmap(self.at, self.size)
 
 
-@pytest.fixture(params=["disk", "memory"])
+@contextlib.contextmanager
+def file_system(kind, folder):
+    """A folder on the disk, in memory, or of a container (overlayfs)."""
+    folder.mkdir()
+    if kind == "disk":
+        yield folder
+        return
+    layers = folder.with_name("layers")
+    for layer in ("lower", "upper", "work"):
+        (layers / layer).mkdir(parents=True)
+    how = {
+        "memory": "-t tmpfs -o size=64m s3once-test",
+        "overlay": f"-t overlay -o lowerdir={layers}/lower,upperdir={layers}/upper,workdir={layers}/work overlay",
+    }
+    if os.geteuid() or os.system(f"mount {how[kind]} {folder}"):
+        pytest.skip("needs root for a mount")
+    yield folder
+    os.system(f"umount -l {folder}")
+
+
+@pytest.fixture(params=["disk", "memory", "overlay"])
 def mapped(request, tmp_path):
     """Where the kernel writes pages back a store is noticed afterwards; in memory it never is."""
-    folder = tmp_path if request.param == "disk" else None
-    if folder is None:
-        folder = tmp_path / "memory"
-        folder.mkdir()
-        if os.geteuid() or os.system(f"mount -t tmpfs -o size=64m s3once-test {folder}"):
-            pytest.skip("needs root for a tmpfs")
-    tree = folder / "tree"
-    tree.mkdir()
-    yield tree, Mapped(tree / "db", 12 * MIB)
-    if request.param == "memory":
-        os.system(f"umount -l {folder}")
+    with file_system(request.param, tmp_path / "file-system") as folder:
+        tree = folder / "tree"
+        tree.mkdir()
+        db = Mapped(tree / "db", 12 * MIB)
+        yield tree, db
+        db.close()
 
 
 @pytest.mark.parametrize("kind", ["HeadObject", "UploadPart"])
@@ -72,15 +100,18 @@ def test_stores_through_a_mapping_while_it_is_sent(s3once, s3, bucket, s3_wire, 
     assert "changed while it was read" in done.out and "server received other bytes" not in done.out + done.err, done
 
 
-def test_a_store_after_the_upload_is_found_by_the_next_run(s3once, s3, bucket, marks, tmp_path):
+@pytest.mark.parametrize("kind", ["disk", "overlay"])
+def test_a_store_after_the_upload_is_found_by_the_next_run(s3once, s3, bucket, marks, tmp_path, kind):
     """The pages were written back before the file was read, so the store moves the modification time."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    db = Mapped(tree / "db", MIB)
-    command = ("push", tree, f"s3://{bucket}/p", "--if-changed", "replace")
-    assert s3once(*command).code == 0
-    db.fill(b"b")
-    assert s3once(*command).code == 0
+    with file_system(kind, tmp_path / "file-system") as folder:
+        tree = folder / "tree"
+        tree.mkdir()
+        db = Mapped(tree / "db", MIB)
+        command = ("push", tree, f"s3://{bucket}/p", "--if-changed", "replace")
+        assert s3once(*command).code == 0
+        db.fill(b"b")
+        assert s3once(*command).code == 0
+        db.close()
     assert set(s3.get(bucket, "p/db")) == {ord("b")}
 
 
