@@ -30,6 +30,7 @@ struct printing {
 	unsigned char *held; /* the last bytes, which are printed once the object is verified */
 	size_t n_held, held_room;
 	bool is_cut; /* the last printed bytes do not end a line */
+	int error;   /* 0, or the error of print_content() */
 };
 
 enum report_kind { REPORT_NOTE, REPORT_ERROR };
@@ -81,19 +82,9 @@ static int print_bytes(struct printing *p, const void *bytes, size_t n)
 	return write_all(p->cat->fd, bytes, n);
 }
 
-/* Takes bytes of the content: prints those that were held, and holds these. It is the `take` of
- * unpack(). Returns 0 or -errno. */
-static int print_content(void *arg, const unsigned char *bytes, size_t n)
+/* Prints the bytes that were held, and holds these. Returns 0 or -errno. */
+static int print_held_and_hold(struct printing *p, const unsigned char *bytes, size_t n)
 {
-	struct printing *p = arg;
-	const size_t skipped = p->skip < n ? (size_t)p->skip : n;
-	if (p->wants_content)
-		digest_update(&p->content, bytes, n);
-	p->skip -= skipped;
-	bytes += skipped;
-	n -= skipped;
-	if (!n)
-		return 0;
 	const int error = print_bytes(p, p->held, p->n_held);
 	if (error)
 		return error;
@@ -108,6 +99,20 @@ static int print_content(void *arg, const unsigned char *bytes, size_t n)
 	memcpy(p->held, bytes, n);
 	p->n_held = n;
 	return 0;
+}
+
+/* Takes bytes of the content, and prints those before them. It is the `take` of unpack(). Returns
+ * p->error, which distinguishes the error of a write from the same one of unpack(). */
+static int print_content(void *arg, const unsigned char *bytes, size_t n)
+{
+	struct printing *p = arg;
+	const size_t skipped = p->skip < n ? (size_t)p->skip : n;
+	if (p->wants_content)
+		digest_update(&p->content, bytes, n);
+	p->skip -= skipped;
+	if (n > skipped)
+		p->error = print_held_and_hold(p, bytes + skipped, n - skipped);
+	return p->error;
 }
 
 /* The value that an object is verified by, and the kind of checksum that it is. */
@@ -226,7 +231,8 @@ static enum outcome read_object(struct printing *p, const struct log_object *obj
 		digest_finish(&p->content, &ret_sums->content);
 	}
 	digest_clear(&bytes);
-	if (r == -EBADMSG || r == -EFBIG)
+	const bool is_unreadable = !p->error && (r == -EBADMSG || r == -EFBIG);
+	if (is_unreadable)
 		return OUTCOME_REFUSED; /* unpack() has set the sentence */
 	*ret_error = r;
 	return o;
@@ -311,6 +317,8 @@ static enum outcome print_object(
 		cat->is_closed = true;
 		return OUTCOME_OK;
 	}
+	if (error == -ENOMEM)
+		return outcome_no_memory(ret_problem);
 	if (error)
 		return outcome_error(ret_problem, OUTCOME_LOCAL,
 			"cannot write to standard output: %s", strerror(-error));

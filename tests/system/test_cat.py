@@ -251,6 +251,19 @@ def test_a_reader_that_goes_away(nginx, s3once, s3, bucket):
     assert run.returncode == 1 and b"cannot write to standard output: No space left" in run.stderr, run
 
 
+def test_standard_output_that_takes_no_more(s3once, s3, bucket, tmp_path):
+    """The error of the write is not taken for that of an object, although xz and zstd have the same one (EFBIG)."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for day in (1, 2):
+        log = folder / f"app.log.{day}"
+        log.write_bytes(b"%062d\n\n" % day * (MIB >> 6))  # each piece that is written ends a line
+        os.utime(log, (10**9 - day, 10**9 - day))
+    assert s3once("push", folder, f"s3://{bucket}/web1", "--rotated").code == 0
+    run = s3once("cat", f"s3://{bucket}/web1/app.log", wrap=["prlimit", "--fsize=102400", "--"])
+    assert run.code == 1 and run.err == "s3once: error: cat: cannot write to standard output: File too large\n", run
+
+
 def test_nothing_is_found(nginx, s3once, s3, bucket):
     """No such log, or nothing of that time: exit 1, and why."""
     assert f"there is no log s3://{bucket}/web1/nginx/access.log" in nginx.cat(code=1).err
