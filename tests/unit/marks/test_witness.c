@@ -311,11 +311,38 @@ static void test_newest_samples(void)
 	end(&f);
 }
 
+/* Marks are read until one says done, also beyond the usual number: if none did, no object would be
+ * asked for. */
+static void test_first_done_comes_late(void)
+{
+	enum { SHARDS = 2000, CLAIMED = 12 }; /* 20,000 marks are the usual number */
+	static const char *const replies[] = {SHOWN("e", ""), NULL};
+	const struct bucket_row row = {.generation = 0};
+	struct witness_shown shown = {.key = ""};
+	struct fixture f;
+	if (!begin(&f, replies))
+		return;
+	f.space.settings.shards = SHARDS;
+	char key[10];
+	unsigned n = 0;
+	for (unsigned i = 0; n <= CLAIMED; i++) {
+		snprintf(key, sizeof key, "k%07u", i);
+		if (mark_shard(key, SHARDS) != SHARDS - 1)
+			continue;
+		const bool is_done = n++ == CLAIMED;
+		put_mark(&f, key, is_done ? "done" : "claimed", is_done ? "e" : "", "");
+	}
+	CHECK_INT(witness_ask(&f.asking, &row, &shown, &f.aws.problem), WITNESS_SHOWN);
+	CHECK_STRING(shown.key, key);
+	end(&f);
+}
+
 int main(void)
 {
 	test_looks();
 	test_patience();
 	test_asks();
 	test_newest_samples();
+	test_first_done_comes_late();
 	return check_result();
 }
