@@ -104,6 +104,8 @@ static const struct {
 		"k failed failed (u1)", "failed", true, true},
 	{"the object is not shown", {FAILED_MARK}, {AUDIT_STEP("403", "", "")}, "HEAD ",
 		"k failed failed (u1)", "failed", true, true},
+	{"it cannot be asked for", {FAILED_MARK}, {AUDIT_STEP("405", "", "")}, "HEAD ",
+		"k failed failed (u1)", "failed", true, true},
 	{"an object of its size", {FAILED_MARK}, {AUDIT_HEAD("9", "e2", "AAAAAQ==")}, "HEAD ",
 		"k kept failed (u1, " MAY_BE_IT ")", "failed", true, true},
 	{"an object of another size", {FAILED_MARK},
