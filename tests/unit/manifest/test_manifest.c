@@ -487,6 +487,7 @@ static void test_names(void)
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		CHECK(!manifest_is_key_or_signature(others[i]));
 	CHECK(manifest_is_key("_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz"));
+	CHECK(manifest_is_key("_s3once/runs/_s3once/runs/dt=1970-01-01/host=a/19700101T.jsonl.gz"));
 	CHECK(!manifest_is_key("p/19700101T.jsonl.gz"));
 	text_reset(&key);
 	manifest_add_key(&key, &(struct manifest_run){"", "", "s", 0});
