@@ -230,6 +230,7 @@ static void test_events(void)
 #define HOUR_MS (3600 * 1000ULL)
 
 struct found {
+	char sort_key[10];
 	unsigned n;
 	char version[100];
 	int held;
@@ -249,6 +250,7 @@ static int note(void *arg, const struct s3once_lock_info *info)
 	struct found *found = arg;
 	found->n++;
 	found->held = info->held;
+	snprintf(found->sort_key, sizeof found->sort_key, "%s", info->sort_key);
 	found->lease_ms = info->lease_ms;
 	snprintf(found->version, sizeof found->version, "%s", info->version);
 	return 0;
@@ -413,6 +415,11 @@ static void test_look_and_break(void)
 	CHECK_INT(acquire(a, "list2/\xc3\xa9", 0, &other, &error), 0); /* behind ASCII */
 	CHECK_INT(s3once_lock_list(a, "list2/", note, &found, &error), 0);
 	CHECK_INT(found.n, 3);
+	CHECK_STRING(found.sort_key, "");
+	const struct s3once_lock_request sorted = {.key = "list3", .sort_key = "sort"};
+	CHECK_INT(s3once_lock_acquire(a, &sorted, &other, &error), 0);
+	CHECK_INT(s3once_lock_list(a, "list3", note, &found, &error), 0);
+	CHECK_STRING(found.sort_key, "sort");
 	CHECK_INT(s3once_lock_get(a, "list/2", NULL, note, &found, &error), 0);
 	CHECK(found.held);
 	CHECK_INT(found.lease_ms, 20000); /* unless one is asked for */
