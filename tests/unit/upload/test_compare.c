@@ -2,6 +2,7 @@
  * those that it guesses. */
 #include "steps.h"
 #include "upload/file/multipart.h"
+#include "upload/file/payload.h"
 #include <errno.h>
 #include <openssl/evp.h>
 
@@ -209,6 +210,18 @@ static void test_content_of_another_compressor(void)
 	object.sum.text[4] = 'B';
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_NO);
+	/* The bytes prove it whoever has written the object. */
+	const struct range whole = file_range(file, file->encoding, NULL, 0);
+	struct sums sums;
+	CHECK_INT(range_digest(steps.worker, NULL, DIGEST_CRC32C, &whole, &sums), 0);
+	checksum_to_base64(CHECKSUM_CRC32C, sums_bytes(&sums, CHECKSUM_CRC32C), object.sum.text);
+	object.size = sums.bytes;
+	meta->table_id[0] ^= 1;
+	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_YES);
+	CHECK_INT(file->object_sums.bytes, sums.bytes);
+	CHECK((file->object_sums.kinds & DIGEST_CRC32C) != 0);
+	object.sum.text[0] = object.sum.text[0] == 'A' ? 'B' : 'A';
 	/* The mark gets a checksum of the content also if nothing else had to read that. */
 	file->content_sums = (struct sums){0};
 	object.meta = (struct s3_meta){.mtime_ns = 1};
