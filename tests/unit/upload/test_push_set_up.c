@@ -50,6 +50,27 @@ static void test_dry_run(bool is_reached)
 	end(&steps);
 }
 
+/* A dry run only reads the settings of a table, and does not try out what the table can do. */
+static void test_dry_run_with_a_table(void)
+{
+	const struct script_step settings = {
+		STEPS_REPLY("200", "",
+			"{\"Item\":{\"id\":{\"S\":\"0123456789abcdef0123456789abcdef\"},"
+			"\"layout\":{\"N\":\"1\"},\"shards\":{\"N\":\"4\"}}}"),
+		.close = true};
+	struct steps steps;
+	if (!steps_make(&steps, "x", 1))
+		return;
+	steps.options.marks = "dynamodb:table";
+	steps.options.dry_run = 1;
+	if (!begin(&steps, &settings))
+		return;
+	CHECK(push_set_up(steps.push));
+	script_stop(&steps.server);
+	CHECK_INT(steps.server.n_requests, 1);
+	end(&steps);
+}
+
 static void ask_to_stop(void *arg)
 {
 	struct steps *steps = arg;
@@ -81,6 +102,7 @@ int main(void)
 {
 	test_dry_run(true);
 	test_dry_run(false);
+	test_dry_run_with_a_table();
 	test_stop();
 	return check_result();
 }
