@@ -279,6 +279,25 @@ static void test_without_file(void)
 	unsetenv("S3ONCE_TARGET");
 }
 
+/* The list of paths is read by the run alone, since it may be standard input. */
+static void test_list_is_not_read(void)
+{
+	struct job job;
+	int ends[2];
+	char first = 0;
+	CHECK_INT(pipe(ends), 0);
+	CHECK_INT(write(ends[1], "a\n", 2), 2);
+	CHECK_INT(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+	close(ends[0]);
+	close(ends[1]);
+	write_job("");
+	CHECK_INT(open_with("--files-from -", &job), 0);
+	CHECK_STRING(job.options.run.files_from, "-");
+	CHECK_INT(read(STDIN_FILENO, &first, 1), 1);
+	CHECK_INT(first, 'a');
+	job_close(&job);
+}
+
 /* A command about the job takes from it what its own words do not say. */
 static void test_asked(void)
 {
@@ -358,6 +377,7 @@ int main(void)
 	test_errors();
 	test_variables();
 	test_without_file();
+	test_list_is_not_read();
 	test_asked();
 	test_worse_code();
 	log_set_sink(NULL, NULL);
