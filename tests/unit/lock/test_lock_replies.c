@@ -21,7 +21,8 @@ static struct {
 	struct store_ops ops;
 	const char *plan;
 	unsigned writes, reads;
-	uint64_t replied_ns; /* when the last answer was here */
+	uint64_t deadline_ns; /* of the last write */
+	uint64_t replied_ns;  /* when the last answer was here */
 	/* Happens right before the next write, and between the two of a '2'. */
 	void (*meanwhile)(void), (*between)(void);
 	/* The outcomes of store_ops.prepare(), one after the other; then OK. */
@@ -49,6 +50,7 @@ static enum outcome hooked_write(struct store_conn *conn, struct item_key key,
 	const char fate = *hook.plan ? *hook.plan++ : '.';
 	hook.meanwhile = NULL;
 	hook.writes++;
+	hook.deadline_ns = limits->deadline_ns;
 	if (meanwhile)
 		meanwhile();
 	if (fate == 'd')
@@ -1046,6 +1048,19 @@ static void test_closing(void)
 	}
 }
 
+/* What was released before is not released again, and no release takes longer than the end may. */
+static void test_closing_in_short_time(void)
+{
+	begin();
+	CHECK_INT(s3once_lock_release(acquire_by(anna, "k"), &error), 0);
+	acquire_by(anna, "l");
+	hook.writes = 0;
+	CHECK_INT(s3once_locks_close(anna, 0, 100, &error), 0);
+	CHECK(hook.deadline_ns <= clock_boot_ns() + 100 * NS_PER_MS);
+	CHECK_INT(hook.writes, 1);
+	end();
+}
+
 static void test_a_lost_lock_does_not_fail_the_end(void)
 {
 	begin();
@@ -1147,6 +1162,7 @@ int main(void)
 	test_a_resumed_lock_without_a_row();
 	test_ensured_too_slowly();
 	test_closing();
+	test_closing_in_short_time();
 	test_a_lost_lock_does_not_fail_the_end();
 	test_by_the_wall_clock();
 	scratch_remove();
