@@ -178,11 +178,13 @@ static void test_content_of_another_compressor(void)
 	meta->content_bytes = sizeof content;
 	meta->written_for = S3_WRITTEN_FOR_THIS;
 	meta->part_bytes = 5 * MIB;
+	snprintf(file->parts_sum, sizeof file->parts_sum, "sha256:before-3");
 	object.sum = (struct s3_sum){.kind = CHECKSUM_CRC32C, .text = "AAAAAA=="};
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
 	CHECK_INT(proof, PROOF_YES);
 	CHECK_INT(file->object_sums.bytes, 1000);
 	CHECK_INT(file->sent_part_bytes, 5 * MIB);
+	CHECK_STRING(file->parts_sum, "");
 	CHECK(file->content_sums.kinds != 0);
 	meta->content_bytes--;
 	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
