@@ -134,9 +134,11 @@ static struct {
 	bool in_order;
 } handed;
 
+/* The callback may call the library, as to free the lock that is lost. */
 static void on_event(void *arg, const struct s3once_lock_event *event)
 {
 	char text[20];
+	lock_events_forget(&locks.events, event->lock);
 	uv_mutex_lock(&handed.mutex);
 	handed.under_way++;
 	handed.most = handed.under_way > handed.most ? handed.under_way : handed.most;
