@@ -194,6 +194,24 @@ static void test_earlier_one(void)
 	watched_free(watched);
 }
 
+/* After a loss of events, as when a source is renamed, the pass over all files does not wait for
+ * the time of the next full scan. */
+static void test_lost_events(void)
+{
+	struct watched *watched = open_job(false);
+	char elsewhere[96];
+	snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder);
+	watch_folders_renew(watched->folders);
+	watched_read(watched);
+	CHECK(watched_due_ns(watched) == UINT64_MAX);
+	const uint64_t begun_ns = clock_boot_ns();
+	CHECK_INT(rename(tree, elsewhere), 0);
+	watched_read(watched);
+	check_due(watched_due_ns(watched), begun_ns, MIN_AGE_S);
+	CHECK_INT(rename(elsewhere, tree), 0);
+	watched_free(watched);
+}
+
 /* Each path waits once, in order. If too many wait, their folder does instead, once. */
 static void test_many(void)
 {
@@ -232,6 +250,7 @@ int main(void)
 	test_due();
 	test_again();
 	test_earlier_one();
+	test_lost_events();
 	test_many();
 	unlink(conf);
 	unlink(link_path);
