@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,13 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 def fresh_name(kind):
     return f"{kind}-{uuid.uuid4().hex[:16]}"
+
+
+def looks_for_leaks():
+    """Whether runs of this test end with LeakSanitizer's search, which is a fifth of their CPU time. ./check does so in one test
+    in four, chosen by its name; --full and pytest itself do so in all of them."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]  # the last word is the phase
+    return not IN_TURN or zlib.crc32(test.encode()) % 4 == 0
 
 
 def wait_until(condition, seconds=30, what="the condition"):
@@ -156,7 +164,7 @@ class Program:
             "AWS_ACCESS_KEY_ID": keys.access_key if keys else "AKIAEXAMPLE",
             "AWS_SECRET_ACCESS_KEY": keys.secret_key if keys else "exampleSecret",
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9",  # nothing listens there: no test reaches the real AWS
-            "ASAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:detect_leaks=1:detect_stack_use_after_return=1",
+            "ASAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:detect_leaks={int(looks_for_leaks())}:detect_stack_use_after_return=1",
             "UBSAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:halt_on_error=1:print_stacktrace=1",
             "TSAN_OPTIONS": f"exitcode={SANITIZER_EXIT}:halt_on_error=1:suppressions={Path(__file__).parent / 'tsan-suppressions'}",
         }
