@@ -3,13 +3,11 @@
  * reported its end. Each job is judged by its row and its session alone. Nothing is printed
  * here. */
 #include "audit/fleet.h"
-#include "base/clock.h"
 #include "s3once/push.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE   500 /* the number of rows read at once */
-#define LATE_S 2   /* the error of times in whole seconds */
+#define PAGE 500 /* the number of rows read at once */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -34,19 +32,15 @@ static enum fleet_state fleet_state_of(const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
 	const struct session_info *session = &job->session;
-	const int64_t silent_s = job->now_s - session->heard_s;
-	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
-	const bool is_open = job->has_session && session->is_open;
-	const bool has_process = is_open && !session->is_gone;
 	if (has_reported_end(row))
 		return FLEET_IDLE;
-	if (has_process && silent_s <= lease_s + LATE_S)
+	if (job->has_session && session_is_at_work(session, job->now_s))
 		return FLEET_RUNNING;
 	/* The session is silent or over, but another run of the same job has ended after this one
 	 * began. */
 	if (row->ended_s > row->began_s)
 		return FLEET_IDLE;
-	return is_open ? FLEET_SILENT : FLEET_LOST;
+	return job->has_session && session->is_open ? FLEET_SILENT : FLEET_LOST;
 }
 
 bool fleet_is_failure(int exit)

@@ -48,16 +48,6 @@ static enum outcome read_packed_mark(
 	return o;
 }
 
-/* Whether the uploader that holds this claim may still be at work. If that cannot be found out, it
- * may be. */
-static bool is_at_work(struct store_conn *marks, const struct mark *mark)
-{
-	struct session_info session;
-	struct problem unread;
-	const enum outcome o = session_describe(marks, mark->session, &session, &unread);
-	return o == OUTCOME_OK ? session.is_open && !session.is_gone : o != OUTCOME_ABSENT;
-}
-
 enum finding verify_judge_state(
 	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem)
 {
@@ -76,10 +66,11 @@ enum finding verify_judge_state(
 			"s3once forget removes its mark");
 		return FINDING_UNSENT;
 	case MARK_CLAIMED:
-		if (!marks || is_at_work(marks, mark))
+		if (!marks || session_may_be_at_work(marks, mark->session))
 			break;
 		problem_set(ret_problem,
-			"its uploader has ended before it was done: the next push continues it");
+			"its uploader has ended, or sends no more heartbeats: the next push "
+			"continues it");
 		return FINDING_UNSENT;
 	case MARK_DONE: /* the caller compares its object, which sets the finding */
 		break;

@@ -16,6 +16,7 @@
 
 #define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* more would not fit as nanoseconds */
 #define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
+#define LATE_S         2 /* the error of times in whole seconds */
 
 struct session {
 	struct session_options options;
@@ -374,12 +375,28 @@ void session_recall(struct session *session, const char *id, struct session_info
 	uv_mutex_unlock(&session->locked.mutex);
 }
 
+bool session_is_at_work(const struct session_info *session, int64_t now_s)
+{
+	const int64_t silent_s = now_s - session->heard_s;
+	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
+	return session->is_open && !session->is_gone && silent_s <= lease_s + LATE_S;
+}
+
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem)
 {
 	struct process self;
 	process_self(&self);
 	return get_row(conn, id, &self, NULL, ret, ret_problem);
+}
+
+bool session_may_be_at_work(struct store_conn *conn, const char *id)
+{
+	struct session_info session;
+	struct problem unread;
+	const enum outcome o = session_describe(conn, id, &session, &unread);
+	return o == OUTCOME_OK ? session_is_at_work(&session, store_time_s(conn->store))
+			       : o != OUTCOME_ABSENT;
 }
 
 /* The requested sessions, and the results. */

@@ -86,10 +86,16 @@ struct session_info {
 	int64_t heard_s; /* store time of its last heartbeat; 0 if unknown */
 	uint64_t lease_ns;
 };
+/* Whether the run of a session may still be at work at now_s, by the store's time: its row is open,
+ * it was renewed within its lease, and its process is not known to be gone. Otherwise other
+ * uploaders may take its files over. This is for people; session_end_if_over() decides. Pure. */
+bool session_is_at_work(const struct session_info *session, int64_t now_s);
 /* Describes a session, for `status`. ABSENT: its row is gone. */
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);
-/* Likewise, for many sessions by their ids, which differ, for `fleet`. ret[i] is about ids[i].
+/* Reads the session, and returns session_is_at_work(). True also if it cannot be read. */
+bool session_may_be_at_work(struct store_conn *conn, const char *id);
+/* Describes many sessions by their ids, which differ, for `fleet`. ret[i] is about ids[i].
  * ret_known[i] is false if its row was swept. Eventually consistent. */
 enum outcome session_describe_many(struct store_conn *conn, const char *const *ids, size_t n,
 	const struct call_limits *limits, struct session_info *ret, bool *ret_known,

@@ -120,6 +120,38 @@ def test_key_without_a_mark(s3once, s3, bucket, tree, marks):
         assert "no mark" not in s3once("status", f"s3://{bucket}/{prefix}").out, prefix
 
 
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_holder_that_is_silent_for_longer_than_its_lease(s3once, s3_wire, dynamodb, bucket, tree, marks):
+    """As if another host had died: no process shows that, so its last heartbeat does, for status, verify and proven."""
+    url = f"s3://{bucket}"
+    assert s3once("push", "--exclude", "a.txt", tree, url).code == 0
+    rule = s3_wire.add(faults.hold_request, "PutObject", key="a.txt")
+    holder = s3once.start("push", tree, url)
+    assert rule.reached.wait(60), holder.output()
+    try:
+        os.kill(holder.pid, signal.SIGSTOP)
+        run = s3once("proven", tree / "a.txt", url)
+        assert run.code == 1 and "an uploader has it under way" in run.out, run
+        name = marks.partition(":")[2]
+        for row in dynamodb.client.scan(TableName=name)["Items"]:
+            if row["pk"]["S"].startswith("session#"):
+                heard = {":expires": {"N": str(int(row["expires"]["N"]) - 3600)}}
+                where = {"pk": row["pk"], "sk": row["sk"]}
+                dynamodb.client.update_item(TableName=name, Key=where, UpdateExpression="SET expires = :expires", ExpressionAttributeValues=heard)
+        run = s3once("proven", tree / "a.txt", url)
+        assert run.code == 1 and "its uploader has ended, or sends no more heartbeats" in run.out, run
+        run = s3once("verify", url)
+        assert run.code == 1 and "! a.txt\n" in run.out and "sends no more heartbeats: the next push continues it" in run.err, run
+        assert "silent for longer than its lease" in s3once("status", f"{url}/a.txt").out
+        run = s3once("status", "-v", url)
+        assert f"claimed: a.txt\n         from {os.uname().nodename}:{tree}\n" in run.out, run
+        assert re.search(r"claimed: \d files? by .*, silent for longer than its lease, begun 20", run.out), run
+        assert "claimed: a.txt" not in s3once("status", url).out
+    finally:
+        holder.kill()
+        rule.released.set()
+
+
 def test_holder_that_was_killed(s3once, s3_wire, bucket, tree, marks):
     """On its own host that is seen at once: the next run there takes the claims over."""
     rule = s3_wire.add(faults.hold_request, "PutObject", key="a.txt")

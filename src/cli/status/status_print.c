@@ -161,11 +161,15 @@ static void print_mark_as_json(const struct status_view *view, const char *key,
 }
 
 /* Returns words for people about whether the run of a session is over. */
-static const char *session_words(const struct session_info *session)
+static const char *session_words(const struct status_view *view, const struct session_info *session)
 {
 	if (!session->is_open)
 		return "ended";
-	return session->is_gone ? "its process is gone" : "still open";
+	if (session->is_gone)
+		return "its process is gone";
+	return session_is_at_work(session, store_time_s(view->frame->marks.conn->store))
+		       ? "still open"
+		       : "silent for longer than its lease";
 }
 
 const char *status_outlook(const struct mark *mark, const struct session_info *session)
@@ -210,7 +214,7 @@ static void print_mark_for_people(
 		print_reason(view, "  why       ", mark->error);
 	if (session)
 		print_line(view, "  by        %s, %s, begun %s", quote(session->owner).text,
-			session_words(session), moment(session->started_s).text);
+			session_words(view, session), moment(session->started_s).text);
 	else if (mark->state == MARK_CLAIMED) /* the row of its session was removed */
 		print_line(view, "  by        an uploader that ended long ago");
 	print_line(view, "  fence     session %s, claim %s", quote(mark->session).text,
@@ -261,12 +265,18 @@ void status_print_unfinished(struct status_view *view, const char *key, const st
 {
 	/* A mark that says done is listed only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
+	const bool is_claimed = mark->state == MARK_CLAIMED;
 	uint64_t *printed = has_changed ? &view->printed_changed : &view->printed_failed;
 	if (view->frame->json) {
 		print_mark_as_json(view, key, mark, NULL);
 		return;
 	}
-	/* Claims are shown by their sessions, and damaged marks by their number. */
+	if (is_claimed && view->verbose) {
+		print_line(view, "claimed: %s", escaped(key).text);
+		if (mark_source(mark))
+			print_line(view, "         from %s", quote(mark_source(mark)).text);
+	}
+	/* Otherwise claims are shown by their sessions alone, and damaged marks by their number. */
 	const bool is_listed = has_changed || mark->state == MARK_FAILED;
 	const bool has_room = *printed < LISTED_MAX || view->verbose;
 	if (!is_listed || !has_room)
@@ -299,7 +309,7 @@ void status_print_session(struct status_view *view, const char *id, uint64_t cla
 				NUMBER("lease_ms", known->lease_ns / NS_PER_MS)));
 	else if (session)
 		print_line(view, "claimed: %s by %s, %s, begun %s", files.text,
-			quote(session->owner).text, session_words(session),
+			quote(session->owner).text, session_words(view, session),
 			moment(session->started_s).text);
 	else
 		print_line(view, "claimed: %s by an uploader that ended long ago", files.text);

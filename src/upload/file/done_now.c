@@ -87,7 +87,10 @@ static enum proof check_mark(struct worker *worker, const struct file *file,
 		return (enum proof)problem_error(ret, PROOF_UNKNOWN,
 			"its mark is damaged, or was written by a later version of s3once");
 	if (says == SAYS_CLAIMED)
-		return not_done(ret, "an uploader has it under way");
+		return not_done(ret, session_may_be_at_work(ref.conn, mark->session)
+					     ? "an uploader has it under way"
+					     : "its uploader has ended, or sends no more "
+					       "heartbeats: the next push continues it");
 	if (says == SAYS_CHANGED || (says == SAYS_COMPARE && content == CONTENT_PROVEN))
 		return not_done(ret, "what was uploaded under its key is another version");
 	if (!*mark->done.sum && !*opened.content_id)

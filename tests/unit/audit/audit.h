@@ -2,6 +2,8 @@
 #pragma once
 #include "../script_aws.h"
 #include "audit/audit_pool.h"
+#include "marks/session.h"
+#include <time.h>
 
 static const struct mark_space audit_space = {
 	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 3}};
@@ -119,7 +121,7 @@ struct audit_row {
 	const char *state, *session, *claim, *claim_suffix, *suffix, *etag, *sum, *upload,
 		*upload_suffix, *upload_encoding, *error, *version_id, *version, *last_key,
 		*last_etag, *object_sum;
-	int64_t at, size, mtime, md5, upload_size, lease, generation, object_size;
+	int64_t at, size, mtime, md5, upload_size, lease, generation, object_size, expires;
 };
 
 static inline void audit_write(
@@ -141,7 +143,7 @@ static inline void audit_write(
 	} numbers[] = {{"at", row->at}, {"size", row->size}, {"mtime", row->mtime},
 		{"md5", row->md5}, {"upload_size", row->upload_size},
 		{"lease", row->lease}, [GENERATION] = {"generation", row->generation},
-		{"object_size", row->object_size}};
+		{"object_size", row->object_size}, {"expires", row->expires}};
 	struct item item = {0}, present = {0};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (texts[i].text)
@@ -175,13 +177,16 @@ static inline void audit_put(struct audit *audit, const char *key, const struct 
 }
 #define AUDIT_PUT(audit, key, ...) audit_put(audit, key, &(struct audit_row){__VA_ARGS__})
 
-/* Writes the row of a session. */
+/* Writes the row of a session, whose last heartbeat was sent just now. */
 static inline void audit_put_session(struct audit *audit, const char *id, const char *state)
 {
 	char pk[64];
 	snprintf(pk, sizeof pk, "session#%s", id);
 	audit_write(audit, pk, "-",
-		&(struct audit_row){.state = state, .version = "v", .lease = 100000});
+		&(struct audit_row){.state = state,
+			.version = "v",
+			.lease = 100000,
+			.expires = (int64_t)time(NULL) + SESSION_KEEP_S});
 }
 
 /* The mark as the store has it now; the caller's to clear. */

@@ -173,7 +173,7 @@ static void test_walk(void)
 	put_job(&audit, "g", "named2", "s", "s", S3ONCE_EXIT_OK);
 	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
 	CHECK_STRING(said, "a/ended idle\na/failed idle failed !\nb/lost lost !\n"
-			   "b/swept lost !\nc/one silent !\nc/two silent !\n"
+			   "b/swept lost !\nc/one running\nc/two running\n"
 			   "d//x s3://mistyped idle failed replaced\nd//x s3://right idle\n"
 			   "e//x s3://mistyped idle failed !\ne//y s3://right idle\n"
 			   "f//x s3://failed idle failed !\nf//x s3://right idle\n"
@@ -213,7 +213,7 @@ static void test_many(void)
 	}
 	CHECK_INT(fleet_walk(audit.conn, 0, count_job, counts, &audit.problem), OUTCOME_OK);
 	CHECK_INT(counts[FLEET_LOST], 2);
-	CHECK_INT(counts[FLEET_SILENT], JOBS - 2);
+	CHECK_INT(counts[FLEET_RUNNING], JOBS - 2);
 	audit_end(&audit);
 }
 

@@ -284,9 +284,11 @@ static void test_states(void)
 			"its upload has failed: the next push retries it; if the file is gone, "
 			"s3once forget removes its mark"},
 		{{.state = "claimed"}, NULL, FINDING_UNSENT, "?k ",
-			"its uploader has ended before it was done: the next push continues it"},
+			"its uploader has ended, or sends no more heartbeats: the next push "
+			"continues it"},
 		{{.state = "claimed"}, "ended", FINDING_UNSENT, "?k ",
-			"its uploader has ended before it was done: the next push continues it"},
+			"its uploader has ended, or sends no more heartbeats: the next push "
+			"continues it"},
 		{{.state = "claimed"}, "open", FINDING_UNFINISHED, "", ""},
 		{{.state = "claimed"}, "ended", FINDING_UNFINISHED, "", "", true},
 		{{.state = "odd"}, NULL, FINDING_ERROR, "!k ",
@@ -347,6 +349,7 @@ static void test_uploader_that_was_killed(void)
 			if (*texts[i].text)
 				item_set_string(&item, texts[i].name, texts[i].text);
 		item_set_number(&item, "lease", 100000);
+		item_set_number(&item, "expires", (int64_t)time(NULL) + SESSION_KEEP_S);
 		item_set_number(&item, "pid", self.pid);
 		item_set_number(&item, "start", (int64_t)self.start + is_gone);
 		CHECK_INT(f.audit.real->write(f.audit.conn, (struct item_key){"session#s", "-"},
