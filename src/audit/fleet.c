@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 500 /* the number of rows read at once */
+#define PAGE   500  /* the number of rows read at once */
+#define TYPO_S 3600 /* a target that fails for longer was not mistyped once */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -115,6 +116,8 @@ static bool is_replaced(const struct page *page, size_t i)
 	const size_t n = bytes_before_target(row);
 	const bool has_name = !n;
 	if (has_name || row->succeeded_s || row->exit != S3ONCE_EXIT_SETUP)
+		return false;
+	if (row->ended_s - row->failed_since_s > TYPO_S)
 		return false;
 	for (size_t j = 0; j < page->n; j++) {
 		const struct job_row *other = &page->rows[j];

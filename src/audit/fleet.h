@@ -25,8 +25,9 @@ struct fleet_job {
 	bool is_overdue; /* the job has not succeeded for expect_s */
 	bool waits_long; /* a file waits for more than S3ONCE_WAITS_LONG_S */
 	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
-	/* The job has no name, never succeeded, and failed by its setup, and the same files were
-	 * uploaded to another target since: its target was mistyped. Such a job is fine. */
+	/* The job has no name, never succeeded, and failed by its setup, all within an hour, and
+	 * the same files were uploaded to another target since: its target was mistyped. Such a job
+	 * is fine. */
 	bool is_replaced;
 	int64_t now_s; /* the store's time at which the job is judged */
 };

@@ -73,6 +73,7 @@ enum {
 	CHANGED = 1 << 4,
 	WAITING = 1 << 5,
 	SHIPPED = 1 << 6,
+	FAILED_SINCE = 1 << 7,
 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
@@ -84,6 +85,7 @@ static const struct row_field fields[] = {
 	FIELD(ended_s, "ended", FIELD_NUMBER, ENDED),
 	FIELD(succeeded_s, "succeeded", FIELD_NUMBER, SUCCEEDED),
 	FIELD(shipped_s, "shipped", FIELD_NUMBER, SHIPPED),
+	FIELD(failed_since_s, "failed_since", FIELD_NUMBER, FAILED_SINCE),
 	FIELD(found, "found", FIELD_SIZE, ENDED),
 	FIELD(uploaded, "uploaded", FIELD_SIZE, ENDED),
 	FIELD(failed, "failed", FIELD_SIZE, ENDED),
@@ -125,14 +127,20 @@ enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
-enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
-	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem)
+/* Writes the result of a run. If begins_failure, the run is the first one since the last success
+ * that did not succeed. REFUSED: then it is not, since the row names an earlier one, or the key
+ * only updates and there is no row. */
+static enum outcome write_end(struct store_conn *conn, const struct job_key *key,
+	const struct job_end *end, bool begins_failure, const struct call_limits *limits,
+	struct problem *ret_problem)
 {
 	const int64_t now_s = store_time_s(conn->store);
+	const bool succeeded = end->exit == 0 && !end->repeats;
 	struct job_row row = {.exit = end->exit,
 		.ended_s = now_s,
 		.succeeded_s = now_s,
 		.shipped_s = now_s,
+		.failed_since_s = now_s,
 		.found = end->found,
 		.uploaded = end->uploaded,
 		.failed = end->failed,
@@ -148,8 +156,14 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	unsigned groups = ENDED;
 	if (end->session)
 		groups |= ENDED_SESSION;
-	if (end->exit == 0 && !end->repeats)
+	if (succeeded) {
 		groups |= SUCCEEDED;
+		row_unset(&write, &job_table, FAILED_SINCE);
+	}
+	if (begins_failure) {
+		groups |= FAILED_SINCE;
+		row_expect_test(&write, "failed_since", CONDITION_ABSENT);
+	}
 	if (end->uploaded)
 		groups |= SHIPPED;
 	if (end->has_seen_all)
@@ -160,6 +174,17 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	write.changes[write.n_changes++] =
 		(struct change){"failures", VALUE_STRING, *end->failures ? end->failures : NULL, 0};
 	return write_row(conn, key, &write, limits, ret_problem);
+}
+
+enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
+	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem)
+{
+	enum outcome o = OUTCOME_REFUSED;
+	if (end->exit != 0)
+		o = write_end(conn, key, end, true, limits, ret_problem);
+	if (o == OUTCOME_REFUSED)
+		o = write_end(conn, key, end, false, limits, ret_problem);
+	return o;
 }
 
 /* Reads a row. The host and the job are in its sort key. `exit` is -1 unless a run has ended.
@@ -174,7 +199,7 @@ static int read_row(const char *sk, const struct item *item, struct job_row *ret
 		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host_bytes + 1);
 	const int error = row_read(&job_table, item, ret);
 	int64_t *const times[] = {&ret->began_s, &ret->ended_s, &ret->succeeded_s, &ret->shipped_s,
-		&ret->waiting_since_s};
+		&ret->failed_since_s, &ret->waiting_since_s};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		*times[i] = *times[i] < 0 ? 0 : *times[i];
 	if (!ret->ended_s || ret->exit < 0 || ret->exit > 255)

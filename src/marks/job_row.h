@@ -53,7 +53,8 @@ struct job_end {
 };
 /* Records the result of a run, with the store's time. The time of the last success stays unless the
  * run succeeded by itself, and that of the last upload unless it has uploaded something. It is one
- * write, which creates the row if needed, and is refused as that of job_row_begin(). */
+ * write, or two if several runs in a row have not succeeded. The row is made if needed, and the
+ * write is refused as that of job_row_begin(). */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 
@@ -68,6 +69,7 @@ struct job_row {
 	char ended_session[ID_CHARS + 1];
 	int64_t began_s;              /* beginning of `session` */
 	int64_t ended_s, succeeded_s; /* end of the last run, and of the last one with exit 0 */
+	int64_t failed_since_s;       /* end of the first run after that which ended otherwise */
 	int64_t shipped_s;            /* end of the last run that has uploaded something */
 	int exit;                     /* exit status of the last run that ended; -1: none has */
 	uint64_t found, uploaded, failed, bytes, waiting; /* as in struct job_end */

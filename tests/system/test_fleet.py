@@ -371,6 +371,19 @@ def test_a_mistyped_target_ends_with_the_right_one(s3once, s3, bucket, tree, mar
     assert [event["replaced"] for event in s3once("fleet", "--json").events[:-1]].count(True) == 1
 
 
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_a_second_target_that_fails_each_night_is_no_typo(s3once, s3, dynamodb, bucket, tree, marks):
+    """The copy of another region, which never worked: the success of the first one does not make up for it."""
+    second = f"s3://{bucket}-second/web1"
+    for night in range(2):
+        assert s3once("push", tree, second).code == 3
+        assert s3once("push", tree, f"s3://{bucket}/web1").code == 0
+        run = s3once("fleet", "--quiet")
+        assert (run.code, "failed " in run.out) == (night, night == 1), run
+        (job,) = (event["job"] for event in s3once("fleet", "--json").events[:-1] if event["target"] == second)
+        set_row(marks, s3once, dynamodb.client, job, failed_since=int(time.time()) - 24 * 3600)
+
+
 @pytest.mark.parametrize("source", ["tree/dump.sql", "tree"])
 def test_a_source_that_was_missing_for_a_night(s3once, s3, bucket, tmp_path, source, marks):
     """The failure is in the row of the job that misses it, and the next success clears it; a relative path names the same job."""

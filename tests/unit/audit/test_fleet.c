@@ -234,7 +234,8 @@ static void put_row(
 }
 
 /* Only what has succeeded since replaces a job that could not begin: a target that was right
- * before it is no correction. */
+ * before it is no correction. A job that has failed for more than an hour, here since 0, is
+ * replaced by none. */
 static void test_what_replaces(void)
 {
 	struct audit audit;
@@ -251,12 +252,15 @@ static void test_what_replaces(void)
 	put_row(&audit, "d//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
 	put_row(&audit, "e//x s3://y s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
 	put_row(&audit, "e//x s3://right", 0, 200, 200);
+	put_row(&audit, "f//x s3://right", 0, 3700, 3700);
+	put_row(&audit, "f//x s3://wrong", S3ONCE_EXIT_SETUP, 3601, 0);
 	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
 	CHECK_STRING(said, "a//x s3://before idle\na//x s3://wrong idle failed !\n"
 			   "b//x s3://same idle\nb//x s3://wrong idle failed replaced\n"
 			   "c//x s3://later idle\nc//x s3://wrong idle failed replaced\n"
 			   "d//x s3://held idle\nd//x s3://wrong idle failed !\n"
-			   "e//x s3://right idle\ne//x s3://y s3://wrong idle failed !\n");
+			   "e//x s3://right idle\ne//x s3://y s3://wrong idle failed !\n"
+			   "f//x s3://right idle\nf//x s3://wrong idle failed !\n");
 	audit_asked(&audit, "");
 	audit_end(&audit);
 }
