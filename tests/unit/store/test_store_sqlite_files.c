@@ -217,6 +217,31 @@ static void edited_row(void)
 	close_it(&opened);
 }
 
+/* Of a transaction in which one write fails, nothing stays, and the next one begins as usual. */
+static void failed_transaction(void)
+{
+	struct item item = {0};
+	struct opened opened;
+
+	CHECK_INT(open_at("failed.db", &opened), 0);
+	const struct store_ops *ops = opened.store->ops;
+	execute("failed.db", "CREATE TRIGGER refuse BEFORE INSERT ON items WHEN new.sk = 'bad'"
+			     " BEGIN SELECT RAISE(FAIL, 'refused'); END");
+	CHECK_INT(item_set_string(&item, "name", "good"), 0);
+	const struct item_write put = {.item = &item};
+	for (unsigned i = 0; i < 2; i++) { /* the first or the second write fails */
+		const struct item_key first = {"p", i ? "good" : "bad"};
+		ops->begin_write(opened.conn, first, &put, NULL);
+		CHECK(put_one(&opened, "p", i ? "bad" : "good") != OUTCOME_OK);
+		CHECK(ops->end_write(opened.conn, NULL, &opened.problem) != OUTCOME_OK);
+		CHECK_INT(get_one(&opened, "p", "good"), OUTCOME_ABSENT);
+	}
+	CHECK_INT(put_one(&opened, "p", "other"), OUTCOME_OK);
+	CHECK_INT(get_one(&opened, "p", "other"), OUTCOME_OK);
+	item_clear(&item);
+	close_it(&opened);
+}
+
 /* A write that was begun is performed once, by the operation after it. One whose limits are over is
  * not performed at all. */
 static void begun_writes(void)
@@ -402,6 +427,7 @@ int main(void)
 	strangers();
 	damaged();
 	edited_row();
+	failed_transaction();
 	begun_writes();
 	unfit_items();
 	old_sessions_are_swept();
