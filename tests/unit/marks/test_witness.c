@@ -212,6 +212,9 @@ static const struct asked_row {
 		"w, v"},
 	{{.last_key = "w", .last_etag = "e"}, "", {GONE}, 0, WITNESS_GONE, 2, "", "w"},
 	{{.last_key = "w", .last_etag = "e"}, "w", {GONE}, 0, WITNESS_GONE, 2, "", "w"},
+	/* A mark has its object of a later version. */
+	{{.last_key = "w", .last_etag = "f"}, "w", {SHOWN("e", ID), SHOWN("e", ID)}, 0,
+		WITNESS_SHOWN, 2, "w", ""},
 	/* The object that names the bucket decides alone. */
 	{{.last_key = "x", .last_etag = "y", .id_key = "w", .id = "id"}, "d",
 		{SHOWN("f", CLAIM("id"))}, 0, WITNESS_SHOWN, 1, "w", ""},
