@@ -269,6 +269,7 @@ static void test_names_of_jobs(void)
 		{{"/k", "/l"}, NULL, NULL, NULL, "@/* s3://b"},
 		{{"/k", "/d", "/l"}, NULL, NULL, NULL, "@/* @/d @/* s3://b"},
 		{{"/gone"}, NULL, NULL, NULL, NULL}, /* no row is made */
+		{{"/k/gone"}, NULL, NULL, NULL, NULL},
 		{{"/gone"}, NULL, NULL, "nightly", "nightly"},
 	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
