@@ -246,7 +246,7 @@ def executables(folder, but=()):
 
 VALGRIND = "valgrind -q --leak-check=full --show-leak-kinds=definite,indirect,possible --error-exitcode=99"
 PLAIN = ("tests/faults/test_clocks.py", "tests/faults/test_huge_replies.py")  # what sanitizers do not stand
-MANY = "tests/faults/test_many_uploaders.py"  # measures
+MANY = "tests/faults/test_many_uploaders.py"  # --full measures with it
 OF_OTHER_STEPS = (*PLAIN, MANY, *(() if FULL else ("tests/sim",)))
 
 
@@ -285,7 +285,7 @@ OF_TSAN = [
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
 ]
 OF_RELEASE = [
-    ("faults: clocks and memory", False, lambda: pytest("release", "", where=PLAIN)),
+    ("faults: clocks, memory, many uploaders", False, lambda: pytest("release", "", where=(*PLAIN, *(() if FULL else (MANY,))))),
     ("system tests: release", False, lambda: pytest("release", "smoke")),
 ]
 THOROUGHLY = [
@@ -350,7 +350,7 @@ def main():
         release.join()
         do(THOROUGHLY if FULL else [])
         beside.join()
-        do(ALONE)
+        do(ALONE if FULL else [])
     print()
     for kind, names in (("skipped", skipped), ("FAILED", failed)):
         for name in names:
