@@ -2,6 +2,7 @@
  * and makes sentences about failures. Everything that opens files or folders of a SOURCE uses these
  * functions, since a run as root works in folders that others may write to. */
 #include "scan/open.h"
+#include "base/clock.h"
 #include "base/problem.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,10 @@
 #ifndef O_PATH
 #define O_PATH O_RDONLY
 #endif
+
+/* The kernel writes a page back once it has been dirty for 30 s (vm.dirty_expire_centisecs), or
+ * somewhat later if the disk is busy. */
+#define WRITTEN_BACK_S 600
 
 bool path_leads_out(const char *path)
 {
@@ -172,6 +177,14 @@ bool file_is_being_written(int fd)
 	return lease == LEASE_REFUSED;
 }
 
+/* Whether the file was last modified so long ago that the kernel has written all its dirty pages
+ * back since. A clock that was set back makes the answer false. */
+static bool has_been_written_back(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && clock_wall_s() - st.st_ctim.tv_sec > WRITTEN_BACK_S;
+}
+
 bool file_times_show_changes(int fd)
 {
 	struct statfs fs = {0};
@@ -181,6 +194,8 @@ bool file_times_show_changes(int fd)
 	/* The mappings and pages of a file are those of the layer below, which neither a lease nor
 	 * sync_file_range() reaches. fsync() does, unless the mount is volatile. */
 	if (is_known && fs.f_type == OVERLAYFS_SUPER_MAGIC) {
+		if (has_been_written_back(fd))
+			return true;
 		fsync(fd);
 		return false;
 	}

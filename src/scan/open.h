@@ -52,7 +52,8 @@ bool file_is_being_written(int fd);
  * (FUSE), and where another process may write through a shared mapping (mmap): a store into a page
  * that is dirty already changes no time. So the pages of such a file are written back, after which
  * the next store is noticed, except in memory (tmpfs). On overlayfs it is unknown whether there is
- * a mapping, and whether pages are written back, so false is returned.
+ * a mapping, and whether pages are written back, so false is returned for a file that was modified
+ * in the last ten minutes.
  *
  * The caller reads the state before it calls this, and the content after it. */
 bool file_times_show_changes(int fd);
