@@ -349,6 +349,9 @@ struct s3once_counts {
 	 * nothing: the time of that upload, in seconds since 1970, and its age. Otherwise 0. */
 	int64_t repeats_s;
 	uint64_t repeats_age_s;
+/* From this age on, the run probably belongs to another night, whose output is not in S3. It is
+ * less than a day, less the time that the earlier output may have taken. */
+#define S3ONCE_REPEATS_LONG_S (12 * 3600)
 	/* The modification time of the oldest file that should be in S3 and is not: it has failed,
 	 * was refused, is held or waits, or was not reached. In ns since 1970, or INT64_MAX if
 	 * there is no such file. Set once the run has ended. */

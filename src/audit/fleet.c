@@ -70,6 +70,9 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 	job->is_overdue = is_overdue(expect_s, job);
 	job->waits_long = job->row.waiting && job->row.waiting_since_s &&
 			  job->now_s - job->row.waiting_since_s > S3ONCE_WAITS_LONG_S;
+	/* A run that succeeds sets both times to the same value. */
+	job->repeats_long = job->row.exit == S3ONCE_EXIT_OK &&
+			    job->row.ended_s - job->row.succeeded_s >= S3ONCE_REPEATS_LONG_S;
 	job->is_fine =
 		job->is_replaced || (!job->has_failed && !job->is_overdue &&
 					    job->state != FLEET_SILENT && job->state != FLEET_LOST);

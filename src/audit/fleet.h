@@ -24,7 +24,11 @@ struct fleet_job {
 	bool has_failed; /* fleet_is_failure() of the exit status of the run that ended last */
 	bool is_overdue; /* the job has not succeeded for expect_s */
 	bool waits_long; /* a file waits for more than S3ONCE_WAITS_LONG_S */
-	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
+	/* The last run ended with exit status 0 without reading its pipe, since an earlier run had
+	 * stored the object, and the job has not succeeded for S3ONCE_REPEATS_LONG_S before that:
+	 * its new output is probably not in S3. Such a job is fine. */
+	bool repeats_long;
+	bool is_fine; /* it has not failed, is not overdue, and is neither SILENT nor LOST */
 	/* The job has no name, never succeeded, and failed by its setup, all within an hour, and
 	 * the same files were uploaded to another target since: its target was mistyped. Such a job
 	 * is fine. */
@@ -35,8 +39,8 @@ struct fleet_job {
 /* Returns whether a run with this exit status has failed. A run has not failed if a signal or a
  * limit stopped it, or if it left files to other uploaders. */
 bool fleet_is_failure(int exit);
-/* Sets `state`, `has_failed`, `is_overdue`, `waits_long` and `is_fine`, by the row, the session and
- * now_s. A job that has not succeeded for expect_s is overdue; 0: no job is. Pure. */
+/* Sets the members from `state` to `is_fine` by the row, the session and now_s. A job that has not
+ * succeeded for expect_s is overdue; 0: no job is. Pure. */
 void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
 /* Hands all jobs to `each`, in the order of hosts and jobs. An outcome of `each` other than OK ends

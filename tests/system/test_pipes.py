@@ -152,8 +152,23 @@ def test_a_night_without_a_backup_is_no_success_for_those_who_watch(s3once, s3, 
     run = s3once(*pushed(bucket, *options, "--json"), *producer("printf dump"))
     assert run.code == 0 and run.events[-1]["uploaded_before"], run
     assert told.read_text() == "yes\n" and last_success() == done_at
+    run = s3once("fleet", "--quiet")
+    assert run.code == 0 and run.out.startswith("repeats ") and run.out.endswith("; last success 24 h ago\n1 job: 1 fine, 1 repeating\n"), run
     run = s3once("fleet", "--expect", "12h")
     assert run.code == 1 and run.out.startswith("overdue "), run
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_a_host_whose_key_another_one_has_taken_is_seen(s3once, s3, bucket, marks, producer):
+    """It ends with 0 each night, and has never stored anything: the first host was faster."""
+    assert s3once(*pushed(bucket), *producer("printf dump")).code == 0
+    assert s3once("fleet", "--forget", os.uname().nodename).code == 0  # the next run is that of another host
+    run = s3once(*pushed(bucket, "-q"), *producer("printf dump"))
+    assert (run.code, run.out, run.err) == (0, "", ""), run
+    run = s3once("fleet", "--quiet")
+    assert run.code == 0 and run.out.startswith("repeats ") and "no upload yet; no success yet\n" in run.out, run
+    (job, sums) = s3once("fleet", "--json").events
+    assert job["repeats"] and job["fine"] and sums["repeating"] == 1, job
 
 
 def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):

@@ -50,8 +50,8 @@ json_t *fates_json(
 	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
 
 /* The sums over all jobs passed to fleet_print_job(). Each job counts as FINE, FAILED, OVERDUE,
- * SILENT or LOST, so that these five add up to all jobs. RUNNING and WAITING jobs are counted
- * there, too. */
+ * SILENT or LOST, so that these five add up to all jobs. RUNNING, WAITING and REPEATING jobs are
+ * counted there, too. */
 enum fleet_sum {
 	FLEET_SUM_FINE,
 	FLEET_SUM_RUNNING,
@@ -60,6 +60,7 @@ enum fleet_sum {
 	FLEET_SUM_SILENT,
 	FLEET_SUM_LOST,
 	FLEET_SUM_WAITING,
+	FLEET_SUM_REPEATING,
 	FLEET_SUMS
 };
 /* Shows jobs of hosts, for people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
@@ -69,8 +70,8 @@ struct fleet_view {
 	/* Takes a line for people, without its newline. NULL: the frame prints it. */
 	void (*put)(void *arg, const char *line);
 	void *put_arg;
-	int only_wrong; /* jobs that are fine are counted, but not shown, unless files of theirs
-			   wait for long */
+	int only_wrong; /* jobs that are fine are counted, but not shown, unless they wait or repeat
+			   for long */
 	/* The failures of the job's last run, one a line. Set it before each job. NULL: only the
 	 * last error of the run is shown. */
 	const char *failures;

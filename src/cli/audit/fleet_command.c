@@ -21,6 +21,7 @@ static const char *const sums[FLEET_SUMS] = {
 	[FLEET_SUM_SILENT] = "silent",
 	[FLEET_SUM_LOST] = "lost",
 	[FLEET_SUM_WAITING] = "waiting",
+	[FLEET_SUM_REPEATING] = "repeating",
 };
 
 /* Returns the sum in which a job counts that is not fine: that of its worst condition. */
@@ -53,8 +54,7 @@ static const struct option what_options[] = {
 
 static const struct option output_options[] = {
 	FLAG("quiet", offsetof(struct fleet, view.only_wrong),
-		"show only jobs that are not fine or have files that wait for more than a day, and the sums",
-		.letter = 'q'),
+		"show only the sums, and jobs that are not fine, wait or repeat", .letter = 'q'),
 	{NULL},
 };
 
@@ -121,7 +121,7 @@ static void print_job_as_json(struct fleet_view *view, const struct fleet_job *j
 		BYTES("job", row->job), BYTES("target", row->target),
 		BYTES("state", fleet_state_name(job->state)), BOOLEAN("fine", job->is_fine),
 		BOOLEAN("failed", job->has_failed), BOOLEAN("overdue", job->is_overdue),
-		BOOLEAN("replaced", job->is_replaced),
+		BOOLEAN("replaced", job->is_replaced), BOOLEAN("repeats", job->repeats_long),
 		NODE("exit", row->exit < 0 ? json_null() : json_integer(row->exit)),
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), TIME("last_upload", row->shipped_s),
@@ -229,7 +229,8 @@ static void add_state(struct text *t, const struct fleet_job *job)
 			age(job, job->row.began_s).text);
 	else
 		add_open_session(t, job);
-	const bool has_just_succeeded = is_idle && job->row.exit == S3ONCE_EXIT_OK;
+	const bool has_just_succeeded =
+		is_idle && job->row.exit == S3ONCE_EXIT_OK && !job->repeats_long;
 	if (!has_just_succeeded)
 		add_last_success(t, job);
 }
@@ -295,6 +296,7 @@ static void print_job_for_people(struct fleet_view *view, const struct fleet_job
 	const char *word = !job->is_fine                 ? sums[wrong_sum(job)]
 			   : job->is_replaced            ? "replaced"
 			   : job->state == FLEET_RUNNING ? "running"
+			   : job->repeats_long           ? "repeats"
 			   : job->waits_long             ? "waits"
 							 : "ok";
 	text_addf(&t, "%-8s ", word);
@@ -316,7 +318,8 @@ void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 	view->sums[job->is_fine ? FLEET_SUM_FINE : wrong_sum(job)]++;
 	view->sums[FLEET_SUM_RUNNING] += job->state == FLEET_RUNNING;
 	view->sums[FLEET_SUM_WAITING] += job->waits_long;
-	if (job->is_fine && !job->waits_long && view->only_wrong)
+	view->sums[FLEET_SUM_REPEATING] += job->repeats_long;
+	if (job->is_fine && !job->waits_long && !job->repeats_long && view->only_wrong)
 		return;
 	if (view->frame->json)
 		print_job_as_json(view, job);

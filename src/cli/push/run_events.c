@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include <string.h>
 
-#define NIGHT_S (12 * 3600) /* less than a day, less how long the backup before may have taken */
-
 #define FILE_OF    (HAS_PATH | HAS_KEY)
 #define LEFT_OUT   (HAS_PATH | IS_LEFT_OUT)
 #define REMOVAL_OF (FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE)
@@ -155,7 +153,7 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 
 bool counts_repeat_a_night(const struct s3once_counts *counts)
 {
-	return counts->repeats_s && counts->repeats_age_s >= NIGHT_S;
+	return counts->repeats_s && counts->repeats_age_s >= S3ONCE_REPEATS_LONG_S;
 }
 
 bool event_is_waited_for(const struct push_options *options, const struct s3once_event *event)

@@ -44,17 +44,18 @@ static const struct row {
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
 		  .bytes = 2048}},
 		"ok       web1/nginx: succeeded 60 min ago, uploaded 1 file (2.0 KiB)\n",
-		2 * HOUR_S, "1000000", true},
+		2 * HOUR_S, "10000000", true},
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .found = 1,
 		  .shipped_s = AGO(3 * DAY_S)}},
 		"ok       web1/nginx: nothing new 60 min ago; last upload 3 days ago\n", 0,
-		"1000000", true},
+		"10000000", true},
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .found = 1}},
-		"ok       web1/nginx: nothing new 60 min ago; no upload yet\n", 0, "1000000", true},
+		"ok       web1/nginx: nothing new 60 min ago; no upload yet\n", 0, "10000000",
+		true},
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S),
 		  .shipped_s = AGO(3 * DAY_S)}},
 		"ok       web1/nginx: found no files 60 min ago; last upload 3 days ago\n", 0,
-		"1000000", true},
+		"10000000", true},
 	/* A push has no name, so its sources and its target stand for it. */
 	{{.row = {.host = "web1",
 		  .job = "/srv s3://b",
@@ -63,37 +64,37 @@ static const struct row {
 		  .succeeded_s = AGO(1),
 		  .uploaded = 1}},
 		"ok       web1 push /srv s3://b: succeeded 1 s ago, uploaded 1 file (0 B)\n", 0,
-		"1000000", true},
+		"10000000", true},
 	{{.row = {JOB, .exit = 1, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(DAY_S), .uploaded = 2,
 		  .failed = 3, .error = "why"}},
 		"failed   web1/nginx: exit status 1, 60 min ago, uploaded 2 files (0 B), 3 failed; "
 		"last success 24 h ago\n         why\n",
-		0, "0010000"},
+		0, "00100000"},
 	{{.row = {JOB, .exit = 1, .ended_s = AGO(HOUR_S), .error = "last"}},
 		"failed   web1/nginx: exit status 1, 60 min ago; no success yet\n"
 		"         one\n         two\n",
-		0, "0010000", .failures = "one\ntwo"},
+		0, "00100000", .failures = "one\ntwo"},
 	/* It is both, and the worse of both is its word. */
 	{{.row = {JOB, .exit = 3, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(3 * DAY_S)}},
 		"failed   web1/nginx: exit status 3, 60 min ago; last success 3 days ago; overdue\n",
-		2 * DAY_S, "0010000"},
+		2 * DAY_S, "00100000"},
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(3 * DAY_S), .succeeded_s = AGO(3 * DAY_S),
 		  .uploaded = 1}},
 		"overdue  web1/nginx: succeeded 3 days ago, uploaded 1 file (0 B)\n", 2 * DAY_S,
-		"0001000"},
+		"00010000"},
 	{{.row = {JOB, .exit = 143, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(DAY_S)}},
 		"ok       web1/nginx: stopped before its end 60 min ago; last success 24 h ago\n",
-		0, "1000000", true},
+		0, "10000000", true},
 	/* The reasons of a run that has not failed are not repeated. */
 	{{.row = {JOB, .exit = 6, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(DAY_S),
 		  .error = "why"}},
 		"ok       web1/nginx: exit status 6, 60 min ago; last success 24 h ago\n", 0,
-		"1000000", true},
+		"10000000", true},
 	{{.row = {JOB, OF_RUN, .exit = -1}, .has_session = true, SESSION},
 		"running  web1/nginx: running for 5 min, 30 of 40 files, 1.0 KiB of 4.0 KiB (25%), "
 		"2.0 KiB/s, 1:30 left, with 2 files under way at the last heartbeat 5 s ago; no "
 		"success yet\n",
-		DAY_S, "1100000", true},
+		DAY_S, "11000000", true},
 	{{.row = {JOB, OF_RUN, .exit = -1},
 		 .has_session = true,
 		 .session = {.is_open = true,
@@ -107,13 +108,13 @@ static const struct row {
 				 .rate = 7}}},
 		"silent   web1/nginx: last heard of 100 s ago, 3 of 9+ files, 1.0 KiB of 4.0 KiB, with 1 "
 		"file under way at the last heartbeat; no success yet\n",
-		0, "0000100"},
+		0, "00001000"},
 	/* The run before it has failed, which is the lesser trouble. */
 	{{.row = {JOB, OF_RUN, .exit = 1, .ended_s = AGO(DAY_S), .error = "why"},
 		 .has_session = true,
 		 .session = {.is_open = true, .heard_s = AGO(100), .lease_ns = 20 * 1000000000ULL}},
 		"silent   web1/nginx: last heard of 100 s ago; no success yet\n         why\n", 0,
-		"0000100"},
+		"00001000"},
 	{{.row = {JOB, OF_RUN, .exit = -1},
 		 .has_session = true,
 		 .session = {.is_open = true,
@@ -121,31 +122,48 @@ static const struct row {
 			 .heard_s = AGO(5),
 			 .lease_ns = 20 * 1000000000ULL}},
 		"silent   web1/nginx: its process is gone, last heard of 5 s ago; no success yet\n",
-		0, "0000100"},
+		0, "00001000"},
 	{{.row = {JOB, OF_RUN, .exit = 0, .ended_s = AGO(DAY_S), .succeeded_s = AGO(DAY_S)}},
 		"lost     web1/nginx: its run of 5 min ago is over and did not say how it ended; "
 		"last success 24 h ago\n",
-		0, "0000010"},
+		0, "00000100"},
 	/* Files that wait for long are shown also with --quiet, though the job is fine. */
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
 		  .waiting = 2, .waiting_since_s = AGO(2 * DAY_S)}},
 		"waits    web1/nginx: succeeded 60 min ago, uploaded 1 file (0 B); 2 files are "
 		"waiting, the oldest for 2 days\n",
-		0, "1000001"},
+		0, "10000010"},
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
 		  .waiting = 1, .waiting_since_s = AGO(HOUR_S)}},
 		"ok       web1/nginx: succeeded 60 min ago, uploaded 1 file (0 B); 1 file has been "
 		"waiting for 60 min\n",
-		0, "1000000", true},
+		0, "10000000", true},
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
 		  .waiting = 1}},
 		"ok       web1/nginx: succeeded 60 min ago, uploaded 1 file (0 B); 1 file is "
 		"waiting\n",
-		0, "1000000", true},
+		0, "10000000", true},
+	/* The key of its pipe was done already: the same for a night whose output is missing. */
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(12 * HOUR_S),
+		  .found = 1, .shipped_s = AGO(12 * HOUR_S)}},
+		"ok       web1/nginx: nothing new 60 min ago; last upload 12 h ago\n", 0,
+		"10000000", true},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(13 * HOUR_S),
+		  .found = 1, .shipped_s = AGO(13 * HOUR_S)}},
+		"repeats  web1/nginx: nothing new 60 min ago; last upload 13 h ago; last success "
+		"13 h ago\n",
+		0, "10000001"},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .found = 1}},
+		"repeats  web1/nginx: nothing new 60 min ago; no upload yet; no success yet\n", 0,
+		"10000001"},
+	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .found = 1}},
+		"overdue  web1/nginx: nothing new 60 min ago; no upload yet; no success yet; "
+		"overdue\n",
+		DAY_S, "00010001"},
 	{{.row = {JOB, .exit = 3, .ended_s = AGO(HOUR_S), .error = "why"}, .is_replaced = true},
 		"replaced web1/nginx: exit status 3, 60 min ago; the same files were uploaded to "
 		"another target since\n",
-		DAY_S, "1000000", true},
+		DAY_S, "10000000", true},
 };
 
 static void test_lines(void)
@@ -182,7 +200,7 @@ static void test_json(void)
 	static const char *const want[] = {
 		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
 		"\"state\":\"running\",\"fine\":false,\"failed\":true,\"overdue\":false,"
-		"\"replaced\":false,\"exit\":1,\"error\":\"why\","
+		"\"replaced\":false,\"repeats\":false,\"exit\":1,\"error\":\"why\","
 		"\"ended\":\"1970-01-01T00:16:40Z\",\"succeeded\":\"1970-01-01T00:33:20Z\","
 		"\"last_upload\":\"1970-01-01T00:50:00Z\",\"files_found\":11,"
 		"\"files_uploaded\":12,\"files_failed\":13,\"bytes_uploaded\":14,"
@@ -195,14 +213,14 @@ static void test_json(void)
 		"\"found_all\":true,\"bytes_per_second\":2048,\"seconds_left\":90}}",
 		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
 		"\"state\":\"idle\",\"fine\":true,\"failed\":false,\"overdue\":false,"
-		"\"replaced\":false,\"exit\":null,\"error\":\"\",\"ended\":null,"
+		"\"replaced\":false,\"repeats\":false,\"exit\":null,\"error\":\"\",\"ended\":null,"
 		"\"succeeded\":null,\"last_upload\":null,\"files_found\":0,"
 		"\"files_uploaded\":0,\"files_failed\":0,\"bytes_uploaded\":0,"
 		"\"files_waiting\":0,\"waiting_since\":null,\"began\":null,"
 		"\"session\":null}",
 		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
 		"\"state\":\"idle\",\"fine\":true,\"failed\":false,\"overdue\":false,"
-		"\"replaced\":false,\"exit\":0,\"error\":\"\","
+		"\"replaced\":false,\"repeats\":false,\"exit\":0,\"error\":\"\","
 		"\"ended\":\"1970-01-01T00:16:40Z\",\"succeeded\":\"1970-01-01T00:16:40Z\","
 		"\"last_upload\":null,\"files_found\":0,\"files_uploaded\":0,"
 		"\"files_failed\":0,\"bytes_uploaded\":0,\"files_waiting\":0,"
