@@ -1,5 +1,7 @@
 /* Compares fstab(5) with the current mounts; libc reads both. Nothing is cached, since this is
- * called only for an empty SOURCE (src/upload/feed.c), which is rare. */
+ * called only for a SOURCE without files (src/upload/feed.c) and for an empty folder below one
+ * (src/scan/walk.c). The current mounts, which may be many, are read only if fstab names the
+ * path. */
 #include "scan/mounts.h"
 #include <limits.h>
 #include <mntent.h>
@@ -36,4 +38,11 @@ size_t mount_missing_above(const char *fstab, const char *mounts, const char *pa
 	const size_t mounted = nearest_mount_point(mounts, path);
 	/* The root is always mounted. If it is not in the table, the table could not be read. */
 	return mounted && named > mounted ? named : 0;
+}
+
+bool mount_is_missing_at(const char *fstab, const char *mounts, const char *path)
+{
+	const size_t n = strlen(path);
+	return nearest_mount_point(fstab, path) == n &&
+	       mount_missing_above(fstab, mounts, path) == n;
 }

@@ -82,10 +82,10 @@ bool source_has_grown(const struct source *source, const struct scan_entry *foun
 /* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
  * names in the directories on the way down, however deep and long the paths are. */
 struct walk;
-/* The directory stays open until walk_close, and the options are borrowed until then. The walk uses
- * their fields filter, folders, follow, min_age_ms, now_wall_ns, only_looks, accounts_for_all and
- * is_over.
- * `directory` is the absolute path of the directory, without links. Returns 0 or -ENOMEM. */
+/* The directory stays open until walk_close, and its path and the options are borrowed until then.
+ * `directory` is that path, absolute and without links. The walk uses the options filter, folders,
+ * follow, one_file_system, min_age_ms, now_wall_ns, only_looks, accounts_for_all and is_over.
+ * Returns 0 or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);
 /* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if memory or descriptors

@@ -1,6 +1,7 @@
 /* One directory tree in byte order of its paths. A SOURCE that is a directory reads its entries
  * from a walk. A walk holds one descriptor, and the names of the folders on the way down, whatever
  * the depth. It never leaves the tree, unless links are followed, and opens no file. */
+#include "scan/mounts.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"
@@ -86,7 +87,8 @@ struct frame {
 };
 
 struct walk {
-	int directory_fd; /* borrowed */
+	int directory_fd;      /* borrowed */
+	const char *directory; /* its absolute path, without links; borrowed */
 	const struct scan_options *options;
 	struct names wanted; /* with options->folders, the list of those (see wanted_init()) */
 	struct frame *frames;
@@ -102,6 +104,7 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 	if (!walk)
 		return -ENOMEM;
 	*walk = (struct walk){.directory_fd = directory_fd,
+		.directory = directory,
 		.options = options,
 		.fd = -1,
 		.path = TEXT(PATH_BYTES_MAX)};
@@ -248,6 +251,21 @@ static bool is_on_excluded_file_system(const struct walk *walk, const struct sta
 	       directory->st_dev != walk->frames[0].dev;
 }
 
+/* Whether the directory at walk.path, which is empty, is a mount point of /etc/fstab at which
+ * nothing is mounted. With --one-file-system nothing below it would be read in any case. */
+static bool lacks_its_mount(const struct walk *walk)
+{
+	if (walk->options->one_file_system)
+		return false;
+	struct text path = TEXT(PATH_BYTES_MAX);
+	const bool is_root = strcmp(walk->directory, "/") == 0;
+	text_addf(&path, "%s/%s", is_root ? "" : walk->directory, text_string(&walk->path));
+	const bool is_missing =
+		mount_is_missing_at("/etc/fstab", "/proc/self/mounts", text_string(&path));
+	text_clear(&path);
+	return is_missing;
+}
+
 /* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
  * ancestor. filter_rule is the result of filter_enter() for it. Returns 0; or 1, with a PROBLEM or
  * SPECIAL in *ret; or -errno if the scan cannot go on. */
@@ -284,6 +302,15 @@ static int enter_directory(
 		names_clear(&names);
 		close_directory(walk);
 		return directory_failed(r, ret, ret_problem);
+	}
+	const bool is_empty = all_wanted && !names.n;
+	if (is_empty && *relative && lacks_its_mount(walk)) {
+		names_clear(&names);
+		close_directory(walk);
+		ret->kind = SCAN_PROBLEM;
+		problem_set(&ret->problem, "it is empty, and its file system in /etc/fstab is not "
+					   "mounted: mount it, or exclude the folder");
+		return 1;
 	}
 	walk->frames[walk->n_frames++] = (struct frame){.names = names,
 		.path_len = strlen(relative),

@@ -221,6 +221,31 @@ def test_an_empty_source_that_is_not_mounted_fails(s3once, s3, bucket, tmp_path)
     assert push().code == 0 and set(s3.objects(bucket)) == {"a", "b"}, "its files are there, whatever fstab says"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount another /etc/fstab")
+def test_an_empty_folder_that_is_not_mounted_fails(s3once, s3, bucket, tmp_path):
+    """The SOURCE has other files, which are uploaded all the same."""
+    tree = make_tree(tmp_path / "tree", {"a": 1})
+    disk = tree / "disk"
+    for folder in (disk, tree / "empty"):
+        folder.mkdir()
+    (tmp_path / "fstab").write_text(f"tmpfs {disk} tmpfs defaults 0 0\n")
+    script = f'touch /etc/fstab && mount --bind {tmp_path}/fstab /etc/fstab && %s && exec "$@"'
+
+    def push(*options, prepare="true"):
+        return s3once("push", *options, tree, f"s3://{bucket}", wrap=("unshare", "--mount", "sh", "-c", script % prepare, "sh"))
+
+    run = push()
+    assert run.code == 1 and f"error: {disk}: it is empty, and its file system in /etc/fstab is not mounted: mount it, or exclude the folder\n" in run.err, run
+    assert run.err.count("error: ") == 1 and set(s3.objects(bucket)) == {"a"}, "the folder without a disk is no error"
+    for options in (("--exclude", "disk/"), ("--one-file-system",)):
+        run = push(*options)
+        assert run.code == 0 and "fstab" not in run.err, run
+    assert push(prepare=f"mount {disk}").code == 0, "it is mounted, and empty"
+    assert push(prepare=f"mount {disk} && touch {disk}/b").code == 0 and set(s3.objects(bucket)) == {"a", "disk/b"}
+    make_tree(disk, {"c": 1})
+    assert push().code == 0 and set(s3.objects(bucket)) == {"a", "disk/b", "disk/c"}, "its files are there, whatever fstab says"
+
+
 def test_an_empty_list_is_a_note(s3once, s3, bucket, tmp_path):
     """The list is empty, not the SOURCE. That is so on each night without new files, so --quiet is silent."""
     tree = make_tree(tmp_path / "tree", {"a": 1})

@@ -36,6 +36,9 @@ static void test_rows(void)
 		const size_t n = mount_missing_above("fstab", "mounts", rows[i].path);
 		if (!CHECK_INT(n, strlen(rows[i].missing)))
 			fprintf(stderr, "\t%s\n", rows[i].path);
+		const bool is_here = n && strcmp(rows[i].path, rows[i].missing) == 0;
+		if (!CHECK_INT(mount_is_missing_at("fstab", "mounts", rows[i].path), is_here))
+			fprintf(stderr, "\t%s\n", rows[i].path);
 	}
 }
 

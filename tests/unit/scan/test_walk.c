@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "scan/scan_entry.h"
 #include "tree.h"
+#include <mntent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +17,12 @@ int fstat(int fd, struct stat *ret)
 	if (!failed && mounted && ret->st_ino == mounted)
 		ret->st_dev++;
 	return failed;
+}
+
+/* The names of the files that are read in place of /etc/fstab and the current mounts. */
+FILE *setmntent(const char *table, const char *mode)
+{
+	return fopen(strcmp(table, "/etc/fstab") == 0 ? "fstab" : "mounts", mode);
 }
 
 static void test_order(void)
@@ -392,6 +399,33 @@ static void test_accounts_for_all(void)
 	tree_end();
 }
 
+/* An empty folder for which fstab names a file system that is not mounted. */
+static void test_missing_mount(void)
+{
+	static const char *const paths[] = {"t/a", "t/disk/", "t/empty/", "t/files/a", NULL};
+	static const char missing[] =
+		"file a\nproblem disk: it is empty, and its file system in /etc/fstab is not "
+		"mounted: mount it, or exclude the folder\nfile files/a\n";
+	char line[3 * PATH_MAX];
+	tree_begin();
+	make_tree(paths);
+	struct scan_options options = one_source(t_source);
+	make_file("mounts", "/dev/sda1 / ext4 rw 0 0\n");
+	snprintf(line, sizeof line,
+		"/dev/sdb1 %s/t/disk ext4 defaults 0 2\n/dev/sdc1 %s/t/files ext4 defaults 0 2\n",
+		tree_path, tree_path);
+	make_file("fstab", line);
+	scan_yields(&options, missing);
+	options.one_file_system = true;
+	scan_yields(&options, "file a\nfile files/a\n");
+	options.one_file_system = false;
+	snprintf(line, sizeof line, "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 %s/t/disk ext4 rw 0 0\n",
+		tree_path);
+	make_file("mounts", line);
+	scan_yields(&options, "file a\nfile files/a\n");
+	tree_end();
+}
+
 /* A folder of another file system is not entered, if that is asked for. The walk goes on. */
 static void test_one_file_system(void)
 {
@@ -631,6 +665,7 @@ int main(void)
 	test_follow_loops();
 	test_filtered();
 	test_accounts_for_all();
+	test_missing_mount();
 	test_one_file_system();
 	test_some_paths();
 	test_unreadable();
