@@ -2,7 +2,6 @@
  * region and settings. Pure: no name is resolved. */
 #include "aws/endpoint.h"
 #include "aws/endpoint_partitions.h"
-#include "aws/sigv4.h"
 #include "base/text.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>

@@ -22,33 +22,6 @@ void sigv4_cache_wipe(struct sigv4_cache *cache)
 	OPENSSL_cleanse(cache, sizeof *cache);
 }
 
-/* Adds n bytes, each escaped that is neither a letter nor a digit nor in `plain_marks`. */
-static void encode_bytes(struct text *ret, const char *s, size_t n, const char *plain_marks)
-{
-	static const char digits[] = "0123456789ABCDEF";
-	size_t plain = 0; /* beginning of a run of unescaped characters */
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
-		if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-			(c && strchr(plain_marks, c)))
-			continue;
-		text_add_bytes(ret, s + plain, i - plain);
-		text_add_bytes(ret, (char[3]){'%', digits[c >> 4], digits[c & 15]}, 3);
-		plain = i + 1;
-	}
-	text_add_bytes(ret, s + plain, n - plain);
-}
-
-void uri_encode(struct text *ret, const char *s, size_t n)
-{
-	encode_bytes(ret, s, n, "-._~");
-}
-
-void uri_encode_path(struct text *ret, const char *s, size_t n)
-{
-	encode_bytes(ret, s, n, "-._~/");
-}
-
 int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65])
 {
 	struct sums sums;

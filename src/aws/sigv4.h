@@ -48,8 +48,3 @@ struct sigv4_request {
  * headers, -EINVAL for a region or service that is too long, or -ENOMEM, -EMSGSIZE. */
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization);
-
-/* Adds s, with every byte except A-Z a-z 0-9 - . _ ~ written as %XX. */
-void uri_encode(struct text *ret, const char *s, size_t n);
-/* Likewise, but each '/' is kept. */
-void uri_encode_path(struct text *ret, const char *s, size_t n);

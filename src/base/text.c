@@ -1,5 +1,5 @@
-/* A growing string with a cap, and functions on strings: UTF-8, hex, base64, decimal numbers, and
- * the name that is most like a mistyped one. */
+/* A growing string with a cap, and functions on strings: UTF-8, hex, base64, percent-encoding,
+ * decimal numbers, and the name that is most like a mistyped one. */
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -294,6 +294,33 @@ int base64_decode(const char *s, unsigned char *ret)
 		memcpy(ret + i / 4 * 3, bytes, n);
 	}
 	return (int)(len / 4 * 3 - pad);
+}
+
+/* Adds n bytes. Each that is neither a letter nor a digit nor in `plain_marks` becomes %XX. */
+static void add_percent_encoded(struct text *t, const char *s, size_t n, const char *plain_marks)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	size_t plain = 0; /* beginning of a run of unescaped characters */
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+		if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			(c && strchr(plain_marks, c)))
+			continue;
+		text_add_bytes(t, s + plain, i - plain);
+		text_add_bytes(t, (char[3]){'%', digits[c >> 4], digits[c & 15]}, 3);
+		plain = i + 1;
+	}
+	text_add_bytes(t, s + plain, n - plain);
+}
+
+void uri_encode(struct text *t, const char *s, size_t n)
+{
+	add_percent_encoded(t, s, n, "-._~");
+}
+
+void uri_encode_path(struct text *t, const char *s, size_t n)
+{
+	add_percent_encoded(t, s, n, "-._~/");
 }
 
 bool text_is_blank(char c)

@@ -74,6 +74,11 @@ void text_add_base64(struct text *t, const void *bytes, size_t n);
 /* Decodes; returns the number of bytes, or -EINVAL. ret must hold 3 * (strlen(s) / 4) bytes. */
 int base64_decode(const char *s, unsigned char *ret);
 
+/* Adds n bytes as in a URI (RFC 3986): each but A-Z a-z 0-9 - . _ ~ is written as %XX. */
+void uri_encode(struct text *t, const char *s, size_t n);
+/* Likewise, but each '/' is kept. */
+void uri_encode_path(struct text *t, const char *s, size_t n);
+
 /* Returns the one of n names that is most like `given`, or NULL if none is like it: for "did you
  * mean …?". Pure. */
 const char *nearest_name(const char *given, const char *const *names, size_t n);

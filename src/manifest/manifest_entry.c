@@ -1,7 +1,6 @@
 /* A line of a manifest: it is made of a mark, written, read back, and converted to a line of a list
  * for other programs. The run writes lines; verify and `s3once manifest` read them. Pure. */
 #include "manifest/manifest_entry.h"
-#include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/text.h"

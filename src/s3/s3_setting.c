@@ -1,10 +1,10 @@
 /* The table of the settings of objects. Each value is read in the form in which a user writes it,
  * and checked. --header sets those that are nothing but a header; the others have options. */
 #include "s3/s3_setting.h"
-#include "aws/sigv4.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/text.h"
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>

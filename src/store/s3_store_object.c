@@ -1,5 +1,5 @@
 /* The objects of the store in S3: their names, and one request that reads or puts one. */
-#include "aws/sigv4.h"
+#include "base/text.h"
 #include "store/item_json.h"
 #include "store/s3_store.h"
 #include <errno.h>

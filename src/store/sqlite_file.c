@@ -2,7 +2,6 @@
  * store, the locks and the rows of growing logs use these functions. A file of another program is
  * refused and never written to. */
 #include "store/sqlite_file.h"
-#include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/random.h"

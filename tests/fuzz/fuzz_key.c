@@ -1,6 +1,6 @@
 /* Keys: what may be a key comes back byte for byte from a request's path, from XML and from JSON.
  */
-#include "aws/sigv4.h"
+#include "base/text.h"
 #include "fuzz.h"
 #include "s3/s3_reply.h"
 #include "scan/key/key.h"

@@ -1,7 +1,7 @@
 /* S3's XML replies: whatever is accepted is within its bounds, and reads the same again when it is
  * written anew. */
-#include "aws/sigv4.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "fuzz.h"
 #include "s3/s3_reply.h"
 #include <inttypes.h>

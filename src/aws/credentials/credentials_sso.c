@@ -4,10 +4,10 @@
  * SDKs and Tools Reference Guide, and the IAM Identity Center Portal API Reference. */
 #include "aws/credentials/credentials_providers.h"
 #include "aws/endpoint.h"
-#include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>

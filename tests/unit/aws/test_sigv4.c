@@ -186,33 +186,9 @@ static void test_limits(void)
 	sigv4_cache_wipe(&cache);
 }
 
-static void test_uri_encode(void)
-{
-	static const struct {
-		const char *in, *out;
-		int keep_slash;
-	} cases[] = {
-		{"", "", 0},
-		{"AZaz09-._~", "AZaz09-._~", 0},
-		{"a/b c", "a%2Fb%20c", 0},
-		{"a/b c", "a/b%20c", 1},
-		{"\xc3\xbc+%&='\"#?;\\*[]!()",
-			"%C3%BC%2B%25%26%3D%27%22%23%3F%3B%5C%2A%5B%5D%21%28%29", 1},
-		{"../\x01\xff", "../%01%FF", 1},
-	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct text t = TEXT(200);
-		(cases[i].keep_slash ? uri_encode_path : uri_encode)(
-			&t, cases[i].in, strlen(cases[i].in));
-		CHECK_STRING(text_string(&t), cases[i].out);
-		text_clear(&t);
-	}
-}
-
 int main(void)
 {
 	test_vectors();
 	test_limits();
-	test_uri_encode();
 	return check_result();
 }
