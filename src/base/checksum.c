@@ -67,6 +67,12 @@ static unsigned char *sum_at(struct sums *sums, enum checksum kind)
 	return (unsigned char *)sums + checksum_kinds[kind].offset;
 }
 
+void sums_set(struct sums *sums, enum checksum kind, const unsigned char *bytes)
+{
+	memcpy(sum_at(sums, kind), bytes, checksum_kinds[kind].bytes);
+	sums->kinds |= DIGEST_OF(kind);
+}
+
 /* A CRC as a number: its bytes in struct sums are big endian. */
 static uint64_t get_crc(const struct sums *sums, enum checksum kind)
 {

@@ -30,7 +30,7 @@ struct checksum_kind {
 	bool combines; /* the checksum of an object can be computed from those of its parts
 			  (FULL_OBJECT); if not, an object sent in parts has the checksum of its
 			  parts' checksums (COMPOSITE) */
-	size_t offset; /* offset of its bytes in struct sums */
+	size_t offset; /* of its bytes in struct sums, for sums_bytes() and sums_set() alone */
 };
 extern const struct checksum_kind checksum_kinds[CHECKSUMS];
 
@@ -56,6 +56,9 @@ struct sums {
 };
 /* Returns the bytes of one checksum, of which there are checksum_kinds[kind].bytes. Borrowed. */
 const unsigned char *sums_bytes(const struct sums *sums, enum checksum kind);
+/* Sets one checksum, which has checksum_kinds[kind].bytes bytes, and adds its kind to sums->kinds.
+ */
+void sums_set(struct sums *sums, enum checksum kind, const unsigned char *bytes);
 /* Whether a and b have the same checksum of this kind. Both must have one. */
 bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind);
 /* Returns the checksums of all parts joined in order. It has the CRCs that every part has, and no

@@ -127,11 +127,8 @@ void s3_parse_sums(const char *s, struct sums *ret)
 		const enum checksum kind = checksum_named(s, name_bytes);
 		const char *base64 = s + name_bytes + 1;
 		if (kind != CHECKSUMS && s[name_bytes] == ':' &&
-			!checksum_from_base64(kind, base64, (size_t)(end - base64), bytes)) {
-			memcpy((char *)ret + checksum_kinds[kind].offset, bytes,
-				checksum_kinds[kind].bytes);
-			ret->kinds |= DIGEST_OF(kind);
-		}
+			!checksum_from_base64(kind, base64, (size_t)(end - base64), bytes))
+			sums_set(ret, kind, bytes);
 		s = end;
 	}
 }

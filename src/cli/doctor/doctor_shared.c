@@ -77,6 +77,15 @@ const char *doctor_new_key(struct doctor_bucket *bucket)
 	return doctor_key_with_end(bucket, end);
 }
 
+/* Makes a checksum wrong: one bit of its first byte. */
+static void spoil_sum(struct sums *sums, enum checksum kind)
+{
+	unsigned char bytes[CHECKSUM_BYTES_MAX];
+	memcpy(bytes, sums_bytes(sums, kind), checksum_kinds[kind].bytes);
+	bytes[0] ^= 1;
+	sums_set(sums, kind, bytes);
+}
+
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem)
@@ -100,9 +109,8 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 			.abandon = bucket->doctor->limits.abandon}};
 	if (digest_bytes(kinds, body.memory, body.bytes, sums))
 		return outcome_no_memory(ret_problem);
-	/* Each digest that is to be wrong gets a wrong bit in its first byte. */
-	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
-		if (probe->spoil & DIGEST_OF(kind))
-			((unsigned char *)sums)[checksum_kinds[kind].offset] ^= 1;
+	for (enum checksum kind = 0; kind < CHECKSUMS; kind++)
+		if (probe->spoil & sums->kinds & DIGEST_OF(kind))
+			spoil_sum(sums, kind);
 	return s3_put_object(conn, &wanted, ret ? ret : &ignored, ret_problem);
 }

@@ -47,6 +47,9 @@ static void test_kinds(void)
 		CHECK_STRING(base64, rows[i].base64);
 		CHECK_INT(checksum_from_base64(kind, base64, strlen(base64), back), 0);
 		CHECK(memcmp(back, sums_bytes(&sums, kind), n) == 0);
+		struct sums alone = {0};
+		sums_set(&alone, kind, back);
+		CHECK(alone.kinds == DIGEST_OF(kind) && sums_equal(&alone, &sums, kind));
 	}
 	CHECK_INT(checksum_named("CRC64NVME", 9), CHECKSUM_CRC64NVME);
 	CHECK_INT(checksum_named("crc32c:AAAAAA==", 6), CHECKSUM_CRC32C);
