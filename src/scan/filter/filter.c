@@ -11,24 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UTF8_BYTES_MAX 4
+
 /* Returns the next character, and moves *s behind it. A byte that begins no UTF-8 sequence is a
- * character of its own, above all code points. */
+ * character of its own, above all code points. The NUL at the end is a character, too. */
 static uint32_t next_character(const char **s)
 {
-	const unsigned char *c = (const unsigned char *)*s;
-	/* The number of bytes that follow the first one, by its value; 0: it is ASCII or invalid.
-	 */
-	size_t more = c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 1 : c[0] < 0xF0 ? 2 : c[0] < 0xF5 ? 3 : 0;
-	uint32_t code = more ? c[0] & (0x3FU >> more) : c[0];
-	for (size_t i = 1; i <= more; i++) {
-		if ((c[i] & 0xC0) != 0x80) {
-			more = 0;
-			break;
-		}
-		code = code << 6 | (c[i] & 0x3FU);
+	const size_t left = strnlen(*s, UTF8_BYTES_MAX);
+	uint32_t code;
+	size_t bytes = utf8_next(*s, left ? left : 1, &code);
+	if (!bytes) {
+		code = 0x110000U + (unsigned char)**s;
+		bytes = 1;
 	}
-	*s += 1 + more;
-	return more || c[0] < 0x80 ? code : 0x110000U + c[0];
+	*s += bytes;
+	return code;
 }
 
 /* As next_character(), in a pattern: a backslash takes the next character as it is. */

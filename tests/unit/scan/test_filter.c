@@ -47,6 +47,11 @@ static void test_files(void)
 			"a\xff"
 			"c",
 			false},
+		/* A surrogate is no character, so each of its bytes is one. */
+		{{"-a?c"},
+			"a\xed\xa0\x80"
+			"c",
+			true},
 		{{"-*"}, "x/y", false},
 		{{"-**"}, "x/y", false},
 		{{"-.*"}, "x/.hidden", false},
