@@ -41,10 +41,10 @@ int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *re
 	const bool has_sort = *locks->sk_name != '\0';
 	if (has_other_keys(problem))
 		lock_error(ret, r,
-			"table %s: %s: these locks need the partition key %s (S) and %s%s%s: give "
-			"another table (--locks), or the keys that it has (--dialect, --key-name, "
-			"--sort-name)",
-			quote(locks->table_name).text, problem->text, quote(locks->pk_name).text,
+			"table %s has other keys: these locks need the partition key %s (S) and "
+			"%s%s%s: give another table (--locks), or the keys that it has (--dialect, "
+			"--key-name, --sort-name)",
+			quote(locks->table_name).text, quote(locks->pk_name).text,
 			has_sort ? "the sort key " : "no sort key",
 			has_sort ? quote(locks->sk_name).text : "", has_sort ? sort_type : "");
 	else if (strcmp(problem->code, "ResourceNotFoundException") == 0)

@@ -16,7 +16,8 @@ struct table store_dynamodb_table(const char *name);
 int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
 	const struct table *table, struct store **ret, struct problem *ret_problem);
 
-/* The sentence about an item that lacks the keys of the table, as its user has described them. */
+/* Part of the sentence about an item that lacks the keys of the table, as its user has described
+ * them. */
 #define DYNAMODB_HAS_OTHER_KEYS "its items have other keys"
 
 /* The calls below are about the table of the store that a connection belongs to. */

@@ -31,7 +31,11 @@ enum outcome dynamodb_visit(
 	if (error < 0)
 		outcome = dynamodb_not_understood(error, ret_problem);
 	else if (lacks_key)
-		outcome = outcome_error(ret_problem, OUTCOME_SETUP, DYNAMODB_HAS_OTHER_KEYS);
+		outcome = outcome_error(ret_problem, OUTCOME_SETUP,
+			"table %s: " DYNAMODB_HAS_OTHER_KEYS
+			" than %s%s%s: check the name of the table",
+			table->name, quote(table->pk_name).text, table->sk_name ? " and " : "",
+			table->sk_name ? quote(table->sk_name).text : "");
 	else if (visit->each(visit->arg, pk, sk, item))
 		outcome = outcome_error(
 			ret_problem, OUTCOME_LOCAL, "reading the table was ended half-way");
