@@ -223,5 +223,5 @@ struct item_visit {
 };
 /* Hands one item to the visitor and clears it. `error` is the result of reading the item: 0,
  * -EBADMSG or -ENOMEM. OUTCOME_LOCAL with a sentence if the visitor ends the visit. */
-enum outcome dynamodb_visit(
+enum outcome dynamodb_hand_out(
 	struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);

@@ -17,7 +17,7 @@
  * rounds than this, but not before the patience is over. */
 #define IDLE_ROUNDS_MAX 8
 
-enum outcome dynamodb_visit(
+enum outcome dynamodb_hand_out(
 	struct item_visit *visit, int error, struct item *item, struct problem *ret_problem)
 {
 	const struct table *table = visit->table;
@@ -63,7 +63,7 @@ static enum outcome take_answered(
 	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++) {
 		struct item item = {0};
 		const int error = item_from_json(json_array_get(items, i), &item);
-		outcome = dynamodb_visit(&reading->visit, error, &item, ret_problem);
+		outcome = dynamodb_hand_out(&reading->visit, error, &item, ret_problem);
 	}
 	return outcome;
 }
@@ -203,7 +203,7 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 		size_t bytes = 0;
 		const size_t left = reply->len - (size_t)(next - reply->data);
 		const int error = item_read(next, left, limits, &item, &bytes);
-		const enum outcome outcome = dynamodb_visit(visit, error, &item, ret_problem);
+		const enum outcome outcome = dynamodb_hand_out(visit, error, &item, ret_problem);
 		if (outcome != OUTCOME_OK)
 			return outcome;
 		next = skip_space(next + bytes);
