@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PLAIN_MAX 32 /* the most attributes of an item that is read without a tree */
-#define NOT_PLAIN 1  /* read_plain() cannot read the item, which may still be valid */
+#define NOT_PLAIN 1  /* read_plain_item() cannot read the item, which may still be valid */
 
 void json_add_string(struct text *ret, const char *s, size_t n)
 {
@@ -197,7 +197,7 @@ static bool read_plain_attribute(const char **at, struct attribute *ret, size_t 
 /* Reads a plain item, as nearly all are: it has only strings and numbers without escapes, and no
  * space between them. The item points into a copy of its text, with a NUL in place of each closing
  * quote. Returns 0, -ENOMEM, or NOT_PLAIN, also if two attributes have one name. */
-static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
+static int read_plain_item(const char *text, struct item *ret, size_t *ret_bytes)
 {
 	struct attribute attributes[PLAIN_MAX];
 	struct item item = {0};
@@ -240,7 +240,7 @@ int item_read(const char *text, size_t n, const struct call_limits *limits, stru
 	size_t *ret_bytes)
 {
 	size_t bytes;
-	int error = read_plain(text, ret, &bytes);
+	int error = read_plain_item(text, ret, &bytes);
 	if (error == NOT_PLAIN) { /* jansson reads any item, or reports that it is none */
 		struct json_source source = {text, n, 0, limits};
 		json_error_t told;
