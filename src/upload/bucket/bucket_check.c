@@ -198,7 +198,7 @@ static void refresh_id_object(struct checking *check)
  * After that, record_id_object() takes or makes the object that --bucket-id-object names. It fails
  * if S3 refuses to show that object. Returns REFUSED if another uploader has written the row
  * meanwhile. */
-static enum outcome check_once(struct checking *check, bool may_begin_anew)
+static enum outcome check_witness(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
 	struct bucket_row *row = &check->row;
@@ -267,7 +267,7 @@ static enum outcome check_until_settled(struct checking *check)
 		const bool may_begin_anew = check->time == AT_START &&
 					    run->options.bucket_is == S3ONCE_BUCKET_NEW &&
 					    check->row.generation == first_generation;
-		o = check_once(check, may_begin_anew);
+		o = check_witness(check, may_begin_anew);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
