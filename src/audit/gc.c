@@ -244,7 +244,7 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
  * after the end of the lease. If the list is full, the mark is reported as kept. */
 static void add_waited_for(struct collection *collection, const struct subject *subject)
 {
-	struct session_info info; /* collect_key() has just asked for this session */
+	struct session_info info; /* do_chore_of_key() has just asked for this session */
 	session_recall(collection->options->session, subject->mark.session, &info);
 	char *key = strdup(subject->ref.key);
 	uv_mutex_lock(&collection->locked.mutex);
@@ -262,7 +262,7 @@ static void add_waited_for(struct collection *collection, const struct subject *
 /* Reads the mark of a key, and does its chore. If the mark is claimed by a session that may live,
  * nothing is done yet: *ret_waits is set or, if ret_waits is NULL, the claim is added to the list
  * of check_claims_again(). Any outcome but OK ends gc, and has a sentence. */
-static enum outcome collect_key(struct collection *collection, const struct audit_conns *conns,
+static enum outcome do_chore_of_key(struct collection *collection, const struct audit_conns *conns,
 	const char *key, bool *ret_waits, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
@@ -300,7 +300,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 
 /* Does the chore of the mark of a row that audit_pool_walk() has read. The row may be out of date,
  * so the mark is read again if the row asks for a chore. */
-static enum outcome collect_row(
+static enum outcome do_chore_of_row(
 	void *arg, const struct audit_conns *conns, void *item, struct problem *ret_problem)
 {
 	struct collection *collection = arg;
@@ -310,12 +310,12 @@ static enum outcome collect_row(
 		atomic_store(collection->options->has_mark, true);
 	if (choose_chore(collection->options, &mark) == CHORE_NONE)
 		return OUTCOME_OK;
-	return collect_key(collection, conns, row->key, NULL, ret_problem);
+	return do_chore_of_key(collection, conns, row->key, NULL, ret_problem);
 }
 
 /* Checks each claim of the list again, every half second, until its session is over or its time has
- * passed. If its session is over, collect_key() does the chore; otherwise the mark is reported as
- * kept. `o` is the outcome so far: if it is not OK, only the list is freed. Returns `o`, or the
+ * passed. If its session is over, do_chore_of_key() does the chore; otherwise the mark is reported
+ * as kept. `o` is the outcome so far: if it is not OK, only the list is freed. Returns `o`, or the
  * outcome that ended the waiting. */
 static enum outcome check_claims_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
@@ -332,7 +332,7 @@ static enum outcome check_claims_again(
 			is_last = clock_boot_ns() > claim->until_ns ||
 				  wait_within(&options->clearing.place.limits, 500, ret_problem) !=
 					  OUTCOME_OK;
-			o = collect_key(collection, conns, claim->key, &waits, ret_problem);
+			o = do_chore_of_key(collection, conns, claim->key, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
 			/* subject_report() needs no more of a subject than this. */
@@ -352,7 +352,7 @@ enum outcome collect(
 {
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
-	const struct audit_pool_work work = {.each = collect_row, .arg = collection};
+	const struct audit_pool_work work = {.each = do_chore_of_row, .arg = collection};
 	if (!collection)
 		return outcome_no_memory(ret_problem);
 	collection->options = options;
