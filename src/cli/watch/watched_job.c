@@ -249,7 +249,7 @@ static bool is_held_up(const struct watched *watched)
 
 uint64_t watched_due_ns(const struct watched *watched)
 {
-	if (watched->is_unfinished)
+	if (watched->last_pass != PASS_ENDED)
 		return 0;
 	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->pending.due_ns;
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
@@ -261,7 +261,8 @@ bool watched_wants_turn(struct watched *watched)
 	/* With retry_ns, the next pass over all files repeats one that failed, and takes no turn
 	 * from other jobs. */
 	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= clock_boot_ns();
-	return watched->is_unfinished || wants_all || (!is_held_up(watched) && has_rested(watched));
+	return watched->last_pass != PASS_ENDED || wants_all ||
+	       (!is_held_up(watched) && has_rested(watched));
 }
 
 /* Returns whether each pass has to be over all files. If keys are paths, a pass over some files is
@@ -310,7 +311,7 @@ static void give_sign_of_life(void *arg)
 }
 
 /* Returns whether a pass has to end so that others get their turn: other jobs, files of this job
- * that have come to rest, or an earlier pass that gave way to this one (is_unfinished). If each
+ * that have come to rest, or an earlier pass that gave way to this one (last_pass). If each
  * pass is over all files, files at rest do not end it, since the pass for them would repeat the
  * work. The last pass (watched_drain()) gives way to nothing.
  *
@@ -327,7 +328,7 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 		!has_lasted_enough(watched, counts))
 		return false;  /* whoever wants a turn */
 	watched_read(watched); /* so that has_rested() knows the files touched up to now */
-	return watched->is_unfinished || (!needs_all(watched) && has_rested(watched)) ||
+	return watched->last_pass != PASS_ENDED || (!needs_all(watched) && has_rested(watched)) ||
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
@@ -396,7 +397,8 @@ static int run_pass(struct watched *watched, const struct touched *touched)
 	watched->began_wall_ns = clock_wall_ns();
 	watched->stored = (struct stored){0};
 	/* While an earlier pass has to go on, the metrics show that not everything is done. */
-	watched->pass.whole_code = watched->is_unfinished ? S3ONCE_EXIT_LIMIT : watched->whole_code;
+	watched->pass.whole_code =
+		watched->last_pass != PASS_ENDED ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
 	job_set_variables(&watched->job);
@@ -472,7 +474,7 @@ static void pass_over_due(struct watched *watched)
 {
 	struct touched paths = watched->left; /* those of a pass over some files that gave way */
 	watched->left = (struct touched){0};
-	watched->is_unfinished = false;
+	watched->last_pass = PASS_ENDED;
 	take_rested(watched, &paths);
 	/* next_whole_ns is 0, and so it is due, if a pass over all files gave way. */
 	const bool all_are_due = watched->next_whole_ns <= clock_boot_ns();
@@ -487,20 +489,19 @@ void watched_pass(struct watched *watched)
 {
 	struct touched rested = {0};
 	watched->pass.ret_gave_way = false; /* pass_over_due() may find that nothing is due */
-	if (watched->rested_go_first && !needs_all(watched))
+	if (watched->last_pass == PASS_GAVE_WAY && !needs_all(watched))
 		take_rested(watched, &rested);
 	if (rested.n) {
-		/* An earlier pass gave way to these files, and goes on after them, even if this
-		 * pass gives way, too. So the earlier pass comes to its end. */
+		/* The earlier pass goes on after this one, even if this one gives way, too. So it
+		 * comes to its end. */
 		pass_over_some(watched, rested);
-		watched->rested_go_first = false;
+		watched->last_pass = PASS_GOES_ON;
 	} else {
 		pass_over_due(watched);
-		watched->rested_go_first = watched->pass.ret_gave_way;
+		watched->last_pass = watched->pass.ret_gave_way ? PASS_GAVE_WAY : PASS_ENDED;
 	}
-	watched->is_unfinished |= watched->pass.ret_gave_way;
 	/* While a pass still has to go on, errors that were printed are not repeated. */
-	if (!watched->is_unfinished)
+	if (watched->last_pass == PASS_ENDED)
 		text_reset(&watched->pass.printed_errors);
 	touched_clear(&rested);
 }
@@ -517,14 +518,14 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	watched->next_whole_ns = UINT64_MAX;
 	/* The pass reached its time limit and left files, so that watched_leaves_files() returns
 	 * true. */
-	watched->is_unfinished = watched->code == S3ONCE_EXIT_LIMIT;
+	watched->last_pass = watched->code == S3ONCE_EXIT_LIMIT ? PASS_GOES_ON : PASS_ENDED;
 }
 
 bool watched_leaves_files(const struct watched *watched)
 {
 	/* next_whole_ns is 0 before the first pass, and while a pass over all files has to go on.
 	 */
-	bool waits = watched->is_unfinished || !watched->next_whole_ns;
+	bool waits = watched->last_pass != PASS_ENDED || !watched->next_whole_ns;
 	for (size_t i = 0; i < watched->pending.n; i++)
 		waits |= watched->pending.paths[i].is_new;
 	return waits;

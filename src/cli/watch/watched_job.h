@@ -52,6 +52,18 @@ struct stored {
 	double last_s, longest_s;
 };
 
+/* Whether a pass has ended, or gave way and has to go on: over the paths in watched->left, or, if
+ * next_whole_ns is 0, over all files.
+ *
+ *   ENDED --gives way--> GAVE_WAY --a pass over files at rest--> GOES_ON
+ *     ^--------- the pass goes on, and ends -----+------------------+
+ */
+enum last_pass {
+	PASS_ENDED,    /* no pass is unfinished */
+	PASS_GAVE_WAY, /* files at rest get a pass before the unfinished one goes on */
+	PASS_GOES_ON,  /* the unfinished pass goes on with the next turn, whatever is at rest */
+};
+
 /* A job that is watched. watch_command.c uses the members before `service`. */
 struct watched {
 	struct job job;
@@ -75,9 +87,7 @@ struct watched {
 	int whole_code;        /* the exit code of the last pass over all files */
 	int64_t began_wall_ns; /* beginning of the current pass */
 	struct stored stored;  /* the amount that the current pass has stored */
-	bool is_unfinished;    /* a pass gave way and has to go on: over the paths in `left`, or,
-				  if next_whole_ns is 0, over all files */
-	bool rested_go_first;  /* before the pass that gave way goes on, files at rest get a pass */
+	enum last_pass last_pass;
 	struct touched left;   /* the paths of the pass that gave way */
 	uint64_t last_sign_ns; /* time of the last sign of life */
 };

@@ -370,7 +370,7 @@ static const struct {
 	struct s3once_counts counts[6];
 	int at; /* index; -1: it never does */
 	int wants, final, follow;
-	bool is_unfinished; /* an earlier pass has given way to this one */
+	enum last_pass last_pass;
 } turns[] = {
 	{"uploaded", EVERY(20, uploaded), 4, OTHERS, 0, 0},
 	{"adopted", EVERY(20, adopted), 4, OTHERS, 0, 0},
@@ -385,7 +385,7 @@ static const struct {
 	{"files at rest", EVERY(20, uploaded), 4, RESTED, 0, 0},
 	{"files at rest, and each pass is over all", EVERY(20, uploaded), -1, RESTED, 0, 1},
 	{"others, and each pass is over all", EVERY(20, uploaded), 4, OTHERS, 0, 1},
-	{"an earlier pass waits", EVERY(20, uploaded), 4, NOBODY, 0, 0, true},
+	{"an earlier pass waits", EVERY(20, uploaded), 4, NOBODY, 0, 0, PASS_GAVE_WAY},
 	{"the last pass", EVERY(20, uploaded), -1, OTHERS, 1, 0},
 	{"nothing stored since",
 		{{.uploaded = 1, .seconds = 20}, {.uploaded = 2, .seconds = 40},
@@ -412,13 +412,13 @@ static void look_at_turn(struct watched *watched)
 	if (turns[turn].wants == RESTED)
 		add_rested(watched, "a");
 	do_others_want = turns[turn].wants == OTHERS;
-	watched->is_unfinished = turns[turn].is_unfinished;
+	watched->last_pass = turns[turn].last_pass;
 	for (int i = 0; at < 0 && i < 6 && turns[turn].counts[i].seconds > 0; i++)
 		if (watched->pass.gives_way(watched->pass.arg, &turns[turn].counts[i]))
 			at = i;
 	if (!CHECK_INT(at, turns[turn].at))
 		fprintf(stderr, "\trow %zu: %s\n", turn, turns[turn].name);
-	watched->is_unfinished = false;
+	watched->last_pass = PASS_ENDED;
 }
 
 /* Each pass of the same job begins from nothing. */
