@@ -192,39 +192,43 @@ static enum step replace_foreign(
 	return STEP_SEND;
 }
 
-/* Explains why the object does not count as the file, and what to do. Either of the two may be the
- * only copy, so the sentence does not advise to remove one. */
-static void explain_conflict(const struct worker *worker, const struct file *file,
-	const struct judged *judged, struct problem *ret)
+/* Whether another client has overwritten the object that a mark of this file said to be done. */
+static bool is_overwritten(const struct file *file, const struct judged *judged)
+{
+	const bool is_of_s3once = *judged->object->meta.table_id != 0;
+	return judged->proof != PROOF_UNKNOWN && file->claim.before.has_done && !is_of_s3once;
+}
+
+/* Returns why the object does not count as the file. */
+static const char *conflict_reason(
+	const struct worker *worker, const struct file *file, const struct judged *judged)
 {
 	const struct s3_object *object = judged->object;
-	const bool is_unknown = judged->proof == PROOF_UNKNOWN;
-	const bool is_of_s3once = *object->meta.table_id != 0;
-	const bool is_of_these_marks =
-		strcmp(object->meta.table_id, worker->run->space.settings.table_id) == 0;
-	const bool is_unread_pipe = file_is_unread_pipe(file);
-	const char *how = is_unknown       ? "exists with this size"
-			  : is_unread_pipe ? "exists with unknown content"
-					   : "exists with other content";
-	const char *why = describe_owner(worker, object);
-	const char *do_what = "compare it with the file, and give one of them another key";
-	if (is_unread_pipe)
-		do_what = "if it is to stay, choose another key";
-	else if (is_of_s3once && !is_of_these_marks)
-		do_what = "give each host its own prefix";
-	if (is_unknown && proof_etag_parts(object->etag) > 1) {
-		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
-		      "its content cannot be compared; name that size with --part-size, or "
-		      "make sure that it is this file";
-	} else if (is_unknown) {
-		why = "the server returns nothing that shows whether its content is the same";
-	} else if (file->claim.before.has_done && !is_of_s3once) {
-		why = "another client has overwritten what was uploaded";
-		do_what = "compare it with the file; --reupload --if-changed=replace-any uploads "
-			  "the file in its place";
-	}
-	problem_set(ret, "the object %s %s: %s; %s", quote(file->candidate->object_key).text, how,
-		why, do_what);
+	if (judged->proof == PROOF_UNKNOWN)
+		return proof_etag_parts(object->etag) > 1
+			       ? "it was uploaded in parts of a size that s3once cannot find out, "
+				 "so that its content cannot be compared; name that size with "
+				 "--part-size, or make sure that it is this file"
+			       : "the server returns nothing that shows whether its content is the "
+				 "same";
+	return is_overwritten(file, judged) ? "another client has overwritten what was uploaded"
+					    : describe_owner(worker, object);
+}
+
+/* Returns what to do about the object. It or the file may be the only copy, so this does not advise
+ * to remove one. */
+static const char *conflict_advice(
+	const struct worker *worker, const struct file *file, const struct judged *judged)
+{
+	const char *table = judged->object->meta.table_id; /* "": the object is not of s3once */
+	if (is_overwritten(file, judged))
+		return "compare it with the file; --reupload --if-changed=replace-any uploads the "
+		       "file in its place";
+	if (file_is_unread_pipe(file))
+		return "if it is to stay, choose another key";
+	if (*table && strcmp(table, worker->run->space.settings.table_id) != 0)
+		return "give each host its own prefix";
+	return "compare it with the file, and give one of them another key";
 }
 
 /* Handles an object of another uploader under the key of the file. With --if-changed=replace-any,
@@ -238,7 +242,12 @@ static enum step handle_conflict(
 	struct problem problem = {0};
 	if (may_replace)
 		return replace_foreign(worker, file, object);
-	explain_conflict(worker, file, judged, &problem);
+	const char *content = judged->proof == PROOF_UNKNOWN ? "with this size"
+			      : file_is_unread_pipe(file)    ? "with unknown content"
+							     : "with other content";
+	problem_set(&problem, "the object %s exists %s: %s; %s",
+		quote(file->candidate->object_key).text, content,
+		conflict_reason(worker, file, judged), conflict_advice(worker, file, judged));
 	return fail_conflict(worker, file, &problem);
 }
 
