@@ -158,7 +158,7 @@ static enum step compare_noted_content(
 
 /* Compresses the file by an encoding, and compares the bytes with those of the object. If the file
  * cannot be cut into parts as the object was, *ret stays as the caller set it. */
-static enum step compare_compressed(struct worker *worker, struct file *file,
+static enum step compare_recompressed(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
 	const struct s3_meta *meta = &object->meta;
@@ -170,12 +170,20 @@ static enum step compare_compressed(struct worker *worker, struct file *file,
 	return compare_parts(worker, file, encoding, &plan, PART_SIZE_KNOWN, object, ret);
 }
 
+/* Takes the values of the mark from the metadata of the object, whose bytes prove nothing. */
+static void take_values_of_metadata(struct file *file, const struct s3_object *object)
+{
+	file->parts_sum[0] = '\0';
+	file->sent_part_bytes = object->meta.part_bytes;
+	file->object_sums = (struct sums){.bytes = object->size};
+}
+
 /* Compares an object that s3once has compressed according to its metadata, or any object of a file
  * that would be compressed on its way. The file is compressed again by the encoding of the object,
- * so that the bytes can be compared. The metadata decide (`noted`) where this build does not have
- * that encoding. They also decide where the bytes differ, since a compressor that names the same
- * version may make other bytes on another CPU. */
-static enum step compare_encoded(
+ * so that the bytes can be compared. The metadata decide (`by_metadata`) where this build does not
+ * have that encoding. They also decide where the bytes differ, since a compressor that names the
+ * same version may make other bytes on another CPU. */
+static enum step compare_compressed_object(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	const struct s3_meta *meta = &object->meta;
@@ -190,29 +198,24 @@ static enum step compare_encoded(
 	}
 	if (step != STEP_NEXT || !may_be_same)
 		return step;
-	/* The proof by the metadata alone. */
-	const enum proof noted = proof_encoded(
+	const enum proof by_metadata = proof_encoded(
 		object, worker->run->space.settings.table_id, file->mtime_ns, file->state.ctime_ns);
-	if (!encoding && noted != PROOF_YES) {
-		*ret = noted;
+	if (!encoding && by_metadata != PROOF_YES) {
+		*ret = by_metadata;
 		return STEP_NEXT;
 	}
 	/* If the object is proven, the mark also gets a checksum of the content. */
 	if (!file->content_sums.kinds)
 		step = file_compute_sums(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step == STEP_NEXT && encoding)
-		step = compare_compressed(worker, file, encoding, object, ret);
+		step = compare_recompressed(worker, file, encoding, object, ret);
 	if (step != STEP_NEXT || *ret == PROOF_YES)
 		return step;
 	/* The bytes differ, or were not compared. */
-	const bool metadata_prove = *meta->encoding && noted == PROOF_YES;
-	if (!metadata_prove)
-		return STEP_NEXT;
-	/* The mark gets the values of the metadata. */
-	*ret = PROOF_YES;
-	file->parts_sum[0] = '\0';
-	file->sent_part_bytes = meta->part_bytes;
-	file->object_sums = (struct sums){.bytes = object->size};
+	if (*meta->encoding && by_metadata == PROOF_YES) {
+		take_values_of_metadata(file, object);
+		*ret = PROOF_YES;
+	}
 	return STEP_NEXT;
 }
 
@@ -224,6 +227,6 @@ enum step file_compare(
 	if (file->fd < 0) /* the input of the pipe has not come yet */
 		return STEP_NEXT;
 	return (*object->meta.encoding || file->encoding)
-		       ? compare_encoded(worker, file, object, ret)
+		       ? compare_compressed_object(worker, file, object, ret)
 		       : file_compare_content(worker, file, object, ret);
 }

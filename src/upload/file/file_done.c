@@ -281,7 +281,7 @@ enum step file_finish(struct worker *worker, struct file *file, const struct s3_
 	if (file->object_sums.bytes) {
 		version.object_bytes = file->object_sums.bytes;
 		mark_sum_of(&file->object_sums, s3_checksum(worker->server), version.object_sum);
-		if (!*version.object_sum) /* it was not computed: see compare_encoded() */
+		if (!*version.object_sum) /* it was not computed: see compare_compressed_object() */
 			copy_whole_sum(object, version.object_sum);
 	}
 	mark_sum_of(&file->content_sums, s3_checksum(worker->server), version.sum);
