@@ -412,7 +412,6 @@ static int take_entry(struct feed *feed, const struct scan_entry *entry)
 		return -ENOMEM;
 	}
 	file->is_piped = run->options.read != NULL;
-	file->producer_id = run->options.producer_id;
 	report_count_found(report, 1, entry->size);
 	feed->chunk[feed->n++] = file;
 	return 0;

@@ -163,7 +163,7 @@ bool run_skips_by_mark(const struct run *run, const struct candidate *c, const s
 {
 	const struct s3once_options *o = &run->options;
 	const struct file_version found = {
-		c->size, c->mtime_ns, c->content_id, c->is_piped, c->producer_id};
+		c->size, c->mtime_ns, c->content_id, c->is_piped, o->producer_id};
 	/* With these options, files that are done are sent again or read. */
 	if (o->reupload || o->compare_content || mark_says(mark, &found) != SAYS_DONE)
 		return false;

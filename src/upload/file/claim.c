@@ -440,7 +440,7 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
  * A mark that says done is trusted only once S3 has shown that this is the bucket of the marks. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
-	const struct file_version opened = file_opened_version(file);
+	const struct file_version opened = file_opened_version(worker, file);
 	if (file->seen_mark.state == MARK_DONE &&
 		!bucket_ensure_trusted(worker->run, worker->marks))
 		return STEP_OVER;

@@ -74,7 +74,7 @@ static enum proof check_mark(struct worker *worker, const struct file *file,
 	enum content_state content, struct mark *mark, struct problem *ret)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
-	const struct file_version opened = file_opened_version(file);
+	const struct file_version opened = file_opened_version(worker, file);
 	mark_clear(mark);
 	if (mark_get(&ref, mark, ret) != OUTCOME_OK) {
 		problem_prefix(ret, "its mark cannot be read");

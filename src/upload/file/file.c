@@ -97,11 +97,11 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 	report_file(worker->report, event, &about, problem);
 }
 
-struct file_version file_opened_version(const struct file *file)
+struct file_version file_opened_version(const struct worker *worker, const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct file_version){
-		file->state.size, file->mtime_ns, c->content_id, c->is_piped, c->producer_id};
+	return (struct file_version){file->state.size, file->mtime_ns, c->content_id, c->is_piped,
+		worker->options->producer_id};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)

@@ -131,7 +131,7 @@ struct report_file file_about(const struct file *file);
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
 	const struct problem *problem);
 /* Returns the opened version for comparison with a mark (mark_says()). Borrows. */
-struct file_version file_opened_version(const struct file *file);
+struct file_version file_opened_version(const struct worker *worker, const struct file *file);
 /* The metadata of the object that this file becomes. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
 /* The condition for making the object visible. `feature` is S3_PUT_CONDITION or

@@ -264,11 +264,11 @@ static enum step finish_with_version(struct worker *worker, struct file *file,
 }
 
 /* Sets the id of the command whose output was read in this turn, if the file is such a pipe. */
-static void set_producer(struct version *version, const struct candidate *candidate)
+static void set_producer(struct version *version, const struct worker *worker)
 {
-	if (candidate->producer_id)
-		snprintf(version->producer_id, sizeof version->producer_id, "%s",
-			candidate->producer_id);
+	const char *id = worker->options->producer_id;
+	if (id)
+		snprintf(version->producer_id, sizeof version->producer_id, "%s", id);
 }
 
 enum step file_finish(struct worker *worker, struct file *file, const struct s3_object *object,
@@ -287,7 +287,7 @@ enum step file_finish(struct worker *worker, struct file *file, const struct s3_
 	mark_sum_of(&file->content_sums, s3_checksum(worker->server), version.sum);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
-	set_producer(&version, file->candidate);
+	set_producer(&version, worker);
 	const struct sums *sums =
 		file->object_sums.bytes ? &file->object_sums : &file->content_sums;
 	const enum step step = finish_with_version(worker, file, object, &version, sums, event);
@@ -310,7 +310,7 @@ enum step file_finish_by_metadata(struct worker *worker, struct file *file,
 	/* Asked for before the turn may give its file back, after which it has no candidate. */
 	const bool is_unread_pipe = file_is_unread_pipe(file);
 	if (!is_unread_pipe) /* otherwise any command may have made the object */
-		set_producer(&version, file->candidate);
+		set_producer(&version, worker);
 	const enum step done =
 		finish_with_version(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
 	/* An earlier run has uploaded the output of this pipe. The report gets the time of that. */

@@ -21,7 +21,7 @@ static struct judged judged_of(
 {
 	const struct candidate *c = file->candidate;
 	return (struct judged){.object = object,
-		.file = file_opened_version(file),
+		.file = file_opened_version(worker, file),
 		/* An object that was not compressed on its way names no suffix in its metadata.
 		 * Whether the input of a pipe is compressed is unknown before it has come. */
 		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",
@@ -157,7 +157,7 @@ static const char *describe_owner(const struct worker *worker, const struct s3_o
 static enum step fail_conflict(
 	struct worker *worker, struct file *file, const struct problem *problem)
 {
-	const struct file_version now = file_opened_version(file);
+	const struct file_version now = file_opened_version(worker, file);
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct mark *before = &file->claim.before;
 	struct problem second = {0};

@@ -146,7 +146,7 @@ static bool update_ctime(const struct file *file, struct file_state *state)
 static bool is_due(const struct worker *worker, const struct file *file, int64_t *ret_done_at_s)
 {
 	struct run *run = worker->run;
-	const struct file_version opened = file_opened_version(file);
+	const struct file_version opened = file_opened_version(worker, file);
 	/* The age of a file counts from now if this turn has proven the file, and otherwise from
 	 * the time at which its mark was set. In a dry run only, a file whose modification time
 	 * alone has changed is not due: a dry run refreshes no mark, so the mark of that file does

@@ -34,8 +34,6 @@ struct candidate {
 	char *suffix;     /* that suffix, at the end of `object_key`; there is room for SUFFIX_MAX
 			     characters */
 	char *content_id; /* the content's id, or "" */
-	/* If is_piped: the id of the producer, borrowed from the options; NULL: it has none. */
-	const char *producer_id;
 	size_t source;
 	uint64_t size;
 	int64_t mtime_ns;

@@ -247,10 +247,10 @@ static void test_metadata(void)
 	char id[] = "id", *none = file->candidate->content_id;
 	file->candidate->content_id = id;
 	CHECK_STRING(file_meta(steps.worker, file).content_id, "id");
-	CHECK_STRING(file_opened_version(file).content_id, "id");
+	CHECK_STRING(file_opened_version(steps.worker, file).content_id, "id");
 	file->candidate->content_id = none;
 	file->candidate->is_piped = true;
-	const struct file_version asked = file_opened_version(file);
+	const struct file_version asked = file_opened_version(steps.worker, file);
 	CHECK(asked.is_piped && asked.size == 9 && asked.mtime_ns == file->mtime_ns);
 	file->candidate->is_piped = false;
 	/* The size that is told is that of the open file. */
