@@ -205,8 +205,8 @@ BUGS = {
     ),
     # Writers whose names no run is told of
     "a-name-that-rests-is-live": (  # for ever
-        " AND mtime < ?2 AND form <> 0",
-        " AND mtime < ?2 - ?2 AND form <> 0",
+        " AND size AND mtime < :at_rest_before AND form <> 0",
+        " AND size AND mtime < :at_rest_before - :at_rest_before AND form <> 0",
     ),
     "the-newest-one-is-finished": (  # where each file has its last name from the first line on
         '" OR (form = 1 AND NOT EXISTS (" PEERS',

@@ -9,6 +9,7 @@
 #include "scan/scan_entry.h"
 #include "scan/scratch.h"
 #include "scan/source.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,13 @@ enum log_liveness { FINISHED, IS_LIVE, UNFINISHED };
 
 /* The other files of the same family that may be written to, and so are not compressed. */
 #define PEERS                                                                                      \
-	"SELECT 1 FROM names AS peer WHERE peer.listing = ?1 AND peer.source = names.source"       \
+	"SELECT 1 FROM names AS peer WHERE peer.listing = :listing AND peer.source = names.source" \
 	" AND peer.family = names.family AND peer.kind IN (0, 3) AND peer.suffix = ''"             \
 	" AND peer.live <> 2 AND peer.relative <> names.relative"
-/* ?2 is how much later a file has to be written to than the one that has the family's name. */
-#define HAS_LATER "EXISTS (" PEERS " AND peer.form IN (1, 2) AND peer.mtime >= names.mtime + ?2)"
+/* A file has to be written to so much later than the one that has the family's name. */
+#define HAS_LATER                                                                                  \
+	"EXISTS (" PEERS                                                                           \
+	" AND peer.form IN (1, 2) AND peer.mtime >= names.mtime + :least_later)"
 /* The columns by which two listings are compared. Size and time count only for files that are to be
  * uploaded (kind 0), since a file that waits may be written to. */
 #define FOUND(listing)                                                                             \
@@ -73,40 +76,43 @@ enum log_liveness { FINISHED, IS_LIVE, UNFINISHED };
 	"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind, future,"    \
 	" coalesce(known.problem, names.problem), live, suffix, id, family, wait, form, rested,"   \
 	" own FROM names LEFT JOIN known ON NOT live AND kind = 0 AND " IS_KNOWN                   \
-	" WHERE listing = ?1"
+	" WHERE listing = :listing"
 #define WAIT_LIVE   "2"
 #define COMPRESSING "4"
 #define CHANGED     "7"
 _Static_assert(S3ONCE_WAIT_LIVE == 2 && S3ONCE_WAIT_COMPRESSING == 4 && S3ONCE_WAIT_CHANGED == 7,
 	"as the statements have it");
 static const char *const sql[STATEMENTS] = {
-	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
+	[FORGET] = "DELETE FROM names WHERE listing < :listing - 1",
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	/* The live file of a family is the one that has its name, unless another one was written to
-	 * later (?2): these names may be a ring, see has_to_wait() in rotation.c. If none has its
-	 * name, the newest one is live, unless it has a number behind a dot, which rotation gives
-	 * to a finished log. A file with an index may be live in any case. With ?3, live files are
-	 * taken. */
-	[LIVE] = "UPDATE names SET live = 1 WHERE listing = ?1 AND kind IN (0, 3) AND suffix = ''"
-		 " AND live = 0 AND (form = 3 OR (form = 0 AND (?3 OR NOT " HAS_LATER "))"
+	 * later (:least_later): these names may be a ring, see has_to_wait() in rotation.c. If none
+	 * has its name, the newest one is live, unless it has a number behind a dot, which rotation
+	 * gives to a finished log. A file with an index may be live in any case. With :takes_live,
+	 * live files are taken. */
+	[LIVE] = "UPDATE names SET live = 1 WHERE listing = :listing AND kind IN (0, 3)"
+		 " AND suffix = '' AND live = 0 AND (form = 3"
+		 " OR (form = 0 AND (:takes_live OR NOT " HAS_LATER "))"
 		 " OR (form = 1 AND NOT EXISTS (" PEERS " AND (peer.form = 0 OR"
 		 "  (peer.form = 1 AND (peer.mtime, peer.relative) > (names.mtime,"
 		 "   names.relative))))))",
-	/* A file that was not written to since ?2 is finished. But the file with the family's own
-	 * name waits until it is renamed or emptied: its writer may be quiet for weeks, and then
-	 * append to it. */
-	[REST] = "UPDATE names SET live = 0, rested = 1 WHERE listing = ?1 AND live = 1 AND size"
-		 " AND mtime < ?2 AND form <> 0",
-	/* With ?2, live files are taken, however young they are. */
+	/* A file that was not written to since :at_rest_before is finished. But the file with the
+	 * family's own name waits until it is renamed or emptied: its writer may be quiet for
+	 * weeks, and then append to it. */
+	[REST] = "UPDATE names SET live = 0, rested = 1 WHERE listing = :listing AND live = 1"
+		 " AND size AND mtime < :at_rest_before AND form <> 0",
+	/* With :takes_live, live files are taken, however young they are. */
 	[WAIT] = "UPDATE names SET (kind, wait) = (SELECT iif(why, 3, 0), why FROM (SELECT CASE"
-		 " WHEN live = 1 AND ?2 THEN 0 WHEN kind = 3 THEN wait"
+		 " WHEN live = 1 AND :takes_live THEN 0 WHEN kind = 3 THEN wait"
 		 " WHEN live = 1 THEN " WAIT_LIVE
 		 /* A compressed file beside the file that it is made of: it was written to
 		  * within an hour, or it has been given the time of that file already, to the
 		  * second. */
-		 " WHEN suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
+		 " WHEN suffix <> '' AND EXISTS (SELECT 1 FROM names AS other"
+		 "  WHERE other.listing = :listing"
 		 "  AND other.source = names.source AND other.relative = names.bare"
-		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000))"
+		 "  AND (names.mtime > :written_after"
+		 "   OR names.mtime / 1000000000 = other.mtime / 1000000000))"
 		 " THEN " COMPRESSING
 		 /* a file that a program is still writing, in this version or another one */
 		 " WHEN NOT live AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
@@ -114,19 +120,22 @@ static const char *const sql[STATEMENTS] = {
 		 /* a file that was being written to, likewise */
 		 " WHEN NOT live AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL) THEN " CHANGED
-		 " ELSE 0 END AS why)) WHERE listing = ?1 AND kind IN (0, 3)",
-	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
-		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")"
+		 " ELSE 0 END AS why)) WHERE listing = :listing AND kind IN (0, 3)",
+	[SAME] = "SELECT NOT EXISTS (" FOUND(":before") " EXCEPT " FOUND(":listing") ")"
+		 " AND NOT EXISTS (" FOUND(":listing") " EXCEPT " FOUND(":before") ")"
 		 /* A live log that was emptied meanwhile was copied to a file before. */
 		 " AND NOT EXISTS (SELECT 1 FROM names a JOIN names b USING (source, relative)"
-		 "  WHERE a.listing = ?1 AND b.listing = ?2 AND b.form = 0 AND b.size < a.size)",
-	[LATER] = "SELECT relative FROM names WHERE listing = ?1 AND source = ?2 AND family = ?3"
-		  " AND kind IN (0, 3) AND suffix = '' AND form IN (1, 2) ORDER BY mtime DESC",
+		 "  WHERE a.listing = :before AND b.listing = :listing AND b.form = 0"
+		 "  AND b.size < a.size)",
+	[LATER] = "SELECT relative FROM names WHERE listing = :listing AND source = :source"
+		  " AND family = :family AND kind IN (0, 3) AND suffix = '' AND form IN (1, 2)"
+		  " ORDER BY mtime DESC",
 	[UNKNOWN] = ENTRIES " AND NOT live AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
-	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
+	[KNOW] = "INSERT OR REPLACE INTO known(dev, ino, size, mtime, id, problem)"
+		 " VALUES(:dev, :ino, :size, :mtime, :id, :problem)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
 	[NEW] = ENTRIES " AND NOT live AND kind IN (0, 3) AND (names.dev, names.ino, names.mtime) NOT IN"
-		" (SELECT dev, ino, mtime FROM names WHERE listing = ?1 - 1)",
+		" (SELECT dev, ino, mtime FROM names WHERE listing = :listing - 1)",
 };
 /* The columns of ENTRIES. */
 enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, LIVENESS, SUFFIX, ID, FAMILY };
@@ -174,6 +183,19 @@ void rotation_table_free(struct rotation_table *table)
 	text_clear(&table->bare);
 	text_clear(&table->packed_twice);
 	free(table);
+}
+
+/* Returns the number of a parameter, which has this name in the statement. */
+static int parameter(sqlite3_stmt *s, const char *name)
+{
+	const int number = sqlite3_bind_parameter_index(s, name);
+	assert(number > 0);
+	return number;
+}
+
+static void bind_number(sqlite3_stmt *s, const char *name, int64_t value)
+{
+	sqlite3_bind_int64(s, parameter(s, name), value);
 }
 
 /* Runs a statement that yields no row, and whose parameters are bound. Returns 0, or -errno with a
@@ -251,13 +273,14 @@ static int judge_listing(struct rotation_table *table, struct problem *ret_probl
 {
 	const struct scan_options *options = table->options;
 	const int64_t now_ns = clock_wall_ns();
+	sqlite3_stmt *const *s = table->statements;
 	for (enum statement which = LIVE; which <= WAIT; which++)
-		sqlite3_bind_int(table->statements[which], 1, table->listing);
-	sqlite3_bind_int64(table->statements[LIVE], 2, least_later_ns(options));
-	sqlite3_bind_int(table->statements[LIVE], 3, scan_takes_live(options));
-	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
-	sqlite3_bind_int(table->statements[WAIT], 2, scan_takes_live(options));
-	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - COMPRESSING_NS);
+		bind_number(s[which], ":listing", table->listing);
+	bind_number(s[LIVE], ":least_later", least_later_ns(options));
+	bind_number(s[LIVE], ":takes_live", scan_takes_live(options));
+	bind_number(s[REST], ":at_rest_before", now_ns - REST_NS);
+	bind_number(s[WAIT], ":takes_live", scan_takes_live(options));
+	bind_number(s[WAIT], ":written_after", now_ns - COMPRESSING_NS);
 	/* A log at rest may get more lines later. A run that takes files that are being written
 	 * keeps such a log live, unless rows of its pieces show where the new lines begin. */
 	const bool takes_rest = !options->takes_open_logs || options->log_rows;
@@ -273,14 +296,14 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 	int r = judge_listing(table, ret_problem);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int(s, 1, table->listing - 1);
-	sqlite3_bind_int(s, 2, table->listing);
+	bind_number(s, ":before", table->listing - 1);
+	bind_number(s, ":listing", table->listing);
 	const bool agrees_with_last = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0);
 	const int rc = sqlite3_reset(s);
 	if (rc)
 		return table_failed(table, rc, ret_problem);
 	/* This listing and the one before it stay. */
-	sqlite3_bind_int(table->statements[FORGET], 1, table->listing);
+	bind_number(table->statements[FORGET], ":listing", table->listing);
 	r = run_statement(table, FORGET, ret_problem);
 	const bool is_first = table->listing == 0; /* it has none before it to agree with */
 	table->listing++;
@@ -291,12 +314,12 @@ int rotation_table_note_content(struct rotation_table *table, const struct scan_
 	const char *id, const char *sentence, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[KNOW];
-	sqlite3_bind_int64(s, 1, (int64_t)version->dev);
-	sqlite3_bind_int64(s, 2, (int64_t)version->ino);
-	sqlite3_bind_int64(s, 3, (int64_t)version->size);
-	sqlite3_bind_int64(s, 4, version->mtime_ns);
-	sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
-	sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
+	bind_number(s, ":dev", (int64_t)version->dev);
+	bind_number(s, ":ino", (int64_t)version->ino);
+	bind_number(s, ":size", (int64_t)version->size);
+	bind_number(s, ":mtime", version->mtime_ns);
+	sqlite3_bind_text(s, parameter(s, ":id"), id, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, parameter(s, ":problem"), sentence, -1, SQLITE_STATIC);
 	return run_statement(table, KNOW, ret_problem);
 }
 
@@ -349,7 +372,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 	/* The first call begins with the listing that has ended last, and so does the first call
 	 * after the end. */
 	if (!sqlite3_stmt_busy(s))
-		sqlite3_bind_int(s, 1, table->listing - 1);
+		bind_number(s, ":listing", table->listing - 1);
 	if (sqlite3_step(s) != SQLITE_ROW) {
 		const int rc = sqlite3_reset(s);
 		return rc ? table_failed(table, rc, ret_problem) : 0;
@@ -369,9 +392,10 @@ int rotation_table_find_later(
 	text_reset(ret_relative);
 	if (!has_family_name(unknown) || sqlite3_column_int(unknown, RESTED))
 		return 0;
-	sqlite3_bind_int(s, 1, table->listing - 1);
-	sqlite3_bind_int64(s, 2, sqlite3_column_int64(unknown, SOURCE));
-	sqlite3_bind_text(s, 3, column_string(unknown, FAMILY), -1, SQLITE_TRANSIENT);
+	bind_number(s, ":listing", table->listing - 1);
+	bind_number(s, ":source", sqlite3_column_int64(unknown, SOURCE));
+	sqlite3_bind_text(
+		s, parameter(s, ":family"), column_string(unknown, FAMILY), -1, SQLITE_TRANSIENT);
 	if (sqlite3_step(s) == SQLITE_ROW)
 		text_add(ret_relative, column_string(s, 0));
 	const int rc = sqlite3_reset(s);
