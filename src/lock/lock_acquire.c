@@ -166,12 +166,12 @@ static int complete_lock(struct acquisition *a, struct s3once_lock *lock, const 
 	return lock_start(lock, item, version, sent_ns, a->error);
 }
 
-/* Writes our row with this version. If `seen` is not NULL, the row that is there must still have
- * the version `seen`. If it is NULL, the row must be absent or free.
+/* Writes the row of the slot as held by us, with this version. If `seen` is not NULL, the row that
+ * is there must still have the version `seen`. If it is NULL, the row must be absent or free.
  *
  * OK: the row is ours, and *ret is that row. REFUSED: it is not ours, and *ret is the present row,
  * or empty. */
-static enum outcome write_row(const struct acquisition *a, const struct s3once_lock *lock,
+static enum outcome write_held_row(const struct acquisition *a, const struct s3once_lock *lock,
 	const char *version, const char *seen, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
@@ -270,7 +270,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	const uint64_t sent_ns = clock_boot_ns();
 	const struct call_limits limits = begin_request(a, sent_ns);
 	item_clear(ret_item);
-	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
+	enum outcome o = write_held_row(a, lock, version, seen, &limits, ret_item, &problem);
 	int r;
 	if (o == OUTCOME_OK)
 		r = complete_lock(a, lock, version, sent_ns, ret_item); /* takes over the item */
