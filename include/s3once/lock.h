@@ -181,13 +181,13 @@ struct s3once_locks_options {
 	const char *dynamodb_endpoint_url, *endpoint_url, *region, *profile, *ca_bundle;
 	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
-	/* The program only looks: it calls s3once_lock_get() and s3once_lock_list() alone, and
+	/* The program changes no lock: it calls only s3once_lock_get() and s3once_lock_list(), and
 	 * s3once_lock_acquire() returns -EINVAL. An SQLite file is then read also if its file
 	 * system is full or read only, and never made. If it is missing, s3once_locks_open()
 	 * returns -EIO; but "local" without a file has no locks. */
-	int only_looks;
+	int read_only;
 	/* The locks are there already, for a program that renews, releases or breaks them. A
-	 * missing SQLite file is then as with only_looks, and so is s3once_lock_acquire(). */
+	 * missing SQLite file is then as with read_only, and so is s3once_lock_acquire(). */
 	int must_exist;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
 	 * so fetch them. */
@@ -199,7 +199,7 @@ struct s3once_locks_options {
 struct s3once_locks;
 
 /* Opens a client, which s3once_locks_free() frees. It sends nothing, and makes an SQLite file if
- * that is missing (see only_looks and must_exist). It starts threads, in which all signals are
+ * that is missing (see read_only and must_exist). It starts threads, in which all signals are
  * blocked, and ignores SIGPIPE for the process. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);

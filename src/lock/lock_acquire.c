@@ -445,7 +445,7 @@ static int check_request(const struct s3once_locks *locks,
 		return r;
 	if (!locks->may_acquire)
 		return lock_error(ret, -EINVAL,
-			"these locks were opened with only_looks or must_exist: acquire with others");
+			"these locks were opened with read_only or must_exist: acquire with others");
 	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > LOCK_DAY_MS))
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
 	/* "KEY#3" is the row of slot 3 of the lock KEY: see lock_key_of(). "KEY#0" and "KEY#03" are

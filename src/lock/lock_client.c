@@ -167,7 +167,7 @@ static void make_owner(struct s3once_locks *locks)
 /* Whether a file or folder that is missing may be made. */
 static bool may_make(const struct s3once_locks_options *o)
 {
-	return !o->only_looks && !o->must_exist;
+	return !o->read_only && !o->must_exist;
 }
 
 /* Sets the members of *locks that depend on the options alone. 0, or -EINVAL with a sentence. */
@@ -237,7 +237,7 @@ static int open_file(struct s3once_locks *locks, const char *named,
 			"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
 	const bool lacks_file = !error && !may_make(o) && is_missing(path);
 	/* A file that is only read is not made: opening it fails with a sentence. */
-	const bool only_reads = o->only_looks || lacks_file;
+	const bool only_reads = o->read_only || lacks_file;
 	if (lacks_file && !named)
 		error = store_sqlite_open(
 			STORE_SQLITE_NOWHERE, STORE_WRITTEN, &locks->store, problem);

@@ -55,7 +55,7 @@ struct s3once_locks {
 	char s3_place[LOCK_PLACE_MAX];               /* "s3://BUCKET/PREFIX"; "": it is not S3 */
 	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns 0: the user sends heartbeats */
 	uint64_t poll_ms;
-	bool may_acquire;      /* it was opened neither with only_looks nor with must_exist */
+	bool may_acquire;      /* it was opened neither with read_only nor with must_exist */
 	bool allows_replicas;  /* the user asserts that all holders use one Region */
 	atomic_bool has_shape; /* the table is known not to be split among Regions */
 	bool by_mark;          /* a released row stays, marked as free */

@@ -218,7 +218,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	entry_look(list->parent_fd, name, list->options, absent, ret);
 	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. It
 	 * is put back if it is there, and examined again. */
-	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
+	if (ret->kind == SCAN_PROBLEM && !list->options->read_only &&
 		removal_recover(list->parent_fd, &ignored) == 0)
 		entry_look(list->parent_fd, name, list->options, absent, ret);
 	entry_refuse_special(ret);

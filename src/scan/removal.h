@@ -6,7 +6,7 @@
  * removed or moved. If it differs, it is renamed back. No rename ever replaces a file.
  *
  * A process that works in such a folder holds a lock on it (flock(2)), which ends with the process.
- * A scan that meets a folder without a lock puts its files back, unless the scan only looks. */
+ * A scan that meets a folder without a lock puts its files back, unless the scan is read_only. */
 #pragma once
 #include "base/problem.h"
 #include "scan/scan.h"

@@ -57,7 +57,7 @@ struct scan_options {
 	 * and while contents are read and keys are sorted. May be NULL. */
 	bool (*is_over)(void *arg);
 	void *is_over_arg;
-	bool only_looks; /* changes nothing on this host: files in the folder of an interrupted
+	bool read_only; /* changes nothing on this host: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
 	bool accounts_for_all; /* each file of a folder that the filter leaves out has its own
 				  entry, and a directory on another file system is a PROBLEM */

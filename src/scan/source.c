@@ -207,7 +207,7 @@ static int reach_source(struct source *source, struct problem *ret_problem)
 		return source->directory && source->file ? 0 : -ENOMEM;
 	}
 	source->directory = realpath(source_given(source), NULL);
-	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
+	if (!source->directory && errno == ENOENT && !source->options->read_only) {
 		recover_beside(source_given(source));
 		source->directory = realpath(source_given(source), NULL);
 	}

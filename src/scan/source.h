@@ -84,7 +84,7 @@ bool source_has_grown(const struct source *source, const struct scan_entry *foun
 struct walk;
 /* The directory stays open until walk_close, and its path and the options are borrowed until then.
  * `directory` is that path, absolute and without links. The walk uses the options filter, folders,
- * follow, one_file_system, min_age_ms, now_wall_ns, only_looks, accounts_for_all and is_over.
+ * follow, one_file_system, min_age_ms, now_wall_ns, read_only, accounts_for_all and is_over.
  * Returns 0 or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);

@@ -195,7 +195,7 @@ static int read_names(
 
 /* Reads the names of a directory. If an interrupted removal has left its REMOVAL_FOLDER among them,
  * puts the files in that folder back under their names, and reads the names again, unless the scan
- * only looks. A file that cannot be put back is no error here: visit_name() retries that, and
+ * is read_only. A file that cannot be put back is no error here: visit_name() retries that, and
  * reports it. Returns the same as read_names(). */
 static int read_names_and_recover(
 	const struct walk *walk, int fd, const char *relative, bool all_wanted, struct names *ret)
@@ -206,7 +206,7 @@ static int read_names_and_recover(
 	int r = read_names(walk, fd, relative, all_wanted, ret);
 	for (size_t i = 0; r == 0 && !has_removal_folder && i < ret->n; i++)
 		has_removal_folder = is_removal_folder(ret, i);
-	if (!has_removal_folder || options->only_looks)
+	if (!has_removal_folder || options->read_only)
 		return r;
 	removal_recover(fd, &ignored);
 	names_clear(ret);
@@ -399,8 +399,8 @@ static int visit_removal_folder(
 	if (r)
 		return r;
 	ret->kind = SCAN_PROBLEM;
-	const int left = walk->options->only_looks ? removal_find_left(walk->fd, &ret->problem)
-						   : removal_recover(walk->fd, &ret->problem);
+	const int left = walk->options->read_only ? removal_find_left(walk->fd, &ret->problem)
+						  : removal_recover(walk->fd, &ret->problem);
 	return left < 0;
 }
 

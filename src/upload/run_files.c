@@ -162,7 +162,7 @@ int run_files_open(struct run *run, struct problem *problem)
 		.follow = o->follow != 0,
 		.one_file_system = o->one_file_system != 0,
 		.min_age_ms = o->min_age_ms,
-		.only_looks = o->dry_run != 0,
+		.read_only = o->dry_run != 0,
 		.now_wall_ns = clock_wall_ns(),
 		.max_bytes = o->max_bytes,
 		.is_own = is_own,

@@ -297,7 +297,7 @@ static const struct lock_command status_command = {
 		{NULL, lock_key_options}, LOCK_GROUPS},
 	.command.shares = LOCK_SHARES,
 	.command.takes = {1, 1},
-	.only_looks = true,
+	.read_only = true,
 	.use = show_slots,
 };
 
@@ -317,7 +317,7 @@ static const struct lock_command list_command = {
 			    "Exit codes: 0 listed; 2 usage; 3 service.\n",
 	.command.groups = (const struct option_group[]){{"Lock", list_options}, LOCK_GROUPS},
 	.command.shares = LOCK_SHARES,
-	.only_looks = true,
+	.read_only = true,
 	.use = list_locks,
 };
 
@@ -455,7 +455,7 @@ static void complete_client(struct s3once_locks_options *client, const struct lo
 	/* Heartbeats are for `lock run`, which holds its lock for as long as it runs. `lock init`
 	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;
-	client->only_looks = which->only_looks;
+	client->read_only = which->read_only;
 	client->must_exist = which->must_exist;
 	client->observations = ""; /* observations of others' locks are kept in this user's state */
 	client->endpoint_url = aws->endpoint_url;

@@ -24,7 +24,7 @@ struct lock_command {
 	struct command command;
 	const char *description;
 	bool removes;    /* it breaks a lock, so no message proposes it */
-	bool only_looks; /* it changes nothing */
+	bool read_only;  /* it changes nothing */
 	bool must_exist; /* it is about a lock that is there already */
 	/* The name of a required option and its purpose, for the error. NULL: none is required. */
 	const char *needs, *why;

@@ -142,7 +142,7 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_rows *rows = family->options->log_rows;
 	bool has_changes = false;
-	if (family->options->only_looks)
+	if (family->options->read_only)
 		return 0;
 	for (size_t k = 0; k < family->n_rows; k++) {
 		update_days(family, &family->rows[k], log_rows_today(rows));

@@ -29,7 +29,7 @@ struct log_rows {
 	sqlite3_stmt *statements[STATEMENTS];
 	char *scope;
 	int64_t today;
-	bool only_looks;
+	bool read_only;
 };
 
 /* The columns of logs and log_pieces are fields of struct log_row and struct log_piece: file is the
@@ -118,7 +118,7 @@ static int read_day(void *today, int n, char **values, char **names)
 }
 
 /* Makes the tables if they are missing, counts the day, and prepares the statements. `wall_day` is
- * the day that the wall clock shows. With only_looks, no day is counted. Returns SQLite's result.
+ * the day that the wall clock shows. With read_only, no day is counted. Returns SQLite's result.
  */
 static int set_up(struct log_rows *rows, long long wall_day)
 {
@@ -127,7 +127,7 @@ static int set_up(struct log_rows *rows, long long wall_day)
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
 	sqlite3_snprintf(
 		sizeof day_statement, day_statement, day_sql, wall_day, wall_day, wall_day);
-	if (!rc && !rows->only_looks)
+	if (!rc && !rows->read_only)
 		rc = sqlite3_exec(rows->db, day_statement, read_day, &rows->today, NULL);
 	return rc ? rc : statements_prepare(rows->db, sql, STATEMENTS, rows->statements);
 }
@@ -179,7 +179,7 @@ static int copy_to_memory(struct log_rows *rows, sqlite3 *from)
 	return rc;
 }
 
-int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
+int log_rows_new(sqlite3 *db, const char *scope, bool read_only, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem)
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
@@ -190,10 +190,10 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	rows->db = db;
-	rows->only_looks = only_looks;
-	/* A run that only looks does not keep the file open. It reads its marks there, too, and on
+	rows->read_only = read_only;
+	/* A dry run does not keep the file open. It reads its marks there, too, and on
 	 * a full disk a file may be open only once (open_file() in sqlite_file.c). */
-	if (!db || only_looks) {
+	if (!db || read_only) {
 		rc = copy_to_memory(rows, db);
 		sqlite3_close(db);
 	}
@@ -332,7 +332,7 @@ bool log_rows_note_once(
 {
 	sqlite3_stmt *s = rows->statements[NOTE_ONCE];
 	struct problem ignored;
-	if (rows->only_looks)
+	if (rows->read_only)
 		return true;
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);

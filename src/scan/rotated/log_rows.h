@@ -68,13 +68,13 @@ struct log_rows;
  *
  * Takes db, which is closed with the rows, or at once if this fails. If db is NULL, no rows are
  * known, and none are kept. The scope, which is copied, is the target of the objects: uploads in
- * one scope are unknown in another. With only_looks nothing is written, and db is closed as soon as
+ * one scope are unknown in another. With read_only nothing is written, and db is closed as soon as
  * its rows were copied. now_s is the time of the wall clock. */
-int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
+int log_rows_new(sqlite3 *db, const char *scope, bool read_only, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
 /* The day of this run for `seen` and `missing`. Only days with a run are counted. 0 with
- * only_looks. */
+ * read_only. */
 int64_t log_rows_today(const struct log_rows *rows);
 
 /* The name of a family of logs in the directory of one SOURCE. Borrowed. */
@@ -99,7 +99,7 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
 	const struct file_identity *file, struct problem *ret_problem);
 /* Notes that the message `what` was reported for the family, and returns whether this is the first
- * time. If it cannot be noted, the result is false, and a later call reports it. With only_looks
+ * time. If it cannot be noted, the result is false, and a later call reports it. With read_only
  * nothing is noted, and the result is true. */
 bool log_rows_note_once(
 	struct log_rows *rows, const struct log_family_name *family, const char *what);

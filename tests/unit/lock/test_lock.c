@@ -480,7 +480,7 @@ static const struct {
 
 static void test_locks_that_only_look_acquire_none(void)
 {
-	const struct s3once_locks_options options[] = {{.only_looks = 1}, {.must_exist = 1}};
+	const struct s3once_locks_options options[] = {{.read_only = 1}, {.must_exist = 1}};
 	s3once_locks_free(open_locks(&(struct s3once_locks_options){0}));
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
 		struct s3once_locks *locks = open_locks(&options[i]);

@@ -78,7 +78,7 @@ static void begin_run(void)
 	if (has_rows) {
 		tree_need(sqlite3_open("rows.db", &db) == 0, "rows.db");
 		sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
-		tree_need(log_rows_new(db, "b/p", options.only_looks, today * 86400,
+		tree_need(log_rows_new(db, "b/p", options.read_only, today * 86400,
 				  &options.log_rows, &problem) == 0,
 			problem.text);
 	}

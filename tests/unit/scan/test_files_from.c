@@ -158,10 +158,10 @@ static void test_left_by_a_removal(void)
 	make_file("t/" REMOVAL_FOLDER "/left", "");
 	write_list("left\n", 5);
 	struct scan_options options = list_options("list");
-	options.only_looks = true;
+	options.read_only = true;
 	scan_yields(&options, "problem p/left: " ABSENT "\n");
 	CHECK(access("t/left", F_OK) != 0);
-	options.only_looks = false;
+	options.read_only = false;
 	scan_yields(&options, "file p/left\n");
 	tree_end();
 }

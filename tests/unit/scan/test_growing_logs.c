@@ -456,19 +456,19 @@ static void test_files_that_cannot_be_judged(void)
 	tree_end();
 }
 
-/* A run that only looks keeps no rows. */
-static void test_only_looks(void)
+/* A read_only run keeps no rows. */
+static void test_read_only(void)
 {
 	begin();
 	sh("echo one >x.log");
-	options.only_looks = true;
+	options.read_only = true;
 	run_finds("x.log@0=one$");
 	sh("echo two >>x.log");
 	run_finds("x.log@0=one$two$");
-	options.only_looks = false;
+	options.read_only = false;
 	run_finds("x.log@0=one$two$");
 	sh("echo three >>x.log");
-	options.only_looks = true;
+	options.read_only = true;
 	run_finds("+x.log@8=three$ | x.log@0=one$two$");
 	run_finds("+x.log@8=three$ | x.log@0=one$two$");
 	tree_end();
@@ -623,7 +623,7 @@ int main(void)
 	test_young();
 	test_unchanged_files();
 	test_files_that_cannot_be_judged();
-	test_only_looks();
+	test_read_only();
 	test_families();
 	test_written_log();
 	test_times_of_pieces();

@@ -11,13 +11,13 @@
 
 static const struct log_family_name family = {"/var/log", "app.log"};
 
-static struct log_rows *open_as(const char *scope, int64_t day, bool only_looks)
+static struct log_rows *open_as(const char *scope, int64_t day, bool read_only)
 {
 	struct log_rows *rows = NULL;
 	sqlite3 *db;
 	struct problem problem = {.text = ""};
 	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
-	if (!CHECK_INT(log_rows_new(db, scope, only_looks, day * DAY, &rows, &problem), 0))
+	if (!CHECK_INT(log_rows_new(db, scope, read_only, day * DAY, &rows, &problem), 0))
 		fprintf(stderr, "\t%s\n", problem.text);
 	return rows;
 }
@@ -395,7 +395,7 @@ static void test_days(void)
 	unlink("rows.db");
 }
 
-/* Rows that no run has seen for 400 days go with their pieces, but not by a run that only looks. */
+/* Rows that no run has seen for 400 days go with their pieces, but not by a read_only run. */
 static void test_forgotten(void)
 {
 	struct log_rows *rows = open_as(SCOPE, 100, false);
@@ -406,10 +406,10 @@ static void test_forgotten(void)
 	day_at(100, "UPDATE log_day SET day = 499");
 	static const struct {
 		int64_t clock;
-		bool only_looks, is_kept;
+		bool read_only, is_kept;
 	} days[] = {{101, false, true}, {102, true, true}, {102, false, false}};
 	for (size_t i = 0; i < sizeof days / sizeof *days; i++) {
-		rows = open_as(SCOPE, days[i].clock, days[i].only_looks);
+		rows = open_as(SCOPE, days[i].clock, days[i].read_only);
 		CHECK_INT(load(rows, &family, &kept), days[i].is_kept);
 		CHECK_INT(kept.n_pieces, days[i].is_kept);
 		log_row_clear(&kept);
@@ -426,8 +426,8 @@ static void test_forgotten(void)
 	unlink("rows.db");
 }
 
-/* A run that only looks makes no tables, and tells nothing. */
-static void test_only_looks(void)
+/* A read_only run makes no tables, and reports nothing. */
+static void test_read_only(void)
 {
 	struct log_rows *rows = open_as(SCOPE, 100, true);
 	struct log_row row = row_of("abc", 10);
@@ -473,7 +473,7 @@ int main(void)
 	test_families_and_scopes();
 	test_days();
 	test_forgotten();
-	test_only_looks();
+	test_read_only();
 	test_unusable();
 	CHECK_INT(rmdir(directory), 0);
 	return check_result();

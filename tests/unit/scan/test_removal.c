@@ -606,8 +606,8 @@ static void test_recovery_waits_and_tells(void)
 	end(&removal);
 }
 
-/* A scan that only looks takes no lock, and names a file even while another process has one. */
-static void test_only_looks(void)
+/* A read_only scan takes no lock, and names a file even while another process has one. */
+static void test_read_only(void)
 {
 	struct problem problem = {0};
 	struct removal removal = begin();
@@ -751,7 +751,7 @@ static void test_scan_recovers(void)
 {
 	struct scan_options options = one_source(tree);
 	put_aside(PROVEN);
-	options.only_looks = true;
+	options.read_only = true;
 	CHECK(scan_yields(&options,
 		"problem d/" REMOVAL_FOLDER
 		": holds the file f, which a run that was cut short was about to remove, and the next "
@@ -761,7 +761,7 @@ static void test_scan_recovers(void)
 	CHECK(scan_yields(&options, "file d/f\n"));
 	CHECK(exists("t/d/" REMOVAL_FOLDER));
 	rename("t/d/f", "t/d/" REMOVAL_FOLDER "/f");
-	options.only_looks = false;
+	options.read_only = false;
 	CHECK(scan_yields(&options, "file d/f\n"));
 	CHECK(has("t/d/f", PROVEN) && !exists("t/d/" REMOVAL_FOLDER));
 
@@ -834,7 +834,7 @@ int main(void)
 	test_mounted_over();
 	test_folder_of_others();
 	test_recovery_waits_and_tells();
-	test_only_looks();
+	test_read_only();
 	test_recovery_is_refused();
 	test_refused();
 	test_name_is_taken();

@@ -221,16 +221,16 @@ static void test_moved(void)
 }
 
 /* An interrupted removal has left the SOURCE itself in its folder. It is put back unless the scan
- * only looks. */
+ * is read_only. */
 static void test_left_by_a_removal(void)
 {
 	struct scan_options options = one_source((const char *const[]){"t/f"});
 	tree_begin();
 	make_file("t/" REMOVAL_FOLDER "/f", "1");
-	options.only_looks = true;
+	options.read_only = true;
 	scan_yields(&options, "problem f: does not exist\n");
 	CHECK(access("t/f", F_OK) != 0);
-	options.only_looks = false;
+	options.read_only = false;
 	scan_yields(&options, "file f\n");
 	tree_end();
 }
