@@ -7,7 +7,9 @@ import signal
 import pytest
 
 from tests.faults import faults
+from tests.faults.checksums import BodyDigests
 from tests.faults.proxy import Proxy
+from tests.faults.sigv4 import sign
 from tests.system.fakes_aws import Aws
 from tests.system.harness import fresh_name, make_tree, wait_until
 
@@ -172,16 +174,55 @@ def test_the_checksum_that_was_chosen(doctor, s3, bucket, name, finding, words):
     assert found["proof"][0] == found["multipart"][0] == found["list parts"][0] == "ok"
 
 
-async def lists_no_part(x, rule):
+async def takes_any_checksum(x, rule):
+    """Keeps the checksum that was sent, whatever the body is."""
+    sent = x.request.headers.pop("x-amz-checksum-crc32c", None)
+    x.digests = BodyDigests(x.request)
+    sign(x.request, x.proxy.access_key, x.proxy.secret_key, x.proxy.region, "s3")
     reply = await x.forward()
-    reply.body = re.sub(rb"<Part>.*</Part>", b"", reply.body, flags=re.DOTALL)
-    x.fire(rule)
+    if sent:
+        x.fire(rule)
+        reply.headers["x-amz-checksum-crc32c"] = sent
     await x.answer(reply)
 
 
-def test_a_server_that_lists_no_part(doctor, s3, bucket):
+def test_a_checksum_that_is_kept_and_not_verified(doctor, s3, bucket):
     with Proxy(s3, "s3") as wire:
-        rule = wire.add(lists_no_part, "ListParts", times=None)
+        rule = wire.add(takes_any_checksum, "PutObject", times=None)
+        run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+    assert rule.fired and run.code == 0, run
+    assert found["checksums"][0] == "warning" and "x-amz-checksum-crc32c is not verified by this server" in found["checksums"][1], found
+
+
+async def shows_nothing(x, rule):
+    """An etag that is no MD5, and no checksum."""
+    reply = await x.forward()
+    for name in [name for name in reply.headers if name.startswith("x-amz-checksum-")]:
+        del reply.headers[name]
+    if "etag" in reply.headers:
+        reply.headers["etag"] = '"opaque"'
+        x.fire(rule)
+    await x.answer(reply)
+
+
+def test_objects_that_nothing_proves(doctor, s3, bucket):
+    with Proxy(s3, "s3") as wire:
+        for kind in ("PutObject", "HeadObject"):
+            wire.add(shows_nothing, kind, times=None)
+        run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+    assert run.code == 1 and found["proof"][0] == "failure" and "no upload can be proven" in found["proof"][1], run
+
+
+@pytest.mark.parametrize("pattern, instead", [(rb"<Part>.*</Part>", b""), (rb"<ETag>.*</ETag>", b"<ETag>opaque</ETag>")], ids=["no part", "no proof"])
+def test_a_server_that_lists_no_checksum(doctor, s3, bucket, pattern, instead):
+    async def lists(x, rule):
+        reply = await x.forward()
+        reply.body = re.sub(pattern, instead, reply.body, flags=re.DOTALL)
+        x.fire(rule)
+        await x.answer(reply)
+
+    with Proxy(s3, "s3") as wire:
+        rule = wire.add(lists, "ListParts", times=None)
         run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
     assert rule.fired and run.code == 0, run
     assert found["list parts"] == ("warning", "ListParts shows no checksum: after a break all parts are sent again"), found
@@ -344,6 +385,17 @@ def test_a_table_whose_conditions_several_writers_at_once_meet(doctor, s3once, s
     assert run.code == 1 and found["table access"][0] == "failure", run
     assert "were told by PutItem" in run.out and "were told by UpdateItem" in run.out, run
     assert len(dynamodb.items(table)) == 1, "only the settings are left"
+
+
+def test_a_table_that_cannot_be_described(doctor, s3once, s3, dynamodb, table):
+    """push does not need that, so everything else is tried out."""
+    assert s3once("init").code == 0
+    with Proxy(dynamodb, "dynamodb", check_signature=False) as wire:
+        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = wire.endpoint
+        wire.add(faults.answer(400, "AccessDeniedException"), "DescribeTable", times=None)
+        run, found = doctor()
+    assert run.code == 0 and found["table"][0] == "warning" and "dynamodb:DescribeTable" in found["table"][1], run
+    assert found["table access"][0] == found["marks"][0] == "ok", run
 
 
 def test_table_of_another_shape(doctor, s3, dynamodb, table):
