@@ -30,7 +30,11 @@
  *
  * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call. Other than `ret`, a ret_*
  * is never NULL. While a client is open, no thread of the process may fork, unless the child execs
- * at once. */
+ * at once.
+ *
+ * A program goes on working with later versions of the library of the same soname. They add members
+ * at the end of the structs that they pass to the program, and values to the enums, so ignore
+ * events of unknown types. New options take the place of `reserved` members. */
 #ifndef S3ONCE_LOCK_H
 #define S3ONCE_LOCK_H
 
@@ -193,6 +197,9 @@ struct s3once_locks_options {
 	 * so fetch them. */
 	s3once_lock_callback *callback;
 	void *callback_arg;
+	/* Options of later versions; all 0. A library that does not know an option refuses it
+	 * (-EINVAL). The structs below have such members, too. */
+	uint64_t reserved[16];
 };
 
 /* A client: one store with its connections, its heartbeats and its locks. */
@@ -227,6 +234,7 @@ struct s3once_locks_table {
 	const char *const *tags;
 	/* How long to wait until the table can be used. 0: 5 min. */
 	uint64_t timeout_ms;
+	uint64_t reserved[16];
 };
 /* Makes the table and waits until it can be used. A table that is there already with these keys is
  * no failure, and *ret_created says whether this call made it. A server without time to live is no
@@ -279,6 +287,7 @@ struct s3once_lock_request {
 	/* If this client holds the lock already, it gets the same handle once more. Otherwise its
 	 * own lock is waited for like that of another owner. */
 	int reentrant;
+	uint64_t reserved[16];
 };
 /* Acquires a lock. While another owner holds it, the row is read again after random pauses, which
  * grow to poll_ms, and at the moment when the holder's lease must have run out. A failed request is

@@ -5,7 +5,11 @@
  * UTF-8, or the raw bytes of file names.
  *
  * A function may be called from any thread unless it says otherwise. Make calls with the same
- * object one at a time. Warnings about a service that does not answer go to standard error. */
+ * object one at a time. Warnings about a service that does not answer go to standard error.
+ *
+ * A program goes on working with later versions of the library of the same soname. They add members
+ * at the end of the structs that they pass to the program, and values to the enums, so ignore
+ * events of unknown types. New options take the place of `reserved` members. */
 #ifndef S3ONCE_PUSH_H
 #define S3ONCE_PUSH_H
 
@@ -601,6 +605,10 @@ struct s3once_options {
 	/* A file that the caller writes meanwhile, and may replace by a new one of the same name.
 	 * The run skips it and does not count it. NULL: none. */
 	const char *log_file;
+
+	/* Options of later versions; all 0. A library that does not know an option refuses it
+	 * (-EINVAL). */
+	uint64_t reserved[16];
 };
 
 /* One run. */

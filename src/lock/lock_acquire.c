@@ -4,6 +4,7 @@
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/reserved.h"
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "lock/lock_client.h"
@@ -440,6 +441,8 @@ static int check_attributes(const struct s3once_locks *locks,
 static int check_request(const struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
 {
+	if (reserved_is_set(request->reserved))
+		return lock_error(ret, -EINVAL, RESERVED_IS_SET);
 	int r = lock_key_check(locks, request->key, request->sort_key, ret);
 	if (r)
 		return r;

@@ -2,6 +2,7 @@
  * shared by all of its locks. lock.c closes it. */
 #include "lock/lock_client.h"
 #include "base/clock.h"
+#include "base/reserved.h"
 #include "base/text.h"
 #include "lease/process.h"
 #include "store/store.h"
@@ -174,6 +175,8 @@ static bool may_make(const struct s3once_locks_options *o)
 static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
+	if (reserved_is_set(o->reserved))
+		return lock_error(ret, -EINVAL, RESERVED_IS_SET);
 	locks->dialect = dialect_of(o->dialect);
 	locks->may_acquire = may_make(o);
 	locks->allows_replicas = o->allow_replicas != 0;
@@ -370,6 +373,8 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 	if (ret)
 		*ret = (struct s3once_lock_error){0};
 	*ret_created = 0;
+	if (reserved_is_set(table->reserved))
+		return lock_error(ret, -EINVAL, RESERVED_IS_SET);
 	if (locks->is_private)
 		return prepare_place(locks, ret);
 	if (table->ttl_name && locks->dialect == dialect_of(S3ONCE_LOCK_GO))

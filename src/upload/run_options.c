@@ -2,6 +2,7 @@
  * run_options_complete() before anything is opened, and refuses the run with its sentence. Pure. */
 #include "upload/run_options.h"
 #include "base/checksum.h"
+#include "base/reserved.h"
 #include "store/store.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/run.h"
@@ -86,6 +87,8 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 /* Returns the reason why these options, with their defaults, cannot be used together, or NULL. */
 static const char *contradiction_of_options(const struct s3once_options *o)
 {
+	if (reserved_is_set(o->reserved))
+		return RESERVED_IS_SET;
 	if (!o->n_sources || !o->sources)
 		return "nothing to do: no source was given";
 	if (!o->bucket || !*o->bucket)

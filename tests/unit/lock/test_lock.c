@@ -476,6 +476,8 @@ static const struct {
 		.dialect = S3ONCE_LOCK_PYTHON,
 		.release_by = S3ONCE_LOCK_BY_MARK}},
 	{{.place = "dynamodb:abc", .tokens = S3ONCE_LOCK_TOKENS_ROW}},
+	{{.place = "dynamodb:abc", .reserved = {1}}},
+	{{.place = "dynamodb:abc", .reserved = {[15] = 1}}},
 };
 
 static void test_locks_that_only_look_acquire_none(void)

@@ -470,6 +470,7 @@ static const struct s3once_lock_request refused[] = {
 	{.key = "k",
 		.attributes = &(struct s3once_lock_attribute){DIALECT_TOKEN, "1"},
 		.n_attributes = 1},
+	{.key = "k", .reserved = {[15] = 1}},
 };
 
 static void test_refused_requests(void)

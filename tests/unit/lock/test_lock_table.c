@@ -155,6 +155,20 @@ static void test_inits(void)
 	}
 }
 
+static void test_refused_init(void)
+{
+	static const char *const no_replies[] = {NULL};
+	const struct s3once_locks_table table = {.reserved = {[15] = 1}};
+	struct fixture f;
+	int is_created;
+	if (!begin(&f, no_replies, &(struct s3once_locks_options){0}))
+		return;
+	CHECK_INT(s3once_locks_init(f.locks, &table, &is_created, &f.error), -EINVAL);
+	CHECK(*f.error.text);
+	check_sent(&f, "");
+	end(&f);
+}
+
 /* --- rows of each dialect */
 
 static const struct {
@@ -255,6 +269,7 @@ int main(void)
 	scratch_make();
 	test_tables();
 	test_inits();
+	test_refused_init();
 	test_dialects();
 	test_listing();
 	scratch_remove();

@@ -113,6 +113,8 @@ static const struct {
 	{NULL, {BASE, .memory_bytes = MIB}},
 	{NULL, {BASE, .marks = "dynamodb:table"}},
 	{"", {BASE, .marks = "nowhere:table"}},
+	{"lacks an option", {BASE, .reserved = {1}}},
+	{"lacks an option", {BASE, .reserved = {[15] = UINT64_C(1) << 63}}},
 };
 
 static void test_contradictions(void)
