@@ -135,7 +135,8 @@ struct s3once_lock_event {
  * except s3once_locks_free(). */
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
-/* Options of a client. Zero the struct, and set the members that differ from the default. */
+/* Options of a client. Zero the struct, and set the members that differ from the default. Times
+ * have no other limits than those given here: UINT64_MAX is for ever. */
 struct s3once_locks_options {
 	/* "dynamodb:TABLE", "s3://BUCKET/PREFIX", "sqlite:PATH" or "local". NULL: "local", which is
 	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. To

@@ -406,7 +406,8 @@ typedef void s3once_callback(void *arg, const struct s3once_event *event);
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
 /* Options of a run. Zero the struct, and set the members that differ from the default: zero is the
- * default of each. All pointers are borrowed until s3once_push_free(). */
+ * default of each. All pointers are borrowed until s3once_push_free(). Times have no other limits
+ * than those given here: UINT64_MAX is longer than any run. */
 struct s3once_options {
 	/* Sources and target. */
 

@@ -8,6 +8,9 @@
 #define NS_PER_MS 1000000ULL
 #define NS_PER_S  1000000000ULL
 
+/* The longest time that is counted, ten years: sums of such times in ns do not overflow. */
+#define CLOCK_SPAN_MAX_MS (3650ULL * 24 * 3600 * 1000)
+
 #define CLOCK_LAST_S   253402300799 /* 9999-12-31T23:59:59Z: years have four digits */
 #define CLOCK_WARN_S   60           /* a clock this far off is worth a warning */
 #define CLOCK_IS_OFF_S 240          /* a clock this far off is wrong; DynamoDB allows 300, S3 900 */
@@ -23,6 +26,11 @@ int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch, and in s. */
 int64_t clock_wall_ns(void);
 int64_t clock_wall_s(void);
+/* Returns the time, or ten years if it is longer. Pure. */
+static inline uint64_t clock_span_ms(uint64_t ms)
+{
+	return ms < CLOCK_SPAN_MAX_MS ? ms : CLOCK_SPAN_MAX_MS;
+}
 /* Converts to nanoseconds since the epoch. A file may have any time: one that does not fit into 64
  * bits, before 1677 or after 2262, becomes INT64_MIN or INT64_MAX. Pure. */
 static inline int64_t clock_to_ns(struct timespec t)

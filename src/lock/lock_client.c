@@ -53,7 +53,7 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 	locks->lease_ns = lease * NS_PER_MS;
 	locks->heartbeat_ns = o->manual ? 0 : heartbeat * NS_PER_MS;
 	locks->suspect_ns = suspect * NS_PER_MS;
-	locks->poll_ms = o->poll_ms ? o->poll_ms : 1000;
+	locks->poll_ms = o->poll_ms ? clock_span_ms(o->poll_ms) : 1000;
 	return NULL;
 }
 
@@ -269,7 +269,7 @@ static int open_store(
 		.dynamodb_endpoint_url = o->dynamodb_endpoint_url,
 		.endpoint_url = o->endpoint_url,
 		.ca_bundle = o->ca_bundle,
-		.request_timeout_ms = o->request_timeout_ms ? o->request_timeout_ms
+		.request_timeout_ms = o->request_timeout_ms ? clock_span_ms(o->request_timeout_ms)
 							    : locks->lease_ns / NS_PER_MS / 4,
 	};
 	int error = aws_settings_resolve(&aws, &locks->aws, problem);
@@ -388,7 +388,7 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 			.tags = table->tags},
 		.what = "these locks",
 		.ttl_name = table->ttl_name,
-		.timeout_ms = table->timeout_ms ? table->timeout_ms : INIT_MAX_MS,
+		.timeout_ms = table->timeout_ms ? clock_span_ms(table->timeout_ms) : INIT_MAX_MS,
 	};
 	if (table_make(locks->aws, locks->http, &making, &made, &problem) != OUTCOME_OK)
 		return lock_error_of(locks, ret, -EIO, &problem);

@@ -2,6 +2,7 @@
  * run_options_complete() before anything is opened, and refuses the run with its sentence. Pure. */
 #include "upload/run_options.h"
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "base/reserved.h"
 #include "store/store.h"
 #include "upload/body/multipart_plan.h"
@@ -14,6 +15,13 @@ static void default_to(uint64_t *value, uint64_t otherwise)
 {
 	if (!*value)
 		*value = otherwise;
+}
+
+/* A longer time than any run takes, such as UINT64_MAX, would overflow in ns. */
+static void set_time(uint64_t *ms, uint64_t otherwise)
+{
+	default_to(ms, otherwise);
+	*ms = clock_span_ms(*ms);
 }
 
 /* Whether the rates are in the order of their times of day, and none is too low to be kept. */
@@ -143,9 +151,10 @@ int run_options_complete(
 	ret->concurrency = given->concurrency ? given->concurrency : CONCURRENCY_MAX;
 	default_to(&ret->memory_bytes, 24ULL << 20);
 	default_to(&ret->part_bytes, PART_BYTES_DEFAULT);
-	default_to(&ret->request_timeout_ms, 60 * 1000);
-	default_to(&ret->grace_ms, 10 * 1000);
-	default_to(&ret->give_up_after_ms, 5 * 60 * 1000);
+	set_time(&ret->request_timeout_ms, 60 * 1000);
+	set_time(&ret->grace_ms, 10 * 1000);
+	set_time(&ret->give_up_after_ms, 5 * 60 * 1000);
+	set_time(&ret->max_duration_ms, 0);
 	default_to(&ret->lease_ms, 30 * 1000);
 	const char *sentence = contradiction_of_options(ret);
 	if (sentence)

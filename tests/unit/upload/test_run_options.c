@@ -1,5 +1,6 @@
 /* Which options go together, what is their least and their most, and their defaults. */
 #include "../check.h"
+#include "base/clock.h"
 #include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/run_options.h"
@@ -144,6 +145,21 @@ static void test_least_memory(void)
 	CHECK_INT(run_options_complete(&options, &all, &problem), -EINVAL);
 }
 
+/* A time that a caller means to be endless is still a time when it is counted in ns. */
+static void test_endless_times(void)
+{
+	const struct s3once_options given = {BASE, .request_timeout_ms = UINT64_MAX,
+		.grace_ms = UINT64_MAX, .give_up_after_ms = UINT64_MAX,
+		.max_duration_ms = UINT64_MAX};
+	struct s3once_options all;
+	struct problem problem = {0};
+	CHECK_INT(run_options_complete(&given, &all, &problem), 0);
+	CHECK_INT(all.request_timeout_ms, CLOCK_SPAN_MAX_MS);
+	CHECK_INT(all.grace_ms, CLOCK_SPAN_MAX_MS);
+	CHECK_INT(all.give_up_after_ms, CLOCK_SPAN_MAX_MS);
+	CHECK_INT(all.max_duration_ms, CLOCK_SPAN_MAX_MS);
+}
+
 static void test_defaults(void)
 {
 	struct s3once_options all;
@@ -180,6 +196,7 @@ int main(void)
 {
 	test_contradictions();
 	test_least_memory();
+	test_endless_times();
 	test_defaults();
 	return check_result();
 }
