@@ -29,8 +29,14 @@
  * After a success *ret has no meaning, unless a function says otherwise.
  *
  * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call. Other than `ret`, a ret_*
- * is never NULL. While a client is open, no thread of the process may fork, unless the child execs
- * at once.
+ * is never NULL.
+ *
+ * A client affects the whole process. While it is open, it reads environment variables, so no
+ * thread may change them, and no thread may fork, unless the child execs at once. It ignores
+ * SIGPIPE. Credentials may come from a child process (credential_process). If the program ignores
+ * SIGCHLD, or waits for any child, the exit status of that child is lost and counts as success.
+ * Warnings that belong to no lock, such as about credentials that cannot be renewed, go to standard
+ * error.
  *
  * A program goes on working with later versions of the library of the same soname. They add members
  * at the end of the structs that they pass to the program, and values to the enums, so ignore
@@ -208,7 +214,7 @@ struct s3once_locks;
 
 /* Opens a client, which s3once_locks_free() frees. It sends nothing, and makes an SQLite file if
  * that is missing (see read_only and must_exist). It starts threads, in which all signals are
- * blocked, and ignores SIGPIPE for the process. */
+ * blocked. */
 S3ONCE_PUBLIC int s3once_locks_open(const struct s3once_locks_options *options,
 	struct s3once_locks **ret_locks, struct s3once_lock_error *ret);
 /* Ends every wait and releases all locks, several at once. With `keep` only their heartbeats end,

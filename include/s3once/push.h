@@ -5,7 +5,14 @@
  * UTF-8, or the raw bytes of file names.
  *
  * A function may be called from any thread unless it says otherwise. Make calls with the same
- * object one at a time. Warnings about a service that does not answer go to standard error.
+ * object one at a time. Warnings that belong to no file, such as about a service that does not
+ * answer or credentials that cannot be renewed, go to standard error.
+ *
+ * A run affects the whole process. While it lasts, it reads environment variables, so no thread may
+ * change them. It ignores SIGPIPE. The kernel sends SIGURG, which is ignored unless the program
+ * handles it, if another process opens a file for writing while the run examines it. Credentials
+ * may come from a child process (credential_process). If the program ignores SIGCHLD, or waits for
+ * any child, the exit status of that child is lost and counts as success.
  *
  * A program goes on working with later versions of the library of the same soname. They add members
  * at the end of the structs that they pass to the program, and values to the enums, so ignore
@@ -625,8 +632,7 @@ S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s
 
 /* Uploads. Once the run has ended, returns how it ended. It is called once for each run.
  *
- * It ignores SIGPIPE for the process. While it runs, no other thread of the process may fork,
- * unless the child execs at once. */
+ * While it runs, no other thread of the process may fork, unless the child execs at once. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 
 /* Finds out whether files are done. Call it instead of s3once_push_run(), with options that set
