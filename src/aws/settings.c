@@ -7,6 +7,7 @@
 #include <libxml/parser.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 #define ATTEMPTS_DEFAULT           9
 #define ATTEMPTS_MAX               1000
@@ -52,10 +53,16 @@ static const struct lookup_key sso_url_key = {"sso_endpoint", NULL,
 static const struct lookup_key sso_oidc_url_key = {"sso_oidc_endpoint", NULL,
 	{"AWS_ENDPOINT_URL_SSO_OIDC", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "sso_oidc"};
 
-int aws_global_init(void)
+static void make_parsers_ready(void)
 {
 	xmlInitParser();
 	json_object_seed(0);
+}
+
+int aws_global_init(void)
+{
+	static uv_once_t once = UV_ONCE_INIT;
+	uv_once(&once, make_parsers_ready);
 	return http_global_init();
 }
 

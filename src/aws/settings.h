@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Initialises curl, libxml2 and jansson's hash seed, which must be done before the first thread
- * starts. Returns 0 or -errno. Idempotent, not thread-safe. */
+/* Initialises curl, libxml2 and jansson's hash seed, once for the process. Each run and each client
+ * of locks calls it before it uses them, from any thread. Returns 0 or -errno. */
 int aws_global_init(void);
 
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */

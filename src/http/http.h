@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Calls curl_global_init() and ignores SIGPIPE. It is called before the first thread starts, and
- * may be called again. 0 or -errno. */
+/* Calls curl_global_init() and ignores SIGPIPE, once for the process. 0 or -errno. Thread-safe. */
 int http_global_init(void);
 
 /* The state that all handles of a process share: DNS answers, TLS sessions and the trusted
