@@ -2,6 +2,7 @@
  * line at a time, to the sink or to stderr. */
 #include "base/log.h"
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #define LINE_MAX_BYTES 8192
 
-static enum log_level max_level = LOG_WARNING;
+static atomic_int max_level = LOG_WARNING;
 /* The sink, and the mutex that is held while it is set or called. */
 static struct {
 	uv_mutex_t mutex;
@@ -35,7 +36,7 @@ static void lock_sink(void)
 
 void log_set_level(enum log_level level)
 {
-	max_level = level;
+	atomic_store(&max_level, (int)level);
 }
 
 void log_set_sink(log_sink *sink, void *arg)
@@ -70,7 +71,7 @@ const char *log_priority(enum log_level level)
 
 void log_message(enum log_level level, const char *format, ...)
 {
-	if (level > max_level)
+	if ((int)level > atomic_load(&max_level))
 		return;
 	va_list ap;
 	va_start(ap, format);

@@ -4,8 +4,7 @@
 /* LOG_URGENT is for a warning that --quiet does not hide. */
 enum log_level { LOG_ERROR, LOG_URGENT, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 
-/* Sets the level. Lines of a less severe level are dropped. The default is LOG_WARNING. Call it
- * before threads start. */
+/* Sets the level. Lines of a less severe level are dropped. The default is LOG_WARNING. */
 void log_set_level(enum log_level level);
 
 /* Returns the prefix of a line on stderr by which the journal knows its level, such as "<3>"
