@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,18 +16,22 @@
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* The state of the signal handlers. It is static, since a handler can reach nothing else.
+/* Handlers may only use atomics without a lock. */
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomic_int needs a lock");
+
+/* The state of the signal handlers. It is static, since a handler can reach nothing else. Its
+ * atomics are read by other threads, too.
  *
  * uv_signal is not used, for two reasons. The loop belongs to the library, which leaves signals to
  * the program that uses it. And a second signal has to end a process whose loop hangs. */
 static struct {
-	struct s3once_push *push;          /* NULL: signals are only counted */
-	const char *message;               /* printed at the first signal */
-	uint64_t first_ns;                 /* time of the first signal */
-	volatile sig_atomic_t first, came; /* the first signal, and the number of signals */
-	volatile sig_atomic_t toggled;     /* SIGUSR2 has lifted the limit of bandwidth */
-	volatile sig_atomic_t reload;      /* a SIGHUP came for signals_take_reload() */
-	bool serves;                       /* SIGHUP does not stop the run */
+	struct s3once_push *push; /* NULL: signals are only counted */
+	const char *message;      /* printed at the first signal */
+	uint64_t first_ns;        /* time of the first signal */
+	atomic_int first, came;   /* the first signal, and the number of signals */
+	atomic_int toggled;       /* SIGUSR2 has lifted the limit of bandwidth */
+	atomic_int reload;        /* a SIGHUP came for signals_take_reload() */
+	bool serves;              /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
 	/* The former actions of signals: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
@@ -153,9 +158,7 @@ void signals_serve(void)
 
 bool signals_take_reload(void)
 {
-	const bool came = state.reload;
-	state.reload = 0;
-	return came;
+	return atomic_exchange(&state.reload, 0) != 0;
 }
 
 bool signals_begin_drain(uint64_t *ret_since_ns)
