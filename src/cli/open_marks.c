@@ -36,8 +36,6 @@ void services_close(struct services *services)
 	*services = (struct services){0};
 }
 
-#define MARKS "marks.db"
-
 bool marks_of_units_are_there(const char *own)
 {
 	struct stat st;
@@ -55,7 +53,7 @@ void marks_of_units_choose(const char **spec)
 	const bool is_local = !*spec || strcmp(*spec, "local") == 0;
 	if (geteuid() || !is_local)
 		return;
-	if (state_path(MARKS, FOLDER_NOT_MADE, own, sizeof own))
+	if (state_path(STATE_MARKS, FOLDER_NOT_MADE, own, sizeof own))
 		*own = 0; /* there is no such path, and access() below fails */
 	if (!marks_of_units_are_there(own))
 		return;
@@ -69,7 +67,8 @@ void marks_of_units_choose(const char **spec)
 bool marks_own_are_there(void)
 {
 	char own[PATH_MAX];
-	return state_path(MARKS, FOLDER_NOT_MADE, own, sizeof own) == 0 && access(own, F_OK) == 0;
+	return state_path(STATE_MARKS, FOLDER_NOT_MADE, own, sizeof own) == 0 &&
+	       access(own, F_OK) == 0;
 }
 
 void marks_describe_missing(const struct marks_place *place, struct problem *ret_problem)

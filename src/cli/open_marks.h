@@ -2,6 +2,7 @@
 #pragma once
 #include "cli/options/access.h"
 #include "marks/mark.h"
+#include "store/state_folder.h"
 #include "store/store.h"
 
 /* The settings and the HTTP state by which a command that is not push reaches S3 and DynamoDB. */
@@ -29,7 +30,7 @@ void marks_of_units_choose(const char **spec);
 /* The folder of the systemd units' state, and their marks. With DynamicUser= the folder belongs to
  * a user of its own. */
 #define UNITS_FOLDER   "/var/lib/s3once"
-#define MARKS_OF_UNITS UNITS_FOLDER "/marks.db"
+#define MARKS_OF_UNITS UNITS_FOLDER "/" STATE_MARKS
 /* Whether the systemd units keep marks on this host, in another file than `own`. Only root can look
  * into their folder; for other users it is enough that the folder exists. */
 bool marks_of_units_are_there(const char *own);

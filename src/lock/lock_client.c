@@ -210,7 +210,7 @@ static int make_observations_folder(struct s3once_locks *locks, const char *obse
 	char *path = locks->observations;
 	const size_t size = sizeof locks->observations;
 	if (!*observations) {
-		if (state_path("locks", FOLDER_MADE, path, size))
+		if (state_path(STATE_LOCKS, FOLDER_MADE, path, size))
 			*path = 0;
 	} else if ((size_t)snprintf(path, size, "%s", observations) >= size) {
 		return -ENAMETOOLONG;

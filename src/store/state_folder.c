@@ -57,7 +57,8 @@ int state_path(const char *name, enum state_folder folder, char *ret, size_t siz
  * -shm or -journal ("marks.db-wal"). */
 static bool is_own_name(const char *name)
 {
-	static const char *const names[] = {"marks.db", "identities.db", "sessions", "bandwidth"};
+	static const char *const names[] = {
+		STATE_MARKS, STATE_IDENTITIES, STATE_SESSIONS, STATE_BANDWIDTH};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const size_t n = strlen(names[i]);
 		if (strncmp(name, names[i], n) == 0 && (!name[n] || name[n] == '-'))
@@ -70,11 +71,11 @@ bool state_contains(const char *name, dev_t dev, ino_t ino)
 {
 	char below[64], path[4096];
 	struct stat st;
-	/* The observations of locks are in a folder of their own, named by hashes. */
 	const bool is_of_lock = strspn(name, "0123456789abcdef") == ID_CHARS && !name[ID_CHARS];
 	if (!is_of_lock && !is_own_name(name))
 		return false; /* as most files, which thus cost no stat(2) */
-	const int n = snprintf(below, sizeof below, "%s%s", is_of_lock ? "locks/" : "", name);
+	const int n =
+		snprintf(below, sizeof below, "%s%s", is_of_lock ? STATE_LOCKS "/" : "", name);
 	if ((size_t)n >= sizeof below)
 		return false;
 	return state_path(below, FOLDER_NOT_MADE, path, sizeof path) == 0 && stat(path, &st) == 0 &&

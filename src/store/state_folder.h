@@ -5,6 +5,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* The names of everything in this folder. state_contains() knows each of them, so that none of
+ * these files is uploaded. */
+#define STATE_MARKS      "marks.db"
+#define STATE_IDENTITIES "identities.db"
+#define STATE_SESSIONS   "sessions"
+#define STATE_BANDWIDTH  "bandwidth"
+#define STATE_LOCKS      "locks" /* a folder, with the observations of locks named by hashes */
+
 /* Whether a missing folder is made, with mode 0700. */
 enum state_folder { FOLDER_NOT_MADE, FOLDER_MADE };
 /* Writes the path of a file in this folder. With the name "" it is the path of the folder, with a

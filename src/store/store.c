@@ -45,7 +45,7 @@ int64_t store_latest_time_s(const struct store *store)
 int store_sqlite_default_path(char **ret)
 {
 	char path[4096];
-	int error = state_path("marks.db", FOLDER_NOT_MADE, path, sizeof path);
+	int error = state_path(STATE_MARKS, FOLDER_NOT_MADE, path, sizeof path);
 	if (error)
 		return error;
 	*ret = strdup(path);

@@ -149,7 +149,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.reads_only = run->dry,
 	};
 	/* A dry run makes no folder. */
-	if (!state_path("sessions", run->dry ? FOLDER_NOT_MADE : FOLDER_MADE, observations,
+	if (!state_path(STATE_SESSIONS, run->dry ? FOLDER_NOT_MADE : FOLDER_MADE, observations,
 		    sizeof observations))
 		options.observations = observations;
 	return !session_new(&options, &run->session) ||

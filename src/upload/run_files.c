@@ -71,8 +71,8 @@ static void open_identities(struct run_files *files, const struct s3once_options
 	char path[4096];
 	struct problem problem;
 	/* A dry run makes neither the folder nor the file. */
-	if (state_path(
-		    "identities.db", o->dry_run ? FOLDER_NOT_MADE : FOLDER_MADE, path, sizeof path))
+	if (state_path(STATE_IDENTITIES, o->dry_run ? FOLDER_NOT_MADE : FOLDER_MADE, path,
+		    sizeof path))
 		return;
 	if (o->dry_run && access(path, F_OK))
 		return;

@@ -77,7 +77,7 @@ static bool clean_marks(struct gc *gc, const char *prefix)
 	};
 	/* A dry run makes no folder. Without a path, observations of other sessions are not
 	 * kept. */
-	if (!state_path("sessions", gc->dry_run ? FOLDER_NOT_MADE : FOLDER_MADE, observations,
+	if (!state_path(STATE_SESSIONS, gc->dry_run ? FOLDER_NOT_MADE : FOLDER_MADE, observations,
 		    sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {

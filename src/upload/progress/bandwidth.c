@@ -151,7 +151,7 @@ static void warn_of_unshared(struct bandwidth *bandwidth, const struct problem *
 void bandwidth_share(struct bandwidth *bandwidth)
 {
 	char path[4096] = "";
-	int error = state_path("bandwidth", FOLDER_MADE, path, sizeof path);
+	int error = state_path(STATE_BANDWIDTH, FOLDER_MADE, path, sizeof path);
 	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
 	if (!error && !(bandwidth->shared_path = strdup(path)))
 		error = -ENOMEM;
