@@ -56,7 +56,7 @@ int s3once_push_new(
 	struct run *run = &push->run;
 	const struct s3once_options *o = &run->options;
 	uv_mutex_init(&run->locked.mutex);
-	uv_mutex_init(&run->refusals.locked.mutex);
+	refusals_init(&run->refusals);
 	report_init(&run->report, options);
 	progress_init(&run->progress);
 	run->report.progress = &run->progress;

@@ -20,6 +20,11 @@ struct refused {
 	struct problem problem;
 };
 
+void refusals_init(struct refusals *refusals)
+{
+	uv_mutex_init(&refusals->locked.mutex);
+}
+
 void refusals_clear(struct refusals *refusals)
 {
 	for (struct refused *next, *each = refusals->locked.refused; each; each = next) {

@@ -21,6 +21,8 @@ struct refusals {
 	atomic_uint n_refused;  /* length of that list, to be read without the mutex */
 	atomic_bool has_stored; /* S3 took an object or a part, or let an upload begin */
 };
+/* Prepares a zeroed struct. */
+void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. To be called after the last worker has ended. */
 void refusals_clear(struct refusals *refusals);
 /* Keeps a file that was refused with this sentence, closes it, and takes it. Returns false, and
