@@ -8,6 +8,7 @@
 #include "upload/feed.h"
 #include "upload/file/worker.h"
 #include "upload/push_struct.h"
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -344,9 +345,9 @@ static void on_tick(uv_timer_t *timer)
 static bool has_descriptors(void)
 {
 	int ends[4];
-	if (pipe(ends))
+	if (pipe2(ends, O_CLOEXEC))
 		return false;
-	const bool has_four = !pipe(ends + 2);
+	const bool has_four = !pipe2(ends + 2, O_CLOEXEC);
 	close(ends[0]);
 	close(ends[1]);
 	if (has_four) {
