@@ -234,8 +234,9 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 static bool read_key_file(struct command_frame *frame)
 {
 	struct problem *problem = &frame->problem;
-	return s3_headers_new(&frame->headers) == 0 &&
-	       s3_headers_set(frame->headers, "sse-c-key-file", frame->key_file, problem) == 0 &&
+	if (s3_headers_new(&frame->headers))
+		return problem_error(problem, false, "out of memory");
+	return s3_headers_set(frame->headers, "sse-c-key-file", frame->key_file, problem) == 0 &&
 	       s3_headers_prepare(frame->headers, problem) == 0;
 }
 
