@@ -95,25 +95,17 @@ enum { UNWANTED_HEADERS = sizeof unwanted_headers / sizeof *unwanted_headers };
 /* After a request with a body of this size or more, curl's send buffer is freed. */
 #define DROP_BUFFER_BYTES (1U << 20)
 
-/* Opens a socket as curl itself does, except that child processes do not inherit it. Notes the
- * error, for http_explain(). */
+/* Opens a socket as curl itself does, except that child processes do not inherit it. Notes it for
+ * exchange_socket(), and an error for http_explain(). */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct http *http = arg;
 	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		http->socket_error = -errno;
-	http->socket = fd < 0 ? CURL_SOCKET_BAD : fd;
-	return http->socket;
-}
-
-/* Closes the socket as curl itself does, and forgets it, so that it is not used any more. */
-static int close_socket(void *arg, curl_socket_t fd)
-{
-	struct http *http = arg;
-	if (http->socket == fd)
-		http->socket = CURL_SOCKET_BAD;
-	return close(fd);
+	else
+		http->sockets[http->n_sockets++ % HTTP_SOCKETS] = fd;
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 int http_new(struct http_shared *shared, struct http **ret)
@@ -124,7 +116,7 @@ int http_new(struct http_shared *shared, struct http **ret)
 		free(http);
 		return -ENOMEM;
 	}
-	*http = (struct http){.shared = shared, .curl = curl, .socket = CURL_SOCKET_BAD};
+	*http = (struct http){.shared = shared, .curl = curl};
 	/* The options that are the same for every request. */
 	curl_easy_setopt(curl, CURLOPT_SHARE, shared->share);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
@@ -149,8 +141,6 @@ int http_new(struct http_shared *shared, struct http **ret)
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L); /* for the name, TCP and TLS */
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
-	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
-	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, http);
 	http_trust_apply(http);
 	exchange_set_up(http);
 	*ret = http;
@@ -256,7 +246,7 @@ static uint64_t measure_wire_ns(const struct http *http)
 	socklen_t size = sizeof info;
 	curl_easy_getinfo(http->curl, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
 	curl_easy_getinfo(http->curl, CURLINFO_TOTAL_TIME_T, &ended_us);
-	if (getsockopt(http->socket, IPPROTO_TCP, TCP_INFO, &info, &size))
+	if (getsockopt(exchange_socket(http), IPPROTO_TCP, TCP_INFO, &info, &size))
 		info.tcpi_last_data_recv = 0; /* ms since the last bytes came */
 	const curl_off_t noticed_late_us = (curl_off_t)info.tcpi_last_data_recv * 1000;
 	const curl_off_t wire_us = ended_us - sent_us - noticed_late_us;

@@ -102,6 +102,29 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	reply->n_headers++;
 }
 
+curl_socket_t exchange_socket(const struct http *http)
+{
+	/* curl tries two addresses of a host at once, and either may answer. It says which socket
+	 * it uses only after the request, but the port at once. Another file that has got the
+	 * number of a closed socket has not got its port. */
+	long port = 0;
+	curl_easy_getinfo(http->curl, CURLINFO_LOCAL_PORT, &port);
+	for (unsigned i = 0; port && i < HTTP_SOCKETS && i < http->n_sockets; i++) {
+		union {
+			struct sockaddr any;
+			struct sockaddr_in four;
+			struct sockaddr_in6 six;
+		} local = {0};
+		socklen_t size = sizeof local;
+		if (getsockname(http->sockets[i], &local.any, &size))
+			continue;
+		const bool is_six = local.any.sa_family == AF_INET6;
+		if (ntohs(is_six ? local.six.sin6_port : local.four.sin_port) == port)
+			return http->sockets[i];
+	}
+	return CURL_SOCKET_BAD;
+}
+
 /* the time between two checks of the progress of a large body */
 #define BODY_CHECK_NS (100 * NS_PER_MS)
 
@@ -112,7 +135,7 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
  * Returns false if the connection is gone, so that it is unknown how much arrived. */
 static bool count_waiting_bytes(struct http *http, curl_off_t *ret_bytes)
 {
-	const curl_socket_t fd = http->socket;
+	const curl_socket_t fd = exchange_socket(http);
 	struct tcp_info info = {0};
 	socklen_t size = sizeof info;
 	int waiting = 0;

@@ -42,18 +42,23 @@ struct exchange {
 	int error;      /* the -errno with which we, not curl, ended the request, or 0 */
 };
 
+#define HTTP_SOCKETS 4
 struct http {
 	struct http_shared *shared;
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
-	/* The socket that curl opened last. CURL_SOCKET_BAD if there is none, or it is closed. */
-	curl_socket_t socket;
+	/* The last sockets that curl has opened. It may have closed some of them. */
+	curl_socket_t sockets[HTTP_SOCKETS];
+	unsigned n_sockets; /* the number opened so far */
 	/* The -errno for which the last request got no socket, or could not open the file of CA
 	 * certificates. 0 if neither has happened. */
 	int socket_error;
 	struct exchange exchange; /* the exchange of the last request */
 };
 
+/* Returns the socket of the request's connection. CURL_SOCKET_BAD if there is none yet, or none any
+ * more. */
+curl_socket_t exchange_socket(const struct http *http);
 /* Sets curl's callbacks, once for each handle. */
 void exchange_set_up(struct http *http);
 /* Whether the peer has been silent for too long, or has the whole body and takes too long to

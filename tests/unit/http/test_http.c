@@ -351,13 +351,85 @@ static void test_two_connections(void)
 			0);
 	struct sockaddr_in peer = {0};
 	socklen_t size = sizeof peer;
-	CHECK_INT(getpeername(http->socket, (struct sockaddr *)&peer, &size), 0);
+	CHECK_INT(getpeername(exchange_socket(http), (struct sockaddr *)&peer, &size), 0);
 	CHECK_INT(ntohs(peer.sin_port), strtol(strrchr(server.url, ':') + 1, NULL, 10));
 	http_reply_clear(&reply);
 	script_stop(&server);
 	CHECK_INT(server.connections, 2);
 	CHECK_INT(server.requests[2].connection, 2);
 	script_clear(&server);
+}
+
+/* Listens at ::1 and at 127.0.0.1, on one port, where one connection fills each queue. False if
+ * this host has not got both. */
+static bool listen_twice(int listeners[static 2], int fillers[static 2])
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+	struct sockaddr_in four = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof six;
+	bool ready = true;
+	for (int i = 0; i < 2; i++) {
+		struct sockaddr *address = i ? (void *)&four : (void *)&six;
+		const socklen_t bytes = i ? sizeof four : sizeof six;
+		listeners[i] = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		fillers[i] = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ready = ready && !bind(listeners[i], address, bytes) && !listen(listeners[i], 0);
+		ready = ready && !getsockname(listeners[0], (void *)&six, &size);
+		four.sin_port = six.sin6_port;
+		ready = ready && !connect(fillers[i], address, bytes);
+	}
+	return ready;
+}
+
+/* Empties the queues, and answers at the address that connects first. */
+static void *answer_late(void *arg)
+{
+	const int *listeners = arg;
+	char buf[4096];
+	usleep(500000); /* curl tries the second address after 200 ms, and the kernel after 1 s */
+	for (int i = 0; i < 2; i++)
+		close(accept(listeners[i], NULL, NULL));
+	struct pollfd fds[] = {
+		{.fd = listeners[0], .events = POLLIN}, {.fd = listeners[1], .events = POLLIN}};
+	if (poll(fds, 2, 10000) <= 0)
+		return NULL;
+	const int fd = accept(listeners[fds[0].revents ? 0 : 1], NULL, NULL);
+	if (recv(fd, buf, sizeof buf, 0) > 0)
+		send(fd, OK_REPLY, strlen(OK_REPLY), MSG_NOSIGNAL);
+	recv(fd, buf, sizeof buf, 0); /* until the handle is freed */
+	close(fd);
+	return NULL;
+}
+
+/* curl connects to both addresses of a slow host, and takes the first one after it has opened a
+ * socket for the second one. */
+static void test_two_addresses(void)
+{
+	int listeners[2], fillers[2];
+	struct sockaddr_in6 own = {0};
+	socklen_t size = sizeof own;
+	char url[64];
+	pthread_t thread;
+	struct http_reply reply = {0};
+	open_handle(0);
+	if (listen_twice(listeners, fillers)) {
+		getsockname(listeners[0], (void *)&own, &size);
+		snprintf(url, sizeof url, "http://localhost:%d/", ntohs(own.sin6_port));
+		pthread_create(&thread, NULL, answer_late, listeners);
+		CHECK_INT(perform((struct http_request){.url = url}, &reply, NULL), 0);
+		size = sizeof own;
+		CHECK_INT(getpeername(exchange_socket(http), (void *)&own, &size), 0);
+		close_handle();
+		pthread_join(thread, NULL);
+	} else {
+		close_handle();
+	}
+	for (int i = 0; i < 2; i++) {
+		close(listeners[i]);
+		close(fillers[i]);
+	}
+	http_reply_clear(&reply);
 }
 
 static void add_moved(void *arg, uint64_t n)
@@ -666,6 +738,7 @@ int main(void)
 	test_broken_replies();
 	test_slow_body();
 	close_handle();
+	test_two_addresses();
 	open_handle(0);
 	test_requests();
 	test_caches();
