@@ -36,7 +36,7 @@
  * SIGPIPE. Credentials may come from a child process (credential_process). If the program ignores
  * SIGCHLD, or waits for any child, the exit status of that child is lost and counts as success.
  * Warnings that belong to no lock, such as about credentials that cannot be renewed, go to standard
- * error.
+ * error or where s3once_set_log() says (log.h).
  *
  * A program goes on working with later versions of the library of the same soname. They add members
  * at the end of the structs that they pass to the program, and values to the enums, so ignore
@@ -299,8 +299,8 @@ struct s3once_lock_request {
 /* Acquires a lock. While another owner holds it, the row is read again after random pauses, which
  * grow to poll_ms, and at the moment when the holder's lease must have run out. A failed request is
  * retried until wait_ms is over, but for at least 5 s and for at most the lease. So the call may
- * take that much longer than wait_ms. A request that is retried for longer than 6 s is reported on
- * stderr with its failure.
+ * take that much longer than wait_ms. A request that is retried for longer than 6 s is reported by
+ * a warning with its failure.
  *
  * *ret_lock is freed by s3once_lock_free(), or with the client. */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,

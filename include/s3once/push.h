@@ -6,7 +6,8 @@
  *
  * A function may be called from any thread unless it says otherwise. Make calls with the same
  * object one at a time. Warnings that belong to no file, such as about a service that does not
- * answer or credentials that cannot be renewed, go to standard error.
+ * answer or credentials that cannot be renewed, go to standard error or where s3once_set_log() says
+ * (log.h).
  *
  * A run affects the whole process. While it lasts, it reads environment variables, so no thread may
  * change them. It ignores SIGPIPE. The kernel sends SIGURG, which is ignored unless the program

@@ -1,6 +1,8 @@
 /* The log: it drops messages of a less severe level than the one set, and gives the others, one
- * line at a time, to the sink or to stderr. */
+ * line at a time, to the sink, to the function of the program that uses the library, or to stderr.
+ */
 #include "base/log.h"
+#include "s3once/log.h"
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,11 +16,13 @@
 #define LINE_MAX_BYTES 8192
 
 static atomic_int max_level = LOG_WARNING;
-/* The sink, and the mutex that is held while it is set or called. */
+/* The sink and the user's function, and the mutex that is held while they are set or called. */
 static struct {
 	uv_mutex_t mutex;
 	log_sink *sink;
 	void *arg;
+	s3once_log *log;
+	void *log_arg;
 } locked;
 static uv_once_t once = UV_ONCE_INIT;
 
@@ -56,6 +60,24 @@ static const struct {
 	[LOG_INFO] = {"info", "<6>"},
 	[LOG_DEBUG] = {"debug", "<7>"}};
 
+/* Returns the priority as a number of syslog(3). */
+static int priority_of(int level)
+{
+	return levels[level].priority[1] - '0';
+}
+
+void s3once_set_log(s3once_log *log, void *arg, int priority)
+{
+	int level = -1; /* nothing is logged */
+	while (level < LOG_DEBUG && priority_of(level + 1) <= priority)
+		level++;
+	lock_sink();
+	locked.log = log;
+	locked.log_arg = arg;
+	atomic_store(&max_level, level);
+	uv_mutex_unlock(&locked.mutex);
+}
+
 const char *log_priority(enum log_level level)
 {
 	unsigned long long device, inode;
@@ -88,6 +110,8 @@ void log_message(enum log_level level, const char *format, ...)
 	lock_sink();
 	if (locked.sink) {
 		locked.sink(locked.arg, level, message);
+	} else if (locked.log) {
+		locked.log(locked.log_arg, priority_of((int)level), message);
 	} else {
 		n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level),
 			levels[level].name, message);

@@ -1,5 +1,6 @@
 #include "../check.h"
 #include "base/log.h"
+#include "s3once/log.h"
 
 static struct {
 	unsigned lines;
@@ -13,6 +14,38 @@ static void sink(void *arg, enum log_level level, const char *line)
 	seen.lines++;
 	seen.level = level;
 	snprintf(seen.last, sizeof seen.last, "%s", line);
+}
+
+static void take(void *arg, int priority, const char *message)
+{
+	snprintf(seen.last, sizeof seen.last, "%s %d %s", (const char *)arg, priority, message);
+	seen.lines++;
+}
+
+/* The function of a program that uses the library, at each side of its limit. */
+static void test_public_log(void)
+{
+	char own[] = "own", all[] = "all";
+	seen.lines = 0;
+	s3once_set_log(take, own, 5);
+	log_info("dropped");
+	CHECK_INT(seen.lines, 0);
+	log_note("a note");
+	CHECK_STRING(seen.last, "own 5 a note");
+	log_urgent("urgent");
+	CHECK_STRING(seen.last, "own 4 urgent");
+	log_error("an error");
+	CHECK_STRING(seen.last, "own 3 an error");
+	s3once_set_log(take, all, 7);
+	log_debug("more");
+	CHECK_STRING(seen.last, "all 7 more");
+	s3once_set_log(take, NULL, 2);
+	log_error("dropped");
+	CHECK_INT(seen.lines, 4);
+	s3once_set_log(NULL, NULL, 4);
+	log_note("dropped");
+	log_warning("on standard error");
+	CHECK_INT(seen.lines, 4);
 }
 
 int main(void)
@@ -36,5 +69,6 @@ int main(void)
 	CHECK_INT(strlen(seen.last), 8191);
 	CHECK_STRING(seen.last + 8180, "xxxxxxxx...");
 	log_set_sink(NULL, NULL);
+	test_public_log();
 	return check_result();
 }
