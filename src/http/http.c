@@ -5,6 +5,7 @@
 #include "http/http_exchange.h"
 #include <curl/curl.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -259,8 +260,9 @@ static long curl_timeout_ms(uint64_t now_ns, uint64_t deadline_ns)
 {
 	if (!deadline_ns)
 		return 0;
-	const long left_ms = (long)((deadline_ns - now_ns) / NS_PER_MS);
-	return left_ms + left_ms / 1000 + 2;
+	const uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS, max_ms = LONG_MAX / 2;
+	const long ms = (long)(left_ms < max_ms ? left_ms : max_ms);
+	return ms + ms / 1000 + 2;
 }
 
 /* Reports the bytes of the body that have left since the last report. After a failure, bytes of a
