@@ -85,6 +85,7 @@ class Server:
     secret_key = "exampleSecretKeyForTests/0123456789+abcd"
     region = "us-east-1"
     stop_signal = signal.SIGTERM
+    pem = None  # a certificate and its key, for all servers of this process
 
     def __init__(self, folder=None):
         self.temporary = folder is None
@@ -210,12 +211,15 @@ class Server:
     def make_certificate(self):
         """A self-signed certificate for 127.0.0.1, localhost and *.s3.localhost: sets ca, returns (cert, key)."""
         cert, key = self.folder / "cert.pem", self.folder / "key.pem"
-        if not cert.exists():
+        if not Server.pem:
             names = "DNS:localhost,DNS:s3.localhost,DNS:*.s3.localhost,IP:127.0.0.1"
             self.run(
                 ["openssl", "req", "-x509", "-nodes", "-days", "30", "-subj", "/CN=localhost"]
                 + ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-addext", f"subjectAltName={names}"]
                 + ["-keyout", key, "-out", cert]
             )
+            Server.pem = cert.read_bytes(), key.read_bytes()
+        for path, text in zip((cert, key), Server.pem):
+            path.write_bytes(text)
         self.ca = cert
         return cert, key
