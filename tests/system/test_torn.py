@@ -6,12 +6,13 @@ import ctypes
 import mmap
 import os
 import subprocess
+import time
 
 import pytest
 
 from tests.faults import faults
 from tests.system.fuse_tree import Fake, FuseTree
-from tests.system.harness import MIB
+from tests.system.harness import MIB, wait_until
 
 sqlite = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 pytestmark = sqlite
@@ -55,7 +56,7 @@ class Mapped:
 
 @contextlib.contextmanager
 def file_system(kind, folder):
-    """A folder on the disk, in memory, or of a container (overlayfs)."""
+    """A folder on the disk, in memory, of a container (overlayfs), or on a disk that keeps whole seconds (ext4 with small inodes)."""
     folder.mkdir()
     if kind == "disk":
         yield folder
@@ -66,11 +67,16 @@ def file_system(kind, folder):
     how = {
         "memory": "-t tmpfs -o size=64m s3once-test",
         "overlay": f"-t overlay -o lowerdir={layers}/lower,upperdir={layers}/upper,workdir={layers}/work overlay",
+        "seconds": f"-o loop {layers}/disk",
     }
+    if kind == "seconds":
+        os.system(f"truncate -s 64M {layers}/disk; mkfs.ext4 -q -F -I 128 {layers}/disk 2>{os.devnull}")
     if os.geteuid() or os.system(f"mount {how[kind]} {folder}"):
         pytest.skip("needs root for a mount")
-    yield folder
-    os.system(f"umount -l {folder}")
+    try:
+        yield folder
+    finally:
+        os.system(f"umount -l {folder}")
 
 
 @pytest.fixture(params=["disk", "memory", "overlay"])
@@ -113,6 +119,33 @@ def test_a_store_after_the_upload_is_found_by_the_next_run(s3once, s3, bucket, m
         assert s3once(*command).code == 0
         db.close()
     assert set(s3.get(bucket, "p/db")) == {ord("b")}
+
+
+@pytest.mark.parametrize("s3", ["simulated"], indirect=True)
+def test_a_change_within_one_step_of_the_clock(s3once, s3, bucket, s3_wire, marks, tmp_path):
+    """Of two changes within one second, the second one changes no time of a file on such a disk."""
+    s3once.environment["AWS_ENDPOINT_URL_S3"] = s3_wire.endpoint
+    with file_system("seconds", tmp_path / "file-system") as folder:
+        path = folder / "db"
+        for n in range(10):
+            wait_until(lambda: time.time() % 1 < 0.05)
+            path.write_bytes(b"a" * 12 * MIB)
+            before = path.stat()
+            rule = s3_wire.add(faults.hold_reply, "UploadPart", key=f"p{n}/db")
+            run = s3once.start("push", path, f"s3://{bucket}/p{n}/", "--part-size", "5MiB", "--concurrency", "1")
+            assert rule.reached.wait(60)
+            with open(path, "r+b") as file:  # the part that was sent, and the one that is not read yet
+                file.write(b"b" * 5 * MIB)
+                file.seek(10 * MIB)
+                file.write(b"b" * 2 * MIB)
+            after = path.stat()
+            rule.released.set()
+            done = run.wait()
+            if (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns):
+                break
+        else:
+            pytest.skip("this host is too slow to do all of it within a second")
+        assert done.code == 0 and s3.get(bucket, f"p{n}/db") == path.read_bytes(), done
 
 
 def rewritten_once(old, new):
