@@ -280,7 +280,8 @@ static int break_lock(struct lock_use *use)
 
 static const struct option status_options[] = {
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
-		"as its users say; a line for each slot [1]", .min = 1, .max = 1000),
+		"the number that its users give; prints a line for each slot [1]", .min = 1,
+		.max = 1000),
 	{NULL},
 };
 
@@ -289,8 +290,8 @@ static const struct lock_command status_command = {
 	.description = "who holds a lock",
 	.command.operands = "KEY",
 	.command.about =
-		"Says who holds a lock, and the version of its row. Changes nothing. Of a lock\n"
-		"that is used with --slots, only slot 0 is looked at without the same --slots.\n",
+		"Prints the holder of a lock, and the version of its row. Changes nothing. For a\n"
+		"lock with several slots, give the same --slots: otherwise only slot 0 is read.\n",
 	.command.examples = "  s3once lock status nightly\n\n"
 			    "Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held.\n",
 	.command.groups = (const struct option_group[]){{"Lock", status_options},
@@ -302,7 +303,8 @@ static const struct lock_command status_command = {
 };
 
 static const struct option list_options[] = {
-	VALUE("prefix", STRING, FIELD(prefix), "TEXT", "only locks whose key begins so"),
+	VALUE("prefix", STRING, FIELD(prefix), "TEXT",
+		"list only locks whose keys begin with TEXT"),
 	{NULL},
 };
 
@@ -323,7 +325,7 @@ static const struct lock_command list_command = {
 
 static const struct option break_options[] = {
 	VALUE("if-version", STRING, FIELD(if_version), "VERSION",
-		"of the holder that is meant, as lock status shows it;\nrequired"),
+		"the version of the row to break, as lock status shows it;\nrequired"),
 	{NULL},
 };
 

@@ -55,12 +55,12 @@ static const struct option what_options[] = {
 
 static const struct option log_options[] = {
 	FLAG("rotated", RUN(rotated),
-		"upload logs that rotate once, whatever their number and compression are, and "
-		"leave out what is still written",
+		"upload each rotated log once, whatever its number and compression are, and skip "
+		"logs that are still written",
 		.brief = "upload rotated logs, each of them once"),
 	FLAG("live", RUN(live),
-		"upload also what is in live logs, to the end of their last line; what is new "
-		"of a log later is an object of its own"),
+		"also upload live logs, up to the end of their last line; lines that are added "
+		"later become objects of their own"),
 	{NULL},
 };
 
@@ -72,42 +72,43 @@ static const struct option pipe_options[] = {
 
 static const struct option removal_options[] = {
 	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
-		"remove files that are in S3, proven once more right before; with AGE once they "
-		"have been there so long",
+		"remove files that are in S3, after one more proof; with AGE, once they have been "
+		"there that long",
 		.removes = true, .brief = "remove files that are proven to be in S3"),
 	VALUE("move-to", STRING, RUN(move_to), "DIR",
 		"move them below DIR instead, on the same file system", .removes = true),
 	VALUE("remove-even", SET, RUN(remove_even), "linked|open|foreign",
-		"also files that have other names (linked), are open for writing, or belong to "
-		"another user than their folder and the SOURCE do (foreign); a list: linked,open",
+		"also remove files that have other names (linked), are open for writing, or belong "
+		"neither to the owner of their folder nor to that of the SOURCE (foreign); a list: "
+		"linked,open",
 		.removes = true, .choices = remove_even_names),
 	{NULL},
 };
 
 static const struct option how_options[] = {
 	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip|replace-any",
-		"if a file has changed since: report an error, overwrite the object if these marks "
+		"if a file has changed since its upload: report an error, overwrite the object if these marks "
 		"uploaded it, leave it, or overwrite it whoever uploaded it",
 		.standard = "fail", .choices = if_changed_names,
 		.brief = "what to do with a file that changed after its upload"),
 	FLAG("no-wait", RUN(no_wait),
 		"do not wait for files that other uploaders hold, and exit with 4"),
 	FLAG("reupload", RUN(reupload),
-		"look at the objects of files that were uploaded before too, and upload those "
-		"that are not there"),
+		"also check the objects of files that were uploaded before, and upload those that "
+		"are missing"),
 	FLAG("compare-content", RUN(compare_content),
-		"read files that were uploaded before too: one with other content has changed, "
-		"also if its size and time have not"),
+		"also read files that were uploaded before, to find changes that their size and "
+		"time do not show"),
 	VALUE("bucket", CHOICE, RUN(bucket_is), "known|new|same",
-		"new: the bucket was deleted and created again, or is another one than the marks "
-		"are about, so begin with no marks for it; same: it is the one, although the "
-		"objects of the marks are gone, so believe the marks",
+		"new: the bucket was deleted and created again, or is not the one of the marks, so "
+		"begin without marks for it; same: it is the bucket of the marks, although their "
+		"objects are gone, so trust the marks",
 		.standard = "known", .choices = bucket_names),
 	VALUE("bucket-id-object", STRING, RUN(bucket_id_object), "KEY",
 		"keep an object under KEY that identifies the bucket even if all others are gone"),
 	FLAG("final", RUN(final),
-		"upload what is there now, before this host goes: whatever --min-age says, live "
-		"logs too, the oldest and smallest files first; nothing is removed"),
+		"upload everything now, before this host goes away: also young files and live "
+		"logs, the oldest and smallest files first; nothing is removed"),
 	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded", .letter = 'n',
 		.brief = ""),
 	{NULL},
@@ -156,12 +157,13 @@ static const struct option effort_options[] = {
 		"after a signal, let what is under way finish for up\nto DUR", .standard = "10s",
 		.max = 24 * 3600 * 1000, .for_zero = 1),
 	VALUE("concurrency", NUMBER, RUN(concurrency), "N",
-		"send up to N requests at once; a run finds out how many are worth while",
+		"send at most N requests at once; the run finds the best number up to that",
 		.standard = "1024", .min = 1, .max = 1024),
 	VALUE("memory", SIZE, RUN(memory_bytes), "SIZE", "use up to SIZE for buffers and bodies",
 		.standard = "24MiB", .min = 1 << 20, .max = 1ULL << 40),
 	VALUE("part-size", SIZE, RUN(part_bytes), "SIZE",
-		"send larger files in parts of SIZE, or of more if they would be over 10,000",
+		"send larger files in parts of SIZE, or in larger parts if there would be more than "
+		"10,000",
 		.standard = "16MiB", .min = 5 << 20, .max = 5ULL << 30),
 	{NULL},
 };
@@ -184,8 +186,8 @@ static const struct option output_options[] = {
 	FLAG("json", OWN(json), "print one event per line to standard output, as JSON",
 		.brief = ""),
 	VALUE("verbose", COUNT, OWN(verbose), NULL,
-		"print files that are uploaded, links that are skipped, and each error of those "
-		"that are alike; -vv: also files that are skipped; -vvv: also requests",
+		"print each file that is uploaded, each link that is skipped, and each of several "
+		"similar errors; -vv: also files that are skipped; -vvv: also requests",
 		.letter = 'v', .brief = "print each file that is uploaded; -vv, -vvv: more"),
 	FLAG("quiet", OWN(quiet),
 		"print only errors and warnings, and a last line if there were any; for cron",
@@ -195,17 +197,19 @@ static const struct option output_options[] = {
 	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",
 		"store a manifest, signed with the private Ed25519 key of this PEM file"),
 	VALUE("log-file", STRING, RUN(log_file), "FILE",
-		"append what would be printed to FILE, with times; with --json, the events"),
+		"append the output to FILE, with times, instead of printing it; with --json, the "
+		"events"),
 	VALUE("metrics", STRING, OWN(metrics), "FILE",
-		"write how the run ended to FILE, for Prometheus's textfile collector; a URL such as "
-		"http://127.0.0.1:4318/v1/metrics gets it by OTLP/HTTP",
+		"write the result of the run to FILE, for Prometheus's textfile collector, or send it "
+		"by OTLP/HTTP to a URL such as http://127.0.0.1:4318/v1/metrics",
 		.is_secret = true),
 	VALUE("ping-url", STRING, OWN(ping_url), "URL",
-		"ask for URL/start when the run begins, and send the summary to URL or URL/fail "
-		"when it has ended, as healthchecks.io wants it",
+		"request URL/start when the run begins, and send the summary to URL or URL/fail "
+		"when it ends, as healthchecks.io expects it",
 		.is_secret = true),
 	VALUE("on-success", STRING, OWN(on_success), "COMMAND",
-		"run sh -c COMMAND after exit status 0, for up to a minute; it reads the summary",
+		"run sh -c COMMAND after exit status 0, for up to a minute, with the summary on its "
+		"standard input",
 		.is_secret = true),
 	VALUE("on-failure", STRING, OWN(on_failure), "COMMAND",
 		"the same after exit status 1, 2, 3 or 5", .is_secret = true),
@@ -214,13 +218,14 @@ static const struct option output_options[] = {
 
 static const struct option watch_options[] = {
 	VALUE("full-scan", DURATION, OWN(whole_scan_ms), "DUR",
-		"look at all files every DUR, whatever the kernel has told", .standard = "10m",
-		.min = 1000, .max = 24 * 3600 * 1000),
+		"scan all files every DUR, in addition to the events of the kernel",
+		.standard = "10m", .min = 1000, .max = 24 * 3600 * 1000),
 	VALUE("metrics-listen", STRING, OWN(metrics_listen), "ADDRESS",
-		"answer Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:14469; a port "
-		"alone is one of 127.0.0.1"),
+		"serve metrics to Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:14469; a "
+		"port alone means 127.0.0.1"),
 	VALUE("drain", DURATION, OWN(drain_ms), "DUR",
-		"after a SIGTERM, upload what waits for up to DUR and --grace, as run --final does",
+		"after SIGTERM, upload waiting files as with --final, for up to DUR and the "
+		"--grace after it",
 		.standard = "30s", .max = 24 * 3600 * 1000),
 	{NULL},
 };
@@ -281,8 +286,8 @@ const struct command push_own_command = {
 	.name = "push",
 	.has_first_screen = true,
 	.operands = "SOURCE... s3://BUCKET[/PREFIX]\n"
-		    "       s3once push [OPTION]... - s3://BUCKET/KEY\n"
-		    "       s3once push [OPTION]... s3://BUCKET/KEY -- COMMAND...",
+		    "       s3once push [OPTIONS] - s3://BUCKET/KEY\n"
+		    "       s3once push [OPTIONS] s3://BUCKET/KEY -- COMMAND...",
 	.about = "Uploads each file exactly once. The files of a SOURCE directory go below\n"
 		 "PREFIX, and a SOURCE file becomes PREFIX/NAME. A file that was uploaded before\n"
 		 "is skipped. DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
