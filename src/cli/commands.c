@@ -217,14 +217,13 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	snprintf(
 		ret->service, sizeof ret->service, "%s", aws_settings_service(frame->services.aws));
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
-	const char *name = text_string(&frame->marks_name);
 	const enum outcome o = settings_load(frame->marks.conn, NULL, &ret->settings, problem);
 	if (o == OUTCOME_OK)
 		return true;
 	if (o == OUTCOME_ABSENT && !place->is_dynamodb)
 		marks_describe_missing(place, problem);
 	else if (o == OUTCOME_ABSENT)
-		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
+		marks_place_explain_unset(place, frame->services.aws, problem);
 	else
 		name_marks_in_problem(frame);
 	return false;

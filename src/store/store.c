@@ -118,6 +118,16 @@ void marks_place_clear(struct marks_place *place)
 	*place = (struct marks_place){0};
 }
 
+void marks_place_explain_unset(const struct marks_place *place, const struct aws_settings *aws,
+	struct problem *ret_problem)
+{
+	const struct quoted table = quote(place->table);
+	problem_set(ret_problem,
+		"dynamodb:%s is not set up at %s: check its name and the region (%s); before the first "
+		"upload, run: s3once init --marks dynamodb:%s",
+		table.text, aws->dynamodb_endpoint, aws->region, table.text);
+}
+
 int marks_place_open(const struct marks_place *place, const struct aws_settings *aws,
 	struct http_shared *http, struct store **ret, struct problem *ret_problem)
 {

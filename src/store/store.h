@@ -180,6 +180,9 @@ struct marks_place {
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem);
 void marks_place_clear(struct marks_place *place);
 
+/* Makes the sentence that this table is not there, or has no settings yet. */
+void marks_place_explain_unset(const struct marks_place *place, const struct aws_settings *aws,
+	struct problem *ret_problem);
 /* Opens the store there. A missing SQLite file is made, unless it is only read. aws and http are
  * borrowed until the store is closed. 0, or -errno with a sentence. */
 int marks_place_open(const struct marks_place *place, const struct aws_settings *aws,

@@ -115,8 +115,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	}
 	const enum outcome o = load_settings(push, &place, problem);
 	if (o == OUTCOME_ABSENT)
-		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
-			quote(marks).text, quote(marks).text);
+		marks_place_explain_unset(&place, run->aws, problem);
 	/* A sentence that names the table already is not prefixed with it. */
 	else if (o != OUTCOME_OK && place.table && !strstr(problem->text, place.table))
 		problem_prefix(problem, "%s", quote(marks).text);

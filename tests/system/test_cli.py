@@ -609,7 +609,8 @@ def test_table_of_another_shape(s3once, s3, dynamodb, bucket, table, tree, keys)
 def test_table_that_was_never_set_up(s3once, s3, dynamodb, bucket, table, tree):
     make_table(dynamodb, table, "pk", "sk")
     for argv in (["push", tree, f"s3://{bucket}"], ["status", f"s3://{bucket}"]):
-        assert_setup_error(s3once(*argv), f"{table}.*s3once init --marks dynamodb:{table}")
+        where = f"dynamodb:{table} is not set up at {dynamodb.endpoint}: check its name and the region"
+        assert_setup_error(s3once(*argv), f"{where}.*s3once init --marks dynamodb:{table}")
 
 
 def test_dynamodb_endpoint_that_is_not_there(s3once, s3, bucket, tree):

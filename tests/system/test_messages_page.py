@@ -9,7 +9,7 @@ LITERAL = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 CONVERSION = re.compile(r"%[-+ #0-9.*]*(?:hh|h|ll|l|z|j|t)?[a-zA-Z]")
 # What stands for other words in the page: names in capital letters, a number, the system's own words.
 VARIABLE = re.compile(
-    r"\b(?:dynamodb:TABLE|BUCKET|DIR|ENDPOINT|FILE|HOST|ID|KEY|LIST|N|NAME|OWNER|PATH|PATTERN|PREFIX|REASON|SOURCE|TIME|30|Permission denied)\b|…"
+    r"\b(?:dynamodb:TABLE|BUCKET|DIR|ENDPOINT|FILE|HOST|ID|KEY|LIST|N|NAME|OWNER|PATH|PATTERN|PREFIX|REASON|REGION|SOURCE|TIME|30|Permission denied)\b|…"
 )
 FEWEST_WORDS = 2  # of a piece that one string has, if the message goes on with another string
 
