@@ -28,6 +28,12 @@ static void note_progress_for_row(void *arg, struct session_so_far *ret)
 		.is_whole = counts.scan_complete != 0};
 }
 
+/* Whether keys of this template (NULL: none) change with the name of the host. */
+static bool names_host(const char *template)
+{
+	return template && (strstr(template, "{host}") || strstr(template, "{fqdn}"));
+}
+
 /* Notes in the file of the marks that this machine uses it, and warns if that was another one. */
 static enum outcome note_machine(struct s3once_push *push, const struct marks_place *place,
 	const struct call_limits *limits, struct problem *problem)
@@ -40,13 +46,18 @@ static enum outcome note_machine(struct s3once_push *push, const struct marks_pl
 	if (o == OUTCOME_OK && is_copied)
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("the marks in %s were used on another machine (%s) before, and "
-				"this is %s: what they say is uploaded is not uploaded again, and "
-				"what that machine has uploaded is not replaced; if it still runs, "
-				"give this one marks and a prefix of its own; if it is this one, "
+				"this is %s: what they say is uploaded is not uploaded again under "
+				"the same key, and what that machine has uploaded is not replaced; "
+				"if it still runs, give this one marks and a prefix of its own; if it is this one, "
 				"moved, renamed or restored, only --if-changed=replace differs, and "
-				"--if-changed=replace-any replaces all the same",
+				"--if-changed=replace-any replaces all the same%s",
 				quote(place->path).text, quote(settings->copied_from).text,
-				quote(settings->machine.host).text));
+				quote(settings->machine.host).text,
+				names_host(run->options.key_template)
+					? "; --key has {host} or {fqdn}: if that name has changed, so "
+					  "have the keys, and the files are uploaded again unless "
+					  "the former name is written in its place"
+					: ""));
 	return o;
 }
 

@@ -89,6 +89,18 @@ def test_a_host_that_was_moved_says_so_once(s3once, s3, bucket, tmp_path, web1):
     assert "used on web1 before" in shown.out, shown
 
 
+def test_a_renamed_host_is_told_that_its_keys_have_changed(s3once, s3, bucket, tmp_path):
+    """With {host} in --key, the files are sent again, unless the former name is written there."""
+    tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
+    words = "if that name has changed, so have the keys"
+    run = s3once(*push(tree, bucket, tmp_path / "marks", "--key", "{host}/{name}"), **on("web1"))
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    run = s3once(*push(tree, bucket, tmp_path / "marks", "--key", "{host}/{name}", "-n"), **on("web9"))
+    assert run.code == 0 and counts(run) == {"planned": 1} and words in warnings(run)[0], run
+    run = s3once(*push(tree, bucket, tmp_path / "marks", "--key", "web1/{name}"), **on("web9"))
+    assert run.code == 0 and counts(run) == {"skipped": 1} and words not in warnings(run)[0], run
+
+
 def test_a_container_without_a_machine_id_may_have_any_name(s3once, s3, bucket, tmp_path):
     """A pod gets a new name each time, and its volume is the same."""
     tree = make_tree(tmp_path / "tree", {"file": content("old", 1000)})
