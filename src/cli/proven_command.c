@@ -87,6 +87,7 @@ struct view {
 	struct people people;
 	const struct push_options *options;
 	bool lists_proven;                           /* otherwise only files that are not in S3 */
+	bool may_be_parts;                           /* of a folder that was uploaded */
 	uint64_t proven, unproven, failed, excluded; /* files */
 	uint64_t links, specials;
 };
@@ -201,14 +202,19 @@ static void report_totals(
 			view->excluded == 1 ? "was" : "were",
 			options->verbose ? "" : " (-v names each)");
 	const bool has_files = view->proven || view->unproven || view->failed || view->excluded;
-	const bool wants_sums = has_folder && !options->quiet && !options->json;
-	if (has_files && wants_sums)
+	const bool wants_words = !options->quiet && !options->json;
+	if (has_files && has_folder && wants_words)
 		print_sums(view);
+	if (view->may_be_parts && view->unproven && !view->proven && wants_words)
+		output_message(view->people.output,
+			"each of these was looked for as a SOURCE of its own: if it was uploaded as "
+			"a part of a folder, give that folder with --source");
 }
 
-/* Proves files with the options of a run, and prints the answers. Returns the exit code. */
-static int prove_files(
-	struct command_frame *frame, struct push_options *options, char *const *files, int n)
+/* Proves files with the options of a run, and prints the answers. may_be_parts: each is a SOURCE of
+ * its own here, and may have been uploaded as a part of another one. Returns the exit code. */
+static int prove_files(struct command_frame *frame, struct push_options *options,
+	char *const *files, int n, bool may_be_parts)
 {
 	/* A folder may have too many files to list those that are in S3, so these are only counted,
 	 * except with -v. */
@@ -219,7 +225,8 @@ static int prove_files(
 	nameless.verbose = 1; /* all errors that are alike are printed: each names another file */
 	struct view view = {.people = {.output = &frame->output, .options = &nameless},
 		.options = options,
-		.lists_proven = !has_folder || options->verbose};
+		.lists_proven = !has_folder || options->verbose,
+		.may_be_parts = may_be_parts};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
 	if (has_missing_marks(&options->run, problem))
@@ -304,8 +311,9 @@ static int prove_of_job(struct command_frame *frame, const struct push_options *
 	options->quiet = given->quiet;
 	options->verbose = given->verbose;
 	push_options_set_access(options, &access);
-	return frame->n_operands ? prove_files(frame, options, frame->operands, frame->n_operands)
-				 : prove_files(frame, options, job->operands, (int)job->n_sources);
+	char *const *files = frame->n_operands ? frame->operands : job->operands;
+	const int n_files = frame->n_operands ? frame->n_operands : (int)job->n_sources;
+	return prove_files(frame, options, files, n_files, false);
 }
 
 /* Proves the files of a job, or those that the command line names with the options of a push.
@@ -327,7 +335,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 		    source ? of_source : operands, problem) < 0)
 		return S3ONCE_EXIT_USAGE;
 	push_options_decide_key(&options->push);
-	return prove_files(frame, &options->push, operands, frame->n_operands - 1);
+	return prove_files(frame, &options->push, operands, frame->n_operands - 1, !source);
 }
 
 int proven_main(int argc, char **argv)

@@ -43,6 +43,19 @@ def test_a_file_by_itself_has_the_key_that_push_gives_it(s3once, target, marks, 
 
 
 @sqlite
+def test_a_part_of_a_folder_is_found_by_its_source(s3once, target, marks, tree):
+    """By itself the part has other keys: the answer is no, and says what may be missing."""
+    assert s3once("push", tree, target).code == 0
+    run = s3once("proven", tree / "d", target)
+    assert run.code == 1 and "give that folder with --source" in run.err, run
+    run = s3once("proven", "--source", tree, tree / "d", target)
+    assert run.code == 0 and "--source" not in run.err, run
+    (tree / "a").write_bytes(b"new")
+    run = s3once("proven", tree, target)
+    assert run.code == 1 and "--source" not in run.err, "some were found, so the SOURCE is right"
+
+
+@sqlite
 def test_content_counts_and_not_the_time(s3once, target, marks, tree):
     assert s3once("push", tree, target).code == 0
     status = (tree / "a").stat()
