@@ -291,7 +291,16 @@ static void test_handles_and_observations(void)
 	CHECK_INT(acquire(a, "h", 0, &lock, &error), 0);
 	CHECK_INT(s3once_lock_handle(lock, handle, 10), -ENOSPC);
 	CHECK_INT(s3once_lock_handle(lock, handle, sizeof handle), 0);
+	/* A lock keeps the lease that it was acquired with. */
+	char long_handle[3200];
+	const struct s3once_lock_request longer = {.key = "longer", .lease_ms = 60000};
+	CHECK_INT(s3once_lock_acquire(a, &longer, &lock, &error), 0);
+	CHECK_INT(s3once_lock_handle(lock, long_handle, sizeof long_handle), 0);
 	s3once_locks_free(a);
+	CHECK_INT(s3once_lock_resume(b, long_handle, &same, &error), 0);
+	CHECK_INT(s3once_lock_heartbeat(same, &error), 0);
+	CHECK(s3once_lock_remaining_ms(same) > 30000);
+	CHECK_INT(s3once_lock_release(same, &error), 0);
 	CHECK_INT(s3once_lock_resume(b, handle, &same, &error), 0);
 	CHECK_INT(s3once_lock_remaining_ms(same), 0);
 	CHECK_INT(s3once_lock_heartbeat(same, &error), 0);

@@ -1017,6 +1017,18 @@ static void test_ensured_too_slowly(void)
 	end();
 }
 
+/* If little more than the time to be ensured fits into the lease, the lease becomes longer, since
+ * the renewal itself takes time. */
+static void test_ensured_by_a_longer_lease(void)
+{
+	begin_leases(1000);
+	struct s3once_lock *lock = acquire_by(anna, "k");
+	wait_until(false, .deadline_ns = clock_boot_ns() + 60 * NS_PER_MS);
+	CHECK_INT(s3once_lock_ensure(lock, 950, &error), 0);
+	CHECK_INT(lease_length_ns(lock->lease) / NS_PER_MS, 950 + 950 / 8 + 1000);
+	end();
+}
+
 /* --- closing */
 
 static const struct {
@@ -1162,6 +1174,7 @@ int main(void)
 	test_resuming();
 	test_a_resumed_lock_without_a_row();
 	test_ensured_too_slowly();
+	test_ensured_by_a_longer_lease();
 	test_closing();
 	test_closing_in_short_time();
 	test_a_lost_lock_does_not_fail_the_end();

@@ -169,6 +169,25 @@ static void test_refused_init(void)
 	end(&f);
 }
 
+/* The table gets the capacity that was asked for. */
+static void test_capacity(void)
+{
+	static const char *const replies[] = {
+		ERROR("400", "ResourceNotFoundException"), OK, TABLE(""), NULL};
+	const struct s3once_locks_options options = {.dialect = S3ONCE_LOCK_JAVA};
+	const struct s3once_locks_table table = {.read_units = 7, .write_units = 3};
+	struct fixture f;
+	int is_created;
+	if (!begin(&f, replies, &options))
+		return;
+	CHECK_INT(s3once_locks_init(f.locks, &table, &is_created, &f.error), 0);
+	check_sent(&f, "Desc Crea Desc");
+	const char *body = f.aws.server.requests[1].body;
+	CHECK(strstr(body, "\"ReadCapacityUnits\":7") != NULL);
+	CHECK(strstr(body, "\"WriteCapacityUnits\":3") != NULL);
+	end(&f);
+}
+
 /* --- rows of each dialect */
 
 static const struct {
@@ -270,6 +289,7 @@ int main(void)
 	test_tables();
 	test_inits();
 	test_refused_init();
+	test_capacity();
 	test_dialects();
 	test_listing();
 	scratch_remove();
