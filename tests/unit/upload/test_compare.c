@@ -223,6 +223,24 @@ static void test_content_of_another_compressor(void)
 	CHECK_INT(proof, PROOF_YES);
 	CHECK_INT(file->object_sums.bytes, sums.bytes);
 	CHECK((file->object_sums.kinds & DIGEST_CRC32C) != 0);
+	/* So do those of an object in parts. The checksum of the content stays its own. */
+	const struct sums of_content = file->content_sums;
+	struct sums halves[2];
+	const struct plan plan = {.part_bytes = sizeof content / 2, .n_parts = 2};
+	for (unsigned i = 0; i < 2; i++) {
+		const struct range half = file_range(file, file->encoding, &plan, i);
+		CHECK_INT(range_digest(steps.worker, NULL, DIGEST_CRC32C, &half, &halves[i]), 0);
+	}
+	sums = sums_combine(halves, 2);
+	checksum_to_base64(CHECKSUM_CRC32C, sums_bytes(&sums, CHECKSUM_CRC32C), object.sum.text);
+	object.size = sums.bytes;
+	meta->part_bytes = plan.part_bytes;
+	CHECK_INT(file_compare(steps.worker, file, &object, &proof), STEP_NEXT);
+	CHECK_INT(proof, PROOF_YES);
+	CHECK_INT(file->object_sums.bytes, sums.bytes);
+	CHECK_INT(file->content_sums.bytes, sizeof content);
+	CHECK(sums_equal(&file->content_sums, &of_content, checksum_default()));
+	meta->part_bytes = 0;
 	/* So do those of another encoding than that of this run, if the build has it. */
 	struct encoding gzip;
 	CHECK_INT(encoding_parse("gzip:1", &gzip, &steps.problem), 0);
