@@ -428,6 +428,28 @@ static void test_what_is_recorded(void)
 	steps_end(&steps);
 }
 
+/* An upload that would store its parts unencrypted is aborted, and not left open. */
+static void test_unencrypted(void)
+{
+	static const struct s3once_setting sse = {.name = "sse", .value = "AES256"};
+	struct steps steps;
+	if (!steps_make(&steps, CONTENT, strlen(CONTENT)))
+		return;
+	steps.options.settings = &sse;
+	steps.options.n_settings = 1;
+	if (!steps_begin(&steps, NULL, 0) || !CHECK_INT(steps_claim(&steps), STEP_NEXT))
+		return;
+	steps.file->step = STEP_SEND;
+	steps.run->options.part_bytes = PART_BYTES;
+	steps_answer(&steps, NOT_FOUND);
+	steps_answer(&steps, CREATED);
+	steps_answer(&steps, ABORTED);
+	CHECK_INT(send_all(&steps), STEP_SETTLED);
+	steps_say(&steps, "does not confirm the encryption");
+	steps_asked(&steps, HEAD CREATE ABORT);
+	steps_end(&steps);
+}
+
 /* Nobody waits for a file whose key no later run uses. */
 static void test_stranded(void)
 {
@@ -775,6 +797,7 @@ int main(void)
 	test_upload_that_is_not_listed();
 	test_new_upload();
 	test_what_is_recorded();
+	test_unencrypted();
 	test_stranded();
 	test_fenced_while_it_is_created();
 	test_parts_that_fail();
