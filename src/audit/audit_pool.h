@@ -3,6 +3,7 @@
  * at once, each on the connections of another thread. */
 #pragma once
 #include "base/pool.h"
+#include "marks/mark_row.h"
 #include "marks/mark_stream.h"
 #include "s3/s3.h"
 #include "scan/key/rotated_name.h"

@@ -3,7 +3,7 @@
  * caller has read the file and sent the HEAD before. docs/protocol.md ("What an object is to a
  * file") has the table. */
 #pragma once
-#include "marks/mark.h"
+#include "marks/mark_row.h"
 
 /* The truth of a statement, such as that an object holds the bytes that were read. Zero is
  * UNKNOWN. */

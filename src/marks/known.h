@@ -2,7 +2,7 @@
  * queries the shards and merges their marks with the sorted scan. If few of the marks are wanted,
  * it reads single ones in batches. It is eventually consistent: only a claim decides. */
 #pragma once
-#include "marks/mark.h"
+#include "marks/packed_mark.h"
 
 /* conn and space are borrowed until known_free. A page of a shard has at most page_rows marks, or
  * as many as the store gives at once if that is 0. Memory: at most such a page for each shard. */

@@ -2,7 +2,7 @@
  * keys. Marks are eventually consistent unless is_consistent is set. So a mark is read again before
  * any action that depends on it. */
 #pragma once
-#include "marks/mark.h"
+#include "marks/packed_mark.h"
 
 /* Holds one page of marks of each shard. Several threads may load pages, each of other shards and
  * by a connection of its own. All other calls are made by one thread. */

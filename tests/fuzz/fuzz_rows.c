@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "fuzz.h"
 #include "lease/process.h"
-#include "marks/mark.h"
+#include "marks/mark_row.h"
 #include "marks/session.h"
 #include "store/item_json.h"
 

@@ -4,17 +4,17 @@ there instead."""
 BUGS = {
     # Claims and marks
     "done-without-claim": (  # the fence of a done mark is the session alone
-        "row_expect(&write, &mark_table, STATE | OWNER, &own);\n\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
-        "row_expect(&write, &mark_table, STATE | OWNER, &own);\n\twrite.n_conditions--;\n"
+        "row_expect(&write, &mark_table, GROUP_STATE | GROUP_OWNER, &own);\n\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
+        "row_expect(&write, &mark_table, GROUP_STATE | GROUP_OWNER, &own);\n\twrite.n_conditions--;\n"
         "\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
     ),
     "done-without-fence": (
-        "row_expect(&write, &mark_table, STATE | OWNER, &own);\n\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
+        "row_expect(&write, &mark_table, GROUP_STATE | GROUP_OWNER, &own);\n\tenum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
         "enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);",
     ),
     "take-over-without-state": (
-        "row_expect(write, &mark_table, STATE | OWNER | UPLOAD_ID, seen);",
-        "row_expect(write, &mark_table, OWNER | UPLOAD_ID, seen);",
+        "row_expect(write, &mark_table, GROUP_STATE | GROUP_OWNER | GROUP_UPLOAD_ID, seen);",
+        "row_expect(write, &mark_table, GROUP_OWNER | GROUP_UPLOAD_ID, seen);",
     ),
     "take-over-keeps-the-claim": (  # a take-over draws no id of its own
         "mark->tries = seen->tries + 1;",
@@ -40,8 +40,8 @@ BUGS = {
         "",
     ),
     "fails-without-claim": (
-        "row_set(&write, &mark_table, STATE | ERROR | AT, &mark); row_expect(&write, &mark_table, STATE | OWNER, &own);",
-        "row_set(&write, &mark_table, STATE | ERROR | AT, &mark);",
+        "row_set(&write, &mark_table, GROUP_STATE | GROUP_ERROR | GROUP_AT, &mark); row_expect(&write, &mark_table, GROUP_STATE | GROUP_OWNER, &own);",
+        "row_set(&write, &mark_table, GROUP_STATE | GROUP_ERROR | GROUP_AT, &mark);",
     ),
     "forgotten-by-another-key": (  # of a compressed object
         'snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);',

@@ -8,6 +8,7 @@
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/status/status_print.h"
+#include "marks/mark_row.h"
 #include "marks/mark_stream.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The rules of a mark on a real store, and on one whose wire sends every write twice, as libcurl
  * does when a reused connection drops: each refusal is then the echo of our own write. */
 #include "../check.h"
-#include "marks/mark.h"
+#include "marks/mark_row.h"
 #include <stdlib.h>
 
 /* A store that forwards to another and performs every write twice, answering the second. */
