@@ -254,10 +254,10 @@ void text_add_escaped_again(struct text *t, const char *s)
  * once. */
 void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex)
 {
+	static const char digits[] = "0123456789abcdef";
 	for (size_t i = 0; i < n; i++) {
-		const unsigned char high = bytes[i] >> 4, low = bytes[i] & 15;
-		ret_hex[2 * i] = (char)(high + (high < 10 ? '0' : 'a' - 10));
-		ret_hex[2 * i + 1] = (char)(low + (low < 10 ? '0' : 'a' - 10));
+		ret_hex[2 * i] = digits[bytes[i] >> 4];
+		ret_hex[2 * i + 1] = digits[bytes[i] & 15];
 	}
 	ret_hex[2 * n] = 0;
 }
