@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
+#include "store/item_pack.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -246,7 +247,7 @@ struct listing {
 	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was read */
 };
 
-/* An item_visitor that shows one row of the place, if it is a lock's and its key has the prefix.
+/* Shows one row of the place, if it is a lock's and its key has the prefix.
  * Returns the result of the user's visitor: any value but 0 ends the listing. */
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
@@ -280,6 +281,7 @@ static enum outcome list_pages(struct store_conn *conn, struct listing *listing,
 {
 	char from[sizeof listing->after], to[sizeof from + 4];
 	struct store_range range = {.pk = "lock", .from = from, .to = to, .consistent = true};
+	struct item_visitor rows = {list_row, listing};
 	enum outcome o = OUTCOME_OK;
 	snprintf(listing->after, sizeof listing->after, "%s", listing->prefix);
 	/* No key that begins with the prefix comes after the prefix and U+10FFFF, which is no
@@ -288,7 +290,7 @@ static enum outcome list_pages(struct store_conn *conn, struct listing *listing,
 	for (bool more = true; more && o == OUTCOME_OK; range.after = true) {
 		memcpy(from, listing->after, sizeof from);
 		o = conn->store->ops->query(
-			conn, &range, limits, list_row, listing, &more, ret_problem);
+			conn, &range, limits, visit_unpacked, &rows, &more, ret_problem);
 	}
 	return o;
 }
@@ -298,6 +300,7 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 {
 	struct listing listing = {
 		.locks = locks, .prefix = prefix ? prefix : "", .visitor = visitor, .arg = arg};
+	struct item_visitor rows = {list_row, &listing};
 	struct problem problem = {0};
 	if (atomic_load(&locks->closed))
 		return lock_error(ret, -ECANCELED, "the client was closed");
@@ -306,8 +309,8 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, 0);
 	const enum outcome o = locks->is_private ? list_pages(conn, &listing, &limits, &problem)
-						 : conn->store->ops->scan(conn, &limits, list_row,
-							   &listing, &problem);
+						 : conn->store->ops->scan(conn, &limits,
+							   visit_unpacked, &rows, &problem);
 	store_conn_free(conn);
 	if (listing.r) /* the user's visitor has ended the listing; then the outcome is LOCAL */
 		return listing.r;

@@ -4,6 +4,7 @@
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "marks/row.h"
+#include "store/item_pack.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,6 +237,7 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	struct problem *ret_problem)
 {
 	struct page page = {.rows = ret, .max_rows = max_rows};
+	struct item_visitor rows = {add_to_page, &page};
 	char *from = after ? strdup(after->text) : NULL;
 	enum outcome o = OUTCOME_OK;
 	if (after && !from)
@@ -248,7 +250,7 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 			.after = from != NULL,
 			.max_items = (unsigned)(max_rows - page.n)};
 		o = conn->store->ops->query(
-			conn, &range, limits, add_to_page, &page, &more, ret_problem);
+			conn, &range, limits, visit_unpacked, &rows, &more, ret_problem);
 		if (page.last) {
 			free(from);
 			from = page.last;

@@ -192,16 +192,16 @@ static int compare_key(const void *key, const void *element)
 }
 
 /* Puts a mark that was read to the place of its key. 0 or -ENOMEM. */
-static int place_mark(void *arg, const char *pk, const char *sk, const struct item *item)
+static int place_mark(void *arg, const struct found_item *found)
 {
 	struct single_reads *reads = arg;
 	const char *const *key =
-		bsearch(sk, reads->keys, reads->n, sizeof *reads->keys, compare_key);
+		bsearch(found->key.sk, reads->keys, reads->n, sizeof *reads->keys, compare_key);
 	if (!key)
 		return 0;
 	struct packed_mark **mark = &reads->ret[key - reads->keys];
 	free(*mark); /* the same mark may come twice */
-	*mark = mark_pack(sk, item);
+	*mark = mark_pack(found);
 	return *mark ? 0 : -ENOMEM;
 }
 

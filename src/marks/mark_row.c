@@ -353,7 +353,7 @@ enum outcome mark_get_packed(
 {
 	struct item item = {0};
 	enum outcome o = get_item(ref, &item, ret_problem);
-	*ret = o == OUTCOME_OK ? mark_pack(ref->key, &item) : NULL;
+	*ret = o == OUTCOME_OK ? mark_pack_item(ref->key, &item) : NULL;
 	if (o == OUTCOME_OK && !*ret)
 		o = outcome_no_memory(ret_problem);
 	item_clear(&item);

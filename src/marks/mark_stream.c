@@ -61,7 +61,7 @@ void mark_pages_free(struct mark_pages *pages)
 }
 
 /* Adds a mark to the page of a shard. 0 or -ENOMEM. */
-static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
+static int add_row(void *arg, const struct found_item *found)
 {
 	struct shard *shard = arg;
 	if (shard->n == shard->cap) {
@@ -72,7 +72,7 @@ static int add_row(void *arg, const char *pk, const char *sk, const struct item 
 		shard->rows = rows;
 		shard->cap = cap;
 	}
-	struct packed_mark *row = mark_pack(sk, item);
+	struct packed_mark *row = mark_pack(found);
 	if (row)
 		shard->rows[shard->n++] = row;
 	return row ? 0 : -ENOMEM;
@@ -254,10 +254,10 @@ static int add_waiting(struct mark_stream *stream, struct packed_mark *row)
 
 /* Lets a mark wait if its object is above `after`. The others are not part of the stream. Returns 0
  * or -errno. */
-static int add_beginning(void *arg, const char *pk, const char *sk, const struct item *item)
+static int add_beginning(void *arg, const struct found_item *found)
 {
 	struct mark_stream *stream = arg;
-	struct packed_mark *row = mark_pack(sk, item);
+	struct packed_mark *row = mark_pack(found);
 	if (row && strcmp(row->object_key, stream->range.after) > 0)
 		return add_waiting(stream, row);
 	free(row);

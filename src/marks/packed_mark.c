@@ -8,10 +8,11 @@
 
 #define PACKED_MOSTLY 512 /* bytes of a packed mark, but for few that are longer */
 
-struct packed_mark *mark_pack(const char *key, const struct item *item)
+struct packed_mark *mark_pack(const struct found_item *found)
 {
+	const char *key = found->key.sk;
 	char row[PACKED_MOSTLY];
-	const struct row_packed size = row_pack(&mark_table, item, row, sizeof row);
+	const struct row_packed size = row_pack(&mark_table, found, row, sizeof row);
 	const size_t key_bytes = strlen(key) + 1;
 	const bool has_suffix = (size.groups & (GROUP_SUFFIX | GROUP_CLAIM_SUFFIX)) != 0;
 	/* The keys follow the row. */
@@ -20,11 +21,12 @@ struct packed_mark *mark_pack(const char *key, const struct item *item)
 	if (!packed)
 		return NULL;
 	char *copy = packed->row + size.bytes;
-	*packed = (struct packed_mark){.is_absent = item_is_empty(item), .size = size};
+	*packed = (struct packed_mark){.size = size};
+	packed->is_absent = found->item && item_is_empty(found->item);
 	if (size.bytes <= sizeof row)
 		memcpy(packed->row, row, size.bytes);
 	else
-		row_pack(&mark_table, item, packed->row, size.bytes);
+		row_pack(&mark_table, found, packed->row, size.bytes);
 	packed->key = packed->object_key = memcpy(copy, key, key_bytes);
 	if (!has_suffix)
 		return packed;
@@ -36,6 +38,11 @@ struct packed_mark *mark_pack(const char *key, const struct item *item)
 	return packed;
 }
 
+struct packed_mark *mark_pack_item(const char *key, const struct item *item)
+{
+	return mark_pack(&(const struct found_item){.key.sk = key, .item = item});
+}
+
 struct packed_mark *mark_pack_done(const char *key, const struct version *version)
 {
 	const struct mark mark = {.state = MARK_DONE, .done = *version};
@@ -43,7 +50,7 @@ struct packed_mark *mark_pack_done(const char *key, const struct version *versio
 	struct item item = {0};
 	row_set(&write, &mark_table, GROUP_STATE | GROUP_VERSION, &mark);
 	const int error = item_apply(&item, write.changes, write.n_changes);
-	struct packed_mark *packed = error ? NULL : mark_pack(key, &item);
+	struct packed_mark *packed = error ? NULL : mark_pack_item(key, &item);
 	item_clear(&item);
 	return packed;
 }
@@ -81,7 +88,7 @@ static bool own_string(char **string)
 
 int mark_from_item(const struct item *item, struct mark *ret)
 {
-	struct packed_mark *packed = mark_pack("", item);
+	struct packed_mark *packed = mark_pack_item("", item);
 	struct mark mark = mark_unpack(packed);
 	bool is_whole = packed != NULL;
 	is_whole &= own_string(&mark.source);

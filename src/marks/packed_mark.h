@@ -13,9 +13,11 @@ struct packed_mark {
 	struct row_packed size; /* of the row; both keys follow it */
 	char row[];
 };
-/* NULL: out of memory. An item that is not understood becomes MARK_UNREADABLE, and an empty one is
- * MARK_ABSENT. */
-struct packed_mark *mark_pack(const char *key, const struct item *item);
+/* Packs the mark of a row, whose sort key is the mark's key. NULL: out of memory. An item that is
+ * damaged, or not understood, becomes MARK_UNREADABLE, and an empty one is MARK_ABSENT. */
+struct packed_mark *mark_pack(const struct found_item *found);
+/* Likewise for the item of this key's mark. */
+struct packed_mark *mark_pack_item(const char *key, const struct item *item);
 /* Packs a mark that says that this version is done. NULL: out of memory. */
 struct packed_mark *mark_pack_done(const char *key, const struct version *version);
 /* Returns the mark, which borrows its strings, so that mark_clear() is not called for it. NULL

@@ -2,12 +2,15 @@
  * written with these functions, and with no others. The meaning of a row is unknown here. */
 #include "marks/row.h"
 #include "base/checksum.h"
+#include "store/item_pack.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define WORD_BYTES 32 /* more than any word of a FIELD_WORD or FIELD_CHECKSUM has, with its NUL */
 
 static bool is_number(const struct row_field *field)
 {
@@ -20,29 +23,52 @@ static enum value_type type_of(const struct row_field *field)
 	return is_number(field) ? VALUE_NUMBER : VALUE_STRING;
 }
 
+static bool is_text(const struct row_field *field)
+{
+	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
+}
+
+/* Reads a text. Returns and writes as read_value(). */
+static int read_text(const struct row_field *field, const struct found_attribute *attribute,
+	char *ret, size_t room)
+{
+	const size_t n = found_text(attribute, ret, 0); /* only its length */
+	const bool is_too_long = field->kind != FIELD_COPY && n >= field->size;
+	const bool lacks_id = field->kind == FIELD_ID && !n;
+	const bool has_nul = attribute->shape == SHAPE_STRING &&
+			     memchr(attribute->bytes, '\0', attribute->n) != NULL;
+	if (is_too_long || lacks_id || has_nul)
+		return -EBADMSG;
+	found_text(attribute, ret, room);
+	return (int)n + 1;
+}
+
+/* Reads a text that should be a word. "" stands for one that is longer than any word. */
+static void read_word(const struct found_attribute *attribute, char ret[static WORD_BYTES])
+{
+	if (found_text(attribute, ret, WORD_BYTES) >= WORD_BYTES)
+		*ret = '\0';
+}
+
 /* Reads the value of an attribute into `ret`, as its field has it, if there is room for it. The
  * value of a FIELD_COPY is its string. Returns the number of bytes, or -EBADMSG. */
-static int read_value(
-	const struct row_field *field, const struct attribute *attribute, char *ret, size_t room)
+static int read_value(const struct row_field *field, const struct found_attribute *attribute,
+	char *ret, size_t room)
 {
-	const char *text = attribute->value;
-	const void *value = text;
+	char word[WORD_BYTES];
+	const void *value = NULL;
 	size_t bytes = field->size;
 	int64_t number = 0;
 	int as_int = 0;
 	bool flag;
 	if (attribute->type != type_of(field) ||
-		(is_number(field) && attribute_number(attribute, &number)))
+		(is_number(field) && found_number(attribute, &number)))
 		return -EBADMSG;
 	switch (field->kind) {
 	case FIELD_TEXT:
 	case FIELD_ID:
 	case FIELD_COPY:
-		bytes = strlen(text) + 1;
-		if ((field->kind != FIELD_COPY && bytes > field->size) ||
-			(field->kind == FIELD_ID && !*text))
-			return -EBADMSG;
-		break;
+		return read_text(field, attribute, ret, room);
 	case FIELD_NUMBER:
 	case FIELD_SIZE:
 		if (field->kind == FIELD_SIZE && number < 0)
@@ -60,11 +86,13 @@ static int read_value(
 		value = &flag;
 		break;
 	case FIELD_CHECKSUM:
-		as_int = (int)checksum_named(text, attribute->n);
+		read_word(attribute, word);
+		as_int = (int)checksum_named(word, strlen(word));
 		value = &as_int;
 		break;
 	case FIELD_WORD:
-		while (field->words[as_int] && strcmp(text, field->words[as_int]) != 0)
+		read_word(attribute, word);
+		while (field->words[as_int] && strcmp(word, field->words[as_int]) != 0)
 			as_int++;
 		if (!field->words[as_int])
 			return -EBADMSG;
@@ -94,20 +122,22 @@ static const struct row_field *find_field(
 
 int row_read(const struct row_table *table, const struct item *item, void *ret)
 {
+	const struct found_item found = {.item = item};
+	struct found_position position = {0};
+	struct found_attribute attribute;
 	size_t next = 0;
 	int result = 0;
-	for (size_t i = 0; i < item->count; i++) {
-		const struct attribute *attribute = &item->attributes[i];
-		const struct row_field *field = find_field(table, attribute->name, &next);
+	while (found_next(&found, &position, &attribute) > 0) {
+		const struct row_field *field = find_field(table, attribute.name, &next);
 		if (!field)
 			continue;
 		char *at = (char *)ret + field->at;
 		const bool is_copy = field->kind == FIELD_COPY;
-		if (read_value(field, attribute, at, is_copy ? 0 : field->size) < 0) {
+		if (read_value(field, &attribute, at, is_copy ? 0 : field->size) < 0) {
 			result = -EBADMSG;
 		} else if (is_copy) {
 			free(*(char **)at);
-			*(char **)at = strdup(attribute->value);
+			*(char **)at = strndup(attribute.bytes, attribute.n);
 			if (!*(char **)at)
 				return -ENOMEM;
 		}
@@ -115,26 +145,23 @@ int row_read(const struct row_table *table, const struct item *item, void *ret)
 	return result;
 }
 
-static bool is_text(const struct row_field *field)
-{
-	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
-}
-
 /* A packed row has, for each field that the item has, one byte with the field's index + 1, and then
  * its value. A 0 byte ends the row. */
 struct row_packed row_pack(
-	const struct row_table *table, const struct item *item, char *ret, size_t room)
+	const struct row_table *table, const struct found_item *found, char *ret, size_t room)
 {
 	struct row_packed packed = {0};
+	struct found_position position = {0};
+	struct found_attribute attribute;
 	size_t n = 0, next = 0;
-	for (size_t i = 0; i < item->count; i++) {
-		const struct attribute *attribute = &item->attributes[i];
-		const struct row_field *field = find_field(table, attribute->name, &next);
+	int r;
+	while ((r = found_next(found, &position, &attribute)) > 0) {
+		const struct row_field *field = find_field(table, attribute.name, &next);
 		if (!field)
 			continue;
 		/* Without room, the bytes are only counted: the caller packs again with more. */
 		const bool has_room = n + 1 < room;
-		const int bytes = read_value(field, attribute, ret + (has_room ? n + 1 : 0),
+		const int bytes = read_value(field, &attribute, ret + (has_room ? n + 1 : 0),
 			has_room ? room - n - 1 : 0);
 		if (bytes < 0) {
 			packed.is_damaged = true;
@@ -147,6 +174,7 @@ struct row_packed row_pack(
 	}
 	if (n < room)
 		ret[n] = '\0';
+	packed.is_damaged |= r < 0;
 	packed.bytes = n + 1;
 	return packed;
 }

@@ -46,12 +46,13 @@ int row_read(const struct row_table *table, const struct item *item, void *ret);
 struct row_packed {
 	size_t bytes;
 	unsigned groups; /* those of its fields */
-	bool is_damaged; /* the item has an attribute of another type, or one that does not fit */
+	bool is_damaged; /* so is the item, or it has an attribute of another type, or one that does
+			    not fit */
 };
 /* Packs the fields that the item has into little memory. If the bytes are more than `room`, those
  * that were written are of no use. */
 struct row_packed row_pack(
-	const struct row_table *table, const struct item *item, char *ret, size_t room);
+	const struct row_table *table, const struct found_item *found, char *ret, size_t room);
 /* Unpacks the fields into a zeroed struct. Sets each FIELD_COPY to point into `packed`, without a
  * copy. */
 void row_unpack(const struct row_table *table, const char *packed, void *ret);

@@ -8,6 +8,7 @@
 #include "lease/lease.h"
 #include "lease/observer.h"
 #include "marks/row.h"
+#include "store/item_pack.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -428,6 +429,7 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 		.n = n,
 		.infos = ret,
 		.known = ret_known};
+	struct item_visitor rows = {note_row, &described};
 	struct item_key *keys = calloc(n + 1, sizeof *keys); /* + 1: never of 0 bytes */
 	enum outcome o;
 	if (described.pks && keys) {
@@ -437,7 +439,7 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 			ret_known[i] = false; /* until note_row() is called for its row */
 		}
 		o = conn->store->ops->get_many(
-			conn, keys, n, limits, note_row, &described, ret_problem);
+			conn, keys, n, limits, visit_unpacked, &rows, ret_problem);
 	} else {
 		o = outcome_no_memory(ret_problem);
 	}

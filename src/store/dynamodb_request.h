@@ -217,7 +217,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 /* The visitor that gets the items of a reply, and the table of the items. */
 struct item_visit {
 	const struct table *table;
-	item_visitor *each;
+	found_visitor *each;
 	void *arg;
 	size_t n; /* the number of items so far */
 };

@@ -36,7 +36,7 @@ enum outcome dynamodb_hand_out(
 			" than %s%s%s: check the name of the table",
 			table->name, quote(table->pk_name).text, table->sk_name ? " and " : "",
 			table->sk_name ? quote(table->sk_name).text : "");
-	else if (visit->each(visit->arg, pk, sk, item))
+	else if (visit->each(visit->arg, &(struct found_item){.key = {pk, sk}, .item = item}))
 		outcome = outcome_error(
 			ret_problem, OUTCOME_LOCAL, "reading the table was ended half-way");
 	item_clear(item);
@@ -152,7 +152,7 @@ static enum outcome get_batch(struct dynamodb_conn *db, const struct item_visit 
 }
 
 static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
+	const struct call_limits *limits, found_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
@@ -308,7 +308,7 @@ static bool is_empty_range(const struct store_range *range)
 }
 
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
@@ -331,7 +331,7 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 }
 
 static enum outcome scan(struct store_conn *conn, const struct call_limits *limits,
-	item_visitor *each, void *arg, struct problem *ret_problem)
+	found_visitor *each, void *arg, struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct item_visit visit = {db->table, each, arg};

@@ -130,20 +130,21 @@ const char *item_string(const struct item *item, const char *name)
 
 /* Reads a decimal number. Four of them are read of each mark, so this is not strtoll(), which takes
  * five times as long. */
-static int parse_number(const char *s, int64_t *ret)
+static int parse_number(const char *s, size_t n, int64_t *ret)
 {
-	const bool is_negative = *s == '-';
+	const char *const end = s + n;
+	const bool is_negative = n && *s == '-';
 	const char *digit = s + is_negative;
 	int64_t value = 0;
-	if (!*digit)
+	if (digit == end)
 		return -EINVAL;
-	for (; *digit >= '0' && *digit <= '9'; digit++) {
+	for (; digit < end && *digit >= '0' && *digit <= '9'; digit++) {
 		const int64_t units = is_negative ? '0' - *digit : *digit - '0';
 		if (__builtin_mul_overflow(value, 10, &value) ||
 			__builtin_add_overflow(value, units, &value))
 			return -EINVAL;
 	}
-	if (*digit)
+	if (digit < end)
 		return -EINVAL;
 	*ret = value;
 	return 0;
@@ -151,7 +152,8 @@ static int parse_number(const char *s, int64_t *ret)
 
 int attribute_number(const struct attribute *attribute, int64_t *ret)
 {
-	return attribute->type == VALUE_NUMBER ? parse_number(attribute->value, ret) : -EINVAL;
+	return attribute->type == VALUE_NUMBER ? parse_number(attribute->value, attribute->n, ret)
+					       : -EINVAL;
 }
 
 int item_number(const struct item *item, const char *name, int64_t *ret)
@@ -172,8 +174,8 @@ static bool meets_condition(const struct attribute *found, const struct conditio
 		return false;
 	/* Numbers are compared as numbers: "07" equals "7". A number that int64_t cannot hold is
 	 * compared as text, and never meets AT_MOST. */
-	const bool are_numbers = c->type == VALUE_NUMBER && parse_number(found->value, &a) == 0 &&
-				 parse_number(c->value, &b) == 0;
+	const bool are_numbers = c->type == VALUE_NUMBER && attribute_number(found, &a) == 0 &&
+				 parse_number(c->value, strlen(c->value), &b) == 0;
 	if (c->test == CONDITION_AT_MOST)
 		return are_numbers && a <= b;
 	if (are_numbers)

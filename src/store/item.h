@@ -134,6 +134,16 @@ struct store_range {
 	bool consistent;
 };
 
+/* An item that a reading call has found. A store that keeps its items packed hands out the packed
+ * form, so that a reader of many rows takes from it what it needs. item_pack.h has the functions
+ * that read either form. */
+struct found_item {
+	struct item_key key;
+	const struct item *item; /* NULL: it is packed */
+	const void *packed;
+	size_t packed_bytes;
+};
 /* Called with one item at a time, which is borrowed during the call. Any result but 0 ends the
- * reading call, which then returns OUTCOME_LOCAL. */
-typedef int item_visitor(void *arg, const char *pk, const char *sk, const struct item *item);
+ * reading call, which then returns OUTCOME_LOCAL, or SETUP if the result is -EBADMSG: the item is
+ * damaged. */
+typedef int found_visitor(void *arg, const struct found_item *found);

@@ -44,20 +44,9 @@ static const char *const names[] = {
 	"claim_source",
 };
 #define NAMES (sizeof names / sizeof *names)
-static_assert(NAMES < 32, "take_attributes() has a bit for each");
+static_assert(NAMES < 32, "struct found_position has a bit for each");
 
-/* How the bytes of a value stand for its text. */
-enum shape {
-	SHAPE_STRING,
-	SHAPE_NUMBER, /* decimal text, like a number with a fraction */
-	SHAPE_BYTES,
-	SHAPE_OTHER,
-	SHAPE_HEX,     /* a string of lower-case hex digits: two of them are a byte */
-	SHAPE_INTEGER, /* a number: zigzag (0, -1, 1, -2…), the least byte first, without leading
-			  zeros */
-	SHAPES
-};
-static const enum value_type types[SHAPES] = {
+static const enum value_type types[VALUE_SHAPES] = {
 	[SHAPE_STRING] = VALUE_STRING,
 	[SHAPE_NUMBER] = VALUE_NUMBER,
 	[SHAPE_BYTES] = VALUE_BYTES,
@@ -73,7 +62,7 @@ static void add_varint(struct text *ret, uint64_t number)
 	text_add_char(ret, (char)number);
 }
 
-static void add_value(struct text *ret, enum shape shape, const void *bytes, size_t n)
+static void add_value(struct text *ret, enum value_shape shape, const void *bytes, size_t n)
 {
 	add_varint(ret, (uint64_t)n << 3 | shape);
 	text_add_bytes(ret, bytes, n);
@@ -144,15 +133,22 @@ static size_t number_of(const char *name)
 	return 0;
 }
 
+/* Returns the shape in which a value of this type is its text. */
+static enum value_shape shape_of(enum value_type type)
+{
+	enum value_shape shape = SHAPE_STRING;
+	while (types[shape] != type)
+		shape++;
+	return shape;
+}
+
 static void add_attribute(struct text *ret, const struct attribute *attribute)
 {
 	const size_t number = number_of(attribute->name);
 	text_add_char(ret, (char)number);
 	if (!number)
 		text_add_bytes(ret, attribute->name, strlen(attribute->name) + 1);
-	enum shape shape = SHAPE_STRING;
-	while (types[shape] != attribute->type)
-		shape++;
+	const enum value_shape shape = shape_of(attribute->type);
 	/* A shorter shape of the value is added instead, if there is one. */
 	if (shape == SHAPE_NUMBER && add_integer(ret, attribute))
 		return;
@@ -180,18 +176,12 @@ int item_pack(const struct item *item, struct text *ret)
 	return ret->error;
 }
 
-/* Where an item is being unpacked: the packed bytes that are left, and the rest of its block. */
-struct unpacking {
-	const unsigned char *at, *end;
-	char *block;
-};
-
 /* Reads a varint. Returns whether there is one. */
-static bool take_varint(struct unpacking *u, uint64_t *ret)
+static bool take_varint(struct found_position *position, uint64_t *ret)
 {
 	uint64_t number = 0;
-	for (unsigned shift = 0; u->at < u->end && shift < 64; shift += 7) {
-		const unsigned char byte = *u->at++;
+	for (unsigned shift = 0; position->at < position->end && shift < 64; shift += 7) {
+		const unsigned char byte = *position->at++;
 		number |= (uint64_t)(byte & 0x7f) << shift;
 		if (byte < 0x80) {
 			*ret = number;
@@ -201,125 +191,212 @@ static bool take_varint(struct unpacking *u, uint64_t *ret)
 	return false;
 }
 
-/* Reads the name of an attribute, and its number, which is 0 if it has none. A spelled name becomes
- * part of the block, and may have a number: whoever wrote the row did not know that number yet.
- * NULL if there is no name. */
-static const char *take_name(struct unpacking *u, unsigned *ret_number)
+/* Reads the name of an attribute. A spelled name may have a number: the program that wrote the row
+ * did not know that number yet. Returns false if the name is missing or repeated. A name without a
+ * number has no bit in `seen`, so item_unpack() compares it with the others. */
+static bool take_name(struct found_position *position, struct found_attribute *ret)
 {
-	if (u->at == u->end || *u->at > NAMES)
-		return NULL;
-	*ret_number = *u->at++;
-	if (*ret_number)
-		return names[*ret_number - 1];
-	const unsigned char *nul = memchr(u->at, '\0', (size_t)(u->end - u->at));
-	if (!nul)
-		return NULL;
-	const size_t bytes = (size_t)(nul + 1 - u->at);
-	const char *name = memcpy(u->block, u->at, bytes);
-	u->block += bytes;
-	u->at += bytes;
-	*ret_number = (unsigned)number_of(name);
-	return name;
+	if (position->at == position->end || *position->at > NAMES)
+		return false;
+	size_t number = *position->at++;
+	if (!number) {
+		const size_t left = (size_t)(position->end - position->at);
+		const unsigned char *nul = memchr(position->at, '\0', left);
+		if (!nul)
+			return false;
+		ret->name = (const char *)position->at;
+		position->at = nul + 1;
+		number = number_of(ret->name);
+	}
+	if (number)
+		ret->name = names[number - 1];
+	ret->is_spelled = !number;
+	const uint32_t bit = number ? 1U << number : 0;
+	const bool is_repeated = (position->seen & bit) != 0;
+	position->seen |= bit;
+	return !is_repeated;
 }
 
-/* Writes an integer of n bytes as decimal text. Returns its length. */
-static size_t unpack_integer(const unsigned char *bytes, size_t n, char *ret)
-{
-	char decimal[NUMBER_CHARS], *const end = decimal + sizeof decimal;
-	uint64_t zigzag = 0;
-	while (n-- > 0)
-		zigzag = zigzag << 8 | bytes[n];
-	const char *begin = write_decimal((int64_t)(zigzag >> 1 ^ -(zigzag & 1)), end);
-	memcpy(ret, begin, (size_t)(end - begin));
-	return (size_t)(end - begin);
-}
-
-/* Reads the value of an attribute into the block, in which item_unpack() has reserved enough room
- * for every value. Returns false if the packed item is damaged. */
-static bool take_value(struct unpacking *u, struct attribute *ret)
+/* Reads the value of an attribute. Returns false if it is damaged. */
+static bool take_value(struct found_position *position, struct found_attribute *ret)
 {
 	uint64_t head;
-	if (!take_varint(u, &head) || head >> 3 > (uint64_t)(u->end - u->at))
+	if (!take_varint(position, &head) || head >> 3 > (uint64_t)(position->end - position->at))
 		return false;
-	const unsigned char *bytes = u->at;
-	const size_t n = (size_t)(head >> 3);
 	const unsigned shape = head & 7;
-	if (shape >= SHAPES || (shape == SHAPE_INTEGER && n > sizeof(int64_t)))
+	ret->bytes = (const char *)position->at;
+	ret->n = (size_t)(head >> 3);
+	if (shape >= VALUE_SHAPES || (shape == SHAPE_INTEGER && ret->n > sizeof(int64_t)))
 		return false;
-	u->at += n;
+	position->at += ret->n;
+	ret->shape = shape;
 	ret->type = types[shape];
-	ret->value = u->block;
-	if (shape == SHAPE_HEX) {
-		hex_encode(bytes, n, ret->value);
-		ret->n = 2 * n;
-	} else if (shape == SHAPE_INTEGER) {
-		ret->n = unpack_integer(bytes, n, ret->value);
-	} else {
-		memcpy(ret->value, bytes, n);
-		ret->n = n;
-		if (shape != SHAPE_BYTES && !utf8_valid(ret->value, n))
-			return false;
-	}
-	ret->value[ret->n] = '\0';
-	u->block += ret->n + 1;
+	const bool is_text = shape <= SHAPE_OTHER && shape != SHAPE_BYTES;
+	return !is_text || utf8_valid(ret->bytes, ret->n);
+}
+
+/* Reads the head of a packed item: the number of its form, and that of its attributes. */
+static bool take_head(const struct found_item *found, struct found_position *ret)
+{
+	uint64_t count;
+	ret->at = found->packed;
+	ret->end = ret->at + found->packed_bytes;
+	if (ret->at == ret->end || *ret->at++ != FORM || !take_varint(ret, &count) ||
+		count > ITEM_ATTRIBUTES_MAX)
+		return false;
+	ret->left = (size_t)count;
 	return true;
 }
 
-/* Makes an attribute of a part of the key, with its value in the block. */
-static struct attribute key_attribute(struct unpacking *u, const char *name, const char *value)
+static int next_packed(const struct found_item *found, struct found_position *position,
+	struct found_attribute *ret)
 {
-	const size_t n = strlen(value);
-	char *copy = memcpy(u->block, value, n + 1);
-	u->block += n + 1;
-	return (struct attribute){.name = (char *)(uintptr_t)name, /* never written: is_in_block */
-		.value = copy,
-		.n = n,
-		.type = VALUE_STRING,
-		.is_in_block = true};
+	if (!position->at && !take_head(found, position))
+		return -EBADMSG;
+	if (!position->left)
+		return position->at == position->end ? 0 : -EBADMSG;
+	position->left--;
+	return take_name(position, ret) && take_value(position, ret) ? 1 : -EBADMSG;
 }
 
-/* Adds n attributes to the item, which has room for them. Returns false if fewer or more than n are
- * packed, or if two have the same name. */
-static bool take_attributes(struct unpacking *u, size_t n, struct item *item)
+int found_next(const struct found_item *found, struct found_position *position,
+	struct found_attribute *ret)
 {
-	uint32_t seen = 0; /* a bit for each of `names` */
-	for (size_t i = 0; i < n; i++) {
-		struct attribute one = {.is_in_block = true};
-		unsigned number;
-		const char *name = take_name(u, &number);
-		if (!name || !take_value(u, &one))
-			return false;
-		/* A name without a number has no bit, and is compared with the others. */
-		const bool is_repeated =
-			number ? (seen >> number & 1) != 0 : item_find(item, name) != NULL;
-		if (is_repeated)
-			return false;
-		seen |= 1U << number;
-		one.name = (char *)(uintptr_t)name;
-		item->attributes[item->count++] = one;
+	if (!found->item)
+		return next_packed(found, position, ret);
+	if (position->index == found->item->count)
+		return 0;
+	const struct attribute *attribute = &found->item->attributes[position->index++];
+	*ret = (struct found_attribute){.name = attribute->name,
+		.type = attribute->type,
+		.shape = shape_of(attribute->type),
+		.bytes = attribute->value,
+		.n = attribute->n};
+	return 1;
+}
+
+/* Reads an integer of n bytes. */
+static int64_t unpack_integer(const char *bytes, size_t n)
+{
+	uint64_t zigzag = 0;
+	while (n-- > 0)
+		zigzag = zigzag << 8 | (unsigned char)bytes[n];
+	return (int64_t)(zigzag >> 1 ^ -(zigzag & 1));
+}
+
+int found_number(const struct found_attribute *attribute, int64_t *ret)
+{
+	if (attribute->shape != SHAPE_INTEGER)
+		return attribute_number(
+			&(const struct attribute){.value = (char *)(uintptr_t)attribute->bytes,
+				.n = attribute->n,
+				.type = attribute->type},
+			ret);
+	*ret = unpack_integer(attribute->bytes, attribute->n);
+	return 0;
+}
+
+size_t found_text(const struct found_attribute *attribute, char *ret, size_t room)
+{
+	const bool is_hex = attribute->shape == SHAPE_HEX;
+	char decimal[NUMBER_CHARS], *const end = decimal + sizeof decimal;
+	const char *text = attribute->bytes;
+	size_t n = attribute->n;
+	if (is_hex) {
+		n *= 2;
+	} else if (attribute->shape == SHAPE_INTEGER) {
+		text = write_decimal(unpack_integer(attribute->bytes, n), end);
+		n = (size_t)(end - text);
 	}
-	return u->at == u->end;
+	if (n >= room)
+		return n;
+	if (is_hex)
+		hex_encode((const unsigned char *)attribute->bytes, attribute->n, ret);
+	else
+		memcpy(ret, text, n);
+	ret[n] = '\0';
+	return n;
+}
+
+/* Adds an attribute with this name and this type to the item, which has room for it and for its
+ * value. The value becomes part of the block, whose rest begins at *block. */
+static void add_unpacked(
+	struct item *item, const char *name, const struct found_attribute *from, char **block)
+{
+	const size_t n = found_text(from, *block, SIZE_MAX);
+	item->attributes[item->count++] =
+		(struct attribute){.name = (char *)(uintptr_t)name, /* never written: is_in_block */
+			.value = *block,
+			.n = n,
+			.type = from->type,
+			.is_in_block = true};
+	*block += n + 1;
+}
+
+static void add_key(struct item *item, const char *name, const char *value, char **block)
+{
+	add_unpacked(item, name,
+		&(const struct found_attribute){.type = VALUE_STRING,
+			.shape = SHAPE_STRING,
+			.bytes = value,
+			.n = strlen(value)},
+		block);
+}
+
+/* Adds all attributes of a packed item. A spelled name becomes part of the block, too. Returns 0 or
+ * -EBADMSG. */
+static int add_all(struct item *item, const struct found_item *found, char **block)
+{
+	struct found_position position = {0};
+	struct found_attribute one;
+	int r;
+	while ((r = found_next(found, &position, &one)) > 0) {
+		const char *name = one.name;
+		if (one.is_spelled) {
+			if (item_find(item, name))
+				return -EBADMSG;
+			const size_t bytes = strlen(name) + 1;
+			name = memcpy(*block, name, bytes);
+			*block += bytes;
+		}
+		add_unpacked(item, name, &one, block);
+	}
+	return r;
 }
 
 int item_unpack(struct item_key key, const void *packed, size_t n, struct item *ret)
 {
-	struct unpacking u = {.at = packed, .end = (const unsigned char *)packed + n};
-	uint64_t count;
-	if (!n || *u.at++ != FORM || !take_varint(&u, &count) || count > ITEM_ATTRIBUTES_MAX)
+	const struct found_item found = {.key = key, .packed = packed, .packed_bytes = n};
+	struct found_position head = {0};
+	if (!take_head(&found, &head))
 		return -EBADMSG;
 	/* A text has at most twice the bytes of its packed form, or NUMBER_CHARS, and a NUL. */
 	const size_t keys = strlen(key.pk) + strlen(key.sk) + 2;
-	struct item item = {.block = malloc(keys + 2 * n + count * (NUMBER_CHARS + 1))};
-	int error = item.block && !item_reserve(&item, count + 2) ? 0 : -ENOMEM;
+	char *block = malloc(keys + 2 * n + head.left * (NUMBER_CHARS + 1));
+	struct item item = {.block = block};
+	int error = block && !item_reserve(&item, head.left + 2) ? 0 : -ENOMEM;
 	if (!error) {
-		u.block = item.block;
-		item.attributes[item.count++] = key_attribute(&u, "pk", key.pk);
-		item.attributes[item.count++] = key_attribute(&u, "sk", key.sk);
-		error = take_attributes(&u, (size_t)count, &item) ? 0 : -EBADMSG;
+		add_key(&item, "pk", key.pk, &block);
+		add_key(&item, "sk", key.sk, &block);
+		error = add_all(&item, &found, &block);
 	}
 	if (error)
 		item_clear(&item);
 	else
 		*ret = item;
 	return error;
+}
+
+int visit_unpacked(void *arg, const struct found_item *found)
+{
+	const struct item_visitor *visitor = arg;
+	const struct item_key key = found->key;
+	struct item item = {0};
+	if (found->item)
+		return visitor->each(visitor->arg, key.pk, key.sk, found->item);
+	int r = item_unpack(key, found->packed, found->packed_bytes, &item);
+	if (!r)
+		r = visitor->each(visitor->arg, key.pk, key.sk, &item);
+	item_clear(&item);
+	return r;
 }

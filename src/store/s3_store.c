@@ -170,14 +170,15 @@ static enum outcome get(struct store_conn *conn, struct item_key key, enum consi
 /* Reads one item, hands it to the visitor, and adds its size to *bytes. An absent item is
  * skipped. */
 static enum outcome visit_item(struct s3_store_conn *conn, struct item_key key,
-	const struct call_limits *limits, item_visitor *each, void *arg, size_t *bytes,
+	const struct call_limits *limits, found_visitor *each, void *arg, size_t *bytes,
 	struct problem *ret_problem)
 {
 	struct s3_store_row row = {0};
 	enum outcome o = s3_store_read(conn, key, limits, &row, ret_problem);
 	for (size_t i = 0; i < row.item.count; i++)
 		*bytes += row.item.attributes[i].n;
-	if (o == OUTCOME_OK && row.is_there && each(arg, key.pk, key.sk, &row.item))
+	if (o == OUTCOME_OK && row.is_there &&
+		each(arg, &(struct found_item){.key = key, .item = &row.item}))
 		o = outcome_error(
 			ret_problem, OUTCOME_LOCAL, "reading the locks was ended half-way");
 	s3_store_row_clear(&row);
@@ -185,7 +186,7 @@ static enum outcome visit_item(struct s3_store_conn *conn, struct item_key key,
 }
 
 static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
+	const struct call_limits *limits, found_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
@@ -290,7 +291,7 @@ static enum outcome range_prefix(struct s3_store_conn *conn, const struct store_
 }
 
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	struct s3_store_conn *s3 = conn_of(conn);

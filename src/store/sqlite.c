@@ -409,7 +409,7 @@ static enum outcome take_single(
 /* Performs an op that yields many items, and hands them out. The visitor may use the connection, so
  * the rows are taken out of its op first. */
 static enum outcome perform_many(struct store_conn *conn, const struct items_op *wanted,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	enum outcome outcome = perform(conn, wanted, limits, ret_problem);
@@ -421,13 +421,15 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	if (outcome == OUTCOME_OK)
 		*ret_more = op->more;
 	while (outcome == OUTCOME_OK && rows.len && at < rows.data + rows.len) {
-		struct item item = {0};
 		const struct items_row row = items_row_take(&at);
-		outcome = items_row_decode(&row, &item, ret_problem);
-		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item))
+		const struct found_item found = {
+			.key = row.key, .packed = row.doc, .packed_bytes = row.doc_bytes};
+		const int r = each(arg, &found);
+		if (r == -EBADMSG)
+			outcome = items_row_outcome(r, row.key, ret_problem);
+		else if (r)
 			outcome = outcome_error(
 				ret_problem, OUTCOME_LOCAL, "reading the marks was ended half-way");
-		item_clear(&item);
 	}
 	text_clear(&rows);
 	return outcome;
@@ -492,7 +494,7 @@ static enum outcome get(struct store_conn *conn, struct item_key key, enum consi
 }
 
 static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
+	const struct call_limits *limits, found_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
@@ -508,7 +510,7 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 }
 
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	const struct items_op op = {.kind = ITEMS_QUERY, .range = range};

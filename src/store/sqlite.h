@@ -10,6 +10,9 @@ struct items_row {
 	const void *doc;
 	size_t doc_bytes;
 };
+/* Returns the outcome of an error of reading, changing or writing an item: 0 or -errno. Unless it
+ * is OK, with a sentence. */
+enum outcome items_row_outcome(int r, struct item_key key, struct problem *ret_problem);
 /* Unpacks a row into a zeroed item, with its keys. OK, or the fault with a sentence. */
 enum outcome items_row_decode(
 	const struct items_row *row, struct item *ret, struct problem *ret_problem);

@@ -199,9 +199,7 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
 	return items_run(items, ITEMS_SQL_SWEEP);
 }
 
-/* Returns the outcome of an error of reading, changing or writing an item, with a sentence. OK if
- * there is no error, and r is 0. */
-static enum outcome row_outcome(int r, struct item_key key, struct problem *ret_problem)
+enum outcome items_row_outcome(int r, struct item_key key, struct problem *ret_problem)
 {
 	if (!r)
 		return OUTCOME_OK;
@@ -223,7 +221,7 @@ static enum outcome row_outcome(int r, struct item_key key, struct problem *ret_
 enum outcome items_row_decode(
 	const struct items_row *row, struct item *ret, struct problem *ret_problem)
 {
-	return row_outcome(
+	return items_row_outcome(
 		item_unpack(row->key, row->doc, row->doc_bytes, ret), row->key, ret_problem);
 }
 
@@ -235,7 +233,7 @@ enum outcome items_row_encode(struct item_key key, const struct item *item, stru
 
 	if (error)
 		text_clear(ret_doc);
-	return row_outcome(error, key, ret_problem);
+	return items_row_outcome(error, key, ret_problem);
 }
 
 struct items_row items_row_take(const char **at)
@@ -348,7 +346,7 @@ static enum outcome make_doc(struct items_op *op, struct item *item, struct text
 	const int r = is_update ? write_update(op->write, item) : 0;
 
 	if (r)
-		return row_outcome(r, op->key, &op->problem);
+		return items_row_outcome(r, op->key, &op->problem);
 	return items_row_encode(op->key, is_update ? item : op->write->item, ret_doc, &op->problem);
 }
 

@@ -63,17 +63,17 @@ struct store_ops {
 		struct problem *ret_problem);
 	/* Eventually consistent. Items are visited in any order. Missing items are skipped. */
 	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
-		const struct call_limits *limits, item_visitor *each, void *arg,
+		const struct call_limits *limits, found_visitor *each, void *arg,
 		struct problem *ret_problem);
 	/* One page, in the order of sort keys. *ret_more says whether there may be items after the
 	 * last one that was visited. */
 	enum outcome (*query)(struct store_conn *conn, const struct store_range *range,
-		const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+		const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 		struct problem *ret_problem);
 	/* Reads every item of a table that belongs to the caller alone. NULL if the store does not
 	 * have such tables: then the caller uses query. */
 	enum outcome (*scan)(struct store_conn *conn, const struct call_limits *limits,
-		item_visitor *each, void *arg, struct problem *ret_problem);
+		found_visitor *each, void *arg, struct problem *ret_problem);
 	/* Finds out whether writes of several connections may be sent together. It tries this with
 	 * two items in a partition of their own: (pk, STORE_PROBE_FIRST) and (pk,
 	 * STORE_PROBE_SECOND). The items stay there, and expire after a day.

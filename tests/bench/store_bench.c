@@ -92,12 +92,12 @@ struct reading {
 	char last[128];
 };
 
-static int count_item(void *arg, const char *pk, const char *sk, const struct item *item)
+static int count_item(void *arg, const struct found_item *found)
 {
 	struct reading *reading = arg;
 
 	reading->count++;
-	snprintf(reading->last, sizeof reading->last, "%s", sk);
+	snprintf(reading->last, sizeof reading->last, "%s", found->key.sk);
 	return 0;
 }
 

@@ -77,9 +77,10 @@ static enum outcome db_get(struct probe *probe, struct store_conn *conn)
 	return with_item(probe, outcome, OUTCOME_OK, &item);
 }
 
-static int take_item(void *arg, const char *pk, const char *sk, const struct item *item)
+static int take_item(void *arg, const struct found_item *found)
 {
-	probe_append(arg, "items", json_pack("[s s? i]", pk, sk, (int)item->count));
+	probe_append(arg, "items",
+		json_pack("[s s? i]", found->key.pk, found->key.sk, (int)found->item->count));
 	return probe_wants_end(arg, "items");
 }
 

@@ -337,6 +337,23 @@ def test_mark_that_is_not_understood(s3once, s3, bucket, tree):
         assert "archived" in theirs.execute("SELECT unpacked(doc) FROM items WHERE sk = 'a.txt'").fetchone()[0]
 
 
+def test_mark_whose_row_is_damaged(s3once, s3, bucket, tree):
+    """A run names the row to be deleted; what only reads marks goes on with the others."""
+    command = ("push", tree, f"s3://{bucket}")
+    assert s3once(*command).code == 0
+    with packed_items.connect(s3once.state / "s3once" / "marks.db") as theirs:
+        theirs.execute("UPDATE items SET doc = substr(doc, 1, length(doc) - 1) WHERE sk = 'a.txt'")
+    run = s3once(*command, timeout=30)
+    assert_ends_once(run, r'item pk=".*" sk="a\.txt" of the marks is damaged: delete its row', code=3)
+    run = s3once("verify", f"s3://{bucket}")
+    assert run.code == 1 and "a.txt: its mark is damaged" in run.err and "1 object is as its mark says" in run.err, run
+    run = s3once("status", f"s3://{bucket}")
+    assert run.code == 0 and "done 1 file" in run.out, run
+    with packed_items.connect(s3once.state / "s3once" / "marks.db") as theirs:
+        theirs.execute("DELETE FROM items WHERE sk = 'a.txt'")
+    assert s3once(*command).code == 0 and s3once("verify", f"s3://{bucket}").code == 0
+
+
 def test_sources_that_may_not_be_read(s3once, s3, bucket, tree, tmp_path):
     file, folder = tmp_path / "file", tmp_path / "folder"
     make_tree(tmp_path, {"file": b"f", "folder/inside": b"i"})

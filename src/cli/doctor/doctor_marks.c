@@ -18,7 +18,7 @@
 
 /* A visitor for reads that are made only to see whether they succeed. It returns 0, so that they go
  * on. */
-static int ignore_item(void *arg, const char *pk, const char *sk, const struct item *item)
+static int ignore_item(void *arg, const struct found_item *found)
 {
 	return 0;
 }

@@ -812,7 +812,7 @@ static void test_stop_of_the_listing(void)
 }
 
 static enum outcome refuse_query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	return outcome_error(ret_problem, OUTCOME_DENIED, "as the test wants");

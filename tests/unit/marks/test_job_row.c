@@ -169,7 +169,7 @@ static struct {
 } queries;
 
 static enum outcome note_query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	if (queries.n < 4)

@@ -44,7 +44,7 @@ static void conn_free(struct store_conn *conn)
 }
 
 static enum outcome count_query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	const struct call_limits *limits, found_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
 	struct store_conn *inner = ((struct counting_conn *)conn)->inner;
@@ -56,7 +56,7 @@ static enum outcome count_query(struct store_conn *conn, const struct store_rang
 }
 
 static enum outcome count_batch(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
+	const struct call_limits *limits, found_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
 	struct store_conn *inner = ((struct counting_conn *)conn)->inner;

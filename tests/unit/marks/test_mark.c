@@ -2,6 +2,7 @@
  * does when a reused connection drops: each refusal is then the echo of our own write. */
 #include "../check.h"
 #include "marks/mark_row.h"
+#include "store/item_pack.h"
 #include <stdlib.h>
 
 /* A store that forwards to another and performs every write twice, answering the second. */
@@ -503,7 +504,7 @@ static void test_packed(void)
 		item_set_string(&item, "error", error);
 		item_set_string(&item, "claim_suffix", ".gz");
 		item_set_number(&item, "at", 7);
-		struct packed_mark *packed = mark_pack("a/b", &item);
+		struct packed_mark *packed = mark_pack_item("a/b", &item);
 		item_clear(&item);
 		if (!CHECK(packed != NULL))
 			return;
@@ -516,6 +517,67 @@ static void test_packed(void)
 		free(packed);
 		error[n] = 'x';
 	}
+}
+
+/* Returns the mark of the first n bytes of a packed item. */
+static struct packed_mark *pack_bytes(const char *bytes, size_t n)
+{
+	char *exact = malloc(n + 1); /* so that a sanitizer sees reads beyond them */
+	if (n)
+		memcpy(exact, bytes, n);
+	exact = realloc(exact, n ? n : 1);
+	struct packed_mark *packed = mark_pack(
+		&(struct found_item){.key = {"p", "a/b"}, .packed = exact, .packed_bytes = n});
+	free(exact);
+	return packed;
+}
+
+/* The mark of a row of SQLite is that of its item. */
+static void test_packed_rows(void)
+{
+	struct item item = {0};
+	struct text row = TEXT(2000);
+	item_set_string(&item, "state", "failed");
+	item_set_string(&item, "session", "0123456789abcdef0123456789abcdef");
+	item_set_string(&item, "claim", "fedcba9876543210fedcba9876543210");
+	item_set_string(&item, "source", "host:/srv/\xc3\xa4");
+	item_set_string(&item, "claim_source", "abad1deaabad1dea"); /* packed as hex digits */
+	item_set_string(&item, "claim_suffix", ".gz");
+	item_set_number(&item, "tries", 3);
+	item_set(&item, "at", VALUE_NUMBER, "007", 3); /* no canonical integer */
+	item_set_number(&item, "size", INT64_MAX);
+	item_set_number(&item, "mtime", -1);
+	item_set_number(&item, "md5", 1);
+	item_set_string(&item, "upload", "deadbeefdeadbeef");
+	item_set_string(&item, "upload_sum", "sha256");
+	item_set_string(&item, "of a later version", "x");
+	CHECK_INT(item_pack(&item, &row), 0);
+	struct packed_mark *of_item = mark_pack_item("a/b", &item);
+	struct packed_mark *of_row = pack_bytes(row.data, row.len);
+	if (CHECK_INT(of_row->size.bytes, of_item->size.bytes))
+		CHECK(memcmp(of_row->row, of_item->row, of_item->size.bytes) == 0);
+	CHECK_STRING(of_row->object_key, "a/b.gz");
+	const struct mark mark = mark_unpack(of_row);
+	CHECK_INT(mark.state, MARK_FAILED);
+	CHECK_STRING(mark.claim_source, "abad1deaabad1dea");
+	CHECK_STRING(mark.upload.id, "deadbeefdeadbeef");
+	CHECK_INT(mark.at_s, 7);
+	CHECK_INT(mark.done.size, INT64_MAX);
+	CHECK_INT(mark.done.mtime_ns, -1);
+	free(of_item);
+	free(of_row);
+	for (size_t n = 0; n < row.len; n++) { /* one that was cut off */
+		struct packed_mark *cut = pack_bytes(row.data, n);
+		CHECK_INT(mark_unpack(cut).state, MARK_UNREADABLE);
+		free(cut);
+	}
+	text_clear(&row);
+	/* A text with a NUL is none of ours. */
+	item_set(&item, "source", VALUE_STRING, "h\0x", 3);
+	struct packed_mark *with_nul = mark_pack_item("a/b", &item);
+	CHECK_INT(mark_unpack(with_nul).state, MARK_UNREADABLE);
+	free(with_nul);
+	item_clear(&item);
 }
 
 static void test_shards(void)
@@ -1034,6 +1096,7 @@ int main(void)
 	test_producer();
 	test_unreadable();
 	test_packed();
+	test_packed_rows();
 	test_shards();
 	test_sums();
 	test_checksum_of_uploads();

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/random.h"
+#include "store/item_pack.h"
 #include "store_cases.h"
 #include <stdlib.h>
 
@@ -48,8 +49,9 @@ static enum outcome query(
 	own.pk = scene->pk;
 	own.consistent = true;
 	seen->scene = scene;
+	struct item_visitor visitor = {see, seen};
 	return scene->store->ops->query(
-		scene->conn, &own, &no_limits, see, seen, ret_more, &problem);
+		scene->conn, &own, &no_limits, visit_unpacked, &visitor, ret_more, &problem);
 }
 
 static char long_key[901];
@@ -221,6 +223,7 @@ static void get_many(struct scene *scene)
 	struct seen seen = {.scene = scene};
 	struct problem problem = {0};
 	size_t want = 0;
+	struct item_visitor visitor = {see, &seen};
 
 	for (size_t i = 0; i < MANY; i++) {
 		snprintf(names[i], sizeof names[i], "%04zu", i);
@@ -228,8 +231,8 @@ static void get_many(struct scene *scene)
 		if (i % 3)
 			put_named(scene, names[i]);
 	}
-	CHECK_OUTCOME(scene->store->ops->get_many(
-			      scene->conn, keys, MANY, &no_limits, see, &seen, &problem),
+	CHECK_OUTCOME(scene->store->ops->get_many(scene->conn, keys, MANY, &no_limits,
+			      visit_unpacked, &visitor, &problem),
 		OUTCOME_OK);
 	qsort(seen.keys, seen.n, sizeof *seen.keys, by_bytes);
 	for (size_t i = 0; i < MANY; i++)
@@ -237,13 +240,13 @@ static void get_many(struct scene *scene)
 			CHECK_STRING(seen.keys[want++], names[i]);
 	CHECK_INT(seen.n, MANY - (MANY + 2) / 3);
 	forget(&seen);
-	CHECK_OUTCOME(
-		scene->store->ops->get_many(scene->conn, keys, 0, &no_limits, see, &seen, &problem),
+	CHECK_OUTCOME(scene->store->ops->get_many(
+			      scene->conn, keys, 0, &no_limits, visit_unpacked, &visitor, &problem),
 		OUTCOME_OK);
 	CHECK_INT(seen.n, 0);
 }
 
-static int refuse(void *arg, const char *pk, const char *sk, const struct item *item)
+static int refuse(void *arg, const struct found_item *found)
 {
 	(*(unsigned *)arg)++;
 	return -1;

@@ -62,7 +62,7 @@ static void check_sent(struct fixture *f, size_t i, const char *operation, const
 	SCRIPT_REPLY("400", "",                                                                    \
 		"{\"__type\":\"x#ProvisionedThroughputExceededException\",\"message\":\"slow\"}")
 
-static int skip(void *arg, const char *pk, const char *sk, const struct item *item)
+static int skip(void *arg, const struct found_item *found)
 {
 	return 0;
 }
@@ -289,7 +289,7 @@ static void test_checksum_of_replies(void)
 	end(&f);
 }
 
-static int count(void *arg, const char *pk, const char *sk, const struct item *item)
+static int count(void *arg, const struct found_item *found)
 {
 	++*(unsigned *)arg;
 	return 0;

@@ -17,9 +17,9 @@ static bool let_time_pass(void *arg)
 	return false;
 }
 
-static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
+static int ignore(void *arg, const struct found_item *found)
 {
-	(void)arg, (void)pk, (void)sk, (void)item;
+	(void)arg, (void)found;
 	return 0;
 }
 

@@ -342,12 +342,13 @@ struct seen {
 	unsigned n, max_items;
 };
 
-static int note_key(void *arg, const char *pk, const char *sk, const struct item *item)
+static int note_key(void *arg, const struct found_item *found)
 {
 	struct seen *seen = arg;
 	const size_t n = strlen(seen->keys);
-	CHECK_STRING(pk, "lock");
-	CHECK_STRING(item_string(item, "sk"), sk);
+	const char *sk = found->key.sk;
+	CHECK_STRING(found->key.pk, "lock");
+	CHECK_STRING(item_string(found->item, "sk"), sk);
 	snprintf(seen->keys + n, sizeof seen->keys - n, "%s ", sk);
 	return ++seen->n == seen->max_items;
 }

@@ -445,7 +445,7 @@ static void test_empty_list(void)
 }
 
 static enum outcome refuse_marks(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
+	const struct call_limits *limits, found_visitor *each, void *arg,
 	struct problem *ret_problem)
 {
 	return outcome_error(ret_problem, OUTCOME_DENIED, "no marks can be read");
