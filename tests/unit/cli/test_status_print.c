@@ -1,11 +1,17 @@
 /* The lines of `s3once status` for people, and the outlook of a mark. */
 #include "../check.h"
+#include "base/clock.h"
 #include "cli/status/status_print.h"
 #include "results.h"
 #include <stdlib.h>
 #include <unistd.h>
 
 static struct mark_space space = {.service = "s3", .bucket = "b", .settings.shards = 4};
+
+/* The marks of the view, whose clock is that of this host. */
+static const struct store_ops store_without_clock = {0};
+static struct store store = {.ops = &store_without_clock};
+static struct store_conn conn = {&store};
 
 /* A view whose lines go to a page that has room for all of them. */
 struct fixture {
@@ -16,7 +22,8 @@ struct fixture {
 
 static void begin(struct fixture *f)
 {
-	*f = (struct fixture){.page = {.rows = 1000, .columns = 1000, .lines = TEXT(1 << 16)},
+	*f = (struct fixture){.frame.marks.conn = &conn,
+		.page = {.rows = 1000, .columns = 1000, .lines = TEXT(1 << 16)},
 		.view = {.space = &space, .knows_bucket = true}};
 	f->view.frame = &f->frame;
 	f->view.page = &f->page;
@@ -93,6 +100,8 @@ static void test_unfinished(void)
 		struct fixture f;
 		begin(&f);
 		f.view.verbose = verbose;
+		if (verbose)
+			text_add(&want, "claimed: c\n");
 		status_print_unfinished(&f.view, "c", &claimed);
 		status_print_unfinished(&f.view, "d", &damaged);
 		for (unsigned i = 0; i < 12; i++) {
@@ -124,7 +133,13 @@ static void test_claims(void)
 {
 	const struct session_info open = {.is_open = true,
 					  .owner = "web1",
-					  .started_s = 1700000000},
+					  .started_s = 1700000000,
+					  .heard_s = clock_wall_s(),
+					  .lease_ns = 3600 * NS_PER_S},
+				  silent = {.is_open = true,
+					  .owner = "web1",
+					  .heard_s = clock_wall_s() - 7200,
+					  .lease_ns = 3600 * NS_PER_S},
 				  gone = {.is_open = true, .is_gone = true, .owner = "web1"},
 				  ended = {.owner = "web1", .started_s = 1700000000};
 	struct fixture f;
@@ -133,10 +148,13 @@ static void test_claims(void)
 	status_print_session(&f.view, "s", 2, &gone);
 	status_print_session(&f.view, "s", 3, &ended);
 	status_print_session(&f.view, "s", 4, NULL);
+	status_print_session(&f.view, "s", 5, &silent);
 	check_lines(&f, "claimed: 1 file by web1, still open, begun 2023-11-14T22:13:20Z\n"
 			"claimed: 2 files by web1, its process is gone, begun an unknown time\n"
 			"claimed: 3 files by web1, ended, begun 2023-11-14T22:13:20Z\n"
-			"claimed: 4 files by an uploader that ended long ago");
+			"claimed: 4 files by an uploader that ended long ago\n"
+			"claimed: 5 files by web1, silent for longer than its lease, begun an "
+			"unknown time");
 	begin(&f);
 	status_print_mark(&f.view, "k",
 		&(const struct mark){.state = MARK_CLAIMED,

@@ -101,7 +101,7 @@ static const struct {
 	{"the mark changes", MARK_CHANGES, {.sum = "crc32c:" SAME, .etag = "e"}, false, NULL,
 		PROOF_NO, "its mark changed meanwhile", ""},
 	{"the mark is taken", MARK_IS_TAKEN, {.sum = "crc32c:" SAME, .etag = "e"}, false, NULL,
-		PROOF_NO, "an uploader has it under way", ""},
+		PROOF_NO, "its uploader has ended", ""},
 };
 
 static struct {
