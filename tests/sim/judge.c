@@ -660,14 +660,16 @@ static bool is_same_log(const char *a, const char *b)
 }
 
 /* A rotated log is in one object alone, whatever its names were. What no client can hold: a late
- * request of a run that has ended, under another suffix than that of the run which went on. Without
+ * request of a run that has ended, or whose session was ended by another one, under another suffix
+ * than that of the run which went on. Without
  * --live, a log that is compressed without its time is another one (docs/logs.md): it is in two
  * objects at most, since it is compressed once. */
 static void judge_log_stored(const struct wire_request *request, const struct s3_stored *now,
 	const struct content *content)
 {
 	const struct machine_process *from = request->from;
-	const bool is_left = request->is_late && from && from->is_over;
+	const bool is_left = request->is_late && from &&
+			     (from->is_over || session_had_ended(from, world_now_ns()));
 	unsigned allowed = world.scenario.timeless && !world.scenario.live;
 	const struct s3_stored *other;
 	if (!log_of(content))
