@@ -82,7 +82,7 @@ int __wrap_fstatfs64(int fd, struct statfs *ret);
 int __wrap_fcntl64(int fd, int command, ...);
 int __wrap_flock(int fd, int how);
 int __wrap_futimens(int fd, const struct timespec times[2]);
-int __wrap_pipe(int ret[2]);
+int __wrap_pipe2(int ret[2], int flags);
 int __wrap_name_to_handle_at(
 	int fd, const char *path, struct file_handle *ret, int *ret_mount, int flags);
 

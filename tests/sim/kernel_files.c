@@ -446,7 +446,7 @@ int __wrap_futimens(int fd, const struct timespec times[2])
 	return 0;
 }
 
-int __wrap_pipe(int ret[2])
+int __wrap_pipe2(int ret[2], int flags)
 {
 	ret[0] = kernel_open_node(NULL, O_RDONLY);
 	ret[1] = ret[0] < 0 ? -1 : kernel_open_node(NULL, O_WRONLY);
