@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <openssl/x509_vfy.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PROXY_WANTS_CREDENTIALS 407
@@ -46,7 +47,8 @@ static bool is_refused_by_proxy(const struct failure *failure)
 
 /* Whether the failed connection was one to a proxy. curl names the address that it has tried. So
  * for S3 behind a proxy it says "Failed to connect to 127.0.0.1 port 3128", or in later versions
- * "Failed to connect to s3.amazonaws.com port 443 via 127.0.0.1". */
+ * "Failed to connect to s3.amazonaws.com port 443 via 127.0.0.1". A server that is tested may have
+ * the address of its proxy, but another port. */
 static bool is_proxy_unreachable(const struct failure *failure)
 {
 	static const char begin[] = "Failed to connect to ";
@@ -55,7 +57,13 @@ static bool is_proxy_unreachable(const struct failure *failure)
 		return false;
 	const char *tried = message + strlen(begin);
 	const char *host = *failure->host == '[' ? failure->host + 1 : failure->host;
-	return strstr(tried, " via ") || strncmp(tried, host, strcspn(tried, " ")) != 0;
+	const size_t n = strcspn(tried, " ");
+	if (strstr(tried, " via ") || strncmp(tried, host, n) != 0)
+		return true;
+	const char *behind = host + n + (host[n] == ']'); /* ":9", or "" for the default */
+	unsigned long port;
+	return *behind == ':' && sscanf(tried + n, " port %lu", &port) == 1 &&
+	       port != strtoul(behind + 1, NULL, 10);
 }
 
 /* Returns the -errno that http_perform() documents. An error of a callback comes first. Otherwise,

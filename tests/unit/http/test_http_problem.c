@@ -62,6 +62,9 @@ static const struct {
 	{{CURLE_COULDNT_CONNECT, "Failed to connect to p port 3128"}, -ECONNREFUSED,
 		"cannot connect to the proxy for h:9 (Failed to connect to p port 3128)" PROXY_IN
 		"the host to NO_PROXY"},
+	{{CURLE_COULDNT_CONNECT, "Failed to connect to h port 3128"}, -ECONNREFUSED,
+		"cannot connect to the proxy for h:9 (Failed to connect to h port 3128)" PROXY_IN
+		"the host to NO_PROXY"},
 	{{CURLE_COULDNT_CONNECT, "Failed to connect to h port 9 via p"}, -ECONNREFUSED,
 		"cannot connect to the proxy for h:9 (Failed to connect to h port 9 via p)" PROXY_IN
 		"the host to NO_PROXY"},
