@@ -217,7 +217,8 @@ def test_objects_that_nothing_proves(doctor, s3, bucket):
 def test_a_server_that_lists_no_checksum(doctor, s3, bucket, pattern, instead):
     async def lists(x, rule):
         reply = await x.forward()
-        reply.body = re.sub(pattern, instead, reply.body, flags=re.DOTALL)
+        body = re.sub(rb"<(Checksum\w+)>[^<]*</\1>", b"", reply.body)  # some servers list it beside the ETag
+        reply.body = re.sub(pattern, instead, body, flags=re.DOTALL)
         x.fire(rule)
         await x.answer(reply)
 

@@ -306,7 +306,7 @@ def test_tables_are_made_with_the_keys_of_the_dialect(s3once, dynamodb, locks):
     other = s3once("lock", "init", "--dialect", "go", "--key-name", "another")
     assert other.code == 3 and "another" in other.err, other
     wrong = s3once("lock", "status", "--key-name", "another", "k")
-    assert wrong.code == 3 and f"table {locks.name}: " in wrong.err and "give another table (--locks), or the keys that it has" in wrong.err, wrong
+    assert wrong.code == 3 and f"table {locks.name} has other keys: " in wrong.err and "give another table (--locks), or the keys that it has" in wrong.err, wrong
 
 
 @SERVERS
@@ -344,7 +344,7 @@ def test_a_table_with_other_keys_is_named_with_the_options(s3once, dynamodb, tab
     Table(dynamodb, s3once, table, "python")
     for command in (["status", "k"], ["acquire", "--lease", "1m", "k"]):
         run = s3once("lock", *command)
-        assert run.code == 3 and f"table {table}: " in run.err, run
+        assert run.code == 3 and f"table {table} has other keys: " in run.err, run
         assert "need the partition key key (S) and no sort key: give another table (--locks), or the keys" in run.err, run
         assert "(--dialect, --key-name, --sort-name)" in run.err, run
 
@@ -359,14 +359,14 @@ def test_keys_of_another_type_are_named(s3once, dynamodb, table):
     dynamodb.client.put_item(TableName=table, Item={"key": {"N": "1"}})
     for command in (["status", "k"], ["list"], ["acquire", "--lease", "1m", "k"]):
         run = s3once("lock", *command, "--locks", f"dynamodb:{table}")
-        assert run.code == 3 and f"table {table}: " in run.err and "need the partition key key (S) and no sort key: give another table" in run.err, run
+        assert run.code == 3 and f"table {table} has other keys: " in run.err and "need the partition key key (S) and no sort key: give another table" in run.err, run
 
 
 def test_the_table_of_marks_is_none_of_locks(s3once, dynamodb, table):
     assert s3once("init", "--marks", f"dynamodb:{table}").code == 0
     for command in (["status", "k"], ["list"], ["acquire", "--lease", "1m", "k"]):
         run = s3once("lock", *command, "--locks", f"dynamodb:{table}")
-        assert run.code == 3 and f"table {table}: " in run.err and "need the partition key key (S) and no sort key: give another table" in run.err, run
+        assert run.code == 3 and f"table {table} has other keys: " in run.err and "need the partition key key (S) and no sort key: give another table" in run.err, run
 
 
 def test_sort_keys_are_locks_of_their_own(s3once, dynamodb, table):

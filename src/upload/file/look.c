@@ -242,12 +242,11 @@ static enum step handle_conflict(
 	struct problem problem = {0};
 	if (may_replace)
 		return replace_foreign(worker, file, object);
-	const char *content = judged->proof == PROOF_UNKNOWN ? "with this size"
-			      : file_is_unread_pipe(file)    ? "with unknown content"
-							     : "with other content";
-	problem_set(&problem, "the object %s exists %s: %s; %s",
-		quote(file->candidate->object_key).text, content,
-		conflict_reason(worker, file, judged), conflict_advice(worker, file, judged));
+	const char *how = judged->proof == PROOF_UNKNOWN ? "exists with this size"
+			  : file_is_unread_pipe(file)    ? "exists with unknown content"
+							 : "exists with other content";
+	problem_set(&problem, "the object %s %s: %s; %s", quote(file->candidate->object_key).text,
+		how, conflict_reason(worker, file, judged), conflict_advice(worker, file, judged));
 	return fail_conflict(worker, file, &problem);
 }
 
