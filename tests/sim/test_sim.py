@@ -493,7 +493,7 @@ PURE = set(
 )
 # Only of what no simulated process does: credentials of a command, keys that sign manifests, full host names, locks' events, commands of pipes, curl's half of src/http.
 NOT_DONE = set(
-    """_exit dup2 eventfd eventfd_read eventfd_write execvp fork freeaddrinfo getaddrinfo getsockopt ioctl pipe2 setrlimit64 sigaction socket
+    """_exit dup2 eventfd eventfd_read eventfd_write execvp fork freeaddrinfo getaddrinfo getsockname getsockopt ioctl setrlimit64 sigaction socket
     fileno waitpid uv_spawn uv_signal_init uv_signal_start uv_signal_stop uv_process_kill uv_pipe_init uv_read_start shutdown""".split()
 )
 LIBRARIES = re.compile(r"(sqlite3|curl|xml|json|EVP|ZSTD|LZ4|lzma|BZ2|inflate|deflate|OPENSSL|X509|SSL|BIO|PEM|ERR|isal|crc|zlib|HMAC|SHA|OSSL|MD5|UTF8)")
