@@ -95,11 +95,12 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 int open_beneath(int directory_fd, const char *relative, int flags)
 {
 #ifdef SYS_openat2
+	struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	/* With openat2(2), a kernel of 32 bits refuses files of 2 GiB and more unless it is asked
 	 * for them, as glibc's open() does. O_PATH does not go with that. */
-	const int large = flags & O_PATH ? 0 : O_LARGEFILE;
-	struct open_how how = {.flags = (unsigned)(flags | large | O_NOFOLLOW | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	if (!(flags & O_PATH))
+		how.flags |= O_LARGEFILE;
 	if (path_leads_out(relative))
 		return -EXDEV;
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);
