@@ -24,7 +24,10 @@
 
 /* The kernel writes a page back once it has been dirty for 30 s (vm.dirty_expire_centisecs), or
  * somewhat later if the disk is busy. */
-#define WRITTEN_BACK_S 600
+#define WRITTEN_BACK_NS (600 * (int64_t)NS_PER_S)
+/* The time for which a file may get the same times by its next change, where a file system keeps
+ * whole seconds (ext3), or every other one (FAT). */
+#define SECONDS_STEP_NS (2 * (int64_t)NS_PER_S)
 
 bool path_leads_out(const char *path)
 {
@@ -181,24 +184,20 @@ bool file_is_being_written(int fd)
 	return lease == LEASE_REFUSED;
 }
 
-/* Whether the file was last modified so long ago that the kernel has written all its dirty pages
- * back since. A clock that was set back makes the answer false. */
-static bool has_been_written_back(int fd)
-{
-	struct stat st;
-	return fstat(fd, &st) == 0 && clock_wall_s() - st.st_ctim.tv_sec > WRITTEN_BACK_S;
-}
-
-bool file_times_show_changes(int fd)
+bool file_times_show_changes(int fd, int64_t ctime_ns)
 {
 	struct statfs fs = {0};
 	const bool is_known = fstatfs(fd, &fs) == 0;
+	const int64_t now_ns = clock_wall_ns();
+	/* Otherwise the next change may give the file the same times. */
+	const bool next_differs =
+		ctime_ns % (int64_t)NS_PER_S != 0 || ctime_ns <= now_ns - SECONDS_STEP_NS;
 	if (is_known && fs.f_type == FUSE_SUPER_MAGIC)
 		return false;
 	/* The mappings and pages of a file are those of the layer below, which neither a lease nor
 	 * sync_file_range() reaches. fsync() does, unless the mount is volatile. */
 	if (is_known && fs.f_type == OVERLAYFS_SUPER_MAGIC) {
-		if (has_been_written_back(fd))
+		if (ctime_ns < now_ns - WRITTEN_BACK_NS)
 			return true;
 		fsync(fd);
 		return false;
@@ -207,7 +206,7 @@ bool file_times_show_changes(int fd)
 	const enum write_lease lease = write_lease_take(fd);
 	write_lease_drop(fd, lease);
 	if (lease == LEASE_HELD)
-		return true;
+		return next_differs;
 	if (is_known && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC))
 		return false;
 	/* If nothing is known, as with files of other users, only the pages are written back:
@@ -218,5 +217,5 @@ bool file_times_show_changes(int fd)
 		sync_file_range(fd, 0, 0,
 			SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
 				SYNC_FILE_RANGE_WAIT_AFTER);
-	return true;
+	return next_differs;
 }

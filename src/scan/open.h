@@ -2,6 +2,7 @@
  * has a file open. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Opens a relative path below the directory as openat() does, with O_CLOEXEC and O_NOFOLLOW added,
  * never through a symlink and never out of the directory. It uses openat2(2) where the kernel has
@@ -53,7 +54,8 @@ bool file_is_being_written(int fd);
  * that is dirty already changes no time. So the pages of such a file are written back, after which
  * the next store is noticed, except in memory (tmpfs). On overlayfs it is unknown whether there is
  * a mapping, and whether pages are written back, so false is returned for a file that was modified
- * in the last ten minutes.
+ * in the last ten minutes. Nor do the times show a change within one step of their clock, if a file
+ * system keeps whole seconds.
  *
- * The caller reads the state before it calls this, and the content after it. */
-bool file_times_show_changes(int fd);
+ * `ctime_ns` is from the state that the caller has read before. The content is read afterwards. */
+bool file_times_show_changes(int fd, int64_t ctime_ns);

@@ -280,18 +280,6 @@ static enum step check_opened(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* The time for which a file may get the same times by its next change, where a file system keeps
- * whole seconds (ext3), or every other one (FAT). */
-#define SECONDS_STEP_NS (2 * (int64_t)NS_PER_S)
-
-/* Whether the file was changed so shortly before it was opened that its next change may give it the
- * same times. */
-static bool next_change_may_be_unseen(const struct file *file)
-{
-	const bool has_whole_seconds = file->opened_ctime_ns % (int64_t)NS_PER_S == 0;
-	return has_whole_seconds && file->opened_ns - file->opened_ctime_ns < SECONDS_STEP_NS;
-}
-
 /* Makes this descriptor, whose state is file->state, the open file. Sets `must_reread`, and the
  * members of file->state by which body_check_unchanged() will notice a change: 0 in a member means
  * that it does not count. */
@@ -303,8 +291,7 @@ static void take_descriptor(struct file *file, int fd)
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
 	file->must_reread = file->stat_is_unsteady ||
-			    (may_be_written && (!file_times_show_changes(fd) ||
-						       next_change_may_be_unseen(file)));
+			    (may_be_written && !file_times_show_changes(fd, file->opened_ctime_ns));
 	if (file->stat_is_unsteady)
 		file->state.ino = 0;
 	/* A rotated file may be renamed while it is sent, which changes its ctime. */
