@@ -11,15 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UTF8_BYTES_MAX 4
-
 /* Returns the next character, and moves *s behind it. A byte that begins no UTF-8 sequence is a
  * character of its own, above all code points. The NUL at the end is a character, too. */
 static uint32_t next_character(const char **s)
 {
-	const size_t left = strnlen(*s, UTF8_BYTES_MAX);
 	uint32_t code;
-	size_t bytes = utf8_next(*s, left ? left : 1, &code);
+	size_t bytes = utf8_next(*s, UTF8_BYTES_MAX, &code);
 	if (!bytes) {
 		code = 0x110000U + (unsigned char)**s;
 		bytes = 1;
