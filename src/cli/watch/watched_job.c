@@ -240,6 +240,12 @@ void watched_read(struct watched *watched)
 		plan_pass_over_all(watched, clock_boot_ns() + watched->min_age_ns);
 }
 
+/* Returns whether a pass gave way and has to go on. */
+static bool has_unfinished_pass(const struct watched *watched)
+{
+	return watched->last_pass != PASS_ENDED;
+}
+
 /* Returns whether the last pass ended with an error that a pass over some files would have, too,
  * such as denied access to the bucket. Then files at rest wait for the next pass over all files. */
 static bool is_held_up(const struct watched *watched)
@@ -249,7 +255,7 @@ static bool is_held_up(const struct watched *watched)
 
 uint64_t watched_due_ns(const struct watched *watched)
 {
-	if (watched->last_pass != PASS_ENDED)
+	if (has_unfinished_pass(watched))
 		return 0;
 	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->pending.due_ns;
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
@@ -261,7 +267,7 @@ bool watched_wants_turn(struct watched *watched)
 	/* With retry_ns, the next pass over all files repeats one that failed, and takes no turn
 	 * from other jobs. */
 	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= clock_boot_ns();
-	return watched->last_pass != PASS_ENDED || wants_all ||
+	return has_unfinished_pass(watched) || wants_all ||
 	       (!is_held_up(watched) && has_rested(watched));
 }
 
@@ -328,7 +334,7 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 		!has_lasted_enough(watched, counts))
 		return false;  /* whoever wants a turn */
 	watched_read(watched); /* so that has_rested() knows the files touched up to now */
-	return watched->last_pass != PASS_ENDED || (!needs_all(watched) && has_rested(watched)) ||
+	return has_unfinished_pass(watched) || (!needs_all(watched) && has_rested(watched)) ||
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
@@ -398,7 +404,7 @@ static int run_pass(struct watched *watched, const struct touched *touched)
 	watched->stored = (struct stored){0};
 	/* While an earlier pass has to go on, the metrics show that not everything is done. */
 	watched->pass.whole_code =
-		watched->last_pass != PASS_ENDED ? S3ONCE_EXIT_LIMIT : watched->whole_code;
+		has_unfinished_pass(watched) ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
 	job_set_variables(&watched->job);
@@ -501,7 +507,7 @@ void watched_pass(struct watched *watched)
 		watched->last_pass = watched->pass.ret_gave_way ? PASS_GAVE_WAY : PASS_ENDED;
 	}
 	/* While a pass still has to go on, errors that were printed are not repeated. */
-	if (watched->last_pass == PASS_ENDED)
+	if (!has_unfinished_pass(watched))
 		text_reset(&watched->pass.printed_errors);
 	touched_clear(&rested);
 }
@@ -525,7 +531,7 @@ bool watched_leaves_files(const struct watched *watched)
 {
 	/* next_whole_ns is 0 before the first pass, and while a pass over all files has to go on.
 	 */
-	bool waits = watched->last_pass != PASS_ENDED || !watched->next_whole_ns;
+	bool waits = has_unfinished_pass(watched) || !watched->next_whole_ns;
 	for (size_t i = 0; i < watched->pending.n; i++)
 		waits |= watched->pending.paths[i].is_new;
 	return waits;
