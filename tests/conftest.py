@@ -35,17 +35,18 @@ def pytest_configure(config):
 
 PLACES = {"s3", "dynamodb", "marks"}  # fixtures that stand for a server or a store, whatever their values
 SERVERS = {"rgw", "swift", "s3rver", "aws", "simulated", "dynoxide", "dynalite", "sqlite"}  # values of other parameters
-OTHER_SERVERS = {"rgw", "swift", "s3rver", "dynoxide", "dynalite", "dynamodb", "table", "s3_proxy", "s3_wire", "marks"}
+REAL_S3 = {"rgw", "swift", "s3rver"}
+OTHER_SERVERS = REAL_S3 | {"dynoxide", "dynalite", "dynamodb", "table", "s3_proxy", "s3_wire", "marks"}
 
 
 def parameters(item):
     return {name: str(value) for name, value in getattr(getattr(item, "callspec", None), "params", {}).items()}
 
 
-def needs_no_other_server(item):
-    """Whether the simulated S3 is enough for this test, or no server at all."""
+def asks_for_one(item, servers):
+    """Whether a test asks for one of these servers, by a fixture or a parameter, or by its mark for a real one."""
     marked = item.get_closest_marker("full") or item.get_closest_marker("real_s3")
-    return not OTHER_SERVERS & (set(item.fixturenames) | set(parameters(item).values())) and not marked
+    return bool(servers & (set(item.fixturenames) | set(parameters(item).values())) or marked)
 
 
 def is_for_other_builds(item):
@@ -61,7 +62,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item in which]
 
     if QUICK:
-        leave({item for item in items if needs_no_other_server(item)})
+        leave({item for item in items if not asks_for_one(item, OTHER_SERVERS)})
     if IN_TURN:
         cases = {}
         for item in items:
@@ -121,8 +122,8 @@ def dynalite(pytestconfig):
 
 @pytest.fixture
 def s3(request):
-    """./check plays what needs no other server with the simulated S3, --full and pytest itself with a real one."""
-    is_simulated = QUICK or IN_TURN and needs_no_other_server(request.node) and not is_for_other_builds(request.node)
+    """./check plays a test that asks for no real S3 with the simulated one, --full and pytest itself with a real one."""
+    is_simulated = QUICK or IN_TURN and not asks_for_one(request.node, REAL_S3) and not is_for_other_builds(request.node)
     return request.getfixturevalue(getattr(request, "param", "simulated" if is_simulated else "rgw"))
 
 

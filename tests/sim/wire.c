@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MAX_BYTES (64U << 20)
+#define REPLY_MAX_BYTES (1U << 30)
 
 static char *copy(const char *s, size_t n)
 {

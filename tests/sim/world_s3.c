@@ -395,10 +395,13 @@ static void uri_text(struct text *to, const char *s, bool encodes)
 static void list_objects(
 	struct world_s3 *s3, const struct wire_request *request, struct wire_reply *ret)
 {
-	char *prefix = wire_parameter(request, "prefix"), *date = NULL;
-	char *after = wire_parameter(request, "start-after");
+	char *prefix = wire_parameter(request, "prefix");
+	char *after = wire_parameter(request, "continuation-token"); /* the last key before it */
+	if (!after)
+		after = wire_parameter(request, "start-after");
 	char *encoding = wire_parameter(request, "encoding-type"), iso[21];
 	const size_t most = s3->habits.page ? s3->habits.page : 1000;
+	const char *last = NULL;
 	size_t told = 0, i = 0;
 	text_addf(&ret->body,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult><Name>%s"
@@ -416,18 +419,23 @@ static void list_objects(
 			"</Key><LastModified>%s</LastModified><ETag>&quot;%s&quot;</ETag><Size>%zu"
 			"</Size></Contents>",
 			iso, object->etag, object->n);
+		last = object->key;
 		told++;
 	}
 	bool more = false;
 	for (; i < s3->n; i++)
 		more = more || !prefix || strncmp(s3->objects[i].key, prefix, strlen(prefix)) == 0;
+	if (more && last) {
+		text_add(&ret->body, "<NextContinuationToken>");
+		wire_add_xml(&ret->body, last);
+		text_add(&ret->body, "</NextContinuationToken>");
+	}
 	text_addf(&ret->body, "%s<IsTruncated>%s</IsTruncated></ListBucketResult>",
 		encoding ? "<EncodingType>url</EncodingType>" : "", more ? "true" : "false");
 	ret->status = 200;
 	free(prefix);
 	free(after);
 	free(encoding);
-	free(date);
 }
 
 static void answer_bucket(

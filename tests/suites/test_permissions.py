@@ -133,6 +133,7 @@ class Runs:
             wire.history.clear()
 
 
+@pytest.mark.real_s3
 def test_a_whole_run_needs_them_all(s3once, s3, wires, bucket, table, tmp_path):  # noqa: F811
     """Each request of each command is allowed by one of its policies, and each permission is needed by one."""
     s3_wire, _ = wires

@@ -409,6 +409,7 @@ def test_a_server_that_stays_down(s3once, bucket, tree):
     assert run.code == 3 and 3 < run.seconds < 40, run
 
 
+@pytest.mark.real_s3
 def test_upload_that_cannot_be_proven(s3once, s3, s3_wire, bucket, tree):
     for kind in ("PutObject", "HeadObject"):
         s3_wire.add(tells_no_proof, kind, key="a.txt", times=None)

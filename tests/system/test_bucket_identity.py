@@ -387,6 +387,7 @@ def test_a_host_with_nothing_new_for_months(s3once, s3, bucket, marks, s3_wire, 
     assert kinds_since(s3_wire, since) == ["HeadObject"] * 3 and row_of(marks) == before
 
 
+@pytest.mark.real_s3
 def test_nothing_may_be_asked(s3once, s3, bucket, s3_wire, marks, tree):
     """With a policy that can only write, S3 says that it may not be asked: what is not shown is not compared."""
     learn_conditions(s3once, bucket)

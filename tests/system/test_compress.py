@@ -119,6 +119,7 @@ def test_metadata_and_what_is_compressed_already(s3once, s3, bucket, marks, tmp_
     assert "suffix" not in marks_of(marks)["p/a.gz"] and "object_size" not in marks_of(marks)["p/a.gz"]
 
 
+@pytest.mark.real_s3
 def test_an_object_of_another_compressor_is_known_by_its_content(s3once, s3, bucket, marks, tmp_path):
     """It cannot be made again by this build, so that size and SHA-256 of its metadata decide."""
     tree = make_tree(tmp_path / "tree", {"same": text(1000), "other": text(1000)})

@@ -44,6 +44,7 @@ def push_new(s3once, bucket, s3_wire, tmp_path):
     return push
 
 
+@pytest.mark.real_s3
 def test_doctor_teaches(s3once, bucket, marks, s3_wire, push_new):
     assert push_new() == 2 and "honours" not in bucket_row(marks), "nothing is known of this server"
     assert s3once("doctor", f"s3://{bucket}").code == 0

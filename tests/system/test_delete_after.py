@@ -77,6 +77,7 @@ def test_files_are_removed_once_they_are_in_s3(s3once, s3, bucket, target, marks
     assert again.code == 0 and summary(again)["files"] == 0, again
 
 
+@pytest.mark.real_s3
 def test_version_and_checksum_are_told(s3once, s3, bucket, target, marks, tmp_path):
     s3.client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     tree = make_tree(tmp_path / "tree", {"a": 100})

@@ -87,6 +87,7 @@ def test_prefix_is_shown_first(s3once, s3, bucket, tree, marks):
     assert keys_of(marks) == {"p/a.txt", "p/subway.txt"}
 
 
+@pytest.mark.real_s3
 @BOTH
 def test_missing(s3once, s3, bucket, tree, marks):
     """Only where the object is gone by now; a version that is hidden behind a delete marker is gone, too."""

@@ -42,6 +42,7 @@ def versioned(s3, bucket):
     s3.client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("marks", [pytest.param("sqlite", marks=pytest.mark.smoke), "dynamodb"], indirect=True)
 def test_what_was_uploaded_and_what_was_there(s3once, s3, bucket, marks, tmp_path):
     """Each line is what boto3 sees of the object, and says whether this run has sent it."""

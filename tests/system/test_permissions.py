@@ -130,6 +130,7 @@ def test_each_command_sends_what_its_policy_allows(s3once, s3, wires, bucket, ta
         assert kinds and all(names & OPERATIONS[kind][1] for kind in kinds), (command, kinds)
 
 
+@pytest.mark.real_s3
 def test_upload_only_is_enough(s3once, s3, wires, bucket, tmp_path):
     """Whatever the policy lacks is refused as AWS does; all is uploaded, large files too."""
     learn_conditions(s3once, bucket)
@@ -148,6 +149,7 @@ def deny(s3_wire, where):
         s3_wire.add(faults.answer(403, "AccessDenied"), kind, where=lambda record: where(record.operation.conditions), times=None)
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("size", [1, 5 * MIB + 1])
 def test_replacing_needs_get_object(s3once, s3, wires, bucket, tmp_path, size):
     """A fake of AWS under upload.json: If-Match is refused there, since it needs s3:GetObject, and the message says so.

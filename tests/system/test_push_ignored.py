@@ -177,6 +177,7 @@ def ignored(run):
     return [event["text"] for event in told(run, "warning") if "ignored" in event["text"]]
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("what", KEPT)
 @pytest.mark.parametrize("size", SIZES)
 def test_setting_that_was_ignored_is_said_once(s3once, s3, s3_wire, bucket, tmp_path, size, what):
@@ -227,6 +228,7 @@ def test_an_empty_tag_is_none(s3once, s3, s3_wire, bucket, tmp_path):
     assert run.code == 0 and rule.fired and "the server ignored --tag" in ignored(run)[0], run
 
 
+@pytest.mark.real_s3
 def test_setting_that_was_ignored_is_printed_by_a_quiet_run(s3once, s3, s3_wire, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"file": 1000})
     s3_wire.add(faults.ignores("x-amz-tagging"), times=None)

@@ -159,6 +159,7 @@ def assert_wire(s3, proxy, groups):
             assert each == expected, group
 
 
+@pytest.mark.real_s3
 def test_settings_reach_the_server(s3once, s3, s3_wire, bucket, tmp_path):
     """By a file of rules, read back with boto3."""
     groups = ("texts", "grants", "kms")
@@ -183,6 +184,7 @@ def test_settings_reach_the_server(s3once, s3, s3_wire, bucket, tmp_path):
     assert {tag["Key"]: tag["Value"] for tag in tags} == {"first key": "1+1", "ä/": ""}
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("group", ["texts", "grants", "kms"])
 def test_settings_on_the_command_line(s3once, s3, s3_wire, bucket, tmp_path, group):
     lines = [re.split(r"\s*[=:]\s*", line.strip(), maxsplit=1) for line in RULES[group][0].strip().splitlines()]
@@ -206,6 +208,7 @@ def test_what_no_server_here_keeps(s3once, s3, s3_wire, bucket, tmp_path):
     assert_wire(s3, s3_wire, groups)
 
 
+@pytest.mark.real_s3
 def test_object_lock(s3once, s3, s3_wire, tmp_path):
     bucket = "locked"
     s3.client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)  # goes away with the server

@@ -155,6 +155,7 @@ def test_upload_aborted_by_someone_else(s3once, s3, s3_wire, bucket, marks, tree
     assert_whole(s3, bucket, marks, tree)
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("size, kind", [(2 * PART + MIB, "UploadPart"), (1000, "PutObject")])
 @pytest.mark.parametrize("kill", [faults.kill_before, faults.kill_after])
 def test_killed_while_it_replaced(s3once, s3, s3_wire, bucket, marks, tmp_path, size, kind, kill):

@@ -230,6 +230,7 @@ def test_compressed_objects_are_compared_as_they_are_stored(s3once, s3, bucket, 
         assert run.code == 1 and found(run) == {"* p/b.log.zst"}, run
 
 
+@pytest.mark.real_s3
 @pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
 def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     """Every object would be missing there: it is refused, as push refuses it. A bucket without marks is said to be one."""
