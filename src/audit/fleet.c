@@ -162,6 +162,28 @@ static struct fleet_job job_of_row(
 	return job;
 }
 
+/* A job whose session has ended or is silent is judged once more if its row has changed: its run
+ * may have reported its end after the row was read. */
+static enum outcome judge_again(struct store_conn *conn, uint64_t expect_s, struct fleet_job *job,
+	struct problem *ret_problem)
+{
+	struct job_row row;
+	enum outcome o = job_row_read(conn, &job->row.key, NULL, &row, ret_problem);
+	const bool has_changed = o == OUTCOME_OK && strcmp(row.version, job->row.version) != 0;
+	if (o == OUTCOME_ABSENT)
+		return OUTCOME_OK;
+	if (!has_changed)
+		return o;
+	job->row = row;
+	job->has_session = false;
+	if (!has_reported_end(&row)) {
+		o = session_describe(conn, row.session, &job->session, ret_problem);
+		job->has_session = o == OUTCOME_OK;
+	}
+	fleet_judge(expect_s, job);
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+}
+
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
 	void *arg, struct problem *ret_problem)
@@ -176,8 +198,11 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 		o = read_page(conn, after, page, ret_problem);
 		const int64_t now_s = store_time_s(conn->store);
 		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++) {
-			const struct fleet_job job = job_of_row(page, i, expect_s, now_s);
-			o = each(arg, &job, ret_problem);
+			struct fleet_job job = job_of_row(page, i, expect_s, now_s);
+			if (job.state == FLEET_LOST || job.state == FLEET_SILENT)
+				o = judge_again(conn, expect_s, &job, ret_problem);
+			if (o == OUTCOME_OK)
+				o = each(arg, &job, ret_problem);
 		}
 		/* The next page begins after the last key of this one, and takes the place of this
 		 * page. So the key is copied. */

@@ -154,22 +154,17 @@ static bool merge_mark(
 	const struct verify *verify = merging->verify;
 	const struct mark *mark = &merging->mark;
 	struct packed_mark *row = merging->row;
-	struct problem problem = {0};
-	if (mark->state != MARK_DONE) {
-		/* Such a mark has a finding of its own, whatever the listing shows. */
-		const enum finding finding =
-			verify_judge_state(verify->place.own.marks, mark, &problem);
-		verify_tasks_report(&merging->tasks, finding, object_key, &problem);
-		return true;
-	}
 	const bool wants_more =
 		verify->by != VERIFY_BY_LISTING && verify_subset_has(&verify->subset, row->key);
-	if (wants_more || !is_as_listed(&mark->done, object)) {
-		merging->row = NULL; /* the task owns the row, and frees it */
-		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
+	const bool is_same =
+		mark->state == MARK_DONE && !wants_more && is_as_listed(&mark->done, object);
+	if (is_same || mark->state == MARK_FORGOTTEN) {
+		verify_tasks_report(&merging->tasks, is_same ? FINDING_SAME : FINDING_NOTHING,
+			object_key, NULL);
+		return true;
 	}
-	verify_tasks_report(&merging->tasks, FINDING_SAME, object_key, &problem);
-	return true;
+	merging->row = NULL; /* the task owns the row, and frees it */
+	return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 }
 
 /* Skips the next object of the listing, whose key is less than that of the next mark's object. If

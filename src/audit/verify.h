@@ -147,10 +147,3 @@ void verify_tasks_progress(struct verify_tasks *tasks);
  * becomes the key before the first of them. */
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
-
-/* Returns the finding that follows from a mark that does not say done: NOTHING, UNFINISHED, or
- * UNSENT or ERROR with a sentence. For a mark that says done, it returns UNFINISHED, and the caller
- * has to check the object. A claimed mark needs a request for its session; `marks` is NULL for a
- * manifest, which has no such marks. */
-enum finding verify_judge_state(
-	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem);

@@ -48,7 +48,11 @@ static enum outcome read_packed_mark(
 	return o;
 }
 
-enum finding verify_judge_state(
+/* Returns the finding that follows from a mark that does not say done: NOTHING, UNFINISHED, or
+ * UNSENT or ERROR with a sentence. For a mark that says done, it returns UNFINISHED, and the caller
+ * has to check the object. A claimed mark needs a request for its session; `marks` is NULL for a
+ * manifest, which has no such marks. */
+static enum finding judge_state(
 	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem)
 {
 	switch (mark->state) {
@@ -228,31 +232,33 @@ static enum outcome compare_with_head(
 	return o;
 }
 
-/* Compares the object of a mark, and frees the mark. If the object differs, the mark is read again.
- * The finding counts if the mark is still the same. Otherwise the new mark is compared. A mark that
- * changes each time is UNFINISHED. An outcome other than OK has its sentence in look->problem. */
+/* Compares the object of a mark, and frees the mark. If the object differs, or was not sent, the
+ * mark is read again: its uploader may have changed it meanwhile, and even ended. The finding
+ * counts if the mark is still the same. Otherwise the new mark is compared. A mark that changes
+ * each time is UNFINISHED. An outcome other than OK has its sentence in look->problem. */
 static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row)
 {
 	enum outcome o = OUTCOME_OK;
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
 		struct packed_mark *reread = NULL;
-		look->finding = verify_judge_state(look->conns->marks, &mark, &look->problem);
+		look->finding = judge_state(look->conns->marks, &mark, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
-		/* Only a difference has to be confirmed, and only for marks: a manifest does not
+		/* Only what is wrong has to be confirmed, and only for marks: a manifest does not
 		 * change meanwhile. */
-		const bool is_difference = mark.state == MARK_DONE && look->finding != FINDING_SAME;
-		if (o != OUTCOME_OK || !is_difference || !look->conns->marks)
+		const bool is_wrong = mark.state == MARK_DONE ? look->finding != FINDING_SAME
+							      : look->finding == FINDING_UNSENT;
+		if (o != OUTCOME_OK || !is_wrong || !look->conns->marks)
 			break;
 		/* If the mark cannot be read, look->problem has the reason. Otherwise it becomes
-		 * the sentence of the difference again. */
-		const struct problem difference = look->problem;
+		 * the sentence of the finding again. */
+		const struct problem sentence = look->problem;
 		look->problem = (struct problem){0};
 		o = read_packed_mark(look, row->key, &reread);
 		if (o != OUTCOME_OK)
 			break;
-		look->problem = difference;
+		look->problem = sentence;
 		const struct mark now = mark_unpack(reread);
 		const bool is_same = now.state == mark.state &&
 				     strcmp(now.claim, mark.claim) == 0 &&

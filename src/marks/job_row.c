@@ -262,6 +262,18 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	return o;
 }
 
+enum outcome job_row_read(struct store_conn *conn, const struct job_key *key,
+	const struct call_limits *limits, struct job_row *ret, struct problem *ret_problem)
+{
+	struct item item = {0};
+	enum outcome o = conn->store->ops->get(conn, (struct item_key){JOBS_PK, key->text},
+		READ_CONSISTENT, limits, &item, ret_problem);
+	if (o == OUTCOME_OK && read_row(key->text, &item, ret))
+		o = outcome_no_memory(ret_problem);
+	item_clear(&item);
+	return o;
+}
+
 enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,
 	const struct call_limits *limits, struct text *ret, struct problem *ret_problem)
 {

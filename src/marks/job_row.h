@@ -83,6 +83,9 @@ struct job_row {
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t max_rows,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem);
+/* Reads the row of a key consistently. ABSENT: there is none, and *ret is undefined. */
+enum outcome job_row_read(struct store_conn *conn, const struct job_key *key,
+	const struct call_limits *limits, struct job_row *ret, struct problem *ret_problem);
 /* Adds the lines about the failures of the last run that ended, escaped. It adds nothing if nothing
  * failed. Eventually consistent. */
 enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,

@@ -175,18 +175,15 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		drop_left_work(run);
 		bucket_save_witness(run, push->conn);
 	}
-	/* The id is copied, because the job's row, which names the session, is written after the
-	 * session is closed and freed. */
-	char session[ID_CHARS + 1] = "";
-	if (run->locked.begun)
-		snprintf(session, sizeof session, "%s", session_id(run->session));
 	/* A lease that was lost since the main thread's last check still counts for the exit
 	 * status. So does a clock that has run out since then. */
 	run_check_lease(run);
 	run_check_progress(run);
 	run_warn_of_wait(run);
-	if (run->session)
-		session_close(run->session, push->conn);
+	/* No claim is left, and nothing below depends on the lease any more. But the session stays
+	 * open until the job's row has the result: a session that has ended without a result is
+	 * that of a run that was killed. */
+	struct session *session = run->session;
 	run->session = NULL;
 	if (push->is_set_up)
 		secure_marks(push);
@@ -201,7 +198,9 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (exit == S3ONCE_EXIT_OK && !run->dry)
 		spool_forget(run);
 	if (push->has_marks && !run->dry)
-		run_job_end(run, push->conn, *session ? session : NULL, exit);
+		run_job_end(run, push->conn, run->locked.begun ? session_id(session) : NULL, exit);
+	if (session)
+		session_close(session, push->conn);
 	push->counts = report_get_counts(&run->report);
 	report_counts(&run->report, S3ONCE_EVENT_SUMMARY);
 	return exit;

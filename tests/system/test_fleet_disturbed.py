@@ -122,3 +122,35 @@ def test_marks_that_nobody_wrote(s3once, s3, bucket, pushed):
     assert len([row for row in pushed.items() if row["sk"].startswith("x/")]) == n
     run = s3once("verify", f"s3://{bucket}")
     assert run.code == 1 and len(run.out.splitlines()) == n and not UNPRINTABLE.search(run.out), run
+
+
+@pytest.fixture
+def about_to_end(s3once, bucket, s3_wire, table, tmp_path):
+    """(a run whose last reply is held: that of its manifest, the rule that holds it)."""
+    assert s3once("init").code == 0
+    manifest = s3_wire.add(faults.hold_reply, "PutObject", where=lambda record: "_s3once/runs" in record.operation.key)
+    run = s3once.start("push", "--manifest", make_tree(tmp_path / "tree", {"a": b"a"}), f"s3://{bucket}")
+    assert manifest.reached.wait(60), run.output()
+    return run, manifest
+
+
+def test_a_run_that_stores_its_manifest_is_still_at_work(s3once, about_to_end):
+    running, manifest = about_to_end
+    run = s3once("fleet")
+    assert run.code == 0 and "running" in run.out, run
+    manifest.released.set()
+    assert running.wait().code == 0
+    assert s3once("fleet").code == 0
+
+
+def test_a_run_that_ends_after_its_row_was_read(s3once, about_to_end, dynamodb_wire):
+    """It has not lost its end."""
+    running, manifest = about_to_end
+    sessions = dynamodb_wire.add(faults.hold_request, "BatchGetItem")
+    fleet = s3once.start("fleet")
+    assert sessions.reached.wait(60), fleet.output()
+    manifest.released.set()
+    assert running.wait().code == 0
+    sessions.released.set()
+    run = fleet.wait()
+    assert run.code == 0 and "lost" not in run.out, run
