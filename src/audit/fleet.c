@@ -3,12 +3,14 @@
  * reported its end. Each job is judged by its row and its session alone. Nothing is printed
  * here. */
 #include "audit/fleet.h"
+#include "base/clock.h"
 #include "s3once/push.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE   500  /* the number of rows read at once */
-#define TYPO_S 3600 /* a target that fails for longer was not mistyped once */
+#define PAGE     500  /* the number of rows read at once */
+#define TYPO_S   3600 /* a target that fails for longer was not mistyped once */
+#define LATELY_S 60   /* more than a page of rows and its sessions take to be read */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -162,26 +164,40 @@ static struct fleet_job job_of_row(
 	return job;
 }
 
-/* A job whose session has ended or is silent is judged once more if its row has changed: its run
- * may have reported its end after the row was read. */
+/* Whether the job seems to be SILENT or LOST, and its session was heard, or its run began, so
+ * lately that this may have changed since its row was read. */
+static bool may_have_changed(const struct fleet_job *job)
+{
+	const struct session_info *session = &job->session;
+	const int64_t heard_s = job->has_session ? session->heard_s : job->row.began_s;
+	const int64_t lease_s = job->has_session ? (int64_t)(session->lease_ns / NS_PER_S) : 0;
+	return (job->state == FLEET_SILENT || job->state == FLEET_LOST) &&
+	       job->now_s - heard_s <= lease_s + LATELY_S;
+}
+
+/* Judges a job that seems to be SILENT or LOST anew. Its row and its session are read consistently,
+ * and the session before the row: a run ends its session after it has reported its end. */
 static enum outcome judge_again(struct store_conn *conn, uint64_t expect_s, struct fleet_job *job,
 	struct problem *ret_problem)
 {
-	struct job_row row;
-	enum outcome o = job_row_read(conn, &job->row.key, NULL, &row, ret_problem);
-	const bool has_changed = o == OUTCOME_OK && strcmp(row.version, job->row.version) != 0;
-	if (o == OUTCOME_ABSENT)
-		return OUTCOME_OK;
-	if (!has_changed)
-		return o;
-	job->row = row;
-	job->has_session = false;
-	if (!has_reported_end(&row)) {
-		o = session_describe(conn, row.session, &job->session, ret_problem);
+	for (;;) {
+		struct job_row now;
+		enum outcome o = OUTCOME_ABSENT;
+		if (!has_reported_end(&job->row))
+			o = session_describe(conn, job->row.session, &job->session, ret_problem);
+		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+			return o;
 		job->has_session = o == OUTCOME_OK;
+		fleet_judge(expect_s, job);
+		if (job->state != FLEET_SILENT && job->state != FLEET_LOST)
+			return OUTCOME_OK;
+		o = job_row_read(conn, &job->row.key, NULL, &now, ret_problem);
+		if (o != OUTCOME_OK)
+			return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+		if (strcmp(now.version, job->row.version) == 0)
+			return OUTCOME_OK;
+		job->row = now;
 	}
-	fleet_judge(expect_s, job);
-	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
@@ -199,7 +215,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 		const int64_t now_s = store_time_s(conn->store);
 		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++) {
 			struct fleet_job job = job_of_row(page, i, expect_s, now_s);
-			if (job.state == FLEET_LOST || job.state == FLEET_SILENT)
+			if (may_have_changed(&job))
 				o = judge_again(conn, expect_s, &job, ret_problem);
 			if (o == OUTCOME_OK)
 				o = each(arg, &job, ret_problem);

@@ -44,9 +44,9 @@ bool fleet_is_failure(int exit);
 void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
 /* Hands all jobs to `each`, in the order of hosts and jobs. An outcome of `each` other than OK ends
- * the walk. It takes one request for 500 rows, one for a hundred sessions of jobs whose last run
- * has not reported its end, and one for each job that seems to be SILENT or LOST. Memory does not
- * grow with the rows. */
+ * the walk. It takes one request for 500 rows, and one for a hundred sessions of jobs whose last
+ * run has not reported its end. A job that seems to be SILENT or LOST, and was heard shortly
+ * before, takes two more. Memory does not grow with the rows. */
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
 	void *arg, struct problem *ret_problem);
