@@ -20,9 +20,9 @@ FAST, FULL, QUICK, STATIC = (f"--{name}" in sys.argv for name in ("fast", "full"
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
 SIM = sys.argv[sys.argv.index("--sim") + 1] if "--sim" in sys.argv else None  # minutes
 LIMIT = 8 * 3600 if FULL or STATIC or SOAK or SIM else 2400
-JOBS = os.environ.get("S3ONCE_JOBS") or str(min(6, 3 * (os.cpu_count() or 1)))  # a test computes a third of its time
+JOBS = os.environ.get("S3ONCE_JOBS") or str(min(8, 4 * (os.cpu_count() or 1)))  # a test computes a quarter of its time
 
-HALF = str(-(-int(JOBS) // 2))  # of the workers, for each of two steps at a time
+FEW = str(-(-int(JOBS) // 4))  # workers of a step beside the system tests
 
 CLANG = 14  # of Debian 12, which decides about format
 WORLDS = 400  # that ./check plays, the same each time: some two minutes
@@ -263,9 +263,9 @@ FIRST = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined", "-Db_pie=false")),
     ("source: format", True, clang_format),
 ]
-BUILDS = [  # that the last steps need: the release is the program alone
+BUILDS = [  # of OF_OTHER_BUILDS: the release is the program alone
     ("build: release", False, lambda: build("release", "gcc", "-Dtests=false", "-Dbuildtype=release")),
-    ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debugoptimized", "-Db_sanitize=thread")),
+    ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debug", "-Doptimization=1", "-Db_sanitize=thread")),
     *([("build: the static program", False, static_build)] if FULL else []),
 ]
 BESIDE = [
@@ -280,13 +280,11 @@ TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
     ("system tests and faults: ASan + UBSan", True, system_tests),
 ]
-OF_TSAN = [
-    ("unit tests: TSan", False, lambda: unit_tests("tsan")),
-    ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
-]
-OF_RELEASE = [
+OF_OTHER_BUILDS = [
     ("faults: clocks, memory, many uploaders", False, lambda: pytest("release", "", where=(*PLAIN, *(() if FULL else (MANY,))))),
     ("system tests: release", False, lambda: pytest("release", "smoke")),
+    ("unit tests: TSan", False, lambda: unit_tests("tsan")),
+    ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
 ]
 THOROUGHLY = [
     ("system tests: valgrind", True, lambda: pytest("release", "smoke", VALGRIND)),
@@ -340,16 +338,13 @@ def main():
     else:
         builds = threading.Thread(target=lambda: do(BUILDS, beside=True, has_terminal=False))
         beside = threading.Thread(target=lambda: (builds.join(), do(BESIDE, beside=True, has_terminal=False)))
-        release = threading.Thread(target=lambda: do(OF_RELEASE, jobs=HALF, has_terminal=False))
-        builds.start()
-        beside.start()
+        others = threading.Thread(target=lambda: (builds.join(), do(OF_OTHER_BUILDS, jobs=FEW, has_terminal=False)))
+        for steps in (builds, beside, others):
+            steps.start()
         do(TESTS)
-        builds.join()
-        release.start()
-        do(OF_TSAN, jobs=HALF)
-        release.join()
+        for steps in (others, beside):
+            steps.join()
         do(THOROUGHLY if FULL else [])
-        beside.join()
         do(ALONE if FULL else [])
     print()
     for kind, names in (("skipped", skipped), ("FAILED", failed)):
