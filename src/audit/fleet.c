@@ -52,6 +52,12 @@ bool fleet_is_failure(int exit)
 	       exit == S3ONCE_EXIT_SETUP || exit == S3ONCE_EXIT_FENCED;
 }
 
+/* Whether the last run seems to be over without a result. */
+static bool is_without_end(const struct fleet_job *job)
+{
+	return job->state == FLEET_SILENT || job->state == FLEET_LOST;
+}
+
 /* Returns whether the last success is longer than expect_s ago. A job that never succeeded is
  * overdue as well, unless its first run is still under way. */
 static bool is_overdue(uint64_t expect_s, const struct fleet_job *job)
@@ -76,8 +82,7 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 	job->repeats_long = job->row.exit == S3ONCE_EXIT_OK &&
 			    job->row.ended_s - job->row.succeeded_s >= S3ONCE_REPEATS_LONG_S;
 	job->is_fine =
-		job->is_replaced || (!job->has_failed && !job->is_overdue &&
-					    job->state != FLEET_SILENT && job->state != FLEET_LOST);
+		job->is_replaced || (!job->has_failed && !job->is_overdue && !is_without_end(job));
 }
 
 /* A page of rows of jobs, and the sessions that decide about some of them: the rows for which
@@ -164,19 +169,18 @@ static struct fleet_job job_of_row(
 	return job;
 }
 
-/* Whether the job seems to be SILENT or LOST, and its session was heard, or its run began, so
- * lately that this may have changed since its row was read. */
+/* Whether the job is_without_end(), and its session was heard, or its run began, so lately that
+ * this may have changed since its row was read. */
 static bool may_have_changed(const struct fleet_job *job)
 {
 	const struct session_info *session = &job->session;
 	const int64_t heard_s = job->has_session ? session->heard_s : job->row.began_s;
 	const int64_t lease_s = job->has_session ? (int64_t)(session->lease_ns / NS_PER_S) : 0;
-	return (job->state == FLEET_SILENT || job->state == FLEET_LOST) &&
-	       job->now_s - heard_s <= lease_s + LATELY_S;
+	return is_without_end(job) && job->now_s - heard_s <= lease_s + LATELY_S;
 }
 
-/* Judges a job that seems to be SILENT or LOST anew. Its row and its session are read consistently,
- * and the session before the row: a run ends its session after it has reported its end. */
+/* Judges a job that is_without_end() again. Its session and its row are read consistently, and the
+ * session before the row: a run ends its session after it has reported its end. */
 static enum outcome judge_again(struct store_conn *conn, uint64_t expect_s, struct fleet_job *job,
 	struct problem *ret_problem)
 {
@@ -189,7 +193,7 @@ static enum outcome judge_again(struct store_conn *conn, uint64_t expect_s, stru
 			return o;
 		job->has_session = o == OUTCOME_OK;
 		fleet_judge(expect_s, job);
-		if (job->state != FLEET_SILENT && job->state != FLEET_LOST)
+		if (!is_without_end(job))
 			return OUTCOME_OK;
 		o = job_row_read(conn, &job->row.key, NULL, &now, ret_problem);
 		if (o != OUTCOME_OK)

@@ -180,7 +180,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	run_check_lease(run);
 	run_check_progress(run);
 	run_warn_of_wait(run);
-	/* No claim is left, and nothing below depends on the lease any more. But the session stays
+	/* The work is over, and nothing below depends on the lease any more. But the session stays
 	 * open until the job's row has the result: a session that has ended without a result is
 	 * that of a run that was killed. */
 	struct session *session = run->session;
