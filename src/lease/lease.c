@@ -37,8 +37,11 @@ struct lease {
 	 * arrive later. */
 	char pending[LEASE_VERSION_MAX];
 	uint64_t pending_sent_ns, pending_lease_ns;
-	/* Consecutive heartbeats that were not sent or got no clear answer. */
-	unsigned failures;
+	/* The last heartbeat was not sent or got no clear answer. */
+	bool has_failed;
+	/* Heartbeats that got no answer within their time limit, since one was answered within the
+	 * shortest limit. */
+	unsigned slow;
 	/* Guarded by the mutex of `keeper`. */
 	struct {
 		bool busy; /* a request of this lease is under way, or about to be */
@@ -160,7 +163,7 @@ static void note_renewal(struct lease *lease, uint64_t sent_ns)
 	struct lease_keeper *keeper = lease->keeper;
 	memcpy(lease->version, lease->pending, sizeof lease->version);
 	*lease->pending = 0;
-	lease->failures = 0;
+	lease->has_failed = false;
 	uv_mutex_lock(&keeper->mutex);
 	atomic_store(&lease->lease_ns, lease->pending_lease_ns);
 	atomic_store(&lease->ends_ns, sent_ns + lease->pending_lease_ns);
@@ -201,18 +204,28 @@ static bool is_heartbeat_abandoned(void *arg)
 	return atomic_load(&((struct lease *)arg)->stopping);
 }
 
-/* Returns the time limit of a heartbeat: at first a tenth of the lease, so that a heartbeat that
- * hangs is sent again long before the lease is in danger. After two failures it is a quarter, and
- * after four half of the lease, in case the store is slow: a refused write and a read of the row
- * have to fit in. It is never more than half of the lease. */
-static uint64_t heartbeat_timeout_ns(const struct lease *lease)
+/* Returns the part of the lease that a heartbeat may take. At first a tenth, so that a heartbeat
+ * that hangs is sent again long before the lease is in danger. If the store is slow, it is a
+ * quarter, and then half of the lease: a refused write and a read of the row have to fit in. */
+static uint64_t heartbeat_limit_ns(const struct lease *lease, unsigned slow)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
-	const unsigned divisor = lease->failures < 2 ? 10 : lease->failures < 4 ? 4 : 2;
-	uint64_t timeout_ns = lease_ns / divisor;
-	if (timeout_ns < TRY_MIN_NS)
-		timeout_ns = TRY_MIN_NS;
-	return timeout_ns < lease_ns / 2 ? timeout_ns : lease_ns / 2;
+	const unsigned divisor = slow < 2 ? 10 : slow < 4 ? 4 : 2;
+	uint64_t limit_ns = lease_ns / divisor;
+	if (limit_ns < TRY_MIN_NS)
+		limit_ns = TRY_MIN_NS;
+	return limit_ns < lease_ns / 2 ? limit_ns : lease_ns / 2;
+}
+
+/* Notes whether the store is slow. A longer limit stays until a heartbeat needs no more than the
+ * shortest one, as TCP keeps its longer timeout: otherwise each success would be followed by
+ * failures, and the lease would be renewed too late again and again. */
+static void note_pace(struct lease *lease, bool is_answered, uint64_t sent_ns)
+{
+	if (!is_answered)
+		lease->slow++;
+	else if (clock_boot_ns() - sent_ns <= heartbeat_limit_ns(lease, 0))
+		lease->slow = 0;
 }
 
 /* Sends the pending version, or a new one if none is pending. After an unclear answer the version
@@ -229,7 +242,7 @@ static enum outcome try_heartbeat(struct lease *lease, struct store_conn *conn,
 			more && more->lease_ns ? more->lease_ns : lease_length_ns(lease);
 	}
 	struct call_limits limits = {
-		.deadline_ns = sent_ns + heartbeat_timeout_ns(lease),
+		.deadline_ns = sent_ns + heartbeat_limit_ns(lease, lease->slow),
 		.abandon = is_heartbeat_abandoned,
 		.abandon_arg = lease,
 		.attempts = 2, /* few, since a failed heartbeat is followed by another one anyway */
@@ -254,8 +267,10 @@ static enum outcome try_heartbeat(struct lease *lease, struct store_conn *conn,
 	else if (o == OUTCOME_REFUSED)
 		o = judge_refusing_row(lease, &row);
 	item_clear(&row);
-	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
-		lease->failures++;
+	const bool is_answered = o == OUTCOME_OK || o == OUTCOME_REFUSED;
+	note_pace(lease, is_answered, sent_ns);
+	if (!is_answered)
+		lease->has_failed = true;
 	return o;
 }
 
@@ -281,7 +296,7 @@ static void end_heartbeat_locked(struct lease *lease)
 {
 	lease->locked.busy = false;
 	const uint64_t period = lease->options.heartbeat_ns;
-	if (!lease->failures)
+	if (!lease->has_failed)
 		lease->locked.heartbeat_due_ns =
 			lease_ends_ns(lease) - lease_length_ns(lease) + period;
 	else
@@ -376,7 +391,7 @@ static void send_due_heartbeats(void *arg)
 		enum outcome o = OUTCOME_LOCAL; /* no heartbeat was sent */
 		if (!conn && store_conn_new(keeper->store, &conn)) {
 			problem_set(&problem, "no connection for a heartbeat: out of memory");
-			lease->failures++;
+			lease->has_failed = true;
 		} else if (!atomic_load(&lease->stopping)) {
 			o = send_heartbeat(lease, conn, NULL, 0, &problem);
 		}

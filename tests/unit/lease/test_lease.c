@@ -9,13 +9,15 @@
 #include <stdlib.h>
 
 #define LEASE_NS (60 * NS_PER_S)
+#define LATE_NS  (1100 * NS_PER_MS)
 
 enum answer {
 	ANSWER,             /* as the row is */
 	LOSE_BEFORE,        /* the request is lost */
 	LOSE_AFTER,         /* it is applied, and the reply is lost */
 	REFUSE_WITHOUT_ROW, /* the row is gone */
-	REFUSE_AS_IT_WAS    /* the row is as it was before, also when it is looked at */
+	REFUSE_AS_IT_WAS,   /* the row is as it was before, also when it is looked at */
+	ANSWER_LATE         /* as the row is, after LATE_NS */
 };
 
 static struct row {
@@ -42,7 +44,8 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	row.changes[i] = try->n_changes;
 	row.lease_ns[i] = try->lease_ns;
 	row.patience_ns[i] = try->limits->deadline_ns - row.arrived_ns;
-	while (clock_boot_ns() < row.arrived_ns + row.took_ns)
+	const uint64_t took_ns = row.answers[i] == ANSWER_LATE ? LATE_NS : row.took_ns;
+	while (clock_boot_ns() < row.arrived_ns + took_ns)
 		;
 	snprintf(row.sent[i], sizeof row.sent[i], "%s", try->next);
 	problem_set(ret_problem, "no answer");
@@ -184,8 +187,8 @@ static void test_refused_by_our_own_row(void)
 	lease_free(lease);
 }
 
-/* A store that is slow gets more time with each failure, and no more than at first once one has
- * succeeded. */
+/* A store that is slow gets more time with each failure, and no more than at first once it has
+ * answered fast. */
 static void test_patience_grows(void)
 {
 	static const unsigned shares[] = {10, 10, 4, 4, 2, 2, 10};
@@ -198,6 +201,28 @@ static void test_patience_grows(void)
 	for (unsigned i = 0; i < 7; i++) {
 		CHECK(row.patience_ns[i] <= LEASE_NS / shares[i]);
 		CHECK(row.patience_ns[i] > LEASE_NS / shares[i] - LEASE_NS / 20);
+	}
+	lease_free(lease);
+}
+
+/* While a store answers, but slowly, heartbeats keep the longer time limit. */
+static void test_patience_stays_with_a_slow_store(void)
+{
+	const uint64_t lease_ns = 10 * NS_PER_S; /* a tenth of it is less than LATE_NS */
+	const struct lease_more more = {.lease_ns = lease_ns};
+	static const unsigned shares[] = {10, 10, 4, 4, 10};
+	struct problem problem = {0};
+	struct lease *lease = begin(
+		&(struct row){.answers = {ANSWER, LOSE_BEFORE, LOSE_BEFORE, ANSWER_LATE, ANSWER}},
+		clock_boot_ns());
+	CHECK_INT(lease_renew(lease, NULL, &more, 0, &problem), OUTCOME_OK);
+	for (unsigned i = 0; i < 3;
+		i++) /* the first of these is the two lost tries and the late answer */
+		CHECK_INT(renew_now(lease), OUTCOME_OK);
+	CHECK_INT(row.tries, 6);
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK(row.patience_ns[i + 1] <= lease_ns / shares[i]);
+		CHECK(row.patience_ns[i + 1] > lease_ns / shares[i] - lease_ns / 20);
 	}
 	lease_free(lease);
 }
@@ -722,6 +747,7 @@ int main(void)
 	test_changes_after_a_lost_reply();
 	test_refused_by_our_own_row();
 	test_patience_grows();
+	test_patience_stays_with_a_slow_store();
 	test_taken_by_another();
 	test_enough_is_left();
 	test_row_gone();
