@@ -8,7 +8,7 @@
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/status/status_print.h"
-#include "marks/mark_row.h"
+#include "marks/claimant.h"
 #include "marks/mark_stream.h"
 #include <stdlib.h>
 #include <string.h>
@@ -261,20 +261,12 @@ static enum outcome find_and_print_mark(struct status_view *view, const char *ke
 		.session = "",
 		.source = ""};
 	struct mark mark = {0};
-	struct session_info session;
-	bool is_known = false; /* `session` is the session of the claim */
-	enum outcome o = mark_get(&ref, &mark, ret_problem);
-	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
-		o = session_describe(view->frame->marks.conn, mark.session, &session, ret_problem);
-		is_known = o == OUTCOME_OK;
-		if (o == OUTCOME_ABSENT) /* the row of a session is removed some time after its end
-					  */
-			o = OUTCOME_OK;
-	}
+	struct claimant claimant;
+	const enum outcome o = mark_get_with_claimant(&ref, &mark, &claimant, ret_problem);
 	const bool is_there = o == OUTCOME_OK && mark.state != MARK_ABSENT;
 	*ret_found = is_there && (!suffix || strcmp(mark_suffix(&mark), suffix) == 0);
 	if (*ret_found)
-		status_print_mark(view, key, &mark, is_known ? &session : NULL);
+		status_print_mark(view, key, &mark, claimant.is_known ? &claimant.session : NULL);
 	mark_clear(&mark);
 	return o;
 }

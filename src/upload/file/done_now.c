@@ -2,6 +2,7 @@
  * and before a file is removed (remove.c). For --compare-content, claim.c uses only the comparison
  * of content. Nothing is written. */
 #include "upload/file/done_now.h"
+#include "marks/claimant.h"
 #include "scan/content/content.h"
 #include "upload/file/file_open.h"
 #include "upload/file/worker.h"
@@ -67,27 +68,6 @@ static bool has_md5_of_file(
 	       recorded_matches_bytes(&by_etag, &sums) == PROOF_YES;
 }
 
-/* Reads the mark. *ret_is_left becomes true if it is claimed by an uploader that is not at work any
- * more. Such a mark is read once more, since its uploader may have finished the file, and ended,
- * after it was read. */
-static enum outcome read_mark(const struct mark_ref *ref, struct mark *mark, bool *ret_is_left,
-	struct problem *ret_problem)
-{
-	char claim[ID_CHARS + 1] = "";
-	*ret_is_left = false;
-	for (;;) {
-		mark_clear(mark);
-		const enum outcome o = mark_get(ref, mark, ret_problem);
-		if (o != OUTCOME_OK || mark->state != MARK_CLAIMED ||
-			session_may_be_at_work(ref->conn, mark->session))
-			return o;
-		*ret_is_left = strcmp(mark->claim, claim) == 0;
-		if (*ret_is_left)
-			return o;
-		snprintf(claim, sizeof claim, "%s", mark->claim);
-	}
-}
-
 /* Reads the mark, and checks that this version is done, and that it has a checksum or an id to
  * compare the content with. With CONTENT_UNREAD, another modification time does not matter, since
  * the caller will compare the content. *mark becomes the mark that was read. */
@@ -96,8 +76,9 @@ static enum proof check_mark(struct worker *worker, const struct file *file,
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct file_version opened = file_opened_version(worker, file);
-	bool is_left;
-	if (read_mark(&ref, mark, &is_left, ret) != OUTCOME_OK) {
+	struct claimant claimant;
+	mark_clear(mark);
+	if (mark_get_with_claimant(&ref, mark, &claimant, ret) != OUTCOME_OK) {
 		problem_prefix(ret, "its mark cannot be read");
 		return PROOF_UNKNOWN;
 	}
@@ -108,9 +89,9 @@ static enum proof check_mark(struct worker *worker, const struct file *file,
 		return (enum proof)problem_error(ret, PROOF_UNKNOWN,
 			"its mark is damaged, or was written by a later version of s3once");
 	if (says == SAYS_CLAIMED)
-		return not_done(ret, is_left ? "its uploader has ended, or sends no more "
-					       "heartbeats: the next push continues it"
-					     : "an uploader has it under way");
+		return not_done(ret, claimant.is_over ? "its uploader has ended, or sends no more "
+							"heartbeats: the next push continues it"
+						      : "an uploader has it under way");
 	if (says == SAYS_CHANGED || (says == SAYS_COMPARE && content == CONTENT_PROVEN))
 		return not_done(ret, "what was uploaded under its key is another version");
 	if (!*mark->done.sum && !*opened.content_id)
