@@ -192,7 +192,7 @@ void run_ensure_bucket_exists(struct run *run);
 bool run_begin(struct run *run, struct store_conn *marks);
 
 /* Records in the row of the run's job (marks/job_row.h) how the run ended. `session` is the id of
- * the session that was begun and has ended, or NULL. Takes a few seconds at most.
+ * the session that was begun, or NULL. Takes a few seconds at most.
  *
  * If the row cannot be written, that is only a warning, since no file depends on it. A run of some
  * folders only (options.folders) writes no row, since its end is not that of the job. */

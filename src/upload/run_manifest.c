@@ -132,9 +132,9 @@ static bool prove_by_head(struct s3_conn *conn, const struct s3_put *put, struct
 		       ret_problem, false, "S3 holds other bytes than were sent, or tells nothing");
 }
 
-/* Stores an object, and proves that S3 holds the sent bytes under the key. This is called after the
- * session has ended. So its limits ask was_stopped(), and not run_is_over(), which asks the
- * session. */
+/* Stores an object, and proves that S3 holds the sent bytes under the key. This is called when
+ * the run does not use its session any more. So its limits ask was_stopped(), and not
+ * run_is_over(), which asks the session. */
 static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
 	struct problem *ret_problem)
 {
