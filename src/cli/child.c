@@ -76,17 +76,20 @@ static void hide_descriptor(int fd)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* Opens closed standard descriptors as /dev/null, so that no file that is opened later becomes
- * standard output. Standard input is opened for writing only: reading it then fails, and is not
- * taken for an empty list of files. */
+/* Opens closed standard descriptors as /dev/null, so that no file that is opened later becomes one
+ * of them. Standard input is opened for writing only, and standard output for reading only: their
+ * use fails as if they were closed, for this process and its commands. So a closed input is not
+ * taken for an empty list of files, nor a result without a reader for a delivered one. Messages to
+ * a closed standard error are discarded. */
 static void open_standard_descriptors(void)
 {
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
 	for (int fd = 0; fd <= 2; fd++) {
 		const bool is_closed = fcntl(fd, F_GETFD) < 0 && errno == EBADF;
 		if (!is_closed)
 			continue;
 		/* open() returns the lowest free descriptor, which is this one. */
-		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
+		if (open("/dev/null", modes[fd]) != fd) {
 			dprintf(STDERR_FILENO,
 				"s3once: error: standard input, output or error is closed, and "
 				"/dev/null cannot stand for it: %s\n",

@@ -4,7 +4,6 @@
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/other_tools.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
@@ -107,19 +106,17 @@ static int run_command_line(int argc, char **argv)
  */
 static int finish_stdout(int code)
 {
-	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
-	const bool is_lost = error || ferror(stdout);
-	if (!is_lost || (code != S3ONCE_EXIT_OK && code != S3ONCE_EXIT_HELD))
+	const int error = output_flush_stdout();
+	if (!error || (code != S3ONCE_EXIT_OK && code != S3ONCE_EXIT_HELD))
 		return code;
-	fprintf(stderr, "s3once: error: cannot write to standard output%s%s\n", error ? ": " : "",
-		error ? strerror(error) : "");
+	fprintf(stderr, "s3once: error: cannot write to standard output: %s\n", strerror(-error));
 	return code == S3ONCE_EXIT_OK ? S3ONCE_EXIT_FILES : code;
 }
 
 int main(int argc, char **argv)
 {
-	/* The buffer holds the largest output, such as help. So finish_stdout() writes it, and
-	 * errno is the reason of a failure. */
+	/* The buffer holds the largest output, such as help. So output_flush_stdout() writes it,
+	 * and has the reason of a failure. */
 	static char buffer[64 << 10];
 	startup_prepare();
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);

@@ -480,8 +480,8 @@ int output_finish(struct output *output)
 		free_writer(writer);
 	}
 	output->writer = NULL;
-	if (!error && is_written && (fflush(stdout) || ferror(stdout)))
-		error = errno ? -errno : -EIO;
+	if (!error && is_written)
+		error = output_flush_stdout();
 	if (lost) {
 		report_lost(lost);
 		return error ? error : -ETIMEDOUT;
@@ -489,6 +489,15 @@ int output_finish(struct output *output)
 	if (error)
 		log_error("cannot write to standard output: %s", strerror(-error));
 	return error ? error : log_error;
+}
+
+int output_flush_stdout(void)
+{
+	static _Atomic(int) first; /* ferror() keeps no reason */
+	const int error = fflush(stdout) ? -errno : ferror(stdout) ? -EIO : 0;
+	if (!first)
+		first = error;
+	return first;
 }
 
 bool terminal_can_draw(int fd)

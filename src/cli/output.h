@@ -56,6 +56,10 @@ bool output_has_failed(struct output *output);
  * writes them. */
 int output_finish(struct output *output);
 
+/* Flushes what was printed to the FILE stdout, by code that has no struct output. Returns 0, or
+ * -errno of the first time that this failed. */
+int output_flush_stdout(void);
+
 /* Whether the descriptor is a terminal that can redraw a line. */
 bool terminal_can_draw(int fd);
 /* The size of the terminal; 24 rows and 80 columns if unknown. */

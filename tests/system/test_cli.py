@@ -187,61 +187,6 @@ def test_versions_of_the_libraries(s3once):
     assert s3once("version", "extra").code == 2
 
 
-# --- standard streams
-
-
-def raw(s3once, *argv, before="", **how):
-    """Runs the program by a shell that may redirect its streams; returns (code, stderr)."""
-    line = f'exec "$0" "$@" {before}'
-    argv = ["sh", "-c", line, str(s3once.binary()), *map(str, argv)]
-    run = subprocess.run(argv, env=s3once.environment, stderr=subprocess.PIPE, timeout=60, cwd=s3once.folder, **how)
-    return run.returncode, run.stderr.decode()
-
-
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["push", "--help"], ["proven", "--help"], ["run", "--help"]])
-def test_unwritable_output_is_noticed(s3once, argv):
-    code, err = raw(s3once, *argv, before=">/dev/full")
-    assert code == 1
-    assert "cannot write to standard output: No space left on device" in err
-
-
-@pytest.mark.parametrize("options", [[], ["-v"], ["--json"]])
-def test_push_to_unwritable_output_uploads_and_exits_1(s3once, s3, bucket, tree, options):
-    code, err = raw(s3once, "push", *options, tree, f"s3://{bucket}", before=">/dev/full")
-    assert code == 1
-    assert err.count("cannot write to standard output: No space left on device") == 1
-    s3.assert_same(tree, bucket)
-
-
-def test_push_into_a_closed_pipe_uploads_and_exits_1(s3once, s3, bucket, tree):
-    reads, writes = os.pipe()
-    os.close(reads)
-    code, err = raw(s3once, "push", "--json", tree, f"s3://{bucket}", stdout=writes)
-    os.close(writes)
-    assert code == 1
-    assert "cannot write to standard output: Broken pipe" in err
-    s3.assert_same(tree, bucket)
-
-
-def test_closed_streams_are_no_danger(s3once, s3, bucket, tree):
-    assert raw(s3once, "push", tree, f"s3://{bucket}", before="<&- >&- 2>&-") == (0, "")
-    s3.assert_same(tree, bucket)
-
-
-def test_closed_streams_without_dev_null(s3once, tree):
-    wrap = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@" <&-', "sh"]
-    if subprocess.run([*wrap, "true"], capture_output=True).returncode:
-        pytest.skip("needs the right to mount, to have no /dev/null")
-    run = s3once("push", tree, "s3://bucket", wrap=wrap)
-    assert (run.code, run.out) == (3, "") and "s3once: error: standard input, output or error is closed" in run.err
-
-
-def test_closed_standard_input_is_no_empty_list(s3once, s3, bucket, tree):
-    code, err = raw(s3once, "push", "--files-from", "-", tree, f"s3://{bucket}", before="<&-")
-    assert code == 3
-    assert "s3once: error: the list (stdin) cannot be read: Bad file descriptor\n" in err
-
-
 # --- what people see
 
 

@@ -46,9 +46,11 @@ static int acquire_lock(struct lock_use *use)
 	if (r)
 		return r;
 	print_held(use, lock);
-	if (!fflush(stdout) && !ferror(stdout))
+	const int error = output_flush_stdout();
+	if (!error)
 		return 0;
-	log_error("lock acquire: the handle cannot be printed: the lock is released again");
+	log_error("lock acquire: the handle cannot be printed: %s: the lock is released again",
+		strerror(-error));
 	s3once_lock_release(lock, NULL);
 	use->code = S3ONCE_EXIT_SETUP;
 	return 0; /* the library returned no error, and the exit code is use->code */

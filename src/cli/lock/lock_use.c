@@ -105,6 +105,6 @@ void lock_print(json_t *object)
 		printf("%s\n", line);
 	else
 		log_error("lock: what was to be printed is lost: out of memory");
-	fflush(stdout); /* a reader gets each line while `lock run` still runs */
+	output_flush_stdout(); /* a reader gets each line while `lock run` still runs */
 	free(line);
 }
