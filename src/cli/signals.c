@@ -33,6 +33,7 @@ static struct {
 	atomic_int reload;        /* a SIGHUP came for signals_take_reload() */
 	bool serves;              /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
+	bool has_alarm; /* end_soon() was called, and alarm_before is the former action of SIGALRM */
 	/* The former actions of signals: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } state;
@@ -53,6 +54,15 @@ static void on_end(int number)
 {
 	(void)number;
 	_exit(S3ONCE_EXIT_STOPPED + state.first);
+}
+
+/* Has the process ended in LAST_S seconds. Until then, SIGALRM is not ours: it ends the process as
+ * it would end any other, and an alarm that our parent has set before it became us stays set. */
+static void end_soon(void)
+{
+	state.has_alarm = true;
+	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &state.alarm_before);
+	alarm(LAST_S);
 }
 
 /* Stops the run. While the process drains, its SIGTERM was the first request to stop. So the signal
@@ -78,7 +88,7 @@ static void on_signal(int number)
 	if (state.push) {
 		stop_push();
 		if (state.came == 2)
-			alarm(LAST_S);
+			end_soon();
 		if (state.came > 2)
 			on_end(number);
 	}
@@ -127,7 +137,6 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 			take_signal(stop_signals[i], &action, &state.before[i]);
 	if (!push)
 		return;
-	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &state.alarm_before);
 	take_toggle();
 	if (state.toggled)
 		s3once_push_toggle_bandwidth(push);
@@ -141,8 +150,11 @@ int signals_end_run(void)
 {
 	state.push = NULL;
 	state.message = "";
-	alarm(0);
-	sigaction(SIGALRM, &state.alarm_before, NULL);
+	if (state.has_alarm) {
+		alarm(0);
+		sigaction(SIGALRM, &state.alarm_before, NULL);
+		state.has_alarm = false;
+	}
 	return state.first;
 }
 

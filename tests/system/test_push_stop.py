@@ -54,6 +54,23 @@ def test_what_is_under_way_is_finished(s3once, s3, s3_wire, bucket, marks, tmp_p
     assert counts(again) == {"uploaded": 54, "skipped": 6}
 
 
+@pytest.mark.parametrize("sig", [signal.SIGALRM, signal.SIGUSR1, signal.SIGVTALRM, signal.SIGIO, signal.SIGXCPU, signal.SIGRTMIN], ids=lambda sig: sig.name)
+def test_a_signal_that_is_not_ours_ends_a_run_as_any_program(s3once, s3, s3_wire, bucket, tmp_path, sig):
+    """Such as the alarm of a parent, or `ulimit -t`: the shell reports it, and nothing is lost."""
+    tree = small_tree(tmp_path, 5)
+    command = ("push", tree, f"s3://{bucket}/p", "--concurrency", "1", "--json")
+    rule = s3_wire.add(faults.hold_request, "PutObject", nth=3)
+    run = s3once.start(*command, "--lease", "1h")
+    assert rule.reached.wait(60), run.output()
+    run.popen.send_signal(sig)
+    run = run.wait(60)
+    assert run.code == -sig and "error" not in run.err, run
+    s3_wire.clear()
+    run = s3once(*command, "--lease", "1h", timeout=60)
+    assert run.code == 0 and not told(run, "held"), run
+    s3.assert_same(tree, bucket, "p")
+
+
 @pytest.mark.parametrize("sig, code", SIGNALS[:1])
 def test_marks_that_do_not_answer_are_not_waited_for(s3once, s3, bucket, dynamodb, table, tmp_path, sig, code):
     """Nothing has begun yet."""

@@ -22,6 +22,7 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 
 /* In place of libc's: the seconds until SIGALRM, or 0. */
 static unsigned alarm_s;
+#define ALARM_BEFORE_S 60
 
 unsigned alarm(unsigned seconds)
 {
@@ -34,6 +35,7 @@ unsigned alarm(unsigned seconds)
  *   c  only count   s  serve   b  a run begins   e  it ends   d  begin to drain   r  restore
  *   I T H U A       SIGINT SIGTERM SIGHUP SIGUSR2 SIGALRM
  *   i h             SIGINT, SIGHUP are ignored from now on
+ *   a               the program that started this one has set an alarm
  * and what holds at its end. */
 static const struct {
 	const char *steps;
@@ -51,7 +53,14 @@ static const struct {
 	{"bTIe", 2, 0, 2, SIGTERM, false, false, 0},
 	{"bTIH", 0, 0, 0, 0, false, false, 128 + SIGTERM},
 	{"bITT", 0, 0, 0, 0, false, false, 128 + SIGINT},
-	{"bTA", 0, 0, 0, 0, false, false, 128 + SIGTERM},
+	{"bTIA", 0, 0, 0, 0, false, false, 128 + SIGTERM},
+	/* Before a second signal, SIGALRM is the alarm of whoever started us, and ends the process
+	 * as any other would be. */
+	{"bA", 0, 0, 0, 0, false, false, -SIGALRM},
+	{"bTA", 0, 0, 0, 0, false, false, -SIGALRM},
+	{"cA", 0, 0, 0, 0, false, false, -SIGALRM},
+	{"abe", 0, 0, 0, 0, false, false, 0, ALARM_BEFORE_S},
+	{"abTe", 1, 0, 1, SIGTERM, false, false, 0, ALARM_BEFORE_S},
 	{"bTIeA", 0, 0, 0, 0, false, false, -SIGALRM},
 	{"bTe", 1, 0, 1, SIGTERM, false, false, 0},
 	{"beT", 0, 0, 1, SIGTERM, false, false, 0},
@@ -137,6 +146,9 @@ static void go_through(size_t row)
 			break;
 		case 'A':
 			raise(SIGALRM);
+			break;
+		case 'a':
+			alarm(ALARM_BEFORE_S);
 			break;
 		case 'i':
 			signal(SIGINT, SIG_IGN);
