@@ -32,8 +32,9 @@ static struct {
 	atomic_int toggled;       /* SIGUSR2 has lifted the limit of bandwidth */
 	atomic_int reload;        /* a SIGHUP came for signals_take_reload() */
 	bool serves;              /* SIGHUP does not stop the run */
-	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
-	bool has_alarm; /* end_soon() was called, and alarm_before is the former action of SIGALRM */
+	bool drains;    /* the first signal was a SIGTERM that does not stop the runs that follow */
+	bool has_alarm; /* end_soon() was called, and alarm_before is the former action of SIGALRM
+			 */
 	/* The former actions of signals: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } state;
