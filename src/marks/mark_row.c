@@ -170,7 +170,7 @@ enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
 	return o;
 }
 
-void mark_suppose_claim(struct mark *seen, struct claim *ret)
+void mark_pretend_claim(struct mark *seen, struct claim *ret)
 {
 	struct claim claim = {.taken_over = seen->state != MARK_ABSENT};
 	move_seen(&claim, seen);

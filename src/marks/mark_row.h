@@ -54,7 +54,7 @@ void mark_begin_claim(const struct mark_ref *ref, struct mark_claiming *ret);
 enum outcome mark_end_claim(struct mark_claiming *claiming, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* As mark_claim() for a dry run: changes *seen and *ret, but writes nothing. */
-void mark_suppose_claim(struct mark *seen, struct claim *ret);
+void mark_pretend_claim(struct mark *seen, struct claim *ret);
 /* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
  * stays the caller's. REFUSED: we are fenced. */
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,

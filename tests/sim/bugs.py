@@ -288,8 +288,8 @@ BUGS = {
         "if (n_done < c->parts_done)",
     ),
     "given-up-stays-open": (  # until no large file is begun any more
-        "if (upload_ended)\n\t\tqueue->locked.turns.open--;",
-        "if (upload_ended && result == PART_STORED)\n\t\tqueue->locked.turns.open--;",
+        "if (upload_ended)\n\t\tqueue->locked.turns.uploads_open--;",
+        "if (upload_ended && result == PART_STORED)\n\t\tqueue->locked.turns.uploads_open--;",
     ),
     "each-commit-begins-the-second": (  # after which all is synced
         "if (!rc && !store->unsynced_since_ns)",

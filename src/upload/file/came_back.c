@@ -30,7 +30,8 @@ static bool check_is_held(struct worker *worker, struct candidate *c, uint64_t *
 	const bool is_ours = strcmp(c->mark_session, session_id(run->session)) == 0;
 	if (c->mark_state != MARK_CLAIMED || is_ours)
 		return false;
-	if (candidate_note_held(c)) /* it takes a turn to report it: handle_claimed() in claim.c */
+	candidate_note_held(c);
+	if (candidate_held_report_is_due(c)) /* in a turn: by handle_claimed() in claim.c */
 		return false;
 	return session_end_if_over(run->session, worker->marks, c->mark_session, &over,
 		       ret_again_ns, &problem) == OUTCOME_OK &&

@@ -428,8 +428,9 @@ static enum step handle_claimed(struct worker *worker, struct file *file)
 	if (over)
 		return STEP_NEXT;
 	const bool waits = !worker->options->no_wait && !worker->run->dry;
+	candidate_note_held(c);
 	/* A file that is not waited for is reported at once: this is its last turn. */
-	if (candidate_note_held(c) || !waits)
+	if (candidate_held_report_is_due(c) || !waits)
 		report_held(worker, file, waits);
 	/* That uploader is probably at work on the other files of the block, too. */
 	queue_put_back_block(worker->run->queue, c->block_serial);
@@ -514,7 +515,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	if (worker->run->dry) {
-		mark_suppose_claim(&file->seen_mark, &file->claim);
+		mark_pretend_claim(&file->seen_mark, &file->claim);
 		return STEP_NEXT;
 	}
 	return run_wait_for_lease(worker->run) ? try_claim(worker, file) : STEP_OVER;

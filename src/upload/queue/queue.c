@@ -65,13 +65,16 @@ struct queue {
 	} locked;
 };
 
-bool candidate_note_held(struct candidate *candidate)
+void candidate_note_held(struct candidate *candidate)
 {
-	const uint64_t now_ns = clock_boot_ns();
 	if (!candidate->held_since_ns)
-		candidate->held_since_ns = now_ns;
+		candidate->held_since_ns = clock_boot_ns();
+}
+
+bool candidate_held_report_is_due(const struct candidate *candidate)
+{
 	return !candidate->held_was_reported &&
-	       now_ns - candidate->held_since_ns >= HELD_FOR_A_MOMENT_NS;
+	       clock_boot_ns() - candidate->held_since_ns >= HELD_FOR_A_MOMENT_NS;
 }
 
 static bool is_before(const struct block *a, const struct block *b)
@@ -598,7 +601,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result
 		turns_give_up(&queue->locked.turns, parts);
 	const bool upload_ended = parts->next_index == parts->end_index && !parts->under_way;
 	if (upload_ended)
-		queue->locked.turns.open--;
+		queue->locked.turns.uploads_open--;
 	uv_mutex_unlock(&queue->mutex);
 	return upload_ended;
 }

@@ -68,10 +68,12 @@ struct candidate {
 	bool is_completing; /* S3 may still be at work on a CompleteMultipartUpload without reply */
 	bool was_marked_done; /* this run has marked it done, or may have */
 };
-/* Notes that another uploader holds the file. Returns whether that is to be reported: the file has
- * been held for five seconds since the first call, and was not reported as held before. Where
- * several uploaders share a tree, many files are held for a moment, which is not worth a report. */
-bool candidate_note_held(struct candidate *candidate);
+/* Notes that another uploader holds the file. */
+void candidate_note_held(struct candidate *candidate);
+/* Whether the file has been held for five seconds since the first candidate_note_held(), and was
+ * not reported as held before. Where several uploaders share a tree, many files are held for a
+ * moment, which is not worth a report. */
+bool candidate_held_report_is_due(const struct candidate *candidate);
 /* The rank of a file in a run with --final, on a host that is about to end: the lowest rank goes
  * first. Small files come before large ones. Small files are ordered by age, the oldest first, and
  * large ones by size, the smallest first. */
@@ -144,12 +146,12 @@ struct turns {
 	uint64_t part_bytes; /* a larger file is sent in parts */
 	bool is_ranked;      /* files go by candidate_rank(), not by turns; to be set at first */
 	struct file_line lines[LINES];
-	struct parts *parts;   /* the open uploads with parts to hand out, in turn */
-	unsigned large;        /* large bodies under way */
-	unsigned being_opened; /* tasks under way that begin a multipart upload */
+	struct parts *parts;        /* the open uploads with parts to hand out, in turn */
+	unsigned large;             /* large bodies under way */
+	unsigned uploads_beginning; /* tasks under way that begin a multipart upload */
 	/* Uploads from turns_open() until their last part has ended, which queue_part_ended()
 	 * notes. */
-	unsigned open;
+	unsigned uploads_open;
 	unsigned small_since_large; /* small files that were taken since the last large task */
 	bool part_was_last;         /* the last large task was a part */
 };

@@ -119,7 +119,7 @@ void turns_open(struct turns *turns, struct parts *parts, unsigned n)
 {
 	*parts = (struct parts){.end_index = n};
 	add_parts(turns, parts);
-	turns->open++;
+	turns->uploads_open++;
 }
 
 void turns_give_up(struct turns *turns, struct parts *parts)
@@ -144,20 +144,21 @@ static bool is_turn_of_large(const struct turns *turns)
 		return false;
 	if (turns->workers == 1)
 		return turns->small_since_large >= SMALL_TURNS;
-	return turns->large + turns->being_opened < turns->workers / 2;
+	return turns->large + turns->uploads_beginning < turns->workers / 2;
 }
 
 /* Whether a file waits to be sent in parts, and its upload may be begun now. With ranks, larger
  * files wait for smaller ones: for those that are sent whole, and for uploads that were begun
  * before. */
-static bool may_open(const struct turns *turns)
+static bool may_begin_upload(const struct turns *turns)
 {
-	const unsigned open = turns->being_opened + turns->open;
-	const bool has_smaller = turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened;
+	const unsigned begun = turns->uploads_beginning + turns->uploads_open;
+	const bool has_smaller =
+		turns->lines[LINE_WHOLE].n || turns->parts || turns->uploads_beginning;
 	const bool waits_for_smaller = turns->is_ranked && has_smaller;
 	if (!turns->lines[LINE_SPLIT].n || waits_for_smaller)
 		return false;
-	return open < OPEN_UPLOADS_MIN || open < turns->max_large;
+	return begun < OPEN_UPLOADS_MIN || begun < turns->max_large;
 }
 
 /* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. If it is the turn of large
@@ -167,7 +168,8 @@ static size_t next_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
 	const bool may_be_large = is_turn_of_large(turns);
-	if (may_be_large && may_open(turns)) /* beginning an upload sends nothing large yet */
+	if (may_be_large &&
+		may_begin_upload(turns)) /* beginning an upload sends nothing large yet */
 		return LINE_SPLIT;
 	if (may_be_large && turns->large < turns->max_large) {
 		const bool is_turn_of_parts = !turns->part_was_last && !turns->is_ranked;
@@ -191,7 +193,7 @@ bool turns_has(const struct turns *turns)
 
 bool turns_has_large(const struct turns *turns)
 {
-	return turns->large || turns->open || turns->parts || turns->lines[LINE_WHOLE].n ||
+	return turns->large || turns->uploads_open || turns->parts || turns->lines[LINE_WHOLE].n ||
 	       turns->lines[LINE_SPLIT].n;
 }
 
@@ -219,7 +221,7 @@ bool turns_take(struct turns *turns, struct task *ret)
 	}
 	if (next != LINE_SMALL)
 		turns->part_was_last = next == NEXT_PART;
-	turns->being_opened += ret->begins_upload;
+	turns->uploads_beginning += ret->begins_upload;
 	turns->large += ret->is_large;
 	turns->small_since_large = next == LINE_SMALL ? turns->small_since_large + 1 : 0;
 	return true;
@@ -228,5 +230,5 @@ bool turns_take(struct turns *turns, struct task *ret)
 void turns_done(struct turns *turns, const struct task *task)
 {
 	turns->large -= task->is_large;
-	turns->being_opened -= task->begins_upload;
+	turns->uploads_beginning -= task->begins_upload;
 }

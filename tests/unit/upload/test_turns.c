@@ -148,7 +148,7 @@ static void test_opening(void)
 	}
 	CHECK_STRING(one_by_one(&turns, 3), "ppp");
 	turns_give_up(&turns, &parts[0]);
-	turns.open--;
+	turns.uploads_open--;
 	CHECK_STRING(one_by_one(&turns, 1), "f");
 	clear(&turns);
 }
