@@ -205,7 +205,7 @@ static enum removal_end check_file(
 {
 	struct stat file, folder;
 	struct file_state now;
-	if (is_being_written && !removal->open)
+	if (is_being_written && !removal->takes_open)
 		return problem_error(ret, REMOVAL_KEPT,
 			"another process has it open for writing; a later run removes it once it "
 			"is closed, and --remove-even open all the same");
@@ -219,10 +219,10 @@ static enum removal_end check_file(
 	if (!still_has_name(removal->directory_fd, removal->name, &file))
 		return problem_error(
 			ret, REMOVAL_KEPT, "its name is gone, or is another file's by now");
-	if (file.st_nlink > 1 && !removal->linked)
+	if (file.st_nlink > 1 && !removal->takes_linked)
 		return problem_error(ret, REMOVAL_NEVER,
 			"it has other names (hard links); --remove-even linked removes this one");
-	if (removal->foreign)
+	if (removal->takes_foreign)
 		return REMOVAL_DONE;
 	if (fstat(removal->directory_fd, &folder) < 0)
 		return problem_error(
@@ -251,7 +251,7 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 	now.ctime_ns = removal->state.ctime_ns;
 	if (!file_state_equal(&now, &removal->state))
 		return false;
-	if (file.st_nlink > 1 && !removal->linked)
+	if (file.st_nlink > 1 && !removal->takes_linked)
 		return false;
 	if (!still_has_name(folder_fd, removal->name, &file))
 		return false;

@@ -27,17 +27,17 @@ struct removal {
 			its folder */
 	/* A file is also removed if it has several names, if it is open for writing, and if it has
 	 * another owner. */
-	bool linked, open, foreign;
+	bool takes_linked, takes_open, takes_foreign;
 	int target_fd; /* a directory of the same file system to move the file to; -1: remove it */
 	const char *target; /* its path below target_fd after the move; missing folders are made */
 };
 
 enum removal_end {
 	REMOVAL_DONE,  /* the file is removed or moved; from removal_check(): it would be */
-	REMOVAL_KEPT,  /* it stays for now: it is no longer the proven file, `open` would be needed,
-			  or another run puts files back there */
-	REMOVAL_NEVER, /* it stays, and later runs will not remove it either: `linked` or `foreign`
-			  would be needed */
+	REMOVAL_KEPT,  /* it stays for now: it is no longer the proven file, `takes_open` would be
+			  needed,  or another run puts files back there */
+	REMOVAL_NEVER, /* it stays, and later runs will not remove it either: `takes_linked`
+			  or `takes_foreign` would be needed */
 	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
 			   unless the sentence names another one */
 };

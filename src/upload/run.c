@@ -136,7 +136,7 @@ static bool counts_by_own_clock(const struct run *run)
 	return !run->store->service;
 }
 
-bool run_removes_by_now(const struct run *run, int64_t done_at_s)
+bool run_removal_is_due(const struct run *run, int64_t done_at_s)
 {
 	const struct s3once_options *o = &run->options;
 	if (!o->removes)
@@ -169,7 +169,7 @@ bool run_skips_by_mark(const struct run *run, const struct candidate *c, const s
 		return false;
 	/* A file whose mark notes a newer version is not skipped, since the note may have to be
 	 * cleared. Nor is a file that is due for removal. */
-	return !mark->has_newer && !run_removes_by_now(run, mark->at_s);
+	return !mark->has_newer && !run_removal_is_due(run, mark->at_s);
 }
 
 void run_report_unfinished(struct run *run, const struct candidate *candidate)
@@ -279,7 +279,7 @@ void run_ask_to_stop(struct run *run)
  * request that fails, so that no answer to another request counts as progress. A host that was
  * suspended has not tried to renew the lease yet, and progress_poll_is_over() does not count that
  * time. */
-static bool poll_without_lease(void *arg)
+static bool poll_is_over_without_lease(void *arg)
 {
 	struct run *run = arg;
 	progress_failed(&run->progress, RENEWAL,
@@ -289,7 +289,7 @@ static bool poll_without_lease(void *arg)
 
 bool run_wait_for_lease(struct run *run)
 {
-	if (!session_wait_for_lease(run->session, poll_without_lease, run))
+	if (!session_wait_for_lease(run->session, poll_is_over_without_lease, run))
 		return false;
 	progress_answered(&run->progress, RENEWAL);
 	return true;

@@ -138,7 +138,7 @@ bool run_excludes_size(const struct run *run, uint64_t bytes, enum s3once_event_
 
 /* Whether a file that was marked done at this time (store time) is to be removed by now, by
  * options.removes and options.remove_after_s. */
-bool run_removes_by_now(const struct run *run, int64_t done_at_s);
+bool run_removal_is_due(const struct run *run, int64_t done_at_s);
 /* Notes the state and the session of its mark in the candidate. */
 void candidate_note_mark(struct candidate *candidate, const struct mark *mark);
 /* Whether the mark leaves nothing to do for the file. */

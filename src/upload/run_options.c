@@ -72,11 +72,12 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
  * no name, size or time before all of it was read, and there is nothing to remove or to compare. */
 static const char *contradiction_of_pipe(const struct s3once_options *o)
 {
-	if (!o->read)
-		return o->spool
-			       ? "--spool is about what comes through a pipe: give a COMMAND, or - "
-				 "as the SOURCE"
-			       : NULL;
+	const bool is_piped = o->read != NULL;
+	if (!is_piped && o->spool)
+		return "--spool is about what comes through a pipe: give a COMMAND, or - as the "
+		       "SOURCE";
+	if (!is_piped)
+		return NULL;
 	if (!o->as || o->n_sources != 1)
 		return "what comes through a pipe has no name: give its key";
 	if (o->producer_id && strlen(o->producer_id) > PRODUCER_ID_MAX)

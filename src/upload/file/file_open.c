@@ -98,14 +98,16 @@ static bool mark_explains_absence(struct worker *worker, struct file *file)
  * removed it since it was found, which is not an error. */
 static enum step handle_missing(struct worker *worker, struct file *file)
 {
-	if (mark_explains_absence(worker, file))
-		return bucket_ensure_trusted(worker->run, worker->marks)
-			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
-			       : STEP_OVER;
-	if (!file->candidate->is_rotated)
-		return file_handle_read_error(worker, file, -ENOENT);
-	return file_fail(worker, file,
-		PROBLEM("was compressed or deleted before it could be sent; the next run looks"));
+	if (mark_explains_absence(worker, file)) {
+		if (!bucket_ensure_trusted(worker->run, worker->marks))
+			return STEP_OVER; /* the run ends: the mark may be about another bucket */
+		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
+	}
+	if (file->candidate->is_rotated) /* the next run finds it under its new name */
+		return file_fail(worker, file,
+			PROBLEM("was compressed or deleted before it could be sent; the next run "
+				"looks"));
+	return file_handle_read_error(worker, file, -ENOENT);
 }
 
 /* The form that a file has on its disk. */

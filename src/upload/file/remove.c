@@ -93,7 +93,7 @@ static void prove_and_remove(struct worker *worker, struct file *file,
 	const enum proof done = prove_and_sync(worker, file, content, &object, &problem);
 	/* The server has replied by now, so it is known whether this host's clock, by which the
 	 * file is due, is right. */
-	if (run_is_stopping(run) || !run_removes_by_now(run, done_at_s))
+	if (run_is_stopping(run) || !run_removal_is_due(run, done_at_s))
 		return;
 	/* Proving the file takes time, so the rules are checked again. removal_run() does that,
 	 * too. */
@@ -128,17 +128,12 @@ static enum content_state content_of_turn(const struct file *file)
 	return is_proven && was_quiet && !file->must_reread ? CONTENT_PROVEN : CONTENT_UNREAD;
 }
 
-/* Updates the ctime in the removal of a rotated file, which file->state does not have, since a
- * rename changes it. Returns whether the ctime has changed since the file was opened, by a rename
- * or by a write. */
-static bool update_ctime(const struct file *file, struct file_state *state)
+/* Returns the ctime that the file has now, or if that is unknown, the one that it was opened with.
+ */
+static int64_t present_ctime_ns(const struct file *file)
 {
 	struct file_state now;
-	state->ctime_ns = file->opened_ctime_ns;
-	if (file_state_of(file->fd, &now) || now.ctime_ns == state->ctime_ns)
-		return false;
-	state->ctime_ns = now.ctime_ns;
-	return true;
+	return file_state_of(file->fd, &now) ? file->opened_ctime_ns : now.ctime_ns;
 }
 
 /* Whether the file is due for removal. Sets *ret_done_at_s to the time from which its age
@@ -154,7 +149,7 @@ static bool is_due(const struct worker *worker, const struct file *file, int64_t
 	const bool is_proven = file->step == STEP_PROVEN;
 	const bool is_done = is_proven || mark_says(&file->seen_mark, &opened) == SAYS_DONE;
 	*ret_done_at_s = is_proven ? store_time_s(run->store) : file->seen_mark.at_s;
-	return is_done && run_removes_by_now(run, *ret_done_at_s);
+	return is_done && run_removal_is_due(run, *ret_done_at_s);
 }
 
 void remove_file(struct worker *worker, struct file *file)
@@ -170,17 +165,22 @@ void remove_file(struct worker *worker, struct file *file)
 	struct removal removal = {.path = c->path,
 		.fd = file->fd,
 		.state = file->state,
-		.linked = (o->remove_even & S3ONCE_REMOVE_LINKED) != 0,
-		.open = (o->remove_even & S3ONCE_REMOVE_OPEN) != 0,
-		.foreign = (o->remove_even & S3ONCE_REMOVE_FOREIGN) != 0,
+		.takes_linked = (o->remove_even & S3ONCE_REMOVE_LINKED) != 0,
+		.takes_open = (o->remove_even & S3ONCE_REMOVE_OPEN) != 0,
+		.takes_foreign = (o->remove_even & S3ONCE_REMOVE_FOREIGN) != 0,
 		.target_fd = run->files.move_to_fd,
 		/* The numbers in the names of rotated files are reused, so such a file is moved to
 		 * the name of its object. */
 		.target = c->is_rotated ? target : c->relative};
 	enum content_state content = content_of_turn(file);
-	const bool may_be_written = c->is_rotated && update_ctime(file, &removal.state);
-	if (may_be_written) /* so it is read again */
-		content = CONTENT_UNREAD;
+	if (c->is_rotated) {
+		/* file->state has no ctime of a rotated file, since each rename changes it. From
+		 * here on it counts. If it has changed since the file was opened, that may have
+		 * been a write, so the file is read again. */
+		removal.state.ctime_ns = present_ctime_ns(file);
+		if (removal.state.ctime_ns != file->opened_ctime_ns)
+			content = CONTENT_UNREAD;
+	}
 	removal.directory_fd = scan_open_folder(
 		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {

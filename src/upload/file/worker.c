@@ -49,6 +49,12 @@ static bool is_handed_on(enum step answer)
 	return answer > STEP_PROVEN;
 }
 
+/* Whether the turn goes on with this step. All values behind SEND are ends of the turn. */
+static bool turn_goes_on(enum step step)
+{
+	return step <= STEP_SEND;
+}
+
 /* Sets the step that follows this answer of the present one. */
 static void set_step(struct file *file, enum step answer)
 {
@@ -56,8 +62,8 @@ static void set_step(struct file *file, enum step answer)
 		return;
 	const enum step from = file->step;
 	file->step = answer == STEP_NEXT ? steps[from].next : answer;
-	/* The turn ends, or a step follows that may follow the present one. */
-	assert(file->step > STEP_SEND || file->step == from || file->step == steps[from].next ||
+	/* The turn ends, or the step is one that may follow the present one. */
+	assert(!turn_goes_on(file->step) || file->step == from || file->step == steps[from].next ||
 		steps[from].others & MAY(file->step));
 }
 
@@ -118,13 +124,13 @@ static void end_turn(struct worker *worker, struct file *file, enum step step)
 static void run_turn(struct worker *worker, struct file *file, enum step answer)
 {
 	set_step(file, answer);
-	while (answer <= STEP_SEND && !run_is_over(worker->run)) {
+	while (turn_goes_on(answer) && !run_is_over(worker->run)) {
 		answer = steps[file->step].perform(worker, file);
 		set_step(file, answer);
 	}
 	if (answer == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
-	const bool was_cut_off = answer <= STEP_SEND; /* the run has ended between two steps */
+	const bool was_cut_off = turn_goes_on(answer); /* the run has ended between two steps */
 	end_turn(worker, file, was_cut_off ? STEP_OVER : answer);
 }
 
@@ -192,10 +198,11 @@ static void begin_turn(struct worker *worker, struct candidate *candidate)
 	run_turn(worker, file, answer);
 }
 
-/* Returns the number of bytes that the next task reads. */
+/* Returns the number of bytes that the task reads. A task that was taken ahead is begun already:
+ * its file is worker->next.file, and task->file may be in the queue again. */
 static uint64_t bytes_of_task(const struct worker *worker, const struct task *task)
 {
-	if (worker->next.file) /* it was taken ahead, and is open */
+	if (worker->next.file)
 		return worker->next.file->state.size;
 	switch (task->kind) {
 	case TASK_FILE:
@@ -207,9 +214,10 @@ static uint64_t bytes_of_task(const struct worker *worker, const struct task *ta
 	}
 }
 
+/* Performs the task, or goes on with it if it was begun when it was taken ahead. */
 static void perform_task(struct worker *worker, const struct task *task)
 {
-	if (worker->next.file) { /* the task was taken ahead, and its file is open */
+	if (worker->next.file) {
 		go_on_with_next(worker);
 	} else if (task->kind == TASK_FILE) {
 		begin_turn(worker, task->file);

@@ -485,14 +485,14 @@ static void test_rules(void)
 {
 	struct removal removal = begin();
 	int writer = open("t/f", O_WRONLY);
-	expect(&removal, REMOVAL_KEPT, "open for writing", &removal.open);
+	expect(&removal, REMOVAL_KEPT, "open for writing", &removal.takes_open);
 	close(writer);
 	end(&removal);
 
 	removal = begin();
 	tree_need(link("t/f", "kept") == 0, "link");
 	file_state_of(removal.fd, &removal.state);
-	expect(&removal, REMOVAL_NEVER, "hard links", &removal.linked);
+	expect(&removal, REMOVAL_NEVER, "hard links", &removal.takes_linked);
 	CHECK(has("kept", PROVEN));
 	end(&removal);
 
@@ -500,7 +500,7 @@ static void test_rules(void)
 		removal = begin();
 		tree_need(chown("t/f", 12345, (gid_t)-1) == 0, "chown");
 		file_state_of(removal.fd, &removal.state);
-		expect(&removal, REMOVAL_NEVER, "another user", &removal.foreign);
+		expect(&removal, REMOVAL_NEVER, "another user", &removal.takes_foreign);
 		end(&removal);
 
 		removal = begin(); /* of the owner of its folder */

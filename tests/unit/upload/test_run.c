@@ -293,7 +293,7 @@ static void test_due_for_removal(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		run->options.removes = rows[i].removes;
 		run->options.remove_after_s = rows[i].after_s;
-		if (!CHECK_INT(run_removes_by_now(run, rows[i].done_at_s), rows[i].is_due))
+		if (!CHECK_INT(run_removal_is_due(run, rows[i].done_at_s), rows[i].is_due))
 			fprintf(stderr, "\trow %zu\n", i);
 	}
 	end();

@@ -401,7 +401,7 @@ static void test_wrong_clock(void)
 			const char *number = strstr(steps.said, " is ");
 			good &= CHECK(number && labs(atol(number + 4) - 7200) < 60);
 		}
-		good &= CHECK_INT(run_removes_by_now(run, done_at_s), rows_of_clock[i].is_due);
+		good &= CHECK_INT(run_removal_is_due(run, done_at_s), rows_of_clock[i].is_due);
 		if (!good)
 			fprintf(stderr, "\trow %zu: %s\n", i, steps.said);
 		script_stop(&steps.server);
