@@ -123,7 +123,7 @@ static enum outcome draw_token(struct store_conn *conn, const struct s3once_lock
 	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
 {
 	const struct item_write counting = {
-		.or_absent = true, .count = DIALECT_TOKEN, .shows = true};
+		.or_absent = true, .increments = DIALECT_TOKEN, .returns_item = true};
 	const struct s3once_locks *locks = lock->locks;
 	char counter[LOCK_KEY_MAX + 20];
 	struct lock_key key;
@@ -213,8 +213,8 @@ static enum outcome write_held_row(const struct acquisition *a, const struct s3o
 		.conditions = seen ? if_seen : &if_free,
 		.n_conditions = seen ? n_if_seen : n_if_free,
 		.or_absent = !seen,
-		.count = lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
-		.shows = true,
+		.increments = lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
+		.returns_item = true,
 	};
 	enum outcome o = a->conn->store->ops->write(
 		a->conn, lock->row_key.key, &write, limits, ret, ret_problem);

@@ -31,12 +31,12 @@ void dynamodb_use_batches(struct store *store, const char *how)
 static bool may_be_batched(const struct batch_write *w)
 {
 	const struct item_write *what = w->what;
-	if (w->limits->deadline_ns || what->removes || what->shows)
+	if (w->limits->deadline_ns || what->removes || what->returns_item)
 		return false;
 	if (what->item) /* the only put that INSERT can express */
 		return write_puts_if_absent(what, w->db->table->pk_name);
 	/* An UPDATE sets values of an item that exists, under conditions of two kinds. */
-	if (!what->n_changes || what->or_absent || what->count)
+	if (!what->n_changes || what->or_absent || what->increments)
 		return false;
 	for (size_t i = 0; i < what->n_conditions; i++) {
 		const enum condition_test test = what->conditions[i].test;

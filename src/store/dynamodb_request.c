@@ -285,7 +285,7 @@ static void add_changes(struct dynamodb_conn *db, const struct item_write *write
 {
 	const char *before = "SET ";
 
-	if (write->n_changes == 0 && !write->count)
+	if (write->n_changes == 0 && !write->increments)
 		return;
 	json_add_member(&db->body, "UpdateExpression");
 	text_add_char(&db->body, '"');
@@ -307,9 +307,9 @@ static void add_changes(struct dynamodb_conn *db, const struct item_write *write
 		dynamodb_add_name(db, write->changes[i].name);
 		before = ", ";
 	}
-	if (write->count) {
+	if (write->increments) {
 		text_add(&db->body, " ADD ");
-		dynamodb_add_name(db, write->count);
+		dynamodb_add_name(db, write->increments);
 		text_add_char(&db->body, ' ');
 		dynamodb_add_value(db, VALUE_NUMBER, "1", 1);
 	}
@@ -358,13 +358,13 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	struct text *body = dynamodb_begin(write->db);
 	json_add_member(body, what->item ? "Item" : "Key");
 	dynamodb_add_key(body, write->db->table, write->key, what->item);
-	if (what->shows)
+	if (what->returns_item)
 		json_add_text(body, "ReturnValues", "ALL_NEW");
 	add_changes(write->db, what);
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	if (outcome == OUTCOME_OK && what->shows)
+	if (outcome == OUTCOME_OK && what->returns_item)
 		outcome = take_item(
 			json_object_get(reply, "Attributes"), write->ret, write->ret_problem);
 	else if (outcome == OUTCOME_REFUSED && write->ret)

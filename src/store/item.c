@@ -211,7 +211,7 @@ int item_apply(struct item *item, const struct change *changes, size_t n)
 
 bool write_only_creates(const struct item_write *write)
 {
-	const bool only_counts = write->count && !write->n_changes;
+	const bool only_counts = write->increments && !write->n_changes;
 	return write->or_absent && !write->n_conditions && !only_counts;
 }
 
@@ -236,9 +236,9 @@ int write_update(const struct item_write *write, struct item *item)
 {
 	int64_t n = 0; /* an absent number counts as 0 */
 	const int error = item_apply(item, write->changes, write->n_changes);
-	if (error || !write->count)
+	if (error || !write->increments)
 		return error;
-	if (item_number(item, write->count, &n) == -EINVAL)
+	if (item_number(item, write->increments, &n) == -EINVAL)
 		return -EBADMSG;
-	return item_set_number(item, write->count, n + 1);
+	return item_set_number(item, write->increments, n + 1);
 }

@@ -91,14 +91,14 @@ struct item_write {
 	size_t n_conditions;
 	/* Only for an update: the name of a number to which 1 is added, or NULL. An absent number
 	 * counts as 0. */
-	const char *count;
+	const char *increments;
 	bool removes;
 	/* Only for an update: it creates the item if it is absent, and its conditions are tested
 	 * only if the item exists. Without conditions, an existing item refuses it
 	 * (write_only_creates()). */
 	bool or_absent;
 	/* The caller gets the item also after OK: its new state. */
-	bool shows;
+	bool returns_item;
 	/* The write may be synced later, and until then a power failure may undo it (store.h). */
 	bool may_sync_later;
 };

@@ -231,7 +231,7 @@ static bool take_value(struct found_position *position, struct found_attribute *
 	position->at += ret->n;
 	ret->shape = shape;
 	ret->type = types[shape];
-	const bool is_text = shape <= SHAPE_OTHER && shape != SHAPE_BYTES;
+	const bool is_text = shape == SHAPE_STRING || shape == SHAPE_NUMBER || shape == SHAPE_OTHER;
 	return !is_text || utf8_valid(ret->bytes, ret->n);
 }
 

@@ -82,7 +82,7 @@ static enum outcome replace_row(struct s3_store_conn *conn, const char *name,
 
 /* One attempt of a write: reads the row, checks the conditions, and puts the new row. REFUSED: the
  * conditions are not met, and *row is the row that was read. CONFLICT: another writer was faster.
- * OK: if write->shows is set, row->item is the new item. */
+ * OK: if write->returns_item is set, row->item is the new item. */
 static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct s3_store_row *row,
 	struct problem *ret_problem)
@@ -100,7 +100,7 @@ static enum outcome write_once(struct s3_store_conn *conn, struct item_key key,
 	o = make_body(conn, key, write, row, ret_problem);
 	if (o == OUTCOME_OK)
 		o = replace_row(conn, name.text, write, limits, row, ret_problem);
-	if (o == OUTCOME_OK && write->shows) {
+	if (o == OUTCOME_OK && write->returns_item) {
 		s3_store_row_clear(row);
 		if (item_from_doc(key, text_string(&conn->body), &row->item))
 			o = outcome_no_memory(ret_problem);
@@ -146,7 +146,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 		if (round && o == OUTCOME_THROTTLED)
 			o = OUTCOME_TRANSIENT;
 	}
-	const bool returns_item = o == OUTCOME_REFUSED || (o == OUTCOME_OK && write->shows);
+	const bool returns_item = o == OUTCOME_REFUSED || (o == OUTCOME_OK && write->returns_item);
 	if (ret && returns_item) {
 		*ret = row.item;
 		row.item = (struct item){0};

@@ -159,7 +159,8 @@ static bool answer_or_requeue(struct sqlite_store *store, struct tickets *list, 
 	return true;
 }
 
-/* Performs a read. Returns as items_apply(). */
+/* Performs a read. Returns SQLITE_OK with the outcome set, or the result code of an SQLite failure.
+ */
 static int perform_read(struct sqlite_store *store, struct items_op *op)
 {
 	const int rc = items_apply(store->items, op);
@@ -247,23 +248,22 @@ static bool has_write(const struct tickets *list)
 	return false;
 }
 
+/* Returns the time at which the file has to be synced, or 0 if all is synced. */
+static uint64_t sync_due_ns(const struct sqlite_store *store)
+{
+	return store->unsynced_since_ns ? store->unsynced_since_ns + SYNC_LATER_NS : 0;
+}
+
 /* Waits until there are tickets, a sync is due, or the store is closing. Returns false if it is
- * closing and no ticket waits. *ret_has_writes is set if one of the tickets is a write. A sync that
- * is due is done here, and the last one at the end. No caller waits for such a sync: if it fails,
- * sync_file() remembers that for later writes. */
+ * closing and no ticket waits. *ret_has_writes is set if one of the tickets is a write. */
 static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 {
-	const uint64_t since_ns = store->unsynced_since_ns; /* 0: all is synced */
-	const uint64_t due_ns = since_ns ? since_ns + SYNC_LATER_NS : 0;
-
 	uv_mutex_lock(&store->mutex);
 	wait_until(store->locked.waiting.n || store->locked.closing, .cond = &store->work,
-		.mutex = &store->mutex, .deadline_ns = due_ns);
+		.mutex = &store->mutex, .deadline_ns = sync_due_ns(store));
 	const bool is_at_end = store->locked.closing && !store->locked.waiting.n;
 	*ret_has_writes = has_write(&store->locked.waiting);
 	uv_mutex_unlock(&store->mutex);
-	if (since_ns && (is_at_end || clock_boot_ns() >= due_ns))
-		sync_file(store);
 	return !is_at_end;
 }
 
@@ -282,6 +282,10 @@ static void run_thread(void *arg)
 	if (rc) /* only housekeeping: if the file is locked, the next run does it */
 		log_debug("%s: old sessions not swept: %s", store->file.name, sqlite3_errstr(rc));
 	while (wait_for_work(store, &has_writes)) {
+		/* No caller waits for this sync, nor for the last one below. If one fails,
+		 * sync_file() remembers that for later writes. */
+		if (sync_due_ns(store) && clock_boot_ns() >= sync_due_ns(store))
+			sync_file(store);
 		bool locked = perform_reads(store);
 		if (has_writes)
 			locked |= perform_writes(store);
@@ -294,6 +298,8 @@ static void run_thread(void *arg)
 		answer_tickets(store, &overdue, SQLITE_BUSY);
 		uv_sleep(1 + (unsigned)random_below(3));
 	}
+	if (sync_due_ns(store))
+		sync_file(store);
 }
 
 static void queue_locked(struct sqlite_store *store, struct ticket *ticket)
@@ -438,7 +444,7 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 /* All four kinds of writes are performed alike, but counted apart. */
 static struct items_op op_of_write(struct item_key key, const struct item_write *write)
 {
-	const bool takes = write->or_absent || write->shows;
+	const bool takes = write->or_absent || write->returns_item;
 
 	return (struct items_op){.kind = write->item      ? ITEMS_PUT
 					 : write->removes ? ITEMS_DELETE

@@ -257,8 +257,8 @@ static int add_op_row(struct items_op *op, const struct items_row *row)
 	return op->rows.error ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-/* Adds the row of a statement, whose column with this number is the doc. Returns as add_op_row().
- * An empty blob, which no doc is, counts as damaged. */
+/* Adds the row of a statement, whose column with this number is the doc. Returns an SQLite result
+ * code. An empty blob, which no doc is, counts as damaged. */
 static int add_found_row(
 	struct items_op *op, struct item_key key, sqlite3_stmt *statement, int column)
 {
@@ -354,8 +354,8 @@ static enum outcome make_doc(struct items_op *op, struct item *item, struct text
  * empty, and becomes the new item. `found`: a search has found the row.
  *
  * A put if absent comes here with its condition untested: the INSERT fails if the row exists. That
- * saves one of two searches for each new file. If it is refused, or if the write `shows`, the row
- * is left in op->rows.
+ * saves one of two searches for each new file. If it is refused, or if the write
+ * `returns_item`, the row is left in op->rows.
  *
  * Returns an SQLite result code. An item that cannot be written is no failure of SQLite;
  * op->outcome has its fault. */
@@ -377,7 +377,7 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 	if (!rc && is_refused) {
 		op->outcome = OUTCOME_REFUSED;
 		rc = find_row(items, op, op->key, &found);
-	} else if (!rc && op->write->shows) {
+	} else if (!rc && op->write->returns_item) {
 		rc = add_op_row(op, &(struct items_row){op->key, doc.data, doc.len});
 	}
 	text_clear(&doc);
@@ -385,7 +385,8 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 }
 
 /* Performs a write if its conditions are met. If it is refused, the present row is left in
- * op->rows, where find_row() has put it. Returns as write_row(). */
+ * op->rows, where find_row() has put it. Returns an SQLite result code, with the outcome in
+ * op->outcome if it is OK. */
 static int perform_write(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;

@@ -271,7 +271,7 @@ static enum outcome take(
 {
 	struct item_write write = *taking;
 	struct problem problem = {0};
-	write.shows = true;
+	write.returns_item = true;
 	item_clear(ret);
 	return scene->conn->store->ops->write(
 		scene->conn, key_of(scene, sk), &write, &no_limits, ret, &problem);
@@ -289,7 +289,7 @@ static void take_creates_or_changes(struct scene *scene)
 		.conditions = &free,
 		.n_conditions = 1,
 		.or_absent = true,
-		.count = "token"};
+		.increments = "token"};
 	struct item item = {0};
 	int64_t token = 0;
 	struct problem problem = {0};
@@ -329,7 +329,7 @@ static void take_creates_only_once(struct scene *scene)
 	const struct change first = {"version", VALUE_STRING, "a"},
 			    second = {"version", VALUE_STRING, "b"};
 	struct item_write taking = {
-		.changes = &first, .n_changes = 1, .or_absent = true, .count = "token"};
+		.changes = &first, .n_changes = 1, .or_absent = true, .increments = "token"};
 	struct item item = {0};
 	int64_t token = 0;
 
@@ -343,7 +343,7 @@ static void take_creates_only_once(struct scene *scene)
 
 static void take_counts_alone(struct scene *scene)
 {
-	const struct item_write counting = {.or_absent = true, .count = "token"};
+	const struct item_write counting = {.or_absent = true, .increments = "token"};
 	struct item item = {0};
 	int64_t token = 0;
 

@@ -122,9 +122,9 @@ static const struct {
 		"attribute_exists(#a2) AND #a3 <= :a4", "SET #a0 = :a1"},
 	{{.changes = &set_s, .n_changes = 1, .conditions = &there, .n_conditions = 1},
 		"attribute_exists(#a2) AND attribute_exists(#a3)", "SET #a0 = :a1"},
-	{{.count = "n", .or_absent = true}, NULL, " ADD #a0 :a1"},
-	{{.count = "n"}, "attribute_exists(#a2)", " ADD #a0 :a1"},
-	{{.changes = &set_s, .n_changes = 1, .count = "n", .or_absent = true},
+	{{.increments = "n", .or_absent = true}, NULL, " ADD #a0 :a1"},
+	{{.increments = "n"}, "attribute_exists(#a2)", " ADD #a0 :a1"},
+	{{.changes = &set_s, .n_changes = 1, .increments = "n", .or_absent = true},
 		"attribute_not_exists(#a4)", "SET #a0 = :a1 ADD #a2 :a3"},
 };
 

@@ -132,10 +132,10 @@ static const struct {
 		 .n_conditions = 1,
 		 .or_absent = true},
 		true, false, true, false},
-	{{.count = "n", .or_absent = true}, true, true, true, false},
-	{{.count = "n"}, true, true, false, false},
-	{{.changes = &set_v, .n_changes = 1, .count = "n", .or_absent = true}, false, false, true,
-		false},
+	{{.increments = "n", .or_absent = true}, true, true, true, false},
+	{{.increments = "n"}, true, true, false, false},
+	{{.changes = &set_v, .n_changes = 1, .increments = "n", .or_absent = true}, false, false,
+		true, false},
 };
 
 static void check_writes(void)

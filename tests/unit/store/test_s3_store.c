@@ -210,8 +210,8 @@ static void test_counts_and_shows(void)
 	struct item_write write = take_over;
 	if (!begin(&f, replies, true))
 		return;
-	write.count = "n";
-	write.shows = true;
+	write.increments = "n";
+	write.returns_item = true;
 	CHECK_INT(
 		f.store->ops->write(f.conn, key, &write, NULL, &item, &f.aws.problem), OUTCOME_OK);
 	CHECK(!item_number(&item, "n", &n) && n == 42);
@@ -219,12 +219,13 @@ static void test_counts_and_shows(void)
 	CHECK_STRING(item_string(&item, "kept"), "k");
 	CHECK_STRING(item_string(&item, "sk"), "a/b");
 	item_clear(&item);
-	const struct item_write counter = {.or_absent = true, .count = "n", .shows = true};
+	const struct item_write counter = {
+		.or_absent = true, .increments = "n", .returns_item = true};
 	CHECK_INT(f.store->ops->write(f.conn, key, &counter, NULL, &item, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK(!item_number(&item, "n", &n) && n == 1);
 	item_clear(&item);
-	write.count = "v";
+	write.increments = "v";
 	CHECK_INT(f.store->ops->write(f.conn, key, &write, NULL, &item, &f.aws.problem),
 		OUTCOME_INVALID);
 	check_sent(&f, "G P='e1' G P* G");

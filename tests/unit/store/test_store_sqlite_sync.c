@@ -84,8 +84,8 @@ static void each_write_waits_unless_it_need_not(struct opened *opened)
 	static const struct item_write writes[] = {
 		{.item = &item},
 		{.changes = &change, .n_changes = 1},
-		{.count = "n"},
-		{.count = "n", .or_absent = true, .shows = true},
+		{.increments = "n"},
+		{.increments = "n", .or_absent = true, .returns_item = true},
 		{.removes = true},
 	};
 	struct item shown = {0};
