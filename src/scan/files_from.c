@@ -72,7 +72,7 @@ static int end_line(struct files_from *list, struct listed_line *line)
 }
 
 /* Adds n bytes of the list, in which `end` ends each path. A path may continue in the bytes of the
- * next call. Returns 0, -EILSEQ for a NUL in a line, or as names_add(). */
+ * next call. Returns 0, -EILSEQ for a NUL in a line, -ENOMEM, or -EOVERFLOW. */
 static int add_bytes(
 	struct files_from *list, struct listed_line *line, char end, const char *bytes, size_t n)
 {

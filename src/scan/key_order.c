@@ -127,7 +127,8 @@ static void place_first(struct source **heads, size_t n)
 	heads[from - 1] = moved;
 }
 
-/* Hands out the next entry where keys are paths. Returns as order_next(). */
+/* Hands out the next entry where keys are paths. Returns 1, 0 at the end, or -errno with a
+ * sentence. */
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (order->first_is_handed_out) {

@@ -46,7 +46,8 @@ static int check_name(int folder_fd, const char *name, enum links links, const s
 	return named.st_ino != file->st_ino && has_other_content ? -ESTALE : 0;
 }
 
-/* Opens the regular file `name`, a path relative to the folder. Returns as scan_open_file(). */
+/* Opens the regular file `name`, a path relative to the folder. Returns the descriptor; -EINVAL for
+ * anything but a regular file; -ELOOP, -EXDEV or -ESTALE as scan_open_file(); or another -errno. */
 static int open_regular(
 	int folder_fd, const char *name, enum links links, struct file_state *ret_state)
 {
@@ -118,7 +119,7 @@ static int open_folder_of(const struct source *source, const char *relative, DIR
 }
 
 /* Opens the file with this inode number in the folder of `relative`, whatever its name is now.
- * Returns as source_open_file(), or -ENOENT if no name there has this number. */
+ * Returns the descriptor, -ENOENT if no name there has this number, or another -errno. */
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
@@ -262,8 +263,9 @@ void source_close(struct source *source)
 	text_clear(&source->relative);
 }
 
-/* Makes the SOURCE itself the head, as its only entry: a file or a pipe, or a PROBLEM for a SOURCE
- * that could not be reached. Returns 1, or 0 if it was the head already. */
+/* Makes the SOURCE itself the head, as its only entry, if it is no directory: a file, a pipe of the
+ * program (is_piped), or a PROBLEM for anything else or for a SOURCE that could not be reached.
+ * Returns 1, or 0 if it was the head already. */
 static int read_itself(struct source *source)
 {
 	struct scan_entry *head = &source->head;
@@ -286,9 +288,9 @@ static int read_itself(struct source *source)
 			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
 		return 1;
 	}
-	const bool is_wanted = filter_wants_file(source->options->filter, head->relative);
 	entry_judge(source_given(source), &st, source->options, head);
-	entry_refuse_special(head);
+	entry_refuse_special(head); /* the user has named it, so it is not just left out */
+	const bool is_wanted = filter_wants_file(source->options->filter, head->relative);
 	if (!is_wanted && (entry_is_file(head) || !source->options->accounts_for_all))
 		head->kind = SCAN_EXCLUDED;
 	return 1;

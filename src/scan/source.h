@@ -125,9 +125,9 @@ void files_from_close(struct files_from *list);
 
 /* Several sources as one stream in byte order of the keys. */
 struct order;
-/* Returns as scan_next(). *order is NULL before the first call, which begins to read the sources.
- * The array of sources must not move until order_free(). With a template, entries without a key
- * come while the files are found. */
+/* Makes the next entry. Returns 1, 0 at the end, or -errno with a sentence. *order is NULL before
+ * the first call, which begins to read the sources. The array of sources must not move until
+ * order_free(). With a template, entries without a key come while the files are found. */
 int order_next(struct order **order, struct source *sources, size_t n, struct scan_entry *ret,
 	struct problem *ret_problem);
 void order_free(struct order *order);

@@ -157,7 +157,7 @@ static bool is_removal_folder(const struct names *names, size_t i)
 
 /* Finds the wanted names of a directory of which not all files are wanted: the next components of
  * the wanted paths, such as "b" and "c" in "a" if "a/b/x/", "a/b/y/" and "a/c/" are wanted. The
- * directory itself, which may be large, is not listed. Returns as names_read(). */
+ * directory itself, which may be large, is not listed. Returns 0, or -errno with an empty ret. */
 static int find_wanted(const struct walk *walk, int fd, const char *relative, struct names *ret)
 {
 	const struct names *wanted = &walk->wanted;
@@ -184,8 +184,8 @@ static int find_wanted(const struct walk *walk, int fd, const char *relative, st
 	return r;
 }
 
-/* Reads the names of a directory: all of them, or only those that are wanted. Returns the same as
- * names_read(). */
+/* Reads the names of a directory: all of them, or only those that are wanted. Returns 0, or
+ * -errno with an empty ret. */
 static int read_names(
 	const struct walk *walk, int fd, const char *relative, bool all_wanted, struct names *ret)
 {
@@ -196,7 +196,7 @@ static int read_names(
 /* Reads the names of a directory. If an interrupted removal has left its REMOVAL_FOLDER among them,
  * puts the files in that folder back under their names, and reads the names again, unless the scan
  * is read_only. A file that cannot be put back is no error here: visit_name() retries that, and
- * reports it. Returns the same as read_names(). */
+ * reports it. Returns 0, or -errno with an empty ret. */
 static int read_names_and_recover(
 	const struct walk *walk, int fd, const char *relative, bool all_wanted, struct names *ret)
 {
@@ -357,8 +357,9 @@ static int set_path(struct walk *walk, const char *name)
 	return walk->path.error;
 }
 
-/* Visits the directory at walk.path, a name in the last frame: enters it, unless it is not wanted
- * or the filter leaves out everything in it. Returns as visit_name(). */
+/* Visits the directory at walk.path, a name in the last frame: enters it, unless it is not wanted.
+ * If the filter leaves out everything in it, the directory itself is an entry, and not entered.
+ * Returns 1 and an entry, 0 if there is no entry for the name, or -errno with a sentence. */
 static int visit_directory(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
 	const struct scan_options *options = walk->options;
@@ -372,7 +373,7 @@ static int visit_directory(struct walk *walk, struct scan_entry *ret, struct pro
 	if (!is_excluded)
 		return enter_directory(walk, rule, ret, ret_problem);
 	ret->kind = SCAN_EXCLUDED;
-	text_add_char(&walk->path, '/');
+	text_add_char(&walk->path, '/'); /* in a message, a folder ends in a slash */
 	return walk->path.error ? scan_no_memory(ret_problem) : 1;
 }
 
@@ -390,8 +391,8 @@ static int reopen_for_name(struct walk *walk, struct scan_entry *ret, struct pro
 }
 
 /* Visits REMOVAL_FOLDER: puts the files in it back under their names, of which none is uploaded
- * now. It has no entry, unless a file cannot be put back: then the folder is a PROBLEM. Returns as
- * visit_name(). */
+ * now. It has no entry, unless a file cannot be put back: then the folder is a PROBLEM. Returns 1
+ * and an entry, 0 if there is none, or -errno with a sentence. */
 static int visit_removal_folder(
 	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -404,7 +405,8 @@ static int visit_removal_folder(
 	return left < 0;
 }
 
-/* Visits the i-th name of the last frame, which is no directory. Returns as visit_name(). */
+/* Visits the i-th name of the last frame, which is no directory. Returns 1 and an entry, 0 if the
+ * file is not wanted, or -errno with a sentence. */
 static int visit_file(
 	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {

@@ -243,7 +243,7 @@ int content_seems_compressed(int fd)
 enum edges { FIRST_EDGE, BOTH_EDGES };
 
 /* Computes the id of the edges of the range from 0 to `end` of the file: of its first
- * CONTENT_EDGE_BYTES, or also of its last ones. Returns as content_edges(). */
+ * CONTENT_EDGE_BYTES, or also of its last ones. Returns 0 or -errno. */
 static int read_edges(const struct content *content, uint64_t end, enum edges which,
 	char ret_id[static CONTENT_ID_CHARS + 1])
 {

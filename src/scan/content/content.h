@@ -70,7 +70,7 @@ int content_measure_more(const struct content *content, const struct sha256_stat
 int content_edges(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 
-/* Computes the id of the first edge alone. Returns as content_edges(). */
+/* Computes the id of the first edge alone. Returns 0 or -errno. */
 int content_first(
 	const struct content *content, uint64_t end, char ret_id[static CONTENT_ID_CHARS + 1]);
 

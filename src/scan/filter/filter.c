@@ -193,8 +193,7 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 #define FILE_MAX_BYTES (16U << 20) /* the largest file of patterns */
 
 struct rule {
-	size_t call; /* number of the call of filter_add() or filter_add_rule() that has added it,
-			from 0 */
+	size_t added_by; /* number of the call of filter_add() or filter_add_rule(), from 0 */
 	enum filter_effect effect;
 	bool folders_only; /* does not match a file itself */
 	bool base_name;    /* the pattern is for the last component only */
@@ -226,7 +225,7 @@ void filter_free(struct filter *filter)
 
 /* Adds a rule to those of the present call. "x/", and "x/" followed by "**", become a rule for the
  * folder "x". A pattern that may match the tail of a path gets a component "**" in front. Returns
- * as filter_add(). */
+ * 0, -EINVAL for an invalid pattern, or -ENOMEM. */
 static int add_pattern(struct filter *filter, enum filter_effect effect, const char *pattern)
 {
 	const bool is_anchored = pattern[0] == '/';
@@ -244,7 +243,7 @@ static int add_pattern(struct filter *filter, enum filter_effect effect, const c
 	struct rule *rule = &rules[filter->n];
 	const bool has_inner_slash = memchr(body, '/', len) != NULL;
 	const bool may_match_tail = !is_anchored && has_inner_slash;
-	*rule = (struct rule){.call = filter->n_calls,
+	*rule = (struct rule){.added_by = filter->n_calls,
 		.effect = effect,
 		.folders_only = has_stars || has_slash,
 		.base_name = !is_anchored && !has_inner_slash};
@@ -282,7 +281,7 @@ static const char *add_line(struct filter *filter, char *line, int *ret_error)
 	return error == -EINVAL ? "the pattern is empty or has an unclosed [" : NULL;
 }
 
-/* Adds the patterns of a file. Returns as filter_add_rule(). */
+/* Adds the patterns of a file. Returns 0, -ENOMEM, or -EINVAL with a sentence. */
 static int add_file(struct filter *filter, const char *path, struct problem *ret_problem)
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
@@ -405,7 +404,7 @@ bool filter_has_matched(const struct filter *filter, size_t i)
 {
 	bool has_matched = false;
 	for (size_t k = 0; k < filter->n; k++)
-		has_matched |= filter->rules[k].call == i && filter->rules[k].has_matched;
+		has_matched |= filter->rules[k].added_by == i && filter->rules[k].has_matched;
 	return has_matched;
 }
 

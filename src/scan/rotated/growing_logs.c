@@ -137,7 +137,8 @@ static void update_days(struct log_family *family, struct log_row *row, int64_t 
 	}
 }
 
-/* Updates the rows, and writes those that have changed. Returns as log_rows_keep(). */
+/* Updates the rows, and writes those that have changed. Returns 0; -EAGAIN if another run has
+ * changed one of them; or another -errno with a sentence. */
 static int keep_rows(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_rows *rows = family->options->log_rows;

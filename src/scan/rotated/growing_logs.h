@@ -58,8 +58,8 @@ struct growing_logs {
 	bool has_ahead;          /* there is a next family */
 	size_t file, piece;      /* the next entry of the family */
 };
-/* Makes the next entry. Returns as rotation_table_next(). Before the first call, the caller sets
- * the first three fields, and all others are zero. */
+/* Makes the next entry. Returns 1, 0 at the end, or -errno with a sentence. Before the first call,
+ * the caller sets the first three fields, and all others are zero. */
 int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem);
 /* Empties the family. The entry ahead stays: it is borrowed from the table. */

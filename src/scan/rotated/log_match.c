@@ -285,7 +285,8 @@ static int match_copy(struct log_family *family, struct grown_file *file, struct
 
 /* Finds the log that was copied or compressed to the file, among those that `may_be` accepts (NULL:
  * all). Only files that are to be uploaded and have no log yet are examined. The file with the
- * family's own name is not: it is the one that is copied. Returns as match_copy(). */
+ * family's own name is not: it is the one that is copied. Returns 0, -ESTALE if the file has to
+ * wait, or another -errno. */
 static int match_content(struct log_family *family, struct grown_file *file,
 	bool (*may_be)(const struct grown_file *file, const struct log_row *row), has_log *has)
 {

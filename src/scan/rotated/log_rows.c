@@ -236,8 +236,8 @@ static int change_row(struct log_rows *rows, enum log_statement which, struct pr
 	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
 }
 
-/* Drops a row of the database and its pieces, of which it has at least one. Returns as
- * change_row(). */
+/* Drops a row of the database and its pieces, of which it has at least one. Returns 0,
+ * -EAGAIN if another run has changed the row, or another -errno with a sentence. */
 static int drop_row(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
@@ -249,7 +249,8 @@ static int drop_row(struct log_rows *rows, const struct log_row *row, struct pro
 	return change_row(rows, DROP_PIECES, ret_problem);
 }
 
-/* Writes the pieces of a row that are not in the database yet. Returns as change_row(). */
+/* Writes the pieces of a row that are not in the database yet. Returns 0, -EAGAIN if one is there
+ * by now, or another -errno with a sentence. */
 static int put_pieces(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[ADD_PIECE];
@@ -267,7 +268,8 @@ static int put_pieces(struct log_rows *rows, const struct log_row *row, struct p
 }
 
 /* Writes a row, which gets a number if it is new, and its new pieces. ADD and CHANGE have the same
- * parameters but for the first three and the last. Returns as change_row(). */
+ * parameters but for the first three and the last. Returns 0, -EAGAIN if another run has changed
+ * the row, or another -errno with a sentence. */
 static int put_row(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
 	struct problem *ret_problem)
 {

@@ -20,8 +20,8 @@
 #define BEGINNING_BYTES 4096
 #define PAUSE_FIRST_NS  (250 * NS_PER_MS) /* after listings that differ; doubles each time */
 
-/* Finds the content id of a file that was found. Returns as source_identify(), or HAS_MOVED.
- * -ESTALE mostly means that the file is being written to. */
+/* Finds the content id of a file that was found. Returns 0, HAS_MOVED, or -errno, with a sentence
+ * for some errors. -ESTALE mostly means that the file is being written to. */
 static int identify_found_file(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
@@ -259,17 +259,19 @@ static int read_live_log(const struct source *source, struct scan_entry *entry)
 }
 
 /* Makes the entry of a live log a piece: all that the log contains now. A piece is sent from a
- * copy, which does not change when more is written to the log. A log that is compressed is sent as
- * a file. Returns 0, also if the log cannot be read, or -errno with a sentence. */
+ * copy, which does not change when more is written to the log. A log that is compressed stays a
+ * file (read_live_log()). A log that is empty, or that was moved just now, WAITS. One that cannot
+ * be read is a PROBLEM. Returns 0, or -errno with a sentence if the scan cannot go on. */
 static int take_live_log(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
 	const int r = read_live_log(&rotation->sources[entry->source], entry);
 	entry->is_rotated = true;
-	if (r == 0 && !entry->size)
-		entry_let_wait(entry, S3ONCE_WAIT_NO_LINE); /* nothing is in it yet */
-	if (r == 0)
+	if (r == 0) {
+		if (!entry->size)
+			entry_let_wait(entry, S3ONCE_WAIT_NO_LINE);
 		return 0;
+	}
 	if (error_means_moved(r)) /* it was renamed, removed or emptied just now */
 		entry_let_wait(entry, S3ONCE_WAIT_CHANGED);
 	else
@@ -277,10 +279,10 @@ static int take_live_log(
 	return open_explain_unread(r, &entry->problem, ret_problem);
 }
 
-/* Hands out the rotated files that only a last listing finds, as WAITS. The first call makes this
- * listing. Such a log may have been copied from a live file (copytruncate) after the names were
- * listed and before the live file was read, so that nothing else would name it. Returns as
- * rotation_next(). */
+/* Lists the sources once more at the first call, and hands out the rotated files that are new in
+ * this listing: they wait for the next run. Such a log may have been copied from a live file
+ * (copytruncate) after the names were listed and before the live file was read, so that nothing
+ * else would name it. Returns 1, 0 if none is left, or -errno with a sentence. */
 static int next_of_last_listing(
 	struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -293,40 +295,38 @@ static int next_of_last_listing(
 	return r;
 }
 
-/* Makes the entry a notice if a log is rotated and compressed again each night, which makes a new
- * content of it each time, and so a new object. Reports this once at most. Returns whether it did
- * so now. */
-static bool report_packed_twice(struct rotation *rotation, struct scan_entry *ret)
+/* Makes the next entry that is about all files and not about one of them: a PROBLEM if no two
+ * listings agreed, and a NOTICE if a log is rotated and compressed again each night, so that it has
+ * a new content and a new object each time. Each of them comes once. Returns 1, or 0 if none is
+ * left. */
+static int next_general(struct rotation *rotation, struct scan_entry *ret)
 {
-	const char *path = rotation_table_packed_twice(rotation->table);
-	if (rotation->has_reported_packed || !*path)
-		return false;
-	rotation->has_reported_packed = true;
-	*ret = (struct scan_entry){.kind = SCAN_NOTICE, .relative = ".", .suffix = ""};
-	problem_set(&ret->problem,
-		"%s was rotated once more after it had been compressed, and is uploaded again each "
-		"time; let logrotate's wildcard match live logs alone, such as *.log",
-		quote(path).text);
-	return true;
+	const char *packed_twice = rotation_table_packed_twice(rotation->table);
+	*ret = (struct scan_entry){.relative = ".", .suffix = ""};
+	if (rotation->keeps_changing) {
+		rotation->keeps_changing = false;
+		ret->kind = SCAN_PROBLEM;
+		problem_set(&ret->problem,
+			"the rotated files kept changing their names while they were listed %d "
+			"times; the next run takes what this one has missed",
+			ROTATION_ROUNDS + 1);
+		return 1;
+	}
+	if (*packed_twice && !rotation->has_reported_packed) {
+		rotation->has_reported_packed = true;
+		ret->kind = SCAN_NOTICE;
+		problem_set(&ret->problem,
+			"%s was rotated once more after it had been compressed, and is uploaded "
+			"again each time; let logrotate's wildcard match live logs alone, such as "
+			"*.log",
+			quote(packed_twice).text);
+		return 1;
+	}
+	return 0;
 }
 
-/* Makes the entry a problem if no two listings agreed. Reports this once at most. Returns whether
- * it did so now. */
-static bool report_changing(struct rotation *rotation, struct scan_entry *ret)
-{
-	if (!rotation->keeps_changing)
-		return false;
-	rotation->keeps_changing = false;
-	*ret = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
-	problem_set(&ret->problem,
-		"the rotated files kept changing their names while they were listed %d "
-		"times; the next run takes what this one has missed",
-		ROTATION_ROUNDS + 1);
-	return true;
-}
-
-/* Makes the next entry of the listings, which may be one of a log that grows. Returns as
- * rotation_next(). */
+/* Makes the next entry of the listings, which may be one of a log that grows. Returns 1, 0 if none
+ * is left, or -errno with a sentence. */
 static int next_listed(
 	struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -345,7 +345,6 @@ int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
 {
 	struct scan_entry entry;
-	int r = 0;
 	if (!rotation->logs.table) { /* the first call */
 		const int error = list_until_stable(rotation, ret_problem);
 		if (error)
@@ -354,9 +353,8 @@ int rotation_next(
 			.sources = rotation->sources,
 			.is_complete = !rotation->keeps_changing};
 	}
-	if (report_changing(rotation, &entry) || report_packed_twice(rotation, &entry))
-		r = 1;
-	else if (!rotation->is_listed_again)
+	int r = next_general(rotation, &entry);
+	if (r == 0 && !rotation->is_listed_again)
 		r = next_listed(rotation, &entry, ret_problem);
 	/* After all entries, one more listing finds the rotated files that have appeared since. */
 	if (r == 0 && scan_takes_live(rotation->options))

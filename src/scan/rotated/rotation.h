@@ -17,7 +17,7 @@ struct rotation {
 				     is NULL until the sources were listed */
 	/* no two listings agreed, and rotation_next() has yet to report it */
 	bool keeps_changing;
-	bool has_reported_packed; /* see report_packed_twice() */
+	bool has_reported_packed; /* see next_general() */
 	bool is_listed_again;     /* there was one more listing after all entries were handed out */
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without

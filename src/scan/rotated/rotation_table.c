@@ -387,7 +387,8 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 int rotation_table_find_later(
 	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem)
 {
-	/* The statement is still at the row of that entry. */
+	/* rotation_table_next() has left this statement at the row of the entry that it returned.
+	 */
 	sqlite3_stmt *unknown = table->statements[UNKNOWN], *s = table->statements[LATER];
 	text_reset(ret_relative);
 	if (!has_family_name(unknown) || sqlite3_column_int(unknown, RESTED))
