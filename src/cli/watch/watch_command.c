@@ -150,8 +150,8 @@ static void send_sign_of_life(void *arg)
 
 /* Starts the server at the --metrics-listen of the jobs, unless one is running at this address.
  * Then ends the server at the earlier address, if there is one. All jobs with --metrics-listen have
- * the same one, which do_clash() ensures. False: the new server cannot listen, which was reported,
- * and the server that ran before goes on. */
+ * the same one, which report_clash() ensures. False: the new server cannot listen, which was
+ * reported, and the server that ran before goes on. */
 static bool listen_as_configured(struct watch *watch)
 {
 	const char *address = NULL; /* NULL: no job has --metrics-listen */
@@ -172,8 +172,8 @@ static bool listen_as_configured(struct watch *watch)
 	return true;
 }
 
-/* Returns whether two jobs cannot be watched by one service, and reports why. */
-static bool do_clash(const struct job *a, const struct job *b)
+/* Reports it if two jobs cannot be watched by one service, and why. Returns whether that is so. */
+static bool report_clash(const struct job *a, const struct job *b)
 {
 	const char *address = a->options.metrics_listen, *other = b->options.metrics_listen;
 	if (jobs_report_shared_metrics("watch", a, b))
@@ -197,12 +197,12 @@ static bool do_clash(const struct job *a, const struct job *b)
 	return false;
 }
 
-/* Returns whether one of the other jobs clashes with jobs[i], and reports why. At the start, the
- * jobs from i on are NULL. */
-static bool clashes(struct watched *const *jobs, size_t n, size_t i)
+/* Reports it if one of the other jobs clashes with jobs[i]. Returns whether one does. At the start,
+ * the jobs from i on are NULL. */
+static bool report_clash_of(struct watched *const *jobs, size_t n, size_t i)
 {
 	for (size_t j = 0; j < n; j++)
-		if (j != i && jobs[j] && do_clash(&jobs[j]->job, &jobs[i]->job))
+		if (j != i && jobs[j] && report_clash(&jobs[j]->job, &jobs[i]->job))
 			return true;
 	return false;
 }
@@ -227,7 +227,8 @@ static void read_jobs_again(const struct watch *watch, struct watched **next)
 	 * job keeps its options, all are compared from the first one on. That ends, since each time
 	 * one job less has new options. */
 	for (size_t i = 0; i < watch->n;) {
-		const bool is_refused = next[i] != watch->jobs[i] && clashes(next, watch->n, i);
+		const bool is_refused =
+			next[i] != watch->jobs[i] && report_clash_of(next, watch->n, i);
 		if (is_refused)
 			keep_options(watch, i, next);
 		i = is_refused ? 0 : i + 1;
@@ -314,14 +315,16 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-/* Uploads what waits of a job, in its share of the time of --drain, which began at since_ns: the
- * rest of that time is for this job and n_after others. */
+/* Uploads the waiting and failed files of a job in its share of the time of --drain, which began at
+ * since_ns. This job and the n_after jobs that follow have equal shares of the time that is left.
+ * Warns if no time is left. */
 static void drain_job(struct watched *job, uint64_t since_ns, size_t n_after)
 {
 	const uint64_t drain_ms = job->job.options.drain_ms;
 	const struct quoted name = quote(job->job.name);
 	const uint64_t now_ns = clock_boot_ns(), end_ns = since_ns + drain_ms * NS_PER_MS;
-	const bool leaves_files = watched_leaves_files(job) || job->code;
+	const bool has_failed = job->code != 0; /* in an earlier pass */
+	const bool leaves_files = watched_leaves_files(job) || has_failed;
 	if (end_ns > now_ns) {
 		log_note(
 			"%s: what waits is uploaded before the end (--drain); a second signal ends "
@@ -409,7 +412,7 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	/* All are opened even after an error, so that the errors of all are reported. */
 	for (size_t i = 0; i < n; i++)
 		if (watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) ||
-			clashes(watch.jobs, n, i))
+			report_clash_of(watch.jobs, n, i))
 			are_valid = false;
 	const int code = are_valid ? serve(&watch) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)

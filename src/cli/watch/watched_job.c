@@ -180,29 +180,23 @@ static uint64_t postponed_ns(const struct watched *watched, const char *path, ui
 	return (is_at_rest || needs_no_rest) ? now_ns : due_boot_ns(watched, at_rest_ns);
 }
 
-/* Checks the waiting paths that are due, and returns whether any is at rest now. A path at rest is
- * moved to *ret, or goes on waiting if ret is NULL. A path that is gone is dropped. A file that was
- * written to meanwhile goes on waiting until it may be at rest. Its is_new is then false, as it is
- * for a file that a pass found too young. */
-static bool check_due(struct watched *watched, struct touched *ret)
+/* Checks the waiting paths that are due at now_ns. Those that are due after this call, too, are at
+ * rest. A path that is gone is dropped. A file that was written to meanwhile becomes due when it
+ * may be at rest. Its is_new is then false, as it is for a file that a pass found too young. */
+static void check_due(struct watched *watched, uint64_t now_ns)
 {
 	struct pending_paths *pending = &watched->pending;
-	const uint64_t now_ns = clock_boot_ns();
-	size_t kept = 0, rested = 0;
-	if (pending->due_ns > now_ns)
-		return false;
-	pending->due_ns = UINT64_MAX; /* the least due_ns of the paths that are kept */
+	size_t kept = 0;
+	if (pending->due_ns > now_ns) /* the least due_ns of all paths */
+		return;
+	pending->due_ns = UINT64_MAX;
 	for (size_t i = 0; i < pending->n; i++) {
 		struct pending_path at = pending->paths[i];
 		if (at.due_ns <= now_ns) {
 			at.due_ns = postponed_ns(watched, at.path, now_ns);
 			at.is_new = at.is_new && at.due_ns == now_ns;
 		}
-		const bool rests = at.due_ns <= now_ns, is_gone = at.due_ns == UINT64_MAX;
-		rested += rests;
-		if (rests && ret)
-			add_touched(ret, at.path);
-		if (is_gone || (rests && ret)) {
+		if (at.due_ns == UINT64_MAX) { /* it is gone */
 			free(at.path);
 			continue;
 		}
@@ -211,19 +205,38 @@ static bool check_due(struct watched *watched, struct touched *ret)
 		pending->paths[kept++] = at;
 	}
 	pending->n = kept;
-	return rested > 0;
-}
-
-/* Moves all waiting paths that are at rest to *ret. */
-static void take_rested(struct watched *watched, struct touched *ret)
-{
-	check_due(watched, ret);
 }
 
 /* Whether any waiting path is at rest. */
 static bool has_rested(struct watched *watched)
 {
-	return check_due(watched, NULL);
+	const uint64_t now_ns = clock_boot_ns();
+	check_due(watched, now_ns);
+	return watched->pending.due_ns <= now_ns;
+}
+
+/* Moves all waiting paths that are at rest to *ret. */
+static void take_rested(struct watched *watched, struct touched *ret)
+{
+	struct pending_paths *pending = &watched->pending;
+	const uint64_t now_ns = clock_boot_ns();
+	size_t kept = 0;
+	check_due(watched, now_ns);
+	if (pending->due_ns > now_ns)
+		return;
+	pending->due_ns = UINT64_MAX;
+	for (size_t i = 0; i < pending->n; i++) {
+		const struct pending_path at = pending->paths[i];
+		if (at.due_ns <= now_ns) {
+			add_touched(ret, at.path);
+			free(at.path);
+			continue;
+		}
+		if (at.due_ns < pending->due_ns)
+			pending->due_ns = at.due_ns;
+		pending->paths[kept++] = at;
+	}
+	pending->n = kept;
 }
 
 /* Plans a pass over all files for this time, unless one is planned for an earlier time. */
@@ -280,19 +293,25 @@ static bool needs_all(const struct watched *watched)
 	return o->key_template || o->rotated || o->follow;
 }
 
-/* Notes the run's progress. Returns whether the run has stored anything since the last call. */
-static bool note_stored(struct watched *watched, const struct s3once_counts *c)
+static uint64_t files_stored(const struct s3once_counts *c)
 {
-	struct stored *stored = &watched->stored;
-	const uint64_t files = c->uploaded + c->adopted + c->refreshed + c->removed + c->moved;
-	if (files == stored->files && c->bytes_kept == stored->bytes_kept)
-		return false;
+	return c->uploaded + c->adopted + c->refreshed + c->removed + c->moved;
+}
+
+/* Whether the run has stored anything since the last note_stored(). */
+static bool has_stored_more(const struct stored *stored, const struct s3once_counts *c)
+{
+	return files_stored(c) != stored->files || c->bytes_kept != stored->bytes_kept;
+}
+
+/* Notes that the run has stored something, and how long that took. */
+static void note_stored(struct stored *stored, const struct s3once_counts *c)
+{
 	const double took_s = c->seconds - stored->last_s;
-	*stored = (struct stored){.files = files,
+	*stored = (struct stored){.files = files_stored(c),
 		.bytes_kept = c->bytes_kept,
 		.last_s = c->seconds,
 		.longest_s = took_s > stored->longest_s ? took_s : stored->longest_s};
-	return true;
 }
 
 /* Returns whether a run that has just stored something may end, so that others get their turn: it
@@ -330,9 +349,12 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 			     counts->skipped || counts->bytes_kept;
 	if (!counts->is_stuck) /* the watchdog shall end a service whose run hangs */
 		give_sign_of_life(watched);
-	if (watched->job.options.run.final || !note_stored(watched, counts) ||
-		!has_lasted_enough(watched, counts))
-		return false;  /* whoever wants a turn */
+	/* The last pass, and a pass that has just stored nothing, go on whoever wants a turn. */
+	if (watched->job.options.run.final || !has_stored_more(&watched->stored, counts))
+		return false;
+	note_stored(&watched->stored, counts);
+	if (!has_lasted_enough(watched, counts))
+		return false;
 	watched_read(watched); /* so that has_rested() knows the files touched up to now */
 	return has_unfinished_pass(watched) || (!needs_all(watched) && has_rested(watched)) ||
 	       watched->service->others_want_turn(watched->service->arg);
