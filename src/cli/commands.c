@@ -17,7 +17,7 @@
 #define FULL_BYTES (256U << 10) /* a disk with less room than this is full */
 
 /* Reads the options of the command line, and from the environment those that it does not set.
- * Returns the number of operands, or an error as options_parse() does. */
+ * Returns the number of operands, -ECANCELED for --help, or -EINVAL with a sentence. */
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	const struct command *command = &frame->parsed;
@@ -111,8 +111,8 @@ static void add_shared_groups(struct command_frame *frame)
 	frame->parsed.groups = frame->groups;
 }
 
-/* Reads the command line and the job of --job, and checks the number of operands, which is
- * returned, or an error as options_parse() does. */
+/* Reads the command line and the job of --job, and checks the number of operands. Returns it,
+ * -ECANCELED for --help, or another -errno with a sentence. */
 static int read_words(struct command_frame *frame, int argc, char **argv)
 {
 	const unsigned shares = frame->command->shares;

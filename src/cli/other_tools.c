@@ -160,7 +160,7 @@ struct other_words {
 	bool has_options;
 };
 
-static struct other_words sort_words(int argc, char *const *argv)
+static struct other_words split_words(int argc, char *const *argv)
 {
 	struct other_words words = {.n = 0};
 	for (int i = 1; i < argc; i++) {
@@ -187,7 +187,7 @@ bool other_tools_command(int argc, char *const *argv)
 		i++;
 	if (i == COMMANDS)
 		return false;
-	const struct other_words words = sort_words(argc, argv);
+	const struct other_words words = split_words(argc, argv);
 	const char *source = words.operands[0], *target = words.operands[1];
 	struct text line = TEXT(4096);
 	const bool copies = commands[i].kind != OTHER_ANSWERED && words.n == 2;

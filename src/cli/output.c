@@ -71,7 +71,8 @@ struct output_writer {
 		struct line *first, **end;
 		size_t bytes;        /* bytes of all lines in the list and of the line that is being
 					written */
-		uint64_t stalled_ns; /* taken_ns at the time of the last failed wait for room */
+		uint64_t stalled_ns; /* taken_ns when a wait for room last failed; while both are
+					equal, the reader stalls: it has taken nothing since */
 		uint64_t lost;       /* lines that found no room or no memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
 		int log_error;       /* the same for the file of the log */
@@ -242,6 +243,12 @@ static bool await_drained_locked(struct output_writer *writer, size_t bytes, uin
 	return writer->locked.bytes <= bytes;
 }
 
+/* Whether a wait for room has failed, and the reader has taken nothing since. */
+static bool has_stalled_locked(const struct output_writer *writer)
+{
+	return writer->locked.stalled_ns == writer->taken_ns;
+}
+
 /* What becomes of a line if there is no room for it. */
 enum without_room { LINE_WAITS, LINE_IS_LOST };
 
@@ -257,13 +264,12 @@ static bool await_room_locked(
 	const size_t others = n < QUEUE_BYTES ? QUEUE_BYTES - n : 0;
 	if (writer->locked.bytes <= others)
 		return true;
-	const bool still_stalls = writer->locked.stalled_ns == writer->taken_ns;
-	if (without_room == LINE_IS_LOST || still_stalls)
+	if (without_room == LINE_IS_LOST || has_stalled_locked(writer))
 		return false;
 	if (await_drained_locked(writer, others, writer->options.stall_ms))
 		return true;
 	/* Several threads may have waited at the same time. The first one prints the warning. */
-	if (writer->locked.stalled_ns != writer->taken_ns) {
+	if (!has_stalled_locked(writer)) {
 		writer->locked.stalled_ns = writer->taken_ns;
 		/* If a signal has ended the wait, the message would be wrong. */
 		signals_print_if_room(signals_came() ? "" : message);

@@ -44,7 +44,7 @@ void doctor_report_error(struct doctor *doctor, enum doctor_finding finding, con
 
 /* The `abandon` of requests of the clean-up. It begins to count TIDY_NS when it first notices a
  * signal. Returns whether this time has passed, or a second signal came. */
-static bool count_tidying(void *arg)
+static bool tidying_is_over(void *arg)
 {
 	struct doctor *doctor = arg;
 	const unsigned signals = signals_came();
@@ -59,7 +59,7 @@ static bool count_tidying(void *arg)
 struct call_limits doctor_tidy_limits(struct doctor *doctor)
 {
 	return (struct call_limits){
-		.attempts = DOCTOR_ATTEMPTS, .abandon = count_tidying, .abandon_arg = doctor};
+		.attempts = DOCTOR_ATTEMPTS, .abandon = tidying_is_over, .abandon_arg = doctor};
 }
 
 const char *doctor_key_with_end(struct doctor_bucket *bucket, const char *end)

@@ -317,7 +317,7 @@ static int refuse_unknown(const struct command *command, const char *given, enum
 
 /* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age, a flag or a count may be left
  * out, so the next word is never taken for it. `next` is the next word, or NULL. Returns 1 if
- * `next` is the value, 0 if it is not, or an error as options_parse() does. */
+ * `next` is the value, 0 if it is not, -ECANCELED for --help, or -EINVAL with a sentence. */
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
@@ -346,8 +346,8 @@ static int parse_long(const struct command *command, const char *word, const cha
 	return r ? r : (takes_next ? 1 : 0);
 }
 
-/* Reads options by their letters, such as -nv for -n -v. None of them takes a value. Returns 0, or
- * an error as options_parse() does. */
+/* Reads options by their letters, such as -nv for -n -v. None of them takes a value. Returns 0,
+ * -ECANCELED for --help, or -EINVAL with a sentence. */
 static int parse_letters(
 	const struct command *command, const char *word, struct problem *ret_problem)
 {

@@ -15,10 +15,10 @@
 #define LINE_BYTES_MAX (32U << 10)
 #define ALIKE_PRINTED  3 /* errors of a kind, before the others of it are only counted */
 
-/* Counts an error by its sentence. Digits in it do not matter, since a different part, size or time
- * is not a different kind. Returns whether it is to be printed. All errors of a kind that finds no
- * room are printed. */
-static bool count_error(struct alike *alike, const char *sentence)
+/* Whether this error, which is counted here, is among the first ones with its sentence. Digits in
+ * it do not matter, since a different part, size or time is not a different kind of error. Also
+ * true if there is no room for another kind, so that such errors are all printed. */
+static bool is_among_first_alike(struct alike *alike, const char *sentence)
 {
 	uint64_t hash = FNV_EMPTY;
 	for (const char *at = sentence; *at; at++)
@@ -101,7 +101,7 @@ static void print_error(struct people *people, const struct s3once_event *event)
 	if (*event->code)
 		text_addf(&t, " (%s)", event->code);
 	/* Errors are alike by sentence and code: each has another path and another request id. */
-	const bool is_among_first = count_error(&people->errors, text_string(&t));
+	const bool is_among_first = is_among_first_alike(&people->errors, text_string(&t));
 	text_reset(&t);
 	text_add(&t, event->type == S3ONCE_EVENT_HELD ? "warning: " : "error: ");
 	if (*event->path)
