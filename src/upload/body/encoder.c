@@ -413,12 +413,14 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const uint64_t memory_bytes = ENCODERS_MEMORY_TIMES * options->memory_bytes;
 	const uint64_t min_bytes = encoders_min_memory(encoding); /* has a buffer of BUFFER_MIN */
 	const unsigned max_encoders = count_encoders(memory_bytes, min_bytes, cpus);
-	const uint64_t each_bytes = memory_bytes / max_encoders;
-	const uint64_t spare_bytes = each_bytes > min_bytes ? each_bytes - min_bytes : 0;
-	const uint64_t allowed = BUFFER_MIN + spare_bytes;
-	const uint64_t wanted = wanted_buffer(options->part_bytes);
-	*encoders = (struct encoders){.buffer_bytes = (size_t)(allowed < wanted ? allowed : wanted),
-		.max_encoders = max_encoders};
+	/* The encoders share the memory evenly. What one does not need goes to its buffer, up to
+	 * the size that is wanted. */
+	const uint64_t share_bytes = memory_bytes / max_encoders;
+	const uint64_t spare_bytes = share_bytes > min_bytes ? share_bytes - min_bytes : 0;
+	const uint64_t fits_bytes = BUFFER_MIN + spare_bytes;
+	const uint64_t wanted_bytes = wanted_buffer(options->part_bytes);
+	*encoders = (struct encoders){.max_encoders = max_encoders,
+		.buffer_bytes = (size_t)(fits_bytes < wanted_bytes ? fits_bytes : wanted_bytes)};
 	uv_mutex_init(&encoders->locked.mutex);
 	uv_cond_init(&encoders->locked.is_free);
 }

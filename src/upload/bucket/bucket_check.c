@@ -115,8 +115,8 @@ static enum outcome write_row(struct checking *check, const struct bucket_row *n
 	return o;
 }
 
-/* Begins the next generation of marks (--bucket new), in which no mark says done yet. Returns as
- * write_row(). */
+/* Begins the next generation of marks (--bucket new), in which no mark says done yet. Returns
+ * REFUSED if another uploader has written the row since it was read. */
 static enum outcome begin_generation(struct checking *check)
 {
 	struct bucket_row next = {.generation = check->row.generation + 1};
@@ -159,7 +159,8 @@ static enum outcome find_or_make_id(struct checking *check, char ret_id[static S
 }
 
 /* Records in the row the key and the id of the object that --bucket-id-object names. Returns SETUP
- * with a sentence if there is no such object, and otherwise as write_row(). Does nothing without
+ * with a sentence if there is no such object, and REFUSED if another uploader has written the row
+ * since it was read. Does nothing without
  * the option, if the row has this key and an id already, and in a dry run. */
 static enum outcome record_id_object(struct checking *check)
 {

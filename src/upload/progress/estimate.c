@@ -96,6 +96,21 @@ static uint64_t small_files_left(const struct s3once_counts *counts)
 		positive_difference(files, large_files), small_in_flight(counts));
 }
 
+/* Returns the time for the rest of the large files, which alone takes of_large seconds, and of the
+ * small ones, which alone takes of_small. */
+static double seconds_of_both(const struct estimate *e, const struct s3once_counts *counts,
+	double of_large, double of_small)
+{
+	const bool are_sent_together = counts->large.in_flight && small_in_flight(counts);
+	if (!are_sent_together)
+		return of_large + of_small;
+	if (of_large <= of_small)
+		return of_small;
+	/* Once the small files are sent, the rest of the large ones has the whole line. */
+	const double line = e->line > e->large ? e->line : e->large;
+	return of_small + (of_large - of_small) * e->large / line;
+}
+
 double estimate_seconds_left(const struct estimate *e, const struct s3once_counts *counts)
 {
 	const uint64_t bytes_done = counts->bytes_settled + counts->bytes_under_way;
@@ -113,14 +128,6 @@ double estimate_seconds_left(const struct estimate *e, const struct s3once_count
 		return -1;
 	const double of_large = large_bytes ? (double)large_bytes / e->large : 0;
 	const double of_small = small_files ? (double)small_files / e->max_small : 0;
-	const bool share_line = counts->large.in_flight && small_in_flight(counts);
-	double left = of_large + of_small;
-	if (share_line && of_large <= of_small)
-		left = of_small;
-	else if (share_line)
-		/* Once the small files are sent, the rest of the large ones goes at the rate of the
-		 * whole line. */
-		left = of_small +
-		       (of_large - of_small) * e->large / (e->line > e->large ? e->line : e->large);
+	const double left = seconds_of_both(e, counts, of_large, of_small);
 	return left < 100 * 3600 ? left : -1; /* an estimate of 100 hours would mean nothing */
 }

@@ -55,7 +55,7 @@ void report_clear(struct report *report)
 static const struct kind {
 	/* The offset of the counter in struct s3once_counts, and that of the counter of the file's
 	 * bytes. 0 means none: at 0 is `found`, which report_count_found() counts and no event. */
-	size_t count, bytes;
+	size_t count_at, bytes_at;
 	bool settles, ends, is_quiet;
 } kinds[] = {
 	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), COUNT(bytes_uploaded), .settles = true},
@@ -145,13 +145,13 @@ static void note_waiting_locked(struct report *report, const struct report_file 
 static void count_event_locked(
 	struct report *report, const struct kind *kind, const struct report_file *file)
 {
-	char *counts = (char *)&report->locked.counts; /* kinds[] has offsets in it */
+	char *counts = (char *)&report->locked.counts;
 	const bool is_large = file->bytes > S3ONCE_SMALL_BYTES_MAX;
 	const bool has_ended = (kind->settles || kind->ends) && !file->is_waited_for;
-	if (kind->count && !file->is_waited_for)
-		++*(uint64_t *)(counts + kind->count);
-	if (kind->bytes)
-		*(uint64_t *)(counts + kind->bytes) += file->bytes;
+	if (kind->count_at && !file->is_waited_for)
+		++*(uint64_t *)(counts + kind->count_at);
+	if (kind->bytes_at)
+		*(uint64_t *)(counts + kind->bytes_at) += file->bytes;
 	if (kind->settles)
 		report->locked.counts.bytes_settled += file->bytes;
 	if (is_large && has_ended) {

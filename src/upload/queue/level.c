@@ -147,10 +147,12 @@ void large_level_init(struct large_level *level, unsigned max)
 		(struct large_level){.now = 1, .max = max, .proven = 1, .pause_ns = PAUSE_FIRST_NS};
 }
 
+/* Halves the level, since the connection of a large body was cut: the network or the server cannot
+ * take so many. */
 static void lower_after_cut(struct large_level *level, uint64_t now_ns)
 {
 	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
-		return; /* the last fall was for these bodies, too */
+		return; /* this body was cut together with those of the last fall */
 	level->now = level->proven = level->now > 1 ? level->now / 2 : 1;
 	level->proven_rate = 0;
 	level->is_careful = true;
