@@ -21,7 +21,7 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* number of attempts that count (count_attempt()) */
+	unsigned attempts; /* number of attempts that count (may_try_again()) */
 	unsigned waits;    /* number of waits so far that make the next one longer (count_wait()) */
 	uint64_t began_ns, wait_began_ns; /* beginning of the call, and of its last wait */
 	uint64_t wait_ns;                 /* intended length of that wait */
@@ -186,14 +186,14 @@ static unsigned max_attempts(const struct call_run *run)
 	return by_settings;
 }
 
-/* Counts the attempt that has failed, unless the patience excuses it, and returns whether another
- * one may follow. If the service is down and the call waits for it, logs a warning, once for all
- * calls.
+/* Whether another attempt may follow the one that has just failed, which is counted here, unless
+ * the patience excuses it. If the service is down and the call waits for it, logs a warning, once
+ * for all calls.
  *
  * While the patience lasts, it excuses attempts that were throttled or could not connect. The
  * patience begins with the call, or when the service last accepted any request, whichever is later.
  */
-static bool count_attempt(struct call_run *run, enum retry_class retry)
+static bool may_try_again(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
 	const uint64_t patience_ms = run->call->limits.patience_ms;
@@ -247,9 +247,9 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 		return false;
 	if (retry == RETRY_CLOCK || retry == RETRY_CREDENTIALS || retry == RETRY_REGION)
 		return correct_before_retry(run, verdict);
-	if (!count_attempt(run, retry))
+	if (!may_try_again(run, retry))
 		return false;
-	/* count_attempt() handles a service that cannot be reached. */
+	/* A service that cannot be reached has its limits in may_try_again(). */
 	if (retry == RETRY_TRANSIENT && !run->is_down) {
 		note_failing_time(run);
 		if (has_failed_too_long(run))

@@ -79,8 +79,8 @@ uint64_t lock_observe(
 	return unchanged_ns;
 }
 
-/* The observation becomes one without a version, which is worth nothing, and which a full observer
- * uses for another row. */
+/* An observer removes no entry. One without a version counts as not seen, and a full observer uses
+ * it for another row. */
 void lock_observe_forget(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];

@@ -28,7 +28,8 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Reads a text. Returns and writes as read_value(). */
+/* Reads a text into `ret`, with its NUL, if there is room for it. Returns the number of bytes with
+ * the NUL, or -EBADMSG. */
 static int read_text(const struct row_field *field, const struct found_attribute *attribute,
 	char *ret, size_t room)
 {

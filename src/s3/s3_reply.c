@@ -226,8 +226,8 @@ static char *copy_decoded(const char *s, bool is_encoded)
 	return copy;
 }
 
-/* Each of the next three functions reads one element of a listing, and returns as read_element()
- * does. */
+/* Each of the next three functions gives one element of a listing to the page's function. Returns
+ * 0, 1 if that function ends the reading, or -EBADMSG. */
 static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
@@ -278,7 +278,7 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 }
 
 /* Gives each element of the listing to the page's function, and finds out if there is another page.
- * Returns as read_element() does. */
+ * Returns 0, 1 if that function ends the reading, or -errno. */
 static int read_page(void *arg, const xmlNode *root)
 {
 	struct s3_page *page = arg;

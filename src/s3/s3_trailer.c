@@ -52,7 +52,7 @@ static void begin_frame(struct s3_trailer *trailer)
 	trailer->frame_sent = 0;
 }
 
-/* Reads up to n of the next bytes of the body. Returns as http_body.read. */
+/* Reads up to n of the next bytes of the body. Returns their number, or a negative number. */
 static long read_inner(struct s3_trailer *trailer, void *buffer, size_t n)
 {
 	const struct http_body *inner = &trailer->inner;

@@ -260,7 +260,7 @@ static int credentials_profile(
 
 /* Loads from the first provider that has credentials, or only from the one that had some before,
  * and sets *ret_provider to its index. Adds the sentences of those that are not configured to
- * `reasons`. Returns as credentials_load(). */
+ * `reasons`. Returns 0, -ENODATA if none has credentials, or another -errno with a sentence. */
 static int try_providers(struct credentials_providers *loader, struct credentials *ret,
 	int *ret_provider, struct text *reasons, struct problem *ret_problem)
 {

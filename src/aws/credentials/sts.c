@@ -24,8 +24,8 @@ static void add_parameter(struct text *body, const char *name, const char *value
 	uri_encode(body, value, strlen(value));
 }
 
-/* Sends the request, signed for this time unless `by` is NULL. Returns as credentials_http() does,
- * or -errno with a sentence if the request cannot be signed. */
+/* Sends the request, signed for this time unless `by` is NULL. Returns 0 if there is a reply of any
+ * status, or -errno with a sentence. */
 static int send_request(struct credentials_providers *loader, const struct credentials *by,
 	const struct text *body, int64_t time_s, struct http_reply *reply,
 	struct problem *ret_problem)
