@@ -161,7 +161,9 @@ static void go_on_with_next(struct worker *worker)
 	struct file *file = worker->next.file;
 	worker->next.file = NULL;
 	worker->read_ns = worker->next.read_ns;
-	if (file->candidate) /* otherwise it is in the queue again */
+	/* A file without a candidate is in the queue again: its turn ends here. */
+	assert(file->candidate || worker->next.answer == STEP_LATER);
+	if (file->candidate)
 		file_limit_requests(worker, file->candidate);
 	run_turn(worker, file, worker->next.answer);
 }
