@@ -4,6 +4,7 @@
 #include "story.h"
 #include "world.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 #define NS_PER_S 1000000000ULL
 
@@ -28,7 +29,9 @@ static void note_files(struct node *folder, const char *prefix)
 	char path[400];
 	for (size_t i = 0; i < folder->n_entries; i++) {
 		struct node *node = folder->entries[i].node;
-		snprintf(path, sizeof path, "%s/%s", prefix, folder->entries[i].name);
+		if (snprintf(path, sizeof path, "%s/%s", prefix, folder->entries[i].name) >=
+			(int)sizeof path)
+			abort(); /* longer than any path of these worlds */
 		if (S_ISDIR(node->mode))
 			note_files(node, path);
 		else
