@@ -102,14 +102,14 @@ def log_of(name):
 # --- kinds of steps
 
 
-def build(name, compiler, *options, target="all"):
+def build(name, compiler, *options, targets=("all",)):
     """A counted build in build/NAME, where every warning is an error."""
     folder, log = REPOSITORY / "build" / name, LOGS / f"build-{name}.log"
     again = ["--reconfigure"] if (folder / "build.ninja").exists() else []
     log.unlink(missing_ok=True)
     linker = {"CC_LD": "gold"} if shutil.which("ld.gold") and name != "release" else {}  # five times as fast
     code = run(["meson", "setup", *again, folder, "--werror", "-Dtests=true", *options], log, CC=compiler, **linker)
-    code = code or run(["ninja", "-j2", "-C", folder, target], log)
+    code = code or run(["ninja", "-j2", "-C", folder, *targets], log)
     note(f"build {name}", code == 0)
 
 
@@ -181,8 +181,8 @@ def fingerprints(name, last):
 
 def one_story():
     """A seed is the same story in every build."""
-    stories = fingerprints("clang", 4)
-    note("simulation: clang and gcc with ASan tell the same stories", len(stories) == 4 and stories == fingerprints("check", 4))
+    stories = fingerprints("release", 4)
+    note("simulation: a release and a build with ASan tell the same stories", len(stories) == 4 and stories == fingerprints("check", 4))
 
 
 def simulation(name, first, worlds=None, minutes=None):
@@ -212,12 +212,12 @@ def simulation(name, first, worlds=None, minutes=None):
 
 def fuzzed_worlds():
     """Worlds by the choices of some seeds, which libFuzzer changes so that they lead where it has not been: so many, from the same ones."""
-    build("fuzz", "clang", "-Dbuildtype=debugoptimized", "-Dfuzzers=true", "-Db_lundef=false", target="tests/sim/fuzz_world")
+    build("fuzz", "clang", "-Dbuildtype=debugoptimized", "-Dfuzzers=true", "-Db_lundef=false", targets=("tests/sim/fuzz_world",))
     corpus = REPOSITORY / "build" / "worlds-of-seeds"
     shutil.rmtree(corpus, ignore_errors=True)
     corpus.mkdir()
     for seed in range(1, 9):
-        run([REPOSITORY / "build/clang/tests/sim/sim", "--bytes-of", seed, corpus / str(seed)])
+        run([REPOSITORY / "build/release/tests/sim/sim", "--bytes-of", seed, corpus / str(seed)])
     argv = [REPOSITORY / "build/fuzz/tests/sim/fuzz_world", "-runs=100", "-seed=1", "-max_len=3000", "-timeout=120", f"-artifact_prefix={LOGS}/", corpus]
     note("simulation: worlds by libFuzzer", run(argv, LOGS / "fuzz_world.log") == 0)
 
@@ -263,18 +263,22 @@ FIRST = [
     ("build: gcc, ASan + UBSan", True, lambda: build("check", "gcc", "-Dbuildtype=debug", "-Db_sanitize=address,undefined", "-Db_pie=false")),
     ("source: format", True, clang_format),
 ]
-BUILDS = [  # of OF_OTHER_BUILDS: the release is the program alone
-    ("build: release", False, lambda: build("release", "gcc", "-Dtests=false", "-Dbuildtype=release")),
+# With assertions, which the simulated worlds are to meet.
+RELEASE = ("-Dbuildtype=release", "-Db_ndebug=false")
+BUILDS = [  # of OF_OTHER_BUILDS and of the simulation
+    ("build: release", False, lambda: build("release", "gcc", *RELEASE, targets=("src/cli/s3once", "tests/sim/sim"))),
     ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debug", "-Doptimization=1", "-Db_sanitize=thread")),
     *([("build: the static program", False, static_build)] if FULL else []),
 ]
 BESIDE = [
-    ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Doptimization=1", "-Db_ndebug=false")),
-    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS), simulation("check", 1, worlds=WORLDS // 10))),
-    ("tests of the simulation", False, lambda: pytest("clang", ORDINARY, where=("tests/sim", "-n2"))),
+    ("simulation", False, lambda: (one_story(), simulation("release", 1, worlds=WORLDS), simulation("check", 1, worlds=WORLDS // 10))),
+    ("tests of the simulation", False, lambda: pytest("release", ORDINARY, where=("tests/sim", "-n2"))),
+    *([("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain"))] if FULL else []),
+    *([("simulation: worlds by libFuzzer", False, fuzzed_worlds)] if FULL else []),
+]
+OF_THE_SOURCE = [  # clang's warnings are among those of clang-tidy; --full builds with it
     ("source: shape", True, lambda: executables("shape", but=() if FULL else ("gcc-analyzer",))),
     ("model of the protocol", False, models),
-    *([("simulation: worlds by libFuzzer", False, fuzzed_worlds)] if FULL else []),
 ]
 TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
@@ -338,11 +342,13 @@ def main():
     else:
         builds = threading.Thread(target=lambda: do(BUILDS, beside=True, has_terminal=False))
         beside = threading.Thread(target=lambda: (builds.join(), do(BESIDE, beside=True, has_terminal=False)))
+        of_the_source = threading.Thread(target=lambda: (builds.join(), do(OF_THE_SOURCE, beside=True, has_terminal=False)))
         others = threading.Thread(target=lambda: (builds.join(), do(OF_OTHER_BUILDS, jobs=FEW, has_terminal=False)))
-        for steps in (builds, beside, others):
+        started = (builds, beside, of_the_source, others)
+        for steps in started:
             steps.start()
         do(TESTS)
-        for steps in (others, beside):
+        for steps in started:
             steps.join()
         do(THOROUGHLY if FULL else [])
         do(ALONE if FULL else [])
