@@ -93,7 +93,9 @@ struct page {
 	const char *ids[PAGE];           /* the ids of the sessions */
 	struct session_info infos[PAGE]; /* the session with the same index in `ids` */
 	bool known[PAGE]; /* whether this session's info is set; otherwise its row is gone */
+	bool has_moved[PAGE], has_namesake[PAGE]; /* as in struct fleet_job */
 	size_t n, n_ids;
+	bool is_last;
 };
 
 /* Adds an id to `ids` unless it is there already, and returns its index. Rows may name the same
@@ -118,6 +120,65 @@ static size_t bytes_before_target(const struct job_row *row)
 	return target ? (size_t)(target - row->key.text) : 0;
 }
 
+static bool is_same_host(const struct job_row *a, const struct job_row *b)
+{
+	return strcmp(a->host, b->host) == 0;
+}
+
+/* Returns the number of rows of the page without those of the last host name, whose other rows may
+ * be in the next page. If all rows of the page have one, they stay. */
+static size_t without_last_host(const struct page *page)
+{
+	size_t n = page->n;
+	while (n && is_same_host(&page->rows[n - 1], &page->rows[page->n - 1]))
+		n--;
+	return n ? n : page->n;
+}
+
+/* Whether the job of this row has moved to the machine of the other one, unless a run of it is
+ * still at work. The times are strictly in order, so that of two rows at least one has not moved.
+ */
+static bool has_moved_to(const struct job_row *row, const struct job_row *other)
+{
+	const int64_t last_s = row->began_s > row->ended_s ? row->began_s : row->ended_s;
+	return other->first_s > last_s && other->succeeded_s > last_s;
+}
+
+static bool is_at_work(const struct page *page, size_t i, int64_t now_s)
+{
+	const size_t id = page->id_of[i];
+	return !has_reported_end(&page->rows[i]) && page->known[id] &&
+	       session_is_at_work(&page->infos[id], now_s);
+}
+
+/* Sets has_moved and has_namesake of row i, which is compared with the rows `from` to `to` - 1: all
+ * those of its host name. */
+static void compare_machines(struct page *page, size_t i, size_t from, size_t to, int64_t now_s)
+{
+	const struct job_row *row = &page->rows[i];
+	for (size_t j = from; j < to; j++) {
+		const struct job_row *other = &page->rows[j];
+		const bool is_namesake = j != i && strcmp(other->job, row->job) == 0;
+		if (!is_namesake)
+			continue;
+		page->has_namesake[i] |= !has_moved_to(other, row);
+		page->has_moved[i] |= has_moved_to(row, other) && !is_at_work(page, i, now_s);
+	}
+}
+
+/* Sets has_moved and has_namesake of all rows. */
+static void find_moved_jobs(struct page *page, int64_t now_s)
+{
+	memset(page->has_moved, 0, sizeof page->has_moved);
+	memset(page->has_namesake, 0, sizeof page->has_namesake);
+	for (size_t from = 0, to = 0; from < page->n; from = to) {
+		while (to < page->n && is_same_host(&page->rows[from], &page->rows[to]))
+			to++;
+		for (size_t i = from; i < to; i++)
+			compare_machines(page, i, from, to, now_s);
+	}
+}
+
 /* Whether the job in row i is_replaced. Rows of the same sources are side by side, so the other row
  * is looked for in this page alone. */
 static bool is_replaced(const struct page *page, size_t i)
@@ -138,7 +199,8 @@ static bool is_replaced(const struct page *page, size_t i)
 	return false;
 }
 
-/* Reads the page of rows that follow `after`, and the sessions that decide about some of them. */
+/* Reads the page of rows that follow `after`, and the sessions that decide about some of them. A
+ * job is not divided between two pages. */
 static enum outcome read_page(struct store_conn *conn, const struct job_key *after,
 	struct page *page, struct problem *ret_problem)
 {
@@ -147,6 +209,9 @@ static enum outcome read_page(struct store_conn *conn, const struct job_key *aft
 		job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
+	page->is_last = page->n < PAGE;
+	if (!page->is_last)
+		page->n = without_last_host(page);
 	page->n_ids = 0;
 	for (size_t i = 0; i < page->n; i++)
 		if (!has_reported_end(&page->rows[i]))
@@ -164,6 +229,8 @@ static struct fleet_job job_of_row(
 		job.has_session = page->known[page->id_of[i]];
 		job.session = page->infos[page->id_of[i]];
 	}
+	job.has_moved = page->has_moved[i];
+	job.has_namesake = page->has_namesake[i];
 	job.is_replaced = is_replaced(page, i);
 	fleet_judge(expect_s, &job);
 	return job;
@@ -176,7 +243,7 @@ static bool may_have_changed(const struct fleet_job *job)
 	const struct session_info *session = &job->session;
 	const int64_t heard_s = job->has_session ? session->heard_s : job->row.began_s;
 	const int64_t lease_s = job->has_session ? (int64_t)(session->lease_ns / NS_PER_S) : 0;
-	return is_without_end(job) && job->now_s - heard_s <= lease_s + LATELY_S;
+	return is_without_end(job) && !job->has_moved && job->now_s - heard_s <= lease_s + LATELY_S;
 }
 
 /* Judges a job that is_without_end() again. Its session and its row are read consistently, and the
@@ -217,6 +284,8 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	do {
 		o = read_page(conn, after, page, ret_problem);
 		const int64_t now_s = store_time_s(conn->store);
+		if (o == OUTCOME_OK)
+			find_moved_jobs(page, now_s);
 		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++) {
 			struct fleet_job job = job_of_row(page, i, expect_s, now_s);
 			if (may_have_changed(&job))
@@ -229,7 +298,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 		if (page->n)
 			last = page->rows[page->n - 1].key;
 		after = &last;
-	} while (o == OUTCOME_OK && page->n == PAGE);
+	} while (o == OUTCOME_OK && !page->is_last);
 	free(page);
 	return o;
 }

@@ -14,9 +14,15 @@ enum fleet_state {
 };
 const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
 
-/* A job of a host. */
+/* A job of a machine. */
 struct fleet_job {
 	struct job_row row;
+	/* The row is history: no run of it is at work, and after its last run the same job began on
+	 * another machine of this host name, and has succeeded there. So the host was installed
+	 * again, or the job was moved. Of machines that take turns none has moved. */
+	bool has_moved;
+	bool has_namesake; /* the job has another row under this host name, and has not moved from
+			      it to this one */
 	bool has_session; /* the row names a session that has not reported its end, and whose row is
 			     still there */
 	struct session_info session;
@@ -43,10 +49,10 @@ bool fleet_is_failure(int exit);
  * succeeded for expect_s is overdue; 0: no job is. Pure. */
 void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
-/* Hands all jobs to `each`, in the order of hosts and jobs. An outcome of `each` other than OK ends
- * the walk. It takes one request for 500 rows, and one for a hundred sessions of jobs whose last
- * run has not reported its end. A job that seems to be SILENT or LOST, and was heard shortly
- * before, takes two more. Memory does not grow with the rows. */
+/* Hands all jobs to `each`, in the order of hosts and jobs, also those that have moved. An outcome
+ * of `each` other than OK ends the walk. It takes one request for 500 rows, and one for a hundred
+ * sessions of jobs whose last run has not reported its end. A job that seems to be SILENT or LOST,
+ * and was heard shortly before, takes two more. Memory does not grow with the rows. */
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
 	void *arg, struct problem *ret_problem);

@@ -157,6 +157,15 @@ static bool add_cards(struct known_machine *machine)
 	return good && is_scanned;
 }
 
+void machine_id(char ret[static MACHINE_CHARS + 1])
+{
+	struct text values = TEXT(VALUES_MAX);
+	const bool is_known = add_file_value(&values, "/etc/machine-id");
+	hash_values(&values, ret);
+	if (!is_known)
+		*ret = '\0';
+}
+
 void machine_self(struct known_machine *ret)
 {
 	struct text values = TEXT(VALUES_MAX);

@@ -20,6 +20,9 @@ struct known_machine {
 				    blank */
 };
 void machine_self(struct known_machine *ret);
+/* Makes a hash of /etc/machine-id alone, which every user may read and other hardware does not
+ * change. "" if there is none, as in most containers, or if it cannot be read. */
+void machine_id(char ret[static MACHINE_CHARS + 1]);
 /* Whether these are surely two machines, or one that was renamed or got other hardware. Cards come
  * and go, so one card in common makes them the same. False if nothing is known of one of the two:
  * the name and the board of a container without a machine id change with each start. */

@@ -1,6 +1,7 @@
-/* The rows of jobs. The key of a row is made of the names of its host and its job. A run writes its
- * report there when it begins and when it ends, and `s3once fleet` reads the rows, page by page. No
- * upload depends on these rows: people read them. */
+/* The rows of jobs. The key of a row is made of the names of its host and its job, and of the id of
+ * its machine: hosts that share a name must not hide each other's failures. A run writes its report
+ * there when it begins and when it ends, and `s3once fleet` reads the rows, page by page. No upload
+ * depends on these rows: people read them. */
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "marks/row.h"
@@ -51,16 +52,16 @@ static void copy_name(const char *bytes, char *ret, size_t max_bytes)
 	snprintf(ret + strlen(ret), max_bytes + 1 - strlen(ret), "~%.*s", TAG_CHARS, tag);
 }
 
-void job_key_make(const char *host, const char *job, struct job_key *ret)
+void job_key_make(const struct job_name *name, struct job_key *ret)
 {
-	char name[JOB_NAME_MAX + 1];
+	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1];
 	ret->only_updates = false;
-	copy_name(host, ret->text, JOB_HOST_MAX);
-	for (char *slash; (slash = strchr(ret->text, '/'));)
+	copy_name(name->host, host, JOB_HOST_MAX);
+	for (char *slash; (slash = strchr(host, '/'));)
 		*slash = '_'; /* the first slash ends the host */
-	copy_name(job, name, JOB_NAME_MAX);
-	strcat(ret->text, "/");
-	strcat(ret->text, name);
+	copy_name(name->job, job, JOB_NAME_MAX);
+	snprintf(ret->text, sizeof ret->text, "%s/%.*s/%s", host, JOB_MACHINE_CHARS, name->machine,
+		job);
 }
 
 /* The groups of fields that a run writes when it begins and when it ends. 0 and "" are written like
@@ -75,6 +76,7 @@ enum {
 	WAITING = 1 << 5,
 	SHIPPED = 1 << 6,
 	FAILED_SINCE = 1 << 7,
+	FIRST = 1 << 8,
 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
@@ -95,6 +97,7 @@ static const struct row_field fields[] = {
 	FIELD(waiting_since_s, "waiting_since", FIELD_NUMBER, WAITING),
 	FIELD(session, "session", FIELD_TEXT, BEGAN),
 	FIELD(began_s, "began", FIELD_NUMBER, BEGAN),
+	FIELD(first_s, "first", FIELD_NUMBER, FIRST),
 	FIELD(version, "version", FIELD_TEXT, CHANGED),
 };
 static const struct row_table job_table = ROW_TABLE(fields);
@@ -104,16 +107,21 @@ static const struct row_table job_table = ROW_TABLE(fields);
 static enum outcome write_row(struct store_conn *conn, const struct job_key *key,
 	struct row_write *write, const struct call_limits *limits, struct problem *ret_problem)
 {
-	struct job_row changed;
+	const struct item_key at = {JOBS_PK, key->text};
+	struct job_row changed = {.first_s = store_time_s(conn->store)};
+	struct item present = {0};
 	random_id(changed.version);
-	write->kind = key->only_updates ? ROW_UPDATES : ROW_MAKES;
 	row_set(write, &job_table, CHANGED, &changed);
-	/* ROW_MAKES tests its conditions only if the row is there. Every row has a version, so this
-	 * one is always met. It is needed, since ROW_MAKES without conditions is refused if the row
-	 * is there. */
+	/* Every row has a version, so this condition says that the row is there. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
-	return row_perform(
-		conn, (struct item_key){JOBS_PK, key->text}, write, limits, NULL, ret_problem);
+	enum outcome o = row_perform(conn, at, write, limits, &present, ret_problem);
+	const bool is_absent = o == OUTCOME_REFUSED && item_is_empty(&present);
+	item_clear(&present);
+	if (!is_absent || key->only_updates)
+		return o;
+	write->kind = ROW_MAKES;
+	row_set(write, &job_table, FIRST, &changed);
+	return row_perform(conn, at, write, limits, NULL, ret_problem);
 }
 
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
@@ -188,19 +196,42 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	return o;
 }
 
-/* Reads a row. The host and the job are in its sort key. `exit` is -1 unless a run has ended.
- * Impossible values are ignored. 0 or -ENOMEM. */
+/* The parts of a sort key. Only the job may contain slashes. A part that is missing is "". */
+struct key_parts {
+	const char *host, *machine, *job;
+	size_t host_bytes, machine_bytes;
+};
+static struct key_parts key_parts(const char *sk)
+{
+	struct key_parts parts = {.host = sk, .host_bytes = strcspn(sk, "/")};
+	parts.machine = sk + parts.host_bytes + (sk[parts.host_bytes] == '/');
+	parts.machine_bytes = strcspn(parts.machine, "/");
+	parts.job =
+		parts.machine + parts.machine_bytes + (parts.machine[parts.machine_bytes] == '/');
+	return parts;
+}
+
+/* Whether job_key_make() may have made this key. */
+static bool has_room(const struct key_parts *parts)
+{
+	return parts->host_bytes <= JOB_HOST_MAX && parts->machine_bytes <= JOB_MACHINE_CHARS &&
+	       strlen(parts->job) <= JOB_NAME_MAX;
+}
+
+/* Reads a row whose key has_room(). `exit` is -1 unless a run has ended. Impossible values are
+ * ignored. 0 or -ENOMEM. */
 static int read_row(const char *sk, const struct item *item, struct job_row *ret)
 {
+	const struct key_parts parts = key_parts(sk);
 	*ret = (struct job_row){.exit = -1};
 	snprintf(ret->key.text, sizeof ret->key.text, "%s", sk);
-	const size_t host_bytes = strcspn(ret->key.text, "/");
-	snprintf(ret->host, sizeof ret->host, "%.*s", (int)host_bytes, ret->key.text);
-	if (ret->key.text[host_bytes])
-		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host_bytes + 1);
+	snprintf(ret->host, sizeof ret->host, "%.*s", (int)parts.host_bytes, parts.host);
+	snprintf(
+		ret->machine, sizeof ret->machine, "%.*s", (int)parts.machine_bytes, parts.machine);
+	snprintf(ret->job, sizeof ret->job, "%s", parts.job);
 	const int error = row_read(&job_table, item, ret);
-	int64_t *const times[] = {&ret->began_s, &ret->ended_s, &ret->succeeded_s, &ret->shipped_s,
-		&ret->failed_since_s, &ret->waiting_since_s};
+	int64_t *const times[] = {&ret->first_s, &ret->began_s, &ret->ended_s, &ret->succeeded_s,
+		&ret->shipped_s, &ret->failed_since_s, &ret->waiting_since_s};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		*times[i] = *times[i] < 0 ? 0 : *times[i];
 	if (!ret->ended_s || ret->exit < 0 || ret->exit > 255)
@@ -214,20 +245,19 @@ struct page {
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
-/* Adds a row to the page if the page has room. Skips a row whose host or job is longer than
- * job_key_make() makes them. In any case page->last is its key, after which the reading goes on:
+/* Adds a row to the page if the page has room. Skips a row whose key is longer than job_key_make()
+ * makes it. In any case page->last is its key, after which the reading goes on:
  * the store is never asked for more rows than have room. 0 or -ENOMEM. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;
 	char *last = strdup(sk);
-	const size_t host_bytes = strcspn(sk, "/");
+	const struct key_parts parts = key_parts(sk);
 	if (!last)
 		return -ENOMEM;
 	free(page->last);
 	page->last = last;
-	const bool has_long_job = sk[host_bytes] && strlen(sk + host_bytes + 1) > JOB_NAME_MAX;
-	if (page->n == page->max_rows || host_bytes > JOB_HOST_MAX || has_long_job)
+	if (page->n == page->max_rows || !has_room(&parts))
 		return 0;
 	return read_row(sk, item, &page->rows[page->n++]);
 }

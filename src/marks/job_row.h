@@ -1,33 +1,38 @@
-/* The rows of jobs. Each job has one for each host, with the session and the result of its last run
- * (docs/protocol.md, "The rows of jobs"). Nothing is decided by these rows. They are for people who
- * monitor many hosts. */
+/* The rows of jobs. Each job has one for each machine, with the session and the result of its last
+ * run (docs/protocol.md, "The rows of jobs"). Nothing is decided by these rows. They are for people
+ * who monitor many hosts. */
 #pragma once
 #include "base/random.h"
 #include "base/text.h"
 #include "store/store.h"
 
-#define JOB_HOST_MAX   255
-#define JOB_NAME_MAX   700
-#define JOB_TARGET_MAX 1400
-#define JOB_ERROR_MAX  600
+#define JOB_HOST_MAX      255
+#define JOB_NAME_MAX      700
+#define JOB_MACHINE_CHARS 12
+#define JOB_TARGET_MAX    1400
+#define JOB_ERROR_MAX     600
 
-/* "HOST/JOB": the sort key of a row. */
+/* "HOST/MACHINE/JOB": the sort key of a row. */
 struct job_key {
-	char text[JOB_HOST_MAX + 1 + JOB_NAME_MAX + 1];
+	char text[JOB_HOST_MAX + 1 + JOB_MACHINE_CHARS + 1 + JOB_NAME_MAX + 1];
 	bool only_updates; /* runs write the row only if it is there; job_key_make() sets false */
 };
-/* Makes the key of a job on a host. Both names may be any bytes. Bytes that are not text are
- * escaped. A name that is too long is cut in its middle, and a hash of the whole name follows it.
- */
-void job_key_make(const char *host, const char *job, struct job_key *ret);
+/* A job on a machine. The names of the host and the job may be any bytes. */
+struct job_name {
+	const char *host, *job;
+	const char *machine; /* machine_id() (lease/machine.h) */
+};
+/* Makes the key. Bytes that are not text are escaped. A name that is too long is cut in its middle,
+ * and a hash of the whole name follows it. Of the machine's id, the key has the beginning. */
+void job_key_make(const struct job_name *name, struct job_key *ret);
 
 /* A run that begins. Both strings are borrowed. */
 struct job_begin {
 	const char *session;
 	const char *target; /* "s3://BUCKET/PREFIX", escaped for a terminal */
 };
-/* Records that a run has begun. One write, which makes the row if need be. If the key only updates,
- * and there is no row, the outcome is REFUSED. */
+/* Records that a run has begun. One write, and another one to make the row if there is none. If the
+ * key only updates, and there is no row, the outcome is REFUSED. */
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key,
 	const struct job_begin *begin, const struct call_limits *limits,
 	struct problem *ret_problem);
@@ -53,8 +58,8 @@ struct job_end {
 };
 /* Records the result of a run, with the store's time. The time of the last success stays unless the
  * run succeeded by itself, and that of the last upload unless it has uploaded something. It is one
- * write, or two if several runs in a row have not succeeded. The row is made if needed, and the
- * write is refused as that of job_row_begin(). */
+ * write, or two if several runs in a row have not succeeded. The row is made, and the write is
+ * refused, as by job_row_begin(). */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 
@@ -62,11 +67,13 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 struct job_row {
 	struct job_key key;
 	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1]; /* parts of the key */
+	char machine[JOB_MACHINE_CHARS + 1];                /* likewise; "": not known */
 	char version[ID_CHARS + 1];                         /* random, changes with each write */
 	char target[JOB_TARGET_MAX + 1], error[JOB_ERROR_MAX + 1];
 	char session[ID_CHARS + 1]; /* the session that was begun last, or "" */
 	/* The session of the last run that had one and has ended, or "". */
 	char ended_session[ID_CHARS + 1];
+	int64_t first_s;              /* the row was made: its first run began, or ended */
 	int64_t began_s;              /* beginning of `session` */
 	int64_t ended_s, succeeded_s; /* end of the last run, and of the last one with exit 0 */
 	int64_t failed_since_s;       /* end of the first run after that which ended otherwise */

@@ -55,6 +55,7 @@ int s3once_push_new(
 		return -ENOMEM;
 	struct run *run = &push->run;
 	const struct s3once_options *o = &run->options;
+	machine_id(run->machine);
 	uv_mutex_init(&run->locked.mutex);
 	refusals_init(&run->refusals);
 	report_init(&run->report, options);

@@ -396,7 +396,9 @@ static void make_job_key(const struct run *run, enum unreached unreached, struct
 		add_sources_once(&name, run, unreached);
 		add_job_target(&name, run);
 	}
-	job_key_make(self.host, text_string(&name), ret);
+	const struct job_name whole = {
+		.host = self.host, .job = text_string(&name), .machine = run->machine};
+	job_key_make(&whole, ret);
 	text_clear(&name);
 }
 

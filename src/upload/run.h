@@ -50,6 +50,9 @@ struct run {
 	/* Set before the first other thread begins, and left alone until the last one has ended. */
 	struct s3once_options options; /* defaults filled in; what it points to is the caller's */
 	bool dry;
+	/* machine_id(), for the row of the job. It is read first, since a run that lacks
+	 * descriptors would seem to be that of another machine. */
+	char machine[MACHINE_CHARS + 1];
 	struct run_files files;
 	struct run_bodies bodies;
 	struct aws_settings *aws;

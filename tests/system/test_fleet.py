@@ -100,9 +100,17 @@ def test_as_people_read_it(s3once, s3, bucket, tree, marks, run_job):
     assert quiet[0].startswith(f"failed   {host}/bad: ") and quiet[1:] == [why, sums]
 
 
+def row_key(client, marks, job):
+    rows = client.query(
+        TableName=marks.partition(":")[2], KeyConditionExpression="pk = :jobs", ExpressionAttributeValues={":jobs": {"S": "jobs"}}
+    )["Items"]
+    (key,) = [row["sk"]["S"] for row in rows if row["sk"]["S"].split("/", 2)[2] == job]
+    return key
+
+
 def set_row(marks, s3once, dynamodb_client, job, **values):
     """As if that had been long ago."""
-    sk = f"{os.uname().nodename}/{job}"
+    sk = row_key(dynamodb_client, marks, job)
     dynamodb_client.update_item(
         TableName=marks.partition(":")[2],
         Key={"pk": {"S": "jobs"}, "sk": {"S": sk}},
@@ -178,7 +186,7 @@ def test_heartbeats_say_how_many_files_are_under_way(s3once, s3_wire, bucket, tr
 def test_run_that_ended_without_a_word(s3once, s3, dynamodb, bucket, tree, marks, run_job):
     """Its session is over, or swept, and no run of the job has ended since."""
     assert run_job("nginx").code == 0
-    key = {"pk": {"S": "jobs"}, "sk": {"S": f"{os.uname().nodename}/nginx"}}
+    key = {"pk": {"S": "jobs"}, "sk": {"S": row_key(dynamodb.client, marks, "nginx")}}
     dynamodb.client.update_item(
         TableName=marks.partition(":")[2],
         Key=key,
@@ -299,6 +307,77 @@ def test_other_commands_leave_the_rows_alone(s3once, s3, bucket, tree, marks, ru
     assert [each.pop("time") for each in (before["nginx"], after["nginx"])] and before == after
 
 
+# --- hosts that share a name
+
+
+def on_machine(tmp_path, number):
+    """A host `twin` of its own, with a machine id of its own; 0: with none."""
+    path = tmp_path / f"machine-id-{number}"
+    path.write_text(f"{number:032x}\n" if number else "")
+    script = 'hostname twin && mount --bind "$0" /etc/machine-id && exec "$@"'
+    return {"wrap": ("unshare", "--uts", "--mount", "sh", "-c", script, str(path))}
+
+
+@pytest.fixture
+def twins(s3once, bucket, tmp_path, marks):
+    """twins(number of a machine, exit status): a night of it, which fails for want of a file that it should send."""
+
+    def run(number, code):
+        tree = make_tree(tmp_path / str(number), {"a.txt": b"a"})
+        job_file(tmp_path / f"jobs{number}", "nginx", f"{tree}\nsource = {tree}/missing" if code else tree, f"s3://{bucket}/{number}")
+        got = s3once("run", str(tmp_path / f"jobs{number}" / "nginx.conf"), **on_machine(tmp_path, number))
+        assert got.code == code, got
+
+    return run
+
+
+def test_a_success_of_one_host_hides_no_failure_of_another_with_its_name(s3once, s3, twins):
+    twins(1, 1)
+    twins(2, 0)
+    run = s3once("fleet", "--quiet")
+    assert run.code == 1 and re.match(r"failed   twin@[0-9a-f]{12}/nginx: exit status 1, ", run.out), run
+    assert "2 jobs: 1 fine, 1 failed" in run.out, run
+    first, second = s3once("fleet", "--json").events[:-1]
+    assert first["machine"] != second["machine"] and {first["host"], second["host"]} == {"twin"}, (first, second)
+    twins(1, 0)
+    run = s3once("fleet", "--quiet")
+    assert run.code == 0 and run.out == "2 jobs: 2 fine\n", run
+    gone = f"twin@{first['machine']}"
+    run = s3once("fleet", "--forget", gone)
+    assert run.code == 0 and run.out == f"forgotten: {gone}/nginx\n", run
+    run = s3once("fleet")
+    assert run.code == 0 and run.out.startswith("ok       twin/nginx: ") and "1 job: 1 fine" in run.out, run
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_a_host_that_was_installed_again_leaves_nothing_to_do(s3once, s3, dynamodb, marks, twins):
+    """It has another machine id, and the row of the one before counts no more once the job has succeeded."""
+    twins(1, 1)
+    (old,) = s3once("fleet", "--json").events[:-1]
+    long_ago = int(time.time()) - 7 * 24 * 3600
+    set_row(marks, s3once, dynamodb.client, "nginx", first=long_ago, began=long_ago, ended=long_ago)
+    twins(2, 1)
+    run = s3once("fleet", "--quiet")
+    assert run.code == 1 and "2 jobs: 0 fine, 2 failed" in run.out, run
+    twins(2, 0)
+    run = s3once("fleet", "--expect", "26h")
+    assert run.code == 0 and run.out.startswith("ok       twin/nginx: ") and "1 job: 1 fine" in run.out, run
+    (event, sums) = s3once("fleet", "--json").events
+    assert event["machine"] != old["machine"] and sums["jobs"] == 1, event
+    # The old one was not gone.
+    twins(1, 1)
+    assert "2 jobs: 1 fine, 1 failed" in s3once("fleet").out
+    assert s3once("fleet", "--forget", "twin/nginx").out.count("forgotten: twin@") == 2
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_containers_without_a_machine_id_share_a_row(s3once, s3, twins):
+    twins(0, 1)
+    twins(0, 0)
+    (event, sums) = s3once("fleet", "--json").events
+    assert event["machine"] is None and event["fine"] and sums["jobs"] == 1, event
+
+
 def test_bad_command_lines(s3once, s3):
     run = s3once("fleet", "web1")
     assert run.code == 2 and "it takes no operand" in run.err
@@ -315,10 +394,13 @@ def row_writes(wire, before=0):
 
 
 def test_one_or_two_writes_a_run(s3once, s3, bucket, tree, dynamodb_wire, table, run_job):
-    """A run that finds nothing to upload writes once. To read many rows takes few requests."""
+    """A run that finds nothing to upload writes once. The first run of a job makes the row first. To read many rows takes few requests."""
     assert s3once("init").code == 0
-    assert run_job("nginx").code == 0
-    assert row_writes(dynamodb_wire) == ["UpdateItem:job"] * 2
+    for first in (True, False):
+        before = len(dynamodb_wire.history)
+        (tree / "a.txt").write_bytes(b"first" if first else b"other")
+        assert run_job("nginx", if_changed="replace").code == 0
+        assert row_writes(dynamodb_wire, before) == ["UpdateItem:job", "GetItem:job"] * first + ["UpdateItem:job"] * 2
     before = len(dynamodb_wire.history)
     assert run_job("nginx").code == 0
     assert row_writes(dynamodb_wire, before) == ["UpdateItem:job"]

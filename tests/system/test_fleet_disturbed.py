@@ -40,7 +40,7 @@ def job(host, name, session=None, **more):
     """The row of a job that succeeded, or whose session has not reported its end."""
     ended = {"exit": {"N": "0"}, "ended": {"N": "1700000000"}, "succeeded": {"N": "1700000000"}}
     begun = {"session": session, "began": {"N": "1700000001"}} if session else {}
-    return "jobs", f"{host}/{name}", {"version": {"S": "0" * 32}, **ended, **begun, **more}
+    return "jobs", f"{host}//{name}", {"version": {"S": "0" * 32}, **ended, **begun, **more}
 
 
 @ON_DYNAMODB

@@ -47,7 +47,7 @@ static const struct option what_options[] = {
 	VALUE("expect", DURATION, offsetof(struct fleet, expect_ms), "AGE",
 		"a job is overdue if its last success is longer than AGE ago, such as 26h",
 		.min = 1000),
-	VALUE("forget", STRING, offsetof(struct fleet, forget), "HOST[/JOB]",
+	VALUE("forget", STRING, offsetof(struct fleet, forget), "HOST[@MACHINE][/JOB]",
 		"remove what is kept of a host, or of one of its jobs, that no longer exists"),
 	{NULL},
 };
@@ -113,15 +113,21 @@ static json_t *session_as_json(const struct fleet_job *job)
 		NODE("seconds_left", far->left_s > 0 ? json_integer(far->left_s) : json_null()));
 }
 
+static const char *machine_or_null(const struct job_row *row)
+{
+	return *row->machine ? row->machine : NULL;
+}
+
 /* Prints a job with all its details as an event. */
 static void print_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
 	json_t *object = json_set(json_event("job"), BYTES("host", row->host),
-		BYTES("job", row->job), BYTES("target", row->target),
-		BYTES("state", fleet_state_name(job->state)), BOOLEAN("fine", job->is_fine),
-		BOOLEAN("failed", job->has_failed), BOOLEAN("overdue", job->is_overdue),
-		BOOLEAN("replaced", job->is_replaced), BOOLEAN("repeats", job->repeats_long),
+		BYTES("machine", machine_or_null(row)), BYTES("job", row->job),
+		BYTES("target", row->target), BYTES("state", fleet_state_name(job->state)),
+		BOOLEAN("fine", job->is_fine), BOOLEAN("failed", job->has_failed),
+		BOOLEAN("overdue", job->is_overdue), BOOLEAN("replaced", job->is_replaced),
+		BOOLEAN("repeats", job->repeats_long),
 		NODE("exit", row->exit < 0 ? json_null() : json_integer(row->exit)),
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), TIME("last_upload", row->shipped_s),
@@ -253,12 +259,23 @@ static void add_waiting(struct text *t, const struct fleet_job *job)
 			age(job, row->waiting_since_s).text);
 }
 
+/* Adds the name by which people know the host: "web1", or with its machine "web1@3f2a9c01b2c4" or
+ * "web1@unknown". */
+static void add_host(struct text *t, const struct job_row *row, bool with_machine)
+{
+	text_add_escaped_again(t, row->host);
+	if (!with_machine)
+		return;
+	text_add(t, "@");
+	text_add_escaped_again(t, *row->machine ? row->machine : "unknown");
+}
+
 /* Adds the name by which people and --forget know the job: "web1/nginx". For runs of push without a
  * job, row->job has the sources and the target, which contain a slash, as no job's name does. Then
  * it is "web1 push /srv s3://my-bucket". */
-static void add_name(struct text *t, const struct job_row *row)
+static void add_name(struct text *t, const struct job_row *row, bool with_machine)
 {
-	text_add_escaped_again(t, row->host);
+	add_host(t, row, with_machine);
 	text_add(t, strchr(row->job, '/') ? " push " : "/");
 	text_add_escaped_again(t, row->job);
 }
@@ -300,7 +317,7 @@ static void print_job_for_people(struct fleet_view *view, const struct fleet_job
 			   : job->waits_long             ? "waits"
 							 : "ok";
 	text_addf(&t, "%-8s ", word);
-	add_name(&t, &job->row);
+	add_name(&t, &job->row, job->has_namesake);
 	text_add(&t, ": ");
 	add_state(&t, job);
 	add_waiting(&t, job);
@@ -314,6 +331,8 @@ static void print_job_for_people(struct fleet_view *view, const struct fleet_job
 
 void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 {
+	if (job->has_moved)
+		return;
 	view->jobs++;
 	view->sums[job->is_fine ? FLEET_SUM_FINE : wrong_sum(job)]++;
 	view->sums[FLEET_SUM_RUNNING] += job->state == FLEET_RUNNING;
@@ -327,13 +346,21 @@ void fleet_print_job(struct fleet_view *view, const struct fleet_job *job)
 		print_job_for_people(view, job);
 }
 
-/* Returns whether `name` is the host of this row, or the name of the job as it is shown. */
+/* Returns whether `name` is the host of this row, or the name of the job as it is shown, with the
+ * machine or without. */
 static bool is_named(const char *name, const struct job_row *row)
 {
-	struct text shown = TEXT(LINE_MAX_BYTES);
-	add_name(&shown, row);
-	const bool is_one = strcmp(name, row->host) == 0 || strcmp(name, text_string(&shown)) == 0;
-	text_clear(&shown);
+	struct text t = TEXT(LINE_MAX_BYTES);
+	bool is_one = strcmp(name, row->host) == 0;
+	for (int with_machine = 0; with_machine < 2; with_machine++) {
+		text_reset(&t);
+		add_host(&t, row, with_machine);
+		is_one |= strcmp(name, text_string(&t)) == 0;
+		text_reset(&t);
+		add_name(&t, row, with_machine);
+		is_one |= strcmp(name, text_string(&t)) == 0;
+	}
+	text_clear(&t);
 	return is_one;
 }
 
@@ -367,9 +394,10 @@ static enum outcome forget_job(
 	fleet->forgotten += !*kept;
 	const char *fate = *kept ? "kept" : "forgotten";
 	struct text t = TEXT(LINE_MAX_BYTES);
-	add_name(&t, &job->row);
+	add_name(&t, &job->row, job->has_namesake);
 	frame_print(fleet->frame,
-		json_set(json_event(fate), BYTES("host", job->row.host), BYTES("job", job->row.job),
+		json_set(json_event(fate), BYTES("host", job->row.host),
+			BYTES("machine", machine_or_null(&job->row)), BYTES("job", job->row.job),
 			BYTES("text", kept)),
 		"%s: %s%s%s", fate, text_string(&t), *kept ? ": " : "", kept);
 	text_clear(&t);

@@ -112,7 +112,7 @@ static void put_job(struct audit *audit, const char *host, const char *job, cons
 	const char *ended_session, int exit)
 {
 	struct job_key key;
-	job_key_make(host, job, &key);
+	job_key_make(&(struct job_name){.host = host, .job = job, .machine = ""}, &key);
 	const struct job_begin begun = {.session = session, .target = "s3://b"};
 	const struct job_end result = {.target = "s3://b",
 		.session = ended_session,
@@ -242,18 +242,18 @@ static void test_what_replaces(void)
 	char said[2000] = "";
 	if (!audit_begin(&audit, NULL, 0))
 		return;
-	put_row(&audit, "a//x s3://before", 0, 99, 99);
-	put_row(&audit, "a//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
-	put_row(&audit, "b//x s3://same", 0, 100, 100);
-	put_row(&audit, "b//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
-	put_row(&audit, "c//x s3://later", 4, 200, 101);
-	put_row(&audit, "c//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
-	put_row(&audit, "d//x s3://held", 4, 200, 0);
-	put_row(&audit, "d//x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
-	put_row(&audit, "e//x s3://y s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
-	put_row(&audit, "e//x s3://right", 0, 200, 200);
-	put_row(&audit, "f//x s3://right", 0, 3700, 3700);
-	put_row(&audit, "f//x s3://wrong", S3ONCE_EXIT_SETUP, 3601, 0);
+	put_row(&audit, "a///x s3://before", 0, 99, 99);
+	put_row(&audit, "a///x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "b///x s3://same", 0, 100, 100);
+	put_row(&audit, "b///x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "c///x s3://later", 4, 200, 101);
+	put_row(&audit, "c///x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "d///x s3://held", 4, 200, 0);
+	put_row(&audit, "d///x s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "e///x s3://y s3://wrong", S3ONCE_EXIT_SETUP, 100, 0);
+	put_row(&audit, "e///x s3://right", 0, 200, 200);
+	put_row(&audit, "f///x s3://right", 0, 3700, 3700);
+	put_row(&audit, "f///x s3://wrong", S3ONCE_EXIT_SETUP, 3601, 0);
 	CHECK_INT(fleet_walk(audit.conn, 0, note_job, said, &audit.problem), OUTCOME_OK);
 	CHECK_STRING(said, "a//x s3://before idle\na//x s3://wrong idle failed !\n"
 			   "b//x s3://same idle\nb//x s3://wrong idle failed replaced\n"
@@ -262,6 +262,94 @@ static void test_what_replaces(void)
 			   "e//x s3://right idle\ne//x s3://y s3://wrong idle failed !\n"
 			   "f//x s3://right idle\nf//x s3://wrong idle failed !\n");
 	audit_asked(&audit, "");
+	audit_end(&audit);
+}
+
+/* A job of a machine: it began there at first_s, and ended last at ended_s. */
+static void put_machine(struct audit *audit, const char *key, int64_t first_s, int64_t ended_s,
+	int64_t succeeded_s, const char *session)
+{
+	struct item item = {0};
+	item_set_number(&item, "exit", succeeded_s == ended_s ? 0 : 1);
+	item_set_number(&item, "ended", ended_s);
+	item_set_number(&item, "succeeded", succeeded_s);
+	item_set_number(&item, "first", first_s);
+	item_set_number(&item, "began", ended_s - 1);
+	item_set_string(&item, "session", session);
+	CHECK_INT(audit->real->write(audit->conn, (struct item_key){"jobs", key},
+			  &(struct item_write){.item = &item}, &no_limits, NULL, &audit->problem),
+		OUTCOME_OK);
+	item_clear(&item);
+}
+
+static enum outcome note_machine(void *arg, const struct fleet_job *job, struct problem *problem)
+{
+	char *said = arg;
+	snprintf(said + strlen(said), 2000, "%s@%s/%s%s%s\n", job->row.host, job->row.machine,
+		job->row.job, job->has_moved ? " moved" : "", job->has_namesake ? " namesake" : "");
+	return OUTCOME_OK;
+}
+
+/* Which rows of machines that share a host name are history. */
+static void test_machines(void)
+{
+	struct audit audit;
+	char said[2000] = "";
+	if (!audit_begin(&audit, NULL, 0))
+		return;
+	audit_put_session(&audit, "open", "open");
+	/* Hosts that take turns, however their runs end. */
+	put_machine(&audit, "a/1/j", 100, 300, 299, "");
+	put_machine(&audit, "a/2/j", 200, 400, 400, "");
+	/* Installed again, twice. */
+	put_machine(&audit, "b/1/j", 300, 400, 400, "");
+	put_machine(&audit, "b/2/j", 100, 200, 100, "");
+	put_machine(&audit, "b/3/j", 201, 299, 299, "");
+	/* It never succeeded there, or began in the same second. */
+	put_machine(&audit, "c/1/j", 100, 200, 100, "");
+	put_machine(&audit, "c/2/j", 300, 400, 200, "");
+	put_machine(&audit, "d/1/j", 200, 200, 200, "");
+	put_machine(&audit, "d/2/j", 200, 200, 200, "");
+	/* Another job, or a run that is still at work. */
+	put_machine(&audit, "e/1/j", 100, 200, 100, "");
+	put_machine(&audit, "e/2/k", 300, 400, 400, "");
+	put_machine(&audit, "f/1/j", 100, 200, 100, "open");
+	put_machine(&audit, "f/2/j", 300, 400, 400, "");
+	/* Of a machine nothing is known. */
+	put_machine(&audit, "g//j", 100, 200, 100, "");
+	put_machine(&audit, "g/2/j", 300, 400, 400, "");
+	CHECK_INT(fleet_walk(audit.conn, 0, note_machine, said, &audit.problem), OUTCOME_OK);
+	CHECK_STRING(said, "a@1/j namesake\na@2/j namesake\n"
+			   "b@1/j\nb@2/j moved namesake\nb@3/j moved namesake\n"
+			   "c@1/j namesake\nc@2/j namesake\nd@1/j namesake\nd@2/j namesake\n"
+			   "e@1/j\ne@2/k\n"
+			   "f@1/j namesake\nf@2/j\n"
+			   "g@/j moved namesake\ng@2/j\n");
+	audit_asked(&audit, "");
+	audit_end(&audit);
+}
+
+/* The rows of one host name are judged together, though a page ends between them. */
+static void test_machines_at_the_end_of_a_page(void)
+{
+	struct audit audit;
+	static char said[80000];
+	if (!audit_begin(&audit, NULL, 0))
+		return;
+	for (unsigned i = 0; i < 499; i++) {
+		char key[20];
+		snprintf(key, sizeof key, "h%04u//j", i);
+		put_machine(&audit, key, 100, 200, 200, "");
+	}
+	put_machine(&audit, "i/1/j", 100, 200, 100, "");
+	put_machine(&audit, "i/2/j", 300, 400, 400, "");
+	said[0] = '\0';
+	CHECK_INT(fleet_walk(audit.conn, 0, note_machine, said, &audit.problem), OUTCOME_OK);
+	unsigned lines = 0;
+	for (const char *c = said; (c = strchr(c, '\n')); c++)
+		lines++;
+	CHECK_INT(lines, 501);
+	CHECK(strstr(said, "i@1/j moved namesake\ni@2/j\n") != NULL);
 	audit_end(&audit);
 }
 
@@ -298,6 +386,8 @@ int main(void)
 {
 	test_states();
 	test_waiting();
+	test_machines();
+	test_machines_at_the_end_of_a_page();
 	test_walk();
 	test_many();
 	test_what_replaces();

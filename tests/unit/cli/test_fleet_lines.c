@@ -127,6 +127,19 @@ static const struct row {
 		"lost     web1/nginx: its run of 5 min ago is over and did not say how it ended; "
 		"last success 24 h ago\n",
 		0, "00000100"},
+	/* Another host has its name. */
+	{{.row = {JOB, .machine = "abc", .exit = 3, .ended_s = AGO(HOUR_S)}, .has_namesake = true},
+		"failed   web1@abc/nginx: exit status 3, 60 min ago; no success yet\n", 0,
+		"00100000"},
+	{{.row = {.host = "web1",
+		  .job = "/srv s3://b",
+		  .exit = 4,
+		  .ended_s = AGO(1),
+		  .succeeded_s = AGO(2)},
+		 .has_namesake = true},
+		"ok       web1@unknown push /srv s3://b: exit status 4, 1 s ago; last success 2 s "
+		"ago\n",
+		0, "10000000", true},
 	/* Files that wait for long are shown also with --quiet, though the job is fine. */
 	{{.row = {JOB, .exit = 0, .ended_s = AGO(HOUR_S), .succeeded_s = AGO(HOUR_S), .uploaded = 1,
 		  .waiting = 2, .waiting_since_s = AGO(2 * DAY_S)}},
@@ -193,12 +206,25 @@ static void test_lines(void)
 	}
 }
 
+/* A row that is history is neither shown nor counted. */
+static void test_moved(void)
+{
+	struct command_frame frame = {0};
+	struct fleet_view view = {.frame = &frame, .put = put};
+	struct fleet_job job = {
+		.row = {JOB, .exit = 1, .ended_s = AGO(DAY_S)}, .has_moved = true, .now_s = NOW_S};
+	fleet_judge(0, &job);
+	fleet_print_job(&view, &job);
+	CHECK_INT(printed.len, 0);
+	CHECK_INT(view.jobs + view.sums[FLEET_SUM_FAILED], 0);
+}
+
 /* All members of an event, each from its own field: of a job with a run under way, of one whose
  * first run has not ended, and of one whose last run is over. */
 static void test_json(void)
 {
 	static const char *const want[] = {
-		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
+		"\"host\":\"web1\",\"machine\":\"abc\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
 		"\"state\":\"running\",\"fine\":false,\"failed\":true,\"overdue\":false,"
 		"\"replaced\":false,\"repeats\":false,\"exit\":1,\"error\":\"why\","
 		"\"ended\":\"1970-01-01T00:16:40Z\",\"succeeded\":\"1970-01-01T00:33:20Z\","
@@ -211,14 +237,14 @@ static void test_json(void)
 		"\"silent_seconds\":5,\"lease_ms\":20000,\"files\":2,\"files_done\":30,"
 		"\"files_found\":40,\"bytes_done\":1024,\"bytes_found\":4096,"
 		"\"found_all\":true,\"bytes_per_second\":2048,\"seconds_left\":90}}",
-		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
+		"\"host\":\"web1\",\"machine\":null,\"job\":\"nginx\",\"target\":\"s3://b/p\","
 		"\"state\":\"idle\",\"fine\":true,\"failed\":false,\"overdue\":false,"
 		"\"replaced\":false,\"repeats\":false,\"exit\":null,\"error\":\"\",\"ended\":null,"
 		"\"succeeded\":null,\"last_upload\":null,\"files_found\":0,"
 		"\"files_uploaded\":0,\"files_failed\":0,\"bytes_uploaded\":0,"
 		"\"files_waiting\":0,\"waiting_since\":null,\"began\":null,"
 		"\"session\":null}",
-		"\"host\":\"web1\",\"job\":\"nginx\",\"target\":\"s3://b/p\","
+		"\"host\":\"web1\",\"machine\":null,\"job\":\"nginx\",\"target\":\"s3://b/p\","
 		"\"state\":\"idle\",\"fine\":true,\"failed\":false,\"overdue\":false,"
 		"\"replaced\":false,\"repeats\":false,\"exit\":0,\"error\":\"\","
 		"\"ended\":\"1970-01-01T00:16:40Z\",\"succeeded\":\"1970-01-01T00:16:40Z\","
@@ -233,7 +259,7 @@ static void test_json(void)
 	struct command_frame frame = {.json = 1};
 	struct fleet_view view = {.frame = &frame, .failures = "a: why\nb: why"};
 	struct fleet_job job = {
-		.row = {JOB, OF_RUN, .exit = 1, .error = "why", .ended_s = 1000,
+		.row = {JOB, OF_RUN, .machine = "abc", .exit = 1, .error = "why", .ended_s = 1000,
 			.succeeded_s = 2000, .shipped_s = 3000, .found = 11, .uploaded = 12,
 			.failed = 13, .bytes = 14, .waiting = 15, .waiting_since_s = 4000},
 		.has_session = true,
@@ -263,6 +289,7 @@ int main(void)
 		return check_result();
 	close(fd);
 	test_lines();
+	test_moved();
 	test_json();
 	unlink(results_path);
 	text_clear(&printed);

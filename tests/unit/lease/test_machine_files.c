@@ -130,6 +130,7 @@ struct ids {
 	char machine[MACHINE_CHARS + 1], board[MACHINE_CHARS + 1];
 	bool is_read;
 	struct known_machine known;
+	char id[MACHINE_CHARS + 1]; /* machine_id() */
 };
 
 static struct ids ids_now(void)
@@ -137,6 +138,7 @@ static struct ids ids_now(void)
 	struct ids ids = {.is_read = false};
 	ids.is_read = machine_hashes(ids.machine, ids.board);
 	machine_self(&ids.known);
+	machine_id(ids.id);
 	return ids;
 }
 
@@ -168,6 +170,7 @@ static void test_values(void)
 	CHECK_INT(strlen(before.board), MACHINE_CHARS);
 	CHECK_INT(strlen(before.known.id), MACHINE_CHARS);
 	CHECK_STRING(before.known.board, before.board);
+	CHECK_INT(strlen(before.id), MACHINE_CHARS);
 	CHECK_INT(strlen(before.known.cards), 2 * (CARD_CHARS + 1));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		put_machine();
@@ -178,6 +181,7 @@ static void test_values(void)
 		good &= CHECK_INT(strcmp(now.board, before.board) != 0, rows[i].other_board);
 		good &= CHECK_INT(strcmp(now.known.id, before.known.id) != 0, rows[i].other_id);
 		good &= CHECK_STRING(now.known.board, now.board);
+		good &= CHECK_INT(strcmp(now.id, before.id) != 0, strcmp(rows[i].path, ID) == 0);
 		if (!good)
 			fprintf(stderr, "\trow %zu: %s\n", i, rows[i].path);
 	}
@@ -202,6 +206,7 @@ static void test_places(void)
 	CHECK(without.is_read);
 	CHECK_INT(strlen(without.machine), MACHINE_CHARS); /* that of having none */
 	CHECK_STRING(without.known.id, "");
+	CHECK_STRING(without.id, "");
 }
 
 /* A file that may not be read counts as absent. If reading fails, nothing is known: neither is any
@@ -232,7 +237,8 @@ static void test_errors(void)
 			const struct ids now = ids_now();
 			if (!CHECK_INT(now.is_read, is_absent || rows[i].is_known) ||
 				!CHECK_INT(*now.known.id != '\0',
-					is_absent ? rows[i].has_id : rows[i].is_known))
+					is_absent ? rows[i].has_id : rows[i].is_known) ||
+				!CHECK_INT(*now.id != '\0', strcmp(rows[i].path, ID) != 0))
 				fprintf(stderr, "\t%s: %s\n", rows[i].path, strerror(errors[j]));
 		}
 	}
@@ -242,6 +248,7 @@ static void test_errors(void)
 	CHECK_INT(mkdir(redirect(ID, buf), 0700), 0); /* can be opened, and not be read */
 	CHECK(!ids_now().is_read);
 	CHECK_STRING(ids_now().known.id, "");
+	CHECK_STRING(ids_now().id, "");
 }
 
 /* Of more cards than there is room for, the first ones are kept, each of them whole. */

@@ -7,10 +7,15 @@
 static const char first[] = "11111111111111111111111111111111",
 		  second[] = "22222222222222222222222222222222";
 
+static void make_key(const char *host, const char *job, struct job_key *ret)
+{
+	job_key_make(&(struct job_name){.host = host, .job = job, .machine = "abc"}, ret);
+}
+
 static void check_key(const char *host, const char *job, const char *want)
 {
 	struct job_key key;
-	job_key_make(host, job, &key);
+	make_key(host, job, &key);
 	CHECK_STRING(key.text, want);
 }
 
@@ -22,8 +27,8 @@ static void test_long_names(void)
 	for (int i = 0; i < 1000; i++)
 		strcat(job, "\xc3\xbc");
 	strcat(job, "end");
-	job_key_make(job, job, &key);
-	const size_t host = strcspn(key.text, "/"), n = strlen(key.text + host + 1);
+	make_key(job, job, &key);
+	const size_t host = strcspn(key.text, "/"), n = strlen(strrchr(key.text, '/') + 1);
 	CHECK(host <= JOB_HOST_MAX && host > JOB_HOST_MAX - 4);
 	CHECK(n <= JOB_NAME_MAX && n > JOB_NAME_MAX - 4);
 	CHECK(utf8_valid(key.text, strlen(key.text)));
@@ -31,9 +36,9 @@ static void test_long_names(void)
 	CHECK(strncmp(key.text + strlen(key.text) - 20, "end~", 4) == 0);
 	struct job_key other;
 	job[1000]++; /* in what was cut out */
-	job_key_make("h", job, &other);
+	make_key("h", job, &other);
 	job[1000]--;
-	job_key_make("h", job, &key);
+	make_key("h", job, &key);
 	CHECK(strlen(other.text) == strlen(key.text) && strcmp(other.text, key.text) != 0);
 }
 
@@ -74,12 +79,13 @@ static void test_life(struct store_conn *conn)
 	struct job_key key;
 	struct problem problem;
 	struct job_end good = end_of(0, first), bad = end_of(1, NULL);
-	job_key_make("web1", "nginx", &key);
+	make_key("web1", "nginx", &key);
 	CHECK_INT(job_row_begin(
 			  conn, &key, &(struct job_begin){first, "s3://b/p"}, &no_limits, &problem),
 		OUTCOME_OK);
 	struct job_row row = only_row(conn);
 	CHECK_STRING(row.host, "web1");
+	CHECK_STRING(row.machine, "abc");
 	CHECK_STRING(row.job, "nginx");
 	CHECK_STRING(row.session, first);
 	CHECK_STRING(row.ended_session, "");
@@ -118,7 +124,7 @@ static void test_waiting(struct store_conn *conn)
 	struct job_key key;
 	struct problem problem;
 	struct job_end whole = end_of(0, first), partial = end_of(3, second);
-	job_key_make("web1", "nginx", &key);
+	make_key("web1", "nginx", &key);
 	whole.has_seen_all = true;
 	whole.waiting = 5;
 	whole.waiting_since_s = 1000;
@@ -138,14 +144,14 @@ static void test_waiting(struct store_conn *conn)
 static void test_pages(struct store_conn *conn)
 {
 	static const char *const hosts[] = {"web1", "web2", "web10"};
-	static const char *const in_order[] = {
-		"web1/a", "web1/b", "web10/a", "web10/b", "web2/a", "web2/b"};
+	static const char *const in_order[] = {"web1/abc/a", "web1/abc/b", "web10/abc/a",
+		"web10/abc/b", "web2/abc/a", "web2/abc/b"};
 	struct job_row rows[4];
 	struct job_key key, last;
 	struct problem problem;
 	size_t n, seen = 0;
 	for (size_t i = 0; i < 6; i++) {
-		job_key_make(hosts[i % 3], i < 3 ? "b" : "a", &key);
+		make_key(hosts[i % 3], i < 3 ? "b" : "a", &key);
 		CHECK_INT(job_row_begin(conn, &key, &(struct job_begin){second, "s3://b/p"},
 				  &no_limits, &problem),
 			OUTCOME_OK);
@@ -195,7 +201,7 @@ static void test_room_after_a_skipped_row(struct store_conn *conn)
 		OUTCOME_OK);
 	item_clear(&item);
 	for (int i = 0; i < 3; i++) {
-		job_key_make("web", (const char[]){(char)('a' + i), '\0'}, &key);
+		make_key("web", (const char[]){(char)('a' + i), '\0'}, &key);
 		CHECK_INT(job_row_begin(conn, &key, &(struct job_begin){second, "s3://b/p"},
 				  &no_limits, &problem),
 			OUTCOME_OK);
@@ -206,7 +212,7 @@ static void test_room_after_a_skipped_row(struct store_conn *conn)
 	CHECK_INT(job_rows_read(conn, NULL, 2, &no_limits, rows, &n, &problem), OUTCOME_OK);
 	conn->store->ops = queries.real;
 	CHECK_INT(n, 2);
-	CHECK_STRING(rows[1].key.text, "web/b");
+	CHECK_STRING(rows[1].key.text, "web/abc/b");
 	CHECK_INT(queries.n, 2);
 	CHECK_INT(queries.max_items[1], 1);
 }
@@ -248,7 +254,7 @@ static void test_times(struct store_conn *conn)
 	struct problem problem;
 	ops.time_s = clock_of_the_test;
 	conn->store->ops = &ops;
-	job_key_make("h", "j", &key);
+	make_key("h", "j", &key);
 	clock_s = 100;
 	struct job_end end = end_of(0, first);
 	CHECK_INT(job_row_end(conn, &key, &end, &no_limits, &problem), OUTCOME_OK);
@@ -276,8 +282,36 @@ static void test_times(struct store_conn *conn)
 	const struct job_begin begin = {first, "s3://other/q"};
 	CHECK_INT(job_row_begin(conn, &key, &begin, &no_limits, &problem), OUTCOME_OK);
 	row = only_row(conn);
-	CHECK(row.began_s == 500 && row.ended_s == 400);
+	CHECK(row.began_s == 500 && row.ended_s == 400 && row.first_s == 100);
 	CHECK_STRING(row.target, "s3://other/q");
+	conn->store->ops = real;
+}
+
+/* The first run of a job makes its row, whether it begins, fails or succeeds. */
+static void test_first(struct store_conn *conn)
+{
+	struct store_ops ops = *conn->store->ops;
+	const struct store_ops *const real = conn->store->ops;
+	struct problem problem;
+	ops.time_s = clock_of_the_test;
+	conn->store->ops = &ops;
+	for (int how = 0; how < 3; how++) {
+		const struct job_begin begin = {first, "s3://b/p"};
+		const struct job_end end = end_of(how == 2 ? 3 : 0, NULL);
+		struct job_key key;
+		make_key("h", (const char[]){(char)('a' + how), '\0'}, &key);
+		key.only_updates = true;
+		CHECK_INT(job_row_end(conn, &key, &end, &no_limits, &problem), OUTCOME_REFUSED);
+		key.only_updates = false;
+		for (clock_s = 100; clock_s < 102; clock_s++)
+			CHECK_INT(how == 0 ? job_row_begin(conn, &key, &begin, &no_limits, &problem)
+					   : job_row_end(conn, &key, &end, &no_limits, &problem),
+				OUTCOME_OK);
+		struct job_row row;
+		CHECK_INT(job_row_read(conn, &key, &no_limits, &row, &problem), OUTCOME_OK);
+		CHECK(row.first_s == 100 && (how == 0 ? row.began_s : row.ended_s) == 101);
+		CHECK_INT(row.failed_since_s, how == 2 ? 100 : 0);
+	}
 	conn->store->ops = real;
 }
 
@@ -294,7 +328,7 @@ static void test_impossible_values(struct store_conn *conn)
 		item_set_number(&item, "ended", cases[i].ended_s);
 		item_set_number(&item, "exit", cases[i].exit);
 		item_set_number(&item, "began", -7);
-		CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", "h/j"},
+		CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", "h/abc/j"},
 				  &(struct item_write){.item = &item}, &no_limits, NULL, &problem),
 			OUTCOME_OK);
 		const struct job_row row = only_row(conn);
@@ -308,15 +342,16 @@ static void test_impossible_values(struct store_conn *conn)
 /* Rows with names that no run makes are passed over, and what follows them is not. */
 static void test_names_that_are_too_long(struct store_conn *conn)
 {
-	static const char *const shorts[] = {"a/1", "c/1", "e/1"};
-	char host[400] = "b", job[900] = "d/";
+	static const char *const shorts[] = {"a//1", "c//1", "g//1"};
+	char host[400] = "b", job[900] = "d//", machine[100] = "f/";
 	struct job_row rows[3];
 	struct problem problem;
 	size_t n;
 	memset(host + 1, 'x', JOB_HOST_MAX);
-	memset(job + 2, 'x', JOB_NAME_MAX + 1);
-	const char *const sks[] = {shorts[0], host, shorts[1], job, shorts[2]};
-	for (size_t i = 0; i < 5; i++) {
+	memset(job + 3, 'x', JOB_NAME_MAX + 1);
+	memset(machine + 2, 'x', JOB_MACHINE_CHARS + 1);
+	const char *const sks[] = {shorts[0], host, shorts[1], job, machine, shorts[2]};
+	for (size_t i = 0; i < 6; i++) {
 		struct item item = {0};
 		item_set_number(&item, "ended", 1);
 		CHECK_INT(conn->store->ops->write(conn, (struct item_key){"jobs", sks[i]},
@@ -345,10 +380,10 @@ static void on_fresh_store(void (*test)(struct store_conn *conn))
 
 int main(void)
 {
-	check_key("web1", "nginx", "web1/nginx");
-	check_key("a/b", "x/y z", "a_b/x/y z");
-	check_key("h\n", "\xff", "h\\n/\\xff");
-	check_key("", "", "/");
+	check_key("web1", "nginx", "web1/abc/nginx");
+	check_key("a/b", "x/y z", "a_b/abc/x/y z");
+	check_key("h\n", "\xff", "h\\n/abc/\\xff");
+	check_key("", "", "/abc/");
 	test_long_names();
 	on_fresh_store(test_life);
 	on_fresh_store(test_waiting);
@@ -356,6 +391,7 @@ int main(void)
 	on_fresh_store(test_room_after_a_skipped_row);
 	on_fresh_store(test_strange_row);
 	on_fresh_store(test_times);
+	on_fresh_store(test_first);
 	on_fresh_store(test_impossible_values);
 	on_fresh_store(test_names_that_are_too_long);
 	return check_result();

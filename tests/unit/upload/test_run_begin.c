@@ -29,6 +29,18 @@ static bool has_session_row(struct steps *steps)
 		       &steps->problem) == OUTCOME_OK;
 }
 
+/* The key of a job of this machine. */
+static struct job_key key_of(const char *job)
+{
+	struct process self;
+	char machine[MACHINE_CHARS + 1];
+	struct job_key key;
+	process_self(&self);
+	machine_id(machine);
+	job_key_make(&(struct job_name){.host = self.host, .job = job, .machine = machine}, &key);
+	return key;
+}
+
 /* Reads the only row of a job. Returns whether there is one. */
 static bool read_job(struct steps *steps, struct job_row *ret)
 {
@@ -275,7 +287,6 @@ static void test_names_of_jobs(void)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct steps steps;
 		struct job_row job = {0};
-		struct process self;
 		struct job_key want;
 		char paths[4][200], name[400] = "", folder[200];
 		const char *sources[4];
@@ -306,8 +317,7 @@ static void test_names_of_jobs(void)
 		if (!set_up(&steps, NULL, 0))
 			return;
 		run_job_end(steps.run, steps.push->conn, NULL, S3ONCE_EXIT_OK);
-		process_self(&self);
-		job_key_make(self.host, name, &want);
+		want = key_of(name);
 		bool good = CHECK_INT(read_job(&steps, &job), names[i].name != NULL);
 		good &= !names[i].name || CHECK_STRING(job.key.text, want.text);
 		if (!good)
@@ -322,7 +332,6 @@ static void test_source_that_is_gone(void)
 	enum row { NONE, OF_FOLDER, OF_FILE };
 	for (enum row row = NONE; row <= OF_FILE; row++) {
 		struct steps steps;
-		struct process self;
 		struct job_key key;
 		struct job_row job = {.exit = -1};
 		char path[120], name[200];
@@ -335,8 +344,7 @@ static void test_source_that_is_gone(void)
 		steps.options.sources = sources;
 		if (!set_up(&steps, NULL, 0))
 			return;
-		process_self(&self);
-		job_key_make(self.host, name, &key);
+		key = key_of(name);
 		const struct job_end before = {
 			.target = "s3://b", .error = "", .failures = "", .has_seen_all = true};
 		if (row != NONE)
