@@ -4,6 +4,7 @@
 #include "cli/status/status_print.h"
 #include "base/clock.h"
 #include "cli/human_figures.h"
+#include "marks/job_row.h"
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -92,6 +93,11 @@ static struct moment moment(int64_t s)
 void status_print_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
+	struct process self;
+	char machine[MACHINE_CHARS + 1];
+	process_self(&self);
+	machine_id(machine);
+	machine[JOB_MACHINE_CHARS] = '\0';
 	if (view->frame->json) {
 		const char *from = settings->copied_from;
 		json_print(&view->frame->output,
@@ -100,7 +106,8 @@ void status_print_store(struct status_view *view, bool has_bucket)
 				BYTES("table_id", settings->table_id),
 				NUMBER("shards", settings->shards),
 				BYTES("copied_from", *from ? from : NULL),
-				TIME("copied_at", settings->copied_s)));
+				TIME("copied_at", settings->copied_s), BYTES("host", self.host),
+				BYTES("machine", *machine ? machine : NULL)));
 		return;
 	}
 	print_line(view, "marks: %s, %s, id %s", text_string(&view->frame->marks_name),
@@ -110,6 +117,10 @@ void status_print_store(struct status_view *view, bool has_bucket)
 			"these marks were used on %s before, and on this machine since %s: what was "
 			"uploaded there is replaced only by --if-changed=replace-any",
 			quote(settings->copied_from).text, moment(settings->copied_s).text);
+	if (!has_bucket && *machine)
+		print_line(view,
+			"this host: %s@%s, as s3once fleet names it if others share its name",
+			quote(self.host).text, machine);
 	if (!has_bucket)
 		print_line(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }
