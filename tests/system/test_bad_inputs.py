@@ -98,7 +98,7 @@ def refuse_without_a_reason(wire, lose, status, code, asking="ListMultipartUploa
     "status, code, sentence",
     [
         (404, "NoSuchBucket", "the bucket .* does not exist at http"),
-        (403, "AccessDenied", "all of the 2 files that were tried are refused: .*: access is denied: check the policy"),
+        (403, "AccessDenied", "all of the 2 files that were tried are refused, such as s3://.*: access is denied: check the policy"),
         (400, "ExpiredToken", "bucket .*: the credentials have expired: renew them"),
     ],
 )

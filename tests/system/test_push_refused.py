@@ -48,6 +48,16 @@ def test_what_is_under_way_is_finished_before_the_set_up_is_blamed(s3once, s3, s
     assert run.code == 1 and counts(run) == {"uploaded": 2 * SEVERAL, "failed": 2 * SEVERAL}, run
 
 
+@pytest.mark.parametrize("concurrency", ["1", "64"])
+def test_denied_folder_does_not_keep_the_others_back(s3once, s3, s3_wire, bucket, tmp_path, concurrency):
+    """More files of the first folder are denied than a run ends for, before one of another folder is found."""
+    tree = make_tree(tmp_path / "tree", {f"{folder}/{number:03}": 100 for folder, n in [("denied", 300), ("open", 60)] for number in range(n)})
+    s3_wire.add(DENIED, "PutObject", where=lambda record: record.operation.key.startswith("denied/"), times=None)
+    s3_wire.latency = 0.3 if concurrency == "64" else 0
+    run = push(s3once, tree, bucket, "--concurrency", concurrency)
+    assert run.code == 1 and counts(run) == {"uploaded": 60, "failed": 300}, run
+
+
 def test_large_file_under_way_is_finished(s3once, s3, s3_wire, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"large": 6 * MIB, **{f"a{number:02}.exe": 100 for number in range(SEVERAL + 5)}})
     s3_wire.add(DENIED, "PutObject", times=None)
@@ -61,6 +71,7 @@ def test_wrong_set_up_ends_soon_and_is_told_once(s3once, s3, s3_wire, bucket, tm
     s3_wire.add(DENIED, "PutObject", times=None)
     run = push(s3once, logs(tmp_path / "tree", 300), bucket, "--concurrency", str(concurrency))
     assert run.code == 3 and len(errors(run)) == 1 and "(AccessDenied, " in errors(run)[0], run
+    assert f" files that were tried are refused, such as s3://{bucket}/log" in errors(run)[0], run
     assert not counts(run) and sum(record.kind == "PutObject" for record in s3_wire.history) <= SEVERAL + concurrency
 
 

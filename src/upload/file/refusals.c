@@ -10,8 +10,9 @@
 /* The number of refused files that ends the run once all files were tried. A single file may be
  * refused because of its own key or settings. */
 #define REFUSED_AT_END 2
-/* Once this many are kept, a worker that has kept one of them begins no further file before it is
- * clear whether S3 refuses all. */
+/* Once this many are kept, of as many blocks or of all blocks in the queue, a worker that has kept
+ * one of them begins no further file before it is clear whether S3 refuses all. Files of one block
+ * have neighbouring keys, so a policy may refuse all of them and no other file. */
 #define MANY_REFUSED 10
 
 struct refused {
@@ -35,6 +36,14 @@ void refusals_clear(struct refusals *refusals)
 	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
+/* Whether a file of this block is in the list. */
+static bool has_block(const struct refused *list, unsigned serial)
+{
+	while (list && list->file->candidate->block_serial != serial)
+		list = list->next;
+	return list;
+}
+
 bool refusals_keep(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct refusals *refusals = &worker->run->refusals;
@@ -45,10 +54,13 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
 			close(file->fd);
 		file->fd = -1;
+		if (!has_block(refusals->locked.refused, file->candidate->block_serial))
+			atomic_fetch_add(&refusals->n_blocks, 1);
 		*refused = (struct refused){refusals->locked.refused, file, *problem};
 		refusals->locked.refused = refused;
 		atomic_fetch_add(&refusals->n_refused, 1);
 		worker->has_put_aside = true;
+		queue_spread(worker->run->queue, true);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
 	if (!keeps)
@@ -56,16 +68,24 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 	return keeps;
 }
 
+/* Whether so many files were refused, and of so many blocks, that further ones need not be tried.
+ */
+static bool are_many(struct run *run)
+{
+	const struct refusals *refusals = &run->refusals;
+	return atomic_load(&refusals->n_refused) >= MANY_REFUSED &&
+	       (atomic_load(&refusals->n_blocks) >= MANY_REFUSED || !queue_has_block(run->queue));
+}
+
 /* Returns whether this worker has to decide now about the refused files, even if nothing was
- * stored. A worker that has put one of at least MANY_REFUSED files aside waits before, until
- * something is stored or no task is left. Any other worker decides only at its end, if no task is
+ * stored. A worker that has put one of many files aside waits before, until something is stored or
+ * no task is left. Any other worker decides only at its end, if no task is
  * left: then all files were tried. Returns false if the run is stopped meanwhile. */
 static bool wait_to_decide(struct worker *worker, enum settle_time time)
 {
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
-	const bool is_one_of_many =
-		worker->has_put_aside && atomic_load(&refusals->n_refused) >= MANY_REFUSED;
+	const bool is_one_of_many = worker->has_put_aside && are_many(run);
 	worker->has_put_aside = false;
 	if (!is_one_of_many)
 		return time == AT_END && !atomic_load(&run->liveness.tasks);
@@ -86,12 +106,17 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		atomic_store(&refusals->n_refused, 0);
+		atomic_store(&refusals->n_blocks, 0);
 	}
+	if (has_stored)
+		queue_spread(run->queue, false);
 	uv_mutex_unlock(&refusals->locked.mutex);
 	/* If only one file was refused, the reason may be that file. It fails below, and the run
 	 * goes on. */
 	if (all && !has_stored && n >= REFUSED_AT_END) { /* the last one represents all */
-		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
+		problem_prefix(&all->problem,
+			"all of the %u files that were tried are refused, such as s3://%s/%s", n,
+			run->options.bucket, quote(all->file->target.key).text);
 		run_fail(run, &all->problem);
 	}
 	for (struct refused *next; all; all = next) {

@@ -1,5 +1,6 @@
 /* Files that S3 refused before it had stored anything in this run. Only the fate of the other files
- * shows whether S3 refuses one file or all of them, so refused files are kept here.
+ * shows whether S3 refuses one file, the files of one folder, or all of them, so refused files are
+ * kept here, and workers go on in other blocks of files meanwhile.
  *
  * Once something is stored, each kept file fails by itself. If several files were refused and no
  * other file can still be stored, the run ends. Thread-safe. */
@@ -18,7 +19,9 @@ struct refusals {
 		uv_mutex_t mutex;
 		struct refused *refused; /* refused since refusals_settle() emptied the list */
 	} locked;
-	atomic_uint n_refused;  /* length of that list, to be read without the mutex */
+	/* The length of that list, and the number of blocks that its files are in; to be read
+	 * without the mutex. */
+	atomic_uint n_refused, n_blocks;
 	atomic_bool has_stored; /* S3 took an object or a part, or let an upload begin */
 };
 /* Prepares a zeroed struct. */
@@ -34,8 +37,9 @@ enum settle_time { AFTER_A_TASK, AT_END };
 /* To be called after each task of a worker, once liveness.tasks does not count the task any more,
  * and once at its end. Fails the kept files if something was stored.
  *
- * If many files are kept and this task kept one of them, the worker waits until something is stored
- * or no other task is under way. If nothing was stored then, the run ends.
+ * If many files are kept, of many blocks or of all that were found so far, and this task kept one
+ * of them, the worker waits until something is stored or no other task is under way. If nothing was
+ * stored then, the run ends.
  *
  * At the end, the last worker to call it ends the run if several files are kept, and fails a single
  * one. */

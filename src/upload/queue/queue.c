@@ -60,6 +60,7 @@ struct queue {
 		unsigned retiring;    /* workers that are to end */
 		bool has_seen_others; /* other uploaders were seen at work in the files of this run
 				       */
+		bool spreads;         /* queue_spread() */
 		enum queue_phase phase;
 		struct queue_seen seen; /* its sums; queue_release_due() fills in the rest */
 	} locked;
@@ -279,10 +280,15 @@ static void release_rest(struct queue *queue, unsigned serial)
 
 /* Whether a block is due and has to be begun now. Reading its marks and claiming one of its files
  * takes a while, so a block is begun as soon as only few small files are ready or will soon be. Few
- * are less than half a block plus half the number of workers. */
+ * are less than half a block plus half the number of workers. While the queue spreads, a block is
+ * begun unless the next small file opens one. */
 static bool wants_block(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;
+	const struct candidate *next = turns->lines[LINE_SMALL].first;
+	if (queue->locked.spreads && !turns->is_ranked)
+		return !(next && next->opens_block) &&
+		       blocks_have_due(&queue->locked.waiting, now_ns);
 	const size_t ready_soon =
 		queue->locked.n_rests + (size_t)queue->locked.checking * BLOCK_FILES;
 	const size_t ready = turns->lines[LINE_SMALL].n + ready_soon;
@@ -583,6 +589,21 @@ void queue_put_back_block(struct queue *queue, unsigned serial)
 		back[i]->contested_ns = now_ns;
 	put_back(queue, back, n, now_ns + CONTESTED_NS);
 	uv_mutex_unlock(&queue->mutex);
+}
+
+void queue_spread(struct queue *queue, bool does)
+{
+	uv_mutex_lock(&queue->mutex);
+	queue->locked.spreads = does;
+	uv_mutex_unlock(&queue->mutex);
+}
+
+bool queue_has_block(struct queue *queue)
+{
+	uv_mutex_lock(&queue->mutex);
+	const bool has = blocks_have_due(&queue->locked.waiting, clock_boot_ns());
+	uv_mutex_unlock(&queue->mutex);
+	return has;
 }
 
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)

@@ -254,6 +254,12 @@ void queue_release_block(struct queue *queue, const struct candidate *file);
  * stay there. From now on, needs_mark_read is set for the first file of each block and for large
  * files. */
 void queue_put_back_block(struct queue *queue, unsigned serial);
+/* From now on, or until it is called with false, workers begin a further block before they go on in
+ * one that is open. So the next files are those of other folders. Ranks alone order files if there
+ * are any, and this changes nothing then. */
+void queue_spread(struct queue *queue, bool does);
+/* Whether a block is due that no worker has begun. */
+bool queue_has_block(struct queue *queue);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
 enum part_result { PART_STORED, PART_FAILED };

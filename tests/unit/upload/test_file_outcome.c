@@ -336,7 +336,7 @@ static void test_refusals(void)
 {
 	static const struct {
 		unsigned n;
-		bool at_end, is_at_work, has_stored, is_others, is_stopped;
+		bool at_end, is_at_work, has_stored, is_others, is_stopped, has_block;
 		unsigned failed, fatal, left;
 	} settles[] = {
 		{1, .left = 1},
@@ -350,6 +350,7 @@ static void test_refusals(void)
 		{2, .at_end = true, .has_stored = true, .failed = 2},
 		{9, .left = 9},
 		{10, .fatal = 1},
+		{10, .has_block = true, .left = 10},
 		{10, .is_at_work = true, .is_others = true, .left = 10},
 		{10, .at_end = true, .is_at_work = true, .is_others = true, .left = 10},
 		{10, .is_at_work = true, .has_stored = true, .failed = 10},
@@ -373,13 +374,18 @@ static void test_refusals(void)
 		steps.worker->has_put_aside = !settles[i].is_others;
 		if (settles[i].is_stopped)
 			run_ask_to_stop(run);
+		if (settles[i].has_block)
+			queue_add(run->queue,
+				(struct candidate *[]){feed_new_candidate(&(struct scan_entry){
+					.key = "g", .path = "g", .relative = "g", .suffix = ""})},
+				1);
 		refusals_settle(steps.worker, settles[i].at_end ? AT_END : AFTER_A_TASK);
 		bool good = CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], settles[i].failed);
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], settles[i].fatal);
 		good &= CHECK_INT(atomic_load(&run->refusals.n_refused), settles[i].left);
 		good &= CHECK(!steps.worker->has_put_aside);
 		if (settles[i].fatal)
-			good &= steps_say(&steps, "files that were tried are refused: as told");
+			good &= steps_say(&steps, "files that were tried are refused, such as s3:");
 		if (!good)
 			fprintf(stderr, "\tsettling %zu: %s\n", i, steps.said);
 		atomic_store(&run->liveness.tasks, 0);

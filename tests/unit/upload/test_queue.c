@@ -223,6 +223,31 @@ static void test_one_opens_the_block(void)
 	queue_free(queue);
 }
 
+/* A queue that spreads hands out a file of each block before a second one of any. */
+static void test_spread(void)
+{
+	struct queue *queue;
+	unsigned n_blocks = 0;
+	unsigned serials[3] = {0};
+	if (!CHECK_INT(queue_new(1, 16 << 20, false, &queue), 0))
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		add(queue, i * BLOCK_FILES, BLOCK_FILES);
+	queue_enter(queue, QUEUE_COMPLETE);
+	queue_spread(queue, true);
+	for (unsigned i = 0; i < 3; i++) {
+		struct task task;
+		CHECK(queue_has_block(queue));
+		queue_take(queue, &task);
+		for (unsigned k = 0; k < n_blocks; k++)
+			CHECK(task.file->block_serial != serials[k]);
+		serials[n_blocks++] = task.file->block_serial;
+		end_file(queue, &task);
+	}
+	CHECK(!queue_has_block(queue));
+	queue_free(queue);
+}
+
 /* The request for the claim hangs. The rest of the block does not wait for its end. */
 static void test_claim_hangs(void)
 {
@@ -461,6 +486,7 @@ int main(void)
 	test_due_before_the_scan();
 	test_contested();
 	test_one_opens_the_block();
+	test_spread();
 	test_claim_hangs();
 	test_parts();
 	test_every_end_of_an_upload();
