@@ -1,12 +1,13 @@
 """The cut-anywhere matrix: every scenario × every operation of its run × every fault, then a clean rerun and every check.
 
 A case whose fault did not fire is a failure. Only ./check --full plays it, since the simulated worlds meet the same faults
-in many more orders. At the first three places all of it is played but for what would only be repeated:
+in many more orders. At a place like AWS all of it is played but for what would only be repeated:
 - of operations that come often in a run, the first two are cut, and the last unless that differs from run to run;
 - the operations that every run begins with are cut in some scenarios only (Scenario.whole);
 - of answers that the program takes for the same thing each comes up, but one at a time, in turn (Fault.like).
-The other places differ in little: there each fault is played once, in one scenario, each scenario as often as the others,
-with one operation each. The counts are printed at the end.
+At the places of other servers each fault is played in each scenario, at one operation, which is another one at each place. The
+rest differs in little: there each fault is played once, in one scenario, each scenario as often as the others. The counts are
+printed at the end.
 
 Where uploaders race, what all of several recordings have is cut. A run may go another way all the same, and not come to that
 operation: then nothing was cut, and the next one is. A case in which none is cut is a failure.
@@ -125,10 +126,10 @@ FAULTS = [
     Fault(statements.one_garbled, "dynamodb", *BATCHES),
 ]
 
-# name: (S3 server, DynamoDB server, how the stage is set up)
+# name: (S3 server, DynamoDB server, how the stage is set up). The first is played whole, and the next two in each scenario.
 PLACES = {
-    "rgw": ("rgw", "dynoxide", {}),
     "aws-like": ("rgw", "dynoxide", {"behaves": "aws"}),
+    "rgw": ("rgw", "dynoxide", {}),
     "swift": ("swift", "dynoxide", {"honours": False}),
     "no conditions": ("rgw", "dynoxide", {"behaves": "ignores", "honours": False}),
     "fresh connections": ("rgw", "dynoxide", {"close_each": True}),
@@ -247,12 +248,11 @@ def whole():
 
 def chosen():
     for at, place in enumerate(PLACES):
-        is_first = at < 3
-        for scenario, group in whole() if is_first else part(place):
+        for scenario, group in whole() if at < 3 else part(place):
             if scenario.only == BATCHES and PLACES[place][1] == "dynalite":
                 continue  # it has none
             name = group[0].like or group[0].name if len(group) > 1 else group[0].name
-            yield pytest.param(place, scenario, group, is_first, id=f"{place}-{scenario.name}-{name}")
+            yield pytest.param(place, scenario, group, at == 0, id=f"{place}-{scenario.name}-{name}")
 
 
 def due(place, scenario, group, found):
