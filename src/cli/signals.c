@@ -32,9 +32,9 @@ static struct {
 	atomic_int toggled;       /* SIGUSR2 has lifted the limit of bandwidth */
 	atomic_int reload;        /* a SIGHUP came for signals_take_reload() */
 	bool serves;              /* SIGHUP does not stop the run */
-	bool drains;    /* the first signal was a SIGTERM that does not stop the runs that follow */
-	bool has_alarm; /* end_soon() was called, and alarm_before is the former action of SIGALRM
-			 */
+	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
+	atomic_bool has_alarm; /* end_soon() was called: alarm_before is the action of SIGALRM
+				  before that */
 	/* The former actions of signals: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } state;
@@ -61,8 +61,8 @@ static void on_end(int number)
  * it would end any other, and an alarm that our parent has set before it became us stays set. */
 static void end_soon(void)
 {
-	state.has_alarm = true;
 	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &state.alarm_before);
+	state.has_alarm = true;
 	alarm(LAST_S);
 }
 
