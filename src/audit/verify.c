@@ -167,6 +167,16 @@ static bool merge_mark(
 	return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 }
 
+/* Whether the key is one that the job makes on another host. */
+static bool is_elsewhere(const struct verify *verify, const char *key)
+{
+	if (!verify->template)
+		return false;
+	const size_t n = strlen(verify->job_prefix);
+	return strncmp(key, verify->job_prefix, n) == 0 &&
+	       key_template_is_elsewhere(verify->template, key + n);
+}
+
 /* Skips the next object of the listing, whose key is less than that of the next mark's object. If
  * no mark of it was met, a task looks for its mark. False: the run has ended. */
 static bool merge_object(struct merging *merging, const char *key)
@@ -183,9 +193,12 @@ static bool merge_object(struct merging *merging, const char *key)
 	 * its mark said done, so it is at least as old as the mark. */
 	const bool is_aged = verify->keep_marks_s && modified_s >= 0 && age_s > 0 &&
 			     (uint64_t)age_s >= verify->keep_marks_s;
-	if (is_aged)
-		verify_tasks_report(&merging->tasks, FINDING_AGED, key, NULL);
-	return is_aged || verify_tasks_add(&merging->tasks, NULL, key, merging->after);
+	const bool is_of_others = is_elsewhere(verify, key);
+	if (is_aged || is_of_others)
+		verify_tasks_report(&merging->tasks,
+			is_of_others ? FINDING_ELSEWHERE : FINDING_AGED, key, NULL);
+	return is_aged || is_of_others ||
+	       verify_tasks_add(&merging->tasks, NULL, key, merging->after);
 }
 
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads

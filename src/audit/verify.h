@@ -9,6 +9,7 @@
  * there on the marks are compared by HEAD, and objects without a mark are no longer looked for. */
 #pragma once
 #include "audit/audit_pool.h"
+#include "scan/key/key_template.h"
 
 enum verify_by {
 	VERIFY_BY_LISTING,  /* existence, size and etag */
@@ -24,6 +25,7 @@ enum finding {
 	FINDING_ERROR,      /* the mark and the object could not be compared; with a sentence */
 	FINDING_UNSENT,     /* the mark is failed, or its uploader has ended; with a sentence */
 	FINDING_AGED,       /* as UNKNOWN, but older than the time for which marks are kept */
+	FINDING_ELSEWHERE,  /* as UNKNOWN, but its key is that of another host */
 	FINDING_UNFINISHED, /* the mark is claimed by an uploader at work */
 	FINDING_NOTHING,    /* the mark is gone; nothing is reported */
 	FINDINGS
@@ -39,8 +41,8 @@ struct verify_counts {
 /* The callbacks of a run. found() and progress() are called by any thread of the run, one at a
  * time. warned() is called by the thread of verify_run(), perhaps at the same time. */
 struct verify_visitor {
-	/* Gets each finding, except AGED, UNFINISHED and NOTHING. `key` is the object's key.
-	 * `problem` is the sentence of the finding; NULL: it has none. */
+	/* Gets each finding, except AGED, ELSEWHERE, UNFINISHED and NOTHING. `key` is the object's
+	 * key. `problem` is the sentence of the finding; NULL: it has none. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
 	/* Gets a sentence about a property of the server that limits the comparison. The run goes
@@ -71,6 +73,10 @@ struct verify {
 	uint64_t keep_marks_s;            /* an object without a mark is AGED if it is older; 0:
 					     no object is AGED */
 	const char *id_object;            /* the key of --bucket-id-object, or NULL */
+	/* The template of the keys below `job_prefix`, by which an object without a mark is
+	 * ELSEWHERE; NULL: none is. */
+	const struct key_template *template;
+	const char *job_prefix;
 	enum verify_by by;
 	struct verify_subset subset; /* the keys to which `by` applies */
 	unsigned workers;            /* 1 to VERIFY_WORKERS_MAX */

@@ -328,7 +328,9 @@ static void verify_report(const struct verify *verify, struct verify_counts *cou
 	const bool has_sentence =
 		finding == FINDING_DIFFERS || finding == FINDING_ERROR || finding == FINDING_UNSENT;
 	counts->of[finding]++;
-	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
+	const bool is_counted_only = finding == FINDING_AGED || finding == FINDING_ELSEWHERE ||
+				     finding == FINDING_UNFINISHED || finding == FINDING_NOTHING;
+	if (!is_counted_only)
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
 }
 

@@ -57,6 +57,47 @@ def test_the_name_is_enough(s3once, s3, bucket, nginx, tree):
     assert run.code == 0 and "forgot 1 mark" in run.out, run
 
 
+def on(host):
+    return {"wrap": ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host)}
+
+
+@pytest.mark.parametrize("template", ["{host}/{path}", "{family}/{host}-{name}"])
+def test_verify_of_a_job_leaves_the_objects_of_other_hosts_alone(s3once, s3, bucket, jobs, tree, tmp_path, template):
+    """Each host has its marks in a file of its own, and all have one job, with the host in its keys."""
+    for host in ("web1", "web2"):
+        text = f"source = {tree}\ntarget = s3://{bucket}/logs\nkey = {template}\nmarks = sqlite:{tmp_path}/{host}.db\nmanifest = yes\n"
+        (jobs / "nginx.conf").write_text(text)
+        assert s3once("run", "nginx", **on(host)).code == 0
+    run = s3once("verify", "--job", "nginx", **on("web2"))
+    assert run.code == 0 and run.out == "" and "2 objects are as their marks say, by size and etag, 2 of other hosts\n" in run.err, run
+    run = s3once("verify", "--json", "--job", "nginx", **on("web2"))
+    assert run.code == 0 and (run.events[-1]["same"], run.events[-1]["unknown"], run.events[-1]["of_other_hosts"]) == (2, 0, 2), run
+    # Without the job, and for an object that no host makes, nothing has changed.
+    assert s3once("verify", "--marks", f"sqlite:{tmp_path}/web2.db", f"s3://{bucket}/logs", **on("web2")).out.count("+ ") == 2
+    own = "web2/new" if template.startswith("{host}") else "new/web2-new"
+    for key in (own, "stray"):
+        s3.client.put_object(Bucket=bucket, Key=f"logs/{key}", Body=b"x")
+    run = s3once("verify", "--job", "nginx", **on("web2"))
+    assert run.code == 1 and sorted(run.out.splitlines()) == sorted([f"+ logs/{own}", "+ logs/stray"]), run
+    # With the marks of web1, the objects of this host have none.
+    for key in (own, "stray"):
+        s3.client.delete_object(Bucket=bucket, Key=f"logs/{key}")
+    (jobs / "nginx.conf").write_text(text.replace("web2.db", "web1.db"))
+    run = s3once("verify", "--job", "nginx", **on("web2"))
+    assert run.code == 1 and run.out.count("+ ") == 2 and "2 objects are as their marks say" in run.err, run
+
+
+def test_verify_of_a_job_on_a_host_that_has_uploaded_nothing(s3once, s3, bucket, jobs, tree, tmp_path):
+    text = f"source = {tree}\ntarget = s3://{bucket}/logs\nkey = {{host}}/{{path}}\nmarks = sqlite:{tmp_path}/web1.db\n"
+    (jobs / "nginx.conf").write_text(text)
+    assert s3once("run", "nginx", **on("web1")).code == 0
+    empty = make_tree(tmp_path / "other", {"x": 1})
+    assert s3once("push", empty, f"s3://{bucket}/elsewhere", "--marks", f"sqlite:{tmp_path}/web3.db").code == 0
+    (jobs / "nginx.conf").write_text(text.replace("web1.db", "web3.db"))
+    run = s3once("verify", "--job", "nginx", **on("web3"))
+    assert run.code == 1 and run.out == "" and "all objects there are of other hosts: check --marks and the name of this host" in run.err, run
+
+
 def test_a_question_makes_no_marks(s3once, s3, bucket, jobs, tree):
     """The options of a job are checked as those of a run, which would make its marks and its cache of what files contain."""
     s3once.environment.pop("S3ONCE_MARKS", None)

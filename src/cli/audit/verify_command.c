@@ -25,8 +25,10 @@ struct verification {
 	struct command_frame *frame;
 	struct s3_url url;
 	struct url_prefix prefix;
-	const char *named; /* the name in the output: the prefix, or the only key */
-	bool draws;        /* progress is drawn on a terminal */
+	struct key_template *template; /* of --job, owned; NULL: it has none */
+	struct url_prefix job_prefix;  /* of the target of --job */
+	const char *named;             /* the name in the output: the prefix, or the only key */
+	bool draws;                    /* progress is drawn on a terminal */
 	uint64_t until_ns; /* the clock_boot_ns() at which --max-duration has passed; 0: never */
 	struct verify verify;
 	struct verify_end end;
@@ -155,6 +157,27 @@ static bool read_operand(struct verification *v)
 	return false;
 }
 
+/* Reads the template of the keys of --job, if it has fields of the host. Then objects of other
+ * hosts have no mark, and are no difference. False with a sentence. */
+static bool read_template(struct verification *v)
+{
+	const struct push_options *job = &v->frame->job.job.options; /* zeros without --job */
+	const struct key_template_options options = {
+		.text = job->run.key_template, .names_families = job->run.rotated != 0};
+	struct s3_url target;
+	if (!options.text)
+		return true;
+	if (url_parse(v->frame->job.job.target, &target, &v->frame->problem) < 0 ||
+		key_template_new(&options, &v->template, &v->frame->problem))
+		return false;
+	v->job_prefix = url_prefix(target.key);
+	const bool is_bucket = strcmp(target.bucket, v->url.bucket) == 0;
+	if (is_bucket && key_template_names_host(v->template))
+		v->verify.template = v->template;
+	v->verify.job_prefix = v->job_prefix.text;
+	return true;
+}
+
 /* Returns whether a signal or --max-duration ends the requests. */
 static bool is_stopped(void *arg)
 {
@@ -178,6 +201,7 @@ static const struct {
 	[FINDING_ERROR] = {'!', "error", "could not be compared (!)"},
 	[FINDING_UNSENT] = {'!', "unsent", "not sent"},
 	[FINDING_AGED] = {' ', "aged", "without a mark are older than --keep-marks"},
+	[FINDING_ELSEWHERE] = {' ', "of_other_hosts", "of other hosts"},
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
 
@@ -326,7 +350,8 @@ static bool found_nothing(const struct verification *v)
 {
 	/* Behind --after there may be nothing, and a manifest may be empty. */
 	const bool may_be_empty = v->verify.range.after || v->manifest;
-	uint64_t all = v->end.counts.listed; /* listed objects and findings */
+	/* Listed objects and findings. An object of another host would count as both. */
+	uint64_t all = v->end.counts.listed - 2 * v->end.counts.of[FINDING_ELSEWHERE];
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += v->end.counts.of[i];
 	return v->end.is_complete && !all && !may_be_empty;
@@ -354,7 +379,11 @@ static int print_end(struct verification *v, int failure, const struct problem *
 	*problem = failure ? *why : (struct problem){0};
 	if (!failure && found_nothing(v))
 		problem_set(problem,
-			"there is no mark of %s, and no mark or object below: check it and --marks",
+			v->end.counts.of[FINDING_ELSEWHERE]
+				? "there is no mark of %s or below, and all objects there are of "
+				  "other hosts: check --marks and the name of this host"
+				: "there is no mark of %s, and no mark or object below: check it "
+				  "and --marks",
 			quote(v->frame->operands[0]).text);
 	if (signal && !v->end.is_complete) /* otherwise the signal came too late to matter */
 		code = S3ONCE_EXIT_STOPPED + signal;
@@ -464,7 +493,8 @@ int verify_main(int argc, char **argv)
 	 * are zeros. */
 	if (!v.verify.id_object)
 		v.verify.id_object = frame.job.job.options.run.bucket_id_object;
-	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, MARKS_READ)))
+	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, MARKS_READ)) ||
+		!read_template(&v))
 		return frame_end(&frame);
 	v.named = v.verify.range.prefix = v.prefix.text;
 	v.draws = terminal_can_draw(STDERR_FILENO);
@@ -477,5 +507,6 @@ int verify_main(int argc, char **argv)
 		      : v.head || v.manifest ? VERIFY_BY_HEAD
 					     : VERIFY_BY_LISTING;
 	frame.code = v.manifest ? verify_by_manifest(&v) : verify_marks(&v);
+	key_template_free(v.template);
 	return frame_end(&frame);
 }

@@ -391,6 +391,76 @@ bool key_template_depends_on_version(const struct key_template *template)
 	return has_field(template, MTIME) || has_field(template, ID);
 }
 
+static bool is_of_host(enum key_field field)
+{
+	return field == HOST || field == FQDN || field == ENV;
+}
+
+bool key_template_names_host(const struct key_template *template)
+{
+	for (size_t i = 0; i < template->n; i++)
+		if (is_of_host(template->parts[i].field))
+			return true;
+	return false;
+}
+
+/* Literal text of keys: what is left of a template between two fields that may have any value. */
+struct key_run {
+	char text[KEY_BYTES_MAX + 1];
+	size_t n;
+};
+
+/* Adds the text to the run. False: no key has room for it. */
+static bool add_to_run(struct key_run *run, const char *text)
+{
+	const size_t n = strlen(text);
+	if (n > KEY_BYTES_MAX - run->n)
+		return false;
+	memcpy(run->text + run->n, text, n + 1);
+	run->n += n;
+	return true;
+}
+
+/* Moves *key behind the run, which has to be at its beginning or, if it floats, anywhere. */
+static bool skip_run(const char **key, const struct key_run *run, bool floats)
+{
+	const char *found = *key;
+	if (floats)
+		found = strstr(*key, run->text);
+	else if (strncmp(*key, run->text, run->n) != 0)
+		found = NULL;
+	if (found)
+		*key = found + run->n;
+	return found != NULL;
+}
+
+/* Whether the key begins as the template may make it, if each field of a file has any value and,
+ * with any_host, each field of the host, too. Each run is looked for at its first place: what
+ * follows may be anything, so that no later place is better. */
+static bool may_make(const struct key_template *template, const char *key, bool any_host)
+{
+	struct key_run run = {.n = 0};
+	bool floats = false;
+	for (size_t i = 0; i < template->n; i++) {
+		const struct template_part *part = &template->parts[i];
+		const bool is_fixed =
+			part->field == LITERAL || (is_of_host(part->field) && !any_host);
+		if (!(is_fixed ? add_to_run(&run, part->text) : skip_run(&key, &run, floats)))
+			return false;
+		if (is_fixed)
+			continue;
+		run = (struct key_run){.n = 0};
+		floats = true;
+	}
+	return skip_run(&key, &run, floats);
+}
+
+bool key_template_is_elsewhere(const struct key_template *template, const char *key)
+{
+	return key_template_names_host(template) && !may_make(template, key, false) &&
+	       may_make(template, key, true);
+}
+
 static void add_family(
 	const struct key_template *template, const struct key_subject *subject, struct text *t)
 {

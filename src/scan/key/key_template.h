@@ -35,6 +35,13 @@ bool key_template_needs_id(const struct key_template *template);
 /* Whether keys depend on the content or the modification time. Then a key is right only for the
  * version of the file that it was made for. */
 bool key_template_depends_on_version(const struct key_template *template);
+/* Whether other hosts make other keys: the template has {host}, {fqdn} or {env:NAME}. */
+bool key_template_names_host(const struct key_template *template);
+/* Whether the key is that of another host: with other values of these fields the template may make
+ * it, and with those of this host it does not. A suffix of compression behind the key does not
+ * matter. A field of the file may have any value here. So some keys of other hosts, such as those
+ * of web1-b for {host}-{path} on web1, are not recognised. Thread-safe. */
+bool key_template_is_elsewhere(const struct key_template *template, const char *key);
 
 /* The properties of a file that its key is made of. Borrowed for the call. */
 struct key_subject {

@@ -296,6 +296,57 @@ static void test_no_field_of_a_rotated_log(void)
 		"would have one key");
 }
 
+/* Which keys are those of other hosts. A variable stands for the name of the host. */
+static void test_keys_of_other_hosts(void)
+{
+	static const struct {
+		const char *template, *key;
+		bool is_elsewhere;
+	} rows[] = {
+		{"{env:H}/{path}", "web1/a.log", false},
+		{"{env:H}/{path}", "web2/a.log", true},
+		{"{env:H}/{path}", "web10/a.log", true},
+		{"{env:H}/{path}", "web1", false}, /* no host makes it */
+		{"{env:H}/{path}", "a.log", false},
+		{"{env:H}/{path}", "web2/web1/a.log", true},
+		{"{family}/{mtime:%Y/%m}/{env:H}-{name}", "a/2026/11/web1-a", false},
+		{"{family}/{mtime:%Y/%m}/{env:H}-{name}", "a/2026/11/web2-a.gz", true},
+		{"{family}/{mtime:%Y/%m}/{env:H}-{name}", "a/2026/11/web2a", false},
+		{"{dir}{env:H}/{name}", "web10/web1/a", false},
+		{"{dir}{env:H}/{name}", "web10/web2/a", true},
+		{"{dir}{stem}.{env:H}", "x/a.web1.zst", false},
+		{"{dir}{stem}.{env:H}", "x/a.web2.zst", true},
+		{"logs/{env:H}/{name}", "logs/web2/a", true},
+		{"logs/{env:H}/{name}", "data/web2/a", false},
+		{"{env:H}/{env:H}-{name}", "web1/web2-a", true},
+		/* Without a field of the host, all hosts have the same keys. */
+		{"logs/{name}", "data/a", false},
+	};
+	setenv("H", "web1", 1);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct problem problem;
+		struct key_template *template = make(rows[i].template, NULL, &problem);
+		if (!template)
+			continue;
+		if (!CHECK_INT(
+			    key_template_is_elsewhere(template, rows[i].key), rows[i].is_elsewhere))
+			fprintf(stderr, "\t%s: %s\n", rows[i].template, rows[i].key);
+		CHECK_INT(key_template_names_host(template),
+			strstr(rows[i].template, "{env:H}") != NULL);
+		key_template_free(template);
+	}
+	/* No key has room for such a value. */
+	static char long_value[KEY_BYTES_MAX + 2];
+	memset(long_value, 'x', KEY_BYTES_MAX + 1);
+	setenv("H", long_value, 1);
+	struct problem problem;
+	struct key_template *template = make("{env:H}/{path}", NULL, &problem);
+	if (template)
+		CHECK(key_template_is_elsewhere(template, "web2/a"));
+	key_template_free(template);
+	unsetenv("H");
+}
+
 int main(void)
 {
 	struct problem problem;
@@ -307,6 +358,7 @@ int main(void)
 	test_names_of_the_host();
 	test_what_a_key_depends_on();
 	test_halves_of_the_family();
+	test_keys_of_other_hosts();
 	test_no_field_of_a_rotated_log();
 	family_rules_free(families);
 	return check_result();
