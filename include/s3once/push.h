@@ -543,9 +543,10 @@ struct s3once_options {
 	 * as long as the service still accepts some requests. 0: AWS_MAX_ATTEMPTS, or the value of
 	 * the profile, or 9. */
 	unsigned attempts;
-	/* The time after which a run without progress ends with S3ONCE_EXIT_SETUP, whatever the
-	 * reason. Progress means that a file is finished, or that S3 has got bytes that it did not
-	 * have before. A request under way may take request_timeout_ms longer.
+	/* The time without progress, counted from the first failure of a request, after which a run
+	 * ends with S3ONCE_EXIT_SETUP, whatever the reason. Progress means that a file is finished,
+	 * or that S3 has got bytes that it did not have before. While requests are answered with
+	 * errors, the time is request_timeout_ms longer.
 	 *
 	 * Also the time for which a file is retried while its requests fail and other files move.
 	 * Before each try, the files that were found meanwhile have their turn. The time counts

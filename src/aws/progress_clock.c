@@ -118,27 +118,24 @@ static struct problem describe_wait_locked(const struct progress_clock *clock)
 	return problem_of("there is no answer to %s yet", clock->locked.what);
 }
 
-/* Whether the clock's limit is extended by the time of a request (struct progress_clock): no
- * request has failed, or the one that failed last was answered, so that its problem has a status.
- */
-static bool has_more_time_locked(const struct progress_clock *clock)
+/* Whether the last failure was an answer, so that its problem has a status. */
+static bool was_answered_locked(const struct progress_clock *clock)
 {
 	const unsigned n = clock->locked.n_failing;
-	const bool was_answered = n > 0 && clock->locked.failing[n - 1].why.status;
-	return n == 0 || was_answered;
+	return n > 0 && clock->locked.failing[n - 1].why.status;
 }
 
-/* Returns the time without progress after which the clock is over. */
+/* Returns the time after the first failure, without progress, after which the clock is over. */
 static uint64_t limit_locked(const struct progress_clock *clock)
 {
-	return clock->limit_ns + (has_more_time_locked(clock) ? clock->request_ns : 0);
+	return clock->limit_ns + (was_answered_locked(clock) ? clock->request_ns : 0);
 }
 
 /* Begins to count anew, after progress. */
 static void restart_locked(struct progress_clock *clock, uint64_t steps)
 {
 	clock->locked.steps = steps;
-	clock->locked.still_ns = 0;
+	clock->locked.still_ns = clock->locked.failing_ns = 0;
 	clock->locked.has_warned = false;
 	clock->locked.n_failing = 0;
 	atomic_store(&clock->has_failed, false);
@@ -153,11 +150,13 @@ static void count_locked(struct progress_clock *clock, uint64_t passed_ns, bool 
 		restart_locked(clock, steps);
 		return;
 	}
-	const bool waits = clock->locked.n_failing > 0 || atomic_load(&clock->waiting);
+	const bool fails = clock->locked.n_failing > 0;
+	const bool waits = fails || atomic_load(&clock->waiting);
 	if (!waits || is_at_work)
 		return;
 	clock->locked.still_ns += passed_ns;
-	if (clock->locked.still_ns >= limit_locked(clock))
+	clock->locked.failing_ns += fails ? passed_ns : 0;
+	if (fails && clock->locked.failing_ns >= limit_locked(clock))
 		atomic_store(&clock->is_over, true);
 }
 
@@ -195,13 +194,18 @@ bool progress_poll_is_over(struct progress_clock *clock)
 	const bool has_resumed = had_warned && !clock->locked.has_warned;
 	const bool warns = begin_warning_locked(clock, &why);
 	const unsigned long long limit_s = limit_locked(clock) / NS_PER_S;
-	const bool has_more_time = has_more_time_locked(clock);
+	const bool fails = clock->locked.n_failing > 0;
+	const bool was_answered = was_answered_locked(clock);
 	uv_mutex_unlock(&clock->locked.mutex);
-	if (warns)
+	if (warns && fails)
 		log_urgent("%s; nothing has moved for %llu s, waiting for up to %llu s "
 			   "(--give-up-after%s)",
 			why.text, PROGRESS_SAY_NS / NS_PER_S, limit_s,
-			has_more_time ? " and one --request-timeout" : "");
+			was_answered ? " and one --request-timeout" : "");
+	if (warns && !fails)
+		log_urgent("%s; nothing has moved for %llu s; if it fails, it is retried for up to "
+			   "%llu s (--give-up-after)",
+			why.text, PROGRESS_SAY_NS / NS_PER_S, limit_s);
 	if (has_resumed)
 		log_urgent("the run goes on, after %llu s in which nothing has moved",
 			(unsigned long long)(was_still_ns / NS_PER_S));

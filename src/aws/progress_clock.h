@@ -18,10 +18,11 @@
 #define PROGRESS_KINDS 16
 
 struct progress_clock {
-	/* The time without progress after which the clock is over, and the time that one request
-	 * may take. While the last request was answered, or none has failed yet, the latter is
-	 * added to the former: a request that is under way is not cut off, and a single file that
-	 * the server cannot store fails by itself before. */
+	/* The time without progress, counted from the first failure, after which the clock is over:
+	 * a request that has not failed yet ends by its own limits, however long these let it be
+	 * silent, and is then retried. The second is the time that one request may take. It is
+	 * added to the first while the last failure was an answer, so that a single file that the
+	 * server cannot store fails by itself before. */
 	uint64_t limit_ns, request_ns;
 	_Atomic uint64_t steps;    /* number of steps of progress */
 	atomic_uint waiting;       /* waits for a service under way: requests with their retries */
@@ -31,8 +32,9 @@ struct progress_clock {
 	atomic_bool is_over;         /* never reset */
 	struct {
 		uv_mutex_t mutex;
-		/* Steps and duration of the present time without progress. */
-		uint64_t steps, still_ns;
+		/* Steps and duration of the present time without progress, and its part in which
+		 * requests have failed. */
+		uint64_t steps, still_ns, failing_ns;
 		bool has_warned;
 		char what[64]; /* the wait that began last */
 		/* The kinds of requests that fail, the last failure at the end. */

@@ -41,13 +41,12 @@ NO_HEAD = "(?!Head).*"
 @dataclass
 class Fault:
     """fault; service: where it makes sense; kinds: a pattern of operations; codes: exit codes that are right for the run;
-    part_codes: further ones if it hits a part; like: the name of a group whose faults are one to the program."""
+    like: the name of a group whose faults are one to the program."""
 
     fault: object
     service: str = "both"
     kinds: str = ".*"
     codes: tuple = (0,)
-    part_codes: tuple = ()
     like: str = None
 
     @property
@@ -60,14 +59,13 @@ class Fault:
 
 KILLED = (-9,)
 ANY = (0, 1, 3)
-SILENT = (3,)  # a large body may be silent for 30 s, and these runs wait for 6 s (--give-up-after)
 FAULTS = [
     Fault(faults.refuse),
     Fault(faults.outage(0.3)),
     Fault(faults.drop_request),
     Fault(faults.drop_reply),
-    Fault(faults.hang, part_codes=SILENT),
-    Fault(faults.hang_applied, part_codes=SILENT),
+    Fault(faults.hang),
+    Fault(faults.hang_applied),
     Fault(faults.delay_reply(1.5)),
     Fault(faults.delay_reply(LEASE + 1)),
     Fault(faults.late_request(0.05)),
@@ -201,7 +199,7 @@ def case(scenario, place, arenas, folder, fault, operation):
         with scenario.stage(folder, arenas(s3, dynamodb), **how) as stage:
             results, rule = play(scenario, stage, (fault, *operation))
             codes = {result.code for result in results}
-            right = {*fault.codes, *(fault.part_codes if operation[1] == "UploadPart" else ()), scenario.expect}
+            right = {*fault.codes, scenario.expect}
             if fault.codes == KILLED and scenario.runs == 1:
                 right = {-9}
             if not rule.fired:

@@ -4,6 +4,7 @@ and ends by the program's own options. The bounds are those of the options; only
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ from tests.system.pushing import learn_conditions
 
 GIVE_UP, TIMEOUT = 13, 3  # seconds; the first is more than the ten after which a line says what is waited for
 OPTIONS = ("--give-up-after", f"{GIVE_UP}s", "--request-timeout", f"{TIMEOUT}s")
+SILENCE = 30  # seconds; a large body may be silent for that long, whatever --request-timeout says
 SLACK = 8  # of a slow machine that runs other tests
 
 
@@ -113,10 +115,11 @@ def answers(status):
     return serve
 
 
-def assert_given_up(run, *words):
+def assert_given_up(run, *words, silence=TIMEOUT):
+    """After GIVE_UP, counted from the first failure: `silence` later at most."""
     assert run.code == 3, run
-    assert GIVE_UP <= run.seconds <= GIVE_UP + TIMEOUT + SLACK, run
-    assert "nothing has moved for 10 s, waiting for up to" in run.err, run
+    assert GIVE_UP <= run.seconds <= GIVE_UP + silence + SLACK, run
+    assert re.search("nothing has moved for 10 s(, waiting|; if it fails, it is retried) for up to", run.err), run
     last = [line for line in run.err.splitlines() if "error: " in line][-1]
     assert "nothing has moved for" in last and "(--give-up-after)" in last, run
     assert all(word in last for word in words), run
@@ -129,6 +132,16 @@ def test_a_listener_that_never_answers(s3once, tmp_path, size, attempts):
     with Listener(says_nothing) as listener:
         run = s3once("push", *OPTIONS, tree, "s3://bucket/p", env=listener.where, attempts=attempts)
     assert_given_up(run, "127.0.0.1")
+
+
+def test_a_part_that_is_never_answered_is_sent_again(s3once, s3, s3_wire, bucket, tmp_path):
+    """Although it may be silent for longer than the run waits for: that time begins when it fails."""
+    tree = make_tree(tmp_path / "tree", {"a": 12 * MIB})
+    rule = s3_wire.add(faults.hang, "UploadPart")
+    run = s3once("push", "--part-size", "5MiB", "--request-timeout", "1s", "--give-up-after", "2s", tree, f"s3://{bucket}/p")
+    assert run.code == 0 and rule.fired, run
+    assert "there is no answer to UploadPart yet; nothing has moved for 10 s; if it fails, it is retried for up to 2 s (--give-up-after)" in run.err, run
+    s3.assert_same(tree, bucket, "p")
 
 
 def test_a_quiet_run_says_what_it_waits_for(s3once, tmp_path):
@@ -387,4 +400,4 @@ def test_a_black_hole(s3once, tmp_path, hole):
         else:
             subprocess.run([*client, "ip", "neigh", "replace", "10.0.0.2", "lladdr", "02:00:00:00:00:01", "dev", "line"], check=True)
         run = s3once(*command, env=where, wrap=client)
-    assert_given_up(run, "10.0.0.2:9000")
+    assert_given_up(run, "10.0.0.2:9000", silence=SILENCE)
