@@ -263,6 +263,19 @@ void source_close(struct source *source)
 	text_clear(&source->relative);
 }
 
+/* Returns the sentence about a SOURCE that does not exist. A shell leaves a pattern as it is if no
+ * file matches it, and in the file of a job nothing expands it. */
+static const char *absent_source(const char *path)
+{
+	if (strstr(path, " /"))
+		return "does not exist; write each SOURCE as a word of its own, or in a job on a "
+		       "line of its own";
+	if (strpbrk(path, "*?["))
+		return "does not exist; wildcards are not expanded: name the folder, and give the "
+		       "pattern to --include";
+	return "does not exist";
+}
+
 /* Makes the SOURCE itself the head, as its only entry, if it is no directory: a file, a pipe of the
  * program (is_piped), or a PROBLEM for anything else or for a SOURCE that could not be reached.
  * Returns 1, or 0 if it was the head already. */
@@ -284,8 +297,8 @@ static int read_itself(struct source *source)
 	if (source->error == 0 && stat(source_given(source), &st) < 0)
 		source->error = -errno;
 	if (source->error) {
-		entry_set_unreadable(
-			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
+		entry_set_unreadable(AT_FDCWD, source_given(source), -source->error,
+			absent_source(source_given(source)), head);
 		return 1;
 	}
 	entry_judge(source_given(source), &st, source->options, head);

@@ -315,7 +315,10 @@ static void warn_unmatched_rules(struct run *run)
 			kind == S3ONCE_RULE_INCLUDE ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE,
 			PROBLEM("--%s %s matches nothing: check the pattern%s", names[kind],
 				quote(o->rules[i].pattern).text,
-				kind == S3ONCE_RULE_EXCLUDE_FROM ? "s" : ""));
+				kind == S3ONCE_RULE_EXCLUDE_FROM ? "s"
+				: strpbrk(o->rules[i].pattern, " ,")
+					? ", and give each pattern an option of its own"
+					: ""));
 	}
 }
 

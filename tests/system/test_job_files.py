@@ -206,6 +206,48 @@ def test_what_a_run_would_refuse_has_its_line(s3once, job, tree):
     assert errors(s3once("run", "key"))[0].startswith(f"{path}:4: delete-after and follow contradict each other")
 
 
+@pytest.mark.parametrize(
+    "target, says",
+    [
+        ("{host}", "target: nothing fills in {host} here: fields are for key, as in key = {host}/{path}"),
+        ("web/{env:POD}/x", "target: nothing fills in {env:POD} here: fields are for key, "),
+        ("$HOSTNAME/x", "target: nothing fills in $HOSTNAME here: write its value, or a field of key, "),
+        ("${HOST}", "target: nothing fills in ${HOST} here: "),
+        ("a/$(hostname -s)", "target: nothing fills in $(hostname -s) here: "),
+        ("%Y/%m", "target: nothing fills in %Y here: write the date of a file into key, as in key = {mtime:%Y/%m/%d}/{path}"),
+        ("%C3%BC/%/$/{}/{3F-1}/50%, $", None),
+    ],
+)
+def test_nothing_in_the_target_is_filled_in(s3once, s3, bucket, job, tree, target, says):
+    """Every host would upload to this one prefix."""
+    path = job("one", f"source = {tree}\ntarget = s3://{bucket}/{target}\n")
+    run = s3once("run", "one")
+    if says:
+        assert run.code == 2 and len(errors(run)) == 1 and errors(run)[0].startswith(f"{path}:2: {says}"), run
+    else:
+        assert run.code == 0 and all(key.startswith(target) for key in s3.objects(bucket)), run
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ("{tree}/*.log", "does not exist; wildcards are not expanded: name the folder, and give the pattern to --include"),
+        ("{tree} {tree}", "does not exist; write each SOURCE as a word of its own, or in a job on a line of its own"),
+        ("{tree}, {tree}", "does not exist; write each SOURCE as a word of its own, or in a job on a line of its own"),
+    ],
+)
+def test_pattern_or_list_as_a_source(s3once, bucket, job, tree, given, says):
+    source = given.format(tree=tree)
+    job("one", f"source = {source}\ntarget = s3://{bucket}\n")
+    run = s3once("run", "one")
+    assert run.code == 1 and errors(run)[-1] == f"{source}: {says}", run
+
+
+def test_list_as_a_pattern(s3once, bucket, job, tree):
+    job("one", f"source = {tree}\ntarget = s3://{bucket}\nexclude = *.gz, *.tmp\n")
+    assert "note: --exclude *.gz, *.tmp matches nothing: check the pattern, and give each pattern an option of its own\n" in s3once("run", "one").err
+
+
 def test_what_a_variable_says_wrong_is_told_of_the_variable(s3once, job, tree):
     path = job("one", f"source = {tree}\ntarget = s3://bucket/p\n")
     run = s3once("run", "one", env={"S3ONCE_KEY": "{pth}"})

@@ -130,7 +130,7 @@ static void set_target(struct job *job, const struct job_line *line)
 	struct problem problem;
 	if (job->target)
 		add_error(job, line->number, "target: there is one before; a job has one target");
-	else if (url_parse(line->value, &url, &problem) < 0)
+	else if (url_parse_target(line->value, &url, &problem) < 0)
 		add_error(job, line->number, "target: %s", problem.text);
 	job->target = line->value;
 }

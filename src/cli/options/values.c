@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/must_have.h"
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -384,6 +385,58 @@ int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 	ret->key = *rest ? rest + 1 : rest;
 	if (*ret->key && !key_valid(ret->key, strlen(ret->key), &fault_of_key))
 		return refuse_url(ret_problem, s, fault_of_key.text);
+	return 0;
+}
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+
+/* Returns the length of a variable of a shell at the beginning of s, or 0 if there is none. */
+static size_t variable_length(const char *s)
+{
+	if (*s != '$')
+		return 0;
+	if (s[1] == '(' || s[1] == '{') {
+		const char *end = strchr(s, s[1] == '(' ? ')' : '}');
+		return end ? (size_t)(end + 1 - s) : 0;
+	}
+	const size_t n = strspn(s + 1, LETTERS);
+	return n ? n + 1 : 0;
+}
+
+/* Returns the length of a field such as {host} or {env:NAME} at the beginning of s, or 0. */
+static size_t field_length(const char *s)
+{
+	const char *end = *s == '{' ? strchr(s, '}') : NULL;
+	const size_t n = end ? strspn(s + 1, LETTERS) : 0;
+	return n && (s + 1 + n == end || s[1 + n] == ':') ? (size_t)(end + 1 - s) : 0;
+}
+
+/* Returns the length of a conversion of strftime(3) or of a systemd unit at the beginning of s, or
+ * 0. The letters of %C3, a byte of an encoded key, are none. */
+static size_t conversion_length(const char *s)
+{
+	if (*s != '%' || !s[1] || !strchr("YymdjHMSFTsbBaAVhin", s[1]))
+		return 0;
+	return isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2]) ? 0 : 2;
+}
+
+int url_parse_target(const char *s, struct s3_url *ret, struct problem *ret_problem)
+{
+	if (url_parse(s, ret, ret_problem) < 0)
+		return -EINVAL;
+	for (const char *p = ret->key; *p; p++) {
+		const size_t field = field_length(p), conversion = conversion_length(p);
+		const size_t n = field ? field : conversion ? conversion : variable_length(p);
+		if (!n)
+			continue;
+		problem_set(ret_problem, "nothing fills in %s here: %s", quote_bytes(p, n).text,
+			field        ? "fields are for key, as in key = {host}/{path}"
+			: conversion ? "write the date of a file into key, as in key = "
+				       "{mtime:%Y/%m/%d}/{path}"
+				     : "write its value, or a field of key, as in key = "
+				       "{host}/{path} or key = {env:NAME}/{path}");
+		return -EINVAL;
+	}
 	return 0;
 }
 

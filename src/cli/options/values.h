@@ -68,6 +68,10 @@ struct s3_url {
 bool url_is_s3(const char *s);
 /* 0, or -EINVAL with a sentence that quotes s. */
 int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem);
+/* Likewise for the URL of a job's target, which stands in a file. Also refuses what a shell, a
+ * template or strftime(3) would fill in, such as $HOST, {host} or %Y, since nothing does here: all
+ * hosts would upload to one such prefix. */
+int url_parse_target(const char *s, struct s3_url *ret, struct problem *ret_problem);
 /* Returns the prefix that push makes of the key of a URL: "logs" stands for "logs/". */
 struct url_prefix {
 	char text[KEY_BYTES_MAX + 2];
