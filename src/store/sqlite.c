@@ -277,8 +277,8 @@ static void run_thread(void *arg)
 
 	thread_be_batch(); /* this thread is woken often, and does little each time */
 	clock_boot_id(boot);
-	const int rc =
-		store->only_reads ? SQLITE_OK : items_sweep(store->items, clock_wall_s(), boot);
+	const int rc = store->only_reads ? SQLITE_OK
+					 : items_sweep_sessions(store->items, clock_wall_s(), boot);
 	if (rc) /* only housekeeping: if the file is locked, the next run does it */
 		log_debug("%s: old sessions not swept: %s", store->file.name, sqlite3_errstr(rc));
 	while (wait_for_work(store, &has_writes)) {

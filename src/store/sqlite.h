@@ -81,4 +81,4 @@ int items_write_anew(struct items *items);
 void items_rollback(struct items *items);
 /* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would. A session that is open
  * and of this boot stays: it may live, and this host's clock may have stepped. */
-int items_sweep(struct items *items, int64_t now_s, const char *boot);
+int items_sweep_sessions(struct items *items, int64_t now_s, const char *boot);

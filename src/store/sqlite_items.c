@@ -192,7 +192,7 @@ void items_rollback(struct items *items)
 		items_run(items, ITEMS_SQL_ROLLBACK);
 }
 
-int items_sweep(struct items *items, int64_t now_s, const char *boot)
+int items_sweep_sessions(struct items *items, int64_t now_s, const char *boot)
 {
 	sqlite3_bind_int64(items->statements[ITEMS_SQL_SWEEP], 1, now_s);
 	sqlite3_bind_text(items->statements[ITEMS_SQL_SWEEP], 2, boot, -1, SQLITE_TRANSIENT);

@@ -216,7 +216,7 @@ static void report_pieces(struct folders *folders)
 }
 
 /* Returns the next file in the folders, or NULL at the end. The caller holds the mutex. */
-static struct candidate *next_candidate(struct folders *folders)
+static struct candidate *next_candidate_locked(struct folders *folders)
 {
 	struct scan_entry entry;
 	struct problem problem = {0};
@@ -246,7 +246,7 @@ static void prove_remaining(struct worker *worker, struct folders *folders)
 {
 	for (;;) {
 		uv_mutex_lock(&folders->mutex);
-		struct candidate *candidate = next_candidate(folders);
+		struct candidate *candidate = next_candidate_locked(folders);
 		uv_mutex_unlock(&folders->mutex);
 		if (!candidate)
 			return;

@@ -185,7 +185,8 @@ static void update_large_level(
 		.under_way = seen->large,
 		.bytes = now.large_moved - began->large_moved,
 		.was_cut = now.cuts != began->cuts};
-	if (large_level_next(&push->large, &window))
+	const bool next_window_begins = large_level_judge(&push->large, &window);
+	if (next_window_begins)
 		*began = now;
 }
 

@@ -141,8 +141,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	return push->has_marks;
 }
 
-/* Makes the session, which is begun right before the first claim (run_begin()). Returns false with
- * a sentence. */
+/* Makes the session, which is begun right before the first claim (run_ensure_begun()). Returns
+ * false with a sentence. */
 static bool open_session(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;

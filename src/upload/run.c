@@ -208,7 +208,7 @@ void run_reach_limit(struct run *run, const char *limit)
 /* The limit is reached once the bodies that were begun before this one add up to
  * max_transfer_bytes, or once so many bytes were sent (report.sent, which counts bytes that are
  * sent again). The first body is sent whatever its size, so that each run makes progress. */
-bool run_count_body(struct run *run, uint64_t bytes)
+bool run_may_send_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t max_bytes = run->options.max_transfer_bytes;
 	const uint64_t begun_before = atomic_fetch_add(&run->end.begun_bytes, bytes);
@@ -428,7 +428,7 @@ static size_t make_job_keys(const struct run *run, struct job_key ret[static 2])
 
 /* Warns once if the server's clock, which its replies have shown, is not that of this host. The
  * caller holds run->locked.mutex. */
-static void warn_of_clock(struct run *run)
+static void warn_of_clock_locked(struct run *run)
 {
 	const long long ahead_s = clock_ahead_s(run);
 	const struct s3once_options *o = &run->options;
@@ -446,7 +446,7 @@ static void warn_of_clock(struct run *run)
 
 /* Sends HeadBucket, unless an earlier one was answered. Returns false with a problem if the run
  * cannot go on. The caller holds run->locked.mutex. */
-static bool look_for_bucket_once(struct run *run, struct problem *problem)
+static bool look_for_bucket_locked(struct run *run, struct problem *problem)
 {
 	struct s3_conn *conn;
 	struct call_limits limits = run_limits(run);
@@ -476,8 +476,8 @@ void run_ensure_bucket_exists(struct run *run)
 	struct problem problem = {0};
 	uv_mutex_lock(&run->locked.mutex);
 	const bool can_go_on = atomic_load(&run->bucket_answers) || run_is_stopping(run) ||
-			       look_for_bucket_once(run, &problem);
-	warn_of_clock(run);
+			       look_for_bucket_locked(run, &problem);
+	warn_of_clock_locked(run);
 	uv_mutex_unlock(&run->locked.mutex);
 	if (!can_go_on && !run_is_stopping(run))
 		run_fail(run, &problem);
@@ -504,11 +504,11 @@ static void begin_job(struct run *run, struct store_conn *marks)
 	text_clear(&target);
 }
 
-/* Looks for the bucket, and begins the session, but none in a dry run. Returns false with a problem
- * if the run cannot go on. The caller holds run->locked.mutex. */
-static bool begin_session(struct run *run, struct store_conn *marks, struct problem *problem)
+/* Looks for the bucket, and then begins the session, except in a dry run. Returns false with a
+ * problem if the run cannot go on. The caller holds run->locked.mutex. */
+static bool begin_session_locked(struct run *run, struct store_conn *marks, struct problem *problem)
 {
-	const bool can_go_on = look_for_bucket_once(run, problem);
+	const bool can_go_on = look_for_bucket_locked(run, problem);
 	/* The row of the bucket may say which conditions this server honours, as an earlier run has
 	 * found out. That is believed only of a server of the same name, which the reply to
 	 * HeadBucket contained. */
@@ -518,14 +518,14 @@ static bool begin_session(struct run *run, struct store_conn *marks, struct prob
 	return session_begin(run->session, marks, problem) == OUTCOME_OK;
 }
 
-bool run_begin(struct run *run, struct store_conn *marks)
+bool run_ensure_begun(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
 	uv_mutex_lock(&run->locked.mutex);
 	/* If the first call has failed, the run is over, and later calls do not try again. */
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		run->locked.begun = begin_session(run, marks, &problem);
+		run->locked.begun = begin_session_locked(run, marks, &problem);
 		if (!run->locked.begun && !run_is_over(run))
 			run_fail(run, &problem);
 	}

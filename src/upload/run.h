@@ -43,7 +43,7 @@ struct run_end {
 	_Atomic uint64_t grace_ends_ns;
 	atomic_bool was_asked_to_stop, fenced, failed_setup;
 	_Atomic(const char *) limit;  /* the sentence of the limit that was reached; NULL: none */
-	_Atomic uint64_t begun_bytes; /* bytes of bodies begun: run_count_body() */
+	_Atomic uint64_t begun_bytes; /* bytes of bodies begun: run_may_send_body() */
 };
 
 struct run {
@@ -91,7 +91,7 @@ struct run {
 	} stored; /* observations of a server other than AWS in this run: see file_done.c */
 	struct {
 		uv_mutex_t mutex;
-		bool begun;               /* run_begin() has succeeded */
+		bool begun;               /* run_ensure_begun() has succeeded */
 		bool has_warned_of_clock; /* at most one such warning is in a run */
 		bool has_looked;          /* HeadBucket has answered for the bucket */
 		struct problem no_answer; /* the reason why S3 did not answer */
@@ -157,10 +157,10 @@ void run_fail(struct run *run, const struct problem *problem);
  * by a sentence that lives as long as the run. Nothing new is begun, and uploads that are under way
  * may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const char *limit);
-/* To be called only if options.max_transfer_bytes is set. Counts a body that is about to be sent.
- * Returns false if the limit was reached before this body. Then the body must not be sent, and the
- * run ends by run_reach_limit(). */
-bool run_count_body(struct run *run, uint64_t bytes);
+/* Whether a body may be sent, which is counted here as begun. False if max_transfer_bytes was
+ * reached before this body; the run then ends by run_reach_limit(). To be called only if that
+ * option is set. */
+bool run_may_send_body(struct run *run, uint64_t bytes);
 /* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);
 /* Calls run_fence() if the session is fenced. To be called often, by the main thread. run_is_over()
@@ -192,7 +192,7 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
 void run_ensure_bucket_exists(struct run *run);
 /* To be called before a claim. The first call looks for the bucket and, except in a dry run, writes
  * the row of the session. Later calls do nothing. Returns false if the run ends. Thread-safe. */
-bool run_begin(struct run *run, struct store_conn *marks);
+bool run_ensure_begun(struct run *run, struct store_conn *marks);
 
 /* Records in the row of the run's job (marks/job_row.h) how the run ended. `session` is the id of
  * the session that was begun, or NULL. Takes a few seconds at most.

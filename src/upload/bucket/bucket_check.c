@@ -277,7 +277,7 @@ static enum outcome check_until_settled(struct checking *check)
 
 /* Checks the bucket and keeps the answer in the run. Returns false with a sentence. The caller
  * holds run->locked.mutex. */
-static bool check_bucket(struct run *run, struct store_conn *marks, enum check_time time,
+static bool check_bucket_locked(struct run *run, struct store_conn *marks, enum check_time time,
 	struct problem *ret_problem)
 {
 	struct checking check = {
@@ -315,7 +315,7 @@ static bool check_bucket(struct run *run, struct store_conn *marks, enum check_t
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem)
 {
 	uv_mutex_lock(&run->locked.mutex);
-	const bool good = check_bucket(run, marks, AT_START, ret_problem);
+	const bool good = check_bucket_locked(run, marks, AT_START, ret_problem);
 	uv_mutex_unlock(&run->locked.mutex);
 	return good;
 }
@@ -336,7 +336,8 @@ bool bucket_ensure_trusted(struct run *run, struct store_conn *marks)
 	struct problem problem = {0};
 	/* Another thread may have made the check while this one waited for the mutex. */
 	uv_mutex_lock(&run->locked.mutex);
-	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, LATER, &problem);
+	bool good =
+		atomic_load(&run->has_witness) || check_bucket_locked(run, marks, LATER, &problem);
 	uv_mutex_unlock(&run->locked.mutex);
 	/* A mark says done, but according to the check none does. */
 	if (good && !atomic_load(&run->has_witness))
@@ -377,10 +378,11 @@ bool bucket_ensure_witness(
 			atomic_store(&run->has_witness, true);
 		} else {
 			/* Another uploader has written the row since this run read it. Its witness
-			 * is as good as this object, once S3 has shown it: check_bucket() reads the
-			 * row, and checks that witness. If the row has no witness, the next try
-			 * adds this object to it. */
-			good = o == OUTCOME_REFUSED && check_bucket(run, marks, LATER, &problem);
+			 * is as good as this object, once S3 has shown it: check_bucket_locked()
+			 * reads the row, and checks that witness. If the row has no witness, the
+			 * next try adds this object to it. */
+			good = o == OUTCOME_REFUSED &&
+			       check_bucket_locked(run, marks, LATER, &problem);
 		}
 	}
 	if (good && !atomic_load(&run->has_witness))

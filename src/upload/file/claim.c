@@ -498,7 +498,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 {
 	/* The session of the run has to begin before the first claim. A file that could not be
 	 * opened needs no session. */
-	if (!run_begin(worker->run, worker->marks))
+	if (!run_ensure_begun(worker->run, worker->marks))
 		return STEP_OVER;
 	/* Others have written the mark again and again, so this file gives way for a second. */
 	if (++file->judgings > JUDGINGS_MAX)

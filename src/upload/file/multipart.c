@@ -336,7 +336,7 @@ static bool send_read_part(struct worker *worker, struct multipart *multipart, u
 		stored->part_number && proof_part(&payload->body_sums, stored) == PROOF_YES;
 	if (!is_stored)
 		return put_part(worker, multipart, index, payload, ret_failure);
-	file_progress_add(&multipart->file->progress, payload->body.range.bytes);
+	file_progress_add_stored(&multipart->file->progress, payload->body.range.bytes);
 	return true;
 }
 
@@ -641,7 +641,9 @@ enum step multipart_send(
 		multipart->locked.has_failed = true;
 		uv_mutex_unlock(&multipart->locked.mutex);
 	}
-	if (!queue_part_ended(worker->run->queue, parts, is_stored ? PART_STORED : PART_FAILED))
+	const bool was_last =
+		queue_part_ended(worker->run->queue, parts, is_stored ? PART_STORED : PART_FAILED);
+	if (!was_last)
 		return STEP_PARTS; /* other workers go on with the upload */
 	const enum step step = continue_after_parts(worker, multipart);
 	*ret_file = multipart->file;

@@ -282,7 +282,7 @@ int payload_find_error(struct worker *worker, const struct file *file,
 bool payload_wait_to_send(struct worker *worker, struct payload *payload)
 {
 	if (worker->options->max_transfer_bytes &&
-		!run_count_body(worker->run, payload->body_sums.bytes))
+		!run_may_send_body(worker->run, payload->body_sums.bytes))
 		return false;
 	return !payload->http.memory || take_bandwidth(&payload->body);
 }

@@ -211,7 +211,7 @@ static uint64_t take_from_file(
  * The file is opened again for each use and never mapped, so truncating, filling, removing or
  * replacing it cannot end this process or redirect it to another file. now_ns is by the host's boot
  * clock, which all processes share. */
-static uint64_t take_shared(
+static uint64_t take_shared_locked(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
 	const char *path = bandwidth->shared_path, *fault = NULL;
@@ -248,7 +248,7 @@ static uint64_t take_shared(
  * number. If it is 0, *ret_wait_ns is the time to wait before the next call. Both the free_ns of
  * this run and the one in the shared file have to allow the bytes. So this run keeps its limit even
  * while the file cannot be used. The caller holds the mutex. */
-static size_t take_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
+static size_t take_allowed_locked(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
 {
 	const uint64_t rate = rate_now(bandwidth);
 	if (!rate)
@@ -259,7 +259,7 @@ static size_t take_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_
 	uint64_t free_ns = bandwidth->locked.free_ns; /* kept only if both limits allow the bytes */
 	uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
 	if (!wait_ns)
-		wait_ns = take_shared(bandwidth, now_ns, bytes, rate);
+		wait_ns = take_shared_locked(bandwidth, now_ns, bytes, rate);
 	if (!wait_ns)
 		bandwidth->locked.free_ns = free_ns;
 	*ret_wait_ns = wait_ns < LIFTED_CHECK_NS ? wait_ns : LIFTED_CHECK_NS;
@@ -267,7 +267,7 @@ static size_t take_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_
 }
 
 /* Joins the queue of waiters at its end. The caller holds the mutex. */
-static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
+static void join_queue_locked(struct bandwidth *bandwidth, struct waiter *self)
 {
 	if (!bandwidth->locked.first)
 		bandwidth->locked.since_ns = clock_boot_ns();
@@ -277,7 +277,7 @@ static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
 
 /* Leaves the queue, and wakes the waiter that is the first one now. A thread whose wait was
  * abandoned may leave from the middle. The caller holds the mutex. */
-static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
+static void leave_queue_locked(struct bandwidth *bandwidth, struct waiter *self)
 {
 	struct waiter **at = &bandwidth->locked.first;
 	while (*at != self)
@@ -301,16 +301,16 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	uv_cond_init(&self.called);
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	/* Waits until all earlier threads have left the queue. */
-	join_queue(bandwidth, &self);
+	join_queue_locked(bandwidth, &self);
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .cond = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
 	/* This thread is the first one, and tries until bytes may leave. The condition `false`
 	 * makes it sleep until the deadline, unless the wait is abandoned. */
-	while (waited != WAIT_ABANDONED && !(bytes = take_allowed(bandwidth, n, &wait_ns)))
+	while (waited != WAIT_ABANDONED && !(bytes = take_allowed_locked(bandwidth, n, &wait_ns)))
 		waited = wait_until(false, .cond = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
-	leave_queue(bandwidth, &self);
+	leave_queue_locked(bandwidth, &self);
 	uv_mutex_unlock(&bandwidth->locked.mutex);
 	uv_cond_destroy(&self.called);
 	return bytes;

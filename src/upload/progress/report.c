@@ -357,7 +357,7 @@ const struct s3once_waiting *report_waiting(const struct report *report, enum s3
 	return &report->locked.waiting[why];
 }
 
-void file_progress_add(struct file_progress *progress, uint64_t bytes)
+void file_progress_add_stored(struct file_progress *progress, uint64_t bytes)
 {
 	atomic_fetch_add(&progress->bytes, bytes);
 	atomic_fetch_add(&progress->report->under_way, bytes);

@@ -121,7 +121,7 @@ void file_progress_init(
 	struct file_progress *progress, struct report *report, const char *path, uint64_t size);
 void file_progress_clear(struct file_progress *progress);
 /* Adds bytes that S3 has already, which need no sending. */
-void file_progress_add(struct file_progress *progress, uint64_t bytes);
+void file_progress_add_stored(struct file_progress *progress, uint64_t bytes);
 
 /* One body that is being sent, by one thread. All members except whole_bytes and content_bytes are
  * about the present attempt. If `progress` is NULL, nothing is counted. */

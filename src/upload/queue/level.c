@@ -204,7 +204,7 @@ static void begin_trial(struct large_level *level, uint64_t now_ns)
 	level->now = wanted < level->max ? wanted : level->max;
 }
 
-bool large_level_next(struct large_level *level, const struct large_window *window)
+bool large_level_judge(struct large_level *level, const struct large_window *window)
 {
 	const uint64_t ns = window->now_ns - window->began_ns;
 	if (window->was_cut) {

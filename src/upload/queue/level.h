@@ -80,4 +80,4 @@ struct large_window {
 void large_level_init(struct large_level *level, unsigned max);
 /* Judges the window so far. Returns false if the window is too short to tell anything, and goes on.
  * Returns true if the next window begins now; level->now may have changed then. */
-bool large_level_next(struct large_level *level, const struct large_window *window);
+bool large_level_judge(struct large_level *level, const struct large_window *window);

@@ -609,7 +609,7 @@ bool queue_has_block(struct queue *queue)
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n)
 {
 	uv_mutex_lock(&queue->mutex);
-	turns_open(&queue->locked.turns, parts, n);
+	turns_open_parts(&queue->locked.turns, parts, n);
 	wake_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
 }
@@ -619,7 +619,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, enum part_result
 	uv_mutex_lock(&queue->mutex);
 	parts->under_way--;
 	if (result == PART_FAILED)
-		turns_give_up(&queue->locked.turns, parts);
+		turns_drop_parts(&queue->locked.turns, parts);
 	const bool upload_ended = parts->next_index == parts->end_index && !parts->under_way;
 	if (upload_ended)
 		queue->locked.turns.uploads_open--;

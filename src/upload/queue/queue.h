@@ -149,7 +149,7 @@ struct turns {
 	struct parts *parts;        /* the open uploads with parts to hand out, in turn */
 	unsigned large;             /* large bodies under way */
 	unsigned uploads_beginning; /* tasks under way that begin a multipart upload */
-	/* Uploads from turns_open() until their last part has ended, which queue_part_ended()
+	/* Uploads from turns_open_parts() until their last part has ended, which queue_part_ended()
 	 * notes. */
 	unsigned uploads_open;
 	unsigned small_since_large; /* small files that were taken since the last large task */
@@ -170,9 +170,9 @@ void turns_add_first(struct turns *turns, struct candidate *file);
 size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. Initialises *parts, which must not be moved
  * before its last part has ended. */
-void turns_open(struct turns *turns, struct parts *parts, unsigned n);
+void turns_open_parts(struct turns *turns, struct parts *parts, unsigned n);
 /* Hands out no more parts of this upload. */
-void turns_give_up(struct turns *turns, struct parts *parts);
+void turns_drop_parts(struct turns *turns, struct parts *parts);
 /* Takes out the next file or part. Returns false if there is none whose turn has come. */
 bool turns_take(struct turns *turns, struct task *ret);
 /* The small file that turns_take() would find; NULL if that is another task or none. */

@@ -115,14 +115,14 @@ static void add_parts(struct turns *turns, struct parts *parts)
 	*at = parts;
 }
 
-void turns_open(struct turns *turns, struct parts *parts, unsigned n)
+void turns_open_parts(struct turns *turns, struct parts *parts, unsigned n)
 {
 	*parts = (struct parts){.end_index = n};
 	add_parts(turns, parts);
 	turns->uploads_open++;
 }
 
-void turns_give_up(struct turns *turns, struct parts *parts)
+void turns_drop_parts(struct turns *turns, struct parts *parts)
 {
 	if (parts->next_index == parts->end_index)
 		return; /* turns_take() removed it from the list with its last part */

@@ -80,7 +80,7 @@ static void test_not_in_s3(void)
 			CHECK_INT(file_put_back(steps.worker, steps.file, 0), STEP_LATER);
 			CHECK(!steps.file->candidate);
 		}
-		file_progress_add(&steps.file->progress, 5);
+		file_progress_add_stored(&steps.file->progress, 5);
 		file_free(steps.file);
 		steps.file = NULL;
 		bool good = CHECK_INT(atomic_load(&steps.run->report.oldest_unshipped_ns),

@@ -231,7 +231,7 @@ static void look(struct line *line, struct large_level *level, bool is_cut)
 		.bytes = (uint64_t)(line->moved - line->moved_before),
 		.under_way = under_way,
 		.was_cut = is_cut};
-	if (!large_level_next(level, &window))
+	if (!large_level_judge(level, &window))
 		return;
 	line->began_ns = line->now_ns;
 	line->moved_before = line->moved;
@@ -494,7 +494,7 @@ static void look_all(const char *name, unsigned most, const struct large_look *l
 		window.bytes = (uint64_t)(looks[i].mib * MIB);
 		window.under_way = looks[i].under_way;
 		window.was_cut = looks[i].was_cut;
-		bool good = CHECK_INT(large_level_next(&level, &window), looks[i].ends);
+		bool good = CHECK_INT(large_level_judge(&level, &window), looks[i].ends);
 		good &= CHECK_INT(level.now, looks[i].now);
 		if (!good)
 			fprintf(stderr, "\t%s, look %zu\n", name, i);

@@ -353,12 +353,12 @@ static void test_progress_names_the_largest(void)
 	file_progress_init(&larger, &report, "larger", SMALL + 10);
 	file_progress_init(&large, &report, "large", SMALL + 9);
 	CHECK_INT(report_get_counts(&report).large.in_flight, 3);
-	file_progress_add(&larger, SMALL + 4);
+	file_progress_add_stored(&larger, SMALL + 4);
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_STRING(seen.path, "larger");
 	CHECK_INT(seen.bytes, SMALL + 10);
 	CHECK_INT(seen.bytes_done, SMALL + 4);
-	file_progress_add(&larger, 100); /* it has grown */
+	file_progress_add_stored(&larger, 100); /* it has grown */
 	report_counts(&report, S3ONCE_EVENT_PROGRESS);
 	CHECK_INT(seen.bytes_done, SMALL + 10);
 	report_counts(&report, S3ONCE_EVENT_SUMMARY);
@@ -453,7 +453,7 @@ static void test_under_way_is_not_settled(void)
 	begin(&report, &(struct s3once_options){0});
 	report_count_found(&report, 2, 100);
 	file_progress_init(&progress, &report, "f", 60);
-	file_progress_add(&progress, 60);
+	file_progress_add_stored(&progress, 60);
 	CHECK_INT(report_get_counts(&report).bytes_under_way, 60);
 	CHECK_INT(report_get_counts(&report).bytes_moved, 0); /* S3 had it */
 	CHECK_INT(atomic_load(&report.large_moved), 60);

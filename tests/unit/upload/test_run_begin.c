@@ -99,7 +99,7 @@ static void test_begin(bool asks_first)
 		if (asks_first)
 			run_ensure_bucket_exists(run);
 		else
-			good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
+			good &= CHECK_INT(run_ensure_begun(run, steps.push->conn), rows[i].begins);
 		good &= CHECK_INT(run->locked.begun, rows[i].begins && !asks_first);
 		good &= CHECK_INT(atomic_load(&run->bucket_answers), rows[i].is_known);
 		good &= CHECK_INT(run->locked.has_looked, rows[i].is_known);
@@ -112,9 +112,9 @@ static void test_begin(bool asks_first)
 			good &= CHECK(!strstr(steps.said, "does not exist"));
 		/* Later calls do nothing. */
 		if (asks_first)
-			good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
+			good &= CHECK_INT(run_ensure_begun(run, steps.push->conn), rows[i].begins);
 		const bool has_job = read_job(&steps, &job);
-		good &= CHECK_INT(run_begin(run, steps.push->conn), rows[i].begins);
+		good &= CHECK_INT(run_ensure_begun(run, steps.push->conn), rows[i].begins);
 		good &= CHECK_INT(read_job(&steps, &again), has_job);
 		good &= !has_job || CHECK_STRING(again.version, job.version);
 		run_ensure_bucket_exists(run);
@@ -150,7 +150,7 @@ static void test_too_late(void)
 			run_ask_to_stop(steps.run);
 		run_ensure_bucket_exists(steps.run);
 		CHECK(!atomic_load(&steps.run->bucket_answers));
-		CHECK(!fails || !run_begin(steps.run, steps.push->conn));
+		CHECK(!fails || !run_ensure_begun(steps.run, steps.push->conn));
 		CHECK(!steps.run->locked.begun && !has_session_row(&steps));
 		script_stop(&steps.server);
 		CHECK_INT(steps.server.n_requests, 0);

@@ -65,7 +65,7 @@ static void test_small_beside_parts(void)
 	struct task tasks[8];
 	turns_init(&turns, 8, PART);
 	turns.max_large = 1;
-	turns_open(&turns, &parts, 10000);
+	turns_open_parts(&turns, &parts, 10000);
 	add(&turns, 1000, 100);
 	CHECK_INT(take(&turns, &tasks[0]), 'p');
 	for (int i = 1; i < 8; i++)
@@ -86,7 +86,7 @@ static void test_half(void)
 	unsigned n = 0;
 	turns_init(&turns, 8, PART);
 	turns.max_large = 8;
-	turns_open(&turns, &parts, 10000);
+	turns_open_parts(&turns, &parts, 10000);
 	add(&turns, 1000, 100);
 	for (int i = 0; i < 8; i++)
 		n += take(&turns, &task) == 'p';
@@ -99,7 +99,7 @@ static void test_one_worker(void)
 	struct turns turns;
 	struct parts parts;
 	turns_init(&turns, 1, PART);
-	turns_open(&turns, &parts, 10000);
+	turns_open_parts(&turns, &parts, 10000);
 	add(&turns, 1000, 120);
 	const char *order = one_by_one(&turns, 130);
 	CHECK(strspn(order, "s") == 50 && order[50] == 'p');
@@ -116,10 +116,10 @@ static void test_large(void)
 	struct parts one, two;
 	struct task task;
 	turns_init(&turns, 8, PART);
-	turns_open(&turns, &one, 10);
+	turns_open_parts(&turns, &one, 10);
 	add(&turns, 5 << 20, 3);
 	CHECK_STRING(one_by_one(&turns, 8), "pwpwpwpp");
-	turns_open(&turns, &two, 2);
+	turns_open_parts(&turns, &two, 2);
 	struct parts *order[4];
 	for (int i = 0; i < 4; i++) {
 		CHECK_INT(take(&turns, &task), 'p');
@@ -143,11 +143,11 @@ static void test_opening(void)
 		CHECK_INT(take(&turns, &tasks[i]), 'f');
 	CHECK_INT(take(&turns, &tasks[0]), '-');
 	for (int i = 0; i < 4; i++) {
-		turns_open(&turns, &parts[i], 3);
+		turns_open_parts(&turns, &parts[i], 3);
 		turns_done(&turns, &(struct task){.begins_upload = true});
 	}
 	CHECK_STRING(one_by_one(&turns, 3), "ppp");
-	turns_give_up(&turns, &parts[0]);
+	turns_drop_parts(&turns, &parts[0]);
 	turns.uploads_open--;
 	CHECK_STRING(one_by_one(&turns, 1), "f");
 	clear(&turns);
@@ -163,8 +163,8 @@ static void test_given_up(void)
 		struct task task;
 		turns_init(&turns, 8, PART);
 		for (size_t i = 0; i < 3; i++)
-			turns_open(&turns, &parts[i], 2);
-		turns_give_up(&turns, &parts[given_up]);
+			turns_open_parts(&turns, &parts[i], 2);
+		turns_drop_parts(&turns, &parts[given_up]);
 		for (size_t i = 0; i < 6; i++) {
 			if (i % 3 == given_up)
 				continue;
@@ -231,7 +231,7 @@ static void test_ranked(void)
 		free(task.file);
 		if (i == 2) {
 			CHECK(!turns_has(&turns)); /* it is being opened */
-			turns_open(&turns, &parts, 2);
+			turns_open_parts(&turns, &parts, 2);
 		}
 		turns_done(&turns, &task);
 	}
