@@ -274,10 +274,10 @@ static void on_signal(struct lock_run *run)
 	}
 }
 
-/* Reaps the processes that the command has left in its group and that have ended, which would count
- * otherwise. Returns whether any is left that has to be ended, which is so only if the lock was
- * lost. EPERM also means that there are processes, of another user. */
-static bool reap_rest(const struct lock_run *run)
+/* Whether the command has left processes in its group that have to be ended, which is so only if
+ * the lock was lost. Those that have ended are reaped first, since they would count otherwise.
+ * EPERM also means that there are processes, of another user. */
+static bool rest_is_left(const struct lock_run *run)
 {
 	if (!run->lost)
 		return false;
@@ -305,11 +305,13 @@ static void watch_command(struct lock_run *run)
 {
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
 		{.fd = s3once_locks_event_fd(run->use->locks), .events = POLLIN}};
-	while (run->child > 0 || reap_rest(run)) {
+	/* run->child is 0 once the command has ended. */
+	while (run->child > 0 || rest_is_left(run)) {
 		const int n = poll(fds, 2, poll_timeout_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
 			signal_command(run, SIGKILL);
-			if (!run->child) /* the rest of the process group is not waited for */
+			if (!run->child) /* the rest of its group was killed, and is not waited for
+					  */
 				break;
 			/* The command is killed once more if it has not ended in a second. */
 			run->kill_ns += NS_PER_S;
@@ -390,8 +392,12 @@ static int wait_for_lock(struct lock_run *run)
 	}
 	struct pollfd fds[] = {
 		{.fd = run->acquired_fd, .events = POLLIN}, {.fd = run->signals, .events = POLLIN}};
-	while (poll(fds, 2, -1) < 0 || !fds[0].revents) {
-		const int got = fds[1].revents ? next_signal(run, &from_terminal) : 0;
+	for (;;) {
+		if (poll(fds, 2, -1) < 0) /* it was interrupted */
+			continue;
+		if (fds[0].revents) /* the thread has ended */
+			break;
+		const int got = next_signal(run, &from_terminal);
 		if (asks_to_end(got)) {
 			signal = got;
 			run->die_by = got == run->interrupt ? got : 0;
