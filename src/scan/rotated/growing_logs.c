@@ -120,7 +120,7 @@ static void notice_loss(struct log_family *family, const struct log_row *row, bo
  * would be taken for the old ones. */
 static void update_days(struct log_family *family, struct log_row *row, int64_t today)
 {
-	const bool is_emptied = row->state == LOG_TRUNCATED && !family->is_unsure;
+	const bool is_emptied = row->state == LOG_TRUNCATED && !family->may_lack_files;
 	const bool was_missing_too_long =
 		row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
 	if (is_emptied || was_missing_too_long) {
@@ -131,7 +131,7 @@ static void update_days(struct log_family *family, struct log_row *row, int64_t 
 		row->seen = today;
 		row->missing = 0;
 		row->change = LOG_CHANGED;
-	} else if (row->state == LOG_LOOSE && !row->missing && !family->is_unsure) {
+	} else if (row->state == LOG_LOOSE && !row->missing && !family->may_lack_files) {
 		row->missing = today;
 		row->change = LOG_CHANGED;
 	}
@@ -264,7 +264,7 @@ static int match_family(struct growing_logs *logs, struct problem *ret_problem)
 	for (unsigned i = 0; i < ATTEMPTS; i++) {
 		if (!reset_files(family))
 			return 0;
-		family->is_unsure = !logs->is_complete;
+		family->may_lack_files = !logs->is_complete;
 		int r = load_rows(family, ret_problem);
 		if (r == 0)
 			r = log_match(family, ret_problem);

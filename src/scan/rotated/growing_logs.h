@@ -43,7 +43,8 @@ struct log_family {
 	 * is room for n_files new rows. */
 	struct log_row *rows;
 	size_t n_rows;
-	bool is_unsure;        /* `files` may lack a file, or a file could not be judged */
+	bool may_lack_files;   /* a file of the family may be unseen or could not be
+			   judged, and may have any log */
 	struct problem notice; /* a sentence to be reported once, or "" */
 };
 

@@ -31,7 +31,7 @@ static int report_unread(
 {
 	if (open_explain_fatal(error, ret_problem))
 		return error;
-	family->is_unsure = true;
+	family->may_lack_files = true;
 	const bool was_renamed = error == -ENOENT || error == -ENOTDIR || error == -ELOOP;
 	const bool has_changed = error == -ESTALE; /* it was emptied, for example */
 	if (was_renamed || has_changed) {
@@ -96,7 +96,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	row->state = LOG_TRUNCATED;
 	/* A file that was emptied after the listing may have been copied after it, too. The listing
 	 * lacks that copy. */
-	family->is_unsure |= file->state.size < file->entry.size;
+	family->may_lack_files |= file->state.size < file->entry.size;
 	return 0;
 }
 
@@ -149,14 +149,14 @@ static int inspect_file(
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
 	if (!entry_is_file(&file->entry)) { /* for example a PROBLEM, which may have any log */
-		family->is_unsure = true;
+		family->may_lack_files = true;
 		return 0;
 	}
 	const int fd = grown_file_open(family, file, &file->state);
 	if (fd < 0)
 		return fd;
 	if (file_identity_of(fd, &file->identity) < 0)
-		family->is_unsure = true; /* any log may be in this file */
+		family->may_lack_files = true; /* any log may be in this file */
 	struct log_row *own = find_own_log(family, file);
 	refuse_unknown(family, file, own);
 	const int r = inspect_file(family, file, fd, own);
@@ -225,21 +225,29 @@ static bool is_equal(const struct grown_file *file, const struct log_row *row,
 typedef bool has_log(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found);
 
-/* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
- * rising order of their ends. Sets *ret to the longest of them that the file begins with, and for
- * which `has` returns true, or to NULL. *ret_found is the file as it was measured with this log as
- * the longest prefix. `prefixes` has room for n. Returns 0 or -errno. */
+/* The logs that a file may have: n logs that no file has, in rising order of their ends, and what
+ * decides about one that the file begins with. */
+struct free_logs {
+	struct log_row **logs;
+	size_t n;
+	struct content_prefix *prefixes; /* working memory, with room for n */
+	has_log *has;
+};
+
+/* Finds the log that was copied or compressed to the file. Sets *ret to the longest free log that
+ * the file begins with, and for which `has` returns true, or to NULL. *ret_found is the file as it
+ * was measured with this log as the longest prefix. Returns 0 or -errno. */
 static int find_copied_log(const struct log_family *family, struct grown_file *file,
-	struct log_row **logs, struct content_prefix *prefixes, size_t n, has_log *has,
-	struct log_row **ret, struct content_measured *ret_found)
+	const struct free_logs *free_logs, struct log_row **ret, struct content_measured *ret_found)
 {
+	struct content_prefix *prefixes = free_logs->prefixes;
 	*ret = NULL;
 	/* Each turn drops the longest log that is left, since the file does not have it, and
 	 * measures the file again: found.rest has to be that of the log that is chosen. */
-	for (; n; n--) {
+	for (size_t n = free_logs->n; n; n--) {
 		for (size_t k = 0; k < n; k++)
 			prefixes[k] = (struct content_prefix){
-				.bytes = logs[k]->end, .id = logs[k]->until};
+				.bytes = free_logs->logs[k]->end, .id = free_logs->logs[k]->until};
 		const int r = grown_file_measure(family, file, NULL, prefixes, n, ret_found);
 		if (r < 0)
 			return r;
@@ -247,8 +255,8 @@ static int find_copied_log(const struct log_family *family, struct grown_file *f
 			n--;
 		if (!n) /* the file begins with none of the logs */
 			return 0;
-		struct log_row *longest = logs[n - 1];
-		if (has(file, longest, ret_found)) {
+		struct log_row *longest = free_logs->logs[n - 1];
+		if (free_logs->has(file, longest, ret_found)) {
 			*ret = longest;
 			return 0;
 		}
@@ -256,19 +264,19 @@ static int find_copied_log(const struct log_family *family, struct grown_file *f
 	return 0;
 }
 
-/* Gives the file the log that was copied or compressed to it, if there is one. The arguments are as
- * in find_copied_log(). Returns 0, -ESTALE if the file has to wait, or another -errno. */
-static int match_copy(struct log_family *family, struct grown_file *file, struct log_row **logs,
-	struct content_prefix *prefixes, size_t n, has_log *has)
+/* Gives the file the log that was copied or compressed to it, if there is one. Returns 0, -ESTALE
+ * if the file has to wait, or another -errno. */
+static int match_copy(
+	struct log_family *family, struct grown_file *file, const struct free_logs *free_logs)
 {
 	struct content_measured found = {0};
 	struct log_row *row;
-	const int r = find_copied_log(family, file, logs, prefixes, n, has, &row, &found);
+	const int r = find_copied_log(family, file, free_logs, &row, &found);
 	if (r < 0 || !row)
 		return r;
 	/* Another file may have this log: one that waits, was not found or could not be read. */
 	const bool may_be_elsewhere =
-		row->state == LOG_WAITS || (row->state == LOG_LOOSE && family->is_unsure);
+		row->state == LOG_WAITS || (row->state == LOG_LOOSE && family->may_lack_files);
 	if (may_be_elsewhere) {
 		entry_let_wait(&file->entry, S3ONCE_WAIT_FAMILY);
 		return -ESTALE;
@@ -303,7 +311,8 @@ static int match_content(struct log_family *family, struct grown_file *file,
 		if (is_free && (!may_be || may_be(file, row)))
 			logs[n++] = row;
 	}
-	const int r = logs && prefixes ? match_copy(family, file, logs, prefixes, n, has) : -ENOMEM;
+	const struct free_logs free_logs = {.logs = logs, .n = n, .prefixes = prefixes, .has = has};
+	const int r = logs && prefixes ? match_copy(family, file, &free_logs) : -ENOMEM;
 	free(prefixes);
 	free(logs);
 	return r;
@@ -542,7 +551,7 @@ static bool needs_old_row(const struct log_family *family, const struct grown_fi
 	for (size_t k = 0; k < family->n_rows; k++) {
 		const struct log_row *row = &family->rows[k];
 		const bool is_needed = row->state == LOG_WAITS ||
-				       (row->state == LOG_TRUNCATED && family->is_unsure);
+				       (row->state == LOG_TRUNCATED && family->may_lack_files);
 		if (is_needed && log_row_is_of(row, file))
 			return true;
 	}
