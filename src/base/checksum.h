@@ -90,13 +90,13 @@ struct digest {
  * such as MD5 where it has only the FIPS provider. After an error, nothing has to be cleared. */
 int digest_init(struct digest *d, unsigned kinds);
 /* Starts the computation again with the contexts that d has, which is cheaper than digest_clear()
- * and digest_init(). d may also be all zero. Returns as digest_init(), but d has to be cleared
+ * and digest_init(). d may also be all zero. Returns 0, -ENOMEM or -ENOTSUP; d has to be cleared
  * after an error, too. */
 int digest_restart(struct digest *d, unsigned kinds);
 void digest_update(struct digest *d, const void *bytes, size_t n);
 void digest_finish(struct digest *d, struct sums *ret_sums);
 void digest_clear(struct digest *d);
-/* Computes the checksums of n bytes in memory. Returns as digest_init(). */
+/* Computes the checksums of n bytes in memory. Returns 0, -ENOMEM or -ENOTSUP. */
 int digest_bytes(unsigned kinds, const void *bytes, size_t n, struct sums *ret_sums);
 
 /* The hash FNV-1a of 64 bits (Fowler, Noll, Vo): fast, the same on all hosts, and easily forged. */

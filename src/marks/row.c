@@ -28,14 +28,15 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Reads a text into `ret`, with its NUL, if there is room for it. Returns the number of bytes with
- * the NUL, or -EBADMSG. */
+/* Reads a text, which may not have a NUL within it, into `ret` if there is room. Returns the number
+ * of its bytes with the NUL at its end, also without room for them, or -EBADMSG. */
 static int read_text(const struct row_field *field, const struct found_attribute *attribute,
 	char *ret, size_t room)
 {
 	const size_t n = found_text(attribute, ret, 0); /* only its length */
 	const bool is_too_long = field->kind != FIELD_COPY && n >= field->size;
 	const bool lacks_id = field->kind == FIELD_ID && !n;
+	/* The other shapes of a text are digits. */
 	const bool has_nul = attribute->shape == SHAPE_STRING &&
 			     memchr(attribute->bytes, '\0', attribute->n) != NULL;
 	if (is_too_long || lacks_id || has_nul)

@@ -32,7 +32,7 @@ struct session {
 		bool begun;
 		struct observer observer;
 		/* the last reading for each observation */
-		struct session_info infos[OBSERVATIONS_MAX];
+		struct session_info infos[OBSERVATIONS_MAX]; /* see info_of_observation_locked() */
 	} locked;
 };
 
@@ -324,6 +324,13 @@ static enum outcome judge_other_row(struct session *session, struct store_conn *
 	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
+/* Returns the info about the session of an observation: infos[i] is about observer.list[i]. */
+static struct session_info *info_of_observation_locked(
+	struct session *session, const struct observation *seen)
+{
+	return &session->locked.infos[seen - session->locked.observer.list];
+}
+
 /* Reads the row of another session, judges the session, and keeps the result in *seen and in
  * session->locked.infos. The caller, session_end_if_over(), holds the mutex. */
 static enum outcome read_other_session(struct session *session, struct store_conn *conn,
@@ -337,7 +344,7 @@ static enum outcome read_other_session(struct session *session, struct store_con
 	/* The row was written before the first claim. So if it is absent, it was swept, long after
 	 * the last heartbeat. */
 	seen->over = o == OUTCOME_ABSENT;
-	session->locked.infos[seen - session->locked.observer.list] = row;
+	*info_of_observation_locked(session, seen) = row;
 	if (o == OUTCOME_OK)
 		o = judge_other_row(session, conn, seen, &row, now_ns, ret_problem);
 	seen->asked_ns = now_ns;
@@ -371,7 +378,7 @@ void session_recall(struct session *session, const char *id, struct session_info
 {
 	uv_mutex_lock(&session->locked.mutex);
 	const struct observation *seen = observer_find_or_add(&session->locked.observer, id);
-	*ret = seen->asked_ns ? session->locked.infos[seen - session->locked.observer.list]
+	*ret = seen->asked_ns ? *info_of_observation_locked(session, seen)
 			      : (struct session_info){0};
 	uv_mutex_unlock(&session->locked.mutex);
 }

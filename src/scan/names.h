@@ -35,5 +35,5 @@ char names_tag(const struct names *names, size_t i);
  * directory gets the tag of a directory. Returns 0, or -errno with an empty ret. */
 int names_read(int fd, bool follow, struct names *ret);
 /* Adds a name of len bytes with the tag that names_read() would give it. A name that does not exist
- * in the directory is skipped. Returns as names_add(), or -errno. */
+ * in the directory is skipped. Returns 0 or -errno. */
 int names_add_found(struct names *names, int fd, bool follow, const char *name, size_t len);

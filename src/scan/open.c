@@ -33,12 +33,14 @@ bool path_leads_out(const char *path)
 {
 	if (*path == '/')
 		return true;
-	for (const char *p = path; p; p = strchr(p, '/')) {
-		p += *p == '/';
-		if (p[0] == '.' && p[1] == '.' && (p[2] == '/' || p[2] == '\0'))
+	for (const char *component = path;;) {
+		const size_t n = strcspn(component, "/");
+		if (n == 2 && strncmp(component, "..", 2) == 0)
 			return true;
+		if (!component[n])
+			return false;
+		component += n + 1;
 	}
-	return false;
 }
 
 const char *path_below(const char *directory, const char *path)

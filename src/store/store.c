@@ -72,7 +72,8 @@ static const char *table_name_fault(const char *name)
 		       : NULL;
 }
 
-/* As store_sqlite_default_path(), and explains an error. */
+/* Sets *ret to the path of the local marks, which the caller frees. Returns 0, or -errno with a
+ * sentence. */
 static int find_local_path(char **ret, struct problem *ret_problem)
 {
 	const int r = store_sqlite_default_path(ret);

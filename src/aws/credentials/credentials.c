@@ -299,7 +299,7 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 
 /* Waits until the load that is under way, or else one that this call asks for, has ended. Returns
  * its result, or -ECANCELED if the limits end the wait. */
-static int await_first_locked(struct credentials_chain *chain, const struct call_limits *limits,
+static int await_any_load_locked(struct credentials_chain *chain, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
 	const bool is_under_way = chain->locked.begun > chain->locked.ended;
@@ -331,12 +331,12 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	uv_mutex_lock(&chain->mutex);
 	int error = start_keeper_locked(chain, &problem);
 	/* Before a server has accepted any credentials, a load that fails shows a wrong setup. So
-	 * await_first_locked() returns the first failure, while await_usable_locked() waits for
+	 * await_any_load_locked() returns the first failure, while await_usable_locked() waits for
 	 * later loads. */
 	const bool were_good = chain->locked.loaded && atomic_load(&chain->accepted);
 	if (error == 0 && !is_usable_locked(chain))
 		error = were_good ? await_usable_locked(chain, limits, &problem)
-				  : await_first_locked(chain, limits, &problem);
+				  : await_any_load_locked(chain, limits, &problem);
 	if (error == 0) {
 		error = credentials_copy(&chain->locked.current, ret);
 		*ret_generation = atomic_load(&chain->generation);

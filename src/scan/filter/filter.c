@@ -25,7 +25,7 @@ static uint32_t next_character(const char **s)
 	return code;
 }
 
-/* As next_character(), in a pattern: a backslash takes the next character as it is. */
+/* Reads the next character of a pattern, in which a backslash takes the one behind it as it is. */
 static uint32_t next_in_pattern(const char **p)
 {
 	if (**p == '\\' && (*p)[1] != '\0')

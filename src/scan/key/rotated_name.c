@@ -155,7 +155,8 @@ static enum family_form find_usual(
 	return find_match(rules, ADDRESS, name, n, &address) ? FAMILY_PLAIN : FAMILY_COUNTED;
 }
 
-/* Likewise, a date that follows a letter. */
+/* Finds a date that follows a letter at the end of the first n bytes. Returns FAMILY_DATED, or
+ * FAMILY_PLAIN if there is none. */
 static enum family_form find_unbroken(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {

@@ -20,7 +20,7 @@
 /* Whether the file can go back to the queue at once, without a turn in which a worker handles it:
  * another uploader, still running, holds it, and that need not be reported now. Then *ret_again_ns
  * is the time of the next check. Ends the holder's session if that is over. */
-static bool check_is_held(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
+static bool goes_back_at_once(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
 	struct problem problem;
@@ -141,7 +141,7 @@ static void give_back(struct worker *worker, struct block *block)
 	for (size_t i = 0; i < block->n; i++) {
 		struct candidate *c = block->files[i]; /* NULL: it is done */
 		uint64_t check_ns;
-		is_held[i] = c && check_is_held(worker, c, &check_ns);
+		is_held[i] = c && goes_back_at_once(worker, c, &check_ns);
 		leaves_small |= shows_other_uploader(c, is_held[i], now_ns);
 		if (is_held[i] && check_ns > again_ns)
 			again_ns = check_ns;

@@ -96,9 +96,9 @@ static bool ask_bucket_once(struct worker *worker)
 	return o != OUTCOME_THROTTLED && !outcome_is_ambiguous(o);
 }
 
-/* Whether not this file alone fails, but every other file would as well. Then the run gives up. May
- * send a request for the bucket. */
-static bool fails_with_all(struct worker *worker, const struct candidate *c,
+/* Whether every other file would fail like this one, so that the run gives up. May send a request
+ * for the bucket. */
+static bool all_would_fail(struct worker *worker, const struct candidate *c,
 	const struct problem *problem, enum failure_of cause)
 {
 	/* Half of the time is enough: failing_ns also has time that the clock of progress does not
@@ -129,7 +129,7 @@ static enum step retry_or_fail(struct worker *worker, struct file *file,
 	 * be a large one. */
 	c->failing_ns += c->failures ? now_ns - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
-		if (fails_with_all(worker, c, problem, cause))
+		if (all_would_fail(worker, c, problem, cause))
 			progress_give_up(&worker->run->progress);
 		if (run_is_over(worker->run))
 			return STEP_OVER;

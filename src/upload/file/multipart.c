@@ -528,7 +528,7 @@ static bool may_be_completing(enum outcome o, const struct problem *problem, boo
 {
 	if (o == OUTCOME_OK)
 		return false;
-	if (!outcome_is_ambiguous(o)) /* the last attempt was refused, but not an earlier one */
+	if (!outcome_is_ambiguous(o)) /* the last attempt is over, but an earlier one may not be */
 		return maybe_applied;
 	/* If the request timed out, the server may still be at work, also behind a gateway. An
 	 * error of the server itself has ended the request: RGW answers 500 if the upload is

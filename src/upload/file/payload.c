@@ -230,8 +230,8 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	return error ? error : body_check_unchanged(file->fd, &file->state);
 }
 
-/* As body_digest(), but leaves the reader's buffer alone, which may hold the body that is about to
- * be sent. */
+/* Computes the digests of a range by a buffer of its own. The reader's buffer may hold the body
+ * that is about to be sent. Returns 0 or -errno. */
 static int digest_aside(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret)
 {
