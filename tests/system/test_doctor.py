@@ -94,6 +94,14 @@ def test_truth_and_uploads(doctor, s3once, s3, bucket, reached, tmp_path, addres
     s3.assert_same(tree, bucket, "p")
 
 
+@pytest.mark.parametrize("seconds, words", [(3600, "ahead of"), (-3600, "behind")])
+def test_a_clock_that_is_wrong_is_found(doctor, s3_wire, bucket, seconds, words):
+    """Which way, too: it has to be set."""
+    s3_wire.add(faults.date_ahead(-seconds), times=None)
+    run, found = doctor(f"s3://{bucket}")
+    assert found["clock"][0] == "warning" and re.match(rf"(3599|3600|3601) s {words} the server's", found["clock"][1]), run
+
+
 @pytest.mark.real_s3
 def test_lines_for_people(s3once, s3, bucket):
     run = s3once("doctor", f"s3://{bucket}")
