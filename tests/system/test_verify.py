@@ -102,7 +102,7 @@ def test_uploaders_at_work_are_no_difference(s3once, s3, s3_wire, bucket, tmp_pa
     assert run.code == 0 and found(run) == {"= p/done", "= p/new", "= p/under way"}, run
 
 
-@pytest.mark.parametrize("command", ["verify", "proven", "status"])
+@pytest.mark.parametrize("command", ["verify", "proven", "status", "status of a prefix"])
 def test_an_uploader_that_ends_after_its_mark_was_read(s3once, bucket, s3_wire, table, dynamodb_wire, tmp_path, command):
     """It has done what its mark said it was about to do."""
     tree = make_tree(tmp_path / "tree", {"a": b"1", "done": b"2"})
@@ -112,14 +112,15 @@ def test_an_uploader_that_ends_after_its_mark_was_read(s3once, bucket, s3_wire, 
     uploader = s3once.start("push", tree, url)
     assert put.reached.wait(60), uploader.output()
     session = dynamodb_wire.add(hold_request, "GetItem:session")
-    words = {"verify": ("-v", url), "proven": ("--source", tree, tree / "a", url), "status": (f"{url}/a",)}
-    looking = s3once.start(command, *words[command])
+    words = {"verify": ("-v", url), "proven": ("--source", tree, tree / "a", url), "status": (f"{url}/a",), "status of a prefix": (url,)}
+    looking = s3once.start(command.split()[0], *words[command])
     assert session.reached.wait(60), looking.output()
     put.released.set()
     assert uploader.wait().code == 0
     session.released.set()
     run = looking.wait()
     assert run.code == 0 and (command != "verify" or found(run) == {"= p/a", "= p/done"}), run
+    assert command != "status of a prefix" or ("done 2 files" in run.out and "claimed" not in run.out), run
     assert command != "status" or ("state     done since" in run.out and "next run  the next run skips it" in run.out), run
 
 

@@ -18,6 +18,7 @@
 #define WATCH_MS     2000        /* default of --watch */
 #define DEPTH_MAX    32          /* the most of --depth, for which `walk` has room */
 #define SESSIONS_MAX 1000        /* the most sessions whose claims are shown */
+#define LATELY_S     60          /* more than the times of two hosts and the store differ by */
 #define FAILURES_MAX (64U << 10) /* more bytes than the longest `failures` of a job's row */
 
 static const struct option what_options[] = {
@@ -129,6 +130,15 @@ static enum outcome print_jobs(
 	return o;
 }
 
+static struct mark_ref mark_ref_of(const struct status_view *view, const char *key)
+{
+	return (struct mark_ref){.conn = view->frame->marks.conn,
+		.space = view->space,
+		.key = key,
+		.session = "",
+		.source = ""};
+}
+
 /* A walk through all marks below a prefix, in the order of their keys. It keeps the sums of the
  * open folders, which are those that the last mark is in, and without --depth the sessions that
  * hold claims. Memory does not grow with the marks. */
@@ -139,10 +149,16 @@ struct walk {
 	/* the sums of the prefix and of each open folder */
 	struct status_counts sums[DEPTH_MAX + 1];
 	char key[KEY_BYTES_MAX + 1]; /* key of the last mark */
+	int64_t began_s;             /* store time before the first mark was read */
 	size_t n_sessions;
-	struct {
+	struct holder {
 		char id[ID_CHARS + 1];
 		uint64_t claims;
+		bool is_known; /* its row is there */
+		struct session_info info;
+		/* Its run is over, but was heard so lately that a claim which this walk has read
+		 * may have been finished before. */
+		bool may_have_finished;
 	} sessions[SESSIONS_MAX];
 };
 
@@ -157,19 +173,31 @@ static void close_folder(struct walk *walk)
 		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
 }
 
-/* Counts a claim of this session. */
-static void count_claim(struct walk *walk, const char *session)
+/* Sets *ret to the session of a claim, which is read when its first claim is met. NULL: the claims
+ * of so many sessions are not shown. */
+static enum outcome find_holder(
+	struct walk *walk, const char *id, struct holder **ret, struct problem *ret_problem)
 {
+	struct store_conn *conn = walk->view->frame->marks.conn;
 	size_t i = 0;
-	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, session) != 0)
+	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, id) != 0)
 		i++;
-	if (i == SESSIONS_MAX) /* the claims of more sessions are not shown */
-		return;
-	if (i == walk->n_sessions) {
-		walk->n_sessions++;
-		snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", session);
-	}
-	walk->sessions[i].claims++;
+	*ret = i < SESSIONS_MAX ? &walk->sessions[i] : NULL;
+	if (i < walk->n_sessions || !*ret)
+		return OUTCOME_OK;
+	struct holder *holder = *ret;
+	const struct session_info *info = &holder->info;
+	const enum outcome o = session_describe(conn, id, &holder->info, ret_problem);
+	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+		return o;
+	snprintf(holder->id, sizeof holder->id, "%s", id);
+	holder->is_known = o == OUTCOME_OK;
+	const int64_t lease_s = (int64_t)(info->lease_ns / NS_PER_S);
+	holder->may_have_finished = holder->is_known &&
+				    !session_is_at_work(info, store_time_s(conn->store)) &&
+				    info->heard_s + lease_s + LATELY_S >= walk->began_s;
+	walk->n_sessions++;
+	return OUTCOME_OK;
 }
 
 /* Closes the open folders that the mark with this key is not in, and opens those that it is in,
@@ -189,18 +217,16 @@ static void move_to_folder(struct walk *walk, const char *key)
 	}
 }
 
-/* Adds the mark to the sum of its deepest open folder. Without --depth it also counts the claim's
- * session, and shows a mark that is not done, or whose file has changed since. */
-static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
+/* Adds the mark to the sum of its deepest open folder. Without --depth it also shows a mark that is
+ * not done, or whose file has changed since. */
+static void count_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
-	/* A stream of marks has none that is ABSENT, so its count does not matter. MARK_FORGOTTEN
-	 * counts nowhere. */
+	/* The others count nowhere. */
 	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
 		[MARK_CLAIMED] = STATUS_CLAIMED,
 		[MARK_FAILED] = STATUS_FAILED,
-		[MARK_ABSENT] = STATUS_UNREADABLE,
 		[MARK_UNREADABLE] = STATUS_UNREADABLE};
-	if (mark->state == MARK_FORGOTTEN)
+	if (mark->state == MARK_FORGOTTEN || mark->state == MARK_ABSENT)
 		return;
 	move_to_folder(walk, key);
 	uint64_t *of = walk->sums[walk->open].of;
@@ -209,12 +235,39 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		of[STATUS_CHANGED] += mark->has_newer;
 		of[STATUS_BYTES] += mark->done.size;
 	}
-	if (walk->view->depth)
-		return;
-	if (mark->state == MARK_CLAIMED)
-		count_claim(walk, mark->session);
-	if (mark->state != MARK_DONE || mark->has_newer)
+	if (!walk->view->depth && (mark->state != MARK_DONE || mark->has_newer))
 		status_print_unfinished(walk->view, key, mark);
+}
+
+/* Counts a mark of the stream and, without --depth, the claim of its session. A claim of a run that
+ * is over is read again if the run may have finished the file, and ended, since it was read. */
+static enum outcome visit_mark(
+	struct walk *walk, const char *key, const struct mark *mark, struct problem *ret_problem)
+{
+	struct status_view *view = walk->view;
+	struct holder *holder = NULL;
+	enum outcome o = OUTCOME_OK;
+	if (mark->state == MARK_CLAIMED && !view->depth)
+		o = find_holder(walk, mark->session, &holder, ret_problem);
+	if (o == OUTCOME_OK && holder && holder->may_have_finished) {
+		const struct mark_ref ref = mark_ref_of(view, key);
+		struct mark now = {0};
+		o = mark_get(&ref, &now, ret_problem);
+		const bool has_changed =
+			o == OUTCOME_OK &&
+			(now.state != MARK_CLAIMED || strcmp(now.claim, mark->claim) != 0);
+		if (has_changed)
+			o = visit_mark(walk, key, &now, ret_problem);
+		mark_clear(&now);
+		if (has_changed)
+			return o;
+	}
+	if (o != OUTCOME_OK)
+		return o;
+	if (holder)
+		holder->claims++;
+	count_mark(walk, key, mark);
+	return OUTCOME_OK;
 }
 
 /* Shows the sessions and the sum of a walk over a prefix. `key` is the user's argument. If it
@@ -227,7 +280,6 @@ static enum outcome print_prefix(
 	const struct status_counts *sum = &walk->sums[0];
 	const bool is_empty = !(sum->of[STATUS_DONE] | sum->of[STATUS_CLAIMED] |
 				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
-	struct session_info info;
 	const bool may_mean_mark = strcmp(key, prefix) != 0; /* "photos", and not "photos/" */
 	if (is_empty && may_mean_mark)
 		status_print_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
@@ -238,13 +290,10 @@ static enum outcome print_prefix(
 	}
 	status_print_omitted(view, sum);
 	for (size_t i = 0; i < walk->n_sessions; i++) {
-		const char *id = walk->sessions[i].id;
-		const enum outcome o =
-			session_describe(view->frame->marks.conn, id, &info, ret_problem);
-		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
-			return o;
-		status_print_session(
-			view, id, walk->sessions[i].claims, o == OUTCOME_OK ? &info : NULL);
+		const struct holder *holder = &walk->sessions[i];
+		if (holder->claims)
+			status_print_session(view, holder->id, holder->claims,
+				holder->is_known ? &holder->info : NULL);
 	}
 	status_print_counts(view, prefix, sum, COUNTS_OF_SUM);
 	return OUTCOME_OK;
@@ -255,11 +304,7 @@ static enum outcome print_prefix(
 static enum outcome find_and_print_mark(struct status_view *view, const char *key,
 	const char *suffix, bool *ret_found, struct problem *ret_problem)
 {
-	const struct mark_ref ref = {.conn = view->frame->marks.conn,
-		.space = view->space,
-		.key = key,
-		.session = "",
-		.source = ""};
+	const struct mark_ref ref = mark_ref_of(view, key);
 	struct mark mark = {0};
 	struct claimant claimant;
 	const enum outcome o = mark_get_with_claimant(&ref, &mark, &claimant, ret_problem);
@@ -304,6 +349,7 @@ static enum outcome print_below(
 	struct packed_mark *row;
 	enum outcome o;
 	walk->view = view;
+	walk->began_s = store_time_s(view->frame->marks.conn->store);
 	walk->ends[0] = strlen(prefix.text);
 	if (view->depth)
 		status_print_head(view);
@@ -313,8 +359,10 @@ static enum outcome print_below(
 	}
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
 		const struct mark mark = mark_unpack(row);
-		visit_mark(walk, row->key, &mark);
+		o = visit_mark(walk, row->key, &mark, ret_problem);
 		free(row);
+		if (o != OUTCOME_OK)
+			break;
 	}
 	mark_stream_free(stream);
 	if (o == OUTCOME_OK && !view->depth) {
