@@ -462,7 +462,8 @@ def test_contradictions_that_only_the_sources_show(s3once, tree, argv, sentence)
     assert not list(s3once.state.iterdir())
 
 
-def test_dry_run_leaves_no_trace(s3once, s3, bucket, tree):
-    run = s3once("push", "-n", tree, f"s3://{bucket}")
+@pytest.mark.parametrize("options", [[], ["--bwlimit", "1M"]], ids=["", "bwlimit"])  # a limit is shared with other processes by a file
+def test_dry_run_leaves_no_trace(s3once, s3, bucket, tree, options):
+    run = s3once("push", "-n", *options, tree, f"s3://{bucket}")
     assert run.code == 0 and "would upload 2 files" in run.out, run
     assert not list(s3once.state.iterdir()) and not list(s3once.home.iterdir()) and not s3.objects(bucket)
