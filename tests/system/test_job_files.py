@@ -228,6 +228,30 @@ def test_nothing_in_the_target_is_filled_in(s3once, s3, bucket, job, tree, targe
         assert run.code == 0 and all(key.startswith(target) for key in s3.objects(bucket)), run
 
 
+REMOVES = "delete-after = 0s\n"
+
+
+@pytest.mark.parametrize(
+    "first, second, says",
+    [
+        (("tree", REMOVES), ("tree/sub", ""), "run: the job one removes each file of TREE/sub at once, and the job two uploads only those that it finds there before"),
+        (("tree/sub/", REMOVES), ("tree", ""), "run: the job one removes each file of TREE/sub/ at once"),
+        (("tree", ""), ("tree/sub", REMOVES), None),  # the one that runs last
+        (("tree", "delete-after = 7d\n"), ("tree", ""), None),
+        (("tree", REMOVES), ("tree2", ""), None),
+        (("tree", REMOVES + "exclude = *.gz\n"), ("tree", "include = *.gz\n"), None),
+    ],
+)
+def test_job_that_removes_the_files_of_the_next(s3once, bucket, job, tmp_path, first, second, says):
+    make_tree(tmp_path, {"tree/sub/a": 10, "tree/b.gz": 10, "tree2/c": 10})
+    for name, (folder, options) in [("one", first), ("two", second)]:
+        job(name, f"source = {tmp_path}/{folder}\ntarget = s3://{bucket}/{name}\n{options}")
+    run = s3once("run", "--dry-run", "one", "two")
+    found = [line for line in run.err.splitlines() if " at once, and the job " in line]
+    assert run.code == 0 and len(found) == (says is not None), run
+    assert not says or says.replace("TREE", f"{tmp_path}/tree") in found[0], run
+
+
 @pytest.mark.parametrize(
     "given, says",
     [

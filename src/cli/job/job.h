@@ -122,6 +122,8 @@ int jobs_worse_code(int a, int b);
 /* Logs an error of this command if two jobs would write the same --metrics. Returns whether they
  * would. */
 bool jobs_report_shared_metrics(const char *command, const struct job *a, const struct job *b);
+/* Logs a warning if the first job removes files at once that the second one uploads, too. */
+void jobs_warn_of_removal(const char *command, const struct job *remover, const struct job *other);
 
 /* The option --job NAME of the commands about the uploads of a job. It gives them the marks, the
  * services and the target of the job, as in the job's systemd unit.

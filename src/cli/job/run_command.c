@@ -7,6 +7,7 @@
 #include "cli/job/job.h"
 #include "cli/other_tools.h"
 #include "cli/push/push_command.h"
+#include "scan/open.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,38 @@ bool jobs_report_shared_metrics(const char *command, const struct job *a, const 
 	log_error("%s: the jobs %s and %s both write --metrics %s: give each its own", command,
 		quote(a->name).text, quote(b->name).text, quote(path).text);
 	return true;
+}
+
+/* Returns the SOURCE of `job` that is below one of the other's, or is one; NULL: there is none. */
+static const char *find_source_below(const struct job *other, const struct job *job)
+{
+	for (size_t i = 0; i < other->n_sources; i++)
+		for (size_t j = 0; j < job->n_sources; j++)
+			if (path_below(other->operands[i], job->operands[j]))
+				return job->operands[j];
+	return NULL;
+}
+
+/* Whether all files of its SOURCEs are files of the job, as far as its options say. */
+static bool takes_all(const struct job *job)
+{
+	return !job->options.run.n_rules && !job->options.run.files_from;
+}
+
+void jobs_warn_of_removal(const char *command, const struct job *remover, const struct job *other)
+{
+	const struct s3once_options *run = &remover->options.run;
+	if (!run->removes || run->remove_after_s || !takes_all(remover) || !takes_all(other))
+		return;
+	const char *source = find_source_below(remover, other);
+	if (!source)
+		source = find_source_below(other, remover);
+	if (source)
+		log_warning("%s: the job %s removes each file of %s at once, and the job %s "
+			    "uploads only those that it finds there before: let only the job that "
+			    "runs last remove files, or give --delete-after an age",
+			command, quote(remover->name).text, quote(source).text,
+			quote(other->name).text);
 }
 
 int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv)
@@ -106,6 +139,9 @@ static bool open_all(
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_report_shared_metrics("run", &ret_jobs[j], &ret_jobs[i]);
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; !is_wrong && j < i; j++)
+			jobs_warn_of_removal("run", &ret_jobs[j], &ret_jobs[i]);
 	return !is_wrong;
 }
 

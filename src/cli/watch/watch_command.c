@@ -204,6 +204,10 @@ static bool report_clash_of(struct watched *const *jobs, size_t n, size_t i)
 	for (size_t j = 0; j < n; j++)
 		if (j != i && jobs[j] && report_clash(&jobs[j]->job, &jobs[i]->job))
 			return true;
+	for (size_t j = 0; j < i; j++) { /* once for each two jobs */
+		jobs_warn_of_removal("watch", &jobs[j]->job, &jobs[i]->job);
+		jobs_warn_of_removal("watch", &jobs[i]->job, &jobs[j]->job);
+	}
 	return false;
 }
 
