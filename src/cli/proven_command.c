@@ -207,8 +207,8 @@ static void report_totals(
 		print_sums(view);
 	if (view->may_be_parts && view->unproven && !view->proven && wants_words)
 		output_message(view->people.output,
-			"each of these was looked for as a SOURCE of its own: if it was uploaded as "
-			"a part of a folder, give that folder with --source");
+			"check the keys above, the URL and --marks; if a file was uploaded as a part "
+			"of a folder, give that folder with --source");
 }
 
 /* Proves files with the options of a run, and prints the answers. may_be_parts: each is a SOURCE of

@@ -48,6 +48,8 @@ def test_a_part_of_a_folder_is_found_by_its_source(s3once, target, marks, tree):
     assert s3once("push", tree, target).code == 0
     run = s3once("proven", tree / "d", target)
     assert run.code == 1 and "give that folder with --source" in run.err, run
+    run = s3once("proven", tree, f"{target}ictures")  # a wrong URL looks the same
+    assert run.code == 1 and "s3once: check the keys above, the URL and --marks; if a file was" in run.err, run
     run = s3once("proven", "--source", tree, tree / "d", target)
     assert run.code == 0 and "--source" not in run.err, run
     (tree / "a").write_bytes(b"new")
