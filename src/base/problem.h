@@ -54,6 +54,5 @@ struct quoted {
 struct quoted quote(const char *s);
 /* Likewise for n bytes. */
 struct quoted quote_bytes(const char *s, size_t n);
-/* Likewise for a URL that a user wrote, with *** in place of a user and password, and of a
- * query. */
+/* Quotes a URL that a user wrote, with *** in place of a user and password, and of a query. */
 struct quoted quote_url(const char *url);

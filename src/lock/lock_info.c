@@ -275,7 +275,8 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 }
 
 /* Lists the rows of a file or a bucket whose keys begin with the prefix, page by page. The first
- * page begins at the prefix, and each other one after the last row of the page before. */
+ * page begins at the prefix, and each other one after the last row of the page before, which
+ * list_row() has noted in listing->after. */
 static enum outcome list_pages(struct store_conn *conn, struct listing *listing,
 	const struct call_limits *limits, struct problem *ret_problem)
 {

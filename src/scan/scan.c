@@ -172,6 +172,7 @@ static int look_in_source(
 	/* A SOURCE file may be a symlink. If `path` is the SOURCE as it was given, the target of
 	 * the symlink is examined, which may be in another folder. */
 	const bool is_given = source->file && strcmp(path, source_given(source)) == 0;
+	/* This sets source->relative and source->path. */
 	const int r = is_given ? find_in_source(source, source->directory, source->file)
 			       : find_in_source(source, directory, path_name(path));
 	if (r <= 0)

@@ -356,10 +356,12 @@ static int compare_with_live(const struct content *in_live, const struct grown_f
 	const struct content_measured *content, struct problem *ret_problem, bool *ret)
 {
 	bool is_no_copy;
+	*ret = false;
 	int r = begins_otherwise(in_live, live, content, &is_no_copy);
 	if (r < 0 || is_no_copy)
 		return r;
-	/* In rising order of their bytes, as content_measure() takes them. */
+	/* `copy` and `own` are two prefixes that the live file may begin with: the content, and its
+	 * own log. content_measure() takes prefixes in rising order of their bytes. */
 	struct content_prefix prefixes[2], *copy = &prefixes[0], *own = NULL;
 	if (live->row) {
 		const bool own_is_shorter = live->row->end <= content->bytes;
