@@ -87,6 +87,18 @@ def test_verify_of_a_job_leaves_the_objects_of_other_hosts_alone(s3once, s3, buc
     assert run.code == 1 and run.out.count("+ ") == 2 and "2 objects are as their marks say" in run.err, run
 
 
+def test_verify_of_a_job_whose_hosts_share_a_table(s3once, s3, table, bucket, jobs, tree):
+    """The marks of all hosts are there, so an object without one is nobody's."""
+    assert s3once("init", "--marks", f"dynamodb:{table}").code == 0
+    text = f"source = {tree}\ntarget = s3://{bucket}/logs\nkey = {{host}}/{{path}}\nmarks = dynamodb:{table}\n"
+    (jobs / "nginx.conf").write_text(text)
+    for host in ("web1", "web2"):
+        assert s3once("run", "nginx", **on(host)).code == 0
+    s3.client.put_object(Bucket=bucket, Key="logs/web1/new", Body=b"x")
+    run = s3once("verify", "--job", "nginx", **on("web2"))
+    assert run.code == 1 and run.out == "+ logs/web1/new\n" and "4 objects are as their marks say" in run.err, run
+
+
 def test_verify_of_a_job_on_a_host_that_has_uploaded_nothing(s3once, s3, bucket, jobs, tree, tmp_path):
     text = f"source = {tree}\ntarget = s3://{bucket}/logs\nkey = {{host}}/{{path}}\nmarks = sqlite:{tmp_path}/web1.db\n"
     (jobs / "nginx.conf").write_text(text)

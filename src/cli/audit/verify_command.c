@@ -157,15 +157,16 @@ static bool read_operand(struct verification *v)
 	return false;
 }
 
-/* Reads the template of the keys of --job, if it has fields of the host. Then objects of other
- * hosts have no mark, and are no difference. False with a sentence. */
+/* Reads the template of the keys of --job, if it has fields of the host and the marks are in a file.
+ * Then objects of other hosts have no mark, and are no difference. A table has the marks of all
+ * hosts. False with a sentence. */
 static bool read_template(struct verification *v)
 {
 	const struct push_options *job = &v->frame->job.job.options; /* zeros without --job */
 	const struct key_template_options options = {
 		.text = job->run.key_template, .names_families = job->run.rotated != 0};
 	struct s3_url target;
-	if (!options.text)
+	if (!options.text || v->frame->place.is_dynamodb)
 		return true;
 	if (url_parse(v->frame->job.job.target, &target, &v->frame->problem) < 0 ||
 		key_template_new(&options, &v->template, &v->frame->problem))
