@@ -8,19 +8,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/test_watch_events.XXXXXX", conf[64];
 static struct text touched = {.max = 1 << 16}, said = {.max = 1 << 16};
 
-/* What the kernel does besides: the queue has overflowed, and it allows no more watches. */
-static bool overflows, is_full, has_no_inotify;
+/* What the kernel does besides: the queue has overflowed, it allows no more watches, each folder is
+ * gone when it is to be watched, and its file system is NFS. */
+static bool overflows, is_full, has_no_inotify, is_gone, is_remote;
 
-/* The next three are in place of libc's. */
+/* The next four are in place of libc's. */
+int statfs(const char *path, struct statfs *ret)
+{
+	const long r = syscall(SYS_statfs, path, ret);
+	ret->f_type = is_remote ? NFS_SUPER_MAGIC : EXT4_SUPER_MAGIC;
+	return (int)r;
+}
+
 ssize_t read(int fd, void *buffer, size_t n)
 {
 	struct inotify_event *event = buffer;
@@ -33,8 +43,8 @@ ssize_t read(int fd, void *buffer, size_t n)
 
 int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
-	errno = ENOSPC;
-	return is_full ? -1 : (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+	errno = is_gone ? ENOENT : ENOSPC;
+	return is_full || is_gone ? -1 : (int)syscall(SYS_inotify_add_watch, fd, path, mask);
 }
 
 int inotify_init1(int flags)
@@ -138,7 +148,7 @@ static void end(struct fixture *f)
 {
 	watch_folders_free(f->folders);
 	job_close(&f->job);
-	overflows = is_full = has_no_inotify = false;
+	overflows = is_full = has_no_inotify = is_gone = is_remote = false;
 }
 
 /* Reads the events, and checks what they report. */
@@ -317,18 +327,50 @@ static void test_limits(void)
 	end(&f);
 }
 
+/* A folder that was removed before it was watched is none that the kernel does not allow. */
+static void test_a_folder_that_is_gone(void)
+{
+	struct fixture f = {0};
+	begin(&f, "");
+	is_gone = true;
+	watch_folders_renew(f.folders);
+	CHECK_STRING(text_string(&said), "");
+	CHECK_INT(watch_folders_count(f.folders), 0);
+	end(&f);
+}
+
+/* It is said once, and not for each SOURCE and each full scan. */
+static void test_network_file_system(void)
+{
+	struct fixture f = {0};
+	begin(&f, "");
+	watch_folders_renew(f.folders);
+	CHECK_STRING(text_string(&said), "");
+	is_remote = true;
+	watch_folders_renew(f.folders);
+	const char *first = strstr(text_string(&said), "network file system (NFS)");
+	CHECK(first && !strstr(first + 1, "network file system"));
+	text_reset(&said);
+	watch_folders_renew(f.folders);
+	CHECK_STRING(text_string(&said), "");
+	end(&f);
+}
+
 int main(void)
 {
 	if (!CHECK(mkdtemp(folder) != NULL))
 		return check_result();
 	snprintf(conf, sizeof conf, "%s.conf", folder);
 	log_set_sink(note_line, NULL);
+	log_set_level(LOG_NOTE);
 	test_files();
 	test_new_folders();
 	test_rules();
 	test_gone();
 	test_overflow();
 	test_limits();
+	test_a_folder_that_is_gone();
+	test_network_file_system();
 	log_set_sink(NULL, NULL);
 	remove_tree(folder);
 	unlink(conf);
