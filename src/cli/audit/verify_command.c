@@ -157,9 +157,9 @@ static bool read_operand(struct verification *v)
 	return false;
 }
 
-/* Reads the template of the keys of --job, if it has fields of the host and the marks are in a file.
- * Then objects of other hosts have no mark, and are no difference. A table has the marks of all
- * hosts. False with a sentence. */
+/* Reads the template of the keys of --job, if it has fields of the host and the marks are in a
+ * file. Then objects of other hosts have no mark, and are no difference. A table has the marks of
+ * all hosts. False with a sentence. */
 static bool read_template(struct verification *v)
 {
 	const struct push_options *job = &v->frame->job.job.options; /* zeros without --job */
