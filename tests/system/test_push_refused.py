@@ -48,14 +48,14 @@ def test_what_is_under_way_is_finished_before_the_set_up_is_blamed(s3once, s3, s
     assert run.code == 1 and counts(run) == {"uploaded": 2 * SEVERAL, "failed": 2 * SEVERAL}, run
 
 
-@pytest.mark.parametrize("concurrency", ["1", "64"])
-def test_denied_folder_does_not_keep_the_others_back(s3once, s3, s3_wire, bucket, tmp_path, concurrency):
+@pytest.mark.parametrize("concurrency, denied", [("1", 300), ("64", 300), ("16", 3000)])
+def test_denied_folder_does_not_keep_the_others_back(s3once, s3, s3_wire, bucket, tmp_path, concurrency, denied):
     """More files of the first folder are denied than a run ends for, before one of another folder is found."""
-    tree = make_tree(tmp_path / "tree", {f"{folder}/{number:03}": 100 for folder, n in [("denied", 300), ("open", 60)] for number in range(n)})
+    tree = make_tree(tmp_path / "tree", {f"{folder}/{number:04}": 100 for folder, n in [("denied", denied), ("open", 60)] for number in range(n)})
     s3_wire.add(DENIED, "PutObject", where=lambda record: record.operation.key.startswith("denied/"), times=None)
     s3_wire.latency = 0.3 if concurrency == "64" else 0
     run = push(s3once, tree, bucket, "--concurrency", concurrency)
-    assert run.code == 1 and counts(run) == {"uploaded": 60, "failed": 300}, run
+    assert run.code == 1 and counts(run) == {"uploaded": 60, "failed": denied}, run
 
 
 def test_large_file_under_way_is_finished(s3once, s3, s3_wire, bucket, tmp_path):

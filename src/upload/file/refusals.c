@@ -10,7 +10,7 @@
 /* The number of refused files that ends the run once all files were tried. A single file may be
  * refused because of its own key or settings. */
 #define REFUSED_AT_END 2
-/* Once this many are kept, of as many blocks or of all blocks in the queue, a worker that has kept
+/* Once this many are kept, and a file of each block in the queue was tried, a worker that has kept
  * one of them begins no further file before it is clear whether S3 refuses all. Files of one block
  * have neighbouring keys, so a policy may refuse all of them and no other file. */
 #define MANY_REFUSED 10
@@ -36,14 +36,6 @@ void refusals_clear(struct refusals *refusals)
 	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
-/* Whether a file of this block is in the list. */
-static bool has_block(const struct refused *list, unsigned serial)
-{
-	while (list && list->file->candidate->block_serial != serial)
-		list = list->next;
-	return list;
-}
-
 bool refusals_keep(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct refusals *refusals = &worker->run->refusals;
@@ -54,8 +46,6 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
 			close(file->fd);
 		file->fd = -1;
-		if (!has_block(refusals->locked.refused, file->candidate->block_serial))
-			atomic_fetch_add(&refusals->n_blocks, 1);
 		*refused = (struct refused){refusals->locked.refused, file, *problem};
 		refusals->locked.refused = refused;
 		atomic_fetch_add(&refusals->n_refused, 1);
@@ -68,24 +58,17 @@ bool refusals_keep(struct worker *worker, struct file *file, const struct proble
 	return keeps;
 }
 
-/* Whether so many files were refused, and of so many blocks, that further ones need not be tried.
- */
-static bool are_many(struct run *run)
-{
-	const struct refusals *refusals = &run->refusals;
-	return atomic_load(&refusals->n_refused) >= MANY_REFUSED &&
-	       (atomic_load(&refusals->n_blocks) >= MANY_REFUSED || !queue_has_block(run->queue));
-}
-
 /* Returns whether this worker has to decide now about the refused files, even if nothing was
- * stored. A worker that has put one of many files aside waits before, until something is stored or
- * no task is left. Any other worker decides only at its end, if no task is
- * left: then all files were tried. Returns false if the run is stopped meanwhile. */
+ * stored. A worker that has put one of many files aside, and finds no block to begin, waits before,
+ * until something is stored or no task is left. Any other worker decides only at its end, if no
+ * task is left: then all files were tried. Returns false if the run is stopped meanwhile. */
 static bool wait_to_decide(struct worker *worker, enum settle_time time)
 {
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
-	const bool is_one_of_many = worker->has_put_aside && are_many(run);
+	const bool is_one_of_many = worker->has_put_aside &&
+				    atomic_load(&refusals->n_refused) >= MANY_REFUSED &&
+				    !queue_has_block(run->queue);
 	worker->has_put_aside = false;
 	if (!is_one_of_many)
 		return time == AT_END && !atomic_load(&run->liveness.tasks);
@@ -106,7 +89,6 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		atomic_store(&refusals->n_refused, 0);
-		atomic_store(&refusals->n_blocks, 0);
 	}
 	if (has_stored)
 		queue_spread(run->queue, false);

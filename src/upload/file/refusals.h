@@ -19,9 +19,7 @@ struct refusals {
 		uv_mutex_t mutex;
 		struct refused *refused; /* refused since refusals_settle() emptied the list */
 	} locked;
-	/* The length of that list, and the number of blocks that its files are in; to be read
-	 * without the mutex. */
-	atomic_uint n_refused, n_blocks;
+	atomic_uint n_refused;  /* length of that list, to be read without the mutex */
 	atomic_bool has_stored; /* S3 took an object or a part, or let an upload begin */
 };
 /* Prepares a zeroed struct. */
