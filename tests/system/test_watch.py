@@ -433,6 +433,23 @@ def test_reload(watched, s3, bucket):
     assert watched.stop().code == 0
 
 
+def test_a_job_that_removes_the_files_of_another_one(watched):
+    """It is said when the options of one say so, and when a service begins with them."""
+    warning = "watch: the job job removes each file of "
+    other = watched.folder / "other.conf"
+    other.write_text(f"source = {watched.tree}\ntarget = s3://{watched.bucket}/q\nmin-age = 200ms\nfull-scan = 1h\njson = yes\n")
+    watched.begin(other)
+    assert watched.said(warning) == 0
+    watched.write("delete-after = 0s")
+    watched.running.popen.send_signal(signal.SIGHUP)
+    watched.manager.next_line("READY=1")
+    assert watched.said(warning) == 1
+    assert watched.stop().code == 0
+    watched.begin(other)
+    assert watched.said(warning) == 1
+    assert watched.stop().code == 0
+
+
 @pytest.mark.full
 def test_a_stop_amid_an_upload(watched, s3, s3_wire, bucket):
     watched.write("grace = 0")
