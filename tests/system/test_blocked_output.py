@@ -109,7 +109,8 @@ def test_what_never_returns_is_ended(start, tmp_path, signals, most):
     errors, marks = tmp_path / "errors", tmp_path / "marks.db"
     marks.touch(0o600)
     lease = os.open(marks, os.O_RDWR)
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # the word that somebody waits for the lease
+    # It says that somebody waits for the lease. A handler, since later children would inherit that a signal is ignored.
+    signal.signal(signal.SIGIO, lambda *_: None)
     fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     with open(errors, "wb") as file:
         run = start("push", tree, "s3://bucket/p", "--marks", f"sqlite:{marks}", stdout=file, stderr=file)
