@@ -11,6 +11,9 @@
 #define PAGE     500  /* the number of rows read at once */
 #define TYPO_S   3600 /* a target that fails for longer was not mistyped once */
 #define LATELY_S 60   /* more than a page of rows and its sessions take to be read */
+/* The time from the last run on a machine to a success on another one, at least, after which the
+ * job has moved. */
+#define MOVED_FOR_S (24 * 3600)
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -136,12 +139,12 @@ static size_t without_last_host(const struct page *page)
 }
 
 /* Whether the job of this row has moved to the machine of the other one, unless a run of it is
- * still at work. The times are strictly in order, so that of two rows at least one has not moved.
- */
+ * still at work. A second host with this name, whose first run comes later in the same night, does
+ * not make it so. Of two rows at least one has not moved. */
 static bool has_moved_to(const struct job_row *row, const struct job_row *other)
 {
 	const int64_t last_s = row->began_s > row->ended_s ? row->began_s : row->ended_s;
-	return other->first_s > last_s && other->succeeded_s > last_s;
+	return other->first_s > last_s && other->succeeded_s - last_s >= MOVED_FOR_S;
 }
 
 static bool is_at_work(const struct page *page, size_t i, int64_t now_s)

@@ -18,8 +18,9 @@ const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
 struct fleet_job {
 	struct job_row row;
 	/* The row is history: no run of it is at work, and after its last run the same job began on
-	 * another machine of this host name, and has succeeded there. So the host was installed
-	 * again, or the job was moved. Of machines that take turns none has moved. */
+	 * another machine of this host name, and has succeeded there a day or more after that last
+	 * run. So the host was installed again, or the job was moved. Of machines that take turns
+	 * none has moved. */
 	bool has_moved;
 	bool has_namesake; /* the job has another row under this host name, and has not moved from
 			      it to this one */

@@ -265,16 +265,16 @@ static void test_what_replaces(void)
 	audit_end(&audit);
 }
 
-/* A job of a machine: it began there at first_s, and ended last at ended_s. */
-static void put_machine(struct audit *audit, const char *key, int64_t first_s, int64_t ended_s,
-	int64_t succeeded_s, const char *session)
+/* A job of a machine: the hours at which it began there, ended last and succeeded last. */
+static void put_machine(struct audit *audit, const char *key, int64_t first, int64_t ended,
+	int64_t succeeded, const char *session)
 {
 	struct item item = {0};
-	item_set_number(&item, "exit", succeeded_s == ended_s ? 0 : 1);
-	item_set_number(&item, "ended", ended_s);
-	item_set_number(&item, "succeeded", succeeded_s);
-	item_set_number(&item, "first", first_s);
-	item_set_number(&item, "began", ended_s - 1);
+	item_set_number(&item, "exit", succeeded == ended ? 0 : 1);
+	item_set_number(&item, "ended", ended * 3600);
+	item_set_number(&item, "succeeded", succeeded * 3600);
+	item_set_number(&item, "first", first * 3600);
+	item_set_number(&item, "began", ended * 3600 - 1);
 	item_set_string(&item, "session", session);
 	CHECK_INT(audit->real->write(audit->conn, (struct item_key){"jobs", key},
 			  &(struct item_write){.item = &item}, &no_limits, NULL, &audit->problem),
@@ -305,11 +305,13 @@ static void test_machines(void)
 	put_machine(&audit, "b/1/j", 300, 400, 400, "");
 	put_machine(&audit, "b/2/j", 100, 200, 100, "");
 	put_machine(&audit, "b/3/j", 201, 299, 299, "");
-	/* It never succeeded there, or began in the same second. */
+	/* It never succeeded there, began in the same second, or did not succeed for a day. */
 	put_machine(&audit, "c/1/j", 100, 200, 100, "");
 	put_machine(&audit, "c/2/j", 300, 400, 200, "");
 	put_machine(&audit, "d/1/j", 200, 200, 200, "");
 	put_machine(&audit, "d/2/j", 200, 200, 200, "");
+	put_machine(&audit, "d2/1/j", 100, 200, 100, "");
+	put_machine(&audit, "d2/2/j", 201, 223, 223, "");
 	/* Another job, or a run that is still at work. */
 	put_machine(&audit, "e/1/j", 100, 200, 100, "");
 	put_machine(&audit, "e/2/k", 300, 400, 400, "");
@@ -322,6 +324,7 @@ static void test_machines(void)
 	CHECK_STRING(said, "a@1/j namesake\na@2/j namesake\n"
 			   "b@1/j\nb@2/j moved namesake\nb@3/j moved namesake\n"
 			   "c@1/j namesake\nc@2/j namesake\nd@1/j namesake\nd@2/j namesake\n"
+			   "d2@1/j namesake\nd2@2/j namesake\n"
 			   "e@1/j\ne@2/k\n"
 			   "f@1/j namesake\nf@2/j\n"
 			   "g@/j moved namesake\ng@2/j\n");
