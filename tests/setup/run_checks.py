@@ -4,10 +4,12 @@ Tests wait for leases and timeouts more than they compute. So the steps that onl
 a smaller share of the time.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree
@@ -32,8 +34,18 @@ ORDINARY = "not full and not static"
 PROCESSOR = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)  # as Debian names it
 STATIC_PROGRAM = REPOSITORY / "build" / "static" / PROCESSOR / "s3once"
 
+# Of the tests. pytest's own would be shared by the runs beside each other, and each that begins takes it from other users,
+# while a test of another run lets one look there.
+TEMPORARY = Path(tempfile.mkdtemp(prefix="s3once-check-"))
+
 passed, failed, skipped = [], [], []
 here = threading.local()  # of the step that this thread does: beside, jobs, has_terminal, passed, failed
+
+
+@atexit.register
+def leave_only_what_explains():
+    if not failed:
+        shutil.rmtree(TEMPORARY, ignore_errors=True)
 
 
 def note(name, ok):
@@ -127,6 +139,7 @@ def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults"), prog
     report = LOGS / f"pytest-{name}-{where[0].replace('/', '-')}-{marker.replace(' ', '-') or 'all'}.xml"
     report.unlink(missing_ok=True)
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", here.jobs, "-m", marker, "--junit-xml", report, *where]
+    argv += ["--basetemp", tempfile.mkdtemp(dir=TEMPORARY)]
     environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
     environment["S3ONCE_QUICK"] = "1" if QUICK else "0"
     if program:
@@ -353,6 +366,8 @@ def main():
         do(THOROUGHLY if FULL else [])
         do(ALONE if FULL else [])
     print()
+    if failed:
+        print(f"the files of the tests are in {TEMPORARY}")
     for kind, names in (("skipped", skipped), ("FAILED", failed)):
         for name in names:
             print(f"{kind} {name}")
