@@ -35,7 +35,7 @@ struct removal {
 enum removal_end {
 	REMOVAL_DONE,  /* the file is removed or moved; from removal_check(): it would be */
 	REMOVAL_KEPT,  /* it stays for now: it is no longer the proven file, `takes_open` would be
-			  needed,  or another run puts files back there */
+			  needed, or another run puts files back there */
 	REMOVAL_NEVER, /* it stays, and later runs will not remove it either: `takes_linked`
 			  or `takes_foreign` would be needed */
 	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
