@@ -266,15 +266,15 @@ static void test_what_replaces(void)
 }
 
 /* A job of a machine: the hours at which it began there, ended last and succeeded last. */
-static void put_machine(struct audit *audit, const char *key, int64_t first, int64_t ended,
-	int64_t succeeded, const char *session)
+static void put_machine(struct audit *audit, const char *key, int64_t first_h, int64_t ended_h,
+	int64_t succeeded_h, const char *session)
 {
 	struct item item = {0};
-	item_set_number(&item, "exit", succeeded == ended ? 0 : 1);
-	item_set_number(&item, "ended", ended * 3600);
-	item_set_number(&item, "succeeded", succeeded * 3600);
-	item_set_number(&item, "first", first * 3600);
-	item_set_number(&item, "began", ended * 3600 - 1);
+	item_set_number(&item, "exit", succeeded_h == ended_h ? 0 : 1);
+	item_set_number(&item, "ended", ended_h * 3600);
+	item_set_number(&item, "succeeded", succeeded_h * 3600);
+	item_set_number(&item, "first", first_h * 3600);
+	item_set_number(&item, "began", ended_h * 3600 - 1);
 	item_set_string(&item, "session", session);
 	CHECK_INT(audit->real->write(audit->conn, (struct item_key){"jobs", key},
 			  &(struct item_write){.item = &item}, &no_limits, NULL, &audit->problem),
