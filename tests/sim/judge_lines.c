@@ -213,9 +213,9 @@ void lines_restored(void)
 static void store(struct line *line, const struct s3_stored *object, uint64_t sent_ns)
 {
 	const bool is_other = line->object && strcmp(line->object, object->key) != 0;
-	const bool may_be =
-		line->may_be_twice == CUT_ANEW || line->may_be_twice == REPEATED ||
-		(line->may_be_twice == AS_SAME_PIECE && is_same_piece(line->object, object->key));
+	const bool may_be = line->may_be_twice == CUT_ANEW || line->may_be_twice == REPEATED ||
+			    (is_other && line->may_be_twice == AS_SAME_PIECE &&
+				    is_same_piece(line->object, object->key));
 	if (is_other && !may_be)
 		story_break("%s gets the line %016llx, which is in %s already", object->key,
 			(unsigned long long)line->id, line->object);
