@@ -302,6 +302,9 @@ static int next_of_last_listing(
 static int next_general(struct rotation *rotation, struct scan_entry *ret)
 {
 	const char *packed_twice = rotation_table_packed_twice(rotation->table);
+	const bool is_packed_twice = *packed_twice && !rotation->has_reported_packed;
+	if (!rotation->keeps_changing && !is_packed_twice)
+		return 0;
 	*ret = (struct scan_entry){.relative = ".", .suffix = ""};
 	if (rotation->keeps_changing) {
 		rotation->keeps_changing = false;
@@ -312,17 +315,13 @@ static int next_general(struct rotation *rotation, struct scan_entry *ret)
 			ROTATION_ROUNDS + 1);
 		return 1;
 	}
-	if (*packed_twice && !rotation->has_reported_packed) {
-		rotation->has_reported_packed = true;
-		ret->kind = SCAN_NOTICE;
-		problem_set(&ret->problem,
-			"%s was rotated once more after it had been compressed, and is uploaded "
-			"again each time; let logrotate's wildcard match live logs alone, such as "
-			"*.log",
-			quote(packed_twice).text);
-		return 1;
-	}
-	return 0;
+	rotation->has_reported_packed = true;
+	ret->kind = SCAN_NOTICE;
+	problem_set(&ret->problem,
+		"%s was rotated once more after it had been compressed, and is uploaded again each "
+		"time; let logrotate's wildcard match live logs alone, such as *.log",
+		quote(packed_twice).text);
+	return 1;
 }
 
 /* Makes the next entry of the listings, which may be one of a log that grows. Returns 1, 0 if none
