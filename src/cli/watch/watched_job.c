@@ -180,6 +180,15 @@ static uint64_t postponed_ns(const struct watched *watched, const char *path, ui
 	return (is_at_rest || needs_no_rest) ? now_ns : due_boot_ns(watched, at_rest_ns);
 }
 
+/* Keeps a path, as one of the first *kept ones. pending->due_ns becomes the least due_ns of them.
+ */
+static void keep_path(struct pending_paths *pending, size_t *kept, struct pending_path at)
+{
+	if (at.due_ns < pending->due_ns)
+		pending->due_ns = at.due_ns;
+	pending->paths[(*kept)++] = at;
+}
+
 /* Checks the waiting paths that are due at now_ns. Those that are due after this call, too, are at
  * rest. A path that is gone is dropped. A file that was written to meanwhile becomes due when it
  * may be at rest. Its is_new is then false, as it is for a file that a pass found too young. */
@@ -200,9 +209,7 @@ static void check_due(struct watched *watched, uint64_t now_ns)
 			free(at.path);
 			continue;
 		}
-		if (at.due_ns < pending->due_ns)
-			pending->due_ns = at.due_ns;
-		pending->paths[kept++] = at;
+		keep_path(pending, &kept, at);
 	}
 	pending->n = kept;
 }
@@ -232,9 +239,7 @@ static void take_rested(struct watched *watched, struct touched *ret)
 			free(at.path);
 			continue;
 		}
-		if (at.due_ns < pending->due_ns)
-			pending->due_ns = at.due_ns;
-		pending->paths[kept++] = at;
+		keep_path(pending, &kept, at);
 	}
 	pending->n = kept;
 }
