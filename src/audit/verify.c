@@ -193,12 +193,13 @@ static bool merge_object(struct merging *merging, const char *key)
 	 * its mark said done, so it is at least as old as the mark. */
 	const bool is_aged = verify->keep_marks_s && modified_s >= 0 && age_s > 0 &&
 			     (uint64_t)age_s >= verify->keep_marks_s;
-	const bool is_of_others = is_elsewhere(verify, key);
-	if (is_aged || is_of_others)
-		verify_tasks_report(&merging->tasks,
-			is_of_others ? FINDING_ELSEWHERE : FINDING_AGED, key, NULL);
-	return is_aged || is_of_others ||
-	       verify_tasks_add(&merging->tasks, NULL, key, merging->after);
+	const enum finding finding = is_elsewhere(verify, key) ? FINDING_ELSEWHERE
+				     : is_aged                 ? FINDING_AGED
+							       : FINDING_UNKNOWN;
+	if (finding == FINDING_UNKNOWN)
+		return verify_tasks_add(&merging->tasks, NULL, key, merging->after);
+	verify_tasks_report(&merging->tasks, finding, key, NULL);
+	return true;
 }
 
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
