@@ -398,10 +398,7 @@ static bool is_of_host(enum key_field field)
 
 bool key_template_names_host(const struct key_template *template)
 {
-	for (size_t i = 0; i < template->n; i++)
-		if (is_of_host(template->parts[i].field))
-			return true;
-	return false;
+	return has_field(template, HOST) || has_field(template, FQDN) || has_field(template, ENV);
 }
 
 /* Literal text of keys: what is left of a template between two fields that may have any value. */
