@@ -3,14 +3,12 @@
  * reported its end. Each job is judged by its row and its session alone. Nothing is printed
  * here. */
 #include "audit/fleet.h"
-#include "base/clock.h"
 #include "s3once/push.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE     500  /* the number of rows read at once */
-#define TYPO_S   3600 /* a target that fails for longer was not mistyped once */
-#define LATELY_S 60   /* more than a page of rows and its sessions take to be read */
+#define PAGE   500  /* the number of rows read at once */
+#define TYPO_S 3600 /* a target that fails for longer was not mistyped once */
 /* The time from the last run on a machine to a success on another one, at least, after which the
  * job has moved. */
 #define MOVED_FOR_S (24 * 3600)
@@ -243,10 +241,9 @@ static struct fleet_job job_of_row(
  * this may have changed since its row was read. */
 static bool may_have_changed(const struct fleet_job *job)
 {
-	const struct session_info *session = &job->session;
-	const int64_t heard_s = job->has_session ? session->heard_s : job->row.began_s;
-	const int64_t lease_s = job->has_session ? (int64_t)(session->lease_ns / NS_PER_S) : 0;
-	return is_without_end(job) && !job->has_moved && job->now_s - heard_s <= lease_s + LATELY_S;
+	const struct session_info begun = {.heard_s = job->row.began_s};
+	return is_without_end(job) && !job->has_moved &&
+	       session_may_have_ended_since(job->has_session ? &job->session : &begun, job->now_s);
 }
 
 /* Judges a job that is_without_end() again. Its session and its row are read consistently, and the

@@ -18,6 +18,8 @@
 #define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* more would not fit as nanoseconds */
 #define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
 #define LATE_S         2 /* the error of times in whole seconds */
+/* More than the clocks of two hosts differ by, and than a page of rows takes to be read. */
+#define LATELY_S 60
 
 struct session {
 	struct session_options options;
@@ -388,6 +390,12 @@ bool session_is_at_work(const struct session_info *session, int64_t now_s)
 	const int64_t silent_s = now_s - session->heard_s;
 	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
 	return session->is_open && !session->is_gone && silent_s <= lease_s + LATE_S;
+}
+
+bool session_may_have_ended_since(const struct session_info *session, int64_t since_s)
+{
+	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
+	return since_s - session->heard_s <= lease_s + LATELY_S;
 }
 
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,

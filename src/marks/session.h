@@ -90,6 +90,9 @@ struct session_info {
  * it was renewed within its lease, and its process is not known to be gone. Otherwise other
  * uploaders may take its files over. This is for people; session_end_if_over() decides. Pure. */
 bool session_is_at_work(const struct session_info *session, int64_t now_s);
+/* Whether the run of a session that is not at work may have ended after since_s, by the store's
+ * time. If it has, rows that were read before may be out of date. Pure. */
+bool session_may_have_ended_since(const struct session_info *session, int64_t since_s);
 /* Describes a session, for `status`. ABSENT: its row is gone. */
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);

@@ -18,7 +18,6 @@
 #define WATCH_MS     2000        /* default of --watch */
 #define DEPTH_MAX    32          /* the most of --depth, for which `walk` has room */
 #define SESSIONS_MAX 1000        /* the most sessions whose claims are shown */
-#define LATELY_S     60          /* more than the times of two hosts and the store differ by */
 #define FAILURES_MAX (64U << 10) /* more bytes than the longest `failures` of a job's row */
 
 static const struct option what_options[] = {
@@ -192,10 +191,9 @@ static enum outcome find_holder(
 		return o;
 	snprintf(holder->id, sizeof holder->id, "%s", id);
 	holder->is_known = o == OUTCOME_OK;
-	const int64_t lease_s = (int64_t)(info->lease_ns / NS_PER_S);
 	holder->may_have_finished = holder->is_known &&
 				    !session_is_at_work(info, store_time_s(conn->store)) &&
-				    info->heard_s + lease_s + LATELY_S >= walk->began_s;
+				    session_may_have_ended_since(info, walk->began_s);
 	walk->n_sessions++;
 	return OUTCOME_OK;
 }
