@@ -153,10 +153,12 @@ static uint64_t still_s(const struct machine_process *process)
 	return (world_now_ns() - since_ns) / NS_PER_S;
 }
 
+/* Returns after how long without progress a run is to give up, in s: the limit is counted from the
+ * first failure, and a silent request fails when its own time is over. */
 static uint64_t limit_s(void)
 {
 	const unsigned s = world.scenario.give_up_s ? world.scenario.give_up_s : GIVE_UP_S;
-	return s > SAYS_S ? s : SAYS_S;
+	return (s > SAYS_S ? s : SAYS_S) + RUN_REQUEST_S;
 }
 
 static bool table_takes_long(void)
@@ -168,7 +170,7 @@ static void judge_one(const struct machine_process *process)
 {
 	const struct heard *heard = &process->heard;
 	const uint64_t s = still_s(process);
-	if (s > limit_s() + RUN_REQUEST_S + MARGIN_S + (table_takes_long() ? TABLE_S : 0))
+	if (s > limit_s() + MARGIN_S + (table_takes_long() ? TABLE_S : 0))
 		story_break("%s goes on, although nothing has moved for %llu s: %s", process->name,
 			(unsigned long long)s, kinds[silence.kind]);
 	if (s > SAYS_S + MARGIN_S && heard->said_ns <= heard->moved_ns)
