@@ -45,6 +45,8 @@ USAGE = [
     ("push s3://bucket tree", "push: s3once does not download: read objects with aws s3 cp or rclone copy; a command is written behind --: s3://BUCKET/KEY -- COMMAND...\n"),
     ("push s3://bucket/p s3://other", "a SOURCE is on this host"),
     ("push '' s3://bucket", "a SOURCE is empty"),
+    ("push tree s3://bucket/web/{host}", "nothing fills in {host} here: write its value, or a field of --key, as in --key '{host}/{path}'"),
+    ("push - s3://bucket/db-{mtime:%F}.dump", "nothing fills in {mtime:%F} here"),
     ("push tree s3:/bucket", "'s3:/bucket': an S3 URL is written"),
     ("push tree S3://bucket", "'S3://bucket': an S3 URL is written"),
     ("push tree s3://", "'s3://': a bucket's name has 3 to 63 characters"),

@@ -420,6 +420,21 @@ static size_t conversion_length(const char *s)
 	return isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2]) ? 0 : 2;
 }
 
+int url_refuse_fields(const char *key, struct problem *ret_problem)
+{
+	for (const char *p = key; *p; p++) {
+		const size_t n = field_length(p);
+		if (!n)
+			continue;
+		problem_set(ret_problem,
+			"nothing fills in %s here: write its value, or a field of --key, as in "
+			"--key '{host}/{path}'",
+			quote_bytes(p, n).text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int url_parse_target(const char *s, struct s3_url *ret, struct problem *ret_problem)
 {
 	if (url_parse(s, ret, ret_problem) < 0)

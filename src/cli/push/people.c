@@ -248,8 +248,9 @@ static void add_result(
 		text_add(t, "found no files for");
 	else
 		add_share(t, there, wanted, c, exit_code);
-	text_addf(
-		t, " s3://%s%s%s", run->bucket, *run->prefix ? "/" : "", escaped(run->prefix).text);
+	/* The key of the one file, unless `compress` may add a suffix to it. */
+	const char *key = run->as && !run->compress ? run->as : run->prefix;
+	text_addf(t, " s3://%s%s%s", run->bucket, *key ? "/" : "", escaped(key).text);
 	if (run->dry_run && c->planned)
 		add_removal(t, run);
 	add_rest(t, c);

@@ -82,7 +82,7 @@ static int read_target(
 	struct push_options *o, const char *url, const char *first, struct problem *problem)
 {
 	if (url_parse(url, &o->url, problem) == 0)
-		return 0;
+		return url_refuse_fields(o->url.key, problem);
 	/* "s3://BUCKET/KEY WORD": the user wants a download, as other tools write it, or has left
 	 * out the -- before COMMAND. The sentence answers both. */
 	if (url != first && !url_is_s3(url) && url_is_s3(first))

@@ -277,6 +277,14 @@ static void test_summary(void)
 			"1 uploaded 2 (2.0 KiB) in 2.0 s, 1.0 KiB/s; already done 1\n"},
 		{{.found = 1, .adopted = 1, .scan_complete = 1}, 0,
 			"1 1 file is in s3://b/p\n1 uploaded 0 (0 B) in 0.0 s; already in S3 1\n"},
+		/* A file with a key of its own. */
+		{{.found = 1, .adopted = 1, .scan_complete = 1}, 0,
+			"1 1 file is in s3://b/db/x.dump\n"
+			"1 uploaded 0 (0 B) in 0.0 s; already in S3 1\n",
+			{.as = "db/x.dump"}},
+		{{.found = 1, .adopted = 1, .scan_complete = 1}, 0,
+			"1 1 file is in s3://b/p\n1 uploaded 0 (0 B) in 0.0 s; already in S3 1\n",
+			{.as = "db/x.dump", .compress = "zstd"}},
 		{{.found = 2, .uploaded = 1, .failed = 1, .scan_complete = 1}, 1,
 			"1 1 of 2 files are verified to be in s3://b/p\n"
 			"1 uploaded 1 (0 B) in 0.0 s; failed 1\n"},
