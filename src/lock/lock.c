@@ -276,7 +276,7 @@ static int release_row(
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {
 		r = lock_error_of(lock->locks, ret, -EIO, &problem);
-	} else if (!own_files_are_in_place(&lock->locks->files)) {
+	} else if (own_files_check(&lock->locks->files) < 0) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
 	}
 	const bool may_try_again = r == -EIO; /* -ENOMEM has returned above */

@@ -223,10 +223,11 @@ static enum outcome write_held_row(const struct acquisition *a, const struct s3o
 	const char *present = item_string(ret, dialect->version);
 	if (o == OUTCOME_REFUSED && present && strcmp(present, version) == 0)
 		o = OUTCOME_OK;
-	if (o == OUTCOME_OK && !own_files_are_in_place(&locks->files))
-		o = outcome_error(ret_problem, OUTCOME_SETUP,
-			"%s: was removed or replaced meanwhile: run again",
-			quote(locks->files.path).text);
+	const int r = o == OUTCOME_OK ? own_files_check(&locks->files) : 0;
+	if (r < 0)
+		o = outcome_error(ret_problem, OUTCOME_SETUP, "%s: %s: run again",
+			quote(locks->files.path).text,
+			r == -ESTALE ? "was removed or replaced meanwhile" : strerror(-r));
 	return o;
 }
 

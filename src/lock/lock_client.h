@@ -150,7 +150,7 @@ bool lock_reserves_attribute(const struct s3once_locks *locks, const char *name)
 
 /* The requests on a row. */
 
-#define LOCK_FILE_GONE "the file of its row was removed or replaced"
+#define LOCK_FILE_GONE "the file of its row was removed or replaced, or is no longer accessible"
 /* The row that lock_row_release() releases. */
 struct lock_release_target {
 	struct s3once_locks *locks;

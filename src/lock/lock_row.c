@@ -120,7 +120,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			.conditions = ours,
 			.n_conditions = ours[1].name ? 2 : 1},
 		try->limits, ret_row, ret_problem);
-	if (o == OUTCOME_OK && !own_files_are_in_place(&locks->files))
+	if (o == OUTCOME_OK && own_files_check(&locks->files) < 0)
 		o = OUTCOME_REFUSED; /* row_version() runs next, and names the file */
 	return o;
 }
@@ -135,7 +135,7 @@ static const char *own_row_version(void *arg, const struct item *item,
 	/* These reasons are used only if the lease is lost. The row of our acquisition is lost if
 	 * it has a version that this process has not written. */
 	const char *why;
-	if (!own_files_are_in_place(&lock->locks->files))
+	if (own_files_check(&lock->locks->files) < 0)
 		why = LOCK_FILE_GONE;
 	else if (item_is_empty(item))
 		why = "its row was deleted";

@@ -82,20 +82,31 @@ bool state_contains(const char *name, dev_t dev, ino_t ino)
 	       st.st_dev == dev && st.st_ino == ino;
 }
 
-void own_files_find(char *sqlite_path, struct own_files *ret)
+/* Finds the files of own->path. Returns 0, or -errno if one of them can neither be found nor be
+ * known to be missing. */
+static int find_files(struct own_files *own)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	int r = 0;
 
-	*ret = (struct own_files){.path = sqlite_path};
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		char path[PATH_MAX + 8];
 		struct stat st;
-		snprintf(path, sizeof path, "%s%s", sqlite_path, suffixes[i]);
-		if (stat(path, &st) < 0)
+		snprintf(path, sizeof path, "%s%s", own->path, suffixes[i]);
+		if (stat(path, &st) < 0) {
+			r = errno == ENOENT || errno == ENOTDIR ? r : -errno;
 			continue;
-		ret->files[ret->n].dev = st.st_dev;
-		ret->files[ret->n++].ino = st.st_ino;
+		}
+		own->files[own->n].dev = st.st_dev;
+		own->files[own->n++].ino = st.st_ino;
 	}
+	return r;
+}
+
+void own_files_find(char *sqlite_path, struct own_files *ret)
+{
+	*ret = (struct own_files){.path = sqlite_path};
+	(void)find_files(ret);
 }
 
 void own_files_clear(struct own_files *own)
@@ -104,16 +115,18 @@ void own_files_clear(struct own_files *own)
 	*own = (struct own_files){0};
 }
 
-bool own_files_are_in_place(const struct own_files *own)
+int own_files_check(const struct own_files *own)
 {
-	struct own_files now; /* borrows the path of `own`, so it is not cleared */
+	struct own_files now = {.path = own->path}; /* borrowed, so it is not cleared */
 	if (!own->path)
-		return true;
-	own_files_find(own->path, &now);
+		return 0;
+	const int r = find_files(&now);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < own->n; i++)
 		if (!own_files_contain(&now, own->files[i].dev, own->files[i].ino))
-			return false;
-	return own->n > 0; /* n is 0 if the SQLite file was gone from the start */
+			return -ESTALE;
+	return own->n > 0 ? 0 : -ESTALE; /* n is 0 if the SQLite file was gone from the start */
 }
 
 bool own_files_contain(const struct own_files *own, dev_t dev, ino_t ino)

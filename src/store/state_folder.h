@@ -44,9 +44,10 @@ struct own_files {
  * the path, which own_files_clear() frees. */
 void own_files_find(char *sqlite_path, struct own_files *ret);
 void own_files_clear(struct own_files *own);
-/* Whether the path still points to the files that own_files_find() has found. If not, the SQLite
- * file was removed or replaced: the writes of this process are lost to others, who use a different
- * file. True if there is no path. */
-bool own_files_are_in_place(const struct own_files *own);
+/* Checks whether the path still points to the files that own_files_find() has found. Returns 0 if
+ * it does or there is no path, or -ESTALE if the SQLite file was removed or replaced: the writes of
+ * this process are lost to others, who use a different file. Returns -errno, such as -EACCES, if
+ * the files cannot be looked at any more. */
+int own_files_check(const struct own_files *own);
 /* Whether the file with this device and inode is one of them. */
 bool own_files_contain(const struct own_files *own, dev_t dev, ino_t ino);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -155,12 +156,14 @@ static void secure_marks(struct s3once_push *push)
 	struct problem problem;
 	if (!run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
 		run_fail(run, &problem);
-	if (!own_files_are_in_place(&run->files.own_files))
+	const int r = own_files_check(&run->files.own_files);
+	if (r < 0)
 		run_fail(run,
-			PROBLEM("%s: was removed or replaced while this run had it open, so that "
-				"marks may be lost: run again; files without a mark are compared "
-				"with what S3 holds",
-				quote(run->files.own_files.path).text));
+			PROBLEM("%s: %s, so that marks may be lost: run again; files without a "
+				"mark are compared with what S3 holds",
+				quote(run->files.own_files.path).text,
+				r == -ESTALE ? "was removed or replaced while this run had it open"
+					     : strerror(-r)));
 }
 
 enum s3once_exit s3once_push_run(struct s3once_push *push)

@@ -619,6 +619,17 @@ def test_local_marks_that_go_away_meanwhile(s3once, s3, s3_wire, bucket, tree, h
     assert run.code == 0 and run.events[-1]["adopted"] + run.events[-1]["skipped"] == 2, run
 
 
+def test_local_marks_that_are_locked_away_meanwhile(s3once, s3_wire, bucket, tree):
+    rule = s3_wire.add(faults.hold_request, "PutObject")
+    running = s3once.start("push", tree, f"s3://{bucket}", unprivileged=True)
+    assert rule.reached.wait(60), running.output()
+    (s3once.state / "s3once").chmod(0)
+    rule.released.set()
+    run = running.wait()
+    (s3once.state / "s3once").chmod(0o700)
+    assert_setup_error(run, "marks.db: Permission denied, so that marks may be lost: run again")
+
+
 def limited(s3once, limits, *argv, wrap=()):
     argv = [*wrap, "bash", "-c", f'{limits}; exec "$0" "$@"', str(s3once.binary()), *map(str, argv)]
     environment = {**s3once.environment, "ASAN_OPTIONS": s3once.environment["ASAN_OPTIONS"] + ":detect_leaks=0"}

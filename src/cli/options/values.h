@@ -72,8 +72,8 @@ int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem);
  * template or strftime(3) would fill in, such as $HOST, {host} or %Y, since nothing does here: all
  * hosts would upload to one such prefix. */
 int url_parse_target(const char *s, struct s3_url *ret, struct problem *ret_problem);
-/* Refuses a field such as {host} in the key of a URL that was typed. A $ or a % is deliberate there,
- * since the shell fills in its own. Returns 0, or -EINVAL with a sentence. */
+/* Refuses a field such as {host} in the key of a URL that was typed. A $ or a % is deliberate
+ * there, since the shell fills in its own. Returns 0, or -EINVAL with a sentence. */
 int url_refuse_fields(const char *key, struct problem *ret_problem);
 /* Returns the prefix that push makes of the key of a URL: "logs" stands for "logs/". */
 struct url_prefix {
