@@ -64,12 +64,11 @@ int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *re
 int lock_error_held(
 	struct s3once_lock_error *ret, int r, const char *key, const struct lock_row *row)
 {
-	const char *owner = *row->owner ? row->owner : "someone who gives no name";
 	lock_error(ret, r, "%s: %sheld by %s%s%s", quote(key).text, r == -ESTALE ? "lost: " : "",
-		quote(owner).text,
+		*row->owner ? quote(row->owner).text : "someone who gives no name",
 		row->state == ROW_UNREADABLE ? "; its row cannot be understood: " : "", row->why);
 	if (ret)
-		snprintf(ret->holder, sizeof ret->holder, "%s", owner);
+		snprintf(ret->holder, sizeof ret->holder, "%s", row->owner);
 	return r;
 }
 
@@ -202,6 +201,15 @@ const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
 	return lock_reserves_attribute(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
+/* Reports why the lock was lost, and its new owner. Returns -ESTALE. */
+static int report_loss(const struct s3once_lock *lock, struct s3once_lock_error *ret)
+{
+	lock_error(ret, -ESTALE, "the lock is lost: %s", lease_loss(lock->lease));
+	if (ret)
+		snprintf(ret->holder, sizeof ret->holder, "%s", lease_new_owner(lock->lease));
+	return -ESTALE;
+}
+
 /* Reports the reason why a handle is no longer valid. Returns -ESTALE if the lock was released or
  * lost, so that another client may have it. Otherwise closing the client has stopped its
  * heartbeats: returns -ECANCELED. */
@@ -211,10 +219,7 @@ static int report_stale_handle(const struct s3once_lock *lock, struct s3once_loc
 		return lock_error(ret, -ESTALE, "the lock was released");
 	if (!lease_is_lost(lock->lease))
 		return lock_error(ret, -ECANCELED, "the client was closed");
-	lock_error(ret, -ESTALE, "the lock is lost: %s", lease_loss(lock->lease));
-	if (ret)
-		snprintf(ret->holder, sizeof ret->holder, "%s", lease_new_owner(lock->lease));
-	return -ESTALE;
+	return report_loss(lock, ret);
 }
 
 /* Whether the lease of the lock has not ended. The end is not known (0) if the lock was resumed and
@@ -259,7 +264,7 @@ static int release_row(
 	lease_stop(lock->lease);
 	if (lease_is_lost(lock->lease)) {
 		atomic_store(&lock->release_done, true);
-		return lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
+		return report_loss(lock, ret);
 	}
 	struct store_conn *conn;
 	if (store_conn_new(lock->locks->store, &conn))
@@ -373,7 +378,8 @@ int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *re
 
 int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret)
 {
-	if (s3once_lock_remaining_ms(lock) >= ms)
+	const uint64_t left_ms = s3once_lock_remaining_ms(lock);
+	if (left_ms && left_ms >= ms) /* 0 left: the lock may be lost, so even 0 ms are too many */
 		return 0;
 	if (ms > ENSURE_MAX_MS)
 		return lock_error(ret, -EINVAL, "at most 21h can be ensured");

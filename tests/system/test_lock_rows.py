@@ -402,6 +402,8 @@ def test_slots_of_dlm(s3once, dynamodb, table):
     assert sorted(run.code for run in taken) == [0, 0, 4]
     assert locks.row("k", 0) and locks.row("k", 1) and not locks.row("k", 2)
     assert "wall clock" in taken[0].err
+    run = s3once("lock", "acquire", *locks.extra, "--slots", "2", "--lease", "20s", "--wait", "0", "--json", "k")
+    assert "held by someone who gives no name" in run.err and run.events[-1]["holder"] == "", run  # its rows have none
 
 
 def test_tokens_grow_over_deletes_and_foreign_writers(s3once, locks):

@@ -222,7 +222,10 @@ static void test_events(void)
 	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_EXPIRED);
 	CHECK(next_event(a, keep_event, &event) && event.type == S3ONCE_LOCK_LOST);
 	CHECK_INT(s3once_locks_next_event(a, keep_event, &event), 0);
+	CHECK_INT(s3once_lock_ensure(lock, 0, &error), -ESTALE);
+	*error.holder = 0;
 	CHECK_INT(s3once_lock_release(lock, &error), -ESTALE);
+	CHECK_STRING(error.holder, "bob");
 	s3once_locks_free(a);
 	s3once_locks_free(b);
 }
