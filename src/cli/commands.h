@@ -38,7 +38,8 @@ struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
 	void *values;                  /* the struct that its own options are read into */
-	bool has_own_output;           /* it prints without `output`, which is never begun */
+	bool has_own_output;           /* frame_begin() does not begin `output`, since the command
+					  prints without it or begins it with options of its own */
 	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
 	int code; /* the exit code */

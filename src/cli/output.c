@@ -427,11 +427,18 @@ void output_draw(struct output *output, const char *line)
 	uv_mutex_unlock(&output->writer->mutex);
 }
 
+void output_await_reader(struct output *output, uint64_t ms)
+{
+	uv_mutex_lock(&output->writer->mutex);
+	await_drained_locked(output->writer, 0, ms);
+	uv_mutex_unlock(&output->writer->mutex);
+}
+
 bool output_has_failed(struct output *output)
 {
 	struct output_writer *writer = output->writer;
+	output_await_reader(output, writer->options.stall_ms);
 	uv_mutex_lock(&writer->mutex);
-	await_drained_locked(writer, 0, writer->options.stall_ms);
 	const bool has_failed = writer->locked.error || writer->locked.log_error;
 	uv_mutex_unlock(&writer->mutex);
 	return has_failed;

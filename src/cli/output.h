@@ -47,6 +47,9 @@ struct escaped {
 struct escaped escaped(const char *s);
 /* Redraws the progress line, or several separated by '\n'; "" removes them. */
 void output_draw(struct output *output, const char *line);
+/* Waits until the reader has taken all lines so far, or has taken nothing for `ms` (0: no limit).
+ */
+void output_await_reader(struct output *output, uint64_t ms);
 /* Returns whether a write to stdout or to the log file has failed. Before that, it waits until the
  * reader has taken all lines so far, for stall_ms without progress at most. */
 bool output_has_failed(struct output *output);

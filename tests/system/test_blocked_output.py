@@ -76,13 +76,18 @@ def test_a_reader_that_comes_late_has_all(s3once, bucket, marks, start, tmp_path
     assert run.wait(60) == 0
 
 
-def writes(pid):
-    """Whether a thread of the process is in a write to standard output."""
+def calls_of(pid):
+    """The system calls that the threads of the process are in, as /proc has them."""
     calls = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # it has ended
             calls.append((task / "syscall").read_text())
-    return any(call.startswith("1 0x1 ") for call in calls)
+    return calls
+
+
+def writes(pid):
+    """Whether a thread of the process is in a write to standard output."""
+    return any(call.startswith("1 0x1 ") for call in calls_of(pid))
 
 
 def test_gc_ends_at_a_signal(s3once, bucket, marks, start, full_pipe, tmp_path):
@@ -93,6 +98,30 @@ def test_gc_ends_at_a_signal(s3once, bucket, marks, start, full_pipe, tmp_path):
     wait_until(lambda: writes(run.pid), 60, "its first line")
     run.send_signal(signal.SIGTERM)
     assert run.wait(30) != 0
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["people", "json"])
+def test_a_lost_lock_ends_its_command(s3once, start, full_pipe, tmp_path, words):
+    """The command is ended before anybody has read that the lock is lost, and the exit code says so."""
+    s3once.environment["S3ONCE_LOCKS"] = f"sqlite:{tmp_path}/locks.db"
+    trap = f"exec 2>/dev/null; trap 'touch {tmp_path}/ended; exit' TERM"
+    script = f"{trap}; touch {tmp_path}/begun; while :; do sleep 0.05; done"
+    command = ["lock", "run", "--lease", "2s", *words, "k", "--", "sh", "-c", script]
+    run = start(*command, stdout=full_pipe, stderr=full_pipe)
+    wait_until((tmp_path / "begun").exists, 60, "the command")
+    for file in tmp_path.glob("locks.db*"):
+        file.rename(tmp_path / f"moved-{file.name}")
+    wait_until((tmp_path / "ended").exists, 60, "the end of the command")
+    assert run.wait(60) == 5
+
+
+def test_a_signal_ends_a_wait_for_a_lock_that_nobody_reads_of(s3once, start, full_pipe, tmp_path):
+    s3once.environment["S3ONCE_LOCKS"] = f"sqlite:{tmp_path}/locks.db"
+    assert s3once("lock", "acquire", "--lease", "1h", "k").code == 0
+    run = start("lock", "run", "k", "--", "true", stdout=full_pipe, stderr=full_pipe)
+    wait_until(lambda: any(call.startswith("1 0x2 ") for call in calls_of(run.pid)), 60, "its note of the holder")
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(60) == 143
 
 
 def is_pending(pid, number):

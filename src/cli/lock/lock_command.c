@@ -21,20 +21,21 @@ static void print_held(const struct lock_use *use, struct s3once_lock *lock)
 	char handle[HANDLE_MAX];
 	s3once_lock_handle(lock, handle, sizeof handle);
 	if (!use->frame->json) {
-		printf("%s\n", handle);
+		output_result(&use->frame->output, handle);
 		return;
 	}
-	lock_print(json_set(json_event("held"), BYTES("key", s3once_lock_key(lock)),
-		BYTES("handle", handle), BYTES("owner", s3once_lock_owner(lock)),
-		NUMBER("token", s3once_lock_token(lock)), NUMBER("slot", s3once_lock_slot(lock)),
-		NUMBER("remaining_ms", s3once_lock_remaining_ms(lock))));
+	lock_print(use, json_set(json_event("held"), BYTES("key", s3once_lock_key(lock)),
+				BYTES("handle", handle), BYTES("owner", s3once_lock_owner(lock)),
+				NUMBER("token", s3once_lock_token(lock)),
+				NUMBER("slot", s3once_lock_slot(lock)),
+				NUMBER("remaining_ms", s3once_lock_remaining_ms(lock))));
 }
 
 /* Prints an event about this key; nothing without --json. */
 static void print_event(const struct lock_use *use, const char *event, const char *key)
 {
 	if (use->frame->json)
-		lock_print(json_set(json_event(event), BYTES("key", key)));
+		lock_print(use, json_set(json_event(event), BYTES("key", key)));
 }
 
 /* The functions below are the `use` of a struct lock_command, and return as documented there. None
@@ -46,11 +47,9 @@ static int acquire_lock(struct lock_use *use)
 	if (r)
 		return r;
 	print_held(use, lock);
-	const int error = output_flush_stdout();
-	if (!error)
+	if (!output_has_failed(&use->frame->output))
 		return 0;
-	log_error("lock acquire: the handle cannot be printed: %s: the lock is released again",
-		strerror(-error));
+	log_error("lock acquire: the handle cannot be printed: the lock is released again");
 	s3once_lock_release(lock, NULL);
 	use->code = S3ONCE_EXIT_SETUP;
 	return 0; /* the library returned no error, and the exit code is use->code */
@@ -146,28 +145,29 @@ static const struct lock_command release_command = {
 	.use = release_lock,
 };
 
-/* The form in which rows are printed, and the number of held ones so far. */
+/* A command that prints rows, and the number of held ones so far. */
 struct view {
-	bool json;
+	const struct lock_use *use;
 	unsigned held;
 };
 
 /* Prints a row as an event, with its data in base64. */
-static void print_json(const struct s3once_lock_info *info)
+static void print_json(const struct lock_use *use, const struct s3once_lock_info *info)
 {
 	json_t *attributes = json_object();
 	struct text data = TEXT(SIZE_MAX);
 	text_add_base64(&data, info->data, info->data_bytes);
 	for (size_t i = 0; i < info->n_attributes; i++)
 		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
-	lock_print(json_set(json_event("lock"), BYTES("key", info->key),
-		BYTES("sort_key", info->sort_key), BOOLEAN("held", info->held),
-		BYTES("owner", info->owner), BYTES("version", info->version),
-		NUMBER("lease_ms", info->lease_ms), NUMBER("unchanged_ms", info->unchanged_ms),
-		NUMBER("token", info->token), NUMBER("expires", info->expires_s),
-		BOOLEAN("understood", info->understood), BYTES("why", info->why),
-		NODE("attributes", attributes),
-		BYTES("data", info->data ? text_string(&data) : NULL)));
+	lock_print(use,
+		json_set(json_event("lock"), BYTES("key", info->key),
+			BYTES("sort_key", info->sort_key), BOOLEAN("held", info->held),
+			BYTES("owner", info->owner), BYTES("version", info->version),
+			NUMBER("lease_ms", info->lease_ms),
+			NUMBER("unchanged_ms", info->unchanged_ms), NUMBER("token", info->token),
+			NUMBER("expires", info->expires_s), BOOLEAN("understood", info->understood),
+			BYTES("why", info->why), NODE("attributes", attributes),
+			BYTES("data", info->data ? text_string(&data) : NULL)));
 	text_clear(&data);
 }
 
@@ -195,7 +195,7 @@ static void add_lease(struct text *line, const struct s3once_lock_info *info)
 }
 
 /* Prints a row for people: "KEY: held by OWNER", or "free", and further details. */
-static void print_line(const struct s3once_lock_info *info)
+static void print_line(const struct lock_use *use, const struct s3once_lock_info *info)
 {
 	struct text line = TEXT(1000);
 	if (info->held)
@@ -204,8 +204,9 @@ static void print_line(const struct s3once_lock_info *info)
 		text_addf(&line, ", not understood (%s)", info->why);
 	if (info->held && *info->version)
 		text_addf(&line, ", version %s", quote(info->version).text);
-	printf("%s%s%s: %s%s%s\n", escaped(info->key).text, *info->sort_key ? " " : "",
-		escaped(info->sort_key).text, info->held ? "held by " : "free",
+	output_resultf(&use->frame->output, "%s%s%s: %s%s%s", escaped(info->key).text,
+		*info->sort_key ? " " : "", escaped(info->sort_key).text,
+		info->held ? "held by " : "free",
 		!info->held    ? ""
 		: *info->owner ? quote(info->owner).text
 			       : "someone without a name",
@@ -219,7 +220,7 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 {
 	struct view *view = arg;
 	view->held += info->held != 0;
-	(view->json ? print_json : print_line)(info);
+	(view->use->frame->json ? print_json : print_line)(view->use, info);
 	return 0;
 }
 
@@ -251,7 +252,7 @@ static int show_slot(struct lock_use *use, unsigned slot, struct view *view)
 /* Prints the row of each slot. */
 static int show_slots(struct lock_use *use)
 {
-	struct view view = {.json = use->frame->json};
+	struct view view = {.use = use};
 	const unsigned slots = use->request.slots ? use->request.slots : 1;
 	int r = 0;
 	for (unsigned slot = 0; !r && slot < slots; slot++)
@@ -262,7 +263,7 @@ static int show_slots(struct lock_use *use)
 
 static int list_locks(struct lock_use *use)
 {
-	struct view view = {.json = use->frame->json};
+	struct view view = {.use = use};
 	return s3once_lock_list(use->locks, use->prefix, show_lock, &view, &use->error);
 }
 
@@ -394,9 +395,10 @@ static int init_locks(struct lock_use *use)
 	if (*use->error.text) /* a remark, such as that the server has no time to live */
 		log_warning("lock init: %s", use->error.text);
 	if (use->frame->json)
-		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
+		lock_print(use, json_set(json_event("ready"), BOOLEAN("created", created)));
 	else
-		printf("%s %s\n", place ? quote(place).text : "the file of this user's locks",
+		output_resultf(&use->frame->output, "%s %s",
+			place ? quote(place).text : "the file of this user's locks",
 			created ? "was created and is ready" : "is ready");
 	return 0;
 }
@@ -473,8 +475,9 @@ static void complete_client(struct s3once_locks_options *client, const struct lo
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
 	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
-	struct command_frame frame = {
-		.command = &which->command, .values = &use, .has_own_output = true};
+	struct command_frame frame = {.command = &which->command,
+		.values = &use,
+		.has_own_output = which == &lock_run_command};
 	use.frame = &frame;
 	log_set_level(LOG_NOTE);
 	if (!frame_begin(&frame, argc, argv))

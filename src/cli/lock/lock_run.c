@@ -92,8 +92,11 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 	return error;
 }
 
-#define KILL_AFTER_MS 5000 /* default of --kill-after */
-#define LOOK_MS       20   /* the time between two checks whether the rest of the group has ended */
+#define KILL_AFTER_MS 5000  /* default of --kill-after */
+#define AWAIT_MS      1000  /* how long the start of the command waits for a slow reader */
+#define STALL_MS      60000 /* output_options.stall_ms; its warning says "a minute" */
+#define END_MS        10000 /* output_options.end_ms */
+#define LOOK_MS       20 /* the time between two checks whether the rest of the group has ended */
 
 static bool is_interrupt(int signal)
 {
@@ -124,8 +127,9 @@ static bool asks_to_end(int signal)
 static void print_run(const struct lock_run *run, const char *event, const char *text)
 {
 	if (run->use->frame->json)
-		lock_print(json_set(json_event(event), BYTES("key", run->use->request.key),
-			BYTES("text", text)));
+		lock_print(
+			run->use, json_set(json_event(event), BYTES("key", run->use->request.key),
+					  BYTES("text", text)));
 }
 
 /* Sends a signal to the process group of the command. If that is not permitted, and the lock is
@@ -423,6 +427,8 @@ static int run_with_lock(struct lock_run *run)
 	if (code)
 		return code;
 	print_run(run, "acquired", "");
+	/* Normally this line comes before those of the command. */
+	output_await_reader(&run->use->frame->output, AWAIT_MS);
 	const int error =
 		start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
 	if (error) {
@@ -487,6 +493,10 @@ static int run_command(struct lock_use *use)
 		.command = command,
 		.hold = -1,
 		.tty = open("/dev/tty", O_RDWR | O_CLOEXEC)};
+	/* A thread prints, since a reader that hangs must not keep us from ending the command, or
+	 * from being ended by a signal. */
+	output_init(&use->frame->output,
+		&(struct output_options){.stall_ms = STALL_MS, .end_ms = END_MS});
 	run.signals = take_signals(&run.before);
 	int code = S3ONCE_EXIT_SETUP;
 	if (run.signals < 0)
@@ -497,6 +507,7 @@ static int run_command(struct lock_use *use)
 		code = run_with_lock(&run);
 	s3once_locks_free(use->locks);
 	if (run.die_by) { /* a shell ends its script only if a signal has ended the command */
+		output_finish(&use->frame->output); /* frame_end() is not reached */
 		kill(getpid(), run.die_by);
 		sigprocmask(SIG_SETMASK, &run.before, NULL); /* here the signal ends this process */
 	}

@@ -92,19 +92,19 @@ int lock_report_result(const struct lock_use *use, int r)
 		(*error->code && *error->request_id) ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
 	if (use->frame->json && code != S3ONCE_EXIT_USAGE)
-		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
-			BYTES("text", error->text), BYTES("code", error->code),
-			BYTES("request_id", error->request_id), BYTES("holder", error->holder)));
+		lock_print(use, json_set(json_event("failed"), NUMBER("exit", code),
+					BYTES("text", error->text), BYTES("code", error->code),
+					BYTES("request_id", error->request_id),
+					BYTES("holder", error->holder)));
 	return code;
 }
 
-void lock_print(json_t *object)
+void lock_print(const struct lock_use *use, json_t *object)
 {
 	char *line = json_line(object);
 	if (line)
-		printf("%s\n", line);
+		output_result(&use->frame->output, line);
 	else
 		log_error("lock: what was to be printed is lost: out of memory");
-	output_flush_stdout(); /* a reader gets each line while `lock run` still runs */
 	free(line);
 }

@@ -9,7 +9,7 @@ struct lock_use {
 	struct s3once_locks_options client;
 	struct s3once_lock_request request; /* the request, with the first operand as KEY */
 	const char *prefix, *if_version, *ttl_name;
-	const struct command_frame *frame; /* whose `json` says how results are printed */
+	struct command_frame *frame; /* whose `output` prints results, and `json` says how */
 	uint64_t for_ms, kill_after_ms;
 	unsigned read_units, write_units;
 	char **operands; /* a NULL follows the last one */
@@ -54,5 +54,5 @@ int lock_open(struct lock_use *use);
  * with
  * --json by an event as well, unless it is an error of usage. */
 int lock_report_result(const struct lock_use *use, int r);
-/* Prints an object as a line of standard output; takes the reference. */
-void lock_print(json_t *object);
+/* Prints an object as a result; takes the reference. */
+void lock_print(const struct lock_use *use, json_t *object);
