@@ -477,10 +477,10 @@ static int exchange(const struct http *http, const struct http_request *request,
 		silences_asked(task_process(), wire);
 		/* The reply to a large body is due as a whole; an attempt with a small one has a
 		 * deadline of its own (http_exchange.c, call.c). */
-		const bool moves = silence == SILENCE_TRICKLES &&
-				   request->body.bytes <= HTTP_SMALL_BODY_BYTES;
-		const int error = wait_on(
-			request, moves ? UINT64_MAX / 4 : http->shared->stall_timeout_ns);
+		const bool moves =
+			silence == SILENCE_TRICKLES && request->body.bytes <= HTTP_SMALL_BODY_BYTES;
+		const int error =
+			wait_on(request, moves ? UINT64_MAX / 4 : http->shared->stall_timeout_ns);
 		silences_left(task_process());
 		return give_up(request, error ? error : -ETIMEDOUT, ret_problem);
 	}
