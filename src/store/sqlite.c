@@ -369,8 +369,7 @@ static enum outcome await_ticket(
 
 	if (ticket->is_given_up || !await_answer(store, &ticket->ticket, ticket->limits)) {
 		op->outcome = OUTCOME_ABANDONED;
-		problem_set(&op->problem, "%s: stopped before the mark store had answered",
-			store->file.name);
+		problem_set(&op->problem, "%s: stopped before it had answered", store->file.name);
 	}
 	/* These two outcomes leave op->problem unset. */
 	if (op->outcome == OUTCOME_REFUSED || op->outcome == OUTCOME_ABSENT)

@@ -57,8 +57,8 @@ static const unsigned long remote_types[] = {
 };
 
 static const char not_sqlite[] =
-	"is not an SQLite file: give another path; if these are damaged marks, move the file away, "
-	"and the next run compares each file with what S3 holds";
+	"is not an SQLite file: give another path; if it held marks, move it away, and "
+	"the next run compares each file with what S3 holds";
 
 bool sqlite_path_is_remote(unsigned long type)
 {
@@ -79,8 +79,8 @@ static void describe_owner(
 		is_units ? "these are the marks of the systemd units, whose user is s3once; root "
 			   "reads them with --job NAME, and changes them by systemd-run, as "
 			   "docs/audit.md shows"
-			 : "run as that user, or keep the marks in a folder of your own; root can "
-			   "read it with s3once status");
+			 : "run as that user, or use a file of your own; users share "
+			   "dynamodb:TABLE, and root can read this file");
 }
 
 /* Checks that only the owner and root can write to the folder, and that its disk is local. Others
@@ -102,7 +102,7 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
 		problem_set(ret_problem,
 			"%s: is on a network file system, where SQLite's locks cannot be relied "
-			"on: use a local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
+			"on: use a local folder, or dynamodb:TABLE",
 			name);
 	else
 		return 0;
@@ -227,8 +227,7 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 	const bool names_folder = !*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0;
 
 	if (names_folder)
-		return problem_error(ret_problem, -EINVAL,
-			"%s: names a folder: give a file for the marks", name);
+		return problem_error(ret_problem, -EINVAL, "%s: names a folder: give a file", name);
 	int r = is_own && !only_read ? state_make_folders(path) : 0;
 	if (r)
 		return problem_error(ret_problem, r,
@@ -285,7 +284,7 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		break;
 	case SQLITE_FULL:
 		what = "the file system is full: make room and run again; s3once proven tells "
-		       "which files are in S3";
+		       "which files of a push are in S3";
 		break;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
@@ -303,15 +302,16 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		break;
 	case SQLITE_CORRUPT:
 		problem_set(ret_problem,
-			"%s: is damaged (%s): restore it or move it away; without marks the next "
-			"run compares each file with what S3 holds",
+			"%s: is damaged (%s): end what uses it, and move it away; if it held "
+			"marks, restore them, or the next run compares each file with what S3 "
+			"holds",
 			name, sqlite3_errstr(rc));
 		break;
 	case SQLITE_IOERR:
 		if (rc == SQLITE_IOERR_FSYNC)
-			what = "the last marks cannot be synced to the disk, and a failure of "
-			       "power may undo them: check the disk and run again, and the next run "
-			       "writes them once more";
+			what = "the last changes cannot be synced to the disk, and a failure of "
+			       "power may undo them: check the disk and run again; a push writes "
+			       "its marks once more";
 		else if (e == EFBIG || (rc == SQLITE_IOERR_WRITE && !e && has_size_limit()))
 			what = "the limit of the size of a file is reached: raise it (ulimit -f, "
 			       "LimitFSIZE in systemd) and run again";
@@ -324,7 +324,7 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		 * it. */
 		if (e == ENOENT)
 			what = "no file can be made in its folder: it is read-only, or was "
-			       "removed; make it writable, or give another place (--marks, "
+			       "removed; make it writable, or give a path elsewhere (local is in "
 			       "XDG_STATE_HOME)";
 		else
 			problem_set(ret_problem,

@@ -213,7 +213,7 @@ enum outcome items_row_outcome(int r, struct item_key key, struct problem *ret_p
 	text_add(&of, "\" sk=\"");
 	text_add_escaped_string(&of, key.sk);
 	text_add_char(&of, '"');
-	problem_set(ret_problem, "%s of the marks %s", text_string(&of), what);
+	problem_set(ret_problem, "%s %s", text_string(&of), what);
 	text_clear(&of);
 	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
 }

@@ -129,7 +129,7 @@ def test_the_recipe_for_a_full_disk(s3once, s3, bucket, tree, disk, tmp_path):
     make_tree(tree, {"c.txt": b"ccc"})
     fill(disk)
     run = s3once("push", "--delete-after=0s", *marks, tree, target)
-    assert run.code == 3 and "make room and run again; s3once proven tells which files are in S3" in run.err, run
+    assert run.code == 3 and "make room and run again; s3once proven tells which files of a push are in S3" in run.err, run
     run = s3once("proven", "-v", *marks, tree, target)
     assert run.code == 1 and f"in S3: {tree}/a.txt" in run.out and f"not in S3: {tree}/c.txt" in run.out, run
     other = tmp_path / "other"

@@ -1,5 +1,9 @@
 """For whom a lock holds: this user on this host, unless a place is named, and the recipe of docs/locks.md for once a night."""
 
+import os
+import re
+import sqlite3
+
 import pytest
 
 from tests.faults import faults
@@ -103,3 +107,32 @@ def test_a_lock_that_is_there_already_makes_no_place(s3once, tmp_path, command, 
     run = s3once("lock", command, "--locks", "local", *operands, env=own)
     assert run.code == code and says in run.err, run
     assert list(home.iterdir()) == []
+
+
+BAD_FILES = {
+    "garbage": (lambda path: path.write_bytes(b"no database" * 1000), "give another path; if it held marks, move it away"),
+    "of another user": (lambda path: (path.touch(0o600), os.chown(path, 65534, -1)), r"\(uid 65534\): run as that user, or use a file of your own; users share dynamodb:TABLE"),
+    "a folder": (lambda path: path.mkdir(), "is not a regular file: give another path"),
+    "damaged": (lambda path: damage(path), "end what uses it, and move it away; if it held marks, restore them"),
+}
+
+
+def damage(path):
+    """Makes a file with the header of SQLite, and garbage behind it."""
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE t (x)")
+    db.close()
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * (path.stat().st_size - 100))
+
+
+@pytest.mark.parametrize("fault", BAD_FILES)
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file of another user needs root")
+def test_what_is_wrong_with_a_file_is_said_of_locks_too(s3once, tmp_path, fault):
+    """A file may hold locks or marks: no sentence proposes what only one of them has."""
+    make, words = BAD_FILES[fault]
+    make(tmp_path / "locks.db")
+    run = s3once("lock", "acquire", "--lease", "1m", "--locks", f"sqlite:{tmp_path}/locks.db", "k")
+    assert run.code == 3 and re.search(words, run.err) and "--marks" not in run.err and "these" not in run.err, run
