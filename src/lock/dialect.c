@@ -86,9 +86,10 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 	.data = "data"
 
 static const struct dialect dialects[] = {
-	[S3ONCE_LOCK_JAVA] = {ROWS_OF_JAVA, .lease_form = LEASE_AS_MS},
-	[S3ONCE_LOCK_GO] = {ROWS_OF_JAVA, .lease_form = LEASE_AS_GO},
-	[S3ONCE_LOCK_PYTHON] = {.pk_name = "lock_key",
+	[S3ONCE_LOCK_JAVA] = {ROWS_OF_JAVA, .name = "java", .lease_form = LEASE_AS_MS},
+	[S3ONCE_LOCK_GO] = {ROWS_OF_JAVA, .name = "go", .lease_form = LEASE_AS_GO},
+	[S3ONCE_LOCK_PYTHON] = {.name = "python",
+		.pk_name = "lock_key",
 		.sk_name = "sort_key",
 		.sk_default = "-",
 		.owner = "owner_name",
@@ -97,7 +98,8 @@ static const struct dialect dialects[] = {
 		.lease_form = LEASE_AS_SECONDS,
 		.expires = "expiry_time",
 		.expires_after_s = 3600}, /* the default of that client */
-	[S3ONCE_LOCK_DLM] = {.pk_name = "resource_id",
+	[S3ONCE_LOCK_DLM] = {.name = "dlm",
+		.pk_name = "resource_id",
 		.sk_name = "concurrency_id",
 		.sk_default = "",
 		.sk_is_slot = true,

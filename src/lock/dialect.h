@@ -13,6 +13,8 @@ enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
 /* A dialect. Its strings are static. The name of an attribute that the dialect does not have is
  * NULL. */
 struct dialect {
+	/* Its name for `s3once lock --dialect`. */
+	const char *name;
 	/* The default names of the table's key attributes. The options of a client may name others.
 	 */
 	const char *pk_name, *sk_name;

@@ -34,6 +34,27 @@ static bool has_other_keys(const struct problem *problem)
 	return is_found;
 }
 
+/* The options by which `s3once lock init` makes a table with the keys of these locks. */
+struct key_options {
+	char text[800];
+};
+static struct key_options options_of_keys(const struct s3once_locks *locks)
+{
+	const struct dialect *dialect = locks->dialect;
+	const char *usual_sk = dialect->sk_name ? dialect->sk_name : "";
+	struct key_options ret;
+	struct text t = TEXT(sizeof ret.text - 1);
+	if (dialect != dialect_of(S3ONCE_LOCK_JAVA)) /* the default */
+		text_addf(&t, " --dialect %s", dialect->name);
+	if (strcmp(locks->pk_name, dialect->pk_name) != 0)
+		text_addf(&t, " --key-name '%s'", quote(locks->pk_name).text);
+	if (strcmp(locks->sk_name, usual_sk) != 0)
+		text_addf(&t, " --sort-name '%s'", quote(locks->sk_name).text);
+	snprintf(ret.text, sizeof ret.text, "%s", text_string(&t));
+	text_clear(&t);
+	return ret;
+}
+
 int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *ret, int r,
 	const struct problem *problem)
 {
@@ -42,16 +63,17 @@ int lock_error_of(const struct s3once_locks *locks, struct s3once_lock_error *re
 	if (has_other_keys(problem))
 		lock_error(ret, r,
 			"table %s has other keys: these locks need the partition key %s (S) and "
-			"%s%s%s: give another table (--locks), or the keys that it has (--dialect, "
-			"--key-name, --sort-name)",
+			"%s%s%s: give another table, or the dialect, key name and sort name that "
+			"it has",
 			quote(locks->table_name).text, quote(locks->pk_name).text,
 			has_sort ? "the sort key " : "no sort key",
 			has_sort ? quote(locks->sk_name).text : "", has_sort ? sort_type : "");
 	else if (strcmp(problem->code, "ResourceNotFoundException") == 0)
 		lock_error(ret, r,
 			"the table %s does not exist: make it with `s3once lock init --locks "
-			"dynamodb:%s`, or check its name and the region",
-			quote(locks->table_name).text, quote(locks->table_name).text);
+			"dynamodb:%s%s`, or check its name and the region",
+			quote(locks->table_name).text, quote(locks->table_name).text,
+			options_of_keys(locks).text);
 	else
 		lock_error(ret, r, "%s", problem->text);
 	if (ret) {
@@ -98,8 +120,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	 * taken. A lock elsewhere may have none. */
 	const bool has_default = !sort && *locks->dialect->sk_default;
 	if (takes_sort && !locks->is_private && !has_sort && !has_default)
-		return lock_error(
-			ret, -EINVAL, "a lock of this table needs a sort key (--sort-key)");
+		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
 	return 0;
 }
 

@@ -482,7 +482,7 @@ int lock_error_split_table(const struct s3once_locks *locks, const struct dynamo
 	return lock_error(ret, error,
 		"table %s has replicas (%s), and each Region judges conditions by its own: two hosts of "
 		"two Regions could hold one lock at once; use a table of one Region, make the replicas "
-		"strongly consistent, or say --allow-replicas if all holders use one Region",
+		"strongly consistent, or allow replicas if all holders use one Region",
 		locks->table_name, shape->replicas);
 }
 
@@ -504,8 +504,8 @@ static int check_replicas(struct acquisition *a)
 	if (o == OUTCOME_DENIED)
 		log_warning(
 			"whether the table has replicas in other Regions, which would not exclude "
-			"each other, cannot be seen: allow dynamodb:DescribeTable, or say "
-			"--allow-replicas");
+			"each other, cannot be seen: allow dynamodb:DescribeTable, or allow "
+			"replicas");
 	return 0;
 }
 

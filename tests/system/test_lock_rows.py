@@ -1,5 +1,7 @@
 """Lock rows of every dialect: exactly what its client writes, and what its client wrote is honoured."""
 
+import re
+import shlex
 import threading
 import time
 
@@ -306,7 +308,7 @@ def test_tables_are_made_with_the_keys_of_the_dialect(s3once, dynamodb, locks):
     other = s3once("lock", "init", "--dialect", "go", "--key-name", "another")
     assert other.code == 3 and "another" in other.err, other
     wrong = s3once("lock", "status", "--key-name", "another", "k")
-    assert wrong.code == 3 and f"table {locks.name} has other keys: " in wrong.err and "give another table (--locks), or the keys that it has" in wrong.err, wrong
+    assert wrong.code == 3 and f"table {locks.name} has other keys: " in wrong.err and "give another table, or the dialect, key name and sort name that it has" in wrong.err, wrong
 
 
 @SERVERS
@@ -340,13 +342,23 @@ def test_a_handle_is_good_in_its_own_place_only(s3once, dynamodb, table, tmp_pat
     assert s3once("lock", "release", handle).code == 0
 
 
+@pytest.mark.parametrize("words", ["", "--dialect python", "--dialect dlm", "--key-name 'the id' --sort-name range --sort-key a"])
+def test_the_hint_makes_the_table_that_is_missing(s3once, dynamodb, table, words):
+    """With the keys that this client needs, not those of the usual dialect."""
+    command = ["lock", "acquire", "--lease", "1m", "--locks", f"dynamodb:{table}", *shlex.split(words), "k"]
+    run = s3once(*command)
+    assert run.code == 3 and f"the table {table} does not exist: make it with" in run.err, run
+    hint = re.search("`s3once (lock init [^`]*)`", run.err)[1]
+    assert s3once(*shlex.split(hint)).code == 0
+    assert s3once(*command).code == 0
+
+
 def test_a_table_with_other_keys_is_named_with_the_options(s3once, dynamodb, table):
     Table(dynamodb, s3once, table, "python")
     for command in (["status", "k"], ["acquire", "--lease", "1m", "k"]):
         run = s3once("lock", *command)
         assert run.code == 3 and f"table {table} has other keys: " in run.err, run
-        assert "need the partition key key (S) and no sort key: give another table (--locks), or the keys" in run.err, run
-        assert "(--dialect, --key-name, --sort-name)" in run.err, run
+        assert "need the partition key key (S) and no sort key: give another table, or the dialect, key name and sort name that it has" in run.err, run
 
 
 def test_keys_of_another_type_are_named(s3once, dynamodb, table):
