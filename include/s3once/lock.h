@@ -1,5 +1,5 @@
-/* Locks for many hosts in a DynamoDB table or in an S3 bucket, or for all users of one host in an
- * SQLite file.
+/* Locks for many hosts in a DynamoDB table or in an S3 bucket, or for the processes of one user on
+ * one host in an SQLite file.
  *
  * A lock is a row with a lease. Its holder renews the row before the lease runs out. A client that
  * has seen the row unchanged for a whole lease may take it over. Only elapsed time decides, and
@@ -145,8 +145,9 @@ typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *eve
  * have no other limits than those given here: UINT64_MAX is for ever. */
 struct s3once_locks_options {
 	/* "dynamodb:TABLE", "s3://BUCKET/PREFIX", "sqlite:PATH" or "local". NULL: "local", which is
-	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. To
-	 * share locks with each other, users and units need one of the other places.
+	 * a file of this user. Each user, and each unit with a STATE_DIRECTORY, has its own. Units
+	 * of the same user share locks by "sqlite:PATH". That file, too, can be used by its owner
+	 * alone, so users share a table or a bucket.
 	 *
 	 * Locks in S3 need a service that honours conditional writes. The first lock that is
 	 * acquired tries that out, which may take some seconds, and the result is kept in the
