@@ -142,12 +142,13 @@ static const char *string_or_empty(const struct item *item, const char *name)
 static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
 {
 	const char *text = item_string(item, dialect->lease);
-	int64_t s = 0;
+	char seconds[64];
 	if (dialect->lease_form == LEASE_AS_SECONDS) {
-		const bool is_read = !item_number(item, dialect->lease, &s) && s > 0 &&
-				     (uint64_t)s <= LEASE_MAX_MS / 1000;
-		*ret_ms = is_read ? (uint64_t)s * 1000 : 0;
-		return is_read;
+		/* DynamoDB writes a number with at most 38 digits. It may have a fraction, as in
+		 * the duration "2.5s". */
+		const struct attribute *number = item_find(item, dialect->lease);
+		text = number && number->type == VALUE_NUMBER ? seconds : NULL;
+		snprintf(seconds, sizeof seconds, "%ss", text ? number->value : "");
 	}
 	if (!text)
 		return false;

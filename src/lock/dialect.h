@@ -6,8 +6,8 @@
 #include "store/item.h"
 
 /* Notations of the length of a lease: milliseconds without a unit (java), a duration with units
- * such as "1m30s" (go), or a number of seconds (python). In a LEASE_AS_MS row a duration with units
- * can be read as well, since it is not ambiguous. */
+ * such as "1m30s" (go), or a number of seconds, perhaps with a fraction (python). In a LEASE_AS_MS
+ * row a duration with units can be read as well, since it is not ambiguous. */
 enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
 
 /* A dialect. Its strings are static. The name of an attribute that the dialect does not have is

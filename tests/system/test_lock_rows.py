@@ -204,7 +204,7 @@ MALFORMED = {
         {"lease_duration": {"S": "1"}},
         {"lease_duration": {"N": "-1"}},
         {"lease_duration": {"N": "0"}},
-        {"lease_duration": {"N": "0.5"}},
+        {"lease_duration": {"N": "99999999999999"}},
         {"record_version_number": {"N": "1"}},
         {"owner_name": {"N": "1"}},
         {"expiry_time": {"S": "1"}},
