@@ -26,7 +26,8 @@
  *               ret->request_id are the service's own
  *   -ECANCELED  the client was closed meanwhile
  *   -ENOMEM     there is not enough memory
- * After a success *ret has no meaning, unless a function says otherwise.
+ * After a success *ret has no meaning, unless a function says otherwise. Sentences about access to
+ * the services name an option by its form on the command line: --ca-bundle is `ca_bundle`.
  *
  * Strings are NUL-terminated UTF-8. Arguments are borrowed for the call. Other than `ret`, a ret_*
  * is never NULL.
@@ -89,7 +90,8 @@ enum s3once_lock_tokens {
 	 * released by mark, are written by this program alone, and have one slot. */
 	S3ONCE_LOCK_TOKENS_ROW,
 	/* An item beside the lock, which takes one more write. Its count survives the deletion of
-	 * the row. The row has no token then, so that `token` of struct s3once_lock_info is 0. */
+	 * the row. The row has no token then, so that `token` of struct s3once_lock_info is 0. The
+	 * java client cannot read the item, so that its getAllLocksFromDynamoDB() fails. */
 	S3ONCE_LOCK_TOKENS_COUNTER,
 	/* There are no tokens, and s3once_lock_token() is 0. */
 	S3ONCE_LOCK_TOKENS_NONE,
