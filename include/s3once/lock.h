@@ -284,10 +284,12 @@ struct s3once_lock_request {
 	uint64_t wait_ms;
 	/* The length of this lock's lease. 0: the client's. */
 	uint64_t lease_ms;
-	/* New data of the row. NULL keeps the data of the last holder (java and go). */
+	/* New data of the row, of at most 256 KiB. NULL keeps the data of the last holder (java and
+	 * go). */
 	const void *data;
 	size_t data_bytes;
-	/* Further attributes for the row, at most 20. */
+	/* Further attributes for the row, at most 20, whose names and values have at most 64 KiB
+	 * together. */
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key have
@@ -347,7 +349,8 @@ S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_
  * nine tenths of the lock's lease, the lease becomes ms + ms / 8 + 1 s. */
 S3ONCE_PUBLIC int s3once_lock_ensure(
 	struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret);
-/* Replaces the data, or deletes it if it is NULL, and renews the lease. Java and go have data. */
+/* Replaces the data, of at most 256 KiB, or deletes it if it is NULL, and renews the lease. Java
+ * and go have data. */
 S3ONCE_PUBLIC int s3once_lock_set_data(
 	struct s3once_lock *lock, const void *data, size_t bytes, struct s3once_lock_error *ret);
 

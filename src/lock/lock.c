@@ -210,6 +210,13 @@ int lock_start(struct s3once_lock *lock, struct item *item, const char *version,
 	return is_closed ? lock_error(ret, -ECANCELED, "the client was closed") : 0;
 }
 
+int lock_data_check(const struct s3once_locks *locks, size_t bytes, struct s3once_lock_error *ret)
+{
+	if (!locks->dialect->data)
+		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
+	return bytes <= LOCK_DATA_MAX ? 0 : lock_error(ret, -EINVAL, "data has at most 256 KiB");
+}
+
 bool lock_reserves_attribute(const struct s3once_locks *locks, const char *name)
 {
 	const char *sk = locks->table.sk_name;
@@ -422,9 +429,9 @@ int s3once_lock_set_data(
 	/* If `data` is NULL, this change removes the attribute. */
 	const struct change change = {lock->locks->dialect->data, VALUE_BYTES, data, bytes};
 	const struct lease_more more = {.changes = &change, .n_changes = 1};
-	if (!change.name)
-		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
-	int r = renew_lock(lock, &more, ret);
+	int r = lock_data_check(lock->locks, data ? bytes : 0, ret);
+	if (!r)
+		r = renew_lock(lock, &more, ret);
 	if (!r && item_apply(&lock->row, &change, 1))
 		return lock_error(ret, -ENOMEM, "out of memory; the row has the data");
 	return r;

@@ -424,6 +424,7 @@ static struct s3once_lock *acquire_again(const struct acquisition *a)
 static int check_attributes(const struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
 {
+	size_t bytes = 0;
 	if (request->n_attributes > 20)
 		return lock_error(ret, -EINVAL, "at most 20 attributes");
 	for (size_t i = 0; i < request->n_attributes; i++) {
@@ -431,6 +432,10 @@ static int check_attributes(const struct s3once_locks *locks,
 		if (!utf8_valid(a->name, strlen(a->name)) ||
 			!utf8_valid(a->value, strlen(a->value)))
 			return lock_error(ret, -EINVAL, "attributes are UTF-8");
+		bytes += strlen(a->name) + strlen(a->value);
+		if (!*a->name || bytes > LOCK_ATTRIBUTES_MAX)
+			return lock_error(
+				ret, -EINVAL, "attributes have names, and at most 64 KiB together");
 		if (lock_reserves_attribute(locks, a->name))
 			return lock_error(
 				ret, -EINVAL, "the attribute %.200s is the lock's own", a->name);
@@ -467,9 +472,10 @@ static int check_request(const struct s3once_locks *locks,
 			quote(request->key).text, SLOTS_MAX - 1);
 	if (request->slots > SLOTS_MAX)
 		return lock_error(ret, -EINVAL, "at most %d slots", SLOTS_MAX);
-	if (request->data && !locks->dialect->data)
-		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
-	r = check_attributes(locks, request, ret);
+	if (request->data)
+		r = lock_data_check(locks, request->data_bytes, ret);
+	if (!r)
+		r = check_attributes(locks, request, ret);
 	if (r)
 		return r;
 	return atomic_load(&locks->closed) ? lock_error(ret, -ECANCELED, "the client was closed")

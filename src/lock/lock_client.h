@@ -15,7 +15,11 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-#define LOCK_KEY_MAX        1000            /* the most bytes of a key, and of a sort key */
+#define LOCK_KEY_MAX 1000 /* the most bytes of a key, and of a sort key */
+/* The most bytes of a row's data, and of the names and values of its further attributes: a row of
+ * DynamoDB has at most 400 KB. */
+#define LOCK_DATA_MAX       (256U << 10)
+#define LOCK_ATTRIBUTES_MAX (64U << 10)
 #define LOCK_COUNTER_PREFIX "s3once-token:" /* prefix of the keys of token counters in tables */
 #define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
 #define LOCK_PLACE_MAX      1400                  /* the most bytes of s3://BUCKET/PREFIX */
@@ -144,6 +148,8 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
  * handle, which also ends the heartbeats. */
 int lock_start(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret);
+/* Checks the data of a row. 0, or -EINVAL with a sentence. */
+int lock_data_check(const struct s3once_locks *locks, size_t bytes, struct s3once_lock_error *ret);
 /* Whether the attribute of this name is reserved: the lock itself writes it, so the user may
  * not. */
 bool lock_reserves_attribute(const struct s3once_locks *locks, const char *name);

@@ -127,6 +127,33 @@ static void test_data(void)
 	s3once_locks_free(a);
 }
 
+/* What no row has room for is the caller's fault, and not the service's. */
+static void test_too_much_data(void)
+{
+	enum { DATA = 256 << 10, ATTRIBUTES = 64 << 10 };
+	static char bytes[DATA + 1], value[ATTRIBUTES];
+	memset(value, 'v', sizeof value - 1);
+	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
+	struct s3once_lock *lock = NULL;
+	struct s3once_lock_error error = {0};
+	struct s3once_lock_attribute attributes[] = {{"n", value}, {"", ""}};
+	struct s3once_lock_request request = {.key = "much", .data = bytes, .data_bytes = DATA + 1};
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), -EINVAL);
+	request.data_bytes = DATA;
+	request.attributes = attributes;
+	request.n_attributes = 1;
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), 0);
+	CHECK_INT(s3once_lock_set_data(lock, bytes, DATA + 1, &error), -EINVAL);
+	CHECK_INT(s3once_lock_set_data(lock, bytes, DATA, &error), 0);
+	request.key = "more";
+	attributes[0].name = "nn";
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), -EINVAL);
+	attributes[0].name = "n";
+	request.n_attributes = 2;
+	CHECK_INT(s3once_lock_acquire(a, &request, &lock, &error), -EINVAL); /* no name */
+	s3once_locks_free(a);
+}
+
 static void test_reentrant_and_slots(void)
 {
 	struct s3once_locks *a = open_locks(&(struct s3once_locks_options){0});
@@ -583,6 +610,7 @@ int main(void)
 	scratch_make();
 	test_one_at_a_time();
 	test_data();
+	test_too_much_data();
 	test_reentrant_and_slots();
 	test_reentrant_after_the_lease();
 	test_names_of_slots();
