@@ -34,10 +34,10 @@
  *
  * A client affects the whole process. While it is open, it reads environment variables, so no
  * thread may change them, and no thread may fork, unless the child execs at once. It ignores
- * SIGPIPE. Credentials may come from a child process (credential_process). If the program ignores
- * SIGCHLD, or waits for any child, the exit status of that child is lost and counts as success.
- * Warnings that belong to no lock, such as about credentials that cannot be renewed, go to standard
- * error or where s3once_set_log() says (log.h).
+ * SIGPIPE unless the program handles it. Credentials may come from a child process
+ * (credential_process). If the program ignores SIGCHLD, or waits for any child, the exit status of
+ * that child is lost and counts as success. Warnings that belong to no lock, such as about
+ * credentials that cannot be renewed, go to standard error or where s3once_set_log() says (log.h).
  *
  * A program goes on working with later versions of the library of the same soname. They add members
  * at the end of the structs that they pass to the program, and values to the enums, so ignore

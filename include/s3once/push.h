@@ -10,10 +10,11 @@
  * (log.h).
  *
  * A run affects the whole process. While it lasts, it reads environment variables, so no thread may
- * change them. It ignores SIGPIPE. The kernel sends SIGURG, which is ignored unless the program
- * handles it, if another process opens a file for writing while the run examines it. Credentials
- * may come from a child process (credential_process). If the program ignores SIGCHLD, or waits for
- * any child, the exit status of that child is lost and counts as success.
+ * change them. It ignores SIGPIPE unless the program handles it. The kernel sends SIGURG, which is
+ * ignored unless the program handles it, if another process opens a file for writing while the run
+ * examines it. Credentials may come from a child process (credential_process). If the program
+ * ignores SIGCHLD, or waits for any child, the exit status of that child is lost and counts as
+ * success.
  *
  * A program goes on working with later versions of the library of the same soname. They add members
  * at the end of the structs that they pass to the program, and values to the enums, so ignore

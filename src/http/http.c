@@ -19,7 +19,10 @@ static bool is_curl_ready;
 
 static void make_curl_ready(void)
 {
-	signal(SIGPIPE, SIG_IGN); /* with CURLOPT_NOSIGNAL curl does not do this itself */
+	struct sigaction now;
+	/* With CURLOPT_NOSIGNAL curl does not do this itself. */
+	if (!sigaction(SIGPIPE, NULL, &now) && now.sa_handler == SIG_DFL)
+		signal(SIGPIPE, SIG_IGN);
 	is_curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 

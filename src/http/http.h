@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Calls curl_global_init() and ignores SIGPIPE, once for the process. 0 or -errno. Thread-safe. */
+/* Calls curl_global_init(), and ignores SIGPIPE unless the program handles it, once for the
+ * process. 0 or -errno. Thread-safe. */
 int http_global_init(void);
 
 /* The state that all handles of a process share: DNS answers, TLS sessions and the trusted

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "lock/lock_client.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 static int open_client(const struct s3once_locks_options *options, struct s3once_locks **ret)
@@ -240,10 +241,27 @@ static void test_owners(void)
 	s3once_locks_free(others);
 }
 
+static void on_pipe(int number)
+{
+	(void)number;
+}
+
+/* The first client of a process ignores SIGPIPE, but leaves the program its own handler. */
+static void test_own_handler_of_sigpipe(void)
+{
+	struct s3once_locks *locks;
+	struct sigaction now;
+	signal(SIGPIPE, on_pipe);
+	if (CHECK_INT(open_client(&(struct s3once_locks_options){0}, &locks), 0))
+		s3once_locks_free(locks);
+	CHECK(!sigaction(SIGPIPE, NULL, &now) && now.sa_handler == on_pipe);
+}
+
 int main(void)
 {
 	setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
 	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+	test_own_handler_of_sigpipe();
 	test_times();
 	test_request_timeout();
 	test_times_of_one_lock();
