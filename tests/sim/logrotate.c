@@ -136,6 +136,7 @@ static void rotate(struct family *family)
 	if (!live || !live->size)
 		return; /* notifempty */
 	shift(family);
+	finish_line(family, live); /* of what was written meanwhile */
 	name_of(family, 1, first, sizeof first);
 	if (family->copies) {
 		struct node *copy = log_make(&family->logs, first, live->log);
