@@ -6,6 +6,7 @@ the first are chosen by @pytest.mark.parametrize("s3", ["rgw", "swift"], indirec
 """
 
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -71,6 +72,20 @@ def pytest_collection_modifyitems(config, items):
             cases.setdefault((item.path, item.originalname, others) if has_places else item, []).append(item)
         in_turn = {case[n % len(case)] for n, case in enumerate(cases.values())}
         leave(in_turn | {item for item in items if is_for_other_builds(item)})
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    item.has_failed = getattr(item, "has_failed", False) or outcome.get_result().failed
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path):
+    """pytest's, but gone after a test that has passed. All that a run of ./check --full writes would fill a disk of 60 GB."""
+    yield tmp_path
+    if not request.node.has_failed:
+        shutil.rmtree(tmp_path, ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
