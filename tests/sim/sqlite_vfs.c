@@ -129,10 +129,14 @@ static int vfs_write(sqlite3_file *base, const void *bytes, int n, sqlite3_int64
 	task_point();
 	node_write(file->node, bytes, (size_t)n, (uint64_t)offset);
 	judge_unsynced(file);
-	/* The sweep of old sessions, when a process begins, is not synced. */
-	if (!file->unsynced_ns && world_now_ns() - file->process->began_ns > SWEEP_NS) {
+	/* The sweep of old sessions, when a process begins, is not synced. The process may have
+	 * been stopped just before it. */
+	const struct machine_process *process = file->process;
+	const uint64_t began_ns = process->began_ns > process->continued_ns ? process->began_ns
+									    : process->continued_ns;
+	if (!file->unsynced_ns && world_now_ns() - began_ns > SWEEP_NS) {
 		file->unsynced_ns = world_now_ns();
-		file->suspended_ns = file->process->suspended_ns;
+		file->suspended_ns = process->suspended_ns;
 	}
 	return SQLITE_OK;
 }
