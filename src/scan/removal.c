@@ -234,11 +234,6 @@ static enum removal_end check_file(
 		"--remove-even foreign removes it all the same");
 }
 
-enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
-{
-	return check_file(removal, file_is_being_written(removal->fd), ret_problem);
-}
-
 /* Whether the file in our folder, where its old name no longer reaches it, is still the proven one.
  * Its ctime is not compared, since the rename may have changed it. */
 static bool is_still_the_file(const struct removal *removal, int folder_fd, enum write_lease lease)
@@ -364,18 +359,31 @@ static bool target_exists(const struct removal *removal)
 	       fstatat(removal->target_fd, removal->target, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Checks the file, and that no other file has the name to which it is to be moved. Returns as
+ * removal_check(). remove_or_move() would find such a file, too, but only after the file has been
+ * renamed, and s3once watch would take its return for a new file. */
+static enum removal_end check_file_and_target(
+	const struct removal *removal, bool is_being_written, struct problem *ret)
+{
+	const enum removal_end end = check_file(removal, is_being_written, ret);
+	if (end == REMOVAL_DONE && target_exists(removal))
+		return explain_failed_removal(removal, -EEXIST, ret);
+	return end;
+}
+
+enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
+{
+	return check_file_and_target(removal, file_is_being_written(removal->fd), ret_problem);
+}
+
 /* Checks the file, and removes or moves it, under the write lease if there is one. Returns as
  * removal_run(). */
 static enum removal_end remove_leased(
 	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
-	enum removal_end end = check_file(removal, lease == LEASE_REFUSED, ret);
+	enum removal_end end = check_file_and_target(removal, lease == LEASE_REFUSED, ret);
 	if (end != REMOVAL_DONE)
 		return end;
-	/* remove_or_move() would find this, too, but only after the file has been renamed, and
-	 * s3once watch would take its return for a new file. */
-	if (target_exists(removal))
-		return explain_failed_removal(removal, -EEXIST, ret);
 	const int folder_fd = move_into_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return explain_failed_rename(removal, folder_fd, ret);

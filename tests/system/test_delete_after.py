@@ -321,6 +321,20 @@ def test_dry_run_lists(s3once, target, marks, tmp_path):
     assert "and then" not in s3once("push", tree, target, "--dry-run").out
 
 
+def test_a_dry_run_of_a_move_says_what_the_run_does(s3once, target, marks, tmp_path):
+    """It never speaks of removing a file, and names the files whose names below --move-to are taken."""
+    tree = make_tree(tmp_path / "tree", {"a": 100, "taken": 10})
+    done = make_tree(tmp_path / "done", {"taken": 20})
+    assert s3once("push", tree, target).code == 0
+    dry = s3once("push", tree, target, "--move-to", done, "--dry-run")
+    assert f"would move away {tree}/a -> {target}/a (100 B)" in dry.out and "would be moved away 1" in dry.out, dry
+    real = s3once("push", tree, target, "--move-to", done)
+    for run in (dry, real):
+        assert run.code == 1 and f"error: {tree}/taken: it is not moved, since there is another file at taken below --move-to" in run.err, run
+        assert "due, but not moved 1" in run.out and "remove" not in run.out, run
+    assert files(tree) == {"taken"} and files(done) == {"a", "taken"}
+
+
 # The short run cuts a move at each of its calls as well, in tests/unit/scan/test_removal.c.
 @pytest.mark.parametrize("way", ["remove", pytest.param("move", marks=pytest.mark.full)])
 def test_killed_at_each_call_that_changes_the_folder(s3once, s3, bucket, target, marks, tmp_path, way):

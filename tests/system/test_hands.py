@@ -211,11 +211,11 @@ def test_files_in_s3_that_could_not_be_removed_are_in_s3(s3once, s3, bucket, tmp
     push = ["push", tmp_path / "tree", f"s3://{bucket}/p", "--move-to", tmp_path / "moved"]
     run = s3once(*push)
     assert run.code == 1 and f"\n3 files are verified to be in s3://{bucket}/p\n" in f"\n{run.out}", run
-    assert "; due, but not removed 3" in run.out, run
+    assert "; due, but not moved 3" in run.out, run
     s3.client.delete_object(Bucket=bucket, Key="p/a")
     run = s3once(*push)
     assert run.code == 1 and f"\n2 of 3 files are verified to be in s3://{bucket}/p\n" in f"\n{run.out}", run
-    assert "; already done 3; due, but not removed 3" in run.out, run
+    assert "; already done 3; due, but not moved 3" in run.out, run
     summary = s3once(*push, "--json").events[-1]
     assert (summary["not_removed"], summary["unproven"]) == (3, 1), summary
 

@@ -137,7 +137,8 @@ static void print_file_event(struct people *people, const struct s3once_event *e
 	} else if (shape->traits & IS_ERROR) {
 		print_error(people, event);
 	} else if (is_wanted) {
-		text_addf(&t, "%s ", shape->words);
+		const bool is_of_move = options->run.move_to && shape->words_of_move;
+		text_addf(&t, "%s ", is_of_move ? shape->words_of_move : shape->words);
 		add_file(&t, people, event);
 		output_result(people->output, text_string(&t));
 	}
@@ -280,8 +281,10 @@ static void add_counts(struct text *t, const struct people *people, const struct
 				: "continues from there");
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
 		const uint64_t n = counter_value(counter, c);
+		const bool is_of_move = people->options->run.move_to && counter->words_of_move;
 		if (counter->words && n)
-			text_addf(t, "%s%s %s", t->len ? "; " : "", counter->words,
+			text_addf(t, "%s%s %s", t->len ? "; " : "",
+				is_of_move ? counter->words_of_move : counter->words,
 				human_count(n).text);
 	}
 }

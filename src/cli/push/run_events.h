@@ -29,6 +29,7 @@ struct event_shape {
 	const char *words;  /* the words before the path, for people; NULL: it is about no file */
 	unsigned traits;    /* of enum event_traits */
 	unsigned verbosity; /* its line is printed from this many -v on */
+	const char *words_of_move; /* in place of `words` with --move-to; NULL: `words` fit */
 };
 /* Indexed by the type of the event; SUMMARY is not among them. */
 #define EVENT_SHAPES S3ONCE_EVENT_SUMMARY
@@ -49,6 +50,7 @@ struct counter {
 	size_t offset;
 	enum counter_kind kind;
 	const char *words; /* in the summary for people; NULL: it is not listed there */
+	const char *words_of_move; /* in place of `words` with --move-to; NULL: `words` fit */
 };
 extern const struct counter run_counters[];
 uint64_t counter_value(const struct counter *counter, const struct s3once_counts *counts);

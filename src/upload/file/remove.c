@@ -16,13 +16,17 @@
  * than this after its last change is read again. */
 #define QUIET_NS (2 * (int64_t)NS_PER_S)
 
+static bool is_kept_by_rule(enum removal_end end)
+{
+	return end == REMOVAL_KEPT || end == REMOVAL_NEVER;
+}
+
 /* Reports the end of a removal. `object` is the proven one, and counts only with DONE. */
 static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
 	const struct done_object *object, const struct problem *problem)
 {
 	struct run *run = worker->run;
-	const bool stays = end == REMOVAL_KEPT || end == REMOVAL_NEVER;
-	const enum s3once_event_type event = stays                        ? S3ONCE_EVENT_KEPT
+	const enum s3once_event_type event = is_kept_by_rule(end)         ? S3ONCE_EVENT_KEPT
 					     : end != REMOVAL_DONE        ? S3ONCE_EVENT_NOT_REMOVED
 					     : run->dry                   ? S3ONCE_EVENT_REMOVABLE
 					     : run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
@@ -66,7 +70,7 @@ static enum removal_end end_of_unproven(struct run *run, const struct removal *r
 {
 	struct problem unused; /* the report has the reason why the file is not proven */
 	const enum removal_end end = removal_check(removal, &unused);
-	if (end == REMOVAL_KEPT || end == REMOVAL_NEVER)
+	if (is_kept_by_rule(end))
 		return REMOVAL_KEPT;
 	report_count_unproven(&run->report);
 	return REMOVAL_FAILED;
@@ -80,13 +84,16 @@ static void prove_and_remove(struct worker *worker, struct file *file,
 	struct run *run = worker->run;
 	struct problem problem = {0};
 	struct done_object object;
-	/* From removal_check(), DONE means that no rule keeps the file. */
 	enum removal_end end = removal_check(removal, &problem);
-	if (end == REMOVAL_DONE && content == CONTENT_UNREAD && !wait_until_quiet(run, removal)) {
+	bool stays = is_kept_by_rule(end);
+	if (!stays && content == CONTENT_UNREAD && !wait_until_quiet(run, removal)) {
 		problem_set(&problem, "it was changed a moment ago");
 		end = REMOVAL_KEPT;
+		stays = true;
 	}
-	if (end != REMOVAL_DONE) {
+	/* After FAILED, the file is proven all the same: whether it is in S3 does not depend on
+	 * its removal. The check below, or removal_run(), fails again. */
+	if (stays) {
 		report_end(worker, file, end, NULL, &problem);
 		return;
 	}
