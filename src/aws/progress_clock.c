@@ -141,8 +141,8 @@ static void restart_locked(struct progress_clock *clock, uint64_t steps)
 	atomic_store(&clock->has_failed, false);
 }
 
-/* Counts the time since the last call, unless there was progress, nothing is waited for, or this
- * host was at work itself. */
+/* Counts the time since the last call, unless there was progress, no request is waiting, or
+ * this host was at work itself. */
 static void count_locked(struct progress_clock *clock, uint64_t passed_ns, bool is_at_work)
 {
 	const uint64_t steps = atomic_load(&clock->steps);

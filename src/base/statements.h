@@ -1,5 +1,5 @@
-/* SQLite for every user of a database: statements that stay prepared, and texts in their rows. For
- * the thread of the database. */
+/* Helpers of all code that uses SQLite: they prepare statements once for many uses, and read text
+ * from their rows. Only the thread that uses the database may call them. */
 #pragma once
 #include <sqlite3.h>
 #include <stddef.h>

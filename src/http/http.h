@@ -83,9 +83,9 @@ struct http_reply {
 	/* curl has sent the request again by itself, since a connection that it used again was
 	 * gone. The first request may have been applied. */
 	bool is_resent;
-	/* How long the request and the reply were on the wire. The time that passed between the
-	 * last bytes of the reply and this process noticing them is none of that, since the thread
-	 * may have waited for a processor. */
+	/* How long the request and the reply were on the wire. This excludes the time from the
+	 * arrival of the last bytes until this process noticed them, since the thread may have
+	 * waited for a processor. */
 	uint64_t wire_ns;
 };
 /* Frees the reply, and overwrites its body, which may hold secrets. */

@@ -274,9 +274,9 @@ static enum outcome try_heartbeat(struct lease *lease, struct store_conn *conn,
 	return o;
 }
 
-/* Sends one heartbeat. If a version is still pending, it is sent first, without `more`: OK may mean
- * that an earlier heartbeat was applied, which did not have these changes. To be called without the
- * mutex, by the thread that made the lease busy. */
+/* Sends one heartbeat. If a version is still pending, it is sent first, without `more`: its OK may
+ * come from an earlier attempt that was applied, and that did not carry these changes. To be called
+ * without the mutex, by the thread that made the lease busy. */
 static enum outcome send_heartbeat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {

@@ -534,7 +534,7 @@ static int check_place(struct acquisition *a)
 	}
 }
 
-/* Reports the holder that is waited for, once, after HELD_SAY_NS of a longer wait. */
+/* Reports who holds the lock, once, if the wait has lasted HELD_SAY_NS and may go on. */
 static void say_held(struct acquisition *a, uint64_t began_ns)
 {
 	const uint64_t say_ns = began_ns + HELD_SAY_NS;

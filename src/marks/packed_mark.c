@@ -1,5 +1,5 @@
 /* Packs and unpacks marks by the table of their fields. The stream of marks, the reads before
- * claims, and the tasks of audits keep many marks so. */
+ * claims, and the tasks of audits keep many marks in this form. */
 #include "marks/packed_mark.h"
 #include "marks/mark_fields.h"
 #include <errno.h>

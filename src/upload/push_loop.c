@@ -116,8 +116,8 @@ static double ratio(uint64_t part, uint64_t whole)
  * rising. */
 static void report_new_level(struct s3once_push *push)
 {
-	/* level.why is only about small files. The limit of bandwidth is named also if some thread
-	 * has waited for it during half of the run, be it with a large body. */
+	/* level.why is only about small files. The limit of bandwidth is also named if, for
+	 * half of the run, some thread was waiting for it, even with a large body. */
 	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				     clock_boot_ns() - push->run.report.start_ns;
 	report_set_level(&push->run.report, push->max_workers,

@@ -153,9 +153,9 @@ void run_report_unfinished(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);
-/* Ends the run because a limit of the whole run is reached. Reports once which one that is,
- * by a sentence that lives as long as the run. Nothing new is begun, and uploads that are under way
- * may finish within the grace. The exit status is 6. */
+/* Ends the run because a limit of the whole run is reached. `limit` is a sentence about
+ * it that lives as long as the run, and is reported once. Nothing new is begun, and uploads that
+ * are under way may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const char *limit);
 /* Whether a body may be sent, which is counted here as begun. False if max_transfer_bytes was
  * reached before this body; the run then ends by run_reach_limit(). To be called only if that

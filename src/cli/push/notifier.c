@@ -305,9 +305,9 @@ static char *make_body(struct notifier *notifier, const struct s3once_push *push
 enum run_result {
 	RUN_SUCCEEDED,
 	RUN_FAILED,
-	/* The run was stopped by a signal or a limit, left files to others, or found the object of
-	 * another night in place of reading its pipe. The ping has the ending /log, and no command
-	 * is run. */
+	/* The run was stopped by a signal or a limit, left files to others, or did not read its
+	 * pipe because an earlier run had stored the object. The ping has the ending /log, and no
+	 * command is run. */
 	RUN_WAS_NEITHER,
 };
 

@@ -347,8 +347,8 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 {
 	struct file *file = multipart->file;
 	const enum checksum kind = file->claim.upload.checksum;
-	/* The mark needs a checksum that combines to that of the whole: of what is sent, and of an
-	 * encoded part also of the content. */
+	/* The mark needs a checksum of the whole object, so each part needs one that can be
+	 * combined. An encoded part needs it both of the bytes sent and of their content. */
 	const enum checksum combining = checksum_kinds[kind].combines ? kind : checksum_default();
 	const struct payload_request request = {
 		.range = file_range(file, file->encoding, &file->plan, index),

@@ -77,7 +77,7 @@ struct open_upload multipart_of_file(const struct worker *worker, const struct f
 
 /* Whether the server may accept the parts of this encoding, which have different lengths unless
  * they are padded. `encoding` is NULL for a file that is sent as it is. */
-static bool server_may_take(const struct worker *worker, const struct encoding *encoding)
+static bool server_takes_parts_of(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
 	       s3_supports(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
@@ -118,7 +118,7 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	 * a copy of another machine's, that machine would take the object for its own. */
 	if (strcmp(upload->table_id, ours.table_id) != 0)
 		return false;
-	return server_may_take(worker, file->encoding) &&
+	return server_takes_parts_of(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -156,7 +156,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	if (error)
 		return file_handle_read_error(worker, file, error);
 	uint64_t range_bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
-	if (server_may_take(worker, file->encoding)) {
+	if (server_takes_parts_of(worker, file->encoding)) {
 		/* this succeeds, as it did in file_open() */
 		plan_upload(size, range_bytes, &file->plan);
 		return STEP_NEXT;
