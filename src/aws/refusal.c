@@ -49,7 +49,7 @@ static void explain_signature(const struct refusal *refusal, struct problem *ret
 			"the server refuses the signature of this key, although it has accepted "
 			"other requests with the same secret key: %s",
 			memchr(sent_host, '%', strcspn(sent_host, "?"))
-				? "it reads a character of the key otherwise, perhaps a blank or "
+				? "it decodes a character of the key differently, perhaps a blank or "
 				  "one of @+; rename the file"
 				: "a cache or proxy on the way changes the request, as one that "
 				  "turns HEAD into GET, or repeats an answer: exempt the host of "

@@ -16,7 +16,7 @@ static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_p
 	 * short name. */
 	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(')
 		return problem_error(
-			ret_problem, -ENOENT, "this host has no name; set it, as with hostnamectl");
+			ret_problem, -ENOENT, "this host has no name: set one with hostnamectl");
 	return 0;
 }
 
@@ -26,7 +26,7 @@ static int refuse_localhost(const char *name, struct problem *ret_problem)
 	if (strcmp(name, "localhost") != 0 && strncmp(name, "localhost.", 10) != 0)
 		return 0;
 	return problem_error(ret_problem, -ENOENT,
-		"this host has no name of its own but \"%s\"; set one, as with hostnamectl",
+		"this host has no name of its own but \"%s\": set one with hostnamectl",
 		quote(name).text);
 }
 

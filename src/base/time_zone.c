@@ -291,8 +291,8 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 				error == -ENOTDIR || error == -EFBIG;
 	if (is_no_zone)
 		return problem_error(ret_problem, -EINVAL,
-			"there is no time zone \"%s\" in %s; zones have names such as "
-			"Europe/Berlin, and the package tzdata brings them",
+			"there is no time zone \"%s\" in %s: give a name such as "
+			"Europe/Berlin, or install the package tzdata",
 			quote(name).text, quote(folder).text);
 	return problem_error(ret_problem, error, "the time zone \"%s\" cannot be read from %s: %s",
 		quote(name).text, quote(folder).text, named_file_error(error));

@@ -309,9 +309,9 @@ static enum witness_answer explain_nothing(const struct witness_asking *asking,
 	problem_set(ret_problem,
 		"bucket %s at %s is not the bucket that the marks are about, or was "
 		"emptied: check the endpoint and the credentials; if it is another bucket, "
-		"push once with --bucket new, which looks at each file anew; if it is the "
-		"same one, push once with --bucket same and --bucket-id-object KEY; what "
-		"was uploaded and is not there: %s",
+		"push once with --bucket new, which checks each file again; if it is the "
+		"same one, push once with --bucket same and --bucket-id-object KEY; "
+		"uploaded objects that are gone: %s",
 		asking->space->bucket, quote(asking->space->service).text,
 		text_string(&missed->keys));
 	return WITNESS_GONE;

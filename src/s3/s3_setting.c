@@ -260,7 +260,7 @@ static int read_metadata(struct setting_reading *r)
 	for (const char *c = r->value; c < equals; c++) {
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
 			return refuse(
-				r, "has another character in its key than letters, digits, - _ .");
+				r, "has a key with a character other than letters, digits, - _ .");
 		text_add_char(&r->name, (char)tolower((unsigned char)*c));
 	}
 	const char *key = text_string(&r->name) + strlen("x-amz-meta-");

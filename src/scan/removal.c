@@ -135,8 +135,8 @@ static int recover_files(
 		else if (recovery == ONLY_REPORT)
 			r = problem_error(ret_problem, -EROFS,
 				"holds the file %s, which a run that was cut short was about to "
-				"remove, and the next run puts it back, unless another run is just "
-				"at work on it: run push once",
+				"remove, and the next run puts it back, unless another run is "
+				"working on it: run push once",
 				quote(name).text);
 		else
 			r = put_back_leftover(directory_fd, folder_fd, name, ret_problem);
@@ -328,7 +328,7 @@ static enum removal_end explain_failed_rename(
 {
 	if (error == -EWOULDBLOCK)
 		return problem_error(
-			ret, REMOVAL_KEPT, "another run is just putting files back in its folder");
+			ret, REMOVAL_KEPT, "another run is putting files back in its folder");
 	if (error == -ENOENT)
 		return problem_error(
 			ret, REMOVAL_KEPT, "it is gone: another process removed or renamed it");

@@ -38,7 +38,7 @@ enum outcome dynamodb_hand_out(
 			table->sk_name ? quote(table->sk_name).text : "");
 	else if (visit->each(visit->arg, &(struct found_item){.key = {pk, sk}, .item = item}))
 		outcome = outcome_error(
-			ret_problem, OUTCOME_LOCAL, "reading the table was ended half-way");
+			ret_problem, OUTCOME_LOCAL, "reading the table was stopped before its end");
 	item_clear(item);
 	return outcome;
 }

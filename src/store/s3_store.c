@@ -61,7 +61,7 @@ static enum outcome make_body(struct s3_store_conn *conn, struct item_key key,
 			quote(key.sk).text,
 			error == -EMSGSIZE ? "would be larger than 400 KB"
 			: error == -EILSEQ ? "would have text that is not UTF-8"
-					   : "has something else than a number where it counts");
+					   : "has something other than a number in a counter");
 	return OUTCOME_OK;
 }
 
@@ -180,7 +180,7 @@ static enum outcome visit_item(struct s3_store_conn *conn, struct item_key key,
 	if (o == OUTCOME_OK && row.is_there &&
 		each(arg, &(struct found_item){.key = key, .item = &row.item}))
 		o = outcome_error(
-			ret_problem, OUTCOME_LOCAL, "reading the locks was ended half-way");
+			ret_problem, OUTCOME_LOCAL, "reading the locks was stopped before its end");
 	s3_store_row_clear(&row);
 	return o;
 }

@@ -433,8 +433,8 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 		if (r == -EBADMSG)
 			outcome = items_row_outcome(r, row.key, ret_problem);
 		else if (r)
-			outcome = outcome_error(
-				ret_problem, OUTCOME_LOCAL, "reading the marks was ended half-way");
+			outcome = outcome_error(ret_problem, OUTCOME_LOCAL,
+				"reading the marks was stopped before its end");
 	}
 	text_clear(&rows);
 	return outcome;

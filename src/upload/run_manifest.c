@@ -128,8 +128,8 @@ static bool prove_by_head(struct s3_conn *conn, const struct s3_put *put, struct
 		return false;
 	}
 	return proof_whole(put->sums, ret, SIZE_KNOWN) == PROOF_YES ||
-	       problem_error(
-		       ret_problem, false, "S3 holds other bytes than were sent, or tells nothing");
+	       problem_error(ret_problem, false,
+		       "S3 holds other bytes than were sent, or does not show which");
 }
 
 /* Stores an object, and proves that S3 holds the sent bytes under the key. This is called when

@@ -315,8 +315,8 @@ def test_process_that_fails_for_a_while(s3once, s3, bucket, keys, aws, tmp_path,
 @pytest.mark.parametrize(
     "script, says",
     [
-        ("echo no", "it printed something else than a JSON object"),
-        ("exit 0", "it printed something else than a JSON object"),
+        ("echo no", "it printed something other than a JSON object"),
+        ("exit 0", "it printed something other than a JSON object"),
         ('echo \'{"Version": 2}\'', "it printed a Version other than 1"),
         ('echo \'{"Version": 1, "AccessKeyId": "A"}\'', "it gives no SecretAccessKey"),
         (

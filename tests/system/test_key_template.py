@@ -172,7 +172,7 @@ def test_dry_run_shows_the_keys(s3once, s3, bucket, marks, tmp_path):
         (["--key", "{dir}/{name}"], "{dir} of --key ends in a slash already: leave out the one behind it"),
         (["--key", "same"], "all files would have one key"),
         (["--key", "{mtime:%Y}{name}", "--time-zone", "Europe/Berln"], 'there is no time zone "Europe/Berln"'),
-        (["--key", "{name}", "--time-zone", "UTC"], "--time-zone is that of {mtime:…}, which --key does not have"),
+        (["--key", "{name}", "--time-zone", "UTC"], "--time-zone is for {mtime:…} in --key and for times of --bwlimit: give one"),
         (["--time-zone", "UTC"], "--time-zone is for {mtime:…} in --key and for times of --bwlimit: give one"),
         (["--key", "{name}", "--as", "k"], "--as names the key of exactly one file"),
     ],

@@ -371,7 +371,7 @@ def test_stopped_while_the_manifest_is_read(s3once, s3, s3_wire, bucket, tmp_pat
     verify.popen.send_signal(signal.SIGTERM)
     run = verify.wait(30)
     held.released.set()
-    assert run.code == 143 and "not all was looked at" in run.err and "error" not in run.err, run
+    assert run.code == 143 and "not everything was checked" in run.err and "error" not in run.err, run
 
 
 @pytest.fixture

@@ -426,7 +426,7 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--tag", "x"], "is not a tag"),
         (["--tag", "k=" + 257 * "v"], "a value 256"),
         ([f"--tag=k{i}=v" for i in range(11)], "at most 10 tags"),
-        (["--metadata", "a b=c"], "another character in its key"),
+        (["--metadata", "a b=c"], "a character other than letters"),
         (["--metadata", "mtime=1"], "this program itself writes"),
         (["--metadata", "k=ä"], "no header can carry"),
         (["--metadata", "k=" + 1500 * "v"], "at most 1,500 bytes"),

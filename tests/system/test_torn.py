@@ -209,7 +209,7 @@ def test_what_differs_at_each_reading(s3once, s3, bucket, marks, tmp_path):
     fake.on_read = lambda fake: setattr(fake, "content", os.urandom(1000))
     with FuseTree(tmp_path / "mount", {"f": fake}) as tree:
         run = s3once("push", tree, f"s3://{bucket}/p")
-    assert run.code == 1 and "differs each time, although its size and modification time stay" in run.err, run
+    assert run.code == 1 and "each read of it returns other content, although its size and modification time stay" in run.err, run
     assert not s3.objects(bucket)
 
 

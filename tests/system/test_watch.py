@@ -364,7 +364,7 @@ def with_limit(name, value):
     "limit, words, folders",
     [
         ("max_inotify_watches", "folders are not watched", 2),
-        pytest.param("max_inotify_instances", "the kernel tells of no new files", 0, marks=pytest.mark.full),
+        pytest.param("max_inotify_instances", "the kernel reports no new files", 0, marks=pytest.mark.full),
     ],
 )
 def test_the_kernel_allows_no_more(watched, s3, bucket, limit, words, folders):

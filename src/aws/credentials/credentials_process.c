@@ -254,7 +254,7 @@ static int read_output(
 		problem_set(ret_problem, "it ended with status %d%s%s", WEXITSTATUS(status),
 			complaint.text[0] ? " and said: " : "", complaint.text);
 	else if (!object)
-		problem_set(ret_problem, "it printed something else than a JSON object");
+		problem_set(ret_problem, "it printed something other than a JSON object");
 	else if (json_integer_value(json_object_get(object, "Version")) != 1)
 		problem_set(ret_problem, "it printed a Version other than 1");
 	else

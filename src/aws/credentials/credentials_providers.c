@@ -144,8 +144,8 @@ static int assume_role(
 		return -ENODATA;
 	if (profile_get(profile, "mfa_serial"))
 		problem_set(ret_problem,
-			"mfa_serial asks for a code, and a run without people cannot give one: use "
-			"a profile without, or keys of a session that was begun with a code");
+			"mfa_serial asks for a code, which nobody can type during a run: use a "
+			"profile without it, or the keys of a session that began with a code");
 	else if (seconds && seconds[strspn(seconds, "0123456789")])
 		problem_set(
 			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);

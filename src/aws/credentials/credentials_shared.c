@@ -43,7 +43,7 @@ static const char *flaw_of(const char *value, bool is_sent, size_t bytes_max)
 	if (n > bytes_max)
 		return "it is too long";
 	if (strchr(value, '\r'))
-		return "it contains a carriage return, as lines of Windows end with";
+		return "it contains a carriage return, with which lines end on Windows";
 	if (strchr(value, '\n'))
 		return "it contains a line break";
 	if (n > 1 && first == last && (first == '"' || first == '\''))

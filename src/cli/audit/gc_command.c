@@ -151,7 +151,7 @@ static int clean_up(struct gc *gc, const struct s3_url *url)
 {
 	struct command_frame *frame = gc->frame;
 	gc->fates.bucket = url->bucket;
-	signals_count("s3once: stopping; what is under way is ended in order\n");
+	signals_count("s3once: stopping; requests under way are ended first\n");
 	gc->bytes_before = file_bytes(&frame->place);
 	bool ok = audit_open(frame, url->bucket, &gc->bucket) &&
 		  clean_marks(gc, url_prefix(url->key).text);

@@ -194,7 +194,7 @@ static bool check_usage(const struct printing *printing)
 		problem_set(problem, "--since %s is not a date, such as 2026-11-22",
 			quote(printing->since).text);
 	else if (lists_keys && needs_entries)
-		problem_set(problem, "say of which runs: name one RUN, or give --since DATE");
+		problem_set(problem, "name one RUN, or give --since DATE");
 	else
 		return true;
 	return false;

@@ -146,7 +146,7 @@ static bool read_operand(struct verification *v)
 	const char *prefix = v->prefix.text, *after = v->verify.range.after;
 	const bool looks_at_objects = v->head || v->download || v->manifest;
 	if (v->public_key && !v->manifest)
-		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
+		problem_set(problem, "--public-key checks a manifest: give --manifest, too");
 	else if (v->subset && !looks_at_objects)
 		problem_set(problem, "--subset goes with --head or --download");
 	else if (after && strncmp(after, prefix, strlen(prefix)) != 0)
@@ -271,11 +271,12 @@ static void print_rest(struct output *output, const char *after)
 {
 	const bool is_word = !strchr(after, '\'') && strcmp(escaped(after).text, after) == 0;
 	if (!*after)
-		output_message(output, "not all was looked at");
+		output_message(output, "not everything was checked");
 	else
 		output_message(output,
-			"not all was looked at; the same command goes on with --after %s%s%s",
-			is_word ? "'" : "and the key that --json tells", is_word ? after : "",
+			"not everything was checked; to go on, run the same command with "
+			"--after %s%s%s",
+			is_word ? "'" : "and the key that --json prints", is_word ? after : "",
 			is_word ? "'" : "");
 }
 

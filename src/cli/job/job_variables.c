@@ -60,8 +60,8 @@ int job_variables_read(const char *name, struct job_variables *ret)
 		else if (strcmp(line->name, "S3ONCE_OPTIONS") != 0)
 			set_variable(ret, line->name, line->value);
 		else if (!getenv("S3ONCE_OPTIONS")) /* the unit passes these options */
-			log_warning("%s: S3ONCE_OPTIONS is for the systemd unit alone; what it "
-				    "says is not looked at",
+			log_warning("%s: S3ONCE_OPTIONS is for the systemd unit alone, and is "
+				    "ignored here",
 				quote(path).text);
 	}
 	job_file_clear(&file);

@@ -90,9 +90,9 @@ static void report_status(const struct watch *watch)
 static const struct metric_kind passes = {"s3once_watch_passes_total", "counter",
 	"Passes since the service began, over all files or over some folders."};
 static const struct metric_kind folders = {
-	"s3once_watch_folders", "gauge", "Folders whose changes the kernel tells of."};
+	"s3once_watch_folders", "gauge", "Folders whose changes the kernel reports."};
 static const struct metric_kind failed_passes = {"s3once_watch_failed_passes_total", "counter",
-	"Passes since the service began that ended with another exit status than 0."};
+	"Passes since the service began that ended with an exit status other than 0."};
 static const struct metric_kind uploaded_files = {"s3once_watch_uploaded_files_total", "counter",
 	"Files that were uploaded since the service began."};
 static const struct metric_kind uploaded_bytes = {

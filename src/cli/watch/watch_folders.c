@@ -134,7 +134,7 @@ struct watch_folders {
 	/* Conditions that were reported, so that each is reported once while it lasts. */
 	bool reported_refused, reported_unwatched, reported_overflow, reported_remote;
 	bool has_overflowed; /* the queue of inotify has overflowed since the last renewal */
-	bool knows_all; /* watch_folders_read() has seen no loss of events or of a SOURCE so far */
+	bool knows_all; /* until watch_folders_read() finds that events or a SOURCE were lost */
 };
 
 struct watch_folders *watch_folders_new(const struct job *job,
@@ -302,7 +302,7 @@ void watch_folders_renew(struct watch_folders *folders)
 		close(folders->fd);
 	folders->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (folders->fd < 0 && !folders->reported_refused)
-		log_warning("%s: the kernel tells of no new files (inotify: %s): they are found by "
+		log_warning("%s: the kernel reports no new files (inotify: %s): they are found by "
 			    "the full scans alone; raise fs.inotify.max_user_instances",
 			quote(folders->job->name).text, strerror(errno));
 	folders->reported_refused = folders->fd < 0;

@@ -354,7 +354,7 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 	const bool needs_zone = options->zone_has_other_use || has_field(template, MTIME);
 	if (!error && zone && !needs_zone)
 		error = problem_error(ret_problem, -EINVAL,
-			"--time-zone is that of {mtime:…}, which --key does not have");
+			"--time-zone is for {mtime:…} in --key and for times of --bwlimit: give one");
 	if (!error && zone) {
 		error = time_zone_open(zone, &template->zone, ret_problem);
 		if (error == -EINVAL)

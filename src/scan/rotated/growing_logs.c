@@ -107,7 +107,7 @@ static void notice_loss(struct log_family *family, const struct log_row *row, bo
 			     "file here is known as their copy; a copy that was made "
 			     "before the last of them were written, or in another folder "
 			     "(logrotate's olddir), is uploaded as a whole"
-			   : "%s is gone since %llu bytes of it were taken, and no file "
+			   : "%s disappeared after %llu bytes of it were taken, and no file "
 			     "here is known to have them; if it was moved to another "
 			     "folder (logrotate's olddir), it is uploaded there as a whole",
 		quote(family->name.family).text, (unsigned long long)row->end);

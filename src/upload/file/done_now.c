@@ -130,15 +130,15 @@ static enum proof check_object(struct worker *worker, const struct file *file,
 		return PROOF_YES;
 	if (is_same == PROOF_NO)
 		return not_done(
-			ret_problem, "S3 holds another object under its key than was uploaded");
+			ret_problem, "S3 holds another object under its key than the uploaded one");
 	/* The mark of an object in parts may have the etag of the reply to Complete, and some
 	 * servers return another one later. If the latter is the MD5 of the file, the object is the
 	 * same. */
 	if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object))
 		return PROOF_YES;
 	return not_done(ret_problem,
-		"S3 holds another object under its key than was uploaded, or shows "
-		"nothing that shows it is the same");
+		"S3 holds another object under its key than the uploaded one, or returns "
+		"nothing that shows that it is the same");
 }
 
 /* Compares the content with the mark. The mark may change while the content is read. So it is read

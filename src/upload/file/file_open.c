@@ -397,15 +397,15 @@ static enum step fail_unsteady(struct worker *worker, struct file *file, enum fi
 	struct file_state first, second;
 	if (change == CHANGE_UNSEEN)
 		return file_fail(worker, file,
-			PROBLEM("what is read of it differs each time, although its size and "
+			PROBLEM("each read of it returns other content, although its size and "
 				"modification time stay: another process writes to it through a "
 				"mapping (mmap), or its file server does; the next run tries "
 				"again"));
 	if (!file_state_of(file->fd, &first) && !file_state_of(file->fd, &second) &&
 		first.mtime_ns != second.mtime_ns)
 		return file_fail(worker, file,
-			PROBLEM("its file system tells another modification time each time it is "
-				"asked, so nothing shows whether it changes: copy it to another "
+			PROBLEM("its file system reports a different modification time each "
+				"time, so nothing shows whether it changes: copy it to another "
 				"file system, or exclude it"));
 	return file_fail(worker, file,
 		PROBLEM("changes faster than it can be read; --min-age skips files that were "

@@ -239,8 +239,9 @@ static uint64_t take_shared_locked(
 	 * holds it for long hangs, and then the limit is not shared. */
 	if (bandwidth->locked.n_busy++ < BUSY_MAX)
 		return BUSY_NS;
-	warn_of_unshared(bandwidth,
-		PROBLEM("a process that stands still holds its file: %s", quote(path).text));
+	warn_of_unshared(
+		bandwidth, PROBLEM("another process holds the lock on its file for too long: %s",
+				   quote(path).text));
 	return 0;
 }
 

@@ -305,10 +305,10 @@ static void test_limits(void)
 		{true, false, "", 0},
 		{false, false, "", 5},
 		{true, false, "5 folders are not watched", 0},
-		{false, true, "the kernel tells of no new files", 0},
+		{false, true, "the kernel reports no new files", 0},
 		{false, true, "", 0},
 		{false, false, "", 5},
-		{false, true, "the kernel tells of no new files", 0},
+		{false, true, "the kernel reports no new files", 0},
 	};
 	struct fixture f;
 	begin(&f, "");

@@ -306,7 +306,7 @@ static void test_newest_samples(void)
 			is_asked |= strncmp(f.aws.server.requests[i].head, head, (size_t)n) == 0;
 		CHECK(is_asked);
 	}
-	const char *named = strstr(f.aws.problem.text, "is not there: ");
+	const char *named = strstr(f.aws.problem.text, "that are gone: ");
 	unsigned n_named = 0;
 	for (; named; named = strchr(named + 1, 'k'))
 		n_named++;

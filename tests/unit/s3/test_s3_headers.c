@@ -21,7 +21,7 @@ static const struct row {
 	{"metadata", "a=b=c", "x-amz-meta-a", "b=c"},
 	{"metadata", "=b", NULL, "it looks like KEY=VALUE"},
 	{"metadata", "a", NULL, "it looks like KEY=VALUE"},
-	{"metadata", "a b=c", NULL, "another character in its key"},
+	{"metadata", "a b=c", NULL, "a character other than letters"},
 	{"metadata", "mtime=1", NULL, "this program itself writes"},
 	{"metadata", "MTIME=1", NULL, "this program itself writes"},
 	{"metadata", "s3once-table=x", NULL, "this program itself writes"},

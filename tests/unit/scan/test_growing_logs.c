@@ -260,9 +260,9 @@ static void test_rotated_log_is_overwritten(void)
 	tree_end();
 }
 
-#define GONE                                                                                       \
-	"notice: x.log is gone since 4 bytes of it were taken, and no file here is known to have " \
-	"them; if it was moved to another folder (logrotate's olddir), it is uploaded there as a " \
+#define GONE                                                                                           \
+	"notice: x.log disappeared after 4 bytes of it were taken, and no file here is known to have " \
+	"them; if it was moved to another folder (logrotate's olddir), it is uploaded there as a "     \
 	"whole"
 
 /* A log whose file is gone is looked for on seven days with a run, which are counted from the first

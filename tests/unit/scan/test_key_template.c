@@ -150,7 +150,7 @@ static void test_refused_templates(void)
 			"--key has no field of the file, such as {name}, so that all files would "
 			"have one key; --as names the key of one file"},
 		{"{name}", "Europe/Berlin",
-			"--time-zone is that of {mtime:…}, which --key does not have"},
+			"--time-zone is for {mtime:…} in --key and for times of --bwlimit: give one"},
 	};
 	unsetenv("S3ONCE_NONE");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

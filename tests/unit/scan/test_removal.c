@@ -755,7 +755,7 @@ static void test_scan_recovers(void)
 	CHECK(scan_yields(&options,
 		"problem d/" REMOVAL_FOLDER
 		": holds the file f, which a run that was cut short was about to remove, and the next "
-		"run puts it back, unless another run is just at work on it: run push once\n"));
+		"run puts it back, unless another run is working on it: run push once\n"));
 	CHECK(has("t/d/" REMOVAL_FOLDER "/f", PROVEN));
 	rename("t/d/" REMOVAL_FOLDER "/f", "t/d/f");
 	CHECK(scan_yields(&options, "file d/f\n"));

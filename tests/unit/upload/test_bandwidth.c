@@ -393,7 +393,8 @@ static void test_a_process_that_keeps_the_file_locked(void)
 	const uint64_t before = number_in(shared.file);
 	check_that_it_limits(shared.one);
 	CHECK_INT(shared.n_warnings, 1);
-	CHECK(strstr(shared.warning, "a process that stands still holds its file") != NULL);
+	CHECK(strstr(shared.warning, "another process holds the lock on its file for too long") !=
+		NULL);
 	CHECK_INT(number_in(shared.file), before);
 	close(fd);
 	shared.n_warnings = 0;

@@ -87,15 +87,15 @@ static const struct {
 	{"S3 has another one", NONE, {.sum = "crc32c:" SAME, .etag = "e"}, false,
 		SHOWN("9", "e", OTHER), PROOF_NO, "S3 holds another object under its key", HEAD},
 	{"S3 shows nothing", NONE, {.sum = "crc32c:" SAME, .etag = "e"}, false,
-		SHOWN_WITHOUT_SUM("x"), PROOF_NO, "or shows nothing", HEAD},
+		SHOWN_WITHOUT_SUM("x"), PROOF_NO, "or returns nothing", HEAD},
 	/* Some servers return one etag of the parts, and later another one. */
 	{"the etag of parts has become an MD5", NONE, {.sum = "crc32c:" SAME, .etag = PARTS_ETAG},
 		false, SHOWN_WITHOUT_SUM(MD5), PROOF_YES, "", HEAD},
 	{"of other content", NONE, {.sum = "crc32c:" SAME, .etag = PARTS_ETAG}, false,
-		SHOWN_WITHOUT_SUM("d41d8cd98f00b204e9800998ecf8427e"), PROOF_NO, "or shows nothing",
-		HEAD},
+		SHOWN_WITHOUT_SUM("d41d8cd98f00b204e9800998ecf8427e"), PROOF_NO,
+		"or returns nothing", HEAD},
 	{"an etag that is not of parts", NONE, {.sum = "crc32c:" SAME, .etag = "e"}, false,
-		SHOWN_WITHOUT_SUM(MD5), PROOF_NO, "or shows nothing", HEAD},
+		SHOWN_WITHOUT_SUM(MD5), PROOF_NO, "or returns nothing", HEAD},
 	{"not encrypted", ENCRYPTED, {.sum = "crc32c:" SAME, .etag = "e"}, false,
 		SHOWN("9", "e", SAME), PROOF_NO, "does not confirm the encryption", HEAD},
 	{"the mark changes", MARK_CHANGES, {.sum = "crc32c:" SAME, .etag = "e"}, false, NULL,
@@ -203,8 +203,8 @@ static void test_row(size_t i)
 	good &= CHECK(strstr(problem.text, rows[i].says) != NULL);
 	good &= CHECK(rows[i].proof != PROOF_YES || !*problem.text);
 	/* Each sentence is said only where it is meant. */
-	good &= CHECK_INT(strstr(problem.text, "or shows nothing") != NULL,
-		strstr(rows[i].says, "or shows nothing") != NULL);
+	good &= CHECK_INT(strstr(problem.text, "or returns nothing") != NULL,
+		strstr(rows[i].says, "or returns nothing") != NULL);
 	good &= CHECK_INT(strstr(problem.text, "allow s3:GetObject") != NULL,
 		strstr(rows[i].says, "allow s3:GetObject") != NULL);
 	/* What is reported of it: S3's values, or the reason. */
