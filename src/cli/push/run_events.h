@@ -49,7 +49,7 @@ struct counter {
 	const char *name;
 	size_t offset;
 	enum counter_kind kind;
-	const char *words; /* in the summary for people; NULL: it is not listed there */
+	const char *words;         /* in the summary for people; NULL: it is not listed there */
 	const char *words_of_move; /* in place of `words` with --move-to; NULL: `words` fit */
 };
 extern const struct counter run_counters[];
