@@ -200,7 +200,7 @@ def test_a_file_system_that_tells_another_time_each_time(s3once, s3, bucket, mar
     fake.on_look = lambda fake: setattr(fake, "mtime_ns", fake.mtime_ns + 1000)
     with FuseTree(tmp_path / "mount", {"f": fake}) as tree:
         run = s3once("push", tree, f"s3://{bucket}/p")
-    assert run.code == 1 and "another modification time each time it is asked" in run.err, run
+    assert run.code == 1 and "a different modification time each time" in run.err, run
 
 
 @fuse
