@@ -32,6 +32,20 @@ def pytest_configure(config):
         config.servers = SharedServers(Path(shared), os.getppid())
     else:
         config.servers = SharedServers(Path(tempfile.mkdtemp(prefix="s3once-tests-")), os.getpid())
+        config.pluginmanager.register(NamesFailures(config))
+
+
+class NamesFailures:
+    """Names each test that fails at once, as the summary does at the end: a run of hours may be stopped before."""
+
+    def __init__(self, config):
+        self.config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report):
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal:
+            terminal.write_line(f" {report.when} of {report.nodeid} failed")
 
 
 PLACES = {"s3", "dynamodb", "marks"}  # fixtures that stand for a server or a store, whatever their values
