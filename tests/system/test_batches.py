@@ -183,7 +183,8 @@ def test_a_policy_that_lost_the_rights(s3once, s3, dynamodb, wire, table, bucket
 
 
 def test_a_batch_that_hangs_stalls_its_sender_alone(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
-    """Neither other marks nor the heartbeats wait; who travels with it repeats its own after five seconds."""
+    """Neither other marks nor the heartbeats wait; who travels with it repeats its own after five seconds. A sender that waits
+    for the done mark of a file has claimed the next one, which waits with it."""
     assert s3once("doctor").code == 0
     kinds(wire)
     hung = wire.add(faults.hang, MARKS)
@@ -197,9 +198,10 @@ def test_a_batch_that_hangs_stalls_its_sender_alone(s3once, s3, dynamodb, wire, 
     def done():
         return {one.operation.key for one in answered("UpdateItem:done")}
 
-    wait_until(lambda: len(done()) == 59, 60, "all marks but that of the sender")
-    (stalled,) = {path.name for path in tree.iterdir()} - done()
-    assert stalled in {one.operation.key for one in hung.records[0].statements}
+    names = {path.name for path in tree.iterdir()}
+    sender, *others = (one.operation.key for one in hung.records[0].statements)
+    wait_until(lambda: len(names - done()) <= 2 and done().issuperset(names & set(others)), 60, "all other marks")
+    assert sender not in done()
     beats = len(answered("UpdateItem:heartbeat"))
     wait_until(lambda: len(answered("UpdateItem:heartbeat")) > beats, 60, "a heartbeat meanwhile")
     assert hung.records[0].ended is None
