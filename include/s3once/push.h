@@ -649,7 +649,7 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
  * the object at this moment. Modification times do not matter.
  *
  * Returns S3ONCE_EXIT_OK if all files are done, S3ONCE_EXIT_SETUP if that could not be determined
- * for one of them, and otherwise S3ONCE_EXIT_FILES. */
+ * for one of them or s3once_push_stop() was called, and otherwise S3ONCE_EXIT_FILES. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
 	struct s3once_push *push, const char *const *files, size_t n);
 

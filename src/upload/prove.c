@@ -215,12 +215,13 @@ static void report_pieces(struct folders *folders)
 	names_clear(pieces);
 }
 
-/* Returns the next file in the folders, or NULL at the end. The caller holds the mutex. */
+/* Returns the next file in the folders, or NULL at the end, or once the run is asked to stop, which
+ * also ends the scan. The caller holds the mutex. */
 static struct candidate *next_candidate_locked(struct folders *folders)
 {
 	struct scan_entry entry;
 	struct problem problem = {0};
-	while (!folders->is_over && !run_is_over(folders->run)) {
+	while (!folders->is_over && !run_is_stopping(folders->run)) {
 		const int got = scan_next(folders->run->files.scan, &entry, &problem);
 		folders->is_over = got <= 0;
 		if (got < 0 && got != -ECANCELED)
@@ -291,7 +292,7 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 		pool_end(&pool);
 	uv_mutex_destroy(&folders->mutex);
 	report_pieces(folders);
-	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++)
+	for (size_t i = 0; i < folders->n && !run_is_stopping(folders->run); i++)
 		if (!folders->list[i].has_found)
 			worsen_exit(&folders->exit,
 				prove_unknown(folders->run, folders->list[i].given, "",
@@ -315,7 +316,8 @@ static bool add_folder(struct folders *folders, const char *given)
 }
 
 /* Proves the given files and folders. The folders come last, since scan_make_entry() cannot be used
- * while the scan is under way. */
+ * while the scan is under way. A run that is asked to stop returns SETUP, since it has not checked
+ * all files. */
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
 	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};
@@ -323,7 +325,7 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 		run_fail(worker->run, PROBLEM("out of memory"));
 		n = 0;
 	}
-	for (size_t i = 0; i < n && !run_is_over(worker->run); i++)
+	for (size_t i = 0; i < n && !run_is_stopping(worker->run); i++)
 		if (!add_folder(&folders, files[i]))
 			worsen_exit(&folders.exit, prove_path(worker, files[i]));
 	if (folders.n)
@@ -331,7 +333,7 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 	for (size_t i = 0; i < folders.n; i++)
 		free(folders.list[i].real);
 	free(folders.list);
-	return run_is_over(worker->run) ? S3ONCE_EXIT_SETUP : folders.exit;
+	return run_is_stopping(worker->run) ? S3ONCE_EXIT_SETUP : folders.exit;
 }
 
 enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *files, size_t n)

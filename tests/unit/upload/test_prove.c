@@ -294,9 +294,44 @@ static void test_names(void)
 	CHECK_INT(system(text), 0);
 }
 
+/* Stops the run at the link, behind which the scan has not been yet. */
+static void stop_at_link(void *arg, const struct s3once_event *event)
+{
+	const struct steps *steps = arg;
+	if (event->type == S3ONCE_EVENT_LINK)
+		s3once_push_stop(steps->push);
+	steps_note(arg, event);
+}
+
+/* A run that is stopped has not looked at all files of the folder. So what it has seen is not
+ * enough, although each file of that is done. */
+static void test_stopped(void)
+{
+	const struct script_step script[] = {{SHOWN, .close = true}, {SHOWN, .close = true}};
+	struct steps steps;
+	char text[400];
+	const char *files[] = {steps.tree};
+	if (!steps_make(&steps, CONTENT, 9) || !mark_k(&steps, script, 2))
+		return;
+	make_link(&steps, "l", "k");
+	make_folder(&steps, "la"); /* the scan asks whether it goes on when it leaves a folder */
+	make(&steps, "m", false);  /* it has no mark */
+	steps.options.dry_run = steps.options.report_skipped = 1;
+	steps.options.callback = stop_at_link;
+	CHECK_INT(s3once_push_new(&steps.options, &steps.push, text, sizeof text), 0);
+	CHECK_INT(s3once_push_prove(steps.push, files, 1), S3ONCE_EXIT_SETUP);
+	CHECK_INT(steps.events[S3ONCE_EVENT_LINK], 1);
+	CHECK_INT(steps.events[S3ONCE_EVENT_UNPROVEN], 0);
+	s3once_push_free(steps.push);
+	script_clear(&steps.server);
+	snprintf(text, sizeof text, "rm -r %s", steps.folder);
+	CHECK_INT(system(text), 0);
+}
+
 int main(void)
 {
 	test_names();
+	test_stopped();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		test_row(i);
 	return check_result();
