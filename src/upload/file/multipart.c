@@ -519,6 +519,13 @@ static int check_parts_unchanged(struct worker *worker, const struct multipart *
 		const struct range range = file_range(file, NULL, &file->plan, i);
 		error = payload_confirm(worker, file, &range, &file_sums[i]);
 	}
+	/* If the content was read before the parts, the metadata and the mark name the checksum of
+	 * that reading: multipart_add_content_sha256(), set_sums_of_parts(). */
+	const bool was_read_before = file->encoding && file->content_sums.kinds;
+	if (!error && was_read_before) {
+		const struct range whole = file_range(file, NULL, NULL, 0);
+		error = payload_confirm(worker, file, &whole, &file->content_sums);
+	}
 	return error;
 }
 

@@ -177,6 +177,33 @@ static void test_hidden_change(void)
 	steps_end(&steps);
 }
 
+/* The same, but after the whole content was read for its SHA-256, which the upload names, and
+ * before its first part is read. So the parts are alike each time, and are not the content that is
+ * named. */
+static void test_hidden_change_before_the_parts(void)
+{
+	struct steps steps;
+	struct sums parts[N], all;
+	if (!begin(&steps, CHECKSUM_CRC32C, ""))
+		return;
+	steps_meanwhile(&steps, change_hidden, steps.path); /* when the parts are listed */
+	CHECK_INT(digest_bytes(DIGEST_SHA256, content, BYTES, &all), 0);
+	hex_encode(all.sha256, sizeof all.sha256, steps.file->claim.upload.content_id);
+	change_hidden(steps.path);
+	answer_parts(&steps, CHECKSUM_CRC32C, parts); /* to the changed content */
+	const int fd = open(steps.path, O_WRONLY | O_CLOEXEC);
+	CHECK_INT(pwrite(fd, content, 1, 0), 1);
+	close(fd);
+	CHECK_INT(futimens(steps.file->fd, (struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}),
+		0);
+	steps.file->must_reread = true;
+	steps.file->state.ctime_ns = 0; /* its ctime does not count */
+	CHECK_INT(send_all(&steps), STEP_SEND);
+	CHECK_INT(steps.file->restarts, 1);
+	steps_asked(&steps, LIST PUTS);
+	steps_end(&steps);
+}
+
 /* A refused Complete may mean that the server wants parts of one length, unless they have it: the
  * last one alone may be shorter. S3's least length of the others is 5 MiB. */
 static void test_unequal_parts(void)
@@ -235,6 +262,7 @@ int main(void)
 	test_sums_in_the_mark(CHECKSUM_CRC32C);
 	test_sums_in_the_mark(CHECKSUM_SHA256);
 	test_hidden_change();
+	test_hidden_change_before_the_parts();
 	test_unequal_parts();
 	test_range_that_does_not_fit();
 	return check_result();
