@@ -9,6 +9,7 @@ from tests.faults import faults
 from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import make_tree, wait_until
+from tests.system.locking import FAILED, LOST
 from tests.system.test_lock import start_holder
 
 
@@ -52,7 +53,7 @@ def test_a_lock_is_waited_for_as_long_as_was_said(s3once, environment, hung):
     env = {**environment, "AWS_ENDPOINT_URL_DYNAMODB": "http://name.test:9"}
     patience = ("--wait", "3s", "--request-timeout", "1s")
     run = s3once("lock", "run", "--locks", "dynamodb:locks", *patience, "k", "--", "true", env=env, timeout=50)
-    assert run.code == 3 and run.seconds < 40, run
+    assert run.code == FAILED and run.seconds < 40, run
 
 
 def test_heartbeats(s3once, dynamodb, table, environment, hung, tmp_path):
@@ -66,4 +67,4 @@ def test_heartbeats(s3once, dynamodb, table, environment, hung, tmp_path):
         wire.add(faults.drop_request, times=None)
         begun = time.monotonic()
         result = run.wait(40)
-        assert result.code == 5 and time.monotonic() - begun < 30, result
+        assert result.code == LOST and time.monotonic() - begun < 30, result

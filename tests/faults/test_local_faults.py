@@ -9,6 +9,7 @@ from tests.faults import faults
 from tests.faults.preloads import preload_library, preloaded
 from tests.faults.scenarios import COMPRESS, LARGE
 from tests.faults.stage import Stage
+from tests.system.locking import FAILED
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_out_of_descriptors(make_stage, limit):
 NO_PROCESS = {
     "push --on-success": (0, "warning: --on-success: the command cannot be started: Resource temporarily unavailable"),
     "push -- COMMAND": (1, "no process can be started for it: Resource temporarily unavailable"),
-    "lock run": (3, "lock run: cannot start a process: Resource temporarily unavailable"),
+    "lock run": (FAILED, "lock run: cannot start a process: Resource temporarily unavailable"),
     "credential_process": (3, "Resource temporarily unavailable"),
 }
 

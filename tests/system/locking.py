@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 from tests.faults import faults
 from tests.system.harness import BUILD, wait_until
 
+LOST, HELD, FAILED = 123, 124, 125  # exit statuses of `lock run` itself
+
 KEYS = {
     "java": ("key", None),
     "go": ("key", None),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.harness import make_tree, wait_until
+from tests.system.locking import LOST
 from tests.system.pushing import sessions_of
 
 
@@ -112,7 +113,7 @@ def test_a_lost_lock_ends_its_command(s3once, start, full_pipe, tmp_path, words)
     for file in tmp_path.glob("locks.db*"):
         file.rename(tmp_path / f"moved-{file.name}")
     wait_until((tmp_path / "ended").exists, 60, "the end of the command")
-    assert run.wait(60) == 5
+    assert run.wait(60) == LOST
 
 
 def test_a_signal_ends_a_wait_for_a_lock_that_nobody_reads_of(s3once, start, full_pipe, tmp_path):

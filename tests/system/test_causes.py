@@ -18,6 +18,7 @@ from tests.servers.base import Server, free_ports
 from tests.servers.nginx_cache import NginxCache
 from tests.servers.nginx_count import nginx_head, nginx_paths, start_nginx
 from tests.system.harness import S3, make_tree, wait_until
+from tests.system.locking import LOST
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "messages.md"
 HEAD = "| seen | the sentence |\n|---|---|\n"
@@ -332,7 +333,7 @@ def test_the_row_of_a_lock_was_deleted(s3once, tmp_path):
     database.close()
     assert s3once("lock", "acquire", "--lease", "60s", "k").code == 0
     run = holder.wait(60)
-    assert run.code == 5 and table()["the row of a lock was deleted, and another process took the lock"] in run.err, run
+    assert run.code == LOST and table()["the row of a lock was deleted, and another process took the lock"] in run.err, run
 
 
 @pytest.mark.parametrize("secret", ["{}\n", "'{}'", '"{}"', " {}"], ids=["line break", "quotes", "double quotes", "blank"])

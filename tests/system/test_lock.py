@@ -16,7 +16,7 @@ from tests.faults import faults
 from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import REPOSITORY, wait_until
-from tests.system.locking import Probe, assert_renewed_by_two_at_once, locks_in_s3
+from tests.system.locking import FAILED, HELD, LOST, Probe, assert_renewed_by_two_at_once, locks_in_s3
 from tests.system.test_lock_terminal import blocks, state_of
 
 
@@ -145,7 +145,7 @@ def test_the_lease_bounds_an_outage_in_every_place(s3once, where, words):
     lease, command = (20, ["--", "true"]) if words == ["run"] else (9, [])
     nobody = dict.fromkeys(("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB"), "http://127.0.0.1:1")
     run = s3once("lock", *words, "--locks", where, "k", *command, env=nobody, timeout=100)
-    assert run.code == 3 and lease - 1 < run.seconds < lease + 20, run
+    assert run.code == (FAILED if words == ["run"] else 3) and lease - 1 < run.seconds < lease + 20, run
     warning, error = run.err.splitlines()
     assert "warning: lock k: cannot connect to 127.0.0.1:1" in warning and f"; trying again for up to {lease} s" in warning, run
     assert "error: lock: after" in error and "cannot connect to 127.0.0.1:1" in error, run
@@ -228,6 +228,21 @@ def test_run_passes_the_exit_code_on_and_tells_the_command(s3once, place):
     assert s3once("lock", "run", "outer", "--", s3once.binary(), *nested).out == "inner -- A=b\n"
 
 
+@pytest.mark.parametrize("status", [*range(1, 7), LOST, HELD, FAILED])
+def test_run_is_no_obstacle_to_an_exit_status(s3once, local, status):
+    """Not to one that this program has in other commands, either."""
+    assert s3once("lock", "run", "k", "--", "sh", "-c", f"exit {status}").code == status
+
+
+def test_run_has_exit_statuses_of_its_own(s3once, local):
+    """A script can tell a failure of the lock from one of its command, which is not started."""
+    assert s3once("lock", "acquire", "--lease", "1m", "held").code == 0
+    for code, words in ((HELD, ["--wait", "0", "held"]), (FAILED, ["--locks", "dynamodb:nowhere", "--profile", "nobody", "k"]), (FAILED, ["--no-such", "k"])):
+        run = s3once("lock", "run", "--json", *words, "--", "echo", "started")
+        assert run.code == code and "started" not in run.out, run
+        assert [event["exit"] for event in run.events] == ([] if "--no-such" in words else [code]), run
+
+
 def test_usage(s3once, local, tmp_path):
     assert s3once("lock", "init").code == 0  # a command about a lock that is there already makes no file
     for argv in (["run", "k"], ["run"], ["acquire", "k"], ["status"], ["release"], ["renew", "x", "y"], ["no"], [],
@@ -236,11 +251,11 @@ def test_usage(s3once, local, tmp_path):
                  ["acquire", "--lease", "1m", "--release-by", "delete", "--tokens", "row", "k"],
                  ["status", "--locks", "sqlite:", "k"], ["status", "--locks", "sqlite::memory:", "k"], ["init", "=x"]):
         run = s3once("lock", *argv)
-        assert run.code == 2 and run.err, run
+        assert run.code == (FAILED if argv[:1] == ["run"] else 2) and run.err, run
     # Without its KEY, a command would run under a lock that has the command's name, and exclude nobody.
     for argv in (["--", "echo", "x"], ["--", "echo"], ["echo", "x"], ["k", "echo", "--", "x"], ["k", "--"], ["--", "k", "--"]):
         run = s3once("lock", "run", *argv)
-        assert run.code == 2 and "--" in run.err and not run.out, run
+        assert run.code == FAILED and "--" in run.err and not run.out, run
     run = s3once("lock", "init", "dynamodb:locks")
     assert run.code == 2 and "'dynamodb:locks' is not a tag (NAME=VALUE): name the table or the bucket by --locks" in run.err, run
     assert s3once("lock", "list").out == ""
@@ -314,10 +329,11 @@ def test_a_signal_ends_the_wait(s3once, local, tmp_path):
 @pytest.mark.parametrize("words", [["run"], ["acquire", "--lease", "9s"]], ids=["run", "acquire"])
 def test_a_wait_names_the_holder(s3once, local, tmp_path, words):
     holder, _ = start_holder(s3once, tmp_path, "--owner", "the backup")
+    held = HELD if words == ["run"] else 4
     run = s3once("lock", *words, "--wait", "2s", "k", *(["--", "true"] if words == ["run"] else []))
-    assert run.code == 4 and run.err.count("note: waiting for lock k: held by the backup") == 1, run
+    assert run.code == held and run.err.count("note: waiting for lock k: held by the backup") == 1, run
     run = s3once("lock", *words, "--wait", "0", "k", *(["--", "true"] if words == ["run"] else []))
-    assert run.code == 4 and "waiting" not in run.err, run
+    assert run.code == held and "waiting" not in run.err, run
     os.kill(holder.pid, signal.SIGTERM)
     assert holder.wait().code == 128 + signal.SIGTERM
 
@@ -369,14 +385,14 @@ def test_the_command_has_a_group_of_its_own(s3once, local, tmp_path):
 
 
 def test_loss_ends_the_command(s3once, place, tmp_path):
-    """Broken by somebody: the pipe ends, SIGTERM, then SIGKILL of one that ignores it; exit 5."""
+    """Broken by somebody: the pipe ends, SIGTERM, then SIGKILL of one that ignores it."""
     child = f"trap '' TERM; touch {tmp_path}/ready; cat <&$S3ONCE_LOCK_FD; echo eof >>{tmp_path}/said"
     trap = f"trap 'echo term >>{tmp_path}/said' TERM; ({child}) & while [ ! -e {tmp_path}/ready ]; do sleep 0.05; done"
     script = "while :; do sleep 0.05; done"
     run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--kill-after", "3s", script=script, trap=trap)
     break_it(s3once)
     result = run.wait(60)
-    assert result.code == 5 and "lost" in result.err, result
+    assert result.code == LOST and "lost" in result.err, result
     assert is_gone(command)
     assert {"term", "eof"} <= set((tmp_path / "said").read_text().split())
 
@@ -386,7 +402,7 @@ def test_a_command_that_succeeds_after_the_loss_has_no_success(s3once, local, tm
     run, _ = start_holder(s3once, tmp_path, "--lease", "2s", script=script, trap="trap 'exit 0' TERM")
     break_it(s3once)
     result = run.wait(60)
-    assert result.code == 5 and "lost" in result.err, result
+    assert result.code == LOST and "lost" in result.err, result
 
 
 def break_it(s3once, key="k"):
@@ -415,7 +431,7 @@ def test_what_a_lost_command_has_started_may_end_in_good_order(s3once, local, tm
     break_it(s3once)
     wait_until(lambda: (tmp_path / "asked").exists() and is_gone(command), 60, "the end of the command")
     (tmp_path / "go").touch()
-    assert run.wait(60).code == 5
+    assert run.wait(60).code == LOST
     assert (tmp_path / "done").exists()
 
 
@@ -432,7 +448,7 @@ def test_a_command_that_cannot_be_ended_is_told(s3once, local, tmp_path):
     finally:
         os.kill(command, signal.SIGKILL)
     result = run.wait(60)
-    assert result.code == 5 and result.err.count("another user") == 1, result
+    assert result.code == LOST and result.err.count("another user") == 1, result
 
 
 def test_a_file_removed_under_way_ends_the_command(s3once, local, tmp_path):
@@ -440,24 +456,24 @@ def test_a_file_removed_under_way_ends_the_command(s3once, local, tmp_path):
     remove = f"rm {tmp_path}/locks.db*"
     run, command = start_holder(s3once, tmp_path, "--lease", "2s", script=f"{remove}; sleep 60")
     result = run.wait(60)
-    assert result.code == 5 and "removed or replaced" in result.err, result
+    assert result.code == LOST and "removed or replaced" in result.err, result
     assert is_gone(command)
     run = s3once("lock", "run", "k", "--", "sh", "-c", remove)
-    assert run.code == 5 and "removed or replaced" in run.err, run
+    assert run.code == LOST and "removed or replaced" in run.err, run
     holder, _ = start_holder(s3once, tmp_path)
     waiting = s3once.start("lock", "run", "k", "--", "true")
     wait_until(lambda: blocks(waiting.pid, signal.SIGTERM), 60, "the wait to begin")
     os.rename(tmp_path / "locks.db", tmp_path / "moved.db")
     os.kill(holder.pid, signal.SIGTERM)
-    assert holder.wait().code == 5
-    assert waiting.wait(60).code in (0, 3)  # 0: it opened the new file
+    assert holder.wait().code == LOST
+    assert waiting.wait(60).code in (0, FAILED)  # 0: it opened the new file
 
 
 def test_an_outage_longer_than_the_lease_ends_the_command(s3once, wire, tmp_path):
     run, command = start_holder(s3once, tmp_path, "--lease", "2s", "--json")
     wire.add(faults.refuse, times=None)
     result = run.wait(60)
-    assert result.code == 5, result
+    assert result.code == LOST, result
     assert is_gone(command)
     kinds = [event["event"] for event in result.events]
     assert kinds[0] == "acquired" and kinds.count("suspect") == kinds.count("expired") == 1
@@ -483,7 +499,7 @@ def test_an_outage_that_ends_while_the_command_is_ended(s3once, wire, tmp_path, 
     wait_until(lambda: "recovered" in run.output()[0], 60, "the next heartbeat")
     go.touch()
     result = run.wait(60)
-    assert result.code == 5, result
+    assert result.code == LOST, result
     assert is_gone(command)
     kinds = [event["event"] for event in result.events]
     assert "recovered" in kinds[kinds.index("expired") :] and "lost" not in kinds
@@ -520,7 +536,7 @@ def test_a_stopped_command_does_not_go_on_without_the_lock(s3once, local, tmp_pa
     clock.write_bytes(struct.pack("q", 3600))
     os.kill(run.pid, signal.SIGCONT)
     result = run.wait(60)
-    assert result.code == 5 and not (tmp_path / "worked").exists(), result
+    assert result.code == LOST and not (tmp_path / "worked").exists(), result
 
 
 def test_an_outage_shorter_than_the_lease_is_survived(s3once, wire, tmp_path):
@@ -540,7 +556,7 @@ def test_a_table_deleted_under_way_ends_the_command(s3once, dynamodb, wire, tabl
     run, command = start_holder(s3once, tmp_path, "--lease", "2s")
     dynamodb.client.delete_table(TableName=table)
     result = run.wait(60)
-    assert result.code == 5 and "table does not exist" in result.err, result
+    assert result.code == LOST and "table does not exist" in result.err, result
     assert is_gone(command)
     assert s3once("lock", "status", "k").code == 3
     assert s3once("lock", "acquire", "--lease", "2s", "--wait", "1s", "k").code == 3
@@ -559,7 +575,7 @@ def test_a_suspended_holder_ends_its_command(s3once, local, tmp_path, taken):
         assert s3once("lock", "break", "--if-version", event["version"], "k").code == 0
     clock.write_bytes(struct.pack("q", 3600))
     result = run.wait(60)
-    assert result.code == 5 and result.seconds < 15, result
+    assert result.code == LOST and result.seconds < 15, result
     kinds = [event["event"] for event in result.events]
     assert kinds.count("suspect") == 1 and kinds.count("lost") <= 1 and kinds.count("expired") <= 1
     assert "warning: lock run: k: " in result.err and "; the command is ended" in result.err, result
@@ -584,7 +600,7 @@ def test_a_handle_that_cannot_be_printed_is_no_lock(s3once, local):
 def test_what_cannot_be_printed_is_said(s3once, local):
     """Whatever errno holds when the program ends."""
     assert s3once("lock", "acquire", "--lease", "1m", "held").code == 0
-    for words, code in (["run", "--json", "k", "--", "true"], 1), (["list", "--json"], 1), (["status", "k"], 1), (["status", "held"], 4):
+    for words, code in (["run", "--json", "k", "--", "true"], FAILED), (["list", "--json"], 1), (["status", "k"], 1), (["status", "held"], 4):
         command = shlex.join([str(s3once.binary()), "lock", *words])
         done = subprocess.run(["sh", "-c", f"{command} >/dev/full"], env=s3once.environment, capture_output=True, timeout=60)
         assert done.returncode == code and b"cannot write to standard output" in done.stderr and b"ioctl" not in done.stderr
@@ -607,15 +623,15 @@ def test_too_few_descriptors_are_told(s3once, local):
     codes = []
     for n in range(5, 20, 2):
         done = subprocess.run(["sh", "-c", f"ulimit -n {n}; exec {command}"], env=s3once.environment, capture_output=True, timeout=60)
-        assert done.returncode == 0 or (done.returncode == 3 and done.stderr), (n, done)
+        assert done.returncode == 0 or (done.returncode == FAILED and done.stderr), (n, done)
         codes.append(done.returncode)
-    assert codes[0] == 3 and codes == sorted(codes, reverse=True)
+    assert codes[0] == FAILED and codes == sorted(codes, reverse=True)
 
 
 def test_a_key_may_begin_with_a_dash(s3once, local):
     run = s3once("lock", "run", "--", "-k", "--", "sh", "-c", 'echo "$S3ONCE_LOCK_KEY"')
     assert (run.code, run.out) == (0, "-k\n")
-    assert s3once("lock", "run", "--", "-k", "--").code == 2
+    assert s3once("lock", "run", "--", "-k", "--").code == FAILED
 
 
 def test_the_tests_that_the_docs_name_exist():

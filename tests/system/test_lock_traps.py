@@ -18,7 +18,7 @@ from tests.faults import faults
 from tests.faults.preloads import preload_library, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import wait_until
-from tests.system.locking import Foreign, Probe, Table
+from tests.system.locking import FAILED, HELD, LOST, Foreign, Probe, Table
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_trap_1_release_applied_reply_lost_and_taken_by_another(s3once, wire, lo
 @EVERY_PHASE
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
 def test_trap_2_an_error_is_never_taken_for_locked(s3once, wire, locks, phase, code):
-    """Throttled once: done all the same. Throttled for good at the acquire: exit 3, and not 4."""
+    """Throttled once: done all the same. Throttled for good at the acquire: failed, and not held."""
     rule = add(wire, faults.answer(400 if code[0] == "T" else 500, code), phase)
     # Nothing here is about a lease that ends, so that a busy machine may stand still for longer than 4 s.
     how = {} if phase == "heartbeat" else {"script": "true"}
@@ -133,7 +133,7 @@ def test_trap_2_an_error_is_never_taken_for_locked(s3once, wire, locks, phase, c
     if phase == "acquire":
         rule = add(wire, faults.answer(400, code), phase, times=None)
         run = run_through(s3once, *options, **how)
-        assert rule.fired and run.code == 3 and code in run.err, run
+        assert rule.fired and run.code == FAILED and code in run.err, run
 
 
 @EVERY_PHASE
@@ -280,7 +280,7 @@ def test_trap_6_data_written_before_a_release_is_not_lost(s3once, wire, dynamodb
 
 
 def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire, locks):
-    """Stopped for longer than a lease, while another takes it: suspect, expired and lost, each once, and exit 5."""
+    """Stopped for longer than a lease, while another takes it: suspect, expired and lost, each once."""
     run = s3once.start("lock", "run", "--lease", "2s", "--json", "k", "--", "sleep", "30")
     wait_until(lambda: "acquired" in run.output()[0], 60, "the lock")
     os.kill(run.pid, signal.SIGSTOP)
@@ -288,7 +288,7 @@ def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire
     assert other.code == 0, other
     os.kill(run.pid, signal.SIGCONT)
     result = run.wait(60)
-    assert result.code == 5, result
+    assert result.code == LOST, result
     events = [event["event"] for event in result.events]
     assert events.count("suspect") == 1 and events.count("expired") <= 1 and events.count("lost") <= 1
     assert events.index("suspect") < max(events.index(name) for name in ("expired", "lost") if name in events)
@@ -296,7 +296,7 @@ def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire
 
 
 def test_trap_7_a_row_that_is_gone_after_the_lease_was_lost(s3once, wire, locks, tmp_path):
-    """Stopped for longer than a lease, while another takes the lock, releases it, and the command ends: exit 5."""
+    """Stopped for longer than a lease, while another takes the lock, releases it, and the command ends."""
     script = "touch begun; while [ ! -e go ]; do sleep 0.1; done; touch ended"
     run = s3once.start("lock", "run", "--lease", "2s", "k", "--", "/bin/sh", "-c", f"cd {tmp_path}; {script}")
     wait_until((tmp_path / "begun").exists, 60, "the command")
@@ -307,7 +307,7 @@ def test_trap_7_a_row_that_is_gone_after_the_lease_was_lost(s3once, wire, locks,
     wait_until((tmp_path / "ended").exists, 60, "the end of the command")
     os.kill(run.pid, signal.SIGCONT)
     result = run.wait(60)
-    assert result.code == 5, result
+    assert result.code == LOST, result
 
 
 @pytest.mark.threaded
@@ -373,7 +373,7 @@ def test_trap_8_a_row_of_another_library_is_left_alone(s3once, wire, locks, phas
 
     rule = add(wire, replace, phase)
     run = run_through(s3once)
-    assert rule.fired == 1 and run.code == (4 if phase == "acquire" else 5), run
+    assert rule.fired == 1 and run.code == (HELD if phase == "acquire" else LOST), run
     assert re.search(r"\bx\b", run.err) and locks.row("k") == row
 
 

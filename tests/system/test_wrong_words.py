@@ -1,8 +1,10 @@
-"""Whatever is wrong with a command line, each command ends with 2 and one sentence that names the option and says what to do."""
+"""Whatever is wrong with a command line, each command ends with 2, or `lock run` with 125, and one sentence that names the option and says what to do."""
 
 import re
 
 import pytest
+
+from tests.system.locking import FAILED
 
 VALID = ["s3://bucket/p"]
 # What each command needs, so that nothing else is wrong with it; None: it takes no operands.
@@ -45,7 +47,7 @@ def wrong(s3once, tmp_path):
     def ask(command, *words):
         run = s3once(*command.split(), *words, cwd=tmp_path, timeout=30)
         line = re.fullmatch(rf"s3once: error: ({command}|{command.split()[0]}): (.+)\n", run.err)
-        assert run.code == 2 and line and not run.out, run
+        assert run.code == (FAILED if command == "lock run" else 2) and line and not run.out, run
         return line[2]
 
     return ask

@@ -474,14 +474,16 @@ static void complete_client(struct s3once_locks_options *client, const struct lo
  */
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
-	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
-	struct command_frame frame = {.command = &which->command,
-		.values = &use,
-		.has_own_output = which == &lock_run_command};
+	struct lock_use use = {.request.wait_ms = UINT64_MAX,
+		.operands = argv,
+		.is_run = which == &lock_run_command,
+		.command_status = -1};
+	struct command_frame frame = {
+		.command = &which->command, .values = &use, .has_own_output = use.is_run};
 	use.frame = &frame;
 	log_set_level(LOG_NOTE);
 	if (!frame_begin(&frame, argc, argv))
-		return frame_end(&frame);
+		return lock_exit_status(&use, frame_end(&frame));
 	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.
 	 * Every argv has room for a NULL at its end. */
 	argv[frame.n_operands] = NULL;
@@ -499,7 +501,9 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		}
 		s3once_locks_free(use.locks);
 	}
-	return frame_end(&frame);
+	const int code = frame_end(&frame);
+	/* A command that failed explains more than lost output does. */
+	return use.command_status > 0 ? use.command_status : lock_exit_status(&use, code);
 }
 
 int lock_main(int argc, char **argv)

@@ -363,7 +363,8 @@ static int finish_run(struct lock_run *run)
 	if (r)
 		log_warning(
 			"lock run: not released, it runs out by itself: %s", run->use->error.text);
-	return code_of_command(run, had_terminal);
+	run->use->command_status = code_of_command(run, had_terminal);
+	return run->use->command_status;
 }
 
 /* time for releasing a lock that was acquired just as the wait ended */
@@ -536,7 +537,7 @@ const struct lock_command lock_run_command = {
 		"  s3once lock run --locks dynamodb:locks nightly -- backup --all\n"
 		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n\n"
 		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot\n"
-		"be started); 2 usage; 3 service; 4 held by another; 5 lost.\n",
+		"be started); 123 lost; 124 held by another; 125 usage or service.\n",
 	.command.groups = (const struct option_group[]){{"Lock", lock_wait_options},
 		{NULL, lock_key_options}, {NULL, own}, LOCK_GROUPS},
 	.command.shares = LOCK_SHARES,

@@ -92,11 +92,21 @@ int lock_report_result(const struct lock_use *use, int r)
 		(*error->code && *error->request_id) ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
 	if (use->frame->json && code != S3ONCE_EXIT_USAGE)
-		lock_print(use, json_set(json_event("failed"), NUMBER("exit", code),
-					BYTES("text", error->text), BYTES("code", error->code),
-					BYTES("request_id", error->request_id),
-					BYTES("holder", error->holder)));
+		lock_print(use,
+			json_set(json_event("failed"), NUMBER("exit", lock_exit_status(use, code)),
+				BYTES("text", error->text), BYTES("code", error->code),
+				BYTES("request_id", error->request_id),
+				BYTES("holder", error->holder)));
 	return code;
+}
+
+int lock_exit_status(const struct lock_use *use, int code)
+{
+	if (!use->is_run || code == S3ONCE_EXIT_OK || code >= S3ONCE_EXIT_STOPPED)
+		return code;
+	return code == S3ONCE_EXIT_FENCED ? LOCK_RUN_LOST
+	       : code == S3ONCE_EXIT_HELD ? LOCK_RUN_HELD
+					  : LOCK_RUN_FAILED;
 }
 
 void lock_print(const struct lock_use *use, json_t *object)

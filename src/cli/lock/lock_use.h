@@ -15,7 +15,11 @@ struct lock_use {
 	char **operands; /* a NULL follows the last one */
 	struct s3once_locks *locks;
 	struct s3once_lock_error error;
-	int code; /* set by `use` of a command: the exit code if the library returned no error */
+	int code;    /* set by `use` of a command: the exit code if the library returned no error */
+	bool is_run; /* the command is `lock run` */
+	/* The exit status of the command of `lock run`. Negative: no command has ended, or its lock
+	 * was lost. */
+	int command_status;
 };
 
 /* One command of `s3once lock`. */
@@ -37,6 +41,14 @@ struct lock_command {
 };
 extern const struct lock_command lock_run_command;
 
+/* The exit statuses of `lock run` itself. env(1) and timeout(1) use 124 and 125 likewise, and leave
+ * 126 and 127 to a command that cannot be started. */
+enum lock_run_status {
+	LOCK_RUN_LOST = 123,
+	LOCK_RUN_HELD = 124,
+	LOCK_RUN_FAILED = 125, /* also: the command line is invalid */
+};
+
 /* The groups of each command behind its own, and the options that it shares with other commands. */
 #define LOCK_GROUPS                                                                                \
 	{"Place", lock_place_options}, {"Services", lock_timeout_options, 0, true},                \
@@ -51,8 +63,10 @@ extern const struct option lock_place_options[], lock_timeout_options[], lock_ke
 /* Opens the client with these options. Returns 0, or an exit code that was explained on stderr. */
 int lock_open(struct lock_use *use);
 /* Returns the exit code for the result `r` of the library, and reports an error: on stderr, and
- * with
- * --json by an event as well, unless it is an error of usage. */
+ * with --json by an event as well, unless it is an error of usage. */
 int lock_report_result(const struct lock_use *use, int r);
+/* Returns the exit status for an exit code of this program. They differ only with `lock run`, which
+ * otherwise exits as its command did: its own statuses are those that a command rarely has. */
+int lock_exit_status(const struct lock_use *use, int code);
 /* Prints an object as a result; takes the reference. */
 void lock_print(const struct lock_use *use, json_t *object);
