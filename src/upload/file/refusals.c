@@ -103,8 +103,10 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 	}
 	for (struct refused *next; all; all = next) {
 		next = all->next;
-		/* If the run is over, its end is reported, and not each file. */
-		if (!run_is_over(run))
+		/* If the run is over, its end is reported, and not why each file was refused. */
+		if (run_is_over(run))
+			run_report_unfinished(run, all->file->candidate);
+		else
 			file_fail(worker, all->file, &all->problem);
 		file_free(all->file);
 		free(all);

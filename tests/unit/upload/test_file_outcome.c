@@ -336,8 +336,8 @@ static void test_refusals(void)
 {
 	static const struct {
 		unsigned n;
-		bool at_end, is_at_work, has_stored, is_others, is_stopped, has_block;
-		unsigned failed, fatal, left;
+		bool at_end, is_at_work, has_stored, is_others, is_stopped, has_block, is_over;
+		unsigned failed, fatal, left; /* left in the list */
 	} settles[] = {
 		{1, .left = 1},
 		{1, .at_end = true, .failed = 1},
@@ -355,6 +355,8 @@ static void test_refusals(void)
 		{10, .at_end = true, .is_at_work = true, .is_others = true, .left = 10},
 		{10, .is_at_work = true, .has_stored = true, .failed = 10},
 		{10, .is_at_work = true, .is_stopped = true, .left = 10},
+		{1, .at_end = true, .is_over = true},
+		{2, .at_end = true, .is_over = true, .has_stored = true},
 	};
 	for (size_t i = 0; i < sizeof settles / sizeof *settles; i++) {
 		struct steps steps;
@@ -362,6 +364,7 @@ static void test_refusals(void)
 			return;
 		struct run *run = steps.run;
 		struct problem problem = {.text = "as told", .status = 403};
+		run->options.final = 1;
 		for (unsigned k = 0; k < settles[i].n; k++) {
 			struct file *file = file_new(run,
 				feed_new_candidate(&(struct scan_entry){
@@ -379,10 +382,15 @@ static void test_refusals(void)
 				(struct candidate *[]){feed_new_candidate(&(struct scan_entry){
 					.key = "g", .path = "g", .relative = "g", .suffix = ""})},
 				1);
+		atomic_store(&run->end.fenced, settles[i].is_over);
 		refusals_settle(steps.worker, settles[i].at_end ? AT_END : AFTER_A_TASK);
+		/* If the run ends before it is clear, each of them is not finished. */
+		const bool are_unfinished = settles[i].fatal || settles[i].is_over;
 		bool good = CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], settles[i].failed);
 		good &= CHECK_INT(steps.events[S3ONCE_EVENT_FATAL], settles[i].fatal);
 		good &= CHECK_INT(atomic_load(&run->refusals.n_refused), settles[i].left);
+		good &= CHECK_INT(
+			steps.events[S3ONCE_EVENT_LEFT], are_unfinished ? settles[i].n : 0);
 		good &= CHECK(!steps.worker->has_put_aside);
 		if (settles[i].fatal)
 			good &= steps_say(&steps, "files that were tried are refused, such as s3:");
