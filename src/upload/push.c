@@ -142,6 +142,7 @@ static void drop_left_work(struct run *run)
 	for (struct parts *parts; (parts = queue_pop_upload(run->queue));) {
 		struct file *file = multipart_give_up(parts);
 		run_report_unfinished(run, file->candidate);
+		atomic_fetch_sub(&run->report.in_flight, 1); /* its turn ends here */
 		file_free(file);
 	}
 	for (struct candidate *left; (left = queue_pop_file(run->queue));)

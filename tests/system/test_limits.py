@@ -114,6 +114,14 @@ def test_max_transfer_of_a_large_file(s3once, s3, bucket, s3_proxy, tmp_path):
     s3.assert_same(tree, bucket)
 
 
+def test_nothing_is_under_way_when_a_limit_has_ended_the_run(s3once, bucket, tmp_path):
+    """Not even the upload whose parts were to come when one of the other was sent."""
+    tree = make_tree(tmp_path / "tree", {name: 30 * MIB for name in ("a", "b")})
+    limits = ("--bwlimit", "1M", "--max-duration", "1s", "--grace", "0")
+    run = s3once("push", tree, f"s3://{bucket}", "--concurrency", "1", "--part-size", "5M", *limits, "--json")
+    assert run.code == 6 and summary(run)["in_flight"] == 0, run
+
+
 # --- the line
 
 
