@@ -474,6 +474,23 @@ def test_a_stop_while_a_file_waits(watched, s3, bucket):
     assert run.code == 130 and not s3.objects(bucket), run
 
 
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_amid_a_pass_while_another_file_waits(watched, s3, s3_wire, bucket, sig):
+    """The pass ends well, and the exit status says that a file has come since it began."""
+    watched.write("drain = 0")
+    watched.start()
+    held = s3_wire.add(faults.hold_request, "PutObject")
+    watched.rename_in("a", 1)
+    assert held.reached.wait(60)
+    watched.rename_in("b", 2)
+    watched.running.popen.send_signal(sig)
+    watched.wait_said("stopping;")
+    held.released.set()
+    run = watched.running.wait()
+    assert [key for key in s3.objects(bucket)] == ["p/a"], run
+    assert run.code == 128 + sig, run
+
+
 def test_a_stop_while_a_young_file_that_was_touched_again_waits(watched, bucket):
     """A file that is left as too young does not count at the end, unless it is written to after that."""
     watched.write(min_age="1h")

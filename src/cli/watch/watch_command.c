@@ -403,6 +403,9 @@ static int serve(struct watch *watch)
 		if (!signals_came() && !reloads)
 			wait_for_work(watch);
 	}
+	/* If the signal came during a pass, files that were touched since its beginning wait. */
+	for (size_t i = 0; i < watch->n; i++)
+		watched_read(watch->jobs[i]);
 	service_notify_say(&watch->service, "STOPPING=1\n");
 	drain(watch);
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, NULL);
