@@ -73,8 +73,9 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 	return scan_open_moved(scan, c->source, c->relative, &found, ret);
 }
 
-/* Reads the mark of a file that is missing into file->seen_mark. Returns whether the mark says done
- * of the file as it was found, so that another uploader has uploaded and removed it since. */
+/* Reads the mark of a file that is missing into file->seen_mark, if that may matter. Returns
+ * whether the mark says done of the file as it was found, so that another uploader has uploaded and
+ * removed it since. */
 static bool mark_explains_absence(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
@@ -82,12 +83,12 @@ static bool mark_explains_absence(struct worker *worker, struct file *file)
 		.size = c->size, .mtime_ns = c->mtime_ns, .content_id = c->content_id};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
-	mark_clear(&file->seen_mark);
-	/* After the claim, the mark is ours and does not say done. */
-	if (file->step > STEP_CLAIM)
+	/* After the claim, the mark is ours and does not say done. With --reupload, a file that is
+	 * done would have to be sent all the same. */
+	if (file->step > STEP_CLAIM || worker->options->reupload)
 		return false;
-	/* With --reupload, a file that is done would have to be sent all the same. */
-	if (worker->options->reupload || mark_get(&ref, &file->seen_mark, &problem) != OUTCOME_OK)
+	mark_clear(&file->seen_mark);
+	if (mark_get(&ref, &file->seen_mark, &problem) != OUTCOME_OK)
 		return false;
 	/* If the mark notes a newer version, the missing file may be that one, which was not
 	 * uploaded. */

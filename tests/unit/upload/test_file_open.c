@@ -159,6 +159,32 @@ static void test_since_it_was_found(void)
 	}
 }
 
+/* A file that an earlier turn has claimed is gone. Its mark is no longer held, also with
+ * --reupload: others may be waiting for it. */
+static void test_gone_after_an_earlier_turn(bool reuploads)
+{
+	struct steps steps;
+	struct mark present = {0}, seen = {0};
+	if (!steps_make(&steps, CONTENT, 9))
+		return;
+	steps.options.reupload = reuploads;
+	if (!find(&steps, ":"))
+		return;
+	struct file *file = steps.file;
+	const struct mark_ref ref = file_mark_ref(steps.worker, file);
+	CHECK_INT(mark_claim(&ref, &present, &file->claim, &seen, &steps.problem), OUTCOME_OK);
+	claim_clear(&file->claim);
+	CHECK_INT(mark_get(&ref, &file->seen_mark, &steps.problem), OUTCOME_OK); /* the next turn */
+	run_command(&steps, "rm k");
+	CHECK_INT(file_open(steps.worker, file), STEP_SETTLED);
+	CHECK_INT(steps.events[S3ONCE_EVENT_FAILED], 1);
+	present = steps_mark(&steps);
+	CHECK_INT(present.state, MARK_FAILED);
+	mark_clear(&present);
+	script_stop(&steps.server);
+	steps_end(&steps);
+}
+
 /* Files that look like others, and are none that can be sent. */
 static void test_odd_files(void)
 {
@@ -384,6 +410,8 @@ static void test_changed_while_read(void)
 int main(void)
 {
 	test_since_it_was_found();
+	test_gone_after_an_earlier_turn(false);
+	test_gone_after_an_earlier_turn(true);
 	test_odd_files();
 	test_compressed_on_its_way();
 	test_errors();
