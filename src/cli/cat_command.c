@@ -30,11 +30,11 @@ struct catting {
 
 static const struct option cat_what_options[] = {
 	VALUE("from", STRING, FIELD(from), "TIME",
-		"no object whose last line is older; TIME is local, such as '2026-11-20 08:00' or "
-		"12:00, or UTC (2026-11-20T08:00:00Z)"),
+		"skip objects whose last line is older; TIME is local, such as '2026-11-20 08:00' "
+		"or 12:00, or UTC (2026-11-20T08:00:00Z)"),
 	VALUE("to", STRING, FIELD(to), "TIME",
-		"no object after the first one whose last line is of TIME or later"),
-	FLAG("list", FIELD(list), "time, size and URL of each object instead of its lines"),
+		"end after the first object whose last line is of TIME or later"),
+	FLAG("list", FIELD(list), "print time, size and URL of each object instead of its lines"),
 	{NULL},
 };
 
@@ -50,7 +50,7 @@ static const struct command cat_command = {
 	.takes = {1, 2},
 	.about = "Prints the lines of a log that was uploaded with --rotated: all of its objects\n"
 		 "in order, decompressed and verified. LOG is the name of the log on its host,\n"
-		 "such as access.log. TIMEs select objects, and lines are not parsed.\n",
+		 "such as access.log. TIMEs select whole objects: lines are not parsed.\n",
 	.groups = (const struct option_group[]){{"Which lines", cat_what_options}, {NULL}},
 	.shares = SHARES_JOB | SHARES_S3 | SHARES_SERVICES | SHARES_KEY_FILE,
 	.elsewhere = elsewhere,

@@ -24,11 +24,11 @@ static const struct command config_command = {
 	.takes = {0, 1},
 	.about = "Prints the value of each setting, and which option, environment variable or\n"
 		 "file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
-		 "as of s3once run, prints the settings of this job, and the line of each.\n",
+		 "as for s3once run, prints the settings of this job, and the line of each.\n",
 	.shares = SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_CHECKSUM | SHARES_JSON,
 	.examples = "  s3once config\n"
 		    "  s3once config --profile work --json\n"
-		    "  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n\n"
+		    "  s3once config nginx       (with those of /etc/s3once/nginx.conf)\n\n"
 		    "Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or no credentials.\n",
 };
 

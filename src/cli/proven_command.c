@@ -80,7 +80,8 @@ static const struct command proven_command = {
 		"  s3once proven /mnt/disk s3://my-bucket/disk && echo it may be erased\n"
 		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"
 		"  s3once proven --job nginx /var/log/nginx/access.log.1 && rm …\n\n"
-		"Exit codes: 0 all are in S3; 1 one is not; 2 usage; 3 it cannot be known.\n",
+		"Exit codes: 0 all are in S3; 1 one is not; 2 usage; 3 the check could not be\n"
+		"made.\n",
 };
 
 struct view {

@@ -48,7 +48,7 @@ static const struct option what_options[] = {
 		"a job is overdue if its last success is longer than AGE ago, such as 26h",
 		.min = 1000),
 	VALUE("forget", STRING, offsetof(struct fleet, forget), "HOST[@MACHINE][/JOB]",
-		"remove what is kept of a host, or of one of its jobs, that no longer exists"),
+		"remove the records of a host, or of one of its jobs, that no longer exists"),
 	{NULL},
 };
 
@@ -67,9 +67,10 @@ static const struct option_conflict conflicts[] = {
 static const struct command fleet_command = {
 	.name = "fleet",
 	.operands = "",
-	.about = "Shows each job of each host that uses the marks: when it succeeded last, how\n"
-		 "its last run ended, whether one is under way or has stopped sending heartbeats.\n"
-		 "Needs one request for 500 jobs, and reads no mark of a file.\n",
+	.about =
+		"Shows each job of each host that uses the marks: its last success, the result of\n"
+		"its last run, and whether a run is under way or has stopped sending heartbeats.\n"
+		"Needs one request for 500 jobs, and does not read the marks of files.\n",
 	.groups = (const struct option_group[]){{"What to look for", what_options}, {NULL}},
 	.shares = SHARES_MARKS | SHARES_SERVICES | SHARES_JSON,
 	.output_options = output_options,
@@ -79,7 +80,7 @@ static const struct command fleet_command = {
 		"  s3once fleet --marks dynamodb:s3once --expect 26h --quiet   (for monitoring)\n"
 		"  s3once fleet --marks dynamodb:s3once --forget web7\n\n"
 		"Exit codes: 0 all jobs are fine; 1 one is overdue, has failed, or has fallen\n"
-		"silent, or nothing was forgotten; 2 usage; 3 it cannot be known.\n",
+		"silent, or nothing was forgotten; 2 usage; 3 the marks cannot be read.\n",
 };
 
 /* Returns an array with an element for each line. The last line need not end in a newline. */

@@ -20,11 +20,11 @@ struct forgetting {
 
 static const struct option which_options[] = {
 	FLAG("missing", offsetof(struct forgetting, only_missing),
-		"only marks that say done, whose object is gone; each is looked for right before"),
+		"only done marks whose object is gone; each object is checked right before"),
 	VALUE("older-than", DURATION, offsetof(struct forgetting, older_than_ms), "AGE",
 		"only marks that have not changed for AGE, such as 400d", .min = 1000),
 	FLAG("yes", offsetof(struct forgetting, yes),
-		"forget all marks below a prefix; without it they are only shown", .letter = 'y',
+		"forget all marks below a prefix; without this, they are only shown", .letter = 'y',
 		.removes = true),
 	FLAG("dry-run", offsetof(struct forgetting, dry_run),
 		"show what would be forgotten, and change nothing", .letter = 'n'),

@@ -29,7 +29,7 @@ struct gc {
 
 static const struct option what_options[] = {
 	VALUE("keep-uploads", DURATION, offsetof(struct gc, keep_uploads_ms), "AGE",
-		"abort unfinished uploads that nobody has gone on with for AGE [7d]"),
+		"abort unfinished uploads that no run has continued for AGE [7d]"),
 	VALUE("keep-marks", DURATION, offsetof(struct gc, keep_marks_ms), "AGE",
 		"forget marks that have not changed for AGE, such as 400d [all are kept]",
 		.min = 1000, .removes = true),
@@ -42,10 +42,11 @@ static const struct command gc_command = {
 	.name = "gc",
 	.operands = "s3://BUCKET[/PREFIX] | --job JOB",
 	.takes = {1, 1},
-	.about = "Cleans up after ended runs: aborts unfinished uploads that are in the marks and\n"
-		 "that no run continues, forgets old marks if asked to, lists damaged ones, and\n"
-		 "shrinks an SQLite file. Leaves alone: objects, uploads that are in no mark, and\n"
-		 "everything of an uploader that may still be running.\n",
+	.about =
+		"Cleans up after ended runs: aborts unfinished uploads that the marks record and\n"
+		"no run continues, forgets old marks if asked to, lists damaged ones, and shrinks\n"
+		"an SQLite file. Never touches objects, uploads without a mark, or anything of an\n"
+		"uploader that may still be running.\n",
 	.groups = (const struct option_group[]){{"What to clean up", what_options}, {NULL}},
 	.shares = SHARES_JOB | SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_JSON,
 	.examples =

@@ -38,34 +38,33 @@ struct verification {
 
 static const struct option what_options[] = {
 	FLAG("head", FIELD(head),
-		"ask for each object, too: compares the checksum that S3 keeps, if it keeps one"),
-	FLAG("download", FIELD(download), "read each object, too, and compare its content"),
+		"also send a HEAD for each object, and compare its checksum if S3 returns one"),
+	FLAG("download", FIELD(download), "also read each object, and compare its content"),
 	VALUE("manifest", STRING, FIELD(manifest), "RUN",
-		"compare the objects that the manifest of this run lists with the bucket, by HEAD or --download; without marks"),
+		"check the objects in the manifest of this run, by HEAD or --download, instead of the marks"),
 	VALUE("public-key", STRING, FIELD(public_key), "FILE",
-		"with --manifest: it has to be signed by this Ed25519 key (PEM)"),
+		"with --manifest: require its signature by this Ed25519 key (PEM)"),
 	VALUE("subset", STRING, FIELD(subset), "N/T|P%|SIZE",
-		"with --head or --download: only of the Nth of T parts of the keys, of P percent, or of as many as have SIZE (10G) bytes in total; the same keys each time"),
+		"with --head or --download: check only the Nth of T parts of the keys, P percent, or objects of SIZE (10G) bytes in total; the same keys each time"),
 	VALUE("after", STRING, FIELD(verify.range.after), "KEY",
-		"begin after KEY, where an earlier run has ended"),
+		"begin after KEY, at which an earlier run ended"),
 	VALUE("max-duration", DURATION, FIELD(max_duration_ms), "DUR",
-		"end after DUR, and say where to go on", .min = 1,
+		"end after DUR, and print the KEY for --after", .min = 1,
 		.max = 366ULL * 24 * 3600 * 1000),
-	VALUE("concurrency", NUMBER, FIELD(verify.workers), "N",
-		"ask for or read at most N objects at once", .min = 1, .max = VERIFY_WORKERS_MAX,
-		.standard = "8"),
+	VALUE("concurrency", NUMBER, FIELD(verify.workers), "N", "check at most N objects at once",
+		.min = 1, .max = VERIFY_WORKERS_MAX, .standard = "8"),
 	VALUE("give-up-after", DURATION, FIELD(verify.place.limits.patience_ms), "DUR",
 		"wait for up to DUR for a service that throttles or cannot be reached",
 		.standard = "1m", .max = 7ULL * 24 * 3600 * 1000),
 	VALUE("keep-marks", DURATION, FIELD(keep_marks_ms), "AGE",
-		"as given to gc: an object that is older than AGE may lack a mark", .min = 1000),
+		"the AGE given to gc: older objects may lack a mark", .min = 1000),
 	VALUE("bucket-id-object", STRING, FIELD(verify.id_object), "KEY",
 		"the object that identifies the bucket has no mark"),
 	{NULL},
 };
 
 static const struct option output_options[] = {
-	VALUE("verbose", COUNT, FIELD(verbose), NULL, "list objects that are right, too",
+	VALUE("verbose", COUNT, FIELD(verbose), NULL, "also list objects without differences",
 		.letter = 'v'),
 	{NULL},
 };
@@ -102,8 +101,8 @@ static const struct command verify_command = {
 	.examples = "  s3once verify s3://my-bucket/photos\n"
 		    "  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
 		    "  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n\n"
-		    "Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be\n"
-		    "known; 6 --max-duration ended it, and what was looked at is right.\n",
+		    "Exit codes: 0 no differences; 1 there are differences; 2 usage; 3 the check\n"
+		    "could not be made; 6 --max-duration ended it, without differences so far.\n",
 };
 
 /* Reads the value of --subset: a SIZE, P% or N/T. False with a sentence. */

@@ -20,8 +20,8 @@ static const struct command doctor_command = {
 	.operands = "[s3://BUCKET[/PREFIX]]",
 	.takes = {0, 1},
 	.about = "Tests the setup, and prints a line for each check: credentials, endpoints,\n"
-		 "clock, marks. With a bucket, also tests which checks the server really makes,\n"
-		 "by probe objects below PREFIX that it removes.\n",
+		 "clock, marks. With a bucket, also tests the real behaviour of the server, with\n"
+		 "probe objects below PREFIX that it removes.\n",
 	.shares = SHARES_MARKS | SHARES_S3 | SHARES_SERVICES | SHARES_CHECKSUM | SHARES_JSON,
 	.examples = "  s3once doctor\n"
 		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n\n"

@@ -93,14 +93,15 @@ static const struct command run_command = {
 	.name = "run",
 	.has_first_screen = true,
 	.operands = "JOB...",
-	.about = "Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
-		 "/etc/s3once/NAME.conf (or your own ~/.config/s3once/NAME.conf), or the path of\n"
-		 "a file, with a slash in it. The file has lines such as\n\n"
+	.about = "Uploads the files of each JOB, one job after another. A JOB is the NAME of a\n"
+		 "file /etc/s3once/NAME.conf (or your own ~/.config/s3once/NAME.conf), or a path\n"
+		 "with a slash in it. The file has lines such as\n\n"
 		 "    source = /var/log/nginx\n"
 		 "    target = s3://my-logs/web1\n"
 		 "    min-age = 10min\n\n"
-		 "and may have every option below, by its name without dashes. Options that are\n"
-		 "given here win over it. All files are checked before the first job begins.\n",
+		 "and may set every option below, by its name without dashes. Options on the\n"
+		 "command line take precedence. All files are checked before the first job\n"
+		 "begins.\n",
 	.groups = push_groups,
 	.conflicts = push_conflicts,
 	.elsewhere = other_tools_options,
@@ -108,10 +109,10 @@ static const struct command run_command = {
 		"  s3once run nginx\n"
 		"  s3once run --dry-run nginx journal\n"
 		"  s3once run ./photos.conf\n"
-		"  s3once config nginx       (prints what is in force, and which line says it)\n\n"
-		"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
-		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1,\n"
-		"6, 4. The lines of a file: man s3once.conf\n",
+		"  s3once config nginx       (prints each setting, and the line of the file)\n\n"
+		"Exit codes: those of push; 2 also if a file is invalid: no job was begun then.\n"
+		"With several jobs, the first that occurs of 129, 130, 143, 5, 3, 2, 1, 6, 4.\n"
+		"For the lines of a file, see man s3once.conf\n",
 };
 
 /* Logs an error of one job of several if it reads its list of files from standard input. Returns

@@ -92,8 +92,8 @@ static const struct lock_command acquire_command = {
 	.description = "acquire a lock and keep it after this command",
 	.command.operands = "KEY",
 	.command.about =
-		"Waits for the lock and prints a handle, by which lock renew and lock release go\n"
-		"on from any process or host. Nothing renews it: it is held for --lease.\n",
+		"Waits for the lock and prints a handle, for lock renew and lock release in any\n"
+		"process or on any host. The lock is held for --lease: nothing else renews it.\n",
 	.command.examples = "  export S3ONCE_LOCKS=dynamodb:locks\n"
 			    "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
 			    "  s3once lock release \"$handle\"\n\n"
@@ -119,8 +119,8 @@ static const struct lock_command renew_command = {
 	.description = "hold a lock for longer, by its handle",
 	.command.operands = "HANDLE",
 	.command.about =
-		"Renews the lease of a lock that lock acquire got. Prints the handle to use from\n"
-		"now on; the one before stays good, and renews with its own lease.\n",
+		"Renews the lease of a lock from lock acquire. Prints the handle to use from now\n"
+		"on. The earlier handle stays valid, and renews with its own lease.\n",
 	.command.examples = "  s3once lock renew \"$handle\"\n\n"
 			    "Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released.\n",
 	.command.groups = (const struct option_group[]){{"Lock", renew_options}, LOCK_GROUPS},
@@ -134,7 +134,7 @@ static const struct lock_command release_command = {
 	.command.name = "lock release",
 	.description = "release a lock, by its handle",
 	.command.operands = "HANDLE",
-	.command.about = "Releases a lock that lock acquire got.\n",
+	.command.about = "Releases a lock from lock acquire.\n",
 	.command.examples =
 		"  s3once lock release \"$handle\"\n\n"
 		"Exit codes: 0 released; 2 usage; 3 service; 5 it was lost, or released before.\n",
@@ -283,14 +283,13 @@ static int break_lock(struct lock_use *use)
 
 static const struct option status_options[] = {
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
-		"the number that its users give; prints a line for each slot [1]", .min = 1,
-		.max = 1000),
+		"the --slots of its users; prints a line for each slot [1]", .min = 1, .max = 1000),
 	{NULL},
 };
 
 static const struct lock_command status_command = {
 	.command.name = "lock status",
-	.description = "who holds a lock",
+	.description = "show the holder of a lock",
 	.command.operands = "KEY",
 	.command.about =
 		"Prints the holder of a lock, and the version of its row. Changes nothing. For a\n"
@@ -313,11 +312,11 @@ static const struct option list_options[] = {
 
 static const struct lock_command list_command = {
 	.command.name = "lock list",
-	.description = "all locks of a place",
+	.description = "list all locks of a place",
 	.command.operands = "",
 	.command.about =
-		"Lists the rows of all locks, held or not, by reading the whole table. In S3 that\n"
-		"is a request for each lock whose key begins with --prefix.\n",
+		"Lists the rows of all locks, held or not, by reading the whole table. In S3,\n"
+		"this takes one request for each lock whose key begins with --prefix.\n",
 	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n\n"
 			    "Exit codes: 0 listed; 2 usage; 3 service.\n",
 	.command.groups = (const struct option_group[]){{"Lock", list_options}, LOCK_GROUPS},
@@ -328,7 +327,7 @@ static const struct lock_command list_command = {
 
 static const struct option break_options[] = {
 	VALUE("if-version", STRING, FIELD(if_version), "VERSION",
-		"the version of the row to break, as lock status shows it;\nrequired"),
+		"the row's version, as lock status shows it; required"),
 	{NULL},
 };
 
@@ -338,9 +337,9 @@ static const struct lock_command break_command = {
 	.removes = true,
 	.command.operands = "KEY",
 	.command.about =
-		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
-		"given. A holder that lives notices with its next heartbeat. The key of slot N\n"
-		"from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
+		"Frees a lock whose holder is known to be gone, if its row still has the given\n"
+		"version. A live holder notices with its next heartbeat. The key of slot N, from\n"
+		"1 on, is KEY#N; for dlm, --sort-key N is the slot.\n",
 	.command.examples = "  s3once lock break --if-version 5f0c.81 nightly\n\n"
 			    "Exit codes: 0 free; 2 usage; 3 service; 4 the version differs.\n",
 	.command.groups = (const struct option_group[]){{"Lock", break_options},
@@ -417,13 +416,12 @@ static const struct option init_options[] = {
 
 static const struct lock_command init_command = {
 	.command.name = "lock init",
-	.description = "make a table for locks, or try a bucket",
+	.description = "create a table for locks, or test a bucket",
 	.command.operands = "[TAG=VALUE...]",
 	.command.about =
-		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
-		"waits until it can be used. Tries out whether a bucket honours conditional\n"
-		"writes, which the first lock does otherwise. Safe to run again. A file needs no\n"
-		"init.\n",
+		"Creates a DynamoDB table with the keys of the dialect, unless it exists, and\n"
+		"waits until it can be used. Tests whether a bucket honours conditional writes;\n"
+		"otherwise, the first lock does. Safe to run again. A file needs no init.\n",
 	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n\n"
 			    "Exit codes: 0 ready; 2 usage; 3 service.\n",
 	.command.groups = (const struct option_group[]){{"Lock", init_options}, LOCK_GROUPS},

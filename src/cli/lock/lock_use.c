@@ -14,19 +14,19 @@ static const char *const token_sources[] = {"default", "row", "counter", "none",
 const struct option lock_place_options[] = {
 	VALUE("locks", STRING, FIELD(client.place), "PLACE",
 		"where the locks are: dynamodb:TABLE or s3://BUCKET/PREFIX for many hosts, sqlite:PATH, "
-		"or local, a file of this user on this host [as S3ONCE_LOCKS says, or local with a "
+		"or local, a file of this user on this host [S3ONCE_LOCKS, or local with a "
 		"warning]"),
 	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
-		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
+		"the format of the rows: java, go, python or dlm [java]", .choices = dialects),
 	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
-		"the table's partition key [as the dialect has it]"),
+		"the table's partition key [of the dialect]"),
 	VALUE("sort-name", STRING, FIELD(client.sort_name), "NAME",
-		"the table's sort key [as the dialect has it]"),
+		"the table's sort key [of the dialect]"),
 	VALUE("release-by", CHOICE, FIELD(client.release_by), "WAY",
 		"default, delete, or mark: the row stays [mark for go, files and S3, else delete]",
 		.choices = releases),
 	VALUE("tokens", CHOICE, FIELD(client.tokens), "FROM",
-		"fencing tokens: default, row, counter or none; all users say the same [counter]",
+		"fencing tokens: default, row, counter or none; all users give the same [counter]",
 		.choices = token_sources),
 	{NULL},
 };
@@ -47,17 +47,18 @@ const struct option lock_key_options[] = {
 
 const struct option lock_wait_options[] = {
 	VALUE("wait", DURATION, FIELD(request.wait_ms), "DUR",
-		"for the lock to come free; 0: try once [for ever]"),
+		"wait for the lock for up to DUR; 0: try once [forever]"),
 	VALUE("lease", DURATION, FIELD(client.lease_ms), "DUR",
-		"how long others wait for a holder that is silent; 1s to 1d [20s]", .min = 1000,
-		.max = 24 * 3600 * 1000),
+		"others may take over from a holder that is silent for DUR; 1s to 1d [20s]",
+		.min = 1000, .max = 24 * 3600 * 1000),
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
-		"how many may hold it at once; all users say the\nsame [1]", .min = 1, .max = 1000),
+		"how many may hold it at once; all users give the\nsame [1]", .min = 1,
+		.max = 1000),
 	FLAG("allow-replicas", FIELD(client.allow_replicas),
 		"also in a table whose replicas each grant locks of\ntheir own, if all holders use one "
 		"Region"),
 	VALUE("owner", STRING, FIELD(client.owner), "NAME",
-		"what others read of the holder [host, process id]"),
+		"the name of the holder for others [host, process id]"),
 	{NULL},
 };
 

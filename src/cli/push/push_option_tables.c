@@ -55,8 +55,8 @@ static const struct option what_options[] = {
 
 static const struct option log_options[] = {
 	FLAG("rotated", RUN(rotated),
-		"upload each rotated log once, whatever its number and compression are, and skip "
-		"logs that are still written",
+		"upload each rotated log once, even if it is renumbered or compressed, and skip "
+		"logs that are still being written",
 		.brief = "upload rotated logs, each of them once"),
 	FLAG("live", RUN(live),
 		"also upload live logs, up to the end of their last line; lines that are added "
@@ -66,14 +66,14 @@ static const struct option log_options[] = {
 
 static const struct option pipe_options[] = {
 	VALUE("spool", STRING, RUN(spool), "DIR",
-		"keep the output in DIR until KEY is done, so that another run can go on with it"),
+		"keep the output in DIR until KEY is done, so that another run can resume"),
 	{NULL},
 };
 
 static const struct option removal_options[] = {
 	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
-		"remove files that are in S3, after one more proof; with AGE, once they have been "
-		"there that long",
+		"remove files that are in S3, after another check; with AGE, only those that have "
+		"been done that long",
 		.removes = true, .brief = "remove files that are proven to be in S3"),
 	VALUE("move-to", STRING, RUN(move_to), "DIR",
 		"move them below DIR instead, on the same file system", .removes = true),
@@ -122,7 +122,7 @@ static const struct option object_options[] = {
 	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
 	SETTING("content-type", "TYPE", "such as text/plain; --rules sets it by pattern"),
 	SETTING("header", "NAME:VALUE",
-		"send another header that S3 knows for uploads, such as 'Cache-Control: "
+		"send another header for uploads, such as 'Cache-Control: "
 		"max-age=3600'; may be repeated; 'Content-Encoding: gzip' with --compress gzip "
 		"replaces the suffix"),
 	SETTING("sse", "KIND", "encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
@@ -133,8 +133,8 @@ static const struct option object_options[] = {
 		"retain objects in GOVERNANCE or COMPLIANCE mode, for days from the beginning of "
 		"the run (GOVERNANCE:400d) or until a time (COMPLIANCE:2030-12-31T23:59:59Z)"),
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
-		"compress what is not compressed yet, and add .zst or .gz to its key",
-		.brief = "compress what is not compressed yet"),
+		"compress files that are not compressed yet, and add .zst or .gz to their keys",
+		.brief = "compress files that are not compressed yet"),
 	VALUE("rules", STRING, RUN(rules_file), "FILE",
 		"read these options for files that match a pattern, as in rules.example; "
 		"options given here take precedence"),
@@ -143,18 +143,18 @@ static const struct option object_options[] = {
 
 static const struct option lease_options[] = {
 	VALUE("lease", DURATION, RUN(lease_ms), "DUR",
-		"let other hosts take over DUR after the last\nheartbeat, of which a lease has five",
+		"others may take over DUR after the last heartbeat;\na lease has five heartbeats",
 		.standard = "30s", .min = 1000, .max = 24 * 3600 * 1000),
 	{NULL},
 };
 
 static const struct option effort_options[] = {
 	VALUE("give-up-after", DURATION, RUN(give_up_after_ms), "DUR",
-		"retry for up to DUR a file that failed by throttling, server errors or lost "
-		"connections, after the files that were found until then",
+		"retry files that failed by throttling, server errors or lost connections, after "
+		"the other files, for up to DUR",
 		.standard = "5m", .max = 7ULL * 24 * 3600 * 1000, .for_zero = 1),
 	VALUE("grace", DURATION, RUN(grace_ms), "DUR",
-		"after a signal, let what is under way finish for up\nto DUR", .standard = "10s",
+		"after a signal, let uploads under way finish for up\nto DUR", .standard = "10s",
 		.max = 24 * 3600 * 1000, .for_zero = 1),
 	VALUE("concurrency", NUMBER, RUN(concurrency), "N",
 		"send at most N requests at once; the run finds the best number up to that",

@@ -41,11 +41,11 @@ static const struct command watch_command = {
 	.name = "watch",
 	.has_first_screen = true,
 	.operands = "JOB...",
-	.about = "Runs until it is stopped, and uploads the files of each JOB some seconds after\n"
-		 "they were written last: --min-age says how many, and is 10s where nothing says\n"
-		 "it. A JOB is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf,\n"
-		 "or the path of a file. Options that are given here win over it. SIGHUP reads\n"
-		 "the files again, and SIGTERM uploads what waits before the end (--drain).\n",
+	.about = "Runs until it is stopped, and uploads each file of a JOB once it has not been\n"
+		 "modified for --min-age (10s by default). A JOB is given as to s3once run: the\n"
+		 "NAME of a file /etc/s3once/NAME.conf, or a path. Options on the command line\n"
+		 "take precedence. SIGHUP rereads the files. After SIGTERM, waiting files are\n"
+		 "uploaded before the end (--drain).\n",
 	.groups = job_groups,
 	.conflicts = push_conflicts,
 	.elsewhere = other_tools_options,
@@ -53,10 +53,10 @@ static const struct command watch_command = {
 		"  s3once watch nginx\n"
 		"  s3once watch --full-scan 1h nginx photos\n"
 		"  systemctl enable --now s3once-watch@nginx\n\n"
-		"Exit codes: 2 usage, or a file is invalid: it never began; 3 --metrics-listen:\n"
-		"it never began, since it cannot listen there; 129, 130, 143 a signal stopped it\n"
-		"while files were waiting; else that of s3once run for what was uploaded last. A\n"
-		"pass that fails is tried again and ends nothing.\n",
+		"Exit codes: 2 usage, or a file is invalid: it never began; 3 it never began,\n"
+		"since it cannot listen at --metrics-listen; 129, 130, 143 a signal stopped it\n"
+		"while files were waiting; else that of s3once run for the last uploads. A pass\n"
+		"that fails is retried, and does not end the service.\n",
 };
 
 /* Sets the text of `systemctl status` between two passes. */
