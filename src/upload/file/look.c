@@ -341,11 +341,22 @@ static enum step handle_no_object(struct worker *worker, struct file *file,
 	return refusal == REFUSAL_IGNORED ? STEP_NEXT : handle_denied_head(worker, file, problem);
 }
 
+/* Whether the server honours the condition of the request that will make the file visible. Which
+ * request that is depends on the size, which is unknown of the input of a pipe that has not come
+ * yet. */
+static bool write_is_conditional(const struct worker *worker, const struct file *file)
+{
+	const bool put_is = !file_needs_look(worker, file, S3_PUT_CONDITION);
+	const bool complete_is = !file_needs_look(worker, file, S3_COMPLETE_CONDITION);
+	if (file_is_unread_pipe(file))
+		return put_is && complete_is;
+	return file->plan.n_parts ? complete_is : put_is;
+}
+
 enum step look_at_object(struct worker *worker, struct file *file, enum look look)
 {
-	const bool write_is_conditional = !file_needs_look(worker, file, S3_COMPLETE_CONDITION);
-	const enum head_refusal refusal =
-		look == LOOK_OPTIONAL && write_is_conditional ? REFUSAL_IGNORED : REFUSAL_FAILS;
+	const bool may_be_refused = look == LOOK_OPTIONAL && write_is_conditional(worker, file);
+	const enum head_refusal refusal = may_be_refused ? REFUSAL_IGNORED : REFUSAL_FAILS;
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	const enum outcome o =

@@ -15,8 +15,9 @@ enum look {
 	LOOK_OPTIONAL,
 };
 /* Step 4, LOOK: checks the object under the key. An object with the file's content is adopted.
- * Returns SEND if the object is damaged, and OPEN if it is an earlier version. Returns NEXT if
- * the file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
+ * Returns SEND if the file is to take its place, since it is damaged or by
+ * --if-changed=replace-any, and OPEN if it is an earlier version. Returns NEXT if the file can be
+ * sent, since S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look look);
 /* Step 2, before a claim that is to replace the object of the done version, whose etag is in
  * file->replaced_etag. Returns NEXT if S3 holds no object under its key by now, or another one, or

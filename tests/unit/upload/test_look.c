@@ -460,6 +460,7 @@ static void test_nothing_is_shown(void)
 		enum step step;
 		const char *replaces, *asked;
 		bool is_new; /* nothing is to be replaced */
+		unsigned n_parts;
 	} rows[] = {
 		{{NOT_FOUND}, LOOK_REQUIRED, true, STEP_NEXT, "", HEAD_K},
 		{{NOT_FOUND}, LOOK_OPTIONAL, false, STEP_NEXT, "", HEAD_K},
@@ -468,6 +469,11 @@ static void test_nothing_is_shown(void)
 		{{REFUSED, REFUSED}, LOOK_REQUIRED, true, STEP_ASIDE, "e", HEAD_K "GET /b/k\n"},
 		{{FAILS}, LOOK_OPTIONAL, true, STEP_LATER, NULL, HEAD_K},
 		{{FAILS}, LOOK_REQUIRED, true, STEP_LATER, NULL, HEAD_K},
+		/* A new object: what counts is the condition of the request that makes it. */
+		{{REFUSED}, LOOK_OPTIONAL, true, STEP_NEXT, "", HEAD_K, .is_new = true,
+			.n_parts = 2},
+		{{REFUSED, REFUSED}, LOOK_OPTIONAL, false, STEP_ASIDE, "", HEAD_K "GET /b/k\n",
+			.is_new = true, .n_parts = 2},
 		{{REFUSED}, LOOK_OPTIONAL, true, STEP_NEXT, "", HEAD_K, .is_new = true},
 		{{REFUSED, REFUSED}, LOOK_OPTIONAL, false, STEP_ASIDE, "", HEAD_K "GET /b/k\n",
 			.is_new = true},
@@ -476,9 +482,13 @@ static void test_nothing_is_shown(void)
 		struct steps steps;
 		if (!begin(&steps))
 			return;
-		/* The look ahead is for an upload, which is completed under the condition. */
 		set_replaces(&steps, rows[i].is_new ? "" : "e");
-		s3_set_support(steps.run->s3, rows[i].is_new ? S3_COMPLETE_CONDITION : S3_IF_MATCH,
+		steps.file->plan.n_parts = rows[i].n_parts;
+		const enum s3_feature put = S3_PUT_CONDITION, complete = S3_COMPLETE_CONDITION;
+		const enum s3_feature of_new = rows[i].n_parts ? complete : put;
+		s3_set_support(steps.run->s3, of_new == put ? complete : put,
+			rows[i].honours ? S3_NO : S3_YES);
+		s3_set_support(steps.run->s3, rows[i].is_new ? of_new : S3_IF_MATCH,
 			rows[i].honours ? S3_YES : S3_NO);
 		steps_answer(&steps, rows[i].replies[0]);
 		steps_answer(&steps, rows[i].replies[1]);
