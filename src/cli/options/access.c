@@ -1,6 +1,6 @@
-/* The options by which a command finds its marks, S3 and DynamoDB. push has these tables, and so
- * has each command that looks at what a push did. src/cli/open_marks.c opens what they name, or the
- * library does so in a push. */
+/* The options for the marks, S3 and DynamoDB. push has these tables, and so has each command that
+ * examines the results of a push. src/cli/open_marks.c opens the marks and services; in a push, the
+ * library does. */
 #include "cli/options/access.h"
 
 const struct option access_marks_options[] = {

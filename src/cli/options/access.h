@@ -1,4 +1,4 @@
-/* The options by which commands find the marks, S3 and DynamoDB. */
+/* The options for the marks, S3 and DynamoDB, which commands share. */
 #pragma once
 #include "aws/settings.h"
 #include "cli/options/options.h"

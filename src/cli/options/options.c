@@ -15,7 +15,7 @@
 
 #define COUNT_MAX 9 /* the largest number that a file may give to an OPTION_COUNT */
 
-/* Refuses a value of n bytes that is none of the option's choices. Returns -EINVAL. */
+/* Refuses a value of n bytes that is not one of the option's choices. Returns -EINVAL. */
 static int refuse_choice(
 	const struct option *option, const char *value, size_t n, struct problem *ret_problem)
 {
@@ -287,9 +287,9 @@ void option_name_problem(const struct command *command, const struct option *opt
 /* The form in which a command line names an option: -x, or --name. */
 enum option_name { OPTION_LETTER, OPTION_LONG };
 
-/* Refuses an option that the command does not have: a letter, or NAME[=VALUE] behind the dashes.
- * The sentence says where the option is instead, or proposes the one whose name is most like this.
- * Returns -EINVAL. */
+/* Refuses an option that the command does not have: a letter, or NAME[=VALUE] after the dashes. The
+ * sentence names the option to use instead, or the one with the most similar name. Returns
+ * -EINVAL. */
 static int refuse_unknown(const struct command *command, const char *given, enum option_name form,
 	struct problem *ret_problem)
 {
@@ -315,9 +315,9 @@ static int refuse_unknown(const struct command *command, const char *given, enum
 	return -EINVAL;
 }
 
-/* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age, a flag or a count may be left
- * out, so the next word is never taken for it. `next` is the next word, or NULL. Returns 1 if
- * `next` is the value, 0 if it is not, -ECANCELED for --help, or -EINVAL with a sentence. */
+/* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age, a flag or a count is optional,
+ * so it is never taken from the next word. `next` is the next word, or NULL. Returns 1 if `next` is
+ * the value, 0 if it is not, -ECANCELED for --help, or -EINVAL with a sentence. */
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
@@ -325,7 +325,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 	const size_t n = strcspn(word, "=");
 	const char *value = word[n] ? word + n + 1 : NULL;
 	struct option_match match;
-	/* A name that is cut is that of no option. */
+	/* A truncated name matches no option. */
 	snprintf(name, sizeof name, "%.*s", (int)n - 2, word + 2);
 	if (!options_find(command, name, &match))
 		return refuse_unknown(command, word + 2, OPTION_LONG, ret_problem);

@@ -44,23 +44,23 @@ struct option {
 	bool is_secret;   /* config does not show its value */
 	bool removes;     /* it makes a command remove something, so no message proposes it */
 	enum option_type type;
-	size_t offset;              /* of its field in the group's values */
-	const char *argument;       /* the word for the value in --help; NULL: it takes none */
-	const char *help;           /* is broken into lines; '\n' begins one, too */
-	uint64_t min, max;          /* of NUMBER, SIZE and DURATION, inclusive; max 0: no bound */
+	size_t offset;        /* offset of its field in the group's values */
+	const char *argument; /* placeholder of the value in --help; NULL: it takes no value */
+	const char *help;     /* wrapped into lines; '\n' also begins one */
+	uint64_t min, max;    /* range of a NUMBER, SIZE or DURATION, inclusive; max 0: no bound */
 	const char *const *choices; /* NULL-terminated */
 	/* The default, which --help prints after `help`. NULL: none is printed. */
 	const char *standard;
-	/* Of SIZE and DURATION: the value that is stored in place of 0. It is 1 where a field that
-	 * is 0 gets the default: `--grace 0` has to mean at once, and not 10 s. */
+	/* For SIZE and DURATION: the value to store for 0. It is 1 if a field of 0 stands for the
+	 * default: `--grace 0` must mean at once, not 10 s. */
 	uint64_t for_zero;
-	/* One line about it in the first screen of help, or "" if `help` is short enough itself.
-	 * NULL: few people need the option, and the first screen omits it. */
+	/* Its line on the first screen of help, or "" if `help` is short enough. NULL: the first
+	 * screen omits the option, which few people need. */
 	const char *brief;
 };
 
-/* Each makes an option of a table. `field` is its offset, `word` stands for the value in --help,
- * and `text` is the help. The arguments after these set further members, such as .min = 1. */
+/* Initialisers of a struct option. `field` is its offset, `word` the placeholder of the value in
+ * --help, and `text` the help. Further arguments set other members, such as .min = 1. */
 #define VALUE(option, kind, field, word, text, ...)                                                \
 	{                                                                                          \
 		.name = (option), .type = OPTION_##kind, .offset = (field), .argument = (word),    \
@@ -84,51 +84,50 @@ struct option_conflict {
 	const char *why;   /* a clause; NULL: they set the same thing */
 };
 
-/* An option that people look for in a command that does not have it, and where it is instead. */
+/* An option that the command does not have, but that people expect there, and its proper place. */
 struct option_elsewhere {
 	const char *name;  /* without the dashes, or a letter; NULL ends a list */
 	const char *where; /* a clause: "s3once push --x does that" */
 };
 
-#define OPTIONS_MAX 128 /* of all groups of a command */
+#define OPTIONS_MAX 128 /* the most options in all groups of a command */
 
 /* Where an option was set. A variable of the environment does not count if the option was also set
  * elsewhere, unless the option may be repeated. */
 enum set_in {
 	SET_IN_ENVIRONMENT = 1,
 	SET_IN_FILE = 2,
-	SET_IN_WORDS = 4, /* of the command line */
+	SET_IN_WORDS = 4, /* words of the command line */
 };
 
-/* How many operands a command takes, which its frame checks. */
+/* Number of operands of a command, which its frame checks. */
 struct operand_count {
 	int min, max; /* max 0: any number, or none if the command has no operands */
 };
 
 struct command {
 	const char *name;
-	const char *operands;       /* "SOURCE... s3://BUCKET[/PREFIX]"; "": there are none */
-	struct operand_count takes; /* how many operands there are */
+	const char *operands;       /* "SOURCE... s3://BUCKET[/PREFIX]"; "": no operands */
+	struct operand_count takes; /* number of operands */
 	const char *about;          /* whole lines, of at most 79 columns, as --help prints them */
 	const struct option_group *groups; /* --help is in none of them, and comes last */
-	/* The options that the frame adds behind these groups: a set of enum shared_options
-	 * (commands.h), and own ones about the output. NULL: there are no own ones. */
+	/* The options that the frame adds after these groups: a set of enum shared_options
+	 * (commands.h), and the command's own options of the output, or NULL. */
 	unsigned shares;
 	const struct option *output_options;
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
-	/* A command that has options which people may try here, and which are refused as such.
-	 * NULL: there is none. */
+	/* A command with options that people may try here. The error names that command. NULL:
+	 * there is none. */
 	const struct command *larger;
 	const char *examples; /* whole lines, under "Examples:" in --help */
 	/* It has so many options that --help prints only those with a `brief`, and the topics. */
 	bool has_first_screen;
-	/* Of this run of the command: */
-	void *values;           /* the struct that its options are read into */
-	unsigned *given;        /* OPTIONS_MAX: where each option was set (enum set_in) */
-	const char **ret_topic; /* becomes the word after --help, if there is one; may be NULL */
-	/* Becomes the number of operands before "--", and stays as it is if there is no "--". May
-	 * be NULL. */
+	/* Results of this parse: */
+	void *values;    /* the struct that its options are read into */
+	unsigned *given; /* [OPTIONS_MAX]: the places where each option was set (enum set_in) */
+	const char **ret_topic; /* set to the word after --help, if there is one; may be NULL */
+	/* Set to the number of operands before "--"; unchanged if there is no "--". May be NULL. */
 	int *ret_before_dashes;
 };
 
@@ -140,35 +139,35 @@ struct command {
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);
 
-/* An option of a command, and where its value goes. */
+/* An option of a command, and the field for its value. */
 struct option_match {
 	const struct option *option;
 	const struct option_group *group;
 	void *field;
-	unsigned index; /* over all groups */
+	unsigned index; /* index over all groups */
 };
 /* Moves *at to the next option of a command. A zeroed *at moves to the first one, and --help is the
  * last. Returns false if there are no more. */
 bool options_next(const struct command *command, struct option_match *at);
-/* The option of this name, without dashes. False if there is none. */
+/* Finds the option with this name, without dashes. Returns false if there is none. */
 bool options_find(const struct command *command, const char *name, struct option_match *ret);
-/* The name of an option that is most like `name`, or NULL if none is near. Options that remove
- * something are never proposed: a typing error must not end in a loss. */
+/* Returns the name of the option that is most like `name`, or NULL if none is similar. Never
+ * proposes an option that removes files, since a typing error must not cause a loss. */
 const char *options_nearest(const struct command *command, const char *name);
-/* Says where to find an option that the command does not have, by its table: a clause, or NULL. */
+/* Returns the clause of the command's table about an option that it does not have, or NULL. */
 const char *options_elsewhere(const struct command *command, const char *name);
-/* Completes the sentence of option_set() about a value: the option comes before it, as it was
- * given, and behind it where to find what other tools have under this name. */
+/* Completes the sentence of option_set() about a value: puts the option before it, as it was given,
+ * and appends the clause of options_elsewhere(), if there is one. */
 void option_name_problem(const struct command *command, const struct option *option,
 	const char *as_given, struct problem *problem);
-/* Returns where the option of this name was set, as a set of enum set_in. */
+/* Returns the places where the option with this name was set, as a set of enum set_in. */
 unsigned options_set_in(const struct command *command, const char *name);
 
 /* Whether the option may be repeated. */
 bool option_is_list(const struct option *option);
-/* Whether the option, or another option that sets the same thing, was set in one of the `places`
- * (a set of enum set_in). Then a place that counts less must not set it. An option that may be
- * repeated is never overridden: its values are added. */
+/* Whether the option, or another option that sets the same thing, was set in one of the `places` (a
+ * set of enum set_in). If so, a place of lower precedence must not set it. An option that may be
+ * repeated is never overridden: its values add up. */
 bool option_is_overridden(
 	const struct command *command, const struct option_match *match, unsigned places);
 /* The name of an option's variable. */
@@ -177,41 +176,41 @@ struct option_variable {
 };
 struct option_variable option_variable(const struct option *option);
 /* Returns the i-th value of an option in the environment, and sets *ret to the name of its
- * variable. The further values of an option that may be repeated are in S3ONCE_TAG_2, S3ONCE_TAG_3
- * and so on. NULL: there is none, or it is empty. */
+ * variable. Further values of an option that may be repeated are in S3ONCE_TAG_2, S3ONCE_TAG_3 and
+ * so on. NULL: the variable is not set, or is empty. */
 const char *option_variable_value(
 	const struct option *option, unsigned i, struct option_variable *ret);
-/* Sets the options that may be repeated from their variables of the environment, and notes that in
- * command->given. It is called first, since these values come before all others. They may be any
- * text, so it cannot fail. */
+/* Sets the options that may be repeated from their environment variables, and notes that in
+ * command->given. Call it first, since these values come before all others. It cannot fail, since
+ * their values may be any text. */
 void options_take_list_variables(const struct command *command);
-/* Likewise for all other options, unless option_is_overridden(). It is called once the file and the
- * command line are read. Returns 0, or -EINVAL with a sentence. */
+/* The same for all other options, unless option_is_overridden(). Call it after the file and the
+ * command line have been read. Returns 0, or -EINVAL with a sentence. */
 int options_take_variables(const struct command *command, struct problem *ret_problem);
-/* Whether "NAME=VALUE" of the environment looks like the variable of an option, and no option has
- * it: the name begins with S3ONCE_, and the value is not empty. */
+/* Whether "NAME=VALUE" of the environment looks like the variable of an option (the name begins
+ * with S3ONCE_, and the value is not empty), but belongs to none. */
 bool options_lack_variable(const struct command *command, const char *variable);
 
-/* Returns the first conflict from `from` on whose two options were both given and are not "no".
- * NULL: there is none. The values have to be read before. */
+/* Searches the list of conflicts, beginning with `from`, for one whose two options were both given,
+ * not as "no". Returns NULL if there is none. The values must have been read. */
 const struct option_conflict *options_next_conflict(
 	const struct command *command, const struct option_conflict *from);
 /* Refuses two options that contradict each other. Returns 0, or -EINVAL with a sentence about the
  * first conflict. */
 int options_refuse_conflict(const struct command *command, struct problem *ret_problem);
-/* Reads the value of one option into `field`, whose type is that of enum option_type. Strings stay
- * borrowed. `value` is NULL for an option without a value, as flags mostly are on a command line.
- * With one, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for
+/* Reads the value of one option into `field`, which has the type in enum option_type. Strings stay
+ * borrowed. `value` is NULL if no value was given, as usual for flags on a command line. The value
+ * of a flag is yes or no; that of a count may also be a number. Returns 0, -ECANCELED for
  * OPTION_HELP, or -EINVAL with a sentence about the value. */
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem);
 
-/* The options of a group that has nothing but --help. */
+/* The options of a group with only --help. */
 extern const struct option no_options[];
 /* --help itself. */
 extern const struct option help_options[];
-/* Prints what --help asks for. `topic` is "all", the title of a group, or NULL: the first screen
- * of a command that has one, and all of another one. Returns 0, or -EINVAL with a sentence if there
- * is no such topic. */
+/* Prints the help. `topic` is "all", the title of a group, or NULL, which means the first screen if
+ * the command has one, and otherwise all. Returns 0, or -EINVAL with a sentence if there is no such
+ * topic. */
 int options_help(const struct command *command, const char *topic, FILE *stream,
 	struct problem *ret_problem);

@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define WORD_CHARS  64 /* of a time of day with its rate */
+#define WORD_CHARS  64 /* for a time of day with its rate */
 #define BLANKS      " \t"
 #define ADDRESS_MAX 64 /* bytes of an address without its port, with the NUL */
 
@@ -32,7 +32,7 @@ struct unit {
 
 /* The units of one kind of value. */
 struct units {
-	/* From the smallest one on. If a unit has several names, the last one is shown. */
+	/* In ascending order. If a unit has several names, the last one is printed. */
 	const struct unit *list;
 	bool is_summed; /* a value may be a sum, such as "1h30m" */
 	bool is_in_lower_case;
@@ -74,8 +74,8 @@ static const struct units size_units = {
 
 static const struct units no_units = {.list = (const struct unit[]){{"", 1}, {NULL, 0}}};
 
-/* Finds the unit whose name is the n bytes of `name`. "" names the unit of a number alone. NULL:
- * there is none. */
+/* Finds the unit with this name of n bytes. "" is the unit of a bare number. NULL: there is no such
+ * unit. */
 static const struct unit *find_unit(const struct units *units, const char *name, size_t n)
 {
 	for (const struct unit *unit = units->list; unit->name; unit++)

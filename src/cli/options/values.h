@@ -1,5 +1,5 @@
-/* Strict readers of option values and of URLs. Each returns 0, or -EINVAL with a sentence that
- * quotes what was given. All but those that look at a file or directory are pure. */
+/* Strict parsers of option values and of URLs. Each returns 0, or -EINVAL with a sentence that
+ * quotes the value. All are pure, except for those that examine a file or directory. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
