@@ -21,7 +21,8 @@ struct proven_options {
 
 static const struct option which_options[] = {
 	VALUE("source", STRING, offsetof(struct proven_options, source), "DIR",
-		"they were uploaded as part of the SOURCE DIR\n[each by itself]"),
+		"they were uploaded as part of the SOURCE DIR\n[each by itself]",
+		.only_once = true),
 	{NULL},
 };
 

@@ -48,7 +48,8 @@ static const struct option what_options[] = {
 		"a job is overdue if its last success is longer than AGE ago, such as 26h",
 		.min = 1000),
 	VALUE("forget", STRING, offsetof(struct fleet, forget), "HOST[@MACHINE][/JOB]",
-		"remove the records of a host, or of one of its jobs, that no longer exists"),
+		"remove the records of a host, or of one of its jobs, that no longer exists",
+		.only_once = true),
 	{NULL},
 };
 

@@ -399,7 +399,8 @@ void job_close(struct job *job)
  * command begins, and closes it after the command. proven does both by itself. */
 const struct option job_asked_options[] = {
 	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
-		"use the marks, services and target of this job, from its file JOB.conf"),
+		"use the marks, services and target of this job, from its file JOB.conf",
+		.only_once = true),
 	{NULL},
 };
 

@@ -168,7 +168,7 @@ int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
 	const enum option_type type = option->type;
-	const bool takes_text = type == OPTION_STRING || type == OPTION_SETTING;
+	const bool takes_text = type == OPTION_STRING || option_is_list(option);
 	const bool takes_one_choice = option->choices && type != OPTION_SET;
 	int choice = 0;
 	/* parse_long() has seen to it that there is a value if the option needs one. */
@@ -334,6 +334,9 @@ static int parse_long(const struct command *command, const char *word, const cha
 	if (match.option->type == OPTION_HELP && value)
 		return problem_error(ret_problem, -EINVAL, "--%s takes no value", name);
 	const char *where = options_elsewhere(command, name);
+	if (match.option->only_once && command->given[match.index] & SET_IN_WORDS)
+		return problem_error(ret_problem, -EINVAL,
+			"--%s is given twice, but takes only one %s", name, match.option->argument);
 	if (takes_next && !next)
 		return problem_error(ret_problem, -EINVAL, "--%s needs a value: --%s %s%s%s", name,
 			name, match.option->argument, where ? "; " : "", where ? where : "");
@@ -536,6 +539,9 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 {
 	int operands = 0, r = 0;
 	bool only_operands = false;
+	/* The words of a job's command line are read twice. */
+	for (struct option_match match = {0}; options_next(command, &match);)
+		command->given[match.index] &= ~(unsigned)SET_IN_WORDS;
 	for (int at = 1; r >= 0 && at < argc; at++) {
 		char *word = argv[at];
 		const bool is_operand = word[0] != '-' || !word[1]; /* "-" is standard input */

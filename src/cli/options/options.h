@@ -57,6 +57,9 @@ struct option {
 	/* Its line on the first screen of help, or "" if `help` is short enough. NULL: the first
 	 * screen omits the option, which few people need. */
 	const char *brief;
+	/* A second value on the command line is refused. It would replace the first one without a
+	 * word, where people mean both: two jobs that are to be verified, or two lists of files. */
+	bool only_once;
 };
 
 /* Initialisers of a struct option. `field` is its offset, `word` the placeholder of the value in

@@ -30,7 +30,7 @@ static const struct option what_options[] = {
 	VALUE("files-from", STRING, RUN(files_from), "FILE",
 		"upload only the files that FILE lists (- for standard input), in lines or with "
 		"NUL bytes between, relative to the one SOURCE",
-		.brief = "upload only the files that FILE lists (- for stdin)"),
+		.only_once = true, .brief = "upload only the files that FILE lists (- for stdin)"),
 	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
 		"exclude files and folders that match; * stops at /, ** does not; the last rule "
 		"that matches wins",
@@ -137,7 +137,8 @@ static const struct option object_options[] = {
 		.brief = "compress files that are not compressed yet"),
 	VALUE("rules", STRING, RUN(rules_file), "FILE",
 		"read these options for files that match a pattern, as in rules.example; "
-		"options given here take precedence"),
+		"options given here take precedence",
+		.only_once = true),
 	{NULL},
 };
 
