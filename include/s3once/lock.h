@@ -196,12 +196,12 @@ struct s3once_locks_options {
 	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
 	/* The program changes no lock: it calls only s3once_lock_get() and s3once_lock_list(), and
-	 * s3once_lock_acquire() returns -EINVAL. An SQLite file is then read also if its file
+	 * s3once_lock_acquire() returns -EINVAL. An SQLite file is then read even if its file
 	 * system is full or read only, and never made. If it is missing, s3once_locks_open()
 	 * returns -EIO; but "local" without a file has no locks. */
 	int read_only;
-	/* The locks are there already, for a program that renews, releases or breaks them. A
-	 * missing SQLite file is then as with read_only, and so is s3once_lock_acquire(). */
+	/* The locks already exist, for a program that renews, releases or breaks them. A missing
+	 * SQLite file is then as with read_only, and so is s3once_lock_acquire(). */
 	int must_exist;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
 	 * so fetch them. */
@@ -246,8 +246,8 @@ struct s3once_locks_table {
 	uint64_t timeout_ms;
 	uint64_t reserved[16];
 };
-/* Makes the table and waits until it can be used. A table that is there already with these keys is
- * no failure, and *ret_created says whether this call made it. A server without time to live is no
+/* Makes the table and waits until it can be used. A table that already exists with these keys is no
+ * failure, and *ret_created says whether this call made it. A server without time to live is no
  * failure either; ret->text mentions it. For S3, a trial finds out whether the bucket honours
  * conditional writes, and *ret_created stays 0. For SQLite nothing is done. */
 S3ONCE_PUBLIC int s3once_locks_init(struct s3once_locks *locks,
@@ -316,8 +316,8 @@ S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
  * not known whether the lock was released: repeat the call, or leave the lock to be freed when its
  * lease runs out. */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Ends the heartbeats and frees the handle, without releasing the lock. To be called once, when no
- * other call on the handle is under way. All users of a lock that was acquired several times
+/* Ends the heartbeats and frees the handle, without releasing the lock. Call it once, when no other
+ * call on the handle is under way. All users of a lock that was acquired several times
  * (`reentrant`) have the same handle, and only the last of them may free it. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 

@@ -228,8 +228,8 @@ enum s3once_event_type {
 	S3ONCE_EVENT_HELD,
 	/* The file was not uploaded. [path, key or "", text, code, request_id] */
 	S3ONCE_EVENT_FAILED,
-	/* With `final`: the run ended before the file was in S3. The next one goes on with it.
-	 * [path, key, bytes] */
+	/* With `final`: the run ended before the file was in S3. The next one continues it. [path,
+	 * key, bytes] */
 	S3ONCE_EVENT_LEFT,
 	/* The file is started again, since it changed while it was read, or is tried again later,
 	 * since the server failed. [path, key, text, code, request_id] */

@@ -99,7 +99,7 @@ struct page {
 	bool is_last;
 };
 
-/* Adds an id to `ids` unless it is there already, and returns its index. Rows may name the same
+/* Adds an id to `ids` unless it already exists, and returns its index. Rows may name the same
  * session, and DynamoDB refuses a request that names an item twice. */
 static size_t add_id(struct page *page, const char *id)
 {

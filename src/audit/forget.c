@@ -95,7 +95,7 @@ static enum outcome check_object_is_gone(const struct subject *subject, enum nam
 }
 
 /* Forgets the mark if the options select it and nothing protects it, and reports its fate. A mark
- * that is named BY_KEY is reported also if it is not selected, or if its object is there. Any
+ * that is named BY_KEY is reported even if it is not selected, or if its object is there. Any
  * outcome but OK ends the walk. */
 static enum outcome forget_if_selected(const struct forget_options *options,
 	const struct subject *subject, enum named named, struct problem *ret_problem)

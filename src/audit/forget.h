@@ -59,8 +59,8 @@ struct forget_options {
  * was reported. A mark that is not selected (only_missing, older_than_s) is reported as KEPT. */
 enum outcome forget_key(const struct forget_options *options, const struct audit_conns *conns,
 	const char *key, struct problem *ret_problem);
-/* Forgets all marks whose keys have this prefix. Marks that are not selected are not reported. OK
- * also if some marks could not be forgotten. */
+/* Forgets all marks whose keys have this prefix. Marks that are not selected are not reported. Also
+ * OK if some marks could not be forgotten. */
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
 
@@ -78,7 +78,7 @@ struct collect_options {
 
 /* Aborts old uploads, forgets old marks and reports damaged ones, below a prefix. A mark claimed by
  * a session that may live is checked again at the end, until that session is over or a lease has
- * passed. OK also if something failed about some marks, which was reported. */
+ * passed. Also OK if something failed about some marks, which was reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
 
@@ -94,6 +94,6 @@ struct subject {
 void subject_report(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem);
 /* Forgets the mark if it has not changed since it was read, and reports that. With only_show, it
- * only reports that the mark would be forgotten. OK also if another uploader has changed the mark,
+ * only reports that the mark would be forgotten. Also OK if another uploader has changed the mark,
  * which is then reported as KEPT. If any other outcome is returned, nothing was reported. */
 enum outcome subject_forget(const struct subject *subject, struct problem *ret_problem);

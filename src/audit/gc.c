@@ -110,7 +110,7 @@ static enum abort_choice choose_abort(struct upload_abort *a)
 	return may_be_upload ? ABORT_FORBIDDEN : ABORT_ALLOWED;
 }
 
-/* Counts a part in `arg`, an unsigned. It returns 0, so that the listing goes on. */
+/* Counts a part in `arg`, an unsigned. It returns 0, so that the listing continues. */
 static int count_part(void *arg, const struct s3_part *part)
 {
 	++*(unsigned *)arg;

@@ -92,7 +92,7 @@ struct verify_end {
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 };
 
-/* Compares all marks of the range with the bucket. OK also if the run was stopped; then *ret is not
+/* Compares all marks of the range with the bucket. Also OK if the run was stopped; then *ret is not
  * complete. Any other outcome is the reason why the run had to end; *ret is set as well. */
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);

@@ -68,7 +68,7 @@ void progress_end_wait(struct progress_clock *clock);
  * not retried for a while no longer counts as failing either. */
 void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem);
 void progress_answered(struct progress_clock *clock, const char *what);
-/* Ends the time early: the clock is over. To be called once no request can be expected to succeed.
+/* Ends the time early: the clock is over. Call it once no request can be expected to succeed.
  */
 void progress_give_up(struct progress_clock *clock);
 /* Counts the time that has passed since the last call, and returns whether the clock is over.

@@ -49,7 +49,7 @@ int64_t file_creation_ns(int fd);
  * Reads as pread(2), but all of the n bytes. Returns n, -ESTALE if the file ends before that, or
  * another -errno. Thread-safe. */
 long read_at(int fd, void *buffer, size_t n, uint64_t offset);
-/* Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an
+/* Writes n bytes to the descriptor, even if signals interrupt it. Returns 0 or -errno; after an
  * error some of the bytes may be written. Thread-safe. */
 int write_all(int fd, const void *bytes, size_t n);
 

@@ -296,7 +296,7 @@ static void note_skipped(struct log_cat *cat, const struct log_object *object)
 	report_object(cat, REPORT_NOTE, object->key, problem.text);
 }
 
-/* Prints one object. Returns OK also if something is missing and was reported. */
+/* Prints one object. Returns OK even if something is missing and was reported. */
 static enum outcome print_object(
 	struct printing *p, struct log_object *object, struct problem *ret_problem)
 {

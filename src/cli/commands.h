@@ -59,7 +59,7 @@ struct command_frame {
 	/* Where each option was set (enum set_in). With --job, only the command line counts. */
 	unsigned given[OPTIONS_MAX];
 	const char *topic; /* the TOPIC of --help; NULL: none */
-	int before_dashes; /* operands before "--"; 0 also if there is no "--" */
+	int before_dashes; /* operands before "--"; 0 even if there is no "--" */
 	char **words;      /* the original argv */
 	int n_operands;
 	char **operands;

@@ -18,7 +18,7 @@
  * sends them, and at most max_workers do. No thread is started before the first lease. */
 struct lease_keeper;
 int lease_keeper_new(struct store *store, unsigned max_workers, struct lease_keeper **ret);
-/* To be called after all leases of the keeper were freed. NULL is ignored. */
+/* Call it after all leases of the keeper were freed. NULL is ignored. */
 void lease_keeper_free(struct lease_keeper *keeper);
 
 /* The write of one heartbeat. */
@@ -80,7 +80,7 @@ struct lease_options {
 struct lease;
 int lease_new(struct lease_keeper *keeper, const struct lease_options *options, struct lease **ret);
 /* Starts the heartbeats of a row that was written with this version, by a request that was sent at
- * sent_ns (clock_boot_ns()). To be called once. 0 or -errno.
+ * sent_ns (clock_boot_ns()). Call it once. 0 or -errno.
  *
  * If sent_ns is 0, it is not known when the row was written, nor whether anything of the lease is
  * left. The heartbeats then begin after lease_renew(). */
@@ -104,7 +104,7 @@ void lease_free(struct lease *lease);
 /* Makes the version for a row that we are about to acquire, according to the options. */
 void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]);
 /* Returns the row's version. *ret_pending is a version that a heartbeat without a clear answer may
- * have written instead, or "". Both are borrowed. To be called after lease_stop(). */
+ * have written instead, or "". Both are borrowed. Call it after lease_stop(). */
 const char *lease_row_version(const struct lease *lease, const char **ret_pending);
 
 /* Returns the clock_boot_ns() until which the row is surely ours. The lease counts from before the

@@ -258,7 +258,7 @@ static bool counts_as_ours(const struct s3once_lock *lock)
 	return !ends_ns || clock_boot_ns() < ends_ns;
 }
 
-/* Sends the release of the row. OK also if an earlier request has released it; then another owner
+/* Sends the release of the row. Also OK if an earlier request has released it; then another owner
  * may have the row by now. REFUSED: the row is not ours, and *ret_present is the present one. */
 static enum outcome send_release(struct s3once_lock *lock, struct store_conn *conn,
 	uint64_t deadline_ns, struct item *ret_present, struct problem *ret_problem)

@@ -170,7 +170,7 @@ struct lock_release_target {
 	 * limits->maybe_applied must not be NULL. */
 	bool is_late;
 };
-/* Releases a row that has the given version, by deleting it or by marking it as free. OK also if
+/* Releases a row that has the given version, by deleting it or by marking it as free. Also OK if
  * the row is gone already, unless is_late is set and no try of ours may have removed it. REFUSED:
  * *ret_present is the present row. */
 enum outcome lock_row_release(struct store_conn *conn, const struct lock_release_target *target,

@@ -101,7 +101,7 @@ static bool is_observation_name(const char *name)
 }
 
 /* Returns whether the folder was not swept today, and notes that it is swept now, as the time of
- * the file SWEPT. False also if that cannot be noted: each process would sweep the folder. */
+ * the file SWEPT. Also false if that cannot be noted: each process would sweep the folder. */
 static bool begin_sweep(int folder_fd, time_t now)
 {
 	struct stat st;

@@ -25,7 +25,7 @@ struct bucket_row {
 	int64_t at_s;                           /* store time of the last change */
 };
 
-/* Reads the row consistently. OK also if the row does not exist; *ret is zero then. SETUP: the row
+/* Reads the row consistently. Also OK if the row does not exist; *ret is zero then. SETUP: the row
  * is damaged. */
 enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct bucket_row *ret, struct problem *ret_problem);

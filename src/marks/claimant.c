@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads the session of a claimed mark. OK also if its row is gone. */
+/* Reads the session of a claimed mark. Also OK if its row is gone. */
 static enum outcome read_claimant(
 	struct store_conn *conn, const char *id, struct claimant *ret, struct problem *ret_problem)
 {

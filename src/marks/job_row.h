@@ -97,7 +97,7 @@ enum outcome job_row_read(struct store_conn *conn, const struct job_key *key,
  * failed. Eventually consistent. */
 enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,
 	const struct call_limits *limits, struct text *ret, struct problem *ret_problem);
-/* Removes a row that has not changed since it was read. OK also if the row is gone already.
+/* Removes a row that has not changed since it was read. Also OK if the row is gone already.
  * REFUSED: it has changed. */
 enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	const struct call_limits *limits, struct problem *ret_problem);

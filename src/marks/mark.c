@@ -18,7 +18,7 @@ static const char *const state_names[] = {
 };
 
 /* The fields of a mark, in the order in which a row mostly has their attributes. A FIELD_SET is
- * written also if it is 0 or "". */
+ * written even if it is 0 or "". */
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct mark, member, attribute, how, .groups = (group))
 #define FIELD_SET(member, attribute, how, group)                                                   \

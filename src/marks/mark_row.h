@@ -60,18 +60,18 @@ void mark_pretend_claim(struct mark *seen, struct claim *ret);
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem);
 /* Step 6: sets the mark to done. `source` is that of the version, which differs from ref->source if
- * the object proves to be an earlier version; NULL: unknown. OK also if another uploader has set it
+ * the object proves to be an earlier version; NULL: unknown. Also OK if another uploader has set it
  * to done with this very version. REFUSED: we are fenced, and *ret_seen is the mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, const char *source, struct mark *ret_seen,
 	struct problem *ret_problem);
 /* Gives a mark back that said done, and that --reupload has claimed: it is again what it was before
- * the claim. OK also if the mark is no longer ours. */
+ * the claim. Also OK if the mark is no longer ours. */
 enum outcome mark_give_back(
 	const struct mark_ref *ref, const struct claim *claim, struct problem *ret_problem);
 /* Whether a failed mark goes on recording its open upload. DROP: the upload is gone. */
 enum upload_record { KEEP_UPLOAD, DROP_UPLOAD };
-/* Step 7: sets the mark to failed. OK also if the mark is no longer ours, since its new owner takes
+/* Step 7: sets the mark to failed. Also OK if the mark is no longer ours, since its new owner takes
  * care of the file. */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	enum upload_record record, struct problem *ret_problem);
@@ -88,7 +88,7 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen
  * Only in a store where writes may come late, a row with only the state "forgotten" takes its place
  * for MARK_FORGOTTEN_KEEP_S. A mark that was forgotten longer ago than that is removed there, too.
  *
- * If the mark is claimed, the caller knows that its session is over. OK also if the row is gone
+ * If the mark is claimed, the caller knows that its session is over. Also OK if the row is gone
  * already. REFUSED: the mark has changed. */
 enum outcome mark_forget(
 	const struct mark_ref *ref, const struct mark *seen, struct problem *ret_problem);

@@ -96,7 +96,7 @@ bool session_may_have_ended_since(const struct session_info *session, int64_t si
 /* Describes a session, for `status`. ABSENT: its row is gone. */
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);
-/* Reads the session, and returns session_is_at_work(). True also if it cannot be read. */
+/* Reads the session, and returns session_is_at_work(). Also true if it cannot be read. */
 bool session_may_be_at_work(struct store_conn *conn, const char *id);
 /* Describes many sessions by their ids, which differ, for `fleet`. ret[i] is about ids[i].
  * ret_known[i] is false if its row was swept. Eventually consistent. */

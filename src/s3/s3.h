@@ -340,7 +340,7 @@ enum outcome s3_get_small(struct s3_conn *conn, const struct s3_target *target, 
 	const struct call_limits *limits, struct http_reply *ret,
 	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem);
 
-/* Deletes an object. Returns OK also if there is no such object. */
+/* Deletes an object. Returns OK even if there is no such object. */
 enum outcome s3_delete_object(struct s3_conn *conn, const char *key,
 	const struct call_limits *limits, struct problem *ret_problem);
 

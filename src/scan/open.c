@@ -204,7 +204,7 @@ bool file_times_show_changes(int fd, int64_t ctime_ns)
 		fsync(fd);
 		return false;
 	}
-	/* A mapping keeps the file open for writing, also after close(2). */
+	/* A mapping keeps the file open for writing, even after close(2). */
 	const enum write_lease lease = write_lease_take(fd);
 	write_lease_drop(fd, lease);
 	if (lease == LEASE_HELD)

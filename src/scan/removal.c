@@ -96,7 +96,7 @@ static int move_into_folder(int directory_fd, const char *name)
 }
 
 /* Renames a file that an interrupted removal has left in our folder back to its name. Returns 0,
- * also if another process has taken the file out meanwhile, or -errno with a sentence. */
+ * even if another process has taken the file out meanwhile, or -errno with a sentence. */
 static int put_back_leftover(
 	int directory_fd, int folder_fd, const char *name, struct problem *ret_problem)
 {

@@ -166,7 +166,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 }
 
 /* Opens a SOURCE that is a directory, and the list or the walk that its entries come from. Returns
- * 0, also if the directory cannot be reached, or -errno. */
+ * 0, even if the directory cannot be reached, or -errno. */
 static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;

@@ -102,7 +102,7 @@ void walk_close(struct walk *walk);
  *
  * wanted_init() fills the empty list with those of n folders (absolute paths without links) that
  * are the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(),
- * also after an error. */
+ * even after an error. */
 int wanted_init(struct names *wanted, const char *directory, const char *const *folders, size_t n);
 /* Whether `relative` is in the list: as a file, or as a folder whose own files are wanted. It is ""
  * for the source itself. */

@@ -45,7 +45,7 @@ struct dynamodb_shape {
 /* DescribeTable. ABSENT if there is no such table. */
 enum outcome dynamodb_describe_table(struct store_conn *conn, const struct call_limits *limits,
 	struct dynamodb_shape *ret, struct problem *ret_problem);
-/* Turns time to live on for an attribute. OK also if it was on already. UNSUPPORTED from a server
+/* Turns time to live on for an attribute. Also OK if it was on already. UNSUPPORTED from a server
  * without time to live. */
 enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 	const struct call_limits *limits, struct problem *ret_problem);

@@ -97,7 +97,7 @@ struct item_write {
 	 * only if the item exists. Without conditions, an existing item refuses it
 	 * (write_only_creates()). */
 	bool or_absent;
-	/* The caller gets the item also after OK: its new state. */
+	/* The caller gets the item even after OK: its new state. */
 	bool returns_item;
 	/* The write may be synced later, and until then a power failure may undo it (store.h). */
 	bool may_sync_later;

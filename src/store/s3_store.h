@@ -41,7 +41,7 @@ struct s3_store_row {
 	struct item item;           /* with its keys; empty if there is none */
 	char etag[S3_ETAG_MAX + 1]; /* "": there is no object */
 };
-/* OK also if there is no item. SETUP if the object is not an item's. */
+/* Also OK if there is no item. SETUP if the object is not an item's. */
 enum outcome s3_store_read(struct s3_store_conn *conn, struct item_key key,
 	const struct call_limits *limits, struct s3_store_row *ret, struct problem *ret_problem);
 void s3_store_row_clear(struct s3_store_row *row);

@@ -143,15 +143,15 @@ int store_s3_open(const struct aws_settings *settings, struct http_shared *http,
 	struct store **ret, struct problem *ret_problem);
 
 /* Opens a store for one host, which is an SQLite file (WAL). A missing file is made, with mode 0600
- * whatever the umask is. Its directory has to exist. Only in the state folder (state_folder.h)
- * are missing directories made, with mode 0700.
+ * whatever the umask is. Its directory has to exist. Only in the state folder (state_folder.h) are
+ * missing directories made, with mode 0700.
  *
  * Refused with a sentence: a symbolic link, a file of another owner, one that its group or others
  * may write, one on a network file system, one that is not a store, has a newer layout, is damaged,
  * or is locked for longer than 30 s.
  *
  * STORE_ONLY_READ is for a command that writes nothing. A missing file is then an error (-ENOENT),
- * and an empty one is an empty store. The file is read also if its file system is full or read
+ * and an empty one is an empty store. The file is read even if its file system is full or read
  * only, see open_file() in sqlite_file.c. Every write fails. Root may read a file of another user
  * if its directory is that user's or root's. Such a file is opened read only, and its owner may
  * write meanwhile.

@@ -190,8 +190,8 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
  * none. Called also at the end of the scan, since a run with nothing to send has sent no request
  * yet. Thread-safe. */
 void run_ensure_bucket_exists(struct run *run);
-/* To be called before a claim. The first call looks for the bucket and, except in a dry run, writes
- * the row of the session. Later calls do nothing. Returns false if the run ends. Thread-safe. */
+/* Call it before a claim. The first call looks for the bucket and, except in a dry run, writes the
+ * row of the session. Later calls do nothing. Returns false if the run ends. Thread-safe. */
 bool run_ensure_begun(struct run *run, struct store_conn *marks);
 
 /* Records in the row of the run's job (marks/job_row.h) how the run ended. `session` is the id of

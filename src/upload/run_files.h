@@ -21,7 +21,7 @@ struct run_files {
 };
 
 /* Opens the scan and everything else that it needs. The caller has set run->files.filter before,
- * and closes run->files also after an error. Returns 0, -EINVAL with a sentence for options that
+ * and closes run->files even after an error. Returns 0, -EINVAL with a sentence for options that
  * contradict each other, or another -errno with a sentence. */
 int run_files_open(struct run *run, struct problem *ret_problem);
 /* Opens the folder of options.move_to, if that is given. Returns false with a sentence. */

@@ -8,8 +8,8 @@
 struct candidate;
 struct run;
 
-/* To be called once the services and the session are open. Returns true also without --manifest and
- * in a dry run, or false with a sentence. */
+/* Call it once the services and the session are open. Returns true also without --manifest and in a
+ * dry run, or false with a sentence. */
 bool run_manifest_open(struct run *run, struct problem *ret_problem);
 void run_manifest_free(struct run *run); /* frees run->manifest; NULL is fine */
 
@@ -26,6 +26,6 @@ struct in_s3 {
  * give it. Thread-safe. */
 void run_report_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
 
-/* To be called after the last worker has ended. Stores the object and reports it. Returns false if
- * that failed, which was reported. A dry run reports where the object would be. */
+/* Call it after the last worker has ended. Stores the object and reports it. Returns false if that
+ * failed, which was reported. A dry run reports where the object would be. */
 bool run_manifest_put(struct run *run);

@@ -39,8 +39,8 @@ void doctor_report(struct doctor *doctor, enum doctor_finding finding, const cha
 void doctor_report_error(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
-/* The limits of a request that removes probe objects. It may go on for a few seconds after a
- * signal, until the second one. */
+/* The limits of a request that removes probe objects. After a signal, it has a few more seconds,
+ * until a second signal. */
 struct call_limits doctor_tidy_limits(struct doctor *doctor);
 
 /* A bucket and the keys that are tried out in it. Each probe has a key of its own, since a policy
@@ -68,7 +68,7 @@ struct doctor_probe {
 	/* The key has no object yet. Such a probe is sent with If-None-Match, since a policy may
 	 * demand it, unless the server is known to refuse that header. */
 	bool is_new;
-	struct s3_condition condition; /* for a probe that replaces another one */
+	struct s3_condition condition; /* set if the probe replaces an object */
 	unsigned kinds; /* the set of digests to send (DIGEST_OF()); 0: those that push sends */
 	unsigned spoil; /* the set of digests that are made wrong */
 };

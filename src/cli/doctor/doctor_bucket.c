@@ -16,8 +16,9 @@
 
 #define UPLOADS_MAX 64 /* more than the writers of a race have open at once, with all retries */
 
-/* Checks whether the bucket exists. False: there is nothing to try out. If the HEAD is denied, the
- * bucket may still exist, and the checks go on: push needs no permission for this HEAD. */
+/* Checks whether the bucket exists. Returns false if the other checks are useless. If the HEAD is
+ * denied, the bucket may still exist, and the checks continue: push needs no permission for this
+ * HEAD. */
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -122,7 +123,7 @@ static enum outcome try_key_end(struct doctor_bucket *bucket, const char *end, b
 				 DIGEST_MD5};
 		o = doctor_put(bucket->conn, bucket, &probe, &sums[i], NULL, ret_problem);
 	}
-	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
+	/* If-None-Match refuses a new key only if the server confuses it with an existing one. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
 	for (int i = 0; i < 2 && o == OUTCOME_OK && !*ret_is_lost; i++)
 		o = look_for_probe(bucket, keys[i], &sums[i], ret_is_lost, ret_problem);
@@ -202,8 +203,8 @@ static void check_kept(
 	}
 }
 
-/* Stores an object with the setting of this trial, and reports what the server makes of it. A
- * refusal is in order, since push then reports it. */
+/* Stores an object with this setting, and reports the server's reaction. A refusal is fine, since
+ * push would report it. */
 static void try_setting(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_headers *headers)
 {
@@ -341,8 +342,8 @@ static void check_gone(struct doctor_bucket *bucket)
 			bucket->doctor, DOCTOR_FAILURE, what, "s3:GetObject", outcome, &problem);
 }
 
-/* Makes the checks of a bucket that is there. A signal makes the checks that are under way, and all
- * later ones, end at once. */
+/* Makes the checks of an existing bucket. After a signal, the current check and all later ones end
+ * at once. */
 static void try_bucket(struct doctor_bucket *bucket, const struct s3_url *url)
 {
 	struct doctor *doctor = bucket->doctor;

@@ -1,5 +1,5 @@
 /* The checks of the marks by `s3once doctor`: a table's shape and time to live, whether the table
- * keeps the conditions of writes, also when several writers write at once, and whether marks can be
+ * keeps the conditions of writes, even with several concurrent writers, and whether marks can be
  * sent in batches.
  *
  * Two results are kept with the marks, for push: the way in which the table's server takes batches,
@@ -16,14 +16,14 @@
 
 #define PROBE_LIVES_S (24 * 3600) /* for items that remove_item() could not remove */
 
-/* A visitor for reads that are made only to see whether they succeed. It returns 0, so that they go
- * on. */
+/* A visitor that ignores the items, for reads that only have to succeed. It returns 0, so that they
+ * continue. */
 static int ignore_item(void *arg, const struct found_item *found)
 {
 	return 0;
 }
 
-/* The state that the trials of operations on items share: the store, the item, and the number of
+/* Shared by the trials of operations on one item: the store, the item, and the number of
  * failures. */
 struct tries {
 	struct doctor *doctor;
@@ -32,8 +32,8 @@ struct tries {
 	unsigned failures;
 };
 
-/* Counts and reports an operation as failed unless its outcome is the wanted one. That is OK, or
- * REFUSED if the operation has a condition that does not hold. */
+/* Counts and reports an operation as failed unless it has the expected outcome: OK, or REFUSED if
+ * its condition does not hold. */
 static void check_outcome(struct tries *tries, const char *operation, enum outcome outcome,
 	enum outcome wanted, const struct problem *problem)
 {
@@ -88,7 +88,7 @@ static void remove_item(struct doctor *doctor, struct store_conn *conn, struct i
 	item_clear(&present);
 }
 
-/* Tries each operation, also if another one has failed, since each has a permission of its own. If
+/* Tries each operation, even if another one has failed, since each has a permission of its own. If
  * the item cannot be put, only the operations that need it are skipped. */
 static void try_operations(struct tries *tries)
 {
@@ -132,8 +132,8 @@ static void remove_claimed(const struct claimed *claimed)
 			(struct item_key){claimed->tries->key.pk, claimed->sk});
 }
 
-/* The `prepare` of a race for a claim. It removes the item of the round before and chooses a new
- * one, which it makes if the item is to be there before the claims, with the owner "nobody". */
+/* The `prepare` of a race for a claim. It removes the previous round's item and chooses a new one.
+ * If the claims are to update an existing item, it creates the new one, with the owner "nobody". */
 static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct claimed *claimed = arg;
@@ -162,8 +162,8 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 
 enum race_of { RACE_OF_PUTS, RACE_OF_UPDATES };
 
-/* Checks that only one of several writers at once can claim an item: by an update if the item is
- * there before, or else by a put. A server that first tests and then writes may let several of them
+/* Checks that only one of several concurrent writers can claim an item: by an update if the item
+ * exists, or else by a put. A server that tests and writes in two steps may let several of them
  * win, which a single writer cannot detect. If one writer wins each round, as it should, nothing is
  * reported here: try_access() reports once that all tries have succeeded. */
 static void try_race(struct tries *tries, enum race_of race_of)
@@ -193,7 +193,7 @@ static void try_race(struct tries *tries, enum race_of race_of)
 	remove_claimed(&claimed);
 }
 
-/* Tries out the operations that push needs. The races use them all, and so come last. AWS promises
+/* Tests the operations that push needs. The races use them all, and so come last. AWS guarantees
  * that only one of several writers wins, so there is no race on its servers. */
 static void try_access(struct doctor *doctor, struct store_conn *conn, const char *pk)
 {
@@ -319,8 +319,8 @@ static enum outcome write_conditions(struct doctor *doctor, struct store_conn *c
 	return o;
 }
 
-/* Records the conditions that the bucket honours in its row, so that push need not send a HEAD
- * before each upload. */
+/* Records in the bucket's row which conditions the server honours, so that push need not send a
+ * HEAD before each upload. */
 static void keep_conditions(
 	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
 {

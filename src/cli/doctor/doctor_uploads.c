@@ -1,6 +1,6 @@
 /* Checks the server's real behaviour in PutObject and multipart uploads, for `s3once doctor`: the
- * proof of an upload, the checksums that it verifies, and the conditions that it honours, also when
- * several writers write at once. s3_set_support() notes in the struct s3 which conditions hold, and
+ * proof of an upload, the checksums that it verifies, and the conditions that it honours, even with
+ * several concurrent writers. s3_set_support() notes in the struct s3 which conditions hold, and
  * doctor_marks.c later records that with the marks. */
 #include "cli/doctor/doctor.h"
 #include "marks/judge_object.h"
@@ -114,7 +114,7 @@ struct trial_upload {
 };
 
 /* Creates an upload and sends one part. Sets upload->sums, upload->id and upload->part. If the id
- * is set, also after an error, the upload is open, and end_upload() has to end it. */
+ * is set, even after an error, the upload is open, and end_upload() has to end it. */
 static enum outcome begin_upload(struct trial_upload *upload, struct problem *ret_problem)
 {
 	struct doctor_bucket *bucket = upload->bucket;
@@ -170,7 +170,7 @@ static enum outcome complete_upload(
 	return outcome;
 }
 
-/* Aborts the upload, also after a signal, and frees its id. OK also if no upload is open. */
+/* Aborts the upload, even after a signal, and frees its id. Also OK if no upload is open. */
 static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
@@ -190,8 +190,7 @@ struct conditional {
 	const char *permission; /* as in doctor_report_error() */
 	const char *else_push;  /* push's behaviour if the server does not honour the condition */
 	enum s3_feature feature;
-	bool replaces;  /* by If-Match: the object has to have the etag that was seen; false: by
-			   If-None-Match: there has to be no object */
+	bool replaces; /* by If-Match, an existing object; false: by If-None-Match, for a new one */
 	bool completes; /* it completes a multipart upload; false: it is a PutObject */
 };
 static const struct conditional if_absent = {.what = "conditional put",
@@ -368,7 +367,7 @@ bool doctor_try_puts(struct doctor_bucket *bucket)
 	doctor_report(doctor, DOCTOR_OK, "put", "PutObject works");
 	check_proof(bucket, probe.key, &sums, &object);
 	check_digests(bucket, &object);
-	/* By now the key has an object, so If-None-Match has to refuse another one. */
+	/* The key has an object now, so If-None-Match has to refuse another one. */
 	outcome = refuses_header ? OUTCOME_UNSUPPORTED
 				 : put_under_condition(bucket->conn, &contested, other, &problem);
 	judge_condition(&contested, outcome, &problem);
@@ -376,8 +375,8 @@ bool doctor_try_puts(struct doctor_bucket *bucket)
 	return true;
 }
 
-/* Notes whether ListParts shows the sent part, and proves it. Returns 0, so that the listing goes
- * on. */
+/* Notes whether ListParts shows the sent part, and proves it. Returns 0, so that the listing
+ * continues. */
 static int note_listed(void *arg, const struct s3_part *part)
 {
 	struct trial_upload *upload = arg;

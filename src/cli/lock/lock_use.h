@@ -29,7 +29,7 @@ struct lock_command {
 	const char *description;
 	bool removes;    /* it breaks a lock, so no message proposes it */
 	bool read_only;  /* it changes nothing */
-	bool must_exist; /* it is about a lock that is there already */
+	bool must_exist; /* it is about a lock that already exists */
 	/* The name of a required option and its purpose, for the error. NULL: none is required. */
 	const char *needs, *why;
 	/* Runs the command with a client that sends no heartbeats. Returns the library's result: 0,

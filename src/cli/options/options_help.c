@@ -33,7 +33,7 @@ static void print_option(const struct option *option, enum help_length length, F
 	/* n is the number of columns of the line that were printed so far. */
 	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
 			       : fprintf(stream, "      ");
-	/* An argument that may be left out has its '=' in brackets: --delete-after[=AGE]. */
+	/* An argument that may be omitted has its '=' in brackets: --delete-after[=AGE]. */
 	n += fprintf(stream, "--%s%s%s", option->name,
 		(option->argument && *option->argument != '[') ? " " : "",
 		option->argument ? option->argument : "");

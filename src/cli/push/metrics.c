@@ -23,7 +23,7 @@
 #include <uv.h>
 
 #define LOCK_TRIES    100 /* with the pauses, two seconds */
-#define LOCK_AGAIN_MS 20  /* from one try to the next */
+#define LOCK_AGAIN_MS 20  /* pause between two tries */
 
 static const struct metric_kind last_success = {"s3once_last_success_timestamp_seconds", "gauge",
 	"Time at which a run ended last with every file in S3, verified."};
@@ -148,7 +148,7 @@ static const char *read_label(const char *at, struct text *key, struct text *val
 	for (at += n + strlen("=\""); *at && *at != '"'; at++) {
 		const bool is_escaped = *at == '\\' && at[1];
 		if (is_escaped)
-			at++; /* to the character behind the backslash */
+			at++; /* skips the backslash */
 		text_add_char(value, (is_escaped && *at == 'n') ? '\n' : *at);
 	}
 	return at + 1; /* behind the '"' */
@@ -339,7 +339,8 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 			error == -ENOENT ? "make its directory, or name the one that node_exporter "
 					   "reads"
 					 : "the file is as it was");
-	/* *metrics is replaced also if the file could not be written: it is served and sent. */
+	/* *metrics is also replaced if the file could not be written, since it may be served and
+	 * sent. */
 	if (metrics && !text.error) {
 		metrics_clear(metrics);
 		metrics_add_all(metrics, &made);

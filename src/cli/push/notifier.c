@@ -27,18 +27,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SEND_MS           10000 /* for a message, with all tries */
+#define SEND_MS           10000 /* limit of time for a message, with all tries */
 #define SEND_TRIES        2
-#define SEND_AGAIN_MS     1000 /* from one try to the next */
+#define SEND_AGAIN_MS     1000 /* pause between two tries */
 #define REPLY_BYTES_MAX   (64U << 10)
 #define URL_BYTES_MAX     (8U << 10)
 #define FAILURE_BYTES_MAX (60U << 10)     /* healthchecks.io keeps 100 KB of a ping */
-#define COMMAND_MS        60000           /* from the start of a command to SIGTERM */
+#define COMMAND_MS        60000           /* limit of time for a command, until SIGTERM */
 #define COMMAND_TICK_MS   20              /* between two checks whether it has ended */
-#define COUNT             "S3ONCE_COUNT_" /* at the beginning of the variables of counters */
+#define COUNT             "S3ONCE_COUNT_" /* prefix of the variables with counters */
 
-/* Whether a second signal came: the user does not want to wait any longer. It is the `abandon` of
- * requests, whose argument is unused. */
+/* The `abandon` of requests. True after a second signal: the user does not want to wait any longer.
+ * The argument is unused. */
 static bool is_hurried(void *arg)
 {
 	(void)arg;
@@ -63,7 +63,7 @@ static int send_once(
 	if (!error && (reply.status < 200 || reply.status > 299))
 		error = problem_error(ret_problem, -EBADMSG,
 			"the server answered with HTTP status %d", reply.status);
-	/* If nobody has abandoned the request, its deadline has passed. */
+	/* If the request was not abandoned, its deadline has passed. */
 	else if (error == -ECANCELED && !is_hurried(NULL))
 		problem_set(ret_problem, "no answer within %d seconds", SEND_MS / 1000);
 	http_reply_clear(&reply);
@@ -150,15 +150,15 @@ void notifier_event(struct notifier *notifier, const struct s3once_event *event)
 {
 	const bool is_error =
 		event->type < EVENT_SHAPES && (event_shapes[event->type].traits & IS_ERROR);
-	/* A file that another uploader holds is no failure, although it is shown as an error. */
+	/* A file that another uploader holds is printed as an error, but is not a failure. */
 	if (!is_error || event->type == S3ONCE_EVENT_HELD)
 		return;
 	json_t *failure = json_of_event(notifier->options, event);
 	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
 	if (!notifier->failures)
 		notifier->failures = json_array();
-	/* Once an error finds no room, it and all later ones are left out. If there is no line,
-	 * memory has run out, and that is as if there were no room. */
+	/* Once there is no room for an error, it and all later ones are omitted. If there is no
+	 * line, memory has run out, which is treated in the same way. */
 	notifier->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
 	const bool has_room = notifier->failure_bytes <= FAILURE_BYTES_MAX;
 	if (!has_room || json_array_append(notifier->failures, failure) < 0)
@@ -172,7 +172,7 @@ void notifier_event(struct notifier *notifier, const struct s3once_event *event)
  * ended by itself. Then *ret_status is its status, as waitpid() returns it. */
 static const char *wait_for_command(pid_t child, unsigned signals, int *ret_status)
 {
-	/* After a signal, somebody waits for the end of this process. */
+	/* After a signal, the user waits for the process to end. */
 	const uint64_t end_ns = clock_boot_ns() + (signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 	while (waitpid(child, ret_status, WNOHANG) == 0) {
 		const bool is_late = clock_boot_ns() >= end_ns;

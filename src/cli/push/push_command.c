@@ -70,7 +70,7 @@ static void show_progress(struct push_view *view, const struct s3once_event *eve
 	}
 	progress_take_in(&view->progress, counts);
 	if (view->draws) {
-		/* A column stays free: after a full line, some terminals go on to the next one. */
+		/* One column stays free, since some terminals wrap after a full line. */
 		const unsigned columns = terminal_size(STDERR_FILENO).columns - 1;
 		progress_line(&view->progress, counts, columns, &view->line);
 		if (columns >= WIDE_COLUMNS && *event->path)
@@ -86,7 +86,7 @@ static void show_progress(struct push_view *view, const struct s3once_event *eve
 		print_progress_as_json(view, event);
 }
 
-/* Whether the event is about a file that is left out. */
+/* Whether the event is about an excluded or skipped file. */
 static bool is_about_left_out(const struct s3once_event *event)
 {
 	return event->type < EVENT_SHAPES && (event_shapes[event->type].traits & IS_LEFT_OUT);
@@ -163,7 +163,7 @@ static int code_after_loss(int code)
 	return (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD) ? S3ONCE_EXIT_FILES : code;
 }
 
-/* Adds an error that is no event of the library to those that a notification names. */
+/* Adds an error that is not an event of the library to those in a notification. */
 static void notify_of_error(struct push_view *view, const char *sentence)
 {
 	const struct s3once_event event = {
@@ -187,7 +187,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	const bool is_over_folders = options->run.folders != NULL;
 	const int shown =
 		(is_over_folders && code == S3ONCE_EXIT_OK) ? view->pass->whole_code : code;
-	/* Without a file, metrics that found no room are left out without a word. */
+	/* Without a file, metrics for which there is no room are silently omitted. */
 	const int error = metrics_write(options, metrics, push, shown, &problem);
 	if (!error || !options->metrics_file)
 		return code;

@@ -53,8 +53,8 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 };
 
 #define AT(member) offsetof(struct s3once_counts, member)
-/* The name in JSON, the member of the counts, the kind, and the words in the summary for people,
- * who read them in this order. */
+/* The name in JSON, the member of the counts, the kind, and the words in the summary for people.
+ * The summary has this order. */
 const struct counter run_counters[] = {
 	{"files", AT(found)},
 	{"uploaded", AT(uploaded), COUNTS_IN_S3},

@@ -1,5 +1,5 @@
-/* Tells systemd of a run or of `s3once watch`, by datagrams to NOTIFY_SOCKET. push_command.c calls
- * it with each progress, and watch while it waits. Nothing here waits or fails: a message that
+/* Notifies systemd of a run or of `s3once watch`, by datagrams to NOTIFY_SOCKET. push_command.c
+ * calls it on progress, and watch while it waits. Nothing here blocks or fails: a message that
  * cannot be sent is lost. */
 #include "cli/push/service_notify.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@ void service_notify_init(struct service_notify *notify)
 	*notify = (struct service_notify){.socket = is_one ? socket : NULL, .told_s = -1};
 }
 
-/* Sends without waiting. Errors are ignored, since nobody can be told that a message was lost. */
+/* Sends without waiting. Errors are ignored, since there is no way to report a lost message. */
 void service_notify_say(const struct service_notify *notify, const char *format, ...)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -29,7 +29,7 @@ void service_notify_say(const struct service_notify *notify, const char *format,
 	if (!n || n >= sizeof address.sun_path)
 		return;
 	memcpy(address.sun_path, notify->socket, n);
-	if (*address.sun_path == '@') /* stands for the NUL of an abstract address */
+	if (*address.sun_path == '@') /* represents the NUL of an abstract address */
 		*address.sun_path = 0;
 	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -52,7 +52,7 @@ uint64_t service_notify_watchdog_ms(void)
 	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
 		return 0;
 	const unsigned long long timeout_us = strtoull(usec, NULL, 10);
-	/* Half of it, in milliseconds, and at least 1, since 0 stands for no watchdog. */
+	/* Half of it, in milliseconds, but at least 1, since 0 means no watchdog. */
 	return (timeout_us && timeout_us < 2000) ? 1 : timeout_us / 2000;
 }
 

@@ -1,4 +1,4 @@
-/* Tells the service manager, if there is one, how far the run is, and that it is alive
+/* Notifies the service manager, if there is one, of the run's progress, and that it is alive
  * (sd_notify(3)). */
 #pragma once
 #include "cli/push/progress_line.h"

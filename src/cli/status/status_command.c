@@ -298,7 +298,7 @@ static enum outcome print_prefix(
 }
 
 /* Reads the mark of this key. Shows it if its object has this suffix of compression; NULL stands
- * for any suffix. OK also if there is no such mark; then *ret_found is false. */
+ * for any suffix. Also OK if there is no such mark; then *ret_found is false. */
 static enum outcome find_and_print_mark(struct status_view *view, const char *key,
 	const char *suffix, bool *ret_found, struct problem *ret_problem)
 {

@@ -39,7 +39,7 @@ static bool is_over(const struct content *content)
 }
 
 /* Reads all of the next chunk of the file, and moves `at` behind it. Returns its length, 0 at the
- * end of the file, or -errno, also if the file has become too short (-ESTALE). */
+ * end of the file, or -errno, even if the file has become too short (-ESTALE). */
 static long read_chunk(struct reading *reading)
 {
 	const struct content *content = reading->content;

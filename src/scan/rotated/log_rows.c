@@ -223,7 +223,7 @@ int64_t log_rows_today(const struct log_rows *rows)
 }
 
 /* Runs a statement that has to change a row. Returns 0; -EAGAIN if no row was changed, or the new
- * row is there already; or another -errno with a sentence. */
+ * row already exists; or another -errno with a sentence. */
 static int change_row(struct log_rows *rows, enum log_statement which, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[which];
@@ -338,7 +338,7 @@ bool log_rows_note_once(
 		return true;
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
-	/* INSERT OR IGNORE changes nothing if the row is there already. If it fails, the message is
+	/* INSERT OR IGNORE changes nothing if the row already exists. If it fails, the message is
 	 * dropped on purpose: otherwise every run would repeat it. */
 	return change_row(rows, NOTE_ONCE, &ignored) == 0;
 }

@@ -84,7 +84,7 @@ struct log_family_name {
 			       `directory` */
 };
 /* Reads the rows of a family, in rising order of `end`. They are read by one statement, since other
- * runs may change rows and pieces meanwhile. The caller clears each row and frees the array, also
+ * runs may change rows and pieces meanwhile. The caller clears each row and frees the array, even
  * after an error. */
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);

@@ -213,7 +213,7 @@ static int pause_listing(
 /* Lists the sources until two listings agree and nothing is left to be read, or for ROTATION_ROUNDS
  * more listings. A listing goes through names in order, so that a file may be renamed from a name
  * that comes later to one that was passed. Two listings with the same files have missed none, and
- * each file was read under a name that it had then. Returns 0, also if this never happened
+ * each file was read under a name that it had then. Returns 0, even if this never happened
  * (keeps_changing), or -errno with a sentence. */
 static int list_until_stable(struct rotation *rotation, struct problem *ret_problem)
 {

@@ -54,7 +54,7 @@ int encoder_begin(struct encoder *encoder, const struct range *range, unsigned k
  * Returns their number, which is 0 at the end. Errors are -ESTALE if the file is shorter by now, or
  * the error of reading. */
 long encoder_next(struct encoder *encoder, const void **ret);
-/* Returns the requested digests of the input. To be called after encoder_next() has returned 0. */
+/* Returns the requested digests of the input. Call it after encoder_next() has returned 0. */
 const struct sums *encoder_input_sums(const struct encoder *encoder);
 
 /* Appends output to what the encoder keeps. Once bytes do not fit, nothing is kept until the next
@@ -88,7 +88,7 @@ uint64_t encoders_min_memory(const struct encoding *encoding);
  * moved afterwards. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);
-/* To be called when all encoders were given back. */
+/* Call it when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
 /* Waits for an encoder. is_over() is called from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */

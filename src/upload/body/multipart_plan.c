@@ -65,8 +65,8 @@ int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 	return 0;
 }
 
-/* Adds a part size to the n in `ret`, and returns their new number. A size is skipped if it is
- * there already, or does not cut the file into n_parts. */
+/* Adds a part size to the n in `ret`, and returns their new number. A size is skipped if it already
+ * exists, or does not cut the file into n_parts. */
 static size_t add_guess(uint64_t size, unsigned n_parts, uint64_t guess, uint64_t *ret, size_t n)
 {
 	struct plan plan;

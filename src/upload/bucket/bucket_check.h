@@ -11,8 +11,8 @@
  * connection. */
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem);
 
-/* To be called before a mark that says done is trusted. Checks the bucket if there was no such mark
- * when the run began. Returns whether such marks may be trusted. If not, the run fails or is over
+/* Call it before a mark that says done is trusted. Checks the bucket if there was no such mark when
+ * the run began. Returns whether such marks may be trusted. If not, the run fails or is over
  * already. Thread-safe, and mostly without a request. */
 bool bucket_ensure_trusted(struct run *run, struct store_conn *marks);
 /* Calls bucket_ensure_trusted() for a file whose mark leaves nothing to do. If the mark is trusted,
@@ -21,9 +21,9 @@ bool bucket_ensure_trusted(struct run *run, struct store_conn *marks);
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,
 	const struct version *version);
 
-/* To be called before a mark of this run says done. If the row of the bucket has no witness yet,
- * this object becomes the witness. Returns false if the run is over. Thread-safe, and mostly
- * without a request. */
+/* Call it before a mark of this run says done. If the row of the bucket has no witness yet, this
+ * object becomes the witness. Returns false if the run is over. Thread-safe, and mostly without a
+ * request. */
 bool bucket_ensure_witness(
 	struct run *run, struct store_conn *marks, const char *key, const char *etag);
 /* Notes an object that was proven and whose mark says done, for bucket_save_witness(). Thread-safe.

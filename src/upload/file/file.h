@@ -72,7 +72,7 @@ struct file {
 	bool stat_is_unsteady;
 	int64_t mtime_ns; /* that of the version being sent; for a piece, at the time it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
-	 * kept here also if it does not count in `state`. */
+	 * kept here even if it does not count in `state`. */
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
 	/* `encoding` and `plan` decide how it is sent. file_open() sets both, the plan by the size
@@ -115,8 +115,8 @@ struct file {
  * and takes nothing. */
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
-/* To be called before a file's turn, and before the work on one of its parts. The worker's requests
- * from now on are given up sooner, by the time for which the file has been failing already. */
+/* Call it before a file's turn, and before the work on one of its parts. The worker's requests from
+ * now on are given up sooner, by the time for which the file has been failing already. */
 void file_limit_requests(struct worker *worker, const struct candidate *candidate);
 /* Returns the "host:directory" of the file's source, as its mark records it. Borrowed. */
 const char *file_source(const struct worker *worker, const struct file *file);

@@ -29,7 +29,7 @@ struct payload {
 /* Makes ret->http, the body of a request, from a range of the file. Reads and digests the range
  * first, unless its checksum is sent behind the body (request->trails): then it is computed while
  * the body is sent. Borrows the range's encoding and the worker's buffer until payload_end(), which
- * has to follow also after an error. Returns 0, -ESTALE if the file has changed, or another error
+ * has to follow even after an error. Returns 0, -ESTALE if the file has changed, or another error
  * of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_request *request,
 	struct payload *ret);

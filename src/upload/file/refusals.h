@@ -24,7 +24,7 @@ struct refusals {
 };
 /* Prepares a zeroed struct. */
 void refusals_init(struct refusals *refusals);
-/* Frees the files that are left. To be called after the last worker has ended. */
+/* Frees the files that are left. Call it after the last worker has ended. */
 void refusals_clear(struct refusals *refusals);
 /* Keeps a file that was refused with this sentence, closes it, and takes it. Returns false, and
  * takes nothing, if something was stored before or there is no memory: then the file fails by
@@ -32,8 +32,8 @@ void refusals_clear(struct refusals *refusals);
 bool refusals_keep(struct worker *worker, struct file *file, const struct problem *problem);
 /* AT_END: the worker gets no more tasks. */
 enum settle_time { AFTER_A_TASK, AT_END };
-/* To be called after each task of a worker, once liveness.tasks does not count the task any more,
- * and once at its end. Fails the kept files if something was stored.
+/* Call it after each task of a worker, once liveness.tasks does not count the task any more, and
+ * once at its end. Fails the kept files if something was stored.
  *
  * If many files are kept, of many blocks or of all that were found so far, and this task kept one
  * of them, the worker waits until something is stored or no other task is under way. If nothing was

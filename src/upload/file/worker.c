@@ -216,7 +216,7 @@ static uint64_t bytes_of_task(const struct worker *worker, const struct task *ta
 	}
 }
 
-/* Performs the task, or goes on with it if it was begun when it was taken ahead. */
+/* Performs the task, or continues it if it was begun when it was taken ahead. */
 static void perform_task(struct worker *worker, const struct task *task)
 {
 	if (worker->next.file) {

@@ -17,7 +17,7 @@ int bandwidth_new(
 void bandwidth_free(struct bandwidth *bandwidth);
 /* Shares the limit from now on with the other runs of this user on this host, by a file in the
  * state folder. While that file cannot be used, the limit is that of this run alone, and a warning
- * reports that once. To be called before the first bandwidth_take(). */
+ * reports that once. Call it before the first bandwidth_take(). */
 void bandwidth_share(struct bandwidth *bandwidth);
 
 /* The end of a thread's waiting: abandon() is called every 100 ms. If it returns true, the waiting
