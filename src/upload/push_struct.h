@@ -5,7 +5,7 @@
 #include "upload/queue/level.h"
 #include "upload/run.h"
 
-/* This many threads of a user are left for the scan, the marks, heartbeats and the like. */
+/* Threads of the user that are reserved for the scan, the marks, heartbeats and the like. */
 #define PUSH_SPARE_THREADS 8
 
 struct s3once_push {
@@ -13,7 +13,7 @@ struct s3once_push {
 	struct store_conn *conn;     /* connection to the marks, for the main thread only */
 	bool is_set_up;              /* push_set_up() has succeeded */
 	bool has_marks;              /* the store behind conn is open and set up */
-	bool reported_lifted;        /* has reported that the limit of bandwidth is lifted */
+	bool reported_lifted;        /* it was reported that the limit of bandwidth is lifted */
 	struct problem scan_problem; /* the reason why run.files.scan is NULL */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of push_loop(). Its handles are closed when the last thread has ended. */
@@ -21,9 +21,9 @@ struct s3once_push {
 	uv_async_t ended;
 	uv_timer_t progress, tick;
 	struct pool pool;         /* the scan, then the workers */
-	struct level level;       /* how many workers there may be */
-	struct large_level large; /* how many of them may send large bodies */
-	unsigned idle_ticks;      /* calls of on_tick() in a row that found no task under way */
+	struct level level;       /* limit of workers */
+	struct large_level large; /* limit of those that send large bodies */
+	unsigned idle_ticks;      /* consecutive calls of on_tick() without a task under way */
 	/* The figures when the windows (level.h) of the two levels began. The window of the large
 	 * level uses only ns, large_moved and cuts. */
 	struct push_window {
@@ -32,10 +32,11 @@ struct s3once_push {
 		uint64_t ns, cpu_ns, waited_ns;
 		uint64_t replies[WIRES], wire_ns[WIRES]; /* service_wire() */
 		uint64_t large_moved;                    /* bytes of large bodies */
-		unsigned cuts;          /* by throttling; of the large level: large bodies cut */
+		unsigned cuts; /* cuts by throttling; in the window of the large level: large bodies
+				  that were cut */
 		struct queue_seen seen; /* seen of small files */
 	} began, large_began;
-	unsigned max_workers;         /* the most workers that were allowed so far */
+	unsigned max_workers;         /* highest limit of workers so far */
 	uint64_t bytes_before_worker; /* resident memory before the first worker */
 };
 
@@ -46,6 +47,7 @@ bool push_set_up(struct s3once_push *push);
 /* Runs the scan and the workers from beginning to end, on threads of their own. Returns false if
  * they could not be started. Main thread. */
 bool push_loop(struct s3once_push *push);
-/* Returns the exit status of a run that has ended, by the reason of its end and its counters,
- * except for what its manifest adds. Reports the reason if nothing else has. Main thread. */
+/* Returns the exit status of an ended run, which follows from the reason of its end and its
+ * counters; a failure of the manifest is not included. Reports the reason unless it was reported.
+ * Main thread. */
 enum s3once_exit push_exit_status(struct s3once_push *push);

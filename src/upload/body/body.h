@@ -1,5 +1,5 @@
-/* Reads files for requests, so that only the version of a file that was opened can become visible.
- * Also lends the buffers through which files are read. */
+/* Reads files for requests, so that only the opened version of a file can become visible. Also
+ * lends the buffers for reading. */
 #pragma once
 #include "base/checksum.h"
 #include "http/http.h"
@@ -17,7 +17,7 @@ struct range {
 	uint64_t pad_to_bytes; /* the compressed bytes are padded to at least this length */
 };
 
-/* The means of one thread to read and digest ranges, one after the other. */
+/* The state of one thread that reads and digests ranges, one after the other. */
 struct reader {
 	struct digest digest; /* initialised by reader_init() */
 	void *buffer;         /* buffer for reading: own_buffer, or a larger one that is lent */
@@ -52,14 +52,14 @@ int body_rewind(void *body, uint64_t offset);
 int body_check_unchanged(int fd, const struct file_state *state);
 
 /* Each worker has a small buffer of its own. For a task it is lent a larger one, as long as all
- * larger buffers together fit into the allowed memory. Without a larger one the worker still works,
- * but reads files in smaller chunks, and reads a file that does not fit into the buffer twice: once
- * for its checksums, and once while it is sent. Thread-safe. */
+ * larger buffers together fit into the allowed memory. With only its own buffer, a worker reads in
+ * smaller chunks, and reads a file that does not fit into the buffer twice: once for its checksums,
+ * and once while it is sent. Thread-safe. */
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {
 	size_t max_bytes; /* the largest buffer */
-	/* Bytes that may still be lent; below 0 for a moment while a thread tries to take more. */
+	/* Bytes that may still be lent; briefly negative while a thread tries to take more. */
 	_Atomic int64_t left_bytes;
 };
 /* Shares half of memory_bytes among the n_bodies (> 0) large bodies that may be sent at once. The

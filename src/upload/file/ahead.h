@@ -1,5 +1,5 @@
-/* The next file of a worker, which is opened and whose claim is handed in right before the mark of
- * the present file is set to done. So the worker waits once for both writes. */
+/* The next file of a worker. It is opened, and its claim submitted, right before the mark of the
+ * current file is set to done, so that the worker waits only once for both writes. */
 #pragma once
 #include "upload/file/file.h"
 

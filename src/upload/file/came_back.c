@@ -1,6 +1,6 @@
-/* Files that came back to the queue. Their marks are read again, those that are done are dropped,
- * and the others are given back to the queue, at once or for later. worker.c calls
- * came_back_check() for the blocks that are due. Nothing is claimed here. */
+/* Files that were put back into the queue. Rereads their marks, drops those that are done, and
+ * returns the others to the queue, at once or for later. worker.c calls came_back_check() for the
+ * blocks that are due. Nothing is claimed here. */
 #include "upload/file/came_back.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -38,7 +38,7 @@ static bool goes_back_at_once(struct worker *worker, struct candidate *c, uint64
 	       !over;
 }
 
-/* known_read() needs rising keys, and blocks come back in any order. */
+/* known_read() needs rising keys, but the blocks are in any order. */
 static int compare_keys(const void *a, const void *b)
 {
 	struct candidate *const *const *x = a, *const *const *y = b;
@@ -90,9 +90,9 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 		/* mark_unpack(NULL) is an absent mark */
 		const struct mark mark = mark_unpack(marks[i]);
 		candidate_note_mark(c, &mark);
-		/* An earlier turn may have written this done mark, and lost the reply, so that the
-		 * file came back to the queue (was_marked_done). Such a file is not skipped: its
-		 * next turn reports it as uploaded or adopted. */
+		/* An earlier turn may have written this done mark without getting the reply, and
+		 * then put the file back (was_marked_done). Such a file is not skipped: its next
+		 * turn reports it as uploaded or adopted. */
 		if (is_read && !c->was_marked_done && run_skips_by_mark(worker->run, c, &mark)) {
 			bucket_skip_done(worker->run, worker->marks, c, &mark.done);
 			*places[i] = NULL;
@@ -101,9 +101,9 @@ static void drop_done(struct worker *worker, struct block *blocks, struct candid
 	}
 }
 
-/* Whether this file shows that another uploader is at work in its block, and so is about to claim
- * the other small files there. `c` is NULL for a file that was dropped as done: that uploader has
- * uploaded it since the block came back. */
+/* Whether this file shows that another uploader works on its block, and so will soon claim the
+ * other small files there. `c` is NULL for a file that was dropped as done: that uploader has
+ * uploaded it since the block was put back. */
 static bool shows_other_uploader(const struct candidate *c, bool is_held, uint64_t now_ns)
 {
 	if (!c)

@@ -1,4 +1,5 @@
-/* Files that came back to the queue, since another uploader holds them or something failed. */
+/* Files that were put back into the queue, since another uploader holds them or something
+ * failed. */
 #pragma once
 #include "base/clock.h"
 #include "upload/queue/queue.h"

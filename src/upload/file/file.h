@@ -9,7 +9,7 @@
 struct worker;
 
 #define FILE_RESTARTS_MAX 8 /* the most restarts of one file in one turn */
-/* The most times that a file is sent again because S3 holds other bytes than were sent. */
+/* The most times that a file is sent again because S3 stored wrong bytes. */
 #define FILE_DAMAGES_MAX 3
 
 /* The steps of a file in its turn, and the ways in which the turn ends. worker.c performs the
@@ -30,42 +30,42 @@ struct worker;
  * The values are compared by their order: first come the steps, then the ends that settle the
  * file, and then those after which the file is no longer this worker's. */
 enum step {
-	/* The function has done its work, and its caller goes on. If it was a whole step, the one
-	 * after it follows. */
+	/* The function has succeeded, and its caller continues: a whole step is followed by the
+	 * next one. */
 	STEP_NEXT,
-	STEP_OPEN,      /* it is opened as it is now */
-	STEP_CLAIM,     /* its mark is judged and claimed: after that, it is ours */
-	STEP_ELSEWHERE, /* its content is looked for under other suffixes */
-	/* A HEAD precedes the sending, since S3 may hold an object: an upload is gone, a reply is
-	 * lost, or other bytes were stored than were sent. */
+	STEP_OPEN,      /* open the current version */
+	STEP_CLAIM,     /* judge and claim the mark */
+	STEP_ELSEWHERE, /* search for its content under other suffixes */
+	/* Send a HEAD first, since S3 may have an object: an upload is gone, a reply is lost, or S3
+	 * stored wrong bytes. */
 	STEP_LOOK,
-	STEP_SEND, /* it is sent: S3 holds at most the object to be replaced, as far as is known */
-	/* The turn has ended. The file was reported and counted, and nothing is left to do. */
+	STEP_SEND, /* send it: as far as is known, S3 has no object but the one to be replaced */
+	/* The turn has ended, the file was reported and counted, and there is no more work. */
 	STEP_SETTLED, /* it failed, changed and may not replace its object, or is held by another */
 	/* It failed, since it changed after its key or its content's id was made. No later run has
 	 * the same key or id for it, and so none will resume its upload. */
 	STEP_STRANDED,
-	/* As it is now, it is not to be sent: by its age or size, by --if-changed=skip, or in a dry
+	/* It is not to be sent: because of its age or size, with --if-changed=skip, or in a dry
 	 * run. */
 	STEP_LEFT_OUT,
-	STEP_IN_S3,  /* S3 has it: its mark says so */
-	STEP_PROVEN, /* as IN_S3, and this turn has read all of its content as of file->state */
-	/* The turn has ended for this worker, and another one may have the file by now. */
+	STEP_IN_S3,  /* it is in S3 according to its mark */
+	STEP_PROVEN, /* as IN_S3, and this turn has read the whole content in file->state */
+	/* The turn has ended for this worker, and another worker may have the file. */
 	STEP_LATER, /* it was put back into the queue */
-	STEP_PARTS, /* its parts are in the queue, and the worker that ends the last one goes on */
-	STEP_ASIDE, /* it was refused, and was handed over to the run's refusals */
-	STEP_OVER,  /* the run is over, and the mark stays as it is for the next run */
+	STEP_PARTS, /* its parts are in the queue, and the worker with the last part continues */
+	STEP_ASIDE, /* S3 refused it, and the run's refusals own it */
+	STEP_OVER,  /* the run is over, and the mark stays unchanged for the next run */
 };
 
 /* Only the thread that holds the pointer uses it. */
 struct file {
 	struct candidate *candidate; /* owned */
-	enum step step; /* the step that follows, or the end of its turn; set by worker.c */
-	struct s3_target target; /* the object's key and settings */
-	int fd;                  /* -1: not open */
-	struct file_state state; /* state of the open file, which may be the copy of a piece */
-	/* Size and times may not show a change of the open file. So the content is read once more,
-	 * after all of it was read and before it becomes visible in S3. */
+	enum step step;              /* the next step, or the end of its turn; set by worker.c */
+	struct s3_target target;     /* the object's key and settings */
+	int fd;                      /* -1: not open */
+	struct file_state state;     /* state of the open file, which may be the copy of a piece */
+	/* Size and times may not show a change of the open file. So after the whole content was
+	 * read, it is reread before it becomes visible in S3. */
 	bool must_reread;
 	/* Its file system returns another inode or ctime each time, although the file has the same
 	 * size and modification time. Implies must_reread. */
@@ -96,27 +96,28 @@ struct file {
 		       1];     /* checksum of those parts' checksums, as in struct version */
 	struct mark seen_mark; /* the mark as last seen while it was not ours */
 	struct claim claim;    /* claim of the mark, after CLAIM */
-	struct mark_claiming *claiming; /* its claim is handed in (ahead.h); NULL: it is not */
+	struct mark_claiming *claiming; /* its claim was submitted (ahead.h); NULL: it was not */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaced_etag[S3_ETAG_MAX + 1];
 	/* The server does not support the condition of a write, so a HEAD right before the write
 	 * replaces it. */
 	bool is_unconditional;
-	bool has_given_up; /* it was retried in vain for too long, which is no progress */
+	bool has_given_up; /* it was retried for too long without success, so its end is not
+			      progress */
 	unsigned judgings; /* number of times that its mark was judged in this turn */
 	unsigned restarts; /* number of restarts of this turn, for any reason */
-	unsigned damages;  /* number of times that S3 held other bytes than were sent */
+	unsigned damages;  /* number of times that S3 stored wrong bytes */
 	uint64_t begun_ns; /* clock_boot_ns() at the beginning of this turn */
 	struct file_progress progress; /* the part of the file that was sent */
 };
 
-/* Makes a file of the candidate, and takes the candidate. If there is no memory, it returns NULL
- * and takes nothing. */
+/* Makes a file from the candidate, and takes ownership of that. Returns NULL, and takes nothing, if
+ * out of memory. */
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
-/* Call it before a file's turn, and before the work on one of its parts. The worker's requests from
- * now on are given up sooner, by the time for which the file has been failing already. */
+/* Call it before a file's turn, and before the work on one of its parts. It shortens the time for
+ * retries of the worker's requests by the time for which the file has already been failing. */
 void file_limit_requests(struct worker *worker, const struct candidate *candidate);
 /* Returns the "host:directory" of the file's source, as its mark records it. Borrowed. */
 const char *file_source(const struct worker *worker, const struct file *file);
@@ -144,9 +145,8 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 
 /* The file's turn ends. */
 
-/* Ends the turn of a file for which nothing is left to do: reports the event, and returns the
- * corresponding answer, LEFT_OUT, IN_S3 or PROVEN. With LEFT_OUT, a mark that this run has claimed
- * is set to failed.
+/* Ends the turn of a file that needs no more work: reports the event, and returns LEFT_OUT, IN_S3
+ * or PROVEN accordingly. With LEFT_OUT, a mark that this run has claimed is set to failed.
  *
  * SKIPPED means that this very version is done according to file->seen_mark. This run may have
  * written that mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is
@@ -154,8 +154,8 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
 /* Whether file->seen_mark says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
-/* Whether the file is the input of a pipe that has not been read yet, whose content is unknown. Not
- * for a file that was given back, which has no candidate. */
+/* Whether the file is the input of a pipe that was not read yet, so that its content is unknown. Do
+ * not call it after file_put_back(): the file has no candidate then. */
 bool file_is_unread_pipe(const struct file *file);
 /* Step 7: the file cannot be uploaded. Reports the reason, and writes it into the mark if that is
  * ours, by a claim of this turn or of an earlier one. Returns SETTLED. */

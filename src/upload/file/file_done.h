@@ -1,5 +1,5 @@
-/* What follows once the content of a file is in S3: its mark is set to done. All functions may
- * block, and are called in the thread of the worker. */
+/* Sets the mark to done once the content of a file is in S3. All functions may block, and are
+ * called in the thread of the worker. */
 #pragma once
 #include "upload/file/file.h"
 

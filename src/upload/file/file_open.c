@@ -289,7 +289,7 @@ static enum step check_opened(struct worker *worker, struct file *file)
 static void take_descriptor(struct file *file, int fd)
 {
 	const struct candidate *c = file->candidate;
-	/* No other program can write to a copy of a piece, or to the input of a pipe. */
+	/* Only this run writes to the copy of a piece, or to the input of a pipe. */
 	const bool may_be_written = !c->is_piece && !c->is_piped;
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;

@@ -1,11 +1,11 @@
-/* Reading a file that is under way: opening and hashing it (file_open.c), and comparing it with an
- * object (compare.c). All functions may block, in the thread of the worker. */
+/* Reading a file: opening and hashing it (file_open.c), and comparing it with an object
+ * (compare.c). All functions may block, in the thread of the worker. */
 #pragma once
 #include "upload/file/file.h"
 
-/* Opens the file that now has the name, plans it by its size, and chooses its encoding. Forgets the
- * sums of the file that was open before. Input of a pipe that has not come yet is not opened: fd
- * stays -1. Returns NEXT, or the step to take instead. */
+/* Opens the file that currently has the name, plans its upload by its size, and chooses its
+ * encoding. Discards the sums of the file that was open before. The input of a pipe is not opened
+ * before it was read: fd stays -1. Returns NEXT, or the step to take instead. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress, which is "" with --header Content-Encoding.
  * Returns NEXT, or the step to take instead if the key would be too long. */
@@ -24,16 +24,16 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 enum step file_compute_sums(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* Handles an error (-errno) of opening or reading the file. A file that has changed (-ESTALE) is
- * opened as it is now, and the present step follows once more, or LOOK if the file was to replace
- * an object. After -ECANCELED, with which this run has ended the reading, and if no descriptor is
- * left, which ends the run, this returns OVER. If another process holds a lease on the file, it is
- * retried later. Any other error fails it. */
+ * opened again, and the current step is repeated, or LOOK if the file was to replace an object.
+ * Returns OVER if the run has ended the reading (-ECANCELED), or if no descriptor is left, which
+ * ends the run. If another process holds a lease on the file, the file is retried later. After any
+ * other error, it fails. */
 enum step file_handle_read_error(struct worker *worker, struct file *file, int error);
-/* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
- * that. Returns NEXT, or the step to take instead. */
+/* Reads the file, and sets *ret to whether the object has its content, according to the server's
+ * checksums. Returns NEXT, or the step to take instead. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* As file_compare(), but compares the object with the content as it is on the disk, whatever
- * encoding the file is sent with. */
+/* As file_compare(), but compares the object with the content on the disk, even if the file is sent
+ * encoded. */
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);

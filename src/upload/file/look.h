@@ -1,41 +1,43 @@
-/* Checks of the object under the key of a file: step 4, and those right before and after a
- * write. */
+/* Checks whether S3 already has an object under the key of a file: in step 4, and right before and
+ * after a write. */
 #pragma once
 #include "upload/file/file.h"
 
-/* Step 4, ELSEWHERE. For a file that is known by its content, checks the mark's key with each
- * other suffix of compression for that content, and adopts such an object. If none was adopted,
- * returns LOOK if S3 may hold an object under its own key, and otherwise NEXT. */
+/* Step 4, ELSEWHERE. A rotated log may be in S3 under its key with a different suffix of
+ * compression (.gz, .zst). Checks each of these keys, and adopts the object that has the file's
+ * content. If there is none, returns LOOK if S3 may hold an object under the file's own key, and
+ * otherwise NEXT. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
-/* Whether the file may be sent if S3 refuses to show the state of its key. */
+/* Decides whether a file may be sent if S3 denies the HEAD. */
 enum look {
-	LOOK_REQUIRED, /* no: nothing else protects an object that must stay */
-	/* Yes, if the server honours conditions: look_at_object() returns NEXT, and the condition
-	 * of the write protects the object. The HEAD only avoids sending much in vain. */
+	LOOK_REQUIRED, /* it may not: nothing else protects an existing object */
+	/* It may, if the server honours conditions: the condition of the write protects an existing
+	 * object, so look_at_object() returns NEXT. The HEAD would only have saved a useless
+	 * transfer. */
 	LOOK_OPTIONAL,
 };
 /* Step 4, LOOK: checks the object under the key. An object with the file's content is adopted.
  * Returns SEND if the file is to take its place, since it is damaged or by
  * --if-changed=replace-any, and OPEN if it is an earlier version. Returns NEXT if the file can be
- * sent, since S3 holds nothing, or exactly the version to be replaced. */
+ * sent: S3 has no object, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look look);
 /* Step 2, before a claim that is to replace the object of the done version, whose etag is in
- * file->replaced_etag. Returns NEXT if S3 holds no object under its key by now, or another one, or
- * if these marks have uploaded the object. Otherwise the object stays: reports the file as changed,
- * and returns SETTLED. */
+ * file->replaced_etag. Returns NEXT if that object is gone or was replaced, or if it was uploaded
+ * under these marks. Otherwise the object stays: reports the file as changed, and returns
+ * SETTLED. */
 enum step look_whether_ours(struct worker *worker, struct file *file);
-/* Likewise right before a write whose condition the server may ignore, but does not read the file.
- * Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds another
- * object, returns LOOK. */
+/* Checks the object again right before a write whose condition the server may ignore, without
+ * reading the file. Returns NEXT if S3 has no object, or exactly the version to be replaced, and
+ * LOOK if it has another object. */
 enum step look_before_write(struct worker *worker, struct file *file);
-/* Handles an outcome other than OK of a PutObject or CompleteMultipartUpload under this condition,
- * if the caller does not handle it itself.
+/* Handles the failure of a PutObject or CompleteMultipartUpload with this condition, if the caller
+ * does not handle it itself.
  *
- * If the condition was refused, look_at_object() checks the object. If nothing is in the way of the
- * file now, this returns SEND. It also returns SEND if the server does not support the condition:
- * the file goes on without one. Any other outcome is left to file_handle_outcome(). */
+ * If the condition was not met, calls look_at_object(), and returns SEND if no object is in the way
+ * any more. Also returns SEND if the server does not support the condition: the file is then sent
+ * without one. Passes any other outcome to file_handle_outcome(). */
 enum step look_after_failed_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
-/* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the
- * upload, or the object is judged as in step 4. Returns PROVEN, or the step to take instead. */
+/* Step 6 if the reply did not prove the upload: sends a HEAD. If that does not prove the upload
+ * either, the object is judged as in step 4. Returns PROVEN, or the step to take instead. */
 enum step prove_by_head(struct worker *worker, struct file *file);

@@ -27,7 +27,8 @@
 
 /* The failure of a part. */
 struct part_failure {
-	int read_error;   /* -errno of reading the file; unless it is 0, the rest does not count */
+	int read_error; /* -errno of reading the file; if it is not 0, the other members are invalid
+			 */
 	bool has_trailed; /* it was sent with its checksum behind it */
 	enum outcome outcome;
 	struct problem problem;

@@ -10,9 +10,9 @@
  * size and from compressing samples of the file. The plan has no parts if the compressed file is so
  * small that it is sent whole. Returns NEXT, or the step to take instead. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
-/* If the file is compressed on its way and has no content id, reads it, and adds the SHA-256 of its
- * content to file->content_sums. The metadata of its upload includes that (file_meta()), and is
- * sent before the first part is read. Returns NEXT, or the step to take instead. */
+/* If the file is compressed during the upload and has no content id, reads it, and adds the SHA-256
+ * of its content to file->content_sums. The metadata of its upload includes that (file_meta()), and
+ * is sent before the first part is read. Returns NEXT, or the step to take instead. */
 enum step multipart_add_content_sha256(struct worker *worker, struct file *file);
 
 /* Returns the upload that the file would begin now, as a mark records it, but without its id. */
@@ -41,5 +41,5 @@ enum step multipart_begin(struct worker *worker, struct file *file);
 enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
 /* Frees an upload that no worker uses any more. The mark still records it for the next run. Returns
- * its file, which is the caller's. */
+ * its file, which the caller then owns. */
 struct file *multipart_give_up(struct parts *parts);

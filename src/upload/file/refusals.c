@@ -93,8 +93,7 @@ void refusals_settle(struct worker *worker, enum settle_time time)
 	if (has_stored)
 		queue_spread(run->queue, false);
 	uv_mutex_unlock(&refusals->locked.mutex);
-	/* If only one file was refused, the reason may be that file. It fails below, and the run
-	 * goes on. */
+	/* A single refused file may itself be the reason. It fails below, and the run continues. */
 	if (all && !has_stored && n >= REFUSED_AT_END) { /* the last one represents all */
 		problem_prefix(&all->problem,
 			"all of the %u files that were tried are refused, such as s3://%s/%s", n,

@@ -1,9 +1,9 @@
-/* Files that S3 refused before it had stored anything in this run. Only the fate of the other files
- * shows whether S3 refuses one file, the files of one folder, or all of them, so refused files are
- * kept here, and workers go on in other blocks of files meanwhile.
+/* Files that S3 refused before it had stored anything in this run. Only the results of other files
+ * show whether S3 refuses one file, the files of one folder, or all of them. So refused files are
+ * kept here, while workers continue with other blocks.
  *
- * Once something is stored, each kept file fails by itself. If several files were refused and no
- * other file can still be stored, the run ends. Thread-safe. */
+ * Once S3 has stored something, each kept file fails on its own. If several files were refused and
+ * none is left that could be stored, the run ends. Thread-safe. */
 #pragma once
 #include "base/problem.h"
 #include <stdatomic.h>
@@ -26,18 +26,18 @@ struct refusals {
 void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. Call it after the last worker has ended. */
 void refusals_clear(struct refusals *refusals);
-/* Keeps a file that was refused with this sentence, closes it, and takes it. Returns false, and
- * takes nothing, if something was stored before or there is no memory: then the file fails by
- * itself. */
+/* Closes and keeps a file that S3 refused with this sentence, and takes ownership. Returns false,
+ * and takes nothing, if S3 has stored something before, or if out of memory: then the file fails on
+ * its own. */
 bool refusals_keep(struct worker *worker, struct file *file, const struct problem *problem);
 /* AT_END: the worker gets no more tasks. */
 enum settle_time { AFTER_A_TASK, AT_END };
 /* Call it after each task of a worker, once liveness.tasks does not count the task any more, and
  * once at its end. Fails the kept files if something was stored.
  *
- * If many files are kept, of many blocks or of all that were found so far, and this task kept one
- * of them, the worker waits until something is stored or no other task is under way. If nothing was
- * stored then, the run ends.
+ * The worker waits if its task kept a file, and if the kept files are from many blocks, or from all
+ * blocks found so far. It waits until S3 has stored something or no other task is under way. In the
+ * latter case, the run ends.
  *
  * At the end, the last worker to call it ends the run if several files are kept, and fails a single
  * one. */

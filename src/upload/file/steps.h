@@ -8,11 +8,11 @@
 enum step claim_file(struct worker *worker, struct file *file);
 
 /* Step 5, SEND: sends the file by its plan. A small file is sent here by one PutObject, and is
- * marked as done. A large file is left to multipart.c, and PARTS is returned once its parts are in
- * the queue. Returns NEXT if the file is now to be sent from the beginning. A dry run ends the turn
- * here. */
+ * marked as done. A large file is passed to multipart.c, and PARTS is returned once its parts are
+ * in the queue. Returns NEXT if the file is now to be sent from the beginning. A dry run ends the
+ * turn here. */
 enum step send_file(struct worker *worker, struct file *file);
 
-/* With options.removes: removes or moves a file that is in S3. The file has to be due and to be
- * proven once more, and no rule may keep it. Reports the result. */
+/* With options.removes: removes or moves a file that is in S3, if it is due, no rule keeps it, and
+ * it is proven again. Reports the result. */
 void remove_file(struct worker *worker, struct file *file);

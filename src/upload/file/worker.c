@@ -49,7 +49,7 @@ static bool is_handed_on(enum step answer)
 	return answer > STEP_PROVEN;
 }
 
-/* Whether the turn goes on with this step. All values behind SEND are ends of the turn. */
+/* Whether this is a step of the turn. All values after SEND are ends of the turn. */
 static bool turn_goes_on(enum step step)
 {
 	return step <= STEP_SEND;
@@ -119,8 +119,8 @@ static void end_turn(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
-/* Goes on with the file after this answer of its present step: performs the steps that follow until
- * the turn ends. */
+/* Continues the turn after a step has returned `answer`: performs the following steps until the
+ * turn ends. */
 static void run_turn(struct worker *worker, struct file *file, enum step answer)
 {
 	set_step(file, answer);
@@ -128,7 +128,8 @@ static void run_turn(struct worker *worker, struct file *file, enum step answer)
 		answer = steps[file->step].perform(worker, file);
 		set_step(file, answer);
 	}
-	if (answer == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
+	if (answer == STEP_PARTS) /* the turn continues elsewhere: another worker may have freed the
+				     file */
 		return;
 	const bool was_cut_off = turn_goes_on(answer); /* the run has ended between two steps */
 	end_turn(worker, file, was_cut_off ? STEP_OVER : answer);
@@ -155,7 +156,7 @@ static enum step leave_block(struct worker *worker, struct file *file)
 	return file_put_back(worker, file, clock_boot_ns() + CAME_BACK_AGAIN_NS);
 }
 
-/* Goes on with the file that was taken ahead. */
+/* Continues with the file that was taken ahead. */
 static void go_on_with_next(struct worker *worker)
 {
 	struct file *file = worker->next.file;
